@@ -22,7 +22,7 @@ from claude_price import CHARACTERS_A_TOKEN, TOKENS_A_CALL, claude_dollars
 from bench.answers import AnsweredMemories
 from bench.datasets import read_code_questions
 from bench.homes import BenchHomes
-from engram.extraction.model.language_model import RecordedProvider
+from bench.recorded_provider import RecordedProvider
 from engram.extraction.model.provider import ModelReply, ModelRequest
 from engram.models.engine.transaction import Store
 from engram.models.sessions.sessions import list_sessions

@@ -29,7 +29,7 @@ from engram.search.abstain import TOP_COSINES, mean_top_cosine
 from engram.search.passages.candidate_set import SearchIndex, retrieve_passages
 from engram.search.passages.passage_search import best_groups, passage_support, rank_passages
 from engram.search.question import Query, TermCounts, parse_query
-from engram.search.vectors.stored_vectors import VectorCache
+from engram.search.vectors.loaded_vectors import VectorCache
 from engram.settings import load
 from engram.text.words import terms_of
 

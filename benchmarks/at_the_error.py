@@ -43,7 +43,7 @@ from typing import Any
 from engram.ingest.read_sources import ingest_path
 from engram.models.engine.transaction import Store
 from engram.models.open_memory import open_store
-from engram.recollection.recollecting import RecollectionService
+from engram.recollection.recollection_service import RecollectionService
 from engram.redaction import redact
 from engram.search.searcher import Searcher
 from engram.settings import Settings

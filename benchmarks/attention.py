@@ -1,12 +1,13 @@
 """What Engram costs an agent's attention: real sessions replayed in their order, and what was handed over in each.
 
-    python benchmarks/attention.py --corpus DIR [DIR …] --out FILE
+    python benchmarks/attention.py --corpus DIR [DIR …] --out FILE [--starts]
 
 Every session of a project begins with what was learned from those before it, and from nothing else: its start and each
-prompt go through the service that answers the hooks, at the time when they were sent; then the session is read and its
-memories are made by rules. Printed are how many starts and prompts got anything, and the tokens (characters / 4) of
-both. FILE gets a JSON line for each text that was handed over, with the prompt and what the assistant said next, for a
-reader who says whether it was used. Tool calls, failures and subagents are not replayed.
+prompt go through the service that answers the hooks, at the time when they were sent and on the branch that the
+transcript names; then the session is read and its memories are made by rules. Printed are how many starts and prompts
+got anything, and the tokens (characters / 4) of both. FILE gets a JSON line for each text that was handed over, with
+the prompt and what the assistant said next, for a reader who says whether it was used. Tool calls, failures and
+subagents are not replayed. ``--starts`` replays the starts alone, which need no vectors: minutes instead of an hour.
 """
 
 from __future__ import annotations
@@ -19,21 +20,22 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 from bench.homes import NO_LIMIT, BenchHomes, load_settings_embedder
 from bench.memories import embed_all
 from bench.prompts import as_one_project, usual_folder
+from bench.storing import join_projects
 from engram.embedding.embedder import Embedder
 from engram.enums import Actor
 from engram.extraction.extracting import extract_session
-from engram.extraction.local.writer import LocalExtractor
+from engram.extraction.local.local_extractor import LocalExtractor
 from engram.ingest.read_sources import ingest_path
 from engram.models.engine.transaction import Store
 from engram.models.open_memory import open_store
 from engram.models.sessions.sessions import SessionRow, list_sessions
 from engram.models.sessions.stored_turns import turns_of_session
-from engram.models.sessions.turn_changes import join_projects
-from engram.recollection.recollecting import RecollectionService
+from engram.recollection.recollection_service import RecollectionService
 from engram.redaction import redact
 from engram.search.searcher import Searcher
 from engram.settings import Settings, load
@@ -65,9 +67,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--corpus", type=Path, nargs="+", required=True)
     parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--starts", action="store_true")
     options = parser.parse_args()
     settings, figures = load().settings, Figures()
-    embedder = load_settings_embedder(settings)
+    embedder = None if options.starts else load_settings_embedder(settings)
     with tempfile.TemporaryDirectory() as folder, options.out.open("w", encoding="utf-8") as out:
         for corpus in options.corpus:
             for project in sorted(path for path in corpus.iterdir() if path.is_dir()):
@@ -89,7 +92,8 @@ class Replay:
     home: Path
     folder: Path
     settings: Settings
-    embedder: Embedder
+    #: None to replay the starts alone.
+    embedder: Embedder | None
     figures: Figures
 
     def run(self) -> Iterator[dict[str, Any]]:
@@ -116,7 +120,9 @@ class Replay:
             searcher = Searcher(store, settings, embedder=self.embedder)
             for session in sessions:
                 self.figures.sessions += 1
-                yield from self._ask(store, searcher, settings, clock, session, turns[session.session_id], cwd)
+                said = turns[session.session_id]
+                with patch("engram.recollection.branch_state.read_branch", lambda folder, turns=said: branch_of(turns)):
+                    yield from self._ask(store, searcher, settings, clock, session, said, cwd)
                 self._read(store, searcher, settings, clock, session)
         finally:
             store.close()
@@ -134,7 +140,7 @@ class Replay:
         service = RecollectionService(store, searcher, settings, redact=redact, embedder=self.embedder)
         clock.at_ms = session.first_at_ms
         payloads: list[tuple[str, dict[str, Any], str]] = [("start", {"source": "startup"}, said_next(turns[:1]))]
-        for number, turn in enumerate(turns):
+        for number, turn in enumerate(turns if self.embedder is not None else ()):
             typed = [block for block in turn.said if block.role is Role.USER and not block.message_id]
             if typed:
                 payloads.append(
@@ -176,6 +182,11 @@ class Replay:
         )
         embed_all(store, self.embedder)
         searcher.refresh()
+
+
+def branch_of(turns: Sequence[Turn]) -> str:
+    """Return the branch that a session began on; "" if its transcript names none. The folder itself is not here."""
+    return next((turn.branch for turn in turns if turn.branch), "")
 
 
 def said_next(turns: Sequence[Turn]) -> str:

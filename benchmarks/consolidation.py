@@ -23,8 +23,10 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from bench.storing import content_digest
+from engram.consolidation.consolidation_run import Report, consolidate
 from engram.consolidation.graduation import MAX_BYTES, MAX_LINES
-from engram.consolidation.tidying import Report, consolidate, undo_run
+from engram.consolidation.undo import undo_run
 from engram.enums import Actor
 from engram.ingest.read_sources import ingest_all
 from engram.models.engine.transaction import Store
@@ -32,7 +34,7 @@ from engram.models.memories import memory_changes, memory_history, memory_record
 from engram.models.open_memory import open_store
 from engram.models.shown.injections import Injection, add_injections
 from engram.redaction import redact
-from engram.search.vectors.stored_vectors import similar_pairs
+from engram.search.vectors.loaded_vectors import similar_pairs
 from engram.settings import Settings
 from engram.system.clock import FixedClock
 from engram.tasks.drain import drain
@@ -144,9 +146,9 @@ def check_nothing_lost(year: Year, texts: dict[str, set[tuple[str, str]]], turns
 
 
 def check_second_run(year: Year) -> None:
-    before = memory_history.content_digest(year.store)
+    before = content_digest(year.store)
     report = year.consolidate(is_full=True)
-    if report.lines or memory_history.content_digest(year.store) != before:
+    if report.lines or content_digest(year.store) != before:
         raise Broken(f"a second run changed something: {report.lines[:3]}")
 
 
@@ -188,14 +190,14 @@ def measure(corpus: Path, home: Path, arguments: argparse.Namespace) -> dict[str
     year = fill(corpus, home, arguments.model, arguments.hours)
     filled = time.perf_counter()
     before, counted = (
-        memory_history.content_digest(year.store),
+        content_digest(year.store),
         Counter(e.status for e in memory_records.all_memories(year.store)),
     )
     live(year, arguments.days, arguments.hours, arguments.check)
     after = Counter(e.status for e in memory_records.all_memories(year.store))
     lived, database = time.perf_counter(), year.store.path.stat().st_size
     undo_everything(year)
-    if memory_history.content_digest(year.store) != before:
+    if content_digest(year.store) != before:
         raise Broken("undoing every run did not restore the content hash")
     ordered, idle = sorted(year.seconds), sorted(year.idle_cpu)
     return {

@@ -78,18 +78,18 @@ def measure(way: str) -> dict[str, float]:
     start = time.perf_counter()
     if way == "reference":
         from engram.embedding.embedder import Prompts
-        from engram.embedding.original_model import ReferenceEmbedder
-        from engram.embedding.source import BUNDLED_NAME, BUNDLED_SHA256, ModelSource
+        from engram.embedding.model_source import BUNDLED_NAME, BUNDLED_SHA256, ModelSource
+        from engram.embedding.torch_model import OriginalEmbedder
 
         original = original_folder()
         assert original is not None
         source = ModelSource(BUNDLED_NAME, original, "", BUNDLED_SHA256, Prompts())
-        embedder: Any = ReferenceEmbedder(source, Prompts(), "measured")
+        embedder: Any = OriginalEmbedder(source, Prompts())
     else:
-        from engram.embedding.load import load_embedder
+        from engram.embedding.load_model import load_embedder
 
         model = "hashed" if way == "hashed" else "bundled"
-        embedder = load_embedder(model, Path(), compile_if_missing=False)
+        embedder = load_embedder(model)
     figures = {"load_s": time.perf_counter() - start, "rss_loaded_mb": rss_mb()}
     figures["short_ms"] = median_ms(lambda: embedder.embed_query(SHORT), 40)
     figures["long_ms"] = median_ms(lambda: embedder.embed([LONG]), 10)

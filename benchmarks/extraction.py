@@ -23,15 +23,14 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from engram.extraction.candidate import Candidate
-from engram.extraction.local.writer import LocalExtractor
-from engram.extraction.protocol import ExtractionContext
-from engram.ingest.clean import Cleaner
+from engram.extraction.candidate import Candidate, ExtractionContext
+from engram.extraction.local.local_extractor import LocalExtractor
+from engram.ingest.redact_turns import Cleaner
 from engram.redaction import redact
 from engram.transcripts.claude_code.discover import find_transcripts
 from engram.transcripts.claude_code.entry import Entry, parse_line
 from engram.transcripts.claude_code.turn_builder import TurnBuilder
-from engram.transcripts.tail import Position, read_chunk
+from engram.transcripts.growing_file import Position, read_chunk
 from engram.transcripts.turns import Turn
 
 REPO = Path(__file__).resolve().parent.parent

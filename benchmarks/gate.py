@@ -37,14 +37,14 @@ from bench.answers import AnsweredMemories, copy_of_turns, ready_searcher
 from bench.homes import NO_LIMIT, BenchHomes, extract_all, load_settings_embedder
 from bench.memories import embed_all
 from bench.prompts import as_one_project
+from bench.recorded_provider import RecordedProvider
 from engram.enums import Actor, Verdict
-from engram.extraction.model.language_model import RecordedProvider
 from engram.memories.save import save_memory
 from engram.models.engine.transaction import Store
 from engram.models.sessions.sessions import list_sessions
 from engram.models.sessions.stored_turns import turns_of_session
-from engram.recollection import choosing, quotations
-from engram.recollection.choosing import (
+from engram.recollection import choose_bites, quotation_bites
+from engram.recollection.choose_bites import (
     AGAINST,
     EITHER,
     FEATURES,
@@ -57,7 +57,7 @@ from engram.recollection.choosing import (
     rate_hits,
 )
 from engram.recollection.prompts import filter_prompt
-from engram.recollection.quotations import CANDIDATES, query_for
+from engram.recollection.quotation_bites import CANDIDATES, query_for
 from engram.redaction import redact
 from engram.search.hits import Hit
 from engram.search.searcher import Searcher
@@ -233,11 +233,11 @@ def quoted_for(
     hits = [hit for hit in found if hit.session_id != prompt["session"]]
     context = FeatureContext.of(request.text, support)
     rated = sorted(
-        (quotations._rate(hit, place, context) for place, hit in enumerate(hits)), key=lambda one: -one.score
+        (quotation_bites._rate(hit, place, context) for place, hit in enumerate(hits)), key=lambda one: -one.score
     )
     count = 0
     for one in rated[:CANDIDATES]:
-        judged = quotations._judge_one(store, one, request, context, [])
+        judged = quotation_bites._judge_one(store, one, request, context, [])
         if judged.verdict is Verdict.SHOWN:
             count += 1
             yield line_for(judged, features(one.hit, context), prompt, project, QUOTED)
@@ -514,7 +514,7 @@ def write_weights(weights: Weights, prompts: int, projects: int) -> None:
         },
         **asdict(weights),
     }
-    path = Path(choosing.__file__).with_name(choosing.WEIGHTS_FILE)
+    path = Path(choose_bites.__file__).with_name(choose_bites.WEIGHTS_FILE)
     path.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
 
 

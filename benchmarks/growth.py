@@ -34,15 +34,15 @@ from bench.measure import latency
 from bench.synthetic import PROJECTS, SyntheticMemory
 from bench.text_generator import TextGenerator, sentences_of
 from engram.embedding.embedder import Embedder
-from engram.embedding.load import load_embedder
-from engram.embedding.source import BUNDLED_FOLDER
+from engram.embedding.load_model import load_embedder
+from engram.embedding.model_source import BUNDLED_FOLDER
 from engram.models.engine.transaction import Store
 from engram.models.open_memory import open_store
 from engram.models.projects.projects import find_project
 from engram.models.work.work import release_lease, take_lease
 from engram.paths import Home
 from engram.system.socketpath import socket_address
-from engram.worker.client import ask_worker
+from engram.worker.worker_client import ask_worker
 
 REPO = Path(__file__).resolve().parent.parent
 #: Longest wait for a worker to start, in seconds.
@@ -344,7 +344,7 @@ def main() -> None:
     )
     parser.add_argument("--plot", type=Path, help="write an SVG drawing here")
     given = parser.parse_args()
-    model = load_embedder("bundled", Path(), compile_if_missing=False)
+    model = load_embedder("bundled")
     sentences = real_sentences(given.corpus) if given.corpus else ()
     texts = TextGenerator(known=words_of_model(), sentences=sentences)
     made = SyntheticMemory(texts=texts, max_memories=given.memories)

@@ -26,7 +26,7 @@ from pathlib import Path
 
 from engram.paths import Home
 from engram.recollection.hook_files import RecollectionFiles
-from engram.recollection.render import hook_output
+from engram.recollection.render_bites import hook_output
 from engram.setup.agents.plugin import statusline_entry
 from engram.system.socketpath import socket_address
 from engram_hooks.block import link_interpreter, settings_block

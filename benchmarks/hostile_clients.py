@@ -32,7 +32,7 @@ from engram.models.memories.memory_changes import add_memory
 from engram.models.memories.memory_records import Memory, new_memory_id
 from engram.models.open_memory import open_store
 from engram.paths import Home
-from engram.recollection.recollecting import RecollectionService
+from engram.recollection.recollection_service import RecollectionService
 from engram.search.searcher import Searcher
 from engram.settings import Settings
 from engram.tasks.runtime import Runtime

@@ -27,7 +27,7 @@ from hooks_under_import import ask
 from memory import fill, running
 
 from engram.models.hub.spaces import list_servers
-from engram.worker.client import ask_worker
+from engram.worker.worker_client import ask_worker
 from engram_hooks.block import link_interpreter, settings_block
 from tests.hub.machines import Hub, Machine
 from tests.hub.postgres import running_postgres, system_folder, wheel_folder

@@ -11,6 +11,7 @@ from __future__ import annotations
 import logging
 import os
 import random
+import secrets
 import statistics
 import sys
 import time
@@ -23,7 +24,7 @@ import psycopg
 
 from engram.hub.client.connection import Connection
 from engram.hub.protocol.frames import NO_PUSH, TAKEN, Push, Row
-from engram.hub.protocol.requests import HelloRequest, Membership, code_hash, new_code
+from engram.hub.protocol.requests import HelloRequest, Membership, code_hash, hash_token, new_code
 from engram.hub.server.accounts import add_member
 from engram.hub.server.hub_database import Database
 from tests.hub.killed import _wait_for, start
@@ -51,8 +52,10 @@ class Simulated:
     @classmethod
     def join(cls, url: str, code: str) -> Simulated:
         connection = Connection(url)
-        member = Membership.from_json(connection.ask("join", {"code": code, "name": "simulated"}))
-        connection.token = member.token
+        token = secrets.token_urlsafe(32)
+        request = {"code": code, "name": "simulated", "token_hash": hash_token(token).hex()}
+        member = connection.membership("join", request)
+        connection.token = token
         return cls(connection, member)
 
     def push(self, ns_id: int) -> None:

@@ -26,7 +26,7 @@ from engram.settings import Settings
 from engram.transcripts.claude_code.discover import find_transcripts
 from engram.transcripts.claude_code.entry import Entry, parse_line
 from engram.transcripts.claude_code.turn_builder import TurnBuilder
-from engram.transcripts.tail import Position, read_chunk
+from engram.transcripts.growing_file import Position, read_chunk
 
 #: What is aimed at, beside the figure.
 GOALS = {"ingest": "   (goal: 4)"}

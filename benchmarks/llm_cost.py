@@ -23,11 +23,11 @@ from typing import Any
 import httpx2
 from claude_price import claude_dollars
 
-from engram.extraction.local.writer import LocalExtractor
+from engram.extraction.candidate import ExtractionContext, NearMemory
+from engram.extraction.local.local_extractor import LocalExtractor
+from engram.extraction.model.model_request import MAX_MEMORIES
 from engram.extraction.model.openai_provider import OpenAIExtractor
 from engram.extraction.model.provider import Budget, price_of
-from engram.extraction.model.request import MAX_MEMORIES
-from engram.extraction.protocol import ExtractionContext, NearMemory
 from engram.ingest.read_sources import ingest_all
 from engram.models.engine.transaction import Store
 from engram.models.open_memory import open_store

@@ -36,7 +36,7 @@ from engram.models.memories.memory_records import Memory
 from engram.models.open_memory import open_store
 from engram.models.projects import projects
 from engram.settings import Settings
-from engram.worker.client import ask_worker
+from engram.worker.worker_client import ask_worker
 
 WORDS = (
     "cache queue worker parser index token lock retry socket schema branch commit review deploy timeout release flag "

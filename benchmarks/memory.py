@@ -25,31 +25,31 @@ from typing import Any
 import numpy as np
 from whole import join
 
-from engram.embedding.load import load_embedder
+from engram.embedding.load_model import load_embedder
 from engram.enums import Actor, Importance, Kind, Status
 from engram.models.engine.transaction import Store
 from engram.models.memories.memory_changes import add_memory
 from engram.models.memories.memory_records import Memory, new_memory_id
 from engram.models.open_memory import open_store
 from engram.models.projects.projects import ensure_project
-from engram.models.search.vectors import missing_vectors, put_vectors
+from engram.models.search.vector_rows import missing_vectors, put_vectors
 from engram.models.shown import usage
 from engram.models.work.work import due_work
 from engram.paths import Home
 from engram.transcripts.project import identify_project
-from engram.worker.client import ask_worker
+from engram.worker.worker_client import ask_worker
 
 REPO = Path(__file__).resolve().parent.parent
 #: What is aimed at, in MB (10^6 bytes).
 WORKER_MB, WATCHER_MB = 300, 50
 #: Longest wait for a process to start, and for an import, in seconds.
 START_SECONDS, IMPORT_SECONDS = 120.0, 3600.0
-PROJECT = "/work/made-up"
+PROJECT = "/projects/made-up"
 
 
 def fill(store: Store, count: int) -> None:
     """Keep ``count`` memories of one project, with vectors drawn by chance."""
-    model = load_embedder("bundled", Path(), compile_if_missing=False)
+    model = load_embedder("bundled")
     found = identify_project(PROJECT, known_roots=[], root_folders=())
     with store.transaction() as tx:
         project = ensure_project(tx, found.identity, found.name, found.root)
@@ -155,7 +155,7 @@ def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--corpus", type=Path, required=True, help="folder of transcripts")
-    parser.add_argument("--episodes", type=int, default=10_000, help="memories before the import (10000)")
+    parser.add_argument("--memories", type=int, default=10_000, help="memories before the import (10000)")
     parser.add_argument("--json", action="store_true", help="print JSON")
     given = parser.parse_args()
     found = measure(given.corpus, given.memories)

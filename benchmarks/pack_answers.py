@@ -13,7 +13,7 @@ from pathlib import Path
 from bench.answers import AnsweredMemories
 from bench.datasets import read_code_questions
 from bench.homes import BenchHomes
-from engram.extraction.model.language_model import RecordedProvider
+from bench.recorded_provider import RecordedProvider
 from engram.extraction.model.model_answer import json_object
 from engram.settings import Settings
 from engram.system.atomic import write_atomic

@@ -23,12 +23,12 @@ from typing import TYPE_CHECKING, Any
 from engram.enums import Channel, Verdict
 from engram.models.engine.transaction import Reader, Store
 from engram.models.open_memory import open_store
-from engram.models.sessions.outcomes import Candidate, Outcome, add_outcomes
+from engram.models.sessions.prompt_outcomes import Candidate, Outcome, add_outcomes
 from engram.models.shown.injections import Injection, add_injections
 from engram.page.rendering import ASSETS
 from engram.paths import Home
 from engram.system.clock import SYSTEM_CLOCK
-from engram.worker.client import ask_worker
+from engram.worker.worker_client import ask_worker
 
 REPO = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(REPO))

@@ -19,11 +19,11 @@ from bench.homes import open_homes, read_transcripts
 from bench.memories import question_time_ms
 from engram.embedding.embedder import Embedder
 from engram.models.engine.transaction import Store
-from engram.models.search.vectors import vector_owner_ids
+from engram.models.search.vector_rows import vector_owner_ids
 from engram.models.sessions.passage_rows import passage_rows
 from engram.search.question import Query
 from engram.search.searcher import Searcher
-from engram.search.vectors.stored_vectors import VectorCache
+from engram.search.vectors.loaded_vectors import VectorCache
 from engram.settings import Settings, load
 from engram.text.splitting import sentence_spans
 

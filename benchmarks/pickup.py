@@ -20,7 +20,7 @@ from pathlib import Path
 from engram.paths import Home
 from engram.settings import load
 from engram.tasks.queue import huey
-from engram.worker.client import ask_worker
+from engram.worker.worker_client import ask_worker
 
 #: Seconds between two samples after the first one.
 GAP_SECONDS = 1.0

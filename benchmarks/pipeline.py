@@ -1,4 +1,4 @@
-"""From an appended prompt to its recollection file: ``python benchmarks/pipeline.py [--episodes 10000] [--json]``.
+"""From an appended prompt to its recollection file: ``python benchmarks/pipeline.py [--memories 10000] [--json]``.
 
 Watcher and worker run as processes of their own. Read the ratio: all of it against embedding and search alone, in the
 same run. ``--bundled`` takes the bundled model; without it the hashed embedder serves.
@@ -20,7 +20,7 @@ import uuid
 from pathlib import Path
 from typing import Any
 
-from engram.embedding.load import load_embedder
+from engram.embedding.load_model import load_embedder
 from engram.enums import Actor, Importance, Kind, Status
 from engram.models.engine.transaction import Store
 from engram.models.memories.memory_changes import add_memory
@@ -30,11 +30,11 @@ from engram.models.projects.projects import ensure_project
 from engram.paths import Home
 from engram.search.question import Query
 from engram.search.searcher import Searcher
-from engram.search.vectors.stored_vectors import embed_missing
+from engram.search.vectors.loaded_vectors import embed_missing
 from engram.settings import load
 from engram.system.clock import iso_time
 from engram.transcripts.project import identify_project
-from engram.worker.client import ask_worker
+from engram.worker.worker_client import ask_worker
 
 #: Seconds to wait for one recollection file before the prompt counts as unanswered.
 ANSWER_SECONDS = 3.0
@@ -153,7 +153,7 @@ def measure(memories: int, samples: int, model: str) -> dict[str, Any]:
         home = settings.places.prepare()
         folder = settings.projects_folder / "-work-pipeline"
         folder.mkdir(parents=True)
-        embedder = load_embedder(model, home.models, compile_if_missing=False)
+        embedder = load_embedder(model)
         with open_store(home.memory_db) as store:
             fill(store, embedder, memories)
             numbers = random.Random(1).sample(range(memories), samples)
@@ -217,7 +217,7 @@ def run_part(part: str) -> int:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--episodes", type=int, default=10_000, help="memories in the database (10000)")
+    parser.add_argument("--memories", type=int, default=10_000, help="memories in the database (10000)")
     parser.add_argument("--samples", type=int, default=40, help="prompts (40)")
     parser.add_argument("--bundled", action="store_true", help="the bundled model instead of the hashed embedder")
     parser.add_argument("--json", action="store_true", help="print one JSON object")

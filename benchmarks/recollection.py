@@ -25,13 +25,13 @@ from typing import Any
 from bench.answers import AnsweredMemories
 from bench.homes import BenchHomes, extract_all
 from bench.prompts import as_one_project
-from engram.embedding.load import load_embedder
+from bench.recorded_provider import RecordedProvider
+from engram.embedding.load_model import load_embedder
 from engram.enums import Importance, Verdict
-from engram.extraction.model.language_model import RecordedProvider
 from engram.models.engine.transaction import Store
 from engram.models.open_memory import open_store
 from engram.models.sessions.sessions import list_sessions
-from engram.recollection.choosing import (
+from engram.recollection.choose_bites import (
     FeatureContext,
     InjectionRequest,
     RatedHit,
@@ -44,8 +44,8 @@ from engram.recollection.choosing import (
     rate_hits,
 )
 from engram.recollection.prompts import filter_prompt
-from engram.recollection.quotations import query_for
-from engram.recollection.render import bite_head, shown_words
+from engram.recollection.quotation_bites import query_for
+from engram.recollection.render_bites import bite_head, shown_words
 from engram.search.searcher import Searcher
 from engram.search.support import Support
 from engram.settings import Settings
@@ -119,9 +119,7 @@ def ask_all(options: argparse.Namespace, folder: Path) -> dict[tuple[str, str], 
     words = __import__("match").words
     gold = {memory["id"]: memory for memory in read_lines(options.bench / "code" / "memories.jsonl") if "id" in memory}
     prompts = list(read_lines(options.bench / "code" / "prompts.jsonl"))
-    homes = BenchHomes(
-        folder, Settings(home=folder), load_embedder("bundled", folder / "models", compile_if_missing=False)
-    )
+    homes = BenchHomes(folder, Settings(home=folder), load_embedder("bundled"))
     asked: dict[tuple[str, str], list[Asked]] = {}
     for project in sorted({prompt["project"] for prompt in prompts}):
         for maker in (MODEL, RULES):

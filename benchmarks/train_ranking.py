@@ -30,7 +30,7 @@ from engram.search.passages.candidate_set import SearchIndex, Shortlist, retriev
 from engram.search.passages.features import FEATURE_GROUPS, GROUP_NAMES, extract_features
 from engram.search.passages.passage_search import HitGroup, best_groups, passage_support
 from engram.search.question import Coverage, Query, TermCounts, parse_query
-from engram.search.vectors.stored_vectors import VectorCache
+from engram.search.vectors.loaded_vectors import VectorCache
 from engram.settings import Settings, load
 
 #: Hits of a question that are measured.

@@ -22,8 +22,8 @@ from recollection import MODEL, RULES, Asked, ask_all, figures
 
 from engram.enums import Importance, Verdict
 from engram.models.memories.usefulness import Usefulness
-from engram.recollection.choosing import Bite, RatedHit, Thresholds, bites_of, deduplicate, load_weights, logistic
-from engram.recollection.render import bite_head, shown_words
+from engram.recollection.choose_bites import Bite, RatedHit, Thresholds, bites_of, deduplicate, load_weights, logistic
+from engram.recollection.render_bites import bite_head, shown_words
 from engram.settings import Settings
 
 #: Probabilities that a relevant bite is expanded.

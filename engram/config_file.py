@@ -1,4 +1,4 @@
-"""Changes one setting in config.toml and keeps the comments, the order and the format of the rest."""
+"""Change one setting in config.toml, keeping comments, order and format of everything else."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def set_value(home: Path, name: str, text: str) -> Any:
 
 
 def unset_value(home: Path, name: str) -> bool:
-    """Remove a setting from config.toml, also an unknown one. False if it was not there.
+    """Remove a setting from config.toml, also an unknown one; return False if it was not there.
 
     Raises the same errors as ``set_value``.
     """
@@ -55,7 +55,7 @@ def _check_name(name: str) -> None:
 
 
 def _edit(home: Path, name: str, value: object) -> bool:
-    """Set the value, or remove it if it is None. True if the file changed."""
+    """Set the value, or remove it if it is None; return True if the file changed."""
     import tomlkit
 
     make_private_folder(home, with_parents=True)
@@ -63,7 +63,7 @@ def _edit(home: Path, name: str, value: object) -> bool:
     with locked_folder(home):
         # Fails for an unreadable file before it is rewritten.
         read_config(path)
-        old = path.read_text(encoding="utf-8") if path.exists() else ""
+        old = path.read_text(encoding="utf-8-sig") if path.exists() else ""
         if path.exists() and not path.stat().st_mode & stat.S_IWUSR:
             raise SettingsError(f"{path} is read-only. Make it writable, or change it where it is generated")
         document = tomlkit.parse(old)

@@ -1,4 +1,4 @@
-"""The closed sets of values that describe a memory, and what became of it; stored, printed and exchanged as values."""
+"""The closed sets of values that describe memories and outcomes; stored, printed and exchanged as values."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ logger = logging.getLogger(__name__)
 
 
 class StoredEnum(StrEnum):
-    """A closed set of values with a safe member for a stored value that is none of them."""
+    """A closed set of values with a safe member for unknown stored values."""
 
     @classmethod
     def safest(cls) -> Self:
@@ -70,27 +70,27 @@ class Kind(StoredEnum):
     FACT = "fact"
     STATE = "state"
     DEAD_END = "dead-end"
-    #: A whole turn, kept by an extractor without finer kinds.
+    #: An entire turn, kept by an extractor without finer kinds.
     TURN = "turn"
 
 
 class Refusal(StrEnum):
-    """Why a proposal of a language model was not kept, or did not end what it was to end."""
+    """Why a proposal of a language model was not kept, or did not end its target."""
 
     #: It has another shape than was asked for.
     UNREADABLE = "unreadable"
     #: It cites nothing that was sent.
     NO_EVIDENCE = "no-evidence"
     NO_SUMMARY = "no-summary"
-    #: It takes back nothing that was shown.
+    #: It withdraws nothing that was shown.
     NO_TARGET = "no-target"
     #: Its words were not said in the session.
     NOT_SAID = "not-said"
     #: Its words have nothing to do with what it cites.
     NOT_CITED = "not-cited"
-    #: It rests on commands alone, and how they ended is not known.
+    #: It rests only on commands, and how they ended is unknown.
     UNPROVEN = "unproven"
-    #: It rests on commands alone, and tells what they printed.
+    #: It rests only on commands, and says what they printed.
     OUTPUT = "output"
     #: It is known already.
     REPEATED = "repeated"
@@ -104,7 +104,7 @@ class Refusal(StrEnum):
     JUDGED = "judged"
     #: The session or the hour has its maximum number of memories.
     FULL = "full"
-    #: What it would end is kept by hand, the user's, of another project, or was said later.
+    #: Its target is kept by hand, the user's, from another project, or was said later.
     TARGET_STAYS = "target-stays"
 
 
@@ -117,7 +117,7 @@ class Status(StoredEnum):
     PROVISIONAL = "provisional"
     #: Replaced by a newer memory.
     SUPERSEDED = "superseded"
-    #: Set aside: merged, unused or taken back.
+    #: Set aside: merged, unused or withdrawn.
     ARCHIVED = "archived"
 
     @property
@@ -131,7 +131,7 @@ CURRENT_STATUSES = (Status.ACTIVE, Status.PROVISIONAL)
 
 
 class Scope(StoredEnum):
-    """Where a memory holds and is seen."""
+    """Where a memory applies and is visible."""
 
     PROJECT = "project"
     GLOBAL = "global"
@@ -178,7 +178,7 @@ _VOICE_LABELS = {
 
 
 class Source(StoredEnum):
-    """How a memory came to be kept."""
+    """How a memory came to be stored."""
 
     #: By an extractor.
     AUTO = "auto"
@@ -191,7 +191,7 @@ class Judgement(StoredEnum):
 
     #: It helped: it is shown a little more readily, and never counts as unused.
     HELPFUL = "helpful"
-    #: It is not true: it is never shown again by itself, and ranks last.
+    #: It is not true: it is never again shown unasked, and ranks last.
     WRONG = "wrong"
     #: It was true and no longer is: it ends.
     OUTDATED = "outdated"
@@ -215,7 +215,7 @@ class BranchState(StoredEnum):
 
     MERGED = "merged"
     OPEN = "open"
-    #: It is gone, or was changed on the way: nobody can tell.
+    #: It is gone, or was changed on the way; which one is unknown.
     UNKNOWN = "unknown"
 
 
@@ -235,7 +235,7 @@ class Channel(StoredEnum):
 
 
 class Verdict(StoredEnum):
-    """What became of a prompt (or another moment), or of one memory that was considered for it."""
+    """The outcome of a prompt (or another moment), or of one memory that was considered for it."""
 
     #: Claude was shown it.
     SHOWN = "shown"
@@ -269,10 +269,10 @@ class Verdict(StoredEnum):
     REPLAYED = "replayed"
     #: The prompt has had all its bites.
     USED_UP = "used up"
-    #: No worker answered: nothing was recorded for a prompt that stands in the transcript. Never stored.
+    #: No worker answered: nothing was recorded for a prompt that is in the transcript. Never stored.
     NO_WORKER = "no worker"
 
-    # Why nothing of what was found was shown
+    # Why none of the found memories was shown
     #: No memory has anything to do with it.
     NOTHING_NEAR = "nothing near"
     #: The memory is not relevant enough.
@@ -291,7 +291,7 @@ class Verdict(StoredEnum):
     OTHER_PROJECT = "other project"
     #: It says the same as a better one.
     REPEATS = "repeats"
-    #: It is a passage of a transcript in which no whole sentence stands alone.
+    #: It is a passage of a transcript without a sentence that is clear on its own.
     NOT_QUOTABLE = "not quotable"
     #: One of the user's own files (CLAUDE.md, rules, auto memory) says the same.
     STANDS_IN_FILE = "stands in a file"
@@ -302,7 +302,7 @@ class Verdict(StoredEnum):
 
 
 class ComparisonAnswer(StoredEnum):
-    """What the user said when a comparison of both ways to write memories was offered."""
+    """The user's answer when a comparison of both ways to write memories was offered."""
 
     #: No, or nothing: it is not offered again.
     NO = "no"

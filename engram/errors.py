@@ -21,7 +21,7 @@
     │   └── HubRefused          the hub answered no; the message says why
     ├── ServiceError            launchd, systemd or the supervisor could not start or stop the processes
     ├── InstallError            the installation was refused or undone; nothing outside the memory folder changed
-    ├── NotFound                no memory, note, session or task has that name
+    ├── NotFound                there is no such memory, note, session or task
     ├── BadRequest              an argument has an invalid value
     └── AlreadyRunning          another process holds the lock
 
@@ -68,7 +68,7 @@ class OlderSchema(StoreError):
 
 
 class MissingDatabase(StoreError):
-    """memory.db is gone, but there are backups of it. Run `engram restore`, or `engram restore --new` to begin anew."""
+    """memory.db is gone, but there are backups of it. Run `engram restore`, or `engram restore --new` to start over."""
 
 
 class BrokenDatabase(StoreError):

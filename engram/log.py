@@ -7,12 +7,12 @@ import itertools
 import logging
 import logging.handlers
 import os
-import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Literal, NamedTuple, TypeAlias, get_args
 
 from engram.system.atomic import FILE_MODE
+from engram.system.lazy_regex import lazy_regex
 
 #: The processes that keep a log, each in a file of that name.
 LogKind: TypeAlias = Literal["worker", "watcher", "supervisor", "hook", "cli", "mcp", "page"]
@@ -23,7 +23,7 @@ LOG_BYTES = 5_000_000
 LOG_FILES = 4
 #: How every record of every log begins; ``read_records`` parses it.
 RECORD_FORMAT = "%(asctime)s %(levelname)s %(process)d %(name)s %(message)s"
-_RECORD_START = re.compile(r"(?P<time>\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3}) (?P<level>[A-Z]+) ")
+_RECORD_START = lazy_regex(r"(?P<time>\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3}) (?P<level>[A-Z]+) ")
 _PROBLEM_LEVELS = frozenset({"WARNING", "ERROR", "CRITICAL"})
 
 
@@ -60,7 +60,7 @@ class _RedactingFormatter(logging.Formatter):
         self._redact = redact
 
     def format(self, record: logging.LogRecord) -> str:
-        """The record without secrets."""
+        """Return the record without secrets."""
         return self._redact(super().format(record))
 
 
@@ -109,7 +109,7 @@ def append_warning(folder: Path, kind: LogKind, message: str) -> None:
 
 
 def read_records(folder: Path, kind: LogKind) -> Iterator[Record]:
-    """The records of ``folder/kind.log`` and of its latest rotated file, oldest first; none if there is no log.
+    """Yield the records of ``folder/kind.log`` and of its latest rotated file, oldest first; none if there is no log.
 
     Lines that begin no record (tracebacks) belong to the record above them.
     """
@@ -121,3 +121,8 @@ def read_records(folder: Path, kind: LogKind) -> Iterator[Record]:
     for start, end in itertools.pairwise([*starts, len(lines)]):
         if head := _RECORD_START.match(lines[start]):
             yield Record(time=head["time"], kind=kind, text="\n".join(lines[start:end]), level=head["level"])
+
+
+def has_problems(folder: Path) -> bool:
+    """Return True if a log of any process in the folder has a warning or an error."""
+    return any(record.is_problem for kind in LOG_KINDS for record in read_records(folder, kind))

@@ -3,48 +3,48 @@
 from __future__ import annotations
 
 import os
-import re
 import stat
 from dataclasses import dataclass
 from pathlib import Path
 
 from engram.errors import HomeError
 from engram.system.atomic import explain_error, make_private_folder
+from engram.system.lazy_regex import lazy_regex
 
 #: A session id as Claude Code writes it. Use it with fullmatch only.
-_SESSION_ID = re.compile(r"[0-9A-Za-z][0-9A-Za-z_-]{0,127}")
+_SESSION_ID = lazy_regex(r"[0-9A-Za-z][0-9A-Za-z_-]{0,127}")
 
 
 def is_session_id(text: object) -> bool:
-    """True for a text that can be a session id; such a text is safe as part of a file name."""
+    """Return True for a text that can be a session id; such a text is safe as part of a file name."""
     return isinstance(text, str) and _SESSION_ID.fullmatch(text) is not None
 
 
 def default_home() -> Path:
-    """``ENGRAM_HOME``, or ``~/.claude-memory``."""
+    """Return ``ENGRAM_HOME``, or ``~/.claude-memory``."""
     named = os.environ.get("ENGRAM_HOME", "")
     return Path(named).expanduser().absolute() if named else Path.home() / ".claude-memory"
 
 
 def is_default_home(home: Home) -> bool:
-    """Return True for ``~/.claude-memory``, which hooks and server find without being told."""
+    """Return True for ``~/.claude-memory``, which hooks and server find without a setting."""
     return home.root == Path.home() / ".claude-memory"
 
 
 def default_claude_folder() -> Path:
-    """``CLAUDE_CONFIG_DIR``, or ``~/.claude``."""
+    """Return ``CLAUDE_CONFIG_DIR``, or ``~/.claude``."""
     named = os.environ.get("CLAUDE_CONFIG_DIR", "")
     return Path(named).expanduser().absolute() if named else Path.home() / ".claude"
 
 
 def default_codex_folder() -> Path:
-    """``CODEX_HOME``, or ``~/.codex``."""
+    """Return ``CODEX_HOME``, or ``~/.codex``."""
     named = os.environ.get("CODEX_HOME", "")
     return Path(named).expanduser().absolute() if named else Path.home() / ".codex"
 
 
 def default_gemini_folder() -> Path:
-    """``.gemini`` in the folder that ``GEMINI_CLI_HOME`` names, or ``~/.gemini``."""
+    """Return ``.gemini`` in the folder that ``GEMINI_CLI_HOME`` names, or ``~/.gemini``."""
     named = os.environ.get("GEMINI_CLI_HOME", "")
     return (Path(named).expanduser().absolute() if named else Path.home()) / ".gemini"
 
@@ -82,7 +82,7 @@ class Home:
 
     @property
     def wake_socket(self) -> Path:
-        """A datagram to this socket tells the worker to look at the queue."""
+        """A datagram to this socket makes the worker check the queue."""
         return self.root / "wake.sock"
 
     @property
@@ -112,7 +112,7 @@ class Home:
 
     @property
     def page_entries(self) -> Path:
-        """Files that lead a browser to the page, each once."""
+        """Files that lead a browser to the page, each usable once."""
         return self.root / "page"
 
     @property
@@ -176,11 +176,6 @@ class Home:
         return self.root / "logs"
 
     @property
-    def models(self) -> Path:
-        """Compiled embedding models."""
-        return self.root / "models"
-
-    @property
     def backups(self) -> Path:
         """Daily backups of memory.db; two are kept."""
         return self.root / "backups"
@@ -213,10 +208,10 @@ class Home:
         return self
 
 
-def check_private(folder: Path) -> None:
-    """Close ``folder`` to other users. Raises HomeError if it belongs to another user."""
+def check_private(folder: Path, *, is_dry: bool = False) -> None:
+    """Close ``folder`` to other users, unless ``is_dry``. Raises HomeError if it belongs to another user."""
     facts = folder.stat()
     if facts.st_uid != os.geteuid():
         raise HomeError(f"the memory folder {folder} belongs to another user; set ENGRAM_HOME to a folder of your own")
-    if stat.S_IMODE(facts.st_mode) & 0o077:
+    if stat.S_IMODE(facts.st_mode) & 0o077 and not is_dry:
         os.chmod(folder, 0o700)

@@ -16,7 +16,7 @@ from engram.errors import SettingsError
 from engram.paths import Home, default_claude_folder, default_codex_folder, default_gemini_folder, default_home
 from engram.system.atomic import read_regular
 
-#: Largest config.toml that is read, in bytes.
+#: Maximum size of config.toml, in bytes.
 _CONFIG_LIMIT_BYTES = 1_000_000
 
 #: Default of ``limit_rss_mb``. Only the default is raised for a large memory.
@@ -55,11 +55,11 @@ class Settings:
     exclude: tuple[str, ...] = ()
     #: Folders of projects. A session that was started in such a folder itself has global scope.
     project_roots: tuple[str, ...] = ()
-    #: Count a worktree as part of its repository. If false, each worktree is a project of its own.
+    #: Count a worktree as part of its repository. If false, each worktree is a separate project.
     join_worktrees: bool = True
     #: Seconds between two sweeps over all transcripts.
     sweep_seconds: int = 60
-    #: Longest line that is parsed, in bytes. Longer lines are counted and skipped.
+    #: Maximum length of a line, in bytes. Longer lines are counted and skipped.
     line_limit_bytes: int = 64_000_000
 
     # When memories are made
@@ -75,7 +75,7 @@ class Settings:
     idle_seconds: int = 300
     #: Seconds of silence after which a session is over and its recollection files are deleted.
     live_seconds: int = 604_800
-    #: Maximum number of memories that are made of one session.
+    #: Maximum number of memories made from one session.
     session_memories: int = 60
     #: Maximum number of memories that are made in one hour.
     hourly_memories: int = 400
@@ -99,12 +99,12 @@ class Settings:
     # Recollection
     #: Inject memories through the hooks.
     inject: bool = True
-    #: Longest time that a prompt waits for its memories while the worker is at work on them, in seconds; more than 1.5
+    #: Maximum time that a prompt waits for its memories while the worker is busy with them, in seconds; more than 1.5
     #: counts as 1.5. A dead or hanging worker is waited for 0.2 seconds, and so is any worker after two vain waits.
     prompt_wait_seconds: float = 1.5
     #: Maximum number of bites for one prompt, over both channels.
     bites: int = 3
-    #: Quote what was said in earlier sessions where no memory fits a prompt; answers to questions quote it anyway.
+    #: Quote what was said in earlier sessions if no memory fits a prompt; answers to questions do so anyway.
     quotations: bool = True
     #: Maximum number of tokens (characters / 4) for all bites of a prompt.
     bite_tokens: int = 120
@@ -114,7 +114,7 @@ class Settings:
     topic_threshold: float = 0.0
     #: A pending recollection older than this is not injected, in seconds.
     stale_seconds: int = 300
-    #: Days for which it is kept what became of each prompt (`engram why`): ids and figures, no words; 0 for none.
+    #: Days for which the outcome of each prompt is kept (`engram why`): ids and figures, no text; 0 for none.
     outcome_days: int = 180
 
     # The page (engram ui)
@@ -182,7 +182,7 @@ class Settings:
     #: Warn when the worker uses more memory than this, in MB.
     warn_rss_mb: int = 400
     #: Drain and restart when the worker uses more memory than this, in MB. The default is raised for a large memory, to
-    #: the size of its vectors and 400 MB.
+    #: the size of its vectors and 400 MB, and by what a model takes that runs with torch.
     limit_rss_mb: int = DEFAULT_LIMIT_RSS_MB
     #: Seconds that a worker waits for its running task before it exits.
     drain_seconds: int = 10
@@ -276,7 +276,7 @@ def load(
 
 
 def read_config(path: Path) -> dict[str, Any]:
-    """The content of config.toml; {} if there is none. Raises SettingsError if it can't be read."""
+    """Return the content of config.toml; {} if there is none. Raises SettingsError if it can't be read."""
     data = read_regular(path, _CONFIG_LIMIT_BYTES + 1)
     if data is None:
         if os.path.lexists(path):
@@ -285,20 +285,20 @@ def read_config(path: Path) -> dict[str, Any]:
         return {}
     owner = os.stat(path).st_uid
     if owner != os.geteuid():
-        # Whoever wrote it could choose a server that texts are sent to, or switch off what is excluded.
+        # Anybody able to write it could choose a server that texts are sent to, or disable exclusions.
         raise SettingsError(
             f"{path} belongs to another user (uid {owner}), so it isn't read. Make it your own with chown, or delete it"
         )
     if len(data) > _CONFIG_LIMIT_BYTES:
         raise SettingsError(f"{path} is larger than {_CONFIG_LIMIT_BYTES} bytes")
     try:
-        return tomllib.loads(data.decode("utf-8"))
+        return tomllib.loads(data.decode("utf-8-sig"))
     except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise SettingsError(f"{path} is not valid TOML: {error}") from error
 
 
 def parse_value(name: str, text: str, source: str) -> Any:
-    """The value of a setting from a text. Raises SettingsError if the text is invalid."""
+    """Return the value of a setting from a text. Raises SettingsError if the text is invalid."""
     return _as_type(name, text, typing.get_type_hints(Settings)[name], source)
 
 

@@ -1,4 +1,4 @@
-"""Vaults: projects whose memory lies in a database of its own, in a folder of its own inside the memory folder.
+"""Vaults: projects whose memory is in a separate database, in its own folder inside the memory folder.
 
 A vault is a memory folder like any other (``ENGRAM_HOME/vaults/NAME``), so that everything that works on a memory works
 on it: forget, purge, backup, restore, status, consolidation. Its file ``vault.json`` names the one project that it
@@ -20,7 +20,7 @@ from engram.paths import Home
 from engram.settings import Loaded, Settings, load
 from engram.system.atomic import make_private_folder, read_regular, write_atomic
 
-#: Folder of the vaults in the memory folder, and the file that tells what a vault is for.
+#: Folder of the vaults in the memory folder, and the file that names a vault's project.
 FOLDER_NAME, FILE_NAME = "vaults", "vault.json"
 _MAX_FILE_BYTES = 100_000
 
@@ -58,7 +58,7 @@ def list_vaults(home: Home) -> tuple[Vault, ...]:
     """Return the vaults of a memory folder, by name.
 
     Raises:
-        HomeError: a vault can't be read: nobody knows what must be kept apart.
+        HomeError: a vault can't be read, so it is unknown what must be kept separate.
     """
     folder = home.root / FOLDER_NAME
     if not folder.is_dir():
@@ -68,13 +68,15 @@ def list_vaults(home: Home) -> tuple[Vault, ...]:
 
 
 def own_vault(home: Home) -> Vault | None:
-    """Return the vault that a memory folder is; None for a folder that is none."""
+    """Return the vault in a memory folder; None if it is not a vault."""
     file = home.root / FILE_NAME
     return _read(str(file), file.stat().st_mtime_ns) if file.is_file() else None
 
 
 def config_home(home: Path) -> Path:
-    """Return the memory folder whose config.toml holds for a memory folder: that around a vault, else itself."""
+    """Return the memory folder whose config.toml applies: for a vault, the one that contains it, else the folder
+    itself.
+    """
     own = own_vault(Home(home))
     return home if own is None else own.around
 
@@ -91,7 +93,7 @@ def vault_of_identity(home: Home, identity: str) -> Vault | None:
 
 
 def vault_of_folder(home: Home, folder: str) -> Vault | None:
-    """Return the vault that a working folder belongs to, by its path alone."""
+    """Return the vault that a working folder belongs to, judging only by its path."""
     return next((vault for vault in list_vaults(home) if vault.holds_folder(folder)), None)
 
 

@@ -1,4 +1,4 @@
-"""The version of Engram, as it was released and of the code as it lies here, and how it is installed.
+"""The version of Engram, as it was released and of the code as it is here, and how it is installed.
 
 The build reads the version here. Every session of Claude Code waits for processes that need the constants alone: what
 only functions need is imported in them.
@@ -70,7 +70,9 @@ def with_source(page: str) -> str:
 
 
 def _installed_from() -> str:
-    """The folder or archive that this Engram was installed from, as installers note it; "" if it is gone or unknown."""
+    """Return the folder or archive that this Engram was installed from, as installers note it; "" if it is gone or
+    unknown.
+    """
     import json
     from importlib import metadata
     from urllib.parse import unquote, urlsplit

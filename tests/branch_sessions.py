@@ -11,7 +11,7 @@ from typing import Any
 
 from engram.enums import Actor, Kind
 from engram.ingest.read_sources import ingest_path
-from engram.ingest.scope import scope_of_folder
+from engram.ingest.session_project import scope_of_folder
 from engram.models.engine.transaction import Store
 from engram.models.memories.memory_changes import add_memory
 from engram.models.memories.memory_records import Evidence, Memory, find_memory, new_memory_id
@@ -66,8 +66,12 @@ class Workshop:
         *answers: str | Call,
         session: str = "one",
         cwd: str = "",
+        behind: str = "",
     ) -> str:
-        """Let a turn take place in a session and be read; returns the session's id."""
+        """Let a turn take place in a session and be read; returns the session's id.
+
+        ``behind`` is the entry that the prompt follows.
+        """
         session_id = self.sessions.setdefault(session, str(uuid.uuid4()))
         self.clock.advance(60)
         entries: list[tuple[str, object]] = [("user", prompt)]
@@ -88,8 +92,9 @@ class Workshop:
         with path.open("a", encoding="utf-8") as file:
             for role, content in entries:
                 entry = str(uuid.uuid4())
+                place = {"parentUuid": behind} if behind and role == "user" and content == prompt else {}
                 message = {"role": role, "content": content} | ({"id": entry} if role == "assistant" else {})
-                file.write(json.dumps({"type": role, "uuid": entry, "message": message} | common) + "\n")
+                file.write(json.dumps({"type": role, "uuid": entry, "message": message} | place | common) + "\n")
         ingest_path(self.store, path, settings=self.settings, redact=redact, close=True)
         return session_id
 

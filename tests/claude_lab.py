@@ -17,13 +17,13 @@ from tool_lines import Conversation, new_session_id
 
 from engram.enums import Actor, Kind, Status
 from engram.ingest.read_sources import ingest_path
-from engram.ingest.scope import scope_of_folder
+from engram.ingest.session_project import scope_of_folder
 from engram.models.engine.transaction import Store
 from engram.models.memories.memory_changes import add_memory
 from engram.models.memories.memory_records import Evidence, Memory, new_memory_id
 from engram.models.shown import injections
 from engram.paths import Home
-from engram.recollection.recollecting import RecollectionService
+from engram.recollection.recollection_service import RecollectionService
 from engram.redaction import redact
 from engram.search.searcher import Searcher
 from engram.settings import Settings

@@ -13,7 +13,7 @@ import pytest
 
 from engram.embedding.embedder import Embedder
 from engram.enums import Actor, Kind, Scope
-from engram.extraction.local.writer import LocalExtractor
+from engram.extraction.local.local_extractor import LocalExtractor
 from engram.models.engine.transaction import Store
 from engram.models.memories import memory_changes, memory_records
 from engram.models.memories.memory_records import Evidence, Memory
@@ -24,6 +24,12 @@ from tests.empty_memory import open_empty
 from tests.repositories import Repository
 
 REPO = Path(__file__).resolve().parent.parent
+#: Folders whose files run for longest. They come first: a long file at the end lets the other processors wait for it.
+LONG_FOLDERS = ("faults", "page", "mcp_server", "docs", "acceptance", "worker")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    items.sort(key=lambda item: item.path.relative_to(REPO / "tests").parts[0] not in LONG_FOLDERS)
 
 
 @pytest.fixture(scope="session")
@@ -57,7 +63,7 @@ def private_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
 @pytest.fixture(scope="session", autouse=True)
 def bundled_folder() -> Path:
     """The folder of the bundled model; made here if this checkout was never installed."""
-    from engram.embedding.source import BUNDLED_FOLDER
+    from engram.embedding.model_source import BUNDLED_FOLDER
 
     if not (BUNDLED_FOLDER / "model.safetensors").is_file():
         subprocess.run([sys.executable, str(REPO / "hatch_build.py")], check=True, timeout=900)
@@ -67,9 +73,9 @@ def bundled_folder() -> Path:
 @pytest.fixture(scope="session")
 def bundled(bundled_folder: Path) -> Embedder:
     """The bundled model, ready to run."""
-    from engram.embedding.load import load_embedder
+    from engram.embedding.load_model import load_embedder
 
-    return load_embedder("bundled", bundled_folder, compile_if_missing=False)
+    return load_embedder("bundled")
 
 
 @pytest.fixture

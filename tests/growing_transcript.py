@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
-from engram.ingest.writing import IngestResult
+from engram.ingest.write_portion import IngestResult
 from engram.models.sessions.stored_turns import StoredTurn
 
 

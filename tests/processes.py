@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import os
+import select
 import signal
 import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import TypeVar
+
+from engram.watcher.watch import Watcher
 
 Result = TypeVar("Result")
 
@@ -21,6 +24,15 @@ def wait_for(condition: Callable[[], Result]) -> Result:
     while not (result := condition()):
         assert time.monotonic() < deadline, "it did not happen"
         time.sleep(0.02)
+    return result
+
+
+def read_until(watcher: Watcher, condition: Callable[[], Result]) -> Result:
+    """Let a watcher read whenever an event of the file system wakes it, until ``condition`` returns something true."""
+    while not (result := condition()):
+        assert select.select([watcher._pipe[0]], [], [], WAIT_SECONDS)[0], "no event came"
+        os.read(watcher._pipe[0], 4096)
+        watcher.step()
     return result
 
 

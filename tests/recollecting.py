@@ -7,15 +7,15 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from bench.storing import write_turn
 from engram.enums import Actor, Kind, Scope
 from engram.models.engine.transaction import Store
 from engram.models.memories.memory_changes import add_memory
 from engram.models.memories.memory_records import Evidence, Memory, new_memory_id
 from engram.models.projects.projects import ProjectRow
+from engram.models.sessions.reading_progress import ensure_transcript
 from engram.models.sessions.sessions import ensure_session
-from engram.models.sessions.sources import ensure_transcript
-from engram.models.sessions.turn_changes import write_turn
-from engram.recollection.recollecting import RecollectionService
+from engram.recollection.recollection_service import RecollectionService
 from engram.settings import Settings
 from engram.system.clock import FixedClock
 from engram.transcripts.turns import Action, Opening, Role, TextBlock, Turn

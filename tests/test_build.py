@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from engram.embedding import source
+from engram.embedding import model_source
 from engram.embedding.bert import read_header
 
 REPO = Path(__file__).resolve().parent.parent
@@ -50,9 +50,9 @@ def read_numbers(path: Path, name: str) -> NDArray[np.generic]:
 
 
 def test_hook_and_program_agree_on_the_weights(hook: ModuleType) -> None:
-    assert hook.ORIGINAL_SHA256 == source.BUNDLED_SHA256
-    assert hook.WEIGHTS_SHA256 == source.BUNDLED_FLOAT16_SHA256
-    assert REPO / hook.FOLDER == source.BUNDLED_FOLDER
+    assert hook.ORIGINAL_SHA256 == model_source.BUNDLED_SHA256
+    assert hook.WEIGHTS_SHA256 == model_source.BUNDLED_FLOAT16_SHA256
+    assert REPO / hook.FOLDER == model_source.BUNDLED_FOLDER
 
 
 def test_matrices_become_float16_and_single_rows_stay_as_they_are(hook: ModuleType, tmp_path: Path) -> None:
@@ -71,7 +71,7 @@ def test_matrices_become_float16_and_single_rows_stay_as_they_are(hook: ModuleTy
 def test_a_tree_that_has_the_model_needs_no_network(hook: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(hook.WHEEL_VARIABLE, "/does/not/exist")
 
-    assert hook.build_model(REPO) == source.BUNDLED_FOLDER
+    assert hook.build_model(REPO) == model_source.BUNDLED_FOLDER
 
 
 def test_without_an_index_the_build_says_what_to_run(tmp_path: Path) -> None:
@@ -126,12 +126,12 @@ def test_the_wheel_holds_the_model_and_runs_without_the_source_tree(bundled_fold
         weights = archive.read("engram/embedding/bundled/model.safetensors")
         archive.extractall(tmp_path / "installed")
 
-    assert hashlib.sha256(weights).hexdigest() == source.BUNDLED_FLOAT16_SHA256
+    assert hashlib.sha256(weights).hexdigest() == model_source.BUNDLED_FLOAT16_SHA256
     assert {"engram/embedding/bundled/LICENSE", "engram/embedding/bundled/README.md"} <= names
     assert not [name for name in names if name.startswith(("tests/", "benchmarks/")) or "unfinished" in name]
     program = (
-        "import engram; from pathlib import Path; from engram.embedding.load import load_embedder; "
-        "print(engram.__file__, load_embedder('bundled', Path('none'), compile_if_missing=False).embed(['text']).shape)"
+        "import engram; from pathlib import Path; from engram.embedding.load_model import load_embedder; "
+        "print(engram.__file__, load_embedder('bundled').embed(['text']).shape)"
     )
     answer = subprocess.run(
         [sys.executable, "-P", "-c", program],

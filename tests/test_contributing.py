@@ -1,4 +1,4 @@
-"""CONTRIBUTING.md and the glossary name files, commands and names that exist."""
+"""CONTRIBUTING.md, the architecture and the glossary name files, commands and names that exist."""
 
 from __future__ import annotations
 
@@ -10,23 +10,58 @@ import pytest
 from engram.cli.main import COMMANDS
 
 REPO = Path(__file__).resolve().parent.parent
-PAGES = ("CONTRIBUTING.md", "docs/glossary.md")
+PAGES = ("CONTRIBUTING.md", "docs/architecture.md", "docs/glossary.md")
+#: What a path may begin at, besides the repository and the page's folder.
+FOLDERS = ("engram", "engram/models", "mcp_server", "mcp_server/engram_mcp")
+#: Above the tables that say of every file what is in it.
+FILES_HEADING, NEXT_HEADING = "## What is in which file", "\n## "
 #: A path in backquotes; NAME stands for something that the reader chooses.
 PATH = re.compile(r"`([\w./-]+/[\w./-]*|[\w-]+\.(?:md|py|toml))`")
 
 
 def paths_of(page: str) -> list[str]:
     text = (REPO / page).read_text(encoding="utf-8")
+    # The files of its tables are checked one by one.
+    before, _, tables = text.partition(f"{FILES_HEADING}\n")
+    text = f"{before}{tables.partition(NEXT_HEADING)[2]}"
     linked = re.findall(r"\]\(([^)#:]+)\)", text)
     return sorted({*PATH.findall(text), *linked})
 
 
 @pytest.mark.parametrize("page", PAGES)
 def test_every_path_exists(page: str) -> None:
-    places = (REPO, (REPO / page).parent, REPO / "mcp_server" / "engram_mcp")
+    places = (REPO, (REPO / page).parent, *(REPO / folder for folder in FOLDERS))
     named = [path for path in paths_of(page) if "NAME" not in path and path not in ("config.toml", "MEMORY.md")]
 
     assert [path for path in named if not any((place / path).exists() for place in places)] == []
+
+
+def product_files() -> list[str]:
+    """Product files as the architecture names them: below ``engram``, or with the name of another package."""
+    return [
+        path.relative_to(REPO / start).as_posix()
+        for start, package in (("engram", "."), ("hooks", "engram_hooks"), ("mcp_server", "engram_mcp"))
+        for path in (REPO / start / package).rglob("*.py")
+        if path.name != "__init__.py"
+    ]
+
+
+def named_files(page: str) -> list[str]:
+    """Files of the tables of the architecture, each below the folder in its heading where that is needed."""
+    named, room = [], ""
+    known = set(product_files())
+    for line in page.partition(f"{FILES_HEADING}\n")[2].partition(NEXT_HEADING)[0].splitlines():
+        if line.startswith("### "):
+            room = re.split(r"[:,]", line[4:])[0].removeprefix("engram").lstrip("/")
+        elif entry := re.match(r"\| `([\w/]+\.py)` \| \S", line):
+            named.append(entry[1] if entry[1] in known else f"{room}/{entry[1]}")
+    return named
+
+
+def test_the_architecture_says_once_of_every_file_what_is_in_it() -> None:
+    named = named_files((REPO / "docs/architecture.md").read_text(encoding="utf-8"))
+
+    assert sorted(named) == sorted(product_files())
 
 
 def test_the_recipes_name_enough_files_to_be_of_use() -> None:

@@ -15,7 +15,7 @@ from engram.errors import BadRequest
 from engram.models.memories.memory_changes import add_memory
 from engram.models.memories.memory_records import ENUM_FIELDS, Memory, all_memories, find_memory, new_memory_id
 from engram.models.open_memory import open_store
-from engram.models.search.fulltext import memory_rows
+from engram.models.search.fulltext import search_rows
 
 ENUMS = StoredEnum.__subclasses__()
 
@@ -86,7 +86,7 @@ def test_a_damaged_row_costs_no_other_row(tmp_path: Path, driver: str) -> None:
         name: enum.safest() for name, enum in ENUM_FIELDS.items()
     }
     assert [memory.summary for memory in all_memories(store)] == ["first", "second"]
-    assert {row.status for row in memory_rows(store, [first.id, second.id]).values()} == {
+    assert {row.status for row in search_rows(store, [first.id, second.id]).values()} == {
         Status.PROVISIONAL,
         Status.ARCHIVED,
     }

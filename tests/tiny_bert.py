@@ -22,6 +22,30 @@ WORDS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "the", "worker", "reads", "queue", 
 WIDTH, INNER, LAYERS, HEADS, POSITIONS = 16, 24, 2, 4, 32
 _erf = np.vectorize(math.erf)
 
+#: Texts that compare ways of running a model: lengths, scripts, code, blanks.
+CHECK_TEXTS = (
+    "",
+    " ",
+    "yes",
+    "Use tabs.",
+    "How do I run the tests?",
+    "We decided to use SQLite instead of Postgres because it needs no server.",
+    "TypeError: unsupported operand type(s) for +: 'int' and 'str'",
+    "git commit -am 'fix: close the file before the rename' && git push origin main",
+    "def add(a: int, b: int) -> int:\n    return a + b\n",
+    "SELECT id, name FROM turn WHERE session = ? ORDER BY created_at DESC LIMIT 10;",
+    "Die Prüfung schlug fehl, weil die Datei schon geöffnet war.",
+    "数据库连接在超时后没有关闭。",
+    "Это сообщение на другом языке.",
+    "🚀 ship it 🎉",
+    "/usr/local/lib/python3.11/site-packages/package/module.py:123",
+    "a1b2c3d4e5f60718293a4b5c6d7e8f90",
+    "The worker reads the queue, and the watcher reads the files; " * 3,
+    "Never push to main without a review. " * 8,
+    "| column | value |\n|---|---|\n| a | 1 |\n| b | 2 |\n" * 6,
+    "A long text that goes far beyond what the model can read at once, in many words that say little. " * 40,
+)
+
 
 @dataclass(frozen=True)
 class TinyBert:

@@ -11,7 +11,7 @@ from typing import Any
 from engram.transcripts.claude_code.entry import Entry, parse_line
 from engram.transcripts.claude_code.state import ReaderState, dump_cursor, load_cursor
 from engram.transcripts.claude_code.turn_builder import TurnBuilder
-from engram.transcripts.tail import Line, Position, read_chunk
+from engram.transcripts.growing_file import Line, Position, read_chunk
 from engram.transcripts.turns import Opening, Turn
 
 

@@ -11,7 +11,7 @@ from transcript_lines import say
 
 from engram.paths import Home
 from engram.settings import Settings
-from engram.worker.client import ask_worker
+from engram.worker.worker_client import ask_worker
 
 #: Python code of a worker with the settings of its environment.
 RUN = (

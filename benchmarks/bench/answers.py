@@ -13,11 +13,11 @@ from bench.datasets import read_code_questions
 from bench.homes import NO_LIMIT, BenchHomes
 from bench.memories import embed_all
 from bench.prompts import as_one_project, inject_for, read_prompts
-from engram.consolidation.context import Context
+from bench.recorded_provider import RecordedProvider, Unanswered
 from engram.consolidation.model_steps import reconcile
+from engram.consolidation.step_context import Context
 from engram.extraction.extracting import extract_session
-from engram.extraction.local.writer import LocalExtractor
-from engram.extraction.model.language_model import RecordedProvider, Unanswered
+from engram.extraction.local.local_extractor import LocalExtractor
 from engram.extraction.model.model_extractor import ModelExtractor
 from engram.extraction.model.provider import Budget
 from engram.extraction.model.reconcile import Reconciler

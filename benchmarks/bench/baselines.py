@@ -7,16 +7,14 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from bench.loose_texts import LooseTexts, said_texts
+from bench.storing import load_vectors
 from engram.embedding.embedder import Embedder
 from engram.models.engine.transaction import Store
 from engram.models.search.fulltext import search_passages
-from engram.models.search.vectors import load_vectors
-from engram.models.sessions.passage_rows import passage_places, passage_rows, passage_spots
-from engram.models.sessions.passages import EvidencePlace
+from engram.models.sessions.passage_rows import EvidencePlace, passage_places, passage_rows, passage_spots
 from engram.search.hits import Hit
 from engram.search.question import Query
 from engram.search.ranking import Column
-from engram.search.vectors.vector_index import rows_from_blobs
 from engram.text.words import terms_of
 
 #: Method of ``PassageBaselines`` → weights of text and vector; both are scaled to 0..1 over all passages.
@@ -44,7 +42,9 @@ class PassageBaselines:
         loaded = load_vectors(store, "p", embedder.model_id) if embedder is not None else []
         self._ids = [row_id for row_id, _, _ in loaded]
         blobs: Sequence[bytes] = [blob for _, _, blob in loaded]
-        self._rows = rows_from_blobs(blobs, embedder.dimension).astype(np.float32) if embedder and blobs else None
+        self._rows = (
+            np.frombuffer(b"".join(blobs), np.float16).reshape(len(blobs), -1).astype(np.float32) if blobs else None
+        )
 
     @property
     def names(self) -> list[str]:

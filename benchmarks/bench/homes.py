@@ -11,9 +11,9 @@ from typing import TypeAlias
 
 from bench.memories import embed_all
 from engram.embedding.embedder import Embedder
-from engram.embedding.load import load_embedder
+from engram.embedding.load_model import load_embedder
 from engram.extraction.extracting import extract_session
-from engram.extraction.local.writer import LocalExtractor
+from engram.extraction.local.local_extractor import LocalExtractor
 from engram.ingest.read_sources import ingest_all
 from engram.models.engine.transaction import Store
 from engram.models.open_memory import open_store
@@ -84,8 +84,7 @@ def load_settings_embedder(settings: Settings) -> Embedder:
     """Load the embedding model that the settings name. Raises EmbeddingError."""
     return load_embedder(
         settings.embedding_model,
-        settings.places.models,
-        compile_if_missing=True,
+        may_load_torch=True,
         document_prompt=settings.document_prompt,
         query_prompt=settings.query_prompt,
         threads=settings.embedding_threads,

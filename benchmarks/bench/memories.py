@@ -10,16 +10,16 @@ from typing import TypeAlias
 
 from bench.datasets import Chat, Question, Unit
 from bench.measure import QuestionResult, ShownHit
+from bench.storing import write_turn
 from engram.embedding.embedder import Embedder
 from engram.models.engine.transaction import Store
 from engram.models.projects.projects import ensure_project
+from engram.models.sessions.reading_progress import ensure_transcript
 from engram.models.sessions.sessions import ensure_session
-from engram.models.sessions.sources import ensure_transcript
 from engram.models.sessions.stored_turns import last_turn_ms
-from engram.models.sessions.turn_changes import write_turn
 from engram.search.hits import Hit
 from engram.search.question import Query
-from engram.search.vectors.stored_vectors import embed_missing
+from engram.search.vectors.loaded_vectors import embed_missing
 from engram.transcripts.turns import EntryRef, Opening, Role, TextBlock, Turn
 
 #: Rows embedded at a time.

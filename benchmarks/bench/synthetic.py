@@ -16,9 +16,9 @@ from engram.models.memories.memory_changes import add_memory
 from engram.models.memories.memory_records import Evidence, Memory, new_memory_id
 from engram.models.projects.projects import ensure_project
 from engram.models.search.fulltext import count_documents
-from engram.models.search.vectors import put_vectors
+from engram.models.search.vector_rows import put_vectors
+from engram.models.sessions.reading_progress import ensure_transcript
 from engram.models.sessions.sessions import SessionRow, ensure_session
-from engram.models.sessions.sources import ensure_transcript
 from engram.models.sessions.turn_changes import write_turns
 from engram.models.shown.usage import count_totals
 from engram.transcripts.turns import EntryRef, Opening, Role, TextBlock, Turn

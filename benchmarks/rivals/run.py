@@ -63,9 +63,14 @@ def main() -> None:
     parser.add_argument("--into", type=Path, default=RESULTS, help="folder of the results")
     parser.add_argument("--work", type=Path, help="keep the machines and the answers here")
     parser.add_argument("--first", type=int, metavar="N", help="only the first N questions and prompts, to try it")
+    parser.add_argument("--reading", type=Path, metavar="DIR", help="only the questions of a reading, and no prompts")
     given = parser.parse_args()
     programs = {name: Path(path).absolute() for name, _, path in (one.partition("=") for one in given.program)}
     questions, prompts = read_questions(given.bench / "code"), read_prompts(given.bench / "code")
+    if given.reading:
+        key = json.loads((given.reading / "key.json").read_text(encoding="utf-8"))
+        ids = {question["id"] for question in key["questions"]}
+        questions, prompts = [question for question in questions if question.id in ids], []
     wanted = {uuid for one in (*questions, *prompts) for uuid in one.evidence}
     corpus = read_corpus(given.corpus, wanted)
     given.into.mkdir(parents=True, exist_ok=True)
@@ -156,7 +161,7 @@ def measure(
                 result["tools"] = len(tools)
                 result["tools_characters"] = len(json.dumps(tools, ensure_ascii=False, separators=(",", ":")))
             driver.close_sessions()
-            if driver.has_hook:
+            if driver.has_hook and prompts:
                 result |= ask_prompts(driver, prompts, corpus, keep)
                 say(f"typed {len(prompts)} prompts")
     finally:
@@ -230,7 +235,7 @@ def as_json(result: dict[str, Any]) -> str:
 def command_line() -> str:
     """Return the command without the folders of this machine."""
     words = [word.partition("=")[0] + "=PATH" if "=" in word else word for word in sys.argv[1:]]
-    hidden = {"--corpus": "DIR", "--bench": "DIR", "--into": "DIR", "--work": "DIR"}
+    hidden = {"--corpus": "DIR", "--bench": "DIR", "--into": "DIR", "--work": "DIR", "--reading": "DIR"}
     shown = [hidden.get(words[place - 1], word) if place else word for place, word in enumerate(words)]
     return " ".join(["python benchmarks/rivals/run.py", *map(shlex.quote, shown)])
 

@@ -4,7 +4,7 @@
     python benchmarks/rivals/tables.py --write    # write both files
     python benchmarks/rivals/tables.py --check    # exit code 1 where they differ from the results
 
-The figures come from ``benchmarks/results/rivals/*.json`` and from nowhere else.
+The figures come from ``benchmarks/results/rivals/*.json``, and what readers answered from ``READING``.
 """
 
 from __future__ import annotations
@@ -19,7 +19,16 @@ from statistics import fmean, stdev
 from typing import Any
 
 ROOT = Path(__file__).parents[2]
+sys.path.append(str(ROOT / "benchmarks"))
+
+from bench.qa.figures import verdicts_of  # noqa: E402 - the folder of the benchmarks isn't installed
+from bench.qa.folder import RunKey, read_answers, read_scores  # noqa: E402
+
 RESULTS = ROOT / "benchmarks" / "results" / "rivals"
+#: The recorded run of ``python -m bench qa`` with a reader for each program.
+READING = ROOT / "benchmarks" / "answers" / "qa" / "2026-11-26-all-rivals"
+#: Program → its arm in that run; another program's arm is its own name with 400 words.
+ARMS = {"Engram": "rules:400", "plain FTS5": "fts5:400"}
 #: Programs in the order of the tables; the first is what the others are compared with.
 ORDER = (
     "Engram",
@@ -74,25 +83,28 @@ def with_block(text: str, block: str) -> str:
 
 def readme_block(results: Sequence[Result]) -> str:
     """Return the short table: a row a program."""
+    readers = read_readers(READING)
     columns: dict[str, Callable[[Result], str]] = {
         "": lambda result: f"{result['name']} {result['version'].removeprefix('SQLite ')}",
-        "asked: shows the evidence in 400 words": lambda result: percent(evidence(result, 400)),
-        "asked: names the right session": lambda result: percent(sessions(result)),
-        "by itself: tells the memory that fits a prompt": lambda result: percent(tells(result)),
-        "by itself: speaks where nothing fits (less is better)": lambda result: percent(
+        "asked: evidence shown": lambda result: percent(evidence(result, 400)),
+        "asked: a reader's answers right": lambda result: percent(
+            [float(verdict == "right") for verdict in verdicts(readers, result)]
+        ),
+        "asked: right session named": lambda result: percent(sessions(result)),
+        "unasked: tells what fits": lambda result: percent(tells(result)),
+        "unasked: speaks where nothing fits (less is better)": lambda result: percent(
             speaks(result, "nothing", "routine")
         ),
-        "the same, in another project": lambda result: percent(speaks(result, "foreign")),
-        "processor seconds for the first reading": lambda result: number(result["read_processor_seconds"]),
-        "memory of its processes, MB": lambda result: number(result["rest_mb"]),
-        "disk for the program, MB": lambda result: number(result["installed_mb"]),
+        "first reading, processor seconds": lambda result: number(result["read_processor_seconds"]),
+        "memory at rest, MB": lambda result: number(result["rest_mb"]),
+        "disk, MB": lambda result: number(result["installed_mb"]),
     }
     return table(list(columns), [[cell(result) for cell in columns.values()] for result in results])
 
 
 def comparison_block(results: Sequence[Result]) -> str:
     """Return the long table, a column a program, and below it how each was set up and where measuring is uneven."""
-    own = results[0]
+    own, readers = results[0], read_readers(READING)
     rows: dict[str, Callable[[Result], str]] = {
         "version": lambda result: result["version"],
         "measured": lambda result: result["date"],
@@ -102,6 +114,13 @@ def comparison_block(results: Sequence[Result]) -> str:
         "Engram ahead in 400 words by": lambda result: ahead(own, result),
         "right session named in 400 words, %": lambda result: share(sessions(result)),
         "words of the reference answer in 400 words, %": lambda result: share(values(result, "reference")),
+        f"right answers of a reader in 400 words, {len(verdicts(readers, own))} questions, %": lambda result: share(
+            [float(verdict == "right") for verdict in verdicts(readers, result)]
+        ),
+        "Engram ahead in right answers by": lambda result: ahead_of_reader(readers, own, result),
+        "wrong answers of that reader, %": lambda result: share(
+            [float(verdict == "wrong") for verdict in verdicts(readers, result)]
+        ),
         "words of an answer": lambda result: number(fmean(line["words"] for line in result["questions"])),
         "20 questions without an answer: says something, %": lambda result: share(unanswerable(result, False)),
         "20 questions of no work: says something, %": lambda result: share(unanswerable(result, True)),
@@ -196,6 +215,28 @@ def ahead(own: Result, result: Result) -> str:
     mine = {line["id"]: line for line in own["questions"]}
     key = "evidence in 400"
     return share([mine[line["id"]][key] - line[key] for line in result["questions"] if key in line], "+.1f")
+
+
+def read_readers(folder: Path) -> Mapping[str, Mapping[str, str]]:
+    """Return of a recorded run arm → id of a question with an answer → verdict; {} if there is no such run."""
+    if not (folder / "key.json").exists():
+        return {}
+    key = RunKey.read(folder)
+    found = verdicts_of(key, read_answers(folder, key), read_scores(folder / "judge" / "scores.jsonl"))
+    asked = [question.id for question in key.questions if question.is_answerable]
+    return {arm: {name: of_arm[name] for name in asked} for arm, of_arm in found.items()}
+
+
+def verdicts(readers: Mapping[str, Mapping[str, str]], result: Result) -> list[str]:
+    """Return the verdicts on a program's reader, question by question; [] if there was none."""
+    name = result["name"]
+    return list(readers.get(ARMS.get(name, f"{name}:400"), {}).values())
+
+
+def ahead_of_reader(readers: Mapping[str, Mapping[str, str]], own: Result, result: Result) -> str:
+    """Return the paired difference of right answers, with its interval."""
+    pairs = zip(verdicts(readers, own), verdicts(readers, result), strict=False)
+    return NONE if own is result else share([float(a == "right") - (b == "right") for a, b in pairs], "+.1f")
 
 
 def share(found: Sequence[float], form: str = ".1f") -> str:

@@ -1,1 +1,1 @@
-"""The command line: one module a command, each a thin skin over a service."""
+"""The command line: one module per command, each a thin layer over a service."""

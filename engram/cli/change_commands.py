@@ -6,11 +6,11 @@ import sys
 
 import click
 
-from engram.cli.options import json_option, project_option, require_agreement
+from engram.cli.options import DefaultGroup, as_typed, choose, json_option, project_option, require_agreement
 from engram.cli.output import has_terminal, one_line, print_json, print_table, safe, say, when
 from engram.cli.workspace import Workspace, find_project, pass_workspace
 from engram.enums import Actor, Importance, Judgement, Scope
-from engram.errors import BadRequest
+from engram.errors import BadRequest, NotFound
 from engram.forgetting.forget import ForgetReport, forget_memory
 from engram.forgetting.forget_files import withdraw_bites
 from engram.forgetting.forget_plan import plan_forget
@@ -22,16 +22,23 @@ from engram.memories.feedback import judge_memory, judge_quotation, take_back_ju
 from engram.memories.save import edit_memory, pin_memory, require_memory, trust_memory
 from engram.models.engine.transaction import Store
 from engram.models.memories.memory_records import Memory
-from engram.models.sessions.stored_turns import is_quotation_id
+from engram.models.sessions.quotation_ids import is_quotation_id
 from engram.reports.memory_report import memory_to_json, report_quotation, whole_id
 from engram.reports.open_contradictions import list_contradictions
+from engram.reports.session_report import find_session_row
 from engram.system.clock import day_of
+from engram.trust.display import number_of
 
 
 @click.command("edit")
 @click.argument("episode_id", metavar="ID")
 @click.option("--summary", default=None, help="The new line that is injected (default: unchanged).")
-@click.option("--content", default=None, help="The new full text; - reads it from standard input (default: unchanged).")
+@click.option(
+    "--content",
+    default=None,
+    callback=as_typed,
+    help="The new full text; - reads it from standard input (default: unchanged).",
+)
 @click.option("--importance", type=click.Choice(Importance.values()), default=None, help="(default: unchanged)")
 @click.option("--scope", type=click.Choice(Scope.values()), default=None, help="(default: unchanged)")
 @json_option
@@ -73,7 +80,7 @@ def edit(
 
 
 def _in_editor(store: Store, episode_id: str) -> str:
-    """The text as it is when the editor ends. Raises BadRequest where nobody sees an editor."""
+    """Return the text as it is when the editor closes. Raises BadRequest without a terminal."""
     content = require_memory(store, episode_id).content
     if not has_terminal():
         raise BadRequest(
@@ -89,11 +96,11 @@ def _in_editor(store: Store, episode_id: str) -> str:
 @click.command("correct")
 @click.argument("episode_id", metavar="ID")
 @click.argument("text")
-@click.option("--why", required=True, help="The reason, which its history keeps.")
+@click.option("--why", metavar="REASON", required=True, callback=as_typed, help="The reason, recorded in the history.")
 @json_option
 @pass_workspace
 def correct(workspace: Workspace, episode_id: str, text: str, why: str, as_json: bool) -> None:
-    """Replace a wrong memory by TEXT; - reads it from standard input.
+    """Replace a wrong memory with TEXT; - reads it from standard input.
 
     The old memory stays as superseded, with the reason in its history. If it was pinned, the new one is.
     `engram consolidate --undo RUN` reverts this.
@@ -127,25 +134,27 @@ def pin(workspace: Workspace, episode_id: str, off: bool, as_json: bool) -> None
 @click.command("feedback")
 @click.argument("memory_id", metavar="ID")
 @click.argument("judgement", type=click.Choice(Judgement.values()), required=False)
-@click.option("--why", default="by hand", help="The reason, which its history keeps (default: by hand).")
-@click.option("--off", is_flag=True, help="Take the last judgement of the memory back (default: judge it).")
+@click.option(
+    "--why", default="by hand", callback=as_typed, help="The reason, recorded in the history (default: by hand)."
+)
+@click.option("--off", is_flag=True, help="Withdraw the last judgement on the memory (default: judge it).")
 @json_option
 @pass_workspace
 def feedback(workspace: Workspace, memory_id: str, judgement: str | None, why: str, off: bool, as_json: bool) -> None:
-    """Judge a memory or a quotation (q_…) as helpful, wrong or outdated, or take the last judgement back.
+    """Judge a memory or a quotation (q_…) as helpful, wrong or outdated, or withdraw the last judgement.
 
     A helpful memory is shown a little more readily. A wrong one is never shown again; `engram forget` deletes it. An
-    outdated one ends: it is archived, and what it had replaced stays replaced. A wrong or outdated quotation is not
+    outdated one is archived, and what it had replaced stays replaced. A wrong or outdated quotation is not
     shown again.
 
-    --off takes back whatever judgement was the last. A memory that sank because it was shown and never used starts
-    counting anew.
+    --off withdraws the last judgement, whatever it was. For a memory that sank because it was shown and never used,
+    the count starts again.
 
     Example: engram feedback ep_0123456789ab outdated --why "the server has moved"
     """
     if off == (judgement is not None):
         raise BadRequest(
-            "say what it is: helpful, wrong or outdated; or --off alone, which takes the last judgement back"
+            "say what it is: helpful, wrong or outdated; or --off alone, which withdraws the last judgement"
         )
     judged = None if judgement is None else Judgement(judgement)
     with workspace.store() as store:
@@ -164,7 +173,7 @@ def feedback(workspace: Workspace, memory_id: str, judgement: str | None, why: s
 def _judge_quotation(
     workspace: Workspace, store: Store, quotation_id: str, judgement: Judgement | None, why: str, as_json: bool
 ) -> None:
-    """Judge a quotation, or take its last judgement back (None); what waits to be told of it is withdrawn."""
+    """Judge a quotation, or withdraw its last judgement (None); bites of it that wait to be shown are withdrawn."""
     if judgement is None:
         sentence = f"Took back {take_back_quotation_judgement(store, quotation_id, actor=Actor.USER)}."
     else:
@@ -188,7 +197,7 @@ def _report(store: Store, changed: Memory, as_json: bool, sentence: str) -> None
         say(sentence)
 
 
-# -- ``engram forget``: delete a memory, and the words that only it rests on, everywhere.
+# -- ``engram forget``: delete a memory, and text that no other memory is based on, everywhere.
 
 
 @click.command("forget")
@@ -207,32 +216,34 @@ def _report(store: Store, changed: Memory, as_json: bool, sentence: str) -> None
 def forget(
     workspace: Workspace, episode_id: str, also_source: bool | None, yes: bool, dry_run: bool, as_json: bool
 ) -> None:
-    """Delete a memory for good, with the words of the transcript that no other memory rests on; or a quotation (q_…).
+    """Delete for good: a memory with the words that only it rests on, a quotation (q_…), or a whole session.
 
     They are deleted from the database, the text index, the vectors, the history, the notes, the recollections, and
     from exports and backups in the memory folder. Reading, extracting, importing or restoring does not bring them
     back. What another memory still needs stays, and is listed. Of a quotation the words of the whole message go, with
-    the memories that were made of them alone or repeat them. The transcript belongs to Claude Code and is not
-    changed.
+    the memories that were made of them alone or repeat them. For a session, given by the id that `engram sessions`
+    prints, all its turns are deleted, with every memory that rests on one of them or was saved in it, its title, and
+    the record of what was shown in it; anything said in it later is stored as usual. The transcript belongs to Claude
+    Code and is not changed.
 
     --dry-run shows all of that, and what stays, and deletes nothing.
 
     Example: engram forget ep_0123456789ab --only-memory
     """
     with workspace.store() as store:
-        episode_id = whole_id(store, episode_id)
+        episode_id = _whole_target(store, episode_id)
         if dry_run:
             preview = preview_forget(store, workspace.places, episode_id, also_source=bool(also_source))
             if as_json:
                 print_json(preview.to_json())
             else:
-                _show(preview)
+                _show(preview, is_whole=True)
                 click.echo("Nothing was deleted.")
             return
         if not yes:
             if as_json:
                 raise BadRequest("--json can't ask: add --yes")
-            also_source = _confirm(store, workspace, episode_id, also_source)
+            also_source = _confirm(store, workspace, episode_id, False if _is_session(episode_id) else also_source)
         report = forget_memory(store, workspace.places, episode_id, also_source=bool(also_source), actor=Actor.USER)
     workspace.wake_worker()
     if as_json:
@@ -241,41 +252,73 @@ def forget(
         say(f"Forgotten: {report.describe()}")
 
 
+def _whole_target(store: Store, text: str) -> str:
+    """Return the whole id of a memory, a quotation or a session, of which a beginning is given."""
+    text = whole_id(store, text)
+    if not _is_session(text):
+        return text
+    try:
+        return find_session_row(store, text).session_id
+    except NotFound as error:
+        raise NotFound(f"{error}; recall and timeline print the ids of memories") from error
+
+
+def _is_session(text: str) -> bool:
+    """Return True if an id is neither a memory's nor a quotation's."""
+    return not text.startswith(("ep_", "q_"))
+
+
 def _confirm(store: Store, workspace: Workspace, episode_id: str, also_source: bool | None) -> bool:
     """Show what would be deleted, and ask. Returns whether whole turns are deleted."""
-    _show(preview_forget(store, workspace.places, episode_id, also_source=bool(also_source)))
+    _show(preview_forget(store, workspace.places, episode_id, also_source=bool(also_source)), is_whole=False)
+    click.echo(f"Every word of it: engram forget {episode_id} --dry-run")
     with_source = plan_forget(store, episode_id, also_source=True) if also_source is None else None
     if with_source is not None and with_source.turn_ids:
         click.echo(
-            f"With the source: {len(with_source.memories)} memories and {len(with_source.turn_ids)} whole turns."
+            f"With the source: {number_of(len(with_source.memories), 'memory')} and "
+            f"{number_of(len(with_source.turn_ids), 'whole turn')}."
         )
-        choice = click.prompt(
+        choice = choose(
             "Forget only this, or also the source?",
+            ["memory", "source", "nothing"],
             default="nothing",
-            type=click.Choice(["memory", "source", "nothing"]),
+            instead="add --yes for the memory only, or --yes --also-source",
         )
         if choice == "nothing":
             raise click.Abort
-        return bool(choice == "source")
+        return choice == "source"
     require_agreement("Delete this for good?")
     return bool(also_source)
 
 
-def _show(preview: ForgetPreview) -> None:
-    """Print what would go, by titles and days, and then how much: the report says the same afterwards."""
+def _show(preview: ForgetPreview, *, is_whole: bool) -> None:
+    """Print what would be deleted, by title and day, and then how much; the report afterwards has the same form.
+
+    Args:
+        is_whole: print every word, with what memories and turns hold beyond their titles; else a line of each.
+    """
     plan = preview.plan
+
+    def words(*texts: str) -> str:
+        if not is_whole:
+            return one_line(" ".join(texts))
+        return f"\n{' ' * 11}".join(line for text in texts for line in text.strip().splitlines())
+
+    if plan.session_id:
+        say(f"session    “{one_line(plan.title)}” ({plan.session_id})")
     if plan.quotation is not None:
-        say(f"quotation  “{one_line(plan.title)}”, {when(plan.quotation.at_ms)}")
+        say(f"quotation  “{words(plan.quotation.text if is_whole else plan.title)}”, {when(plan.quotation.at_ms)}")
     for memory in plan.memories:
-        say(f"memory     “{one_line(memory.summary)}” ({_about(memory)})")
+        more = [text for text in (memory.content, *memory.facts) if is_whole and text != memory.summary]
+        say(f"memory     “{words(memory.summary, *more)}” ({_about(memory)})")
     for stored in preview.turns:
-        say(f"turn       “{one_line(stored.turn.prompt)}”, {when(stored.turn.started_at_ms)}")
+        said = [block.text for block in stored.turn.said] if is_whole else [stored.turn.prompt]
+        say(f"turn       “{words(*said)}”, {when(stored.turn.started_at_ms)}")
     for entry in preview.entries:
-        words = one_line(" ".join(entry.texts))
         where = entry.said_in or entry.place.session_id
         say(
-            f"words      “{words}”, said in {where}"
-            if words
+            f"words      “{words(*entry.texts)}”, said in {where}"
+            if entry.texts
             else f"words      of a message in {where}; none are stored"
         )
     for name in preview.files:
@@ -319,7 +362,7 @@ def _facts(report: ForgetReport) -> dict[str, object]:
 
 # -- ``engram purge``: delete archived and superseded memories for good.
 
-#: Memories that are listed at most; the others are counted.
+#: Maximum number of memories that are listed; the others are counted.
 _LISTED = 50
 
 
@@ -412,7 +455,7 @@ def _print(plan: PurgePlan, report: PurgeReport | None) -> None:
             click.echo(f"… and {len(plan.memories) - _LISTED} more")
     if plan.spared:
         click.echo(
-            f"{plan.spared} more are kept, since they are pinned or important. Name those that you want to purge."
+            f"{plan.spared} more are kept because they are pinned or important. Name those that you want to purge."
         )
     if report is not None:
         kept = f"; kept {report.kept} that changed meanwhile" if report.kept else ""
@@ -435,22 +478,17 @@ def _memories(number: int) -> str:
 # -- ``engram review``: memories that contradict each other, and the decision between them.
 
 
-@click.group("review", invoke_without_command=True)
-@json_option
-@pass_workspace
-@click.pass_context
-def review(context: click.Context, workspace: Workspace, as_json: bool) -> None:
-    """List what waits for your decision, or decide: memories that contradict each other or look like orders.
+@click.group("review", cls=DefaultGroup)
+def review() -> None:
+    """List what needs your decision, or decide: memories that contradict each other or look like orders.
 
-    Nobody but you replaces what you pinned, saved, said or chose. If a later memory or a correction by Claude disagrees
-    with it, both stay in force until you decide here; what you say or choose later replaces what you said before.
+    Only you can replace what you pinned, saved, said or chose. If a later memory or a correction by Claude disagrees
+    with it, both stay valid until you decide here; what you say or choose later replaces what you said before.
     Memories that your own files contradict (CLAUDE.md, rules, auto memory) are listed too, and memories that are
     suspect: their text looks like an order to Claude.
 
     Example: engram review
     """
-    if context.invoked_subcommand is None:
-        _list_review(workspace, as_json)
 
 
 @review.command("list")
@@ -499,7 +537,7 @@ def both(workspace: Workspace, which: str, as_json: bool) -> None:
 def trust(workspace: Workspace, episode_id: str, as_json: bool) -> None:
     """Let Claude be shown a suspect memory. Its text looks like an order to Claude: read it first.
 
-    `engram undo ID` reverts this. `engram feedback ID wrong` keeps it away for good.
+    `engram undo ID` reverts this. `engram feedback ID wrong` hides it for good.
 
     Example: engram review trust ep_0123456789ab
     """
@@ -537,7 +575,7 @@ def _list_review(workspace: Workspace, as_json: bool) -> None:
         say(f"   {suspect.episode_id}  {one_line(suspect.summary)}")
         say(f"   {' ' * 15}  {suspect.suspect}; {suspect.project or 'all projects'}, {day_of(suspect.created_at_ms)}")
     if found.suspects:
-        click.echo("→ `engram review trust ID` lets it be shown, `engram feedback ID wrong` keeps it away for good.\n")
+        click.echo("→ `engram review trust ID` lets it be shown, `engram feedback ID wrong` hides it for good.\n")
     if not found.count:
         click.echo("Nothing waits for a decision: no memories contradict each other, and none is suspect.")
 

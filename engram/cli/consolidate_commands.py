@@ -8,12 +8,13 @@ from pathlib import Path
 import click
 
 from engram.cli.options import confirm, json_option, yes_option
-from engram.cli.output import one_line, print_json, print_table, safe, say
+from engram.cli.output import local, one_line, print_json, print_table, safe, say
 from engram.cli.workspace import Workspace, current_folder, find_project, pass_workspace
-from engram.consolidation.tidying import consolidate as run_consolidation
-from engram.consolidation.tidying import undo_run
+from engram.consolidation.consolidation_run import consolidate as run_consolidation
+from engram.consolidation.undo import undo_run
+from engram.embedding.embedder import duplicate_cosine
 from engram.enums import Actor
-from engram.ingest.scope import scope_of_folder
+from engram.ingest.session_project import scope_of_folder
 from engram.memories.propose import MIN_NEEDED_SESSIONS, Proposal, apply_proposal, propose_lines
 from engram.models.engine.transaction import Store
 from engram.models.memories.memory_history import list_runs
@@ -69,16 +70,16 @@ def consolidate(workspace: Workspace, dry_run: bool, undo_id: int | None, only_l
 
 
 def _print_waiting(facts: dict[str, object]) -> None:
-    """Print the memories that a dry run found not to be proven yet."""
+    """Print the memories that a dry run found to be not yet proven."""
     waiting = facts.get("not_graduating")
     for line in waiting if isinstance(waiting, list) else []:
         click.echo(f"not graduating yet: {one_line(str(line), 160)}")
 
 
 def _consolidate(workspace: Workspace, store: Store, dry_run: bool) -> dict[str, object]:
-    from engram.search.vectors.stored_vectors import similar_pairs
+    from engram.embedding.load_model import load_model
+    from engram.search.vectors.loaded_vectors import similar_pairs
     from engram.tasks.runtime import find_model_steps
-    from engram.worker.recall_client import load_model
 
     embedder, _ = load_model(workspace.settings)
     distilling, reconciling = find_model_steps(workspace.settings, store)
@@ -86,7 +87,7 @@ def _consolidate(workspace: Workspace, store: Store, dry_run: bool) -> dict[str,
         store,
         workspace.settings,
         similar=None if embedder is None else partial(similar_pairs, store, embedder.model_id),
-        duplicate_cosine=0.92 if embedder is None else embedder.thresholds.duplicate,
+        duplicate_cosine=duplicate_cosine(embedder),
         distilling=distilling,
         reconciling=reconciling,
         is_dry=dry_run,
@@ -119,12 +120,12 @@ def _list(store: Store, as_json: bool) -> None:
     else:
         print_table(
             ["run#", "kind", "started", "state", "changes#"],
-            [(row["run"], row["kind"], row["started_at"], row["state"], row["changes"]) for row in rows],
+            [(row["run"], row["kind"], local(row["started_at"]), row["state"], row["changes"]) for row in rows],
             empty="No runs yet.",
         )
 
 
-# -- ``engram propose``: lines for CLAUDE.md that kept being needed, as a diff.
+# -- ``engram propose``: lines for CLAUDE.md that are needed again and again, as a diff.
 
 
 @click.command("propose")
@@ -147,9 +148,8 @@ def propose(
 ) -> None:
     """Show lines for CLAUDE.md as a diff: rules of yours that were said or used in three sessions.
 
-    Rules of a project are for its CLAUDE.md, rules for all projects and rules that you gave in two projects for your
-    own. What one of your CLAUDE.md and rules
-    files says already is left out. Nothing is written without --apply.
+    Rules of a project are for its CLAUDE.md; rules for all projects, and rules that you gave in two projects, are for
+    your own. Rules that your CLAUDE.md or rules files already contain are left out. Nothing is written without --apply.
 
     Example: engram propose --apply
     """

@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from engram.cli.options import confirm, json_option, tell, yes_option
+from engram.cli.options import DefaultGroup, ask_phrase, confirm, json_option, tell, yes_option
 from engram.cli.output import iso, print_json, print_table, say, when
 from engram.cli.results import counted
 from engram.cli.workspace import Workspace, pass_workspace
 from engram.enums import Actor
 from engram.errors import BadRequest, HubError, NotFound
 from engram.hub.client.folder_files import GIT, folder_of, is_folder
-from engram.hub.client.folder_joining import join_folder, look_into
+from engram.hub.client.join_folder import join_folder, look_into
 from engram.hub.client.membership import (
     Joined,
     Keyring,
@@ -31,12 +31,14 @@ from engram.hub.client.membership import (
 )
 from engram.hub.client.rounds import Round, sync_all
 from engram.hub.protocol.requests import code_text, new_code, phrase_of
-from engram.ingest.scope import named_project
+from engram.ingest.session_project import named_project
 from engram.models.engine.transaction import Store
-from engram.models.hub.outgoing import PLACEHOLDER
+from engram.models.hub.outgoing_statements import PLACEHOLDER
 from engram.models.hub.spaces import Server, list_servers, private_space, server_by_id
 from engram.models.projects.project_folders import merge_projects
+from engram.models.shown.usage import count_totals
 from engram.reports.hub_report import HubReport, report_hubs
+from engram.trust.display import number_of
 from engram.vaults import own_vault
 from engram.version import install_command
 
@@ -59,12 +61,14 @@ database_option = click.option(
 @click.command("serve")
 @database_option
 @click.option(
-    "--host", default="127.0.0.1", show_default=True, help="Address to listen at; put a proxy with TLS before."
+    "--host", default="127.0.0.1", show_default=True, help="Address to listen on; put a TLS proxy in front of it."
 )
-@click.option("--port", type=click.IntRange(1, 65_535), default=8_750, show_default=True, help="Port to listen at.")
-@click.option("--pooled", is_flag=True, help="A pooler in transaction mode lies before the database (default: none).")
+@click.option("--port", type=click.IntRange(1, 65_535), default=8_750, show_default=True, help="Port to listen on.")
+@click.option(
+    "--pooled", is_flag=True, help="A pooler in transaction mode is in front of the database (default: none)."
+)
 def serve(database: str, host: str, port: int, pooled: bool) -> None:
-    """Serve a hub over a PostgreSQL of version 15 or newer. Tables are made and brought on at the start.
+    """Serve a hub on PostgreSQL 15 or newer. Tables are created and migrated at startup.
 
     Example: engram hub serve --database "host=127.0.0.1 user=engram_hub dbname=engram_hub"
     """
@@ -76,7 +80,7 @@ def serve(database: str, host: str, port: int, pooled: bool) -> None:
 @click.command("work")
 @database_option
 def work(database: str) -> None:
-    """Run the hub's chores: erase what was forgotten from dead rows, drop old marks and used codes.
+    """Run the hub's maintenance: erase forgotten data from dead rows, and drop old marks and used codes.
 
     Example: engram hub work
     """
@@ -108,14 +112,14 @@ def invite(name: str, database: str, as_json: bool) -> None:
     "--remove",
     metavar="NAME",
     default=None,
-    help="Let a member go: none of their machines gets in again (default: list).",
+    help="Remove a member: none of their machines can connect again (default: list).",
 )
 @click.option("--erase", is_flag=True, help="With --remove, erase everything that they said (default: it stays).")
 @database_option
 @yes_option
 @json_option
 def members(remove: str | None, erase: bool, database: str, yes: bool, as_json: bool) -> None:
-    """List the members of the hub, or let one go.
+    """List the members of the hub, or remove one.
 
     With --erase, the memories that they shared with open teams are forgotten on every machine at its next round. In
     sealed teams only a keeper can do that, by `engram team expel NAME --erase`.
@@ -128,14 +132,19 @@ def members(remove: str | None, erase: bool, database: str, yes: bool, as_json: 
         if remove is not None:
             confirm(yes, as_json, f"Let {remove} go{' and erase everything they said' if erase else ''}?")
             erased = remove_member(opened, remove, is_erased=erase)
-            facts = {"removed": remove, "erased": erased}
-            tell(as_json, facts, f"{remove} gets in no more; {erased} rows were erased.")
+            tell(
+                as_json,
+                {"removed": remove, "erased": erased},
+                f"{remove} can't connect any more; {erased} rows were erased.",
+            )
             return
         known = list_members(opened)
     if as_json:
         print_json({"members": [_member_json(row) for row in known]})
         return
-    rows = [(row.name, f"{row.made_at:%Y-%m-%d}", row.devices, "left" if row.gone_at else "") for row in known]
+    rows = [
+        (row.name, f"{row.made_at.astimezone():%Y-%m-%d}", row.devices, "left" if row.gone_at else "") for row in known
+    ]
     print_table(["member", "since", "machines#", "state"], rows, empty="No members.")
 
 
@@ -146,14 +155,14 @@ def members(remove: str | None, erase: bool, database: str, yes: bool, as_json: 
 @yes_option
 @json_option
 def teams_of(keeper: str | None, ns_id: int | None, database: str, yes: bool, as_json: bool) -> None:
-    """List the teams of the hub, or give one whose keepers are all gone a new keeper among its members.
+    """List the teams of the hub, or make a member of a team without keepers its new keeper.
 
     Example: engram hub teams --team 4711 --keeper bob
     """
     from engram.hub.server.accounts import list_teams, make_keeper
 
     if (keeper is None) != (ns_id is None):
-        raise click.UsageError("--keeper and --team belong together")
+        raise click.UsageError("--keeper and --team must be given together")
     with _opened(database) as opened:
         if keeper is not None and ns_id is not None:
             confirm(yes, as_json, f"Make {keeper} the keeper of team {ns_id}?")
@@ -172,13 +181,8 @@ def teams_of(keeper: str | None, ns_id: int | None, database: str, yes: bool, as
 
 
 def _team_json(row: Any) -> dict[str, Any]:
-    return {
-        "team": row.ns_id,
-        "name": row.name,
-        "sealed": row.is_sealed,
-        "members": row.members,
-        "keepers": list(row.keepers),
-    }
+    facts = {"team": row.ns_id, "name": row.name, "sealed": row.is_sealed, "members": row.members}
+    return facts | {"keepers": list(row.keepers)}
 
 
 def _member_json(row: Any) -> dict[str, Any]:
@@ -187,7 +191,7 @@ def _member_json(row: Any) -> dict[str, Any]:
 
 
 class _opened:
-    """The hub's database, open. Raises HubError where the extra is not installed."""
+    """The hub's database, open. Raises HubError if the extra is not installed."""
 
     def __init__(self, dsn: str) -> None:
         try:
@@ -206,15 +210,14 @@ class _opened:
 hub_option = click.option("--hub", "url", metavar="URL", default=None, help="Which hub (default: the only one).")
 
 _PHRASE_NOTE = (
-    "Write this recovery phrase down. It is shown once, and the hub does not have it. Whoever has it and a code can "
-    "read your memories; without it and without a machine that is in the space, nobody can."
+    "Write this recovery phrase down. It is shown once, and the hub does not have it. Anybody with it and a code can "
+    "read your memories; without it, or a machine that is in the space, nobody can."
 )
 
 
-@click.group("hub", invoke_without_command=True)
+@click.group("hub", cls=DefaultGroup, default="status")
 @pass_workspace
-@click.pass_context
-def hub(ctx: click.Context, workspace: Workspace) -> None:
+def hub(workspace: Workspace) -> None:
     """Share memories between your machines, through a hub that cannot read them (default: status).
 
     Nothing is sent anywhere before you join a hub.
@@ -222,12 +225,10 @@ def hub(ctx: click.Context, workspace: Workspace) -> None:
     Example: engram hub join https://hub.example.org K7QM-2XHD-RT
     """
     _refuse_vault(workspace)
-    if ctx.invoked_subcommand is None:
-        ctx.invoke(status, as_json=False)
 
 
 def _refuse_vault(workspace: Workspace) -> None:
-    """Raise BadRequest for the memory of a vault."""
+    """Raise BadRequest if the memory is a vault."""
     vault = own_vault(workspace.places)
     if vault is not None:
         raise BadRequest(
@@ -243,20 +244,20 @@ for _command in (serve, work, invite, members, teams_of):
 @hub.command("join")
 @click.argument("url")
 @click.argument("code")
-@click.option("--name", default="", help="What this machine is called (default: its host name).")
+@click.option("--name", default="", help="This machine's name (default: its host name).")
 @click.option(
     "--phrase", is_flag=True, help="Ask for the recovery phrase, if the code has no second half (default: no)."
 )
 @json_option
 @pass_workspace
 def join(workspace: Workspace, url: str, code: str, name: str, phrase: bool, as_json: bool) -> None:
-    """Join a hub with a one-time code. Everything on this machine is then said to your other machines, sealed.
+    """Join a hub with a one-time code. All memories on this machine are then sent to your other machines, encrypted.
 
     The operator of the hub gives you the first code. For each further machine, `engram hub devices --add` prints one.
 
     Example: engram hub join https://hub.example.org K7QM-2XHD-RT
     """
-    words = click.prompt("Recovery phrase", hide_input=True) if phrase else ""
+    words = ask_phrase("Recovery phrase") if phrase else ""
     with workspace.store() as store:
         joined = join_hub(store, workspace.places, url, code, device_name=name, phrase=words)
     workspace.wake_worker()
@@ -277,7 +278,7 @@ def join(workspace: Workspace, url: str, code: str, name: str, phrase: bool, as_
 @json_option
 @pass_workspace
 def leave(workspace: Workspace, url: str | None, yes: bool, as_json: bool) -> None:
-    """Leave a hub: this machine's token and keys go. Memories stay here, and what it said stays on the hub.
+    """Leave a hub: this machine's token and keys are deleted. Memories stay here, and what it sent stays on the hub.
 
     Example: engram hub leave
     """
@@ -292,7 +293,7 @@ def leave(workspace: Workspace, url: str | None, yes: bool, as_json: bool) -> No
 @json_option
 @pass_workspace
 def status(workspace: Workspace, as_json: bool) -> None:
-    """Show the hubs and spaces: what waits, what was set aside, the last round and the last failure.
+    """Show the hubs and spaces: what is waiting, what was set aside, the last round and the last failure.
 
     Example: engram hub status --json
     """
@@ -302,7 +303,7 @@ def status(workspace: Workspace, as_json: bool) -> None:
         print_json({"hubs": [report.to_json() for report in reports]})
         return
     if not reports:
-        click.echo("No hub was joined: nothing leaves this machine. `engram sync DIR` begins with a folder.")
+        click.echo("No hub was joined: nothing leaves this machine. `engram sync DIR` starts with a folder.")
         click.echo("`engram hub join URL CODE` joins a hub.")
     for report in reports:
         _print_report(report)
@@ -386,13 +387,16 @@ def devices(workspace: Workspace, add: bool, remove: int | None, url: str | None
     ]
     print_table(["id", "machine", "last seen"], rows, empty="No machines.")
     if remove is not None and is_folder(server.url):
-        click.echo("Its files are gone; what only it had said is said by this machine. It can still read the folder.")
+        click.echo("Its files were deleted; what only it had sent, this machine sends now. It still reads the folder.")
     elif remove is not None:
-        click.echo("It gets in no more. If somebody else has it: `engram hub key --rotate` seals anew what follows.")
+        click.echo(
+            "It can no longer connect. If somebody else has it, run `engram hub key --rotate`, so that new data gets "
+            "another key."
+        )
 
 
 def _ask_devices(workspace: Workspace, store: Store, server: Server, remove: int | None) -> dict[str, Any]:
-    """List the machines of a hub, or remove one: from a folder as a part of a round, which says what is missing."""
+    """List the machines of a hub, or remove one: with a folder, this is part of a round, which says what is missing."""
     keyring = Keyring(workspace.places.hub_keys)
     if remove is None or not is_folder(server.url):
         with connect(store, keyring, server) as connection:
@@ -406,8 +410,8 @@ def _ask_devices(workspace: Workspace, store: Store, server: Server, remove: int
 
 @hub.command("key")
 @click.argument("space", default="private")
-@click.option("--show", is_flag=True, help="Print the recovery phrase again (default: ask for one and keep it).")
-@click.option("--rotate", is_flag=True, help="Seal the space with a new key, and push everything again (default: no).")
+@click.option("--show", is_flag=True, help="Print the recovery phrase again (default: ask for one and store it).")
+@click.option("--rotate", is_flag=True, help="Encrypt the space with a new key and push all again (default: no).")
 @yes_option
 @json_option
 @pass_workspace
@@ -418,12 +422,12 @@ def key(workspace: Workspace, space: str, show: bool, rotate: bool, yes: bool, a
     """
     with workspace.store() as store:
         if rotate:
-            confirm(yes, as_json, "Seal the space with a new key? Your other machines will ask for its phrase.")
+            confirm(yes, as_json, "Encrypt the space with a new key? Your other machines will ask for its phrase.")
             phrase = rotate_key(store, workspace.places, space)
         elif show:
             phrase = phrase_of(_newest_key(workspace, store, space))
         else:
-            give_key(store, workspace.places, space, click.prompt("Recovery phrase", hide_input=not as_json))
+            give_key(store, workspace.places, space, ask_phrase("Recovery phrase"))
             tell(as_json, {"space": space}, f"{space}: the key is kept; what could not be read is pulled again.")
             return
     tell(as_json, {"space": space, "phrase": phrase}, f"{phrase}\n\n{_PHRASE_NOTE}" if rotate else phrase)
@@ -445,9 +449,9 @@ def _newest_key(workspace: Workspace, store: Store, name: str) -> bytes:
 @json_option
 @pass_workspace
 def link(workspace: Workspace, project: str, known_as: str, yes: bool, as_json: bool) -> None:
-    """Say that PROJECT, a folder here, is what another machine calls NAME. Needed where they have no common remote.
+    """Link PROJECT, a folder here, to the project that another machine calls NAME. Needed without a common remote.
 
-    `engram projects` lists both: what only other machines know has no folder.
+    `engram projects` lists both: projects that only other machines know have no folder.
 
     Example: engram hub link harbor harbor-2
     """
@@ -465,7 +469,7 @@ def link(workspace: Workspace, project: str, known_as: str, yes: bool, as_json: 
 @json_option
 @pass_workspace
 def sync_now(workspace: Workspace, as_json: bool) -> None:
-    """Make a round with every hub now: pull what other machines said, push what was said here.
+    """Sync with every hub now: pull what other machines sent, push what is new here.
 
     Example: engram hub sync
     """
@@ -497,11 +501,11 @@ def _told_of(rounds: list[Round]) -> str:
 
 def _sync_lease(store: Store) -> HeldLease:
     """Take the lease of rounds, which the worker takes too. Raises HubError while another process has it."""
-    from engram.tasks.keeping import take_sync_lease
+    from engram.tasks.upkeep_tasks import take_sync_lease
 
     lease = take_sync_lease(store)
     if lease is None:
-        raise HubError("the worker makes a round just now; try again in a moment")
+        raise HubError("the worker is syncing right now; try again in a moment")
     return lease
 
 
@@ -511,15 +515,15 @@ def sync_once(workspace: Workspace, store: Store) -> list[Round]:
         return sync_all(store, workspace.places, workspace.redactor(), is_forced=True, goes_on=lease.goes_on)
 
 
-# -- ``engram sync``: a folder as the hub. ``hub sync`` has another name of its own: commands are found by theirs.
+# -- ``engram sync``: a folder as the hub. ``hub sync`` needs a different function name, since commands are found by it.
 
 _GIT_NOTE = (
-    "In git what is forgotten later leaves the folder, but stays, sealed, in the history of the repository and of "
-    "every clone. Each round fetches, commits this machine's files and pushes."
+    "With git, what you forget later is deleted from the folder, but stays, encrypted, in the history of the "
+    "repository and of every clone. Each round fetches, commits this machine's files and pushes."
 )
 _FOLDER_PHRASE_NOTE = (
-    "Write this recovery phrase down. It is shown once, and the folder does not have it. Whoever has it and the folder "
-    "can read your memories; without it and without one of your machines, nobody can."
+    "Write this recovery phrase down. It is shown once, and the folder does not have it. Anybody with it and the "
+    "folder can read your memories; without it, or one of your machines, nobody can."
 )
 
 
@@ -531,35 +535,33 @@ _FOLDER_PHRASE_NOTE = (
     help="Ask for the recovery phrase of the first machine (default: if the folder is in use).",
 )
 @click.option("--git", "with_git", is_flag=True, help="DIR is a git checkout: fetch, commit and push (default: no).")
-@click.option("--name", default="", help="What this machine is called (default: its host name).")
+@click.option("--name", default="", help="This machine's name (default: its host name).")
 @yes_option
 @json_option
 @pass_workspace
 def sync(
     workspace: Workspace, folder: Path | None, phrase: bool, with_git: bool, name: str, yes: bool, as_json: bool
 ) -> None:
-    """Keep your machines in step through a folder that you sync, sealed and without a server; without DIR, sync now.
+    """Keep your machines in sync through a folder that you sync, encrypted and without a server; without DIR, sync now.
 
-    DIR is a folder of Syncthing, Dropbox and the like, a mounted share or a git checkout. The first machine shows a
-    recovery phrase; the others ask for it. From then on the worker syncs by itself. `engram hub status` shows how it
-    is going, `engram hub devices` the machines, `engram hub leave` ends it.
+    DIR is a folder synced by Syncthing, Dropbox or the like, a mounted share or a git checkout. The first machine asks
+    first, and shows a recovery phrase; the others ask for it. From then on, the worker syncs automatically.
+    `engram hub status` shows how it is going, `engram hub devices` the machines, `engram hub leave` ends it.
 
     Example: engram sync ~/Sync/engram
     """
     _refuse_vault(workspace)
     with workspace.store() as store:
-        if folder is None:
-            if not list_servers(store):
-                raise NotFound("no folder or hub was joined; `engram sync DIR` begins with a folder")
-            joined = None
-        else:
+        joined = None
+        if folder is None and not list_servers(store):
+            raise NotFound("no folder or hub was joined; `engram sync DIR` begins with a folder")
+        if folder is not None:
             folder = folder.expanduser()
             is_used = bool(look_into(folder, with_git=with_git)) and private_space(store) is None
-            words = ""
-            if phrase or (is_used and not as_json and sys.stdin.isatty()):
-                words = click.prompt("Recovery phrase of your first machine", hide_input=True)
-            if with_git and private_space(store) is None:
-                confirm(yes, as_json, f"{_GIT_NOTE} Use it?")
+            is_asked = phrase or (is_used and not as_json and sys.stdin.isatty())
+            words = ask_phrase("Recovery phrase of your first machine") if is_asked else ""
+            if private_space(store) is None and (with_git or not (words or is_used)):
+                confirm(yes, as_json, _what_syncing_means(store, folder, with_git=with_git))
             joined = join_folder(store, workspace.places, folder, device_name=name, phrase=words, with_git=with_git)
         rounds = sync_once(workspace, store)
     workspace.wake_worker()
@@ -567,8 +569,15 @@ def sync(
     _raise_errors(rounds)
 
 
+def _what_syncing_means(store: Store, folder: Path, *, with_git: bool) -> str:
+    """Return what joining a folder sends, as a question."""
+    now = number_of(count_totals(store).memories, "memory")
+    what = f"Everything kept on this machine ({now}, and later ones) is written to {folder}, encrypted."
+    return f"{what}{f' {_GIT_NOTE}' if with_git else ''} Use it?"
+
+
 def _print_synced(joined: Joined | None, rounds: list[Round], *, as_json: bool) -> None:
-    """Print what joining and the first round led to. The phrase is shown whatever became of the round."""
+    """Print the result of joining and of the first round. The phrase is shown whatever the outcome of the round."""
     if as_json:
         facts: dict[str, Any] = {"rounds": [_round_json(done) for done in rounds]}
         if joined is not None:
@@ -583,5 +592,5 @@ def _print_synced(joined: Joined | None, rounds: list[Round], *, as_json: bool) 
             git = " --git" if joined.server.url.startswith(GIT) else ""
             click.echo(f"\n{joined.phrase}\n\n{_FOLDER_PHRASE_NOTE}\n")
             say(f"On each other machine, once the folder arrived: engram sync {shlex.quote(str(place))}{git} --phrase")
-            click.echo("If another machine uses it already, and its files only did not arrive yet: engram hub leave")
+            click.echo("If another machine already uses it and its files just haven't arrived yet: engram hub leave")
     click.echo(_told_of(rounds))

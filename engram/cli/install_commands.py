@@ -1,4 +1,4 @@
-"""``engram install``: connect Claude Code, start the service, read existing sessions; all of it can be taken back."""
+"""``engram install``: connect Claude Code, start the service, and read existing sessions; all of it can be undone."""
 
 from __future__ import annotations
 
@@ -12,7 +12,10 @@ from typing import Any
 import click
 
 from engram.cli import options
-from engram.cli.once import (
+from engram.cli.options import json_option, yes_option
+from engram.cli.output import has_terminal, print_json, say, say_wrapped
+from engram.cli.report_commands import can_compare, offer_comparison, store_extractor
+from engram.cli.up_once import (
     Existing,
     OwnQuestion,
     find_existing,
@@ -23,23 +26,21 @@ from engram.cli.once import (
     print_history,
     say_unless,
 )
-from engram.cli.options import json_option, yes_option
-from engram.cli.output import has_terminal, print_json, say, say_wrapped
-from engram.cli.report_commands import can_compare, offer_comparison, store_extractor
 from engram.cli.workspace import Workspace, pass_workspace
 from engram.config_file import set_value
 from engram.enums import ComparisonAnswer
 from engram.errors import BadRequest, EngramError, InstallError, NewerSchema, ServiceError, StoreError
-from engram.extraction.comparison import note_answer
+from engram.extraction.compare_extractors import note_answer
 from engram.models.open_memory import open_memory
 from engram.models.rescue.restore import put_copy_back
 from engram.reports.processes import OtherProcess, process_state, processes_of_other_code
 from engram.settings import MODEL_EXTRACTORS, Settings
 from engram.setup.agents.claude_code import AGENTS, Choices, ClaudeCode, choose, find_claude_code
-from engram.setup.edits.changes import Step
+from engram.setup.edits.install_steps import Step
 from engram.setup.edits.journal import Journal, load_journal
+from engram.setup.installing.install_plan import plan_installation, preview
+from engram.setup.installing.install_run import Outcome
 from engram.setup.installing.installation import install_steps
-from engram.setup.installing.plan import plan_installation, preview
 from engram.setup.installing.preflight import (
     DAYS,
     DOLLARS,
@@ -53,9 +54,8 @@ from engram.setup.installing.preflight import (
     mod_price,
     run_self_test,
 )
-from engram.setup.installing.run import Outcome
 from engram.setup.old_engram.find import EarlierEngram, find_earlier
-from engram.setup.services.definition import SystemName
+from engram.setup.services.service_definition import SystemName
 from engram.setup.services.service_plan import best_system, end_other_versions, installed_system
 from engram.version import VERSION
 from engram.worker.memory_file import upgrade_memory
@@ -69,12 +69,11 @@ _LEAVES = (
 )
 
 
-#: The answer of who wants to see both ways before choosing.
+#: The answer of a user who wants to see both ways before choosing.
 COMPARE = "compare"
 
 
 def show_earlier(found: EarlierEngram) -> None:
-    """Tell what was found of the earlier Engram, and what happens to it."""
     click.echo("An earlier Engram is on this machine:")
     for line in found.lines():
         say(f"  {line}")
@@ -82,11 +81,11 @@ def show_earlier(found: EarlierEngram) -> None:
 
 
 def show_other_versions(found: Sequence[OtherProcess]) -> None:
-    """Tell which processes of another version run, and what happens to them."""
+    """Print which processes of another version are running, and what happens to them."""
     click.echo("Another version of Engram still runs:")
     for process in found:
         say(f"  {process.described}")
-    click.echo("It is ended, and this version goes on from there; memory.db is copied before its tables change.")
+    click.echo("It is stopped, and this version takes over; memory.db is copied before its tables change.")
 
 
 def ask_permission() -> bool:
@@ -96,11 +95,15 @@ def ask_permission() -> bool:
 
 def ask_extractor(settings: Settings, claude: ClaudeCode, cost: CostEstimate) -> str:
     """Ask who writes the memories; returns a value of the setting ``extractor``, or ``COMPARE``."""
+    from engram.extraction.model.claude_provider import seems_logged_out  # no other command of this module needs it
+
     has_model = claude.command is not None or can_compare(settings)
     click.echo("\nWho writes the memories?")
+    # What can't be used at once is not recommended.
+    is_ready = claude.command is not None and not seems_logged_out(settings)
     claude_text = (
-        f"Your own Claude Code. Recommended: such memories help with {SERVED_BY_MODEL} % of the prompts that a memory "
-        f"can help with; those of the rules with {SERVED_BY_RULES} %."
+        f"Your own Claude Code. {'Recommended: such' if is_ready else 'Such'} memories help with {SERVED_BY_MODEL} % "
+        f"of the prompts that a memory can help with; those of the rules with {SERVED_BY_RULES} %."
     )
     say_wrapped(claude_text, first="  claude  ", rest=" " * 10)
     for line in [*cost_lines(settings, cost), _LEAVES]:
@@ -112,13 +115,16 @@ def ask_extractor(settings: Settings, claude: ClaudeCode, cost: CostEstimate) ->
         click.echo("          language model, whose price you see first. Then you choose.")
     if claude.command is None:
         click.echo("Claude Code was not found on this machine, so it can't write them yet.")
+    elif not is_ready:
+        say_wrapped("No login of Claude Code was found: run `claude` and type /login before you choose claude.")
     answers = ["claude", "local", "openai", *([COMPARE] if has_model else [])]
-    default = settings.extractor if settings.extractor != "local" else "claude" if claude.command else "local"
+    # Enter sends nothing that was not sent before.
+    default = settings.extractor if settings.extractor in answers else "local"
     return str(click.prompt("Choose", type=click.Choice(answers), default=default))
 
 
 def ask_mod(existing: Existing) -> bool:
-    """Ask whether Claude Code shows what Engram handed over, after naming the price."""
+    """Ask whether Claude Code should show what Engram handed over."""
     click.echo("\nInside Claude Code, a dim line can say when a memory was handed to Claude, and /engram shows and")
     click.echo("searches them. This is a mod: a small program of Engram's that Claude Code runs. It changes nothing.")
     say(mod_price([*existing.first, *existing.rest], time.time()))
@@ -126,20 +132,22 @@ def ask_mod(existing: Existing) -> bool:
 
 
 def ask_session_start(workspace: Workspace) -> None:
-    """Ask whether Claude Code's sessions start worker and watcher, where nothing starts them at login."""
+    """Ask whether Claude Code's sessions should start worker and watcher, if nothing starts them at login."""
     click.echo("This machine has no launchd or systemd that could start Engram again after a restart.")
-    if click.confirm("May a session of Claude Code start it if it does not run?", default=True):
+    if click.confirm("May a Claude Code session start it if it is not running?", default=True):
         set_value(workspace.settings.home, "start_with_session", "true")
         workspace.reload()
 
 
 def cost_lines(settings: Settings, cost: CostEstimate) -> list[str]:
-    """What a month like the last one would cost with Claude, and the cap."""
+    """Return what a month like the last one would cost with Claude, and the cap."""
+    from engram.extraction.model.claude_provider import who_pays  # no other command of this module needs it
+
     each = " and ".join(f"{_range(*cost.dollars(model))} with {model}" for model in DOLLARS)
     month = f"Your last {DAYS} days ({cost.sessions} sessions, about {cost.turns} turns) would have cost"
     return [
         f"{month if cost.turns else 'A thousand turns cost about'} {each}, at the list prices of "
-        f"{PRICE_DAY}. With a subscription nothing is billed: the tokens count against its limits.",
+        f"{PRICE_DAY}. {who_pays()}",
         f"At most ${settings.llm_dollars_per_day:.2f} a day, whatever happens (setting llm_dollars_per_day).",
     ]
 
@@ -163,12 +171,8 @@ def print_report(
     """Print the user's own history, then what was done to the machine, and the next thing to type.
 
     Args:
-        workspace: the memory.
-        machine: what was found.
-        choices: what was chosen.
-        result: what was done.
         question: one of the user's own with its answer; None if none was found.
-        is_writer_chosen: the user has just said who writes the memories, and is not asked again.
+        is_writer_chosen: the user just chose who writes the memories, and is not asked again.
     """
     settings = workspace.settings
     print_history(history_lines(workspace, machine.existing), question)
@@ -199,12 +203,12 @@ def print_report(
 
 
 def next_command(question: OwnQuestion | None) -> str:
-    """What to type next: a question that this memory answers, or how to look whether all is well."""
+    """Return what to type next: a question that this memory answers, or how to check that everything works."""
     return "engram status" if question is None else question.command
 
 
 def variable_notes(workspace: Workspace) -> list[str]:
-    """Settings that this shell's variables make and a service does not see."""
+    """Settings from this shell's variables, which a service does not see."""
     folders = ("home", "claude_folder")
     return [
         f"The service does not see ENGRAM_{name.upper()} of this shell: engram config set {name} …"
@@ -234,12 +238,12 @@ def _writer(extractor: str, *, is_writer_chosen: bool) -> str:
 @click.option(
     "--plugin/--no-plugin",
     default=None,
-    help="Connect Claude Code by a plugin, or by its settings files (default: as before, at first by a plugin).",
+    help="Connect Claude Code through a plugin, or through its settings files (default: as before, at first a plugin).",
 )
 @click.option(
     "--statusline/--no-statusline",
     default=None,
-    help="Show in Claude Code's status line what Engram does (default: as before, at first no).",
+    help="Show in Claude Code's status line what Engram is doing (default: as before, at first no).",
 )
 @click.option(
     "--mod/--no-mod",
@@ -282,8 +286,8 @@ def install(
 ) -> None:
     """Make Engram part of this machine: connect Claude Code, start the service, and read existing sessions.
 
-    Run it again after an update: it renews what changed and restarts what runs. It keeps the bytes of every file that
-    it changes; `engram uninstall` brings them back. If it is interrupted, run it again, or uninstall.
+    Run it again after an update: it updates what changed and restarts what is running. It saves the original of every
+    file that it changes; `engram uninstall` restores them. If it is interrupted, run it again, or uninstall.
 
     Example: engram install --dry-run
     """
@@ -318,7 +322,7 @@ def install(
 
 
 def _refuse_newer_memory(workspace: Workspace) -> None:
-    """Refuse before anything is asked or changed where this version can't work. Raises NewerSchema."""
+    """Refuse before anything is asked or changed if this version can't work. Raises NewerSchema."""
     path = workspace.places.memory_db
     if not path.is_file():
         return
@@ -333,8 +337,6 @@ def _refuse_newer_memory(workspace: Workspace) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Machine:
-    """What was found on this machine."""
-
     claude: ClaudeCode
     earlier: EarlierEngram
     existing: Existing
@@ -350,7 +352,7 @@ class Result:
     outcome: Outcome
     steps: Sequence[Step]
     imported: dict[str, Any]
-    #: What to tell of the earlier Engram's memories; "" for nothing.
+    #: What to print about the earlier Engram's memories; "" for nothing.
     earlier: str
     test: SelfTest
 
@@ -374,7 +376,7 @@ def _plan(workspace: Workspace, choices: Choices, machine: Machine) -> list[Step
 
 
 def _ask(workspace: Workspace, choices: Choices, machine: Machine, extractor: str | None) -> tuple[Choices, str | None]:
-    """Ask what only the user can decide; most of it at the first installation alone.
+    """Ask what only the user can decide; most of it only at the first installation.
 
     Returns:
         The choices, and what was answered to who writes the memories; None if that was not asked.
@@ -386,7 +388,7 @@ def _ask(workspace: Workspace, choices: Choices, machine: Machine, extractor: st
     if machine.earlier.is_active:
         click.confirm("Stop it and go on?", abort=True)
     if machine.others:
-        click.confirm("End them and go on?", default=True, abort=True)
+        click.confirm("Stop them and go on?", default=True, abort=True)
     if machine.journal is not None:
         if _may_ask_session_start(workspace, choices):
             ask_session_start(workspace)
@@ -402,14 +404,16 @@ def _ask(workspace: Workspace, choices: Choices, machine: Machine, extractor: st
 
 
 def _with_mod(choices: Choices, machine: Machine) -> Choices:
-    """Ask about the mod, once: where Claude Code loads it, and somebody sits at a terminal."""
+    """Ask about the mod, once: if Claude Code loads it and there is a terminal."""
     if choices.mod is not None or not choices.plugin or not machine.claude.supports_mods or not has_terminal():
         return choices
     return choose(choices.to_json(), mod=ask_mod(machine.existing))
 
 
 def _may_ask_session_start(workspace: Workspace, choices: Choices) -> bool:
-    """True if nothing starts worker and watcher after a restart, and nobody has chosen yet whether sessions do."""
+    """Return True if nothing starts worker and watcher after a restart, and nobody has chosen yet whether sessions
+    do.
+    """
     is_open = workspace.loaded.sources["start_with_session"] == "default"
     return choices.service and is_open and best_system(workspace.settings).name is SystemName.BACKGROUND
 
@@ -427,7 +431,7 @@ def _print_plan(workspace: Workspace, steps: Sequence[Step], machine: Machine, a
 
 
 def _set_extractor(workspace: Workspace, extractor: str | None, claude: ClaudeCode) -> None:
-    """Store who writes the memories, and the absolute path of the command that does."""
+    """Store who writes the memories, and the absolute path of the command that does so."""
     if extractor == "claude" and claude.command is None:
         raise BadRequest(
             "Claude Code was not found, so it can't write the memories. Install it, or choose --extractor local; "
@@ -437,7 +441,7 @@ def _set_extractor(workspace: Workspace, extractor: str | None, claude: ClaudeCo
 
 
 def _compare(workspace: Workspace, answer: str | None) -> None:
-    """Show a session both ways if that was chosen; who chose the rules instead is not asked again."""
+    """Show a session both ways if that was chosen; a user who chose the rules is not asked again."""
     if answer not in (COMPARE, "local"):
         return
     with workspace.store() as store:
@@ -467,11 +471,11 @@ def _apply(workspace: Workspace, choices: Choices, machine: Machine, *, no_impor
     imported_earlier, test = "", SelfTest("", 0.0)
 
     def check() -> None:
-        """Do what else can fail: an installation that does not work leaves nothing behind."""
+        """Do the other steps that can fail, so that a failed installation leaves nothing behind."""
         nonlocal imported_earlier, test
         if not choices.service:
             read_sessions()
-        # Also where no session was read, there is a memory then.
+        # This creates the memory even if no session was read.
         with workspace.store():
             pass
         imported_earlier = _import_earlier(workspace, machine, no_import)
@@ -505,10 +509,10 @@ def _apply(workspace: Workspace, choices: Choices, machine: Machine, *, no_impor
 
 
 def _make_way(settings: Settings, machine: Machine) -> tuple[list[OtherProcess], Path | None]:
-    """End what runs of another version, and bring memory.db up to date; returns what ended, and the copy from before.
+    """Stop the processes of another version, and upgrade memory.db; returns what was stopped, and the copy from before.
 
     Raises:
-        EngramError: nothing was upgraded, and what a service ran runs again.
+        EngramError: nothing was upgraded, and a service's processes are running again.
     """
     system = installed_system(settings)
     was_running = bool(machine.others) and system.status().is_running
@@ -532,7 +536,7 @@ def _import_earlier(workspace: Workspace, machine: Machine, no_import: bool) -> 
 
 def _terminal_notes(workspace: Workspace) -> list[str]:
     is_running = process_state(workspace.places.worker_lock).is_alive
-    return ["An `engram up` runs with the code of before: stop it and start it again."] if is_running else []
+    return ["An `engram up` is still running the old code: stop it and start it again."] if is_running else []
 
 
 def _finish(

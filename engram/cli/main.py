@@ -8,9 +8,8 @@ import importlib
 import importlib.util
 import io
 import os
-import re
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,20 +18,21 @@ import click
 from engram.cli import options
 from engram.cli.output import is_plain
 from engram.cli.workspace import Workspace, flags_from
-from engram.errors import EngramError
+from engram.errors import BrokenDatabase, EngramError
 from engram.paths import Home, default_home
+from engram.system.lazy_regex import lazy_regex
 from engram.trust.display import visible
 from engram.version import VERSION
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
-#: Heading of the help → its rows: commands with the module that defines them, and what the row says of them. A row
+#: Heading of the help → its rows: commands with the module that defines them, and a sentence about them. A row
 #: without a sentence only lists its commands.
 SECTIONS: Mapping[str, Sequence[tuple[Mapping[str, str], str]]] = {
     "Ask": (
         ({"recall": "recall_commands"}, "Find what answers a question: memories, then passages"),
-        ({"search": "recall_commands"}, "Find words in sessions and notes, as they were written"),
+        ({"search": "recall_commands"}, "Find exact words in sessions and notes"),
         ({"timeline": "memory_commands"}, "List memories by time, latest first"),
         ({"sessions": "memory_commands"}, "List sessions, or show everything about one"),
         ({"expand": "memory_commands"}, "Show a memory in full, or the turn of a quotation"),
@@ -41,19 +41,19 @@ SECTIONS: Mapping[str, Sequence[tuple[Mapping[str, str], str]]] = {
         ({"blame": "why_commands"}, "Show which memories and sessions touched a file"),
     ),
     "Keep and mend": (
-        ({"save": "memory_commands"}, "Keep a text as a memory"),
+        ({"save": "memory_commands"}, "Save a text as a memory"),
         ({"edit": "change_commands", "correct": "change_commands"}, "Change a memory, or replace a wrong one"),
         ({"pin": "change_commands"}, "Pin a memory: every briefing begins with it"),
         ({"feedback": "change_commands"}, "Judge a memory as helpful, wrong or outdated"),
-        ({"review": "change_commands"}, "Decide what waits for you: contradictions and suspects"),
-        ({"undo": "memory_commands"}, "Take back the last change of a memory"),
+        ({"review": "change_commands"}, "Decide about contradictions and suspect memories"),
+        ({"undo": "memory_commands"}, "Undo the last change to a memory"),
         ({"forget": "change_commands"}, "Delete a memory for good, everywhere"),
-        ({"propose": "consolidate_commands"}, "Show lines for CLAUDE.md that kept being needed"),
+        ({"propose": "consolidate_commands"}, "Suggest lines for CLAUDE.md that are often needed"),
     ),
     "Look": (
         ({"ui": "status_commands"}, "Open the page: see, explain and correct everything"),
         ({"status": "status_commands"}, "Show what runs, and what was read and kept"),
-        ({"why": "why_commands"}, "Show why Claude was shown what it was, or nothing"),
+        ({"why": "why_commands"}, "Show why Claude was shown something, or nothing"),
         ({"report": "report_commands", "cost": "report_commands"}, "Show what memory did, and what the model cost"),
         ({"projects": "project_commands"}, "List projects; join, rename, lock away or forget one"),
         ({"doctor": "status_commands"}, "Check everything and say what to do"),
@@ -61,7 +61,7 @@ SECTIONS: Mapping[str, Sequence[tuple[Mapping[str, str], str]]] = {
     "Set up": (
         (
             {"install": "install_commands", "uninstall": "setup_commands"},
-            "Make Engram part of this machine, or take it back",
+            "Set up Engram on this machine, or remove it",
         ),
         ({"up": "up_commands"}, "Run in the foreground, or read everything once"),
         ({"pause": "service_commands"}, "Read, keep and show nothing for a while"),
@@ -100,7 +100,7 @@ SECTIONS: Mapping[str, Sequence[tuple[Mapping[str, str], str]]] = {
     ),
 }
 
-#: Command → module that defines it, in the order of the help.
+#: Command → module that defines it, in the help's order.
 COMMANDS: Mapping[str, str] = {
     name: f"engram.cli.{module}"
     for rows in SECTIONS.values()
@@ -108,7 +108,13 @@ COMMANDS: Mapping[str, str] = {
     for name, module in modules.items()
 }
 
-#: Command of an earlier version → the words that took its place, and how the new ones are written.
+#: Commands that create a missing memory folder. All others report that it is missing.
+MAKING = frozenset(
+    "install uninstall up save import restore service setup pause config completion sync hub team share unshare "
+    "pack".split()
+)
+
+#: Command of an earlier version → its replacement, and how that is written.
 OLD_WORDS: Mapping[str, tuple[tuple[str, ...], str]] = {
     "bad": (("feedback",), "engram feedback ID wrong"),
     "contradictions": (("review",), "engram review"),
@@ -120,7 +126,7 @@ OLD_WORDS: Mapping[str, tuple[tuple[str, ...], str]] = {
     "model": (("setup", "model"), "engram setup model NAME"),
 }
 
-#: What people type who know other programs → the command that does it.
+#: Words that people know from other programs → the command that does the same.
 GUESSES: Mapping[str, str] = {
     **dict.fromkeys(("ask", "query", "q", "get"), "recall"),
     **dict.fromkeys(("find", "grep"), "search"),
@@ -135,7 +141,7 @@ GUESSES: Mapping[str, str] = {
     **dict.fromkeys(("check", "diagnose", "health", "fix-it"), "doctor"),
     **dict.fromkeys(("init", "update", "upgrade", "connect"), "install"),
     **dict.fromkeys(("settings", "set"), "config"),
-    **dict.fromkeys(("run", "read", "sync"), "up"),
+    **dict.fromkeys(("run", "read"), "up"),
     **dict.fromkeys(("start", "stop", "restart", "daemon", "worker", "watcher"), "service"),
     **dict.fromkeys(("tidy", "dedupe", "clean", "gc"), "consolidate"),
     **dict.fromkeys(("backup", "dump"), "export"),
@@ -170,23 +176,24 @@ class CommandGroup(click.Group):
     """A group that imports a command's module only when the command is used, so that every start is fast."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """The names of all commands of this version, in the order of the help."""
+        """Return the names of all commands of this version, in the order of the help."""
         return [name for name, module in COMMANDS.items() if importlib.util.find_spec(module) is not None]
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """The command of that name, or None."""
         if cmd_name not in self.list_commands(ctx):
             return None
         module = importlib.import_module(COMMANDS[cmd_name])
         for value in vars(module).values():
             if isinstance(value, click.Command) and value.name == cmd_name:
-                return value
+                return options.refuse_empty(value)
         raise click.ClickException(f"{module.__name__} defines no command {cmd_name}")
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Find the command of the first word. A word of an earlier version works, and stderr says the new one."""
+        """Find the command of the first word. A word from an earlier version still works, and stderr names the new
+        one.
+        """
         word, *rest = args
         if word == "help" and not ctx.resilient_parsing:
             if not rest:
@@ -227,12 +234,24 @@ class CommandGroup(click.Group):
             CompletionItem(name, help=said[name]) for name in self.list_commands(ctx) if name.startswith(incomplete)
         ]
 
+    def make_context(
+        self, info_name: str | None, args: list[str], parent: click.Context | None = None, **extra: object
+    ) -> click.Context:
+        """Read the command line, which may print the help."""
+        with _quiet_pipe():
+            return super().make_context(info_name, args, parent, **extra)
+
     def invoke(self, ctx: click.Context) -> object:
         """Run a command. Expected failures, and those with an external cause, become one line and exit code 1."""
+        with _quiet_pipe():
+            return self._invoke(ctx)
+
+    def _invoke(self, ctx: click.Context) -> object:
         try:
             return super().invoke(ctx)
         except EngramError as error:
-            raise click.ClickException(visible(str(error))) from error
+            advice = _SEE_DOCTOR if isinstance(error, BrokenDatabase) and "memory.db" in str(error) else ""
+            raise click.ClickException(visible(f"{error}{advice}")) from error
         except BrokenPipeError:
             raise
         except (OSError, *_DAMAGE_SIGNS) as error:
@@ -250,7 +269,7 @@ NAME=VALUE (any setting of `engram config`). `engram COMMAND --help` explains it
 
 
 def _in_new_words(word: str, rest: Sequence[str]) -> list[str]:
-    """The arguments of a call of an earlier version, as they are written now."""
+    """Return the arguments of a call written for an earlier version, in their present form."""
     words = [*OLD_WORDS[word][0], *rest]
     if word == "bad" and not {"--off", "--help", "-h"} & set(rest):
         words.append("wrong")
@@ -260,7 +279,7 @@ def _in_new_words(word: str, rest: Sequence[str]) -> list[str]:
 
 
 def _suggestion(word: str) -> str:
-    """What a person may have meant by a word that is no command."""
+    """Return the command that a person may have meant by an unknown word."""
     from difflib import get_close_matches
 
     near = [GUESSES[word]] if word in GUESSES else get_close_matches(word.lower(), COMMANDS, n=3, cutoff=0.6)
@@ -269,12 +288,14 @@ def _suggestion(word: str) -> str:
     return f"{meant}`engram --help` lists them all."
 
 
+#: What is added to the message of a damaged memory.db.
+_SEE_DOCTOR = ". Run `engram doctor` to see what to do"
 #: Exceptions that reading a damaged memory.db can raise.
 _DAMAGE_SIGNS = (ValueError, LookupError, TypeError, AttributeError, ArithmeticError)
 
 
 def _find_cause(ctx: click.Context, error: Exception) -> str:
-    """The external cause of an unexpected failure (the disk, or a damaged memory.db); "" if there is none."""
+    """Return the external cause of an unexpected failure (the disk, or a damaged memory.db); "" if there is none."""
     if isinstance(error, OSError):
         from engram.system.atomic import explain_error
 
@@ -291,7 +312,7 @@ def _find_cause(ctx: click.Context, error: Exception) -> str:
         return str(worse)
     except _DAMAGE_SIGNS:
         return ""
-    return f"memory.db is damaged: {damage}. Run `engram doctor` to see what to do." if damage else ""
+    return f"memory.db is damaged: {damage}{_SEE_DOCTOR}" if damage else ""
 
 
 @click.group(
@@ -335,6 +356,10 @@ def engram(
     elif not ctx.obj.flags:
         ctx.obj.flags = flags
     ctx.obj.vault = vault
+    ctx.obj.may_make_home = ctx.invoked_subcommand in MAKING
+
+
+options.refuse_empty(engram)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -342,7 +367,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     os.umask(0o077)
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
-            # A terminal that can't display a character shows a substitute: that is no reason to fail.
+            # A terminal that can't display a character shows a substitute: this is not a failure.
             stream.reconfigure(errors="replace")
     workspace = Workspace({})
     try:
@@ -354,7 +379,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
             color=False if is_plain() else None,
         )
     except click.exceptions.NoArgsIsHelpError as error:
-        # A group without a command shows what there is: that is no error.
+        # A group without a command lists its commands, which is not an error.
         click.echo(error.format_message())
         sys.exit(error.exit_code)
     except click.ClickException as error:
@@ -363,9 +388,6 @@ def main(arguments: Sequence[str] | None = None) -> None:
     except (click.Abort, KeyboardInterrupt):
         click.echo("Stopped.", err=True)
         sys.exit(options.INTERRUPTED)
-    except BrokenPipeError:
-        _leave_pipe()
-        sys.exit(options.OK)
     except ImportError as error:
         if (error.name or "engram").partition(".")[0] in _OWN_PACKAGES:
             _report_fault(error, workspace)
@@ -378,12 +400,16 @@ def main(arguments: Sequence[str] | None = None) -> None:
     sys.exit(code if isinstance(code, int) else options.OK)
 
 
+#: Minimum share of letters that an unknown option has in common with the one that may be meant.
+_MIN_LIKENESS = 0.7
 #: A range as click prints it.
-_RANGE = re.compile(r"is not in the range (-?\d+)<=x<=(\d+)")
+_RANGE = lazy_regex(r"is not in the range (-?\d+)<=x<=(\d+)")
 
 
 def _message_of(error: click.ClickException) -> str:
-    """What was wrong and, for a wrong command line, how it is written."""
+    """Return what was wrong and, for a wrong command line, how to write it."""
+    if isinstance(error, click.NoSuchOption):
+        error = click.NoSuchOption(error.option_name, possibilities=_near_options(error), ctx=error.ctx)
     message = error.format_message()
     if not isinstance(error, click.UsageError) or error.ctx is None or "engram --help" in message:
         return message
@@ -391,11 +417,12 @@ def _message_of(error: click.ClickException) -> str:
         "is not a valid integer range", "is not a number"
     )
     message = message if message.endswith((".", "?", ")")) else f"{message}."
-    usage = " ".join(error.ctx.get_usage().split()).removeprefix("Usage: ")
+    usage = options.usage_of(error.ctx)
     if isinstance(error, click.MissingParameter):
-        return f"{message} Write: {usage}"
+        # click lists the choices on lines of their own.
+        return f"{' '.join(message.split())} Write: {usage}"
     if "unexpected extra argument" in message:
-        # What has spaces was in quotes already: the command takes no such text.
+        # Text with spaces was already in quotes: the command takes no such text.
         is_loose = "extra arguments (" in message or " " not in message.partition("(")[2]
         help_line = f"`{error.ctx.command_path} --help` shows its options"
         advice = "put a text of several words in quotes" if is_loose else help_line
@@ -403,8 +430,18 @@ def _message_of(error: click.ClickException) -> str:
     return f"{message} `{error.ctx.command_path} --help` shows how it is written."
 
 
+def _near_options(error: click.NoSuchOption) -> list[str]:
+    """Return the options that are written much like an unknown one; the dashes that all have don't count."""
+    from difflib import SequenceMatcher
+
+    word = error.option_name.lstrip("-")
+    known = error.ctx.command.params if error.ctx is not None else []
+    names = [name for param in known if isinstance(param, click.Option) for name in param.opts if name[:2] == "--"]
+    return [name for name in names if SequenceMatcher(None, word, name.lstrip("-")).ratio() >= _MIN_LIKENESS]
+
+
 def _advise_packages(error: ImportError) -> str:
-    """What to run where a package is missing or too old, such as after an update of a checkout in place."""
+    """Return what to run if a package is missing or too old, such as after updating a checkout in place."""
     from engram.version import update_command
 
     return (
@@ -413,9 +450,38 @@ def _advise_packages(error: ImportError) -> str:
     )
 
 
-def _leave_pipe() -> None:
-    """The reader of the output is gone: keep Python from reporting that at exit."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+@contextlib.contextmanager
+def _quiet_pipe() -> Iterator[None]:
+    """End quietly if the reader of the output is gone, as with ``engram report | head``: that is not a failure.
+
+    If output can't be written for another reason, such as a full disk, one line says so. click, which would end with
+    1 in both cases, sees neither.
+    """
+    try:
+        try:
+            yield
+        finally:
+            # What is still in the buffer must not fail at exit, where nothing can catch it.
+            for stream in filter(None, (sys.stdout, sys.stderr)):  # None: it was closed when the command began
+                stream.flush()
+    except BrokenPipeError:
+        _drop_output()
+        raise click.exceptions.Exit(options.OK) from None
+    except OSError as error:
+        if error.errno not in _REFUSALS or error.filename is not None:
+            raise
+        _drop_output()
+        raise click.ClickException(f"the output can't be written: {error.strerror}") from error
+
+
+def _drop_output() -> None:
+    """Discard what is still in the buffers."""
+    for stream in filter(None, (sys.stdout, sys.stderr)):
+        with contextlib.suppress(OSError, ValueError):
+            stream.flush()
+            continue
+        with contextlib.suppress(OSError, ValueError):
+            os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
 def _report_fault(error: Exception, workspace: Workspace) -> None:
@@ -434,7 +500,9 @@ def _report_fault(error: Exception, workspace: Workspace) -> None:
 
 
 def _logs_of(workspace: Workspace) -> Path:
-    """The log folder of the memory that the command works on, or the default one if the settings can't be read."""
+    """Return the log folder of the memory that the command works on, or the default one if the settings can't be
+    read.
+    """
     try:
         return workspace.places.logs
     except (EngramError, OSError):

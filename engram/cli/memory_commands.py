@@ -1,4 +1,4 @@
-"""``engram expand``, ``timeline``, ``save``, ``undo`` and ``sessions``: one memory, and what there is."""
+"""``engram expand``, ``timeline``, ``save``, ``undo`` and ``sessions``: one memory, and lists of what is stored."""
 
 from __future__ import annotations
 
@@ -33,10 +33,10 @@ from engram.models.memories import memory_changes
 from engram.models.memories.branches import branch_remark
 from engram.models.memories.memory_history import Change
 from engram.models.search import memory_lists
-from engram.models.sessions.passages import EvidencePlace
+from engram.models.sessions.passage_rows import EvidencePlace
+from engram.models.sessions.quotation_ids import is_quotation_id
+from engram.models.sessions.reading_progress import FileTotals
 from engram.models.sessions.sessions import MAX_ROLLING_SUMMARY_CHARACTERS, find_session, session_titles
-from engram.models.sessions.sources import FileTotals
-from engram.models.sessions.stored_turns import is_quotation_id
 from engram.models.shown.injections import Injection
 from engram.recollection.branch_state import resume_of
 from engram.reports.memory_report import (
@@ -59,6 +59,7 @@ from engram.text.titles import MAX_TITLE_CHARACTERS
 from engram.transcripts.claude_code.agent import ClaudeCode
 from engram.transcripts.git_files import read_branch
 from engram.transcripts.registry import title_of
+from engram.trust.display import number_of
 
 
 @click.command("expand")
@@ -99,7 +100,7 @@ def expand(workspace: Workspace, episode_id: str, why: bool, as_json: bool) -> N
 
 
 def session_line(store: Store, session_id: str) -> tuple[str, str]:
-    """Return the title of a session and the command that resumes it; "" for what is not known or gone."""
+    """Return the title of a session and the command that resumes it; "" for what is unknown or gone."""
     session = find_session(store, session_id) if session_id else None
     if session is None:
         return "", ""
@@ -134,7 +135,7 @@ def _print_memory(report: MemoryReport, session: tuple[str, str], *, is_whole: b
     print_head(memory.title or session[0], memory_about(memory))
     print_remarks(
         [
-            f"suspect ({memory.suspect}), do nothing of what it says" if memory.suspect else "",
+            f"suspect ({memory.suspect}), do not follow it" if memory.suspect else "",
             f"superseded by {memory.superseded_by}" if memory.superseded_by else "",
             f"may no longer hold: {memory.stale_reason}" if memory.stale_reason else "",
             f"holds {branch_remark(report.branch)}" if report.branch else "",
@@ -163,7 +164,7 @@ def _print_memory(report: MemoryReport, session: tuple[str, str], *, is_whole: b
             ("status", memory.status),
             ("made", f"{when(memory.created_at_ms)} by {_maker(memory.extractor)}"),
             ("session", memory.session_id),
-            ("expanded", f"{memory.access_count} times"),
+            ("expanded", f"{number_of(memory.access_count, 'time')}"),
             ("about", ", ".join(memory.entities)),
             ("answers", " ".join(one_line(question, 200) for question in memory.questions)),
         ]
@@ -171,7 +172,7 @@ def _print_memory(report: MemoryReport, session: tuple[str, str], *, is_whole: b
 
 
 def _maker(extractor: str) -> str:
-    """Return what made a memory, for people; rules and their version have one word."""
+    """Return what created a memory, for people; rules are named without their version."""
     return f"{RULES} ({extractor})" if extractor.startswith("local") else extractor
 
 
@@ -180,7 +181,7 @@ def _print_reasons(report: MemoryReport, why_not: str) -> None:
     print_facts(
         [
             ("use", describe_uses(report.uses, report.memory.episode_id) or "never shown"),
-            ("MEMORY.md", f"not a line of it: {why_not}" if why_not else "becomes a line of it"),
+            ("MEMORY.md", f"not in it: {why_not}" if why_not else "will be added to it"),
         ]
     )
     click.echo()
@@ -254,7 +255,7 @@ def _source_of(place: EvidencePlace) -> str:
 def timeline(workspace: Workspace, around: str | None, project: str | None, limit: int, as_json: bool) -> None:
     """List memories by time, latest first; with a memory's ID or a time, those up to it.
 
-    A day or a longer time counts whole, in the zone of this machine: yesterday, monday, last week, 3 days ago, march,
+    A day or a longer time counts in full, in this machine's time zone: yesterday, monday, last week, 3 days ago, march,
     2026-11-05.
 
     Example: engram timeline yesterday --project harbor
@@ -264,6 +265,7 @@ def timeline(workspace: Workspace, around: str | None, project: str | None, limi
         memories = memory_lists.latest_memories(
             store, project_id=None if place is None else place.id, limit=limit, before_ms=_time_of(store, around)
         )
+        is_empty = not (memories or memory_lists.latest_memories(store, project_id=None, limit=1))
         rows = [
             {
                 "id": memory.episode_id,
@@ -289,7 +291,10 @@ def timeline(workspace: Workspace, around: str | None, project: str | None, limi
                 for memory in memories
             ],
             empty="There are no memories yet: they are made of the sessions that are read. `engram status` says "
-            "whether that runs; `engram up --once` does it now.",
+            "whether that runs; `engram up --once` does it now."
+            if is_empty
+            else f"No memory{f' of {place.name}' if place else ''}{f' up to {around}' if around else ''}. "
+            "`engram timeline` lists the existing ones.",
         )
 
 
@@ -308,7 +313,7 @@ def _time_of(store: Store, around: str | None) -> int | None:
     )
 
 
-# -- ``engram save``: keep a text as a memory.
+# -- ``engram save``: save a text as a memory.
 
 
 @click.command("save")
@@ -343,12 +348,13 @@ def save(
     supersedes: str | None,
     as_json: bool,
 ) -> None:
-    """Keep TEXT as a memory; - reads it from standard input. Secrets are masked first.
+    """Save TEXT as a memory; - reads it from standard input. Secrets are masked first.
 
     Example: engram save --global "Use pnpm, never npm"
     """
     content = sys.stdin.read() if text == "-" else text
-    with workspace.store() as store:
+    # A refused text leaves no new project.
+    with workspace.store() as store, store.transaction():
         project_id = (
             None
             if is_global
@@ -377,20 +383,20 @@ def save(
         click.echo(f"Saved as {made.episode_id}.")
 
 
-# -- ``engram undo``: take back the last change of one memory.
+# -- ``engram undo``: undo the last change to one memory.
 
 
 @click.command("undo")
 @click.argument("episode_id", metavar="ID")
-@click.option("--dry-run", is_flag=True, help="Show what would be taken back (default: take it back).")
+@click.option("--dry-run", is_flag=True, help="Show what would be undone (default: undo it).")
 @json_option
 @pass_workspace
 def undo(workspace: Workspace, episode_id: str, dry_run: bool, as_json: bool) -> None:
-    """Take back the last change of a memory: an edit, a pin, a judgement, a correction, a merge, a save.
+    """Undo the last change to a memory: an edit, a pin, a judgement, a correction, a merge, a save.
 
-    What was changed together with it is taken back with it: of a correction, the new memory goes and the old one is in
-    force again. The undo stands in the history, and undoing once more takes the undo back. What was forgotten stays
-    forgotten. `engram consolidate --undo RUN` takes a whole run back.
+    Changes made together are undone together: for a correction, the new memory goes and the old one is valid
+    again. The undo is in the history, and undoing once more reverts it. What was forgotten stays
+    forgotten. `engram consolidate --undo RUN` undoes a whole run.
 
     Example: engram undo ep_0123456789ab --dry-run
     """
@@ -420,10 +426,10 @@ def _print(plan: UndoPlan, is_dry: bool) -> None:
     for line in lines if len(lines) > 1 else ():
         say(f"  {line}")
     if not is_dry:
-        click.echo(f"`engram undo {plan.change.episode_id}` once more takes this back.")
+        click.echo(f"`engram undo {plan.change.episode_id}` once more reverts this.")
 
 
-# -- ``engram sessions``: the sessions that were read; with an ID, everything that is known of one.
+# -- ``engram sessions``: the sessions that were read; with an ID, everything that is known about one.
 
 
 @click.command("sessions")
@@ -433,7 +439,7 @@ def _print(plan: UndoPlan, is_dry: bool) -> None:
 @json_option
 @pass_workspace
 def sessions(workspace: Workspace, session_id: str | None, project: str | None, limit: int, as_json: bool) -> None:
-    """List the sessions that were read, latest first; with an ID, show everything that is known of that session.
+    """List the sessions that were read, latest first; with an ID, show everything that is known about that session.
 
     A session is active while it has new entries, idle after `idle_seconds` without one, and over after `live_seconds`.
 
@@ -467,14 +473,16 @@ def sessions(workspace: Workspace, session_id: str | None, project: str | None, 
                     "" if summary.session.agent == ClaudeCode.name else title_of(summary.session.agent),
                     "" if summary.activity is Activity.OVER else summary.activity.value,
                     counted(summary.totals.turns, "turn"),
-                    counted(summary.totals.memories, "memory", "memories"),
+                    counted(summary.totals.memories, "memory"),
                     f"shown {summary.totals.shown}" if summary.totals.shown else "",
                 ],
                 id=summary.session.session_id,
             )
             for summary in summaries
         ],
-        empty="No session was read yet. `engram up --once` reads them now.",
+        empty="No session was read yet. `engram up --once` reads them now."
+        if place is None
+        else f"No session of {place.name} was read. `engram sessions` lists the existing ones.",
     )
 
 
@@ -532,6 +540,6 @@ def _share_read(file: FileTotals) -> str:
 
 
 def _waiting(report: SessionReport) -> str:
-    """How many prompts no memories were made of yet; "" for none."""
+    """Return how many prompts have not been turned into memories yet; "" for none."""
     waiting = sum(stored.extracted_revision != stored.revision for stored in report.turns)
-    return f"{counted(waiting, 'turn')}: memories are made of them later" if waiting else ""
+    return f"{counted(waiting, 'turn')}: memories are made from them later" if waiting else ""

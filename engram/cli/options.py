@@ -2,24 +2,24 @@
 
 from __future__ import annotations
 
-import re
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, TypeVar
 
 import click
 
 from engram.cli.output import print_json, safe
 from engram.errors import BadRequest
+from engram.system.lazy_regex import lazy_regex
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
-_SPAN = re.compile(r"(\d+(?:\.\d+)?)\s*(s|m|min|h|d|w)?")
+_SPAN = lazy_regex(r"(\d+(?:\.\d+)?)\s*(s|m|min|h|d|w)?")
 _SECONDS = {"s": 1, "m": 60, "min": 60, "h": 3_600, "d": 86_400, "w": 604_800}
 
 
 def json_option(command: Command) -> Command:
-    """``--json``: for scripts."""
     return click.option("--json", "as_json", is_flag=True, help="Print JSON for scripts (default: text).")(command)
 
 
@@ -45,6 +45,10 @@ def limit_option(default: int, what: str, *names: str) -> Callable[[Command], Co
     )
 
 
+#: The longest duration accepted: beyond it, dates overflow.
+_MOST_SECONDS = 100 * 366 * 86_400.0
+
+
 class TimeSpan(click.ParamType[float]):
     """A duration such as 90s, 30m, 1h or 7d, as seconds."""
 
@@ -57,7 +61,12 @@ class TimeSpan(click.ParamType[float]):
         match = _SPAN.fullmatch(str(value).strip().lower())
         if match is None:
             self.fail(f"{value!r} is not a duration. Write one such as 90s, 30m, 1h or 7d.", param, ctx)
-        return float(match[1]) * _SECONDS[match[2] or "s"]
+        seconds = float(match[1]) * _SECONDS[match[2] or "s"]
+        if not seconds:
+            self.fail(f"{value!r} is zero. Write one such as 90s, 30m, 1h or 7d.", param, ctx)
+        if seconds > _MOST_SECONDS:
+            self.fail(f"{value!r} is longer than a hundred years. Write one such as 90s, 30m, 1h or 7d.", param, ctx)
+        return seconds
 
 
 # -- Exit codes of the command line.
@@ -72,7 +81,7 @@ BROKEN = 70
 INTERRUPTED = 130
 
 
-# -- Confirmation of commands that change much: show what will change, ask, and report.
+# -- Confirmation of commands that make large changes: show what will change, ask, and report.
 
 yes_option = click.option("--yes", is_flag=True, help="Don't ask (default: show what will change, and ask).")
 
@@ -98,18 +107,126 @@ def require_agreement(question: str) -> None:
         BadRequest: nobody is there to answer.
         Abort: the user declined.
     """
-    try:
+    with answered("add --yes"):
         agrees = click.confirm(safe(question))
-    except click.Abort:
-        if sys.stdin.isatty():
-            raise
-        raise BadRequest("there is nobody to answer: add --yes, or run it in a terminal") from None
     if not agrees:
         raise click.Abort
 
 
+def choose(question: str, answers: Sequence[str], *, default: str, instead: str) -> str:
+    """Ask which of several answers it is, and return it.
+
+    Args:
+        instead: what to write on the command line, so that nothing is asked, such as "add --yes".
+
+    Raises:
+        BadRequest: nobody is there to answer.
+        Abort: Ctrl-C.
+    """
+    with answered(instead):
+        return str(click.prompt(safe(question), type=click.Choice(answers), default=default))
+
+
+def ask_phrase(question: str) -> str:
+    """Return a secret phrase: typed without echo at a terminal, else read from a line of standard input.
+
+    Raises:
+        BadRequest: the input ends, and nobody sits at a terminal.
+        Abort: Ctrl-C.
+    """
+    with answered("write the phrase to standard input"):
+        return str(click.prompt(question, hide_input=sys.stdin.isatty(), err=True))
+
+
+@contextmanager
+def answered(instead: str) -> Iterator[None]:
+    """Ask within it. Raises BadRequest with what to do ``instead`` if the input ends and nobody sits at a terminal."""
+    try:
+        yield
+    except click.Abort:
+        if sys.stdin is not None and sys.stdin.isatty():
+            raise
+        raise BadRequest(f"there is nobody to answer: {instead}, or run it in a terminal") from None
+
+
+# -- Command lines: what is typed without a command, and what is typed empty.
+
+
+class DefaultGroup(click.Group):
+    """A group that reads its options without a command as those of ``list``: ``engram projects --json``.
+
+    Args:
+        default: the command that is meant.
+        takes_words: any word that is no command belongs to the default one too, as in ``engram config NAME``.
+    """
+
+    def __init__(self, *arguments: Any, default: str = "list", takes_words: bool = False, **others: Any) -> None:
+        super().__init__(*arguments, **others)
+        #: Name of the command that is meant.
+        self.default = default
+        self._takes_words = takes_words
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Insert the default command where none is typed."""
+        word = args[0] if args else "-"
+        is_known = word in self.commands or word in ctx.help_option_names
+        is_completed = ctx.resilient_parsing and not args
+        if not is_known and not is_completed and (word.startswith("-") or self._takes_words):
+            args = [self.default, *args]
+        return super().parse_args(ctx, args)
+
+
+def refuse_empty(command: click.Command) -> click.Command:
+    """Let a command, and those in it, treat an empty argument as a missing one. Returns the command.
+
+    A parameter with a callback of its own judges by itself what is empty.
+    """
+    if isinstance(command, click.Group):
+        for inner in command.commands.values():
+            refuse_empty(inner)
+    for param in command.params:
+        if isinstance(param, click.Argument) and isinstance(param.type, click.Choice):
+            _name_in_errors(param)
+        if param.callback is None and not hasattr(param, "is_refusing"):
+            _refuse_empty_value(param)
+    return command
+
+
+def _name_in_errors(param: click.Argument) -> None:
+    """Let errors name an argument as its function does, and not by the list of its choices, which follows anyway."""
+    name = f"'{(param.name or '').upper()}'"
+    param.get_error_hint = lambda ctx: name  # type: ignore[method-assign]
+
+
+def _refuse_empty_value(param: click.Parameter) -> None:
+    cast = param.type_cast_value
+
+    def checked(ctx: click.Context, value: Any) -> Any:
+        is_typed = ctx.get_parameter_source(param.name or "") is click.core.ParameterSource.COMMANDLINE
+        values = value if isinstance(value, tuple | list) else (value,)
+        if is_typed and any(isinstance(one, str) and not one.strip() for one in values):
+            if isinstance(param, click.Argument):
+                raise click.MissingParameter(ctx=ctx, param=param)
+            raise click.BadParameter("it is empty", ctx=ctx, param=param)
+        return cast(ctx, value)
+
+    param.type_cast_value = checked  # type: ignore[method-assign]
+    param.is_refusing = True  # type: ignore[attr-defined]
+
+
+def as_typed(ctx: click.Context, param: click.Parameter, value: Any) -> Any:
+    """Return what was typed: the callback of a parameter that may be empty, or whose command says more about that."""
+    return value
+
+
+def usage_of(ctx: click.Context) -> str:
+    """Return how a command is written, with every option that it needs."""
+    usage = " ".join(ctx.get_usage().split()).removeprefix("Usage: ")
+    needed = [param for param in ctx.command.params if isinstance(param, click.Option) and param.required]
+    return " ".join([usage, *(f"{param.opts[-1]} {param.make_metavar(ctx)}" for param in needed)])
+
+
 def tell(as_json: bool, facts: dict[str, Any], sentence: str) -> None:
-    """Print what changed, as JSON or as a sentence."""
     if as_json:
         print_json(facts)
     else:

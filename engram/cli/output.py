@@ -5,16 +5,19 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import stat
 import sys
 import textwrap
 import time
 import unicodedata
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TextIO
 
 import click
 
-from engram.system.clock import iso_time
+from engram.system.atomic import write_atomic
+from engram.system.clock import iso_time, parse_time_ms
 from engram.trust.display import escape_hidden, visible
 
 if TYPE_CHECKING:
@@ -22,20 +25,20 @@ if TYPE_CHECKING:
 
 #: Width of a table that is written to a file or a pipe, in characters.
 _FILE_WIDTH = 200
-#: Width of a paragraph at least and at most, in characters.
+#: Minimum and maximum width of a paragraph, in characters.
 MIN_PARAGRAPH_WIDTH, MAX_PARAGRAPH_WIDTH = 40, 100
-#: Narrowest last column of a table that is wrapped, in characters.
+#: Minimum width of a table's last column for it to be wrapped, in characters.
 MIN_LAST_WIDTH = 24
 #: How much wider than most of its cells a column may be, in characters.
 _SLACK_WIDTH = 12
-#: Rows from which on a cell can be much wider than most of its column.
+#: Minimum number of rows for a cell to count as much wider than most of its column.
 _MIN_ROWS_OF_MOST = 4
 #: Between two columns of a table.
 _GAP = "  "
 
 
 def safe(text: str) -> str:
-    """A stored text, with its lines, that is safe to print on a terminal."""
+    """Return a stored text, with its lines, that is safe to print on a terminal."""
     return visible(text.replace("\t", "    "), keep_lines=True)
 
 
@@ -45,25 +48,26 @@ def say(text: str, *, err: bool = False, **style: Any) -> None:
 
 
 def paragraph_width() -> int:
-    """Return the columns of a paragraph: those of the terminal, within limits; a pipe's are the most."""
+    """Return the columns of a paragraph: those of the terminal, within limits; the maximum for a pipe."""
     columns = shutil.get_terminal_size((MAX_PARAGRAPH_WIDTH + 1, 24)).columns
     return min(max(columns - 1, MIN_PARAGRAPH_WIDTH), MAX_PARAGRAPH_WIDTH)
 
 
 def say_wrapped(text: str, *, first: str = "", rest: str = "") -> None:
-    """Print a stored text as a paragraph as wide as the terminal; ``first`` and ``rest`` begin its lines."""
+    """Print a stored text as a paragraph as wide as the terminal; ``first`` and ``rest`` are the prefixes of its
+    lines.
+    """
     words = " ".join(visible(text).split())
     click.echo(click.wrap_text(words, paragraph_width(), initial_indent=first, subsequent_indent=rest))
 
 
 def one_line(text: str, limit: int = 120) -> str:
-    """A stored text on one line of at most ``limit`` characters."""
+    """Return a stored text on one line of at most ``limit`` characters."""
     line = " ".join(visible(text).split())
     return line if len(line) <= limit else line[: limit - 1] + "…"
 
 
 def print_json(value: Any) -> None:
-    """Print one JSON value, indented."""
     click.echo(to_json(value, indent=2))
 
 
@@ -78,10 +82,10 @@ def to_json(value: Any, *, indent: int | None = None) -> str:
 
 
 def console() -> Console:
-    """The terminal, or wide plain text if the output goes to a file or a pipe."""
+    """Return the terminal, or wide plain text if the output goes to a file or a pipe."""
     from rich.console import Console
 
-    width = None if sys.stdout.isatty() else _FILE_WIDTH
+    width = None if is_terminal() else _FILE_WIDTH
     return Console(
         highlight=False,
         soft_wrap=False,
@@ -93,7 +97,7 @@ def console() -> Console:
 
 
 def is_plain() -> bool:
-    """Return True where the user wants no colour and weight even on a terminal: NO_COLOR is set."""
+    """Return True if the user wants neither colour nor bold text even on a terminal: NO_COLOR is set."""
     return bool(os.environ.get("NO_COLOR"))
 
 
@@ -101,7 +105,8 @@ def print_table(headings: Sequence[str], rows: Iterable[Sequence[object]], *, em
     """Print a table, or the sentence ``empty`` if there are no rows. A heading with ``#`` is a column of numbers.
 
     A cell that is much wider than the others of its column shifts the rest of its own row, and no other row. On a
-    terminal the last column is wrapped.
+    terminal the last column is wrapped; on one that is narrower than the others need, each row becomes lines of
+    headings and values.
     """
     table = [[visible(str(cell)) for cell in row] for row in rows]
     if not table:
@@ -113,6 +118,9 @@ def print_table(headings: Sequence[str], rows: Iterable[Sequence[object]], *, em
         max(map(columns_of, column)) if right or len(table) < _MIN_ROWS_OF_MOST else _width_of(column)
         for column, right in zip(zip(names, *table, strict=True), is_number, strict=True)
     ]
+    if is_terminal() and _table_width(widths, table) >= shutil.get_terminal_size().columns:
+        _print_stacked(names, table)
+        return
     for number, row in enumerate([names, *table]):
         cells = [_padded(cell, width, right) for cell, width, right in zip(row, widths, is_number, strict=True)]
         lead = _GAP.join(cells[:-1]) + (_GAP if len(cells) > 1 else "")
@@ -121,31 +129,73 @@ def print_table(headings: Sequence[str], rows: Iterable[Sequence[object]], *, em
             click.echo(line.rstrip() if number else click.style(line.rstrip(), bold=True))
 
 
+def _table_width(widths: Sequence[int], table: Sequence[Sequence[str]]) -> int:
+    """Return the columns that the widest row of a table takes where its last cell is wrapped."""
+    leads = [
+        sum(max(width, columns_of(cell)) + len(_GAP) for width, cell in zip(widths[:-1], row[:-1], strict=True))
+        for row in table
+    ]
+    return max(leads) + min(max(columns_of(row[-1]) for row in table), MIN_LAST_WIDTH)
+
+
+def _print_stacked(names: Sequence[str], table: Iterable[Sequence[str]]) -> None:
+    """Print each row as its first cell in bold and, below it, every other heading with its value, wrapped."""
+    for first, *rest in table:
+        say_lines(first, bold=True)
+        for name, cell in zip(names[1:], rest, strict=True):
+            if cell:
+                say_lines(f"{name}: {cell}" if name else cell, indent=_GAP)
+
+
+def say_lines(text: str, *, indent: str = "", **style: Any) -> None:
+    """Print a stored text as one line; on a terminal, as lines that fit its width. ``style`` as in ``click.style``."""
+    for line in fitting_lines(text, len(indent)):
+        click.secho(indent + line, **style)
+
+
+def fitting_lines(text: str, indent: int = 0) -> list[str]:
+    """Return a stored text as one line; on a terminal, as lines that fit beside an indent of so many columns."""
+    line = " ".join(visible(text).split())
+    columns = shutil.get_terminal_size().columns - 1 - indent
+    if not is_terminal() or columns_of(line) <= columns:
+        return [line if is_terminal() else visible(text)]
+    return textwrap.wrap(line, max(columns, 1), break_on_hyphens=False)
+
+
 def _last_lines(text: str, lead: str) -> list[str]:
-    """The lines of a row: on a terminal its last cell is wrapped, and goes on under itself where it has the room."""
-    columns = shutil.get_terminal_size().columns - 1 - columns_of(lead) if sys.stdout.isatty() else 0
-    if columns < MIN_LAST_WIDTH or columns_of(text) <= columns:
+    """Return the lines of a row: on a terminal its last cell is wrapped, and continues below itself if there is
+    room.
+    """
+    if not is_terminal():
         return [lead + text]
+    columns = shutil.get_terminal_size().columns - 1 - columns_of(lead)
+    if columns_of(text) <= columns:
+        return [lead + text]
+    if columns < MIN_LAST_WIDTH:
+        columns = max(columns + columns_of(lead) - len(_GAP), 1)
+        return [lead.rstrip(), *(_GAP + line for line in textwrap.wrap(text, columns, break_on_hyphens=False))]
     first, *more = textwrap.wrap(text, columns, break_on_hyphens=False) or [""]
     return [lead + first, *(" " * columns_of(lead) + line for line in more)]
 
 
 def print_facts(facts: Iterable[tuple[str, object]]) -> None:
-    """Print names and values, one pair a line; empty values are left out."""
+    """Print names and values, one pair a line, wrapped on a terminal; empty values are left out."""
     known = [(name, visible(str(value))) for name, value in facts if value not in ("", None)]
     width = _width_of([name for name, _ in known]) if known else 0
     for name, value in known:
-        click.echo(f"{_padded(name, width, False)}{_GAP}{value}")
+        lead = f"{_padded(name, width, False)}{_GAP}"
+        for line in _last_lines(value, lead):
+            click.echo(line)
 
 
 def columns_of(text: str) -> int:
-    """How many columns a text takes on a terminal: two for a wide letter, none for one that joins another."""
+    """Return how many columns a text takes on a terminal: two for a wide letter, none for a combining one."""
     wide = sum(unicodedata.east_asian_width(letter) in "WF" for letter in text)
     return len(text) + wide - sum(unicodedata.combining(letter) > 0 for letter in text)
 
 
 def _width_of(column: Sequence[str]) -> int:
-    """The width of a column: that of the widest cell, but little more than most of them need."""
+    """Return the width of a column: that of the widest cell, but little more than most of them need."""
     widths = sorted(map(columns_of, column))
     return min(widths[-1], widths[(len(widths) - 1) * 4 // 5] + _SLACK_WIDTH)
 
@@ -155,23 +205,56 @@ def _padded(cell: str, width: int, right: bool) -> str:
     return space + cell if right else cell + space
 
 
+def is_terminal() -> bool:
+    """Return True if what is printed goes to a terminal; False also for an output that is closed."""
+    return sys.stdout is not None and sys.stdout.isatty()
+
+
+def write_file(path: Path, data: bytes) -> None:
+    """Write a file that the user named, completely or not at all. Raises OSError.
+
+    A device or a pipe, such as /dev/stdout, is written to and not replaced; for a link, its target
+    is written.
+    """
+    target = path.expanduser().absolute()
+    if target.exists() and not target.is_file() and not target.is_dir():
+        with target.open("wb") as file:
+            file.write(data)
+    else:
+        write_atomic(target.resolve() if target.is_symlink() else target, data)
+
+
+def is_open_to_others(stream: TextIO) -> bool:
+    """Return True if a stream is a file that other users of this machine may read."""
+    try:
+        facts = os.fstat(stream.fileno())
+    except (OSError, ValueError):
+        return False
+    return stat.S_ISREG(facts.st_mode) and bool(stat.S_IMODE(facts.st_mode) & 0o044)
+
+
 def has_terminal() -> bool:
-    """True if a person reads what is printed and can answer."""
-    return sys.stdin.isatty() and sys.stdout.isatty()
+    """Return True if a person reads what is printed and can answer."""
+    return sys.stdin is not None and sys.stdin.isatty() and is_terminal()
 
 
 def when(at_ms: int | None) -> str:
-    """A time for people: local, to the minute; "–" for none."""
+    """Return a time for people: local, to the minute; "–" for none."""
     return time.strftime("%Y-%m-%d %H:%M", time.localtime(at_ms / 1000)) if at_ms else "–"
 
 
 def iso(at_ms: int | None) -> str | None:
-    """A time for scripts: UTC; None for none."""
+    """Return a time for scripts: UTC; None for none."""
     return iso_time(at_ms) if at_ms else None
 
 
+def local(time_text: str | None) -> str:
+    """Return a time of a report in JSON, for people: local, to the minute; "–" for none."""
+    return when(parse_time_ms(time_text))
+
+
 def span(seconds: float | None) -> str:
-    """A duration for people: 8 s, 3 min, 2 h, 5 days; "–" for none."""
+    """Return a duration for people: 8 s, 3 min, 2 h, 5 days; "–" for none."""
     if seconds is None:
         return "–"
     for size, name in ((86_400, "days"), (3_600, "h"), (60, "min")):

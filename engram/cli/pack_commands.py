@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,7 @@ from typing import Any
 import click
 
 from engram.cli.options import confirm, json_option, tell, yes_option
-from engram.cli.output import print_json, print_table, safe, say
+from engram.cli.output import print_json, print_table, safe, say, write_file
 from engram.cli.workspace import Workspace, find_project, pass_workspace, require_project_id
 from engram.errors import BadRequest, NotFound
 from engram.hub.client.installed_packs import (
@@ -27,16 +28,17 @@ from engram.hub.client.installed_packs import (
 from engram.hub.protocol.pack import MAX_PACK_BYTES, Pack, read_pack, sign_pack, write_pack
 from engram.memories.save import require_memory
 from engram.models.engine.transaction import Store
-from engram.models.hub.outgoing import count_statements
+from engram.models.hub.outgoing_statements import count_statements
 from engram.models.search.memory_lists import current_memories
 from engram.reports.memory_report import whole_id
-from engram.system.atomic import read_whole, write_atomic
+from engram.system.atomic import read_whole
+from engram.trust.display import number_of
 
 project_option = click.option(
     "--project",
     metavar="NAME",
     default=None,
-    help="The project that the memories hold in (default: the current folder's).",
+    help="The project that the memories apply to (default: the current folder's).",
 )
 _file = click.Path(dir_okay=False, path_type=Path)
 
@@ -57,7 +59,7 @@ def pack() -> None:
     "--version",
     type=click.IntRange(1, 1 << 40),
     default=None,
-    help="Rises with each edition (default: one more than that of the file or of the installed pack, else 1).",
+    help="Rises with each edition (default: one more than the version of the file or installed pack, else 1).",
 )
 @click.option("--output", type=_file, default=None, help="The file to write (default: NAME.pack).")
 @yes_option
@@ -73,7 +75,7 @@ def make(
     yes: bool,
     as_json: bool,
 ) -> None:
-    """Write memories into a pack, named by id or all of a project. It shows the exact texts first.
+    """Write memories to a pack: those named by id, or all of a project. It shows the exact texts first.
 
     A pack holds texts, redacted again, and no evidence, session, project or path.
 
@@ -99,9 +101,9 @@ def make(
         for packed in made.memories:
             say(f"{packed['summary']}\n  {packed['content']}")
         for summary, reason in held_back:
-            say(f"! reads like {reason}, so a receiver is never shown it by itself: {summary}")
+            say(f"! reads like {reason}, so Claude is never shown it unasked: {summary}")
     confirm(yes, as_json, f"Write these {len(made.memories)} memories into version {version} of a pack?")
-    write_atomic(target.absolute(), data)
+    write_file(target, data)
     facts = {
         "file": str(target),
         "version": version,
@@ -116,14 +118,14 @@ def make(
 @json_option
 @pass_workspace
 def sign(workspace: Workspace, file: Path, as_json: bool) -> None:
-    """Sign a pack with this machine's key, which is made at the first time (`pack-key` in the memory folder).
+    """Sign a pack with this machine's key, which is created on first use (`pack-key` in the memory folder).
 
     Example: engram pack sign django-rules.pack
     """
     unsigned = replace(_read(file), key=b"", signature=b"")
     workspace.places.prepare()
     signed = sign_pack(unsigned, signing_key(workspace.places))
-    write_atomic(file.absolute(), write_pack(signed))
+    write_file(file, write_pack(signed))
     facts = {"file": str(file), "key": signed.key.hex(), "fingerprint": signed.fingerprint}
     tell(as_json, facts, f"Signed {file}. Tell your readers the fingerprint of your key: {signed.fingerprint}")
 
@@ -137,14 +139,18 @@ def sign(workspace: Workspace, file: Path, as_json: bool) -> None:
 def add(workspace: Workspace, file: Path, project: str | None, yes: bool, as_json: bool) -> None:
     """Install a signed pack. Its key is pinned: an update must be signed with the same one.
 
-    Its memories are told as the pack's, never as yours; what looks like an instruction is never shown by itself.
+    Its memories are attributed to the pack, never to you; what looks like an instruction is never shown to Claude
+    unasked.
 
     Example: engram pack add django-rules.pack
     """
     with workspace.store() as store:
         change = plan_pack(store, _read(file), workspace.redactor(), is_update=False)
-        project_id = require_project_id(store, workspace.settings, project, hint=": name one with --project")
-        _install(workspace, store, change, project_id, yes=yes, as_json=as_json)
+
+        def project_of_pack() -> int:
+            return require_project_id(store, workspace.settings, project, hint=": name one with --project")
+
+        _install(workspace, store, change, project_of_pack, yes=yes, as_json=as_json)
 
 
 @pack.command("update")
@@ -153,7 +159,7 @@ def add(workspace: Workspace, file: Path, project: str | None, yes: bool, as_jso
 @json_option
 @pass_workspace
 def update(workspace: Workspace, file: Path, yes: bool, as_json: bool) -> None:
-    """Bring an installed pack to a newer version; the differences are shown first.
+    """Update an installed pack to a newer version; the differences are shown first.
 
     Example: engram pack update django-rules.pack
     """
@@ -168,7 +174,7 @@ def update(workspace: Workspace, file: Path, yes: bool, as_json: bool) -> None:
 @json_option
 @pass_workspace
 def remove(workspace: Workspace, name: str, yes: bool, as_json: bool) -> None:
-    """Remove an installed pack with all of its memories.
+    """Remove an installed pack and all of its memories.
 
     Example: engram pack remove django-rules
     """
@@ -177,7 +183,11 @@ def remove(workspace: Workspace, name: str, yes: bool, as_json: bool) -> None:
         confirm(yes, as_json, f"Remove the pack {name} and its memories?")
         number = remove_pack(store, name)
     workspace.wake_worker()
-    tell(as_json, {"removed": name, "memories": number}, f"Removed {name} with {number} memories.")
+    tell(
+        as_json,
+        {"removed": name, "memories": number},
+        f"Removed {name} with {number_of(number, 'memory')}.",
+    )
 
 
 @pack.command("list")
@@ -206,8 +216,15 @@ def list_packs(workspace: Workspace, as_json: bool) -> None:
 
 
 def _install(
-    workspace: Workspace, store: Store, change: PackChange, project_id: int | None, *, yes: bool, as_json: bool
+    workspace: Workspace,
+    store: Store,
+    change: PackChange,
+    project_of: Callable[[], int] | None,
+    *,
+    yes: bool,
+    as_json: bool,
 ) -> None:
+    """Show a change of a pack, ask, and make it. Only then its project is made, if ``project_of`` names a new one."""
     pack = change.pack
     facts = {
         "pack": pack.name,
@@ -224,9 +241,9 @@ def _install(
             for summary in summaries:
                 click.echo(safe(f" {mark} {summary}"))
         for summary in change.suspects:
-            click.echo(safe(f" ! looks like an instruction, never shown by itself: {summary}"))
+            click.echo(safe(f" ! looks like an instruction, never shown unasked: {summary}"))
     confirm(yes, as_json, "Take this over?")
-    install_pack(store, change, workspace.redactor(), project_id)
+    install_pack(store, change, workspace.redactor(), None if project_of is None else project_of())
     workspace.wake_worker()
     tell(as_json, facts, f"{pack.name} is installed.")
 
@@ -234,7 +251,7 @@ def _install(
 def _next_version(store: Store, name: str, file: Path) -> int:
     """Return the version of the next edition of a pack, after those in its file and on this machine; 1 for none.
 
-    A file that is no pack counts for nothing: it is replaced.
+    A file that is not a pack is ignored and replaced.
     """
     known = [space.cursor for space in installed_packs(store) if space.name == name]
     with contextlib.suppress(BadRequest, NotFound):
@@ -246,5 +263,5 @@ def _next_version(store: Store, name: str, file: Path) -> int:
 def _read(file: Path) -> Pack:
     data = read_whole(file, MAX_PACK_BYTES + 1)
     if data is None:
-        raise NotFound(f"{file} is no file that can be read")
+        raise NotFound(f"{file} is not a readable file")
     return read_pack(data)

@@ -7,17 +7,17 @@ from typing import Any
 
 import click
 
-from engram.cli.options import confirm, json_option, tell, yes_option
+from engram.cli.options import DefaultGroup, confirm, json_option, tell, yes_option
 from engram.cli.output import one_line, print_facts, print_json, print_table, safe
 from engram.cli.results import counted
 from engram.cli.workspace import Workspace, pass_workspace
 from engram.enums import Actor
 from engram.errors import BadRequest, NotFound
 from engram.forgetting.forget_project import ForgottenProject, forget_project
-from engram.forgetting.vault import move_into_vault, move_out_of_vault, seal
-from engram.ingest.moves import plan_sorting, sort_projects
-from engram.ingest.scope import identify_folder, named_project
-from engram.models.forgetting.project_erasing import contents_of_project
+from engram.forgetting.move_to_vault import move_into_vault, move_out_of_vault, seal
+from engram.ingest.project_moves import plan_sorting, sort_projects
+from engram.ingest.session_project import identify_folder, named_project
+from engram.models.forgetting.erase_project import contents_of_project
 from engram.models.projects.project_folders import (
     ProjectCounts,
     count_projects,
@@ -32,9 +32,10 @@ from engram.models.projects.project_folders import (
 from engram.models.projects.projects import find_project, find_project_of_identity
 from engram.reports.settings_report import list_moves, list_project_reports, move_to_json, sorting_to_json
 from engram.system.clock import day_of
+from engram.trust.display import number_of
 from engram.vaults import find_vault, list_vaults
 
-# -- ``engram projects forget``: delete everything of a project, everywhere.
+# -- ``engram projects forget``: delete everything in a project, everywhere.
 
 
 @click.command("forget")
@@ -43,7 +44,7 @@ from engram.vaults import find_vault, list_vaults
 @json_option
 @pass_workspace
 def forget(workspace: Workspace, name: str, yes: bool, as_json: bool) -> None:
-    """Delete everything of the project NAME for good: turns, memories and notes, also in backups.
+    """Delete everything in the project NAME for good: turns, memories and notes, also in backups.
 
     What was said in it until now is never read again. The folder stays known: new sessions in it are read as before,
     unless the setting `exclude` names it. Global memories that came from the project stay, without their evidence, and
@@ -56,12 +57,15 @@ def forget(workspace: Workspace, name: str, yes: bool, as_json: bool) -> None:
         contents = contents_of_project(store, place)
         for memory in () if as_json else contents.released:
             click.echo(f"stays, global: {memory.episode_id}  {one_line(memory.summary)}")
+        sessions = count_projects(store).get(place.id, ProjectCounts()).sessions
         confirm(
-            yes,
+            # Where nothing is left, an interrupted deletion is completed.
+            yes or not (contents.turn_ids or contents.memories or contents.released),
             as_json,
-            f"This deletes {len(contents.session_ids)} sessions with {len(contents.turn_ids)} turns, "
-            f"{len(contents.memories)} "
-            f"memories and the notes of {place.name} ({place.root}) for good, also in backups. "
+            f"This deletes {number_of(sessions, 'session')} with "
+            f"{number_of(len(contents.turn_ids), 'turn')}, "
+            f"{number_of(len(contents.memories), 'memory')} and the notes "
+            f"of {place.name} ({place.root}) for good, also in backups. "
             "It can't be undone. Continue?",
         )
         report = forget_project(store, workspace.places, place, actor=Actor.USER)
@@ -91,8 +95,11 @@ def _forgotten_sentence(report: ForgottenProject) -> str:
     foreign = f" {', '.join(report.foreign)} may still contain its words: it is another program's." * bool(
         report.foreign
     )
+    if not (report.turns or report.memories or report.kept_global):
+        again = f"New sessions in {report.folder} are read."
+        return f"Nothing of {report.name} is left: it holds no turn and no memory.{foreign} {again}"
     turns = counted(report.turns, "turn") or "no turn"
-    memories = counted(report.memories, "memory", "memories") or "no memory"
+    memories = counted(report.memories, "memory") or "no memory"
     files = counted(len(report.files), "file") or "no file"
     backups = counted(report.backups + report.dropped_backups, "backup") or "no backup"
     return (
@@ -102,7 +109,7 @@ def _forgotten_sentence(report: ForgottenProject) -> str:
     )
 
 
-# -- ``engram projects vault`` and ``unvault``: keep a client's project in a database of its own, and take it back.
+# -- ``engram projects vault`` and ``unvault``: keep a client's project in a database of its own, and bring it back.
 
 
 @click.command("vault")
@@ -111,11 +118,11 @@ def _forgotten_sentence(report: ForgottenProject) -> str:
 @json_option
 @pass_workspace
 def vault(workspace: Workspace, name: str, yes: bool, as_json: bool) -> None:
-    """Keep the project NAME in a database of its own, which nothing outside the project sees.
+    """Move the project NAME to a database of its own, which nothing outside the project sees.
 
-    Everything of it moves there: turns, memories (its global ones too) and notes; backups and exports in the memory
-    folder are cleaned of it. From then on its sessions read from and add to the vault alone: no other project's
-    answer, no export and no share has anything of it. `engram --vault NAME` before any command works on it.
+    Everything in it moves there: turns, memories (its global ones too) and notes; backups and exports in the memory
+    folder are cleaned of it. From then on, its sessions read from and add to the vault only: no other project's
+    answer, no export and no share contains anything from it. `engram --vault NAME` before any command works on it.
 
     Example: engram projects vault acme
     """
@@ -132,9 +139,10 @@ def vault(workspace: Workspace, name: str, yes: bool, as_json: bool) -> None:
         confirm(
             yes,
             as_json,
-            f"This moves {len(contents.session_ids)} sessions and {len(contents.memories)} memories of {project.name} "
-            f"into a vault, with {len(contents.released)} global memories that came from it, which no other project "
-            "sees then. `engram projects unvault` brings it back. Continue?",
+            f"This moves {number_of(len(contents.session_ids), 'session')} and "
+            f"{number_of(len(contents.memories), 'memory')} of {project.name} "
+            f"into a vault, with {len(contents.released)} global memories that came from it, which other "
+            "projects then no longer see. `engram projects unvault` brings it back. Continue?",
         )
         moved = move_into_vault(store, settings, project)
     workspace.wake_worker()
@@ -145,7 +153,8 @@ def vault(workspace: Workspace, name: str, yes: bool, as_json: bool) -> None:
         "memories": moved.memories,
     }
     sentence = (
-        f"{moved.name} is in its vault now, {moved.folder}, with {moved.memories} memories. To work with it: "
+        f"{moved.name} is in its vault now, {moved.folder}, with {number_of(moved.memories, 'memory')}. "
+        f"To work with it: "
         f"engram --vault {moved.name} COMMAND"
     )
     tell(as_json, facts, sentence)
@@ -159,7 +168,7 @@ def vault(workspace: Workspace, name: str, yes: bool, as_json: bool) -> None:
 def unvault(workspace: Workspace, name: str, yes: bool, as_json: bool) -> None:
     """Bring the project NAME back from its vault, and delete the vault.
 
-    Memories that were global before they moved into the vault, or became so there, hold everywhere again.
+    Memories that were global before they moved into the vault, or became so there, are global again.
 
     Example: engram projects unvault acme
     """
@@ -168,16 +177,15 @@ def unvault(workspace: Workspace, name: str, yes: bool, as_json: bool) -> None:
         if found is None:
             names = ", ".join(known.name for known in list_vaults(workspace.places)) or "none"
             raise NotFound(f"there is no vault of {name[:60]!r}; vaults: {names}")
-        confirm(yes, as_json, f"This moves everything of {found.name} out of its vault. Continue?")
+        confirm(yes, as_json, f"This moves everything in {found.name} out of its vault. Continue?")
         moved = move_out_of_vault(store, workspace.settings, found)
     workspace.wake_worker()
     facts = {"project": moved.name, "sessions": moved.sessions, "memories": moved.memories}
-    tell(as_json, facts, f"{moved.name} is out of its vault, with {moved.memories} memories.")
+    tell(as_json, facts, f"{moved.name} is out of its vault, with {number_of(moved.memories, 'memory')}.")
 
 
-@click.group("projects", invoke_without_command=True)
-@click.pass_context
-def projects(ctx: click.Context) -> None:
+@click.group("projects", cls=DefaultGroup)
+def projects() -> None:
     """List the projects and their folders, and join those that were renamed or moved (default: list).
 
     A project is identified by its folder. If that is gone and a new folder has the same remote and the same first
@@ -185,8 +193,6 @@ def projects(ctx: click.Context) -> None:
 
     Example: engram projects merge harbor-2 harbor
     """
-    if ctx.invoked_subcommand is None:
-        ctx.invoke(list_projects, as_json=False)
 
 
 projects.add_command(forget)
@@ -198,7 +204,7 @@ projects.add_command(unvault)
 @json_option
 @pass_workspace
 def list_projects(workspace: Workspace, as_json: bool) -> None:
-    """List every project with its folder, sessions and memories, and those that may have moved.
+    """List the projects that hold anything, with folder, sessions and memories, and those that may have moved.
 
     Example: engram projects list --json
     """
@@ -227,7 +233,7 @@ def list_projects(workspace: Workspace, as_json: bool) -> None:
         command = f"engram projects merge {move['present']} {move['former']}"
         click.echo(safe(f"{move['former']} may be {move['present']} now. If it is, run: {command}"))
     if sortings:
-        count = f"{sortings[0].sessions} sessions and {sortings[0].turns} turns"
+        count = f"{number_of(sortings[0].sessions, 'session')} and {number_of(sortings[0].turns, 'turn')}"
         merged = f" and {len(sortings[0].merged)} whole projects" if sortings[0].merged else ""
         click.echo(f"{count}{merged} were sorted on {day_of(sortings[0].at_ms)}. To undo: engram projects sort --undo")
 
@@ -243,7 +249,9 @@ def show(workspace: Workspace, name: str, as_json: bool) -> None:
     """
     with workspace.store() as store:
         place = named_project(store, name)
-        facts = next(one.to_json() for one in list_project_reports(store) if one.project.id == place.id)
+        facts = next(
+            one.to_json() for one in list_project_reports(store, with_empty=True) if one.project.id == place.id
+        )
     if as_json:
         print_json(facts)
     else:
@@ -257,7 +265,7 @@ def show(workspace: Workspace, name: str, as_json: bool) -> None:
 @json_option
 @pass_workspace
 def link(workspace: Workspace, folder: Path, name: str, yes: bool, as_json: bool) -> None:
-    """Make a folder that is no project yet part of the project NAME.
+    """Make a folder that is not a project yet part of the project NAME.
 
     Example: engram projects link ~/src/harbor-next harbor
     """
@@ -291,7 +299,7 @@ def link(workspace: Workspace, folder: Path, name: str, yes: bool, as_json: bool
 def merge(workspace: Workspace, source: str, into: str, yes: bool, as_json: bool) -> None:
     """Move everything of the project SOURCE to the project INTO; SOURCE's folder belongs to INTO from then on.
 
-    `engram projects unmerge SOURCE` takes it back.
+    `engram projects unmerge SOURCE` undoes it.
 
     Example: engram projects merge harbor-2 harbor
     """
@@ -301,12 +309,13 @@ def merge(workspace: Workspace, source: str, into: str, yes: bool, as_json: bool
         confirm(
             yes,
             as_json,
-            f"This moves {counts.sessions} sessions and {counts.memories} memories of {other.name} ({other.root}) to "
+            f"This moves {number_of(counts.sessions, 'session')} and "
+            f"{number_of(counts.memories, 'memory')} of {other.name} ({other.root}) to "
             f"{place.name} ({place.root}). `engram projects unmerge {other.name}` takes that back. Continue?",
         )
         moved = merge_projects(store, place, other, "by hand", actor=Actor.USER)
     workspace.wake_worker()
-    sentence = f"Moved {moved} sessions. {other.root} belongs to {place.name} now."
+    sentence = f"Moved {number_of(moved, 'session')}. {other.root} belongs to {place.name} now."
     tell(as_json, {"project": place.name, "folder": other.root, "sessions": moved}, sentence)
 
 
@@ -315,35 +324,38 @@ def merge(workspace: Workspace, source: str, into: str, yes: bool, as_json: bool
 @json_option
 @pass_workspace
 def unmerge(workspace: Workspace, name: str, as_json: bool) -> None:
-    """Take back the last merge in which the project NAME went into another one.
+    """Undo the last merge of the project NAME into another one.
 
-    Its sessions and memories go back to it, and its folder means it again. What came since the merge stays with the
-    other project. The ten latest merges can be taken back.
+    Its sessions and memories go back to it, and its folder belongs to it again. What was added since the merge stays
+    with the other project. The ten latest merges can be undone.
 
     Example: engram projects unmerge harbor-2
     """
     with workspace.store() as store:
         merge = next((merge for merge in list_merges(store) if merge.name == name), None)
         if merge is None:
-            raise NotFound(f"no merge of a project {name!r} is known; only the ten latest can be taken back")
+            raise NotFound(f"no merge of a project {name!r} is known; only the ten latest can be undone")
         project = undo_merge(store, merge.number, actor=Actor.USER)
         counts = count_projects(store).get(project.id, ProjectCounts())
     workspace.wake_worker()
-    sentence = f"{project.name} is a project again, with {counts.sessions} sessions and {counts.memories} memories."
+    sentence = (
+        f"{project.name} is a project again, with {number_of(counts.sessions, 'session')} and "
+        f"{number_of(counts.memories, 'memory')}."
+    )
     facts = {"project": project.name, "folder": project.root, "sessions": counts.sessions, "memories": counts.memories}
     tell(as_json, facts, sentence)
 
 
 @projects.command("sort")
 @click.option("--dry-run", is_flag=True, help="Show what would be sorted (default: sort it).")
-@click.option("--undo", is_flag=True, help="Take the latest sorting back (default: sort).")
+@click.option("--undo", is_flag=True, help="Undo the latest sorting (default: sort).")
 @json_option
 @pass_workspace
 def sort(workspace: Workspace, dry_run: bool, undo: bool, as_json: bool) -> None:
-    """Give sessions and turns to the project that they belong to by what is known now.
+    """Move sessions and turns to the project that they belong to, as far as is known now.
 
     Earlier versions put work in deleted worktrees, and sessions that began above several repositories, into one
-    project. The worker sorts them by itself; what is taken back with --undo is not sorted again. Nothing is sent to a
+    project. The worker sorts them automatically; what --undo reverts is not sorted again. Nothing is sent to a
     hub.
 
     Example: engram projects sort --dry-run
@@ -355,7 +367,10 @@ def sort(workspace: Workspace, dry_run: bool, undo: bool, as_json: bool) -> None
             sorting = undo_sorting(store, actor=Actor.USER)
             workspace.wake_worker()
             facts = {"sessions": sorting.sessions, "turns": sorting.turns, "memories": sorting.memories}
-            sentence = f"Taken back: {sorting.sessions} sessions, {sorting.turns} turns, {sorting.memories} memories"
+            sentence = (
+                f"Taken back: {number_of(sorting.sessions, 'session')}, {number_of(sorting.turns, 'turn')}, "
+                f"{number_of(sorting.memories, 'memory')}"
+            )
             merged = f", and the projects {', '.join(sorting.merged)}" if sorting.merged else ""
             tell(as_json, facts | {"projects": list(sorting.merged)}, f"{sentence}{merged}.")
             return

@@ -4,39 +4,47 @@ from __future__ import annotations
 
 import click
 
-from engram.cli.options import Command, json_option, project_option
-from engram.cli.output import print_json, say
+from engram.cli.options import Command, as_typed, json_option, project_option
+from engram.cli.output import print_json, say, say_lines
 from engram.cli.results import MAX_RESULTS, hit_result, print_results
 from engram.cli.workspace import Workspace, current_folder, find_project, pass_workspace
-from engram.errors import BadRequest
+from engram.search.hit_lines import DOUBTFUL
 from engram.search.hits import MAX_HITS
 from engram.transcripts.git_files import read_branch
-from engram.worker.recall_client import Operation, RecallRequest, RecallResponse, ask_memory
+from engram.worker.recall_client import Operation, RecallRequest, RecallResponse, ask_memory, require_words
+
+#: What the parts of a score are, for people.
+_LEGEND = (
+    "A score is the sum of its parts, each weighted. text: its words; vector: its meaning; neighbours: what was said "
+    "beside it; names, time, session: how well these match; source: a memory gains from the turn that it was made of."
+)
+#: Flags that choose the worker. Any other flag may differ from the worker's settings, so the search then runs
+#: in this process.
+_FLAGS_OF_WORKER = {"home", "claude_folder"}
 
 
 def _options(command: Command) -> Command:
-    """The options that both commands have."""
     limit = click.option(
         "-n",
         "--limit",
         type=click.IntRange(1, MAX_HITS),
         default=None,
         metavar="N",
-        help="Maximum number of hits, whatever they are (default: recall_limit, 5; of recall that many memories).",
+        help="Maximum number of hits of any kind (default: recall_limit, 5; recall applies it to memories only).",
     )
     verbose = click.option(
         "-v",
         "--verbose",
         is_flag=True,
-        help="Print everything that was found, with whole texts, scores, and the transcript and line of each "
+        help="Print everything that was found, with full texts, scores, and the transcript and line of each "
         f"(default: the best {MAX_RESULTS} in a few lines).",
     )
-    explain = click.option("--explain", is_flag=True, help="As -v, with the parts of every score (default: without).")
+    explain = click.option("--explain", is_flag=True, help="Like -v, plus the parts of every score (default: off).")
     return limit(verbose(explain(project_option(json_option(command)))))
 
 
 @click.command("recall")
-@click.argument("query")
+@click.argument("query", callback=as_typed)
 @_options
 @pass_workspace
 def recall(
@@ -48,12 +56,13 @@ def recall(
     explain: bool,
     as_json: bool,
 ) -> None:
-    """Find what answers a question, the best first: title, day and project, the sentences, what resumes the session.
+    """Find what answers a question, best first.
 
-    Memories come before what was said word for word. What came of a passage's turn is printed behind an arrow. The id
-    in the last line is for `engram expand`. If the question names a day, what was committed then comes first.
+    Each hit shows its title, day, project, the relevant sentences and the command that resumes its session. Memories
+    come before verbatim passages. An arrow introduces how a passage's turn ended. The id in the last line is for
+    `engram expand`. If the question names a day, that day's commits come first.
 
-    Asks the running worker. Without a worker the compiled model is loaded, and without that only text is searched.
+    Asks the running worker. Without a worker, this command loads the model; without a model, it searches text only.
 
     Example: engram recall "why did we leave SQLite" --project harbor --explain
     """
@@ -61,7 +70,7 @@ def recall(
 
 
 @click.command("search")
-@click.argument("query")
+@click.argument("query", callback=as_typed)
 @_options
 @pass_workspace
 def search(
@@ -73,10 +82,10 @@ def search(
     explain: bool,
     as_json: bool,
 ) -> None:
-    """Search turns and notes, word for word, best first.
+    """Search turns and notes for exact words, best first.
 
-    A phrase in quotes is found as it stands, in any case of letters. Where no text has the phrase, or all of the words
-    together, that is said first, and the closest texts follow.
+    A quoted phrase is matched exactly, ignoring case. If no text has the phrase, or all the words, the output says so
+    and then lists the closest texts.
 
     Example: engram search '"INSERT OR IGNORE" outbox' --limit 3
     """
@@ -93,9 +102,7 @@ def _run(
     explain: bool,
     as_json: bool,
 ) -> None:
-    if not query.strip():
-        raise BadRequest("the query is empty: describe in a few words what to look for")
-
+    require_words(query)
     with workspace.store() as store:
         place = find_project(store, workspace.settings, project)
         request = RecallRequest(
@@ -106,8 +113,7 @@ def _run(
             branch=read_branch(current_folder()),
             max_hits=limit,
         )
-        # The worker uses the settings of its start; flags of this call need a search in this process.
-        with_worker = not set(workspace.flags) - {"home", "claude_folder"}
+        with_worker = not set(workspace.flags) - _FLAGS_OF_WORKER
         answer = ask_memory(store, workspace.settings, request, with_worker=with_worker)
     if as_json:
         print_json(
@@ -115,7 +121,7 @@ def _run(
                 "hits": [hit.to_json() for hit in answer.hits],
                 "by": answer.answered_by,
                 "note": answer.note or None,
-                "unsaid": answer.unsaid or None,
+                "unsaid": answer.not_found or None,
             }
         )
         return
@@ -123,17 +129,20 @@ def _run(
 
 
 def _print(answer: RecallResponse, *, limit: int | None, is_verbose: bool, with_parts: bool) -> None:
-    if answer.hits and answer.unsaid:
-        click.echo(answer.unsaid)
+    if answer.hits and answer.not_found:
+        click.echo(answer.not_found)
     elif answer.hits and all(hit.is_doubtful for hit in answer.hits):
-        click.echo("No close match. Closest results:")
+        click.echo(DOUBTFUL)
     here = current_folder()
     results = [hit_result(hit, here, with_parts=with_parts) for hit in answer.hits]
+    shown_hits = answer.hits if is_verbose or limit else answer.hits[:MAX_RESULTS]
     shown = results if is_verbose or limit else results[:MAX_RESULTS]
     print_results(shown, is_verbose=is_verbose)
     if len(shown) < len(results):
-        click.secho(f"\n{len(results) - len(shown)} more, and where each was said: add -v", dim=True)
+        click.secho(f"\n{len(results) - len(shown)} more; add -v to see them and where each was said", dim=True)
     if not answer.hits:
         click.echo("Nothing found.")
+    if with_parts and any(hit.parts for hit in shown_hits):
+        say_lines(_LEGEND, dim=True)
     if answer.note:
         say(f"({answer.note})", err=True)

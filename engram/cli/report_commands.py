@@ -16,7 +16,7 @@ from engram.cli.workspace import Workspace, pass_workspace, restart_with_setting
 from engram.config_file import set_value
 from engram.enums import ComparisonAnswer
 from engram.errors import BadRequest, Conflict, EngramError, NotFound, SettingsError
-from engram.extraction.comparison import (
+from engram.extraction.compare_extractors import (
     SOURCE,
     CallPrice,
     Comparison,
@@ -29,7 +29,7 @@ from engram.extraction.comparison import (
     keep,
     note_answer,
 )
-from engram.extraction.model.claude_provider import find_claude
+from engram.extraction.model.claude_provider import find_claude, seems_logged_out
 from engram.models.engine.transaction import Store
 from engram.models.shown.usage import Usage
 from engram.reports.use_report import (
@@ -47,7 +47,7 @@ from engram.vaults import config_home
 if TYPE_CHECKING:
     from engram.extraction.model.model_extractor import ModelExtractor
 
-#: The one line that names the command.
+#: The line that mentions the command.
 HINT = "See one of your sessions as a language model would remember it: engram compare"
 
 
@@ -58,8 +58,8 @@ HINT = "See one of your sessions as a language model would remember it: engram c
 def compare_command(workspace: Workspace, yes: bool, as_json: bool) -> None:
     """Show one of your sessions both ways: what Engram keeps without a language model, and what one would keep.
 
-    First it says which session would be sent, to whom, and what that costs. If you agree, it makes one call. Nothing
-    of the answer is stored, unless you then let the model write your memories.
+    First it says which session would be sent, to whom, and what that costs. If you agree, it makes one call. The
+    answer is not stored unless you then let the model write your memories.
 
     Example: engram compare
     """
@@ -73,11 +73,9 @@ def compare_command(workspace: Workspace, yes: bool, as_json: bool) -> None:
 
 
 def offer_comparison(workspace: Workspace, store: Store, *, is_asked_for: bool = False) -> None:
-    """Offer the comparison once, where somebody can answer; later name the command, unless it was shown.
+    """Offer the comparison once, if somebody can answer; later name the command, unless it was shown.
 
     Args:
-        workspace: the settings.
-        store: the open memory.
         is_asked_for: the user has just chosen to see it.
     """
     answer = answer_of(store)
@@ -130,10 +128,9 @@ def comparison_json(workspace: Workspace, store: Store) -> dict[str, Any] | None
 
 
 def store_extractor(workspace: Workspace, extractor: str | None, command: str | None) -> None:
-    """Write who makes the memories into config.toml, and the absolute path of the command that does.
+    """Write to config.toml who makes the memories, and the absolute path of the command that does.
 
     Args:
-        workspace: the settings.
         extractor: the value; None leaves it as it is.
         command: the absolute path of Claude Code; None if it was not found.
 
@@ -183,6 +180,8 @@ def _describe(settings: Settings, offer: Offer) -> None:
         "Price": price_text(settings, offer),
         "Kept": "nothing, unless you then let the model write your memories.",
     }
+    if offer.provider == "claude" and seems_logged_out(settings):
+        rows["Login"] = "none was found: run `claude` and type /login first, or nothing can be sent."
     for name, text in rows.items():
         say_wrapped(text, first=f"  {name:<9}", rest=" " * 11)
 
@@ -199,8 +198,9 @@ def price_text(settings: Settings, offer: Offer) -> str:
     dollars = f"at most ${price.reserved_dollars:.2f}, where Claude Code stops it"
     if price.low_dollars is not None and price.high_dollars is not None:
         dollars = f"about {_range(price.low_dollars, price.high_dollars)} at {SOURCE}, {dollars}"
-    plan = "With a subscription nothing is billed: these tokens count against the limits of your plan."
-    return f"{tokens}: {dollars}. {plan}"
+    from engram.extraction.model.claude_provider import who_pays  # most commands of this module don't need it
+
+    return f"{tokens}: {dollars}. {who_pays()}"
 
 
 def _openai_dollars(settings: Settings, price: CallPrice) -> str:
@@ -235,18 +235,18 @@ def _show(workspace: Workspace, store: Store, offer: Offer, *, as_json: bool, ma
     writer = _writer(offer.provider)
     switch = f"engram config set extractor {offer.provider}"
     if not may_ask:
-        click.echo(f"Nothing of it was stored. To let {writer} write your memories: {switch}")
+        click.echo(f"None of it was stored. To let {writer} write your memories: {switch}")
         return
     cap = f"at most ${settings.llm_dollars_per_day:.2f} a day"
     these = ", and keep these" if comparison.by_model else ""
     if not _agrees(f"Let {writer} write your memories from now on ({cap}){these}?"):
-        click.echo(f"Nothing of it was stored. To switch later: {switch}")
+        click.echo(f"None of it was stored. To switch later: {switch}")
         return
     _switch(workspace, store, extractor, comparison)
 
 
 def _agrees(question: str) -> bool:
-    """Ask; Ctrl-C, and nobody to answer, is a no."""
+    """Ask; Ctrl-C, or nobody to answer, counts as no."""
     try:
         return click.confirm(safe(question), default=False)
     except click.Abort:
@@ -256,7 +256,7 @@ def _agrees(question: str) -> bool:
 
 def print_comparison(comparison: Comparison) -> None:
     """Print both ways, one after the other."""
-    _print_memories("Without a model", comparison.without, "Search finds everything that was said, also then.")
+    _print_memories("Without a model", comparison.without, "Search finds everything that was said, with either.")
     _print_memories(f"With {comparison.offer.model}", comparison.by_model, "It found nothing worth keeping.")
     click.echo(f"\nThe call cost ${comparison.dollars:.4f}; `engram cost` lists it.")
 
@@ -283,7 +283,7 @@ def _switch(workspace: Workspace, store: Store, extractor: ModelExtractor, compa
         kept = keep(store, workspace.settings, extractor, comparison)
         what = "1 memory of this session is kept" if kept.new == 1 else f"{kept.new} memories of this session are kept"
     except Conflict:
-        what = "this session went on meanwhile, so its memories are written at the next tidying"
+        what = "this session has grown meanwhile, so its memories are written at the next tidying"
     click.echo(f"{_writer(provider)} writes your memories from now on; {what}. Back: engram config set extractor local")
     if is_overridden:
         click.echo("Note: a flag or a variable also sets extractor and overrides config.toml.", err=True)
@@ -344,16 +344,16 @@ def _print(usage: Usage, days: int) -> None:
             ("sessions seen", str(usage.sessions)),
             ("prompts read", str(usage.prompts)),
             ("memories kept", str(usage.memories)),
-            ("nothing kept in", ", ".join(one_line(name, 60) for name in usage.projects_with_none)),
+            ("nothing kept in", ", ".join(f"“{one_line(name, 60)}”" for name in usage.projects_with_none)),
             ("shown to Claude", counted(usage.shown, "time") or "never"),
-            ("opened", counted(usage.opened, "memory", "memories") or "no memory"),
+            ("opened", counted(usage.opened, "memory") or "no memory"),
             ("came too late", late_text(usage.late)),
             ("not kept of the model's", refused_text(usage.refused)),
             ("used most", _named(used.summary, used.episode_id, used.project, used.uses) if used else "none yet"),
         ]
     )
     if not usage.sessions:
-        click.echo("No session took place in that time. Further back: engram report --days 365")
+        click.echo("There were no sessions in that time. Further back: engram report --days 365")
 
 
 def _named(summary: str, episode_id: str, project: str, uses: int) -> str:
@@ -372,10 +372,10 @@ def _named(summary: str, episode_id: str, project: str, uses: int) -> str:
 @json_option
 @pass_workspace
 def cost(workspace: Workspace, seconds: float, as_json: bool) -> None:
-    """Show what the language model cost, by day, model, task and project, and how near that is to the caps.
+    """Show what the language model cost, by day, model, task and project, and how close that is to the caps.
 
     Dollars are at list price. With a Claude subscription nothing is billed: the tokens count against its limits. The
-    rules of this machine cost nothing. A call whose end is not known counts with the most that it could cost.
+    rules on this machine cost nothing. A call whose end is unknown counts with the most that it could cost.
 
     Example: engram cost --since 7d
     """
@@ -407,17 +407,19 @@ def cost(workspace: Workspace, seconds: float, as_json: bool) -> None:
             f"${report.dollars:.4f} at list price {period}, ${report.day_dollars:.4f} of it in the last 24 hours."
         )
         if any(row.task == "reconcile" for row in report.rows):
-            say_wrapped("extract: memories are written. reconcile: two that may contradict each other are compared.")
+            say_wrapped("extract: writing memories. reconcile: comparing two that may contradict each other.")
     say_wrapped(_cost_from_now(workspace.settings, report))
 
 
 def _cost_from_now(settings: Settings, report: CostReport) -> str:
-    """Return who writes the memories from now on, and what that can cost at most."""
+    """Return who writes the memories from now on, and the most that this can cost."""
     if settings.extractor == "off":
         return "No memories are made (extractor = off)."
     if settings.extractor not in MODEL_EXTRACTORS:
         return "Rules on this machine write the memories (extractor = local), which costs nothing."
     caps = f"at most ${report.caps['day']:.2f} in 24 hours and ${report.caps['hour']:.2f} in an hour"
-    plan = " With a subscription nothing is billed: the tokens count against its limits."
+    from engram.extraction.model.claude_provider import who_pays
+
+    plan = f" {who_pays()}"
     who = f"{_writer(settings.extractor)} writes the memories, {caps} (llm_dollars_per_day, llm_dollars_per_hour)."
     return who[0].upper() + who[1:] + (plan if settings.extractor == "claude" else "")

@@ -1,15 +1,13 @@
 """Print what was found for people: title, day and project, the sentences, and what resumes the session.
 
-Every command that shows memories, sessions or passages prints them by this module. On a terminal lines are wrapped to
-its width, with colour and weight unless NO_COLOR is set; a pipe gets plain text.
+Every command that shows memories, sessions or passages prints them through this module. On a terminal lines are wrapped
+to its width, with colour and weight unless NO_COLOR is set; a pipe gets plain text.
 """
 
 from __future__ import annotations
 
 import os
-import re
 import shlex
-import sys
 import textwrap
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -18,30 +16,31 @@ from typing import Any
 
 import click
 
-from engram.cli.output import columns_of, paragraph_width, safe
+from engram.cli.output import columns_of, is_terminal, paragraph_width, safe, say_lines
 from engram.models.memories.memory_records import Memory
 from engram.search.hit_lines import pull_request_of, remarks_of
-from engram.search.hits import SPEAKERS, PublicHit
+from engram.search.hits import NAMED_SPEAKER, SPEAKERS, PublicHit
 from engram.system.clock import day_of
-from engram.trust.display import visible
+from engram.system.lazy_regex import lazy_regex
+from engram.trust.display import number_of, visible
 
-#: Results that are printed where neither ``--limit`` nor ``-v`` asks for others.
+#: Maximum number of results printed unless ``--limit`` or ``-v`` says otherwise.
 MAX_RESULTS = 5
-#: Lines of the text of the first result, and of each other one.
+#: Maximum number of lines of the first result's text, and of each other's.
 MAX_FIRST_LINES, MAX_OTHER_LINES = 9, 4
-#: Shortest title, in columns, that is printed on one line with day and project.
+#: Minimum width of a title, in columns, for it to share a line with day and project.
 _MIN_TITLE_WIDTH = 24
-#: Evidence that is printed with ``-v``.
+#: Maximum number of pieces of evidence printed with ``-v``.
 _MAX_EVIDENCE = 3
 _INDENT = "   "
 _BETWEEN = " · "
-#: Lines of a text in a list.
+#: Maximum number of lines of a text in a list.
 _MAX_LISTED_LINES = 3
-_FENCE = re.compile(r"^\s*(?:```|~~~)\S*\s*$")
-_BULLET = re.compile(r"^(?:[-*+•]|\d{1,3}[.)]) ")
-_HEADING = re.compile(r"^#{1,6} ")
-#: What the rules write before what they cite.
-_MARK = re.compile(r"\[(?:also|asked)\]\s*")
+_FENCE = lazy_regex(r"^\s*(?:```|~~~)\S*\s*$")
+_BULLET = lazy_regex(r"^(?:[-*+•]|\d{1,3}[.)]) ")
+_HEADING = lazy_regex(r"^#{1,6} ")
+#: What the local extractor writes before a citation.
+_MARK = lazy_regex(r"\[(?:also|asked)\]\s*")
 #: Who said a passage, for people.
 _SPEAKERS = {
     "user": "you",
@@ -51,24 +50,22 @@ _SPEAKERS = {
     "program": "a program",
     "context": "not typed",
 }
-#: Before a line of a result in which several speak.
-_NAMED_SPEAKER = re.compile(rf"^({'|'.join(SPEAKERS.values())}): ", re.MULTILINE)
 #: The speakers of such lines → for people.
 _NAMES = {words: _SPEAKERS[role].capitalize() for role, words in SPEAKERS.items()}
 
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """What is printed of one thing that was found. Any part may be ""; nothing is made safe yet."""
+    """The printed parts of one result. Any part may be ""; nothing has been made safe for a terminal yet."""
 
-    #: By which a person recognises it; bold, and cut where the line is full. One that is also the text is never cut.
+    #: Its title for people; bold, and cut if the line is full. A title that is also the text is never cut.
     title: str
-    #: Day, project, kind and what else says where it belongs.
+    #: Day, project, kind and anything else that says where it belongs.
     about: Sequence[str] = ()
     #: What a reader must know before believing it.
     remarks: Sequence[str] = ()
     text: str = ""
-    #: What came of it, printed below the text.
+    #: Its outcome, printed below the text.
     outcome: str = ""
     #: Its id.
     id: str = ""
@@ -79,12 +76,11 @@ class Result:
 
 
 def print_results(results: Sequence[Result], *, is_verbose: bool = False, is_numbered: bool = True) -> None:
-    """Print results, the best first and the most of it, with a blank line between two.
+    """Print results, best first and with the most detail for the best, separated by blank lines.
 
-    What resumes a session is printed with the first of its results.
+    The command that resumes a session is printed with the first of its results.
 
     Args:
-        results: what to print.
         is_verbose: print whole texts and the details.
         is_numbered: begin each with its number.
     """
@@ -103,9 +99,8 @@ def print_lines(text: str, *, indent: str = "", max_lines: int | None = None, **
     """Print a stored text wrapped to the terminal, its lists kept; returns the number of lines.
 
     Args:
-        text: any stored text.
-        indent: begins every line.
-        max_lines: the rest is left out, with "…" for it; None prints all.
+        indent: the prefix of every line.
+        max_lines: the rest is replaced by "…"; None prints all.
         style: as for ``click.style``.
     """
     lines = list(_wrapped(text, paragraph_width() - len(indent)))
@@ -134,7 +129,7 @@ def print_head(title: str, about: Iterable[str] = (), *, begin: str = "") -> Non
 
 
 def memory_about(memory: Memory) -> list[str]:
-    """Return where a memory belongs: its day, project, kind, and what sets it apart from an ordinary one."""
+    """Return where a memory belongs: its day, project, kind, and anything unusual about it."""
     flags = [name for name, is_set in (("pinned", memory.is_pinned), ("marked as bad", memory.is_lowered)) if is_set]
     status = "" if memory.status.is_current else memory.status.value
     return [day_of(memory.created_at_ms), memory.project or "every project", memory.kind.value, status, *flags]
@@ -144,9 +139,8 @@ def hit_result(hit: PublicHit, here: str = "", *, with_parts: bool = False) -> R
     """Return what is printed of a search result.
 
     Args:
-        hit: any hit.
-        here: the folder of the command; what resumes a session elsewhere changes the folder first.
-        with_parts: also tell the parts of the score.
+        here: the command's folder; to resume a session elsewhere, the printed command changes the folder first.
+        with_parts: also print the parts of the score.
     """
     day = day_of(hit.created_at_ms) if hit.created_at_ms else ""
     kind = "" if hit.kind in ("turn", "commits") else hit.kind
@@ -163,6 +157,7 @@ def hit_result(hit: PublicHit, here: str = "", *, with_parts: bool = False) -> R
         id="" if hit.kind in ("commits", "session", "note") else hit.id,
         resume=resume,
         details=[
+            f"“{' '.join(hit.quote.split())}”" if hit.quote else "",
             f"{hit.id}  score {hit.score:.3f}",
             *(["= " + " + ".join(f"{name} {value:.3f}" for name, value in hit.parts.items())] if with_parts else []),
             *(f"{place.text}  {place.uuid}" for place in hit.evidence[:_MAX_EVIDENCE] if place.path),
@@ -180,23 +175,23 @@ def print_titles(results: Sequence[Result], *, empty: str) -> None:
         indent = _INDENT if result.title else ""
         if result.title:
             print_head(result.title)
-        if result.text and sys.stdout.isatty():
+        if result.text and is_terminal():
             print_lines(result.text, indent=indent, max_lines=_MAX_LISTED_LINES, bold=not result.title)
         elif result.text:
             click.echo(indent + _plain(result.text))
         told = _BETWEEN.join(_plain(part) for part in (*result.about, result.id) if part)
-        click.secho(_INDENT + told, dim=True)
+        say_lines(told, indent=_INDENT, dim=True)
     if not results:
         click.echo(empty)
 
 
 def counted(number: int, one: str, many: str = "") -> str:
     """Return a number with its noun, such as ``2 turns``; "" for none."""
-    return f"{number:,} {one if number == 1 else many or f'{one}s'}" if number else ""
+    return number_of(number, one, many) if number else ""
 
 
 def print_remarks(remarks: Iterable[str]) -> None:
-    """Print what a reader must know before believing what follows; nothing for no remark."""
+    """Print what a reader must know before believing what follows; nothing without a remark."""
     told = ", ".join(remark for remark in remarks if remark)
     if told:
         print_lines(f"! {told}", indent="  ", fg="yellow")
@@ -215,8 +210,8 @@ def speaker_of(role: str) -> str:
 
 
 def readable_content(memory: Memory) -> str:
-    """Return what a memory has beyond its summary, without the marks of the rules and
-    without lines that it repeats; "" for nothing."""
+    """Return the content of a memory beyond its summary, without the rules' marks and
+    repeated lines; "" for nothing."""
     said = " ".join([*memory.summary.split(), *" ".join(memory.facts).split()])
     lines = _MARK.sub("", memory.content).splitlines()
     return "\n".join(line for line in lines if " ".join(line.split()) not in said).strip()
@@ -232,7 +227,7 @@ def in_folder(command: str, folder: str, here: str) -> str:
 
 
 def _title_and_text(hit: PublicHit, about: Sequence[str]) -> tuple[str, str]:
-    """Return the title of a hit, and its text without what the title says already."""
+    """Return the title of a hit, and its text without what the title already says."""
     followed = f"(then {hit.followed})" if hit.followed else ""
     text = "\n".join(part for part in (hit.text.strip(), followed) if part)
     if hit.kind == "note":
@@ -240,16 +235,15 @@ def _title_and_text(hit: PublicHit, about: Sequence[str]) -> tuple[str, str]:
         return (heading.lstrip("# ") or hit.id, rest or heading) if rest.strip() else (hit.id, text)
     if hit.kind == "commits":
         return "Committed that day", text
-    if hit.kind == "turn" and not hit.role:
-        text = _NAMED_SPEAKER.sub(lambda found: f"{_NAMES[found[1]]}: ", text)
+    if hit.names_speakers:
+        text = NAMED_SPEAKER.sub(lambda found: f"{_NAMES[found[1]]}: ", text)
     if hit.memory is None:
         return hit.title, text
-    quote = f"“{' '.join(hit.quote.split())}”" if hit.quote else ""
     if hit.written_title:
-        return hit.written_title, "\n".join(part for part in (text, quote) if part)
-    if not quote and "\n" not in text and (not hit.origin.session_title or _fits("10. ", text, about)):
+        return hit.written_title, text
+    if "\n" not in text and (not hit.origin.session_title or _fits("10. ", text, about)):
         return text, text
-    return hit.origin.session_title or hit.title, "\n".join(part for part in (text, quote) if part)
+    return hit.origin.session_title or hit.title, text
 
 
 def _print_result(begin: str, result: Result, max_lines: int | None, *, is_verbose: bool) -> None:
@@ -269,14 +263,14 @@ def _print_result(begin: str, result: Result, max_lines: int | None, *, is_verbo
         print_lines(outcome, indent=_INDENT, max_lines=for_outcome or None)
     last = "  ".join(part for part in (result.id, result.resume) if part)
     if last:
-        click.secho(_INDENT + _plain(last), dim=True)
+        say_lines(_plain(last), indent=_INDENT, dim=True)
     for detail in result.details if is_verbose else ():
         if detail:
             click.secho(_INDENT + _plain(detail), dim=True)
 
 
 def _fits(begin: str, title: str, about: Sequence[str]) -> bool:
-    """Return whether a whole title fits beside where the result belongs."""
+    """Return True if the full title fits on the line with the result's day and project."""
     head = _BETWEEN.join(map(_plain, [title, *filter(None, about)]))
     return columns_of(begin + head) <= paragraph_width()
 
@@ -293,7 +287,7 @@ def _wrapped(text: str, width: int) -> Iterable[str]:
             continue
         plain = _HEADING.sub("", line.strip())
         hanging = "  " if _BULLET.match(plain) else ""
-        # Neither a path nor a flag is broken: somebody copies it.
+        # Paths and flags are not broken, so that they can be copied.
         yield from textwrap.wrap(
             plain, max(width, 1), subsequent_indent=hanging, break_on_hyphens=False, break_long_words=False
         )
@@ -304,7 +298,7 @@ def _plain(text: str) -> str:
 
 
 def _cut(text: str, width: int) -> str:
-    """Return a line of at most so many columns, cut at the end of a word where that is near."""
+    """Return a line of at most this many columns, cut at a word boundary if one is near."""
     if columns_of(text) <= width:
         return text
     while text and columns_of(text) > width - 1:

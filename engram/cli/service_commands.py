@@ -24,17 +24,21 @@ from engram.models.work.pauses import FOREVER_MS, paused_scopes, resume
 from engram.models.work.pauses import pause as pause_scope
 from engram.reports.processes import ProcessState, process_state
 from engram.settings import Settings
-from engram.setup.edits.changes import FileChange
-from engram.setup.services.definition import PROCESSES, ServiceStatus, ServiceSystem, SystemName
+from engram.setup.edits.install_steps import FileChange
+from engram.setup.services.service_definition import PROCESSES, ServiceStatus, ServiceSystem, SystemName
 from engram.setup.services.service_plan import best_system, installed_system, system_by_name
 from engram.vaults import settings_around
 
-#: What the systems are called in messages.
+#: Names of the systems in messages.
 _TITLES = {
     SystemName.LAUNCHD: "launchd",
     SystemName.SYSTEMD: "systemd",
     SystemName.BACKGROUND: "a supervisor in the background",
 }
+
+
+#: What is said if there was nothing to stop.
+_IDLE = "Nothing was running"
 
 
 @click.group("service")
@@ -52,7 +56,7 @@ def service() -> None:
 @json_option
 @pass_workspace
 def start(workspace: Workspace, as_json: bool) -> None:
-    """Start the worker and the watcher, and wait until they run.
+    """Start the worker and the watcher, and wait until they are running.
 
     Example: engram service start
     """
@@ -65,15 +69,16 @@ def start(workspace: Workspace, as_json: bool) -> None:
 @json_option
 @pass_workspace
 def stop(workspace: Workspace, as_json: bool) -> None:
-    """Stop the worker and the watcher, and wait until they have ended. What they were doing is done later.
+    """Stop the worker and the watcher, and wait until they have ended. Interrupted work is done later.
 
     Processes of an `engram up` in a terminal are left alone.
 
     Example: engram service stop
     """
     system = _system(workspace)
+    was_running = system.status().is_running
     system.stop()
-    _tell(workspace, system, "Stopped", as_json)
+    _tell(workspace, system, "Stopped" if was_running else _IDLE, as_json)
 
 
 @service.command("restart")
@@ -94,7 +99,7 @@ def restart(workspace: Workspace, as_json: bool) -> None:
 @pass_workspace
 @click.pass_context
 def status(ctx: click.Context, workspace: Workspace, as_json: bool) -> None:
-    """Show what runs the worker and the watcher, and whether it does. The exit code is 1 if one does not run.
+    """Show what runs the worker and the watcher, and whether they are running. The exit code is 1 if one is not.
 
     Example: engram service status --json
     """
@@ -119,9 +124,9 @@ def status(ctx: click.Context, workspace: Workspace, as_json: bool) -> None:
 @json_option
 @pass_workspace
 def logs(workspace: Workspace, limit: int, as_json: bool) -> None:
-    """Show why the worker or the watcher did not start: what the system recorded, and their latest log records.
+    """Show why the worker or the watcher did not start: the system's records, and their latest log records.
 
-    `engram logs` shows the log records alone.
+    `engram logs` shows only the log records.
 
     Example: engram service logs --lines 50
     """
@@ -161,9 +166,9 @@ def run(ctx: click.Context, workspace: Workspace, process: str | None, lifeline:
     """Run the worker or the watcher in the foreground, or a supervisor with both, until SIGTERM or Ctrl-C.
 
     launchd and systemd start the worker, which makes memories and answers questions, and the watcher, which reads new
-    transcript lines. The supervisor restarts one that ended or hangs: it is the command of a container. A process that
-    runs already is not started twice: then this one ends at once. The worker ends with exit code 75, "restart me", when
-    its memory passed limit_rss_mb.
+    transcript lines. The supervisor restarts one that exited or hangs: use it as the command of a container. A process
+    that is already running is not started twice: this one exits at once. The worker ends with exit code 75, "restart
+    me", when its memory use exceeds limit_rss_mb.
 
     Example: engram service run worker
     """
@@ -177,7 +182,7 @@ def run(ctx: click.Context, workspace: Workspace, process: str | None, lifeline:
 
 
 def _loop_of(process: str | None, workspace: Workspace, *, has_parent: bool) -> Callable[[Settings], int]:
-    """What runs until a signal; imported here, since each needs memory that the others do not."""
+    """Return the function that runs until a signal; imported here, since each needs memory that the others don't."""
     if process == "worker":
         from engram.worker.lifecycle import run_worker
 
@@ -192,9 +197,9 @@ def _loop_of(process: str | None, workspace: Workspace, *, has_parent: bool) -> 
 
 
 def _prepare_errors() -> None:
-    """Keep the file bounded that a service manager appends errors to, and show there where a hung process was.
+    """Limit the size of the file that a service manager appends errors to, and record there where a process hung.
 
-    A service manager ends a process that hangs by SIGABRT; its threads are printed then.
+    A service manager ends a hung process with SIGABRT; the stacks of its threads are then printed.
     """
     with contextlib.suppress(OSError, ValueError):
         facts = os.fstat(2)
@@ -249,7 +254,7 @@ def _system(workspace: Workspace) -> ServiceSystem:
 
 
 def _system_to_start(workspace: Workspace) -> ServiceSystem:
-    """What starts the processes. Raises MissingDatabase where they would end again at once."""
+    """Return what starts the processes. Raises MissingDatabase if they would exit at once."""
     from engram.models.engine.database import is_deleted
 
     if is_deleted(settings_around(workspace.settings).places.memory_db):
@@ -263,16 +268,22 @@ def _states(workspace: Workspace) -> dict[str, ProcessState]:
 
 
 def _tell(workspace: Workspace, system: ServiceSystem, verb: str, as_json: bool) -> None:
-    """Say what was done, and what the user may want to know next."""
+    """Print what was done, and what the user may want to know next."""
     states = _states(workspace)
     if as_json:
         print_json(_status_json(system.status(), states))
         return
     pids = ", ".join(f"{name} {state.pid}" for name, state in states.items() if state.is_alive)
+    if verb == _IDLE:
+        say(f"Nothing was running.{f' In a terminal: {pids}.' if pids else ''}")
+        return
     if verb == "Stopped" and pids:
         say(f"Stopped what {_TITLES[system.name]} ran. Still running: {pids} (`engram up` in a terminal?).")
         return
-    say(f"{verb}, by {_TITLES[system.name]}{': ' + pids if pids else ''}.")
+    if verb == "Stopped":
+        say(f"Stopped what {_TITLES[system.name]} ran.")
+    else:
+        say(f"{verb}, by {_TITLES[system.name]}{': ' + pids if pids else ''}.")
     if verb == "Stopped" and (said := system.status()).is_installed:
         say(f"They start again {_describe_start(said)}.")
     for hint in _hints(workspace, system) if verb == "Running" else ():
@@ -349,7 +360,7 @@ def pause(
         what = "everything" if place is None else place.name
         sentence = ""
         if off:
-            sentence = f"Resumed {what}." if resume(store, scope) else f"{what} was not paused."
+            sentence = f"Resumed {what}." if resume(store, scope) else f"{what if scope else 'Engram'} was not paused."
         elif not only_list:
             pause_scope(store, scope, until_ms)
             sentence = f"Paused {what} " + (f"until {when(until_ms)}." if seconds else "until `engram pause --off`.")

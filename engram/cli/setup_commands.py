@@ -1,4 +1,6 @@
-"""``engram uninstall``, ``setup``, ``completion`` and ``config``: what is set up, by hand or anew."""
+"""``engram uninstall``, ``setup``, ``completion`` and ``config``: what is set up, and parts of the installation by
+hand.
+"""
 
 from __future__ import annotations
 
@@ -12,13 +14,14 @@ import click
 from click.shell_completion import get_completion_class
 
 from engram.cli import options
-from engram.cli.options import confirm, json_option, tell, yes_option
+from engram.cli.options import DefaultGroup, as_typed, confirm, json_option, tell, yes_option
 from engram.cli.output import print_json, print_table, say
 from engram.cli.workspace import Workspace, pass_workspace, restart_with_settings
 from engram.config_file import set_value, unset_value
 from engram.errors import BadRequest, EngramError, InstallError, NotFound
-from engram.page.opening import stop_page
+from engram.page.open_page import stop_page
 from engram.paths import Home, is_default_home
+from engram.reports.claude_checks import NAME
 from engram.reports.health import home_bytes
 from engram.reports.processes import is_held
 from engram.reports.settings_report import plain_settings, plain_value, shown_value
@@ -27,14 +30,13 @@ from engram.setup.agents.plugin import other_files
 from engram.setup.agents.registered import (
     MARKETPLACE,
     MARKETPLACE_LIST,
-    NAME,
     find_registrations,
     marketplace_files,
     plugin_files,
     read_documents,
     skills_folder,
 )
-from engram.setup.edits.changes import Step
+from engram.setup.edits.install_steps import Step
 from engram.setup.edits.journal import load_journal
 from engram.setup.installing.installation import uninstall as take_back
 from engram.setup.installing.stray import find_stray, purge_memory, vault_folders
@@ -48,17 +50,17 @@ from engram_hooks.block import link_interpreter, settings_block
 @click.option(
     "--purge", is_flag=True, help="Also delete the memory folder: memories, notes, backups (default: keep it)."
 )
-@click.option("--dry-run", is_flag=True, help="Show what would be taken back and deleted (default: do it).")
+@click.option("--dry-run", is_flag=True, help="Show what would be undone and deleted (default: do it).")
 @yes_option
 @json_option
 @pass_workspace
 @click.pass_context
 def uninstall(ctx: click.Context, workspace: Workspace, purge: bool, dry_run: bool, yes: bool, as_json: bool) -> None:
-    """Take back what `engram install` changed: every file gets its bytes, mode and link from before.
+    """Undo what `engram install` changed: every file gets back its former content, mode and link.
 
-    What others changed in these files meanwhile stays; then only Engram's entries are removed. That is also done where
-    the memory folder, which knows what there was before, is gone. A page that is open ends. The memory folder stays,
-    unless --purge is given: then it goes with its vaults. The program itself is removed as it was installed:
+    Changes that others made to these files meanwhile stay: then only Engram's entries are removed. The same happens if
+    the memory folder, which has the originals, is gone. An open page is closed. The memory folder stays
+    unless --purge is given, which deletes it with its vaults. Remove the program itself the way you installed it:
     `uv tool uninstall engram-recall`.
 
     Example: engram uninstall --dry-run
@@ -69,12 +71,13 @@ def uninstall(ctx: click.Context, workspace: Workspace, purge: bool, dry_run: bo
     if dry_run:
         _print_uninstall(places, steps, purge, as_json)
         return
-    if journal is None and not purge:
+    if journal is None and not (purge and places.root.is_dir()):
         _end_pages(places)
+        nothing = f" There is no memory in {places.root} either." * purge
         tell(
             as_json,
             {"changed": [], "notes": [], "problems": []},
-            "Engram is not installed in Claude Code or as a service.",
+            f"Engram is not installed in Claude Code or as a service.{nothing}",
         )
         return
     if not as_json and not yes:
@@ -88,7 +91,9 @@ def uninstall(ctx: click.Context, workspace: Workspace, purge: bool, dry_run: bo
             say(f"• Undo: {step.summary}")
 
     outcome = take_back(places, stray=journal, before_step=before_step)
-    _drop_link(places)
+    # The hooks' link to the interpreter is useless without hooks.
+    if places.python_link.is_symlink():
+        places.python_link.unlink()
     _end_pages(places)
     left: list[str] = []
     if purge and not outcome.problems:
@@ -108,7 +113,7 @@ def uninstall(ctx: click.Context, workspace: Workspace, purge: bool, dry_run: bo
 
 
 def _print_uninstall(places: Home, steps: list[str], purge: bool, as_json: bool) -> None:
-    """Print what would be taken back and deleted; nothing is changed."""
+    """Print what would be undone and deleted; nothing is changed."""
     vaults = [folder.name for folder in vault_folders(places)]
     size_mb = round(home_bytes(places.root) / 1e6, 1)
     if as_json:
@@ -126,7 +131,7 @@ def _print_uninstall(places: Home, steps: list[str], purge: bool, as_json: bool)
 
 
 def _end_pages(places: Home) -> None:
-    """End the page of the memory folder and those of its vaults, which would write there again."""
+    """Stop the page of the memory folder and those of its vaults, which would otherwise write there again."""
     for home in (places, *map(Home, vault_folders(places))):
         if home.root.is_dir():
             stop_page(home)
@@ -145,14 +150,8 @@ def _print_end(places: Home, purge: bool, left: list[str], has_problems: bool) -
     click.echo("Remove the program as you installed it, such as: uv tool uninstall engram-recall")
 
 
-def _drop_link(places: Home) -> None:
-    """The hooks' link to the interpreter is of no use without hooks."""
-    if places.python_link.is_symlink():
-        places.python_link.unlink()
-
-
 def _drop_empty(places: Home) -> None:
-    """Remove a memory folder that holds nothing but what the uninstallation made there: it was deleted before."""
+    """Remove a memory folder that only holds what the uninstallation created there, after the folder was deleted."""
     with contextlib.suppress(OSError):
         (places.root / "install").rmdir()
     with contextlib.suppress(OSError):
@@ -168,12 +167,12 @@ def _refuse_running(places: Home) -> None:
             raise InstallError(f"a process still uses {places.root} ({lock.stem}). Stop `engram up`, then try again")
 
 
-# -- ``engram setup``: what `engram install` does by itself, one part at a time.
+# -- ``engram setup``: what `engram install` does automatically, one part at a time.
 
 
 @click.group("setup")
 def setup() -> None:
-    """Do a part of the installation by hand: hooks, plugin, embedding model. `engram install` does all that is needed.
+    """Do a part of the installation by hand: hooks, plugin, embedding model. `engram install` does everything needed.
 
     Example: engram setup hooks
     """
@@ -194,8 +193,8 @@ def plugin(workspace: Workspace, out: Path | None, mod: bool, as_json: bool) -> 
     """Show the plugin for Claude Code, or write it as a marketplace folder.
 
     `engram install` puts the plugin into Claude Code's configuration folder. Use --out if you prefer to install it from
-    a marketplace. Claude Code reads that folder in place: keep it, outside of any virtual environment. Write it again
-    after an update of Engram.
+    a marketplace. Claude Code reads that folder in place: keep it, outside any virtual environment. Write it again
+    after updating Engram.
 
     Example: engram setup plugin --out ~/engram-marketplace
     """
@@ -279,15 +278,15 @@ def model(workspace: Workspace, name: str, as_json: bool) -> None:
 
     Example: engram setup model BAAI/bge-small-en-v1.5
     """
-    from engram.embedding.load import fetch_model
+    from engram.embedding.load_model import fetch_model
 
-    embedder = fetch_model(name, workspace.places.prepare().models)
+    embedder = fetch_model(name)
     if as_json:
-        print_json({"name": name, "id": embedder.model_id, "dimension": embedder.dimension, "note": embedder.reason})
+        print_json({"name": name, "id": embedder.model_id, "dimension": embedder.dimension})
         return
     say(f"{name} is ready: {embedder.dimension} numbers in a vector, {embedder.max_tokens} tokens at most.")
-    if embedder.reason:
-        say(f"It runs with torch, which takes more memory: {embedder.reason}")
+    if embedder.runtime == "torch":
+        say("It runs with torch in the worker, which takes 400 MB more. Without a worker, searches use text alone.")
     say(f"To use it: engram config set embedding_model {name}\nThe worker then embeds every memory again.")
 
 
@@ -312,17 +311,7 @@ def completion(ctx: click.Context, shell: str) -> None:
 # -- ``engram config``: every setting with its value and source.
 
 
-class _ConfigGroup(click.Group):
-    """A group that reads ``engram config NAME`` as ``engram config show NAME``."""
-
-    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Insert ``show`` before anything that is not a command."""
-        if not args or (args[0] not in self.commands and args[0] not in ctx.help_option_names):
-            args = ["show", *args]
-        return super().parse_args(ctx, args)
-
-
-@click.group("config", cls=_ConfigGroup)
+@click.group("config", cls=DefaultGroup, default="show", takes_words=True)
 def config() -> None:
     """Show every setting with its source, or change one (default: show).
 
@@ -357,19 +346,20 @@ def show(workspace: Workspace, name: str | None, as_json: bool) -> None:
     else:
         table = [(setting, shown_value(value), sources[setting]) for setting, value in values.items()]
         print_table(["setting", "value", "from"], table, empty="")
-        click.echo("\nengram config set NAME VALUE changes one, engram config unset NAME goes back to the default.")
+        click.echo("\nengram config set NAME VALUE changes one, engram config unset NAME restores the default.")
         click.echo("What each means: docs/reference/settings.md.")
 
 
 @config.command("set", context_settings={"ignore_unknown_options": True})
 @click.argument("name")
-@click.argument("value")
+@click.argument("value", callback=as_typed)
 @json_option
 @pass_workspace
 def set_setting(workspace: Workspace, name: str, value: str, as_json: bool) -> None:
-    """Check a setting and write it to config.toml. The worker and the watcher are restarted if they run, and use it.
+    """Check a setting and write it to config.toml. If the worker and the watcher are running, they are restarted and
+    use it.
 
-    Separate the items of a list by commas. Comments and the rest of the file are not changed.
+    Separate the items of a list with commas. Comments and the rest of the file are not changed.
 
     Example: engram config set llm_dollars_per_day 0.5
     """
@@ -415,7 +405,9 @@ def _write_setting(change: Callable[[], Result]) -> Result:
 
 
 def _config_home(workspace: Workspace) -> Path:
-    """The folder of the config.toml that is read: a vault has the settings of the memory folder around it."""
+    """Return the folder of the config.toml that is read: a vault uses the settings of the memory folder that contains
+    it.
+    """
     return config_home(_beside_file(workspace).settings.home)
 
 
@@ -427,7 +419,7 @@ def _note_override(workspace: Workspace, setting: str) -> None:
 
 
 def _beside_file(workspace: Workspace) -> Loaded:
-    """The settings from flags and environment alone: config.toml may hold the line to be fixed."""
+    """Return the settings from flags and environment alone: config.toml may hold the line to be fixed."""
     return load(workspace.flags, with_file=False)
 
 

@@ -1,4 +1,4 @@
-"""``engram status``, ``doctor``, ``logs`` and ``ui``: look at the health of every stage, and open the page."""
+"""``engram status``, ``doctor``, ``logs`` and ``ui``: check the health of every stage, and open the page."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import click
 
 from engram.cli import options
 from engram.cli.options import json_option, limit_option
-from engram.cli.output import print_facts, print_json, print_table, safe, say, span, to_json, when
+from engram.cli.output import fitting_lines, print_facts, print_json, print_table, safe, say, span, to_json, when
 from engram.cli.results import counted
 from engram.cli.workspace import Workspace, pass_workspace
 from engram.consolidation.rejudge import Picked, picked_memories
@@ -22,20 +22,21 @@ from engram.log import LOG_KINDS, LogKind, read_records
 from engram.models.sessions.stored_turns import SecondChances, second_chances
 from engram.models.shown import usage
 from engram.models.work.pauses import paused_scopes
-from engram.page.entrance import ADDRESS, make_entry
-from engram.page.opening import ensure_page, open_browser, stop_page
+from engram.page.open_page import ensure_page, open_browser, stop_page
+from engram.page.page_access import ADDRESS, make_entry
 from engram.paths import Home
-from engram.reports.checks import Check, State, offer_claude
-from engram.reports.health import MAX_LAG_SECONDS, Health, home_bytes, status_to_json, take_health
+from engram.reports.engram_checks import Check, State, offer_claude
+from engram.reports.health import Health, home_bytes, status_to_json, take_health
 from engram.reports.hub_report import report_hubs
 from engram.reports.processes import ProcessState, is_held
 from engram.settings import MODEL_EXTRACTORS, Settings
-from engram.setup.doctor.doctor_checks import Machine, run_checks
 from engram.setup.doctor.doctor_report import apply_fixes, write_report
+from engram.setup.doctor.machine_checks import Machine, run_checks
 from engram.transcripts.registry import present_folders, skipped, title_of
+from engram.trust.display import number_of
 from engram.vaults import settings_around
 from engram.version import code_version
-from engram.worker.client import ask_status
+from engram.worker.worker_client import ask_status
 
 
 @click.command("status")
@@ -45,7 +46,7 @@ from engram.worker.client import ask_status
 @json_option
 @pass_workspace
 def status(workspace: Workspace, verbose: bool, as_json: bool) -> None:
-    """Show what is running, how much was read and kept, what waits, and what failed.
+    """Show what is running, how much was read and stored, what is waiting, and what failed.
 
     A stage is one kind of work, such as reading (ingest) or making memories (extract): how much of it came in, how much
     is done, and how long the oldest of the rest has waited.
@@ -82,13 +83,28 @@ def status(workspace: Workspace, verbose: bool, as_json: bool) -> None:
             ("distilled again", _second_chances(chances, health)),
             ("memory", f"{workspace.settings.home}, {home_bytes(workspace.settings.home) / 1e6:.1f} MB"),
             ("transcripts", _transcripts(workspace.settings, health)),
-            ("agents", ", ".join(f"{title_of(name)} ({number} sessions)" for name, number in agents.items())),
-            ("read", f"{totals.turns} turns of {totals.sessions} sessions in {totals.projects} projects"),
-            ("kept", f"{totals.memories} memories, {totals.archived} archived, {totals.suspects} suspect"),
+            (
+                "agents",
+                ", ".join(f"{title_of(name)} ({number_of(number, 'session')})" for name, number in agents.items()),
+            ),
+            (
+                "read",
+                f"{number_of(totals.turns, 'turn')} of {number_of(totals.sessions, 'session')} in "
+                f"{number_of(totals.projects, 'project')}",
+            ),
+            (
+                "kept",
+                f"{number_of(totals.memories, 'memory')}, {totals.archived} archived, {totals.suspects} suspect",
+            ),
             ("picked by rules", "" if picked is None else _picked(picked)),
-            ("shown to Claude", f"{totals.injections} times"),
+            ("shown to Claude", f"{number_of(totals.injections, 'time')}"),
             ("waiting", _waiting(health)),
-            ("unreadable", f"{totals.bad_lines} lines, {totals.unreadable} files" if totals.bad_lines else ""),
+            (
+                "unreadable",
+                f"{number_of(totals.bad_lines, 'line')}, {number_of(totals.unreadable, 'file')}"
+                if totals.bad_lines
+                else "",
+            ),
             ("not read", f"{len(not_read)} files, folders and links: see `engram doctor`" if not_read else ""),
             *(("hub", report.line()) for report in hubs),
             ("paused", ", ".join(scope or "everything" for scope in paused)),
@@ -100,19 +116,15 @@ def status(workspace: Workspace, verbose: bool, as_json: bool) -> None:
 
 
 def _waiting(health: Health) -> str:
-    """Return what is still to do; texts that are not prepared yet are found by their words."""
+    """Return what remains to be done; texts that are not prepared yet are found by their words."""
     texts = counted(health.missing_vectors, "text")
     what = [counted(health.waiting, "task"), f"{texts} to prepare for the search by meaning" if texts else ""]
     return ", ".join(filter(None, what)) or "nothing"
 
 
 def _print_stages(health: Health, *, every: bool) -> None:
-    """Print the stages of the work, each or those alone that failed or are behind."""
-    stages = {
-        name: stage
-        for name, stage in health.stages.items()
-        if every or stage.last_error or stage.lag_seconds > MAX_LAG_SECONDS
-    }
+    """Print the stages of the work: all, or only those that failed or are behind."""
+    stages = {name: stage for name, stage in health.stages.items() if every or stage.has_trouble}
     if not stages:
         return
     click.echo()
@@ -135,7 +147,7 @@ def _print_stages(health: Health, *, every: bool) -> None:
 
 def _transcripts(settings: Settings, health: Health) -> str:
     folders = [str(folder) for _, folder in present_folders(settings)] or [str(settings.projects_folder)]
-    return f"{', '.join(folders)} ({health.unread.found} files)"
+    return f"{', '.join(folders)} ({number_of(health.unread.found, 'file')})"
 
 
 def _extractor(settings: Settings) -> str:
@@ -150,7 +162,7 @@ def _second_chances(chances: SecondChances | None, health: Health) -> str:
     if chances is None or not (chances.done or chances.waiting):
         return ""
     pause = _pause(chances, health)
-    return f"{chances.done} sessions, {chances.waiting} waiting" + (f" ({pause})" if pause else "")
+    return f"{number_of(chances.done, 'session')}, {chances.waiting} waiting" + (f" ({pause})" if pause else "")
 
 
 def _chances_json(chances: SecondChances, health: Health) -> dict[str, object]:
@@ -164,7 +176,7 @@ def _pause(chances: SecondChances, health: Health) -> str:
 
 
 def _picked(picked: Picked) -> str:
-    """Return what becomes of memories that an earlier version picked by rules."""
+    """Return what happens to memories that an earlier version picked by rules."""
     if picked.waiting:
         return f"{picked.waiting} memories will be archived at the next tidying: see `engram consolidate --preview`"
     return f"{picked.archived} memories were archived; to undo that, run: engram consolidate --undo {picked.run_id}"
@@ -175,13 +187,18 @@ def _off(places: Home, health: Health) -> str:
     if health.worker.is_alive or health.watcher.is_alive:
         return ""
     was_killed = places.supervisor_lock.exists() and not is_held(places.supervisor_lock)
-    why = "; its supervisor runs no more" if was_killed else ""
-    return f"OFF: nothing is read, and Claude is shown nothing{why}. Run: engram service start"
+    why = "; its supervisor is no longer running" if was_killed else ""
+    start = (
+        "Run: engram service start"
+        if places.install_journal.is_file()
+        else "Engram is not installed. Run: engram install"
+    )
+    return f"OFF: nothing is read, and Claude is shown nothing{why}. {start}"
 
 
 def _process(state: ProcessState) -> str:
     if not state.is_alive:
-        return "not running (start it with `engram service start`)"
+        return "not running"
     memory = f", {state.rss_mb:.0f} MB" if state.rss_mb else ""
     older = "" if state.code == code_version() else ", with other code than is installed now: run `engram install`"
     return f"running, pid {state.pid or '?'}{memory}{older}"
@@ -198,8 +215,8 @@ _COLOURS = {State.BAD: "red", State.WARN: "yellow", State.OK: "green"}
     "--fix",
     "is_fixed",
     is_flag=True,
-    help="Mend what is safe: modes of the memory folder, the hooks' interpreter, processes that do not run, hang or "
-    "are outdated (default: only say what to do).",
+    help="Repair what can be repaired safely: modes of the memory folder, the hooks' interpreter, processes that are "
+    "down, hung or outdated (default: only say what to do).",
 )
 @click.option(
     "--report",
@@ -246,31 +263,35 @@ def doctor(
     if as_json:
         print_json({"ok": is_well, "fixed": done, "checks": [dataclasses.asdict(check) for check in checks]})
     else:
-        _show(checks, done)
+        show_checks(checks, done)
     ctx.exit(options.OK if is_well else options.FAILED)
 
 
-def _show(checks: list[Check], done: list[str]) -> None:
+def show_checks(checks: list[Check], done: list[str]) -> None:
+    """Print the findings, what does not work first, and a line about all of them."""
     for line in done:
         say(f"fixed: {line}" if not line.startswith("could not") else line)
     order = list(_COLOURS)
     for check in sorted(checks, key=lambda check: order.index(check.state)):
-        click.secho(f"{check.state.value:<5}", fg=_COLOURS[check.state], nl=False)
-        say(f"{check.name}: {check.detail}")
-        if check.advice:
-            say(f"     → {check.advice}")
+        state = click.style(f"{check.state.value:<5}", fg=_COLOURS[check.state])
+        first, *more = fitting_lines(f"{check.name}: {check.detail}", 5)
+        click.echo(state + first)
+        for line in (*more, *(fitting_lines(f"→ {check.advice}", 5) if check.advice else ())):
+            click.echo(" " * 5 + line)
     wrong = sum(check.state is State.BAD for check in checks)
     open_questions = sum(check.state is State.WARN for check in checks)
     if wrong or open_questions:
         does_not_work = f"{wrong} {'thing does' if wrong == 1 else 'things do'} not work"
-        click.echo(f"\n{does_not_work}, {open_questions} to look at. `engram doctor --fix` mends what is safe.")
+        is_fixable = any(check.fix and check.state is not State.OK for check in checks)
+        mends = " `engram doctor --fix` makes the safe repairs." if is_fixable else ""
+        click.echo(f"\n{does_not_work}, {open_questions} to look at.{mends}")
     else:
         click.echo("\nAll is well.")
 
 
 @contextlib.contextmanager
 def _machine(workspace: Workspace, is_quick: bool) -> Iterator[Machine]:
-    """One look at this machine, with the open memory; if it can't be opened, with the reason."""
+    """One examination of this machine, with the open memory or the reason why it can't be opened."""
     settings, folder = workspace.settings, Path.cwd()
     with contextlib.ExitStack() as opened:
         try:
@@ -286,19 +307,22 @@ def _machine(workspace: Workspace, is_quick: bool) -> Iterator[Machine]:
 
 @click.command("ui")
 @click.option("--no-open", is_flag=True, help="Print the address instead of opening a browser (default: open one).")
-@click.option("--stop", is_flag=True, help="End the page (default: open it; it ends by itself after 30 idle minutes).")
+@click.option(
+    "--stop", is_flag=True, help="Stop the page (default: open it; it stops by itself after 30 idle minutes)."
+)
 @json_option
 @pass_workspace
 def ui(workspace: Workspace, no_open: bool, stop: bool, as_json: bool) -> None:
-    """Open the page on which you see, explain and correct what is remembered.
+    """Open the page where you see, explain and correct what is remembered.
 
     It runs on this machine only, in a process of its own, and ends after 30 minutes without use. A second call opens
-    the one that runs. The printed address works once, within a minute.
+    the page that is already running. The printed address works once, within a minute.
 
     Example: engram ui
     """
     if stop and no_open:
-        raise BadRequest("--stop opens nothing: leave --no-open out")
+        raise BadRequest("--stop opens nothing: leave out --no-open")
+    workspace.require_home()
     places = workspace.places.prepare()
     if stop:
         was_running = stop_page(places)
@@ -314,12 +338,12 @@ def ui(workspace: Workspace, no_open: bool, stop: bool, as_json: bool) -> None:
         # One line, for scripts that read one.
         click.echo(to_json({"url": url}))
     elif is_open:
-        click.echo(f"The page is open in your browser (http://{ADDRESS}:{page.port}). `engram ui --stop` ends it.")
+        click.echo(f"The page is open in your browser (http://{ADDRESS}:{page.port}). `engram ui --stop` stops it.")
     else:
         click.echo(f"Open this address within a minute; it works once:\n{url}")
 
 
-# -- ``engram logs``: the latest log records, of all processes or of one.
+# -- ``engram logs``: the latest log records, from all processes or from one.
 
 
 @click.command("logs")
@@ -333,6 +357,7 @@ def logs(workspace: Workspace, kind: LogKind | None, limit: int, errors: bool, a
 
     Example: engram logs worker --errors
     """
+    workspace.require_home()
     folder = workspace.places.logs
     kinds = LOG_KINDS if kind is None else (kind,)
     merged = heapq.merge(*(read_records(folder, name) for name in kinds))

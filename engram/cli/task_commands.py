@@ -1,4 +1,4 @@
-"""``engram tasks``: what runs, what waits, what ran and what failed."""
+"""``engram tasks``: what is running, what is waiting, what ran and what failed."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from typing import Any
 
 import click
 
-from engram.cli.options import TimeSpan, json_option, limit_option
-from engram.cli.output import iso, one_line, print_facts, print_json, print_table, say, span, when
+from engram.cli.options import DefaultGroup, TimeSpan, json_option, limit_option
+from engram.cli.output import iso, local, one_line, print_facts, print_json, print_table, say, span, when
 from engram.cli.workspace import Workspace, pass_workspace
 from engram.errors import EngramError
 from engram.models.work import work
@@ -19,7 +19,7 @@ from engram.models.work.task_runs import RunState, list_task_runs
 from engram.models.work.work import TASKS_SCOPE, Work, WorkState
 from engram.reports.task_report import failure_of_tasks, find_piece, find_tasks, rows_of_work, run_row, work_row
 
-# -- Tables of work and runs, and the messages of the queue, as ``engram tasks`` prints them.
+# -- Tables of work and runs, and the queue's messages, as ``engram tasks`` prints them.
 
 
 def queue_rows(workspace: Workspace) -> list[dict[str, Any]]:
@@ -51,7 +51,7 @@ def print_work(rows: Sequence[Mapping[str, Any]], empty: str) -> None:
                 row["name"],
                 _about(row["args"]),
                 f"running {span(row['running_seconds'])}" if row["state"] == "running" else row["state"],
-                row.get("due_at") or "–",
+                local(row.get("due_at")),
                 row["attempts"],
                 one_line(row["error"] or "", 80),
             )
@@ -67,7 +67,7 @@ def print_runs(rows: Sequence[Mapping[str, Any]], empty: str) -> None:
         ["started", "name", "about", "state", "took", "outcome"],
         [
             (
-                row["started_at"],
+                local(row["started_at"]),
                 row["name"],
                 _about(row["args"]),
                 row["state"] if row["times"] == 1 else f"{row['state']} ×{row['times']}",
@@ -97,7 +97,7 @@ def _duration(milliseconds: int) -> str:
 @json_option
 @pass_workspace
 def retry(workspace: Workspace, task_ids: tuple[str, ...], all_dead: bool, as_json: bool) -> None:
-    """Make work due now, whether it waits, failed, was given up or is done.
+    """Make work due now, whether it is waiting, failed, given up or done.
 
     Example: engram tasks retry --dead
     """
@@ -140,7 +140,7 @@ def cancel(workspace: Workspace, task_ids: tuple[str, ...], as_json: bool) -> No
 @json_option
 @pass_workspace
 def pause(workspace: Workspace, seconds: float | None, as_json: bool) -> None:
-    """Let the worker start no work; transcripts are still read, and work that becomes due waits.
+    """Keep the worker from starting work; transcripts are still read, and work that becomes due waits.
 
     Example: engram tasks pause --for 1h
     """
@@ -178,27 +178,27 @@ def _report(pieces: list[Work], state: str, as_json: bool) -> None:
         click.echo(f"{len(pieces)} {'piece' if len(pieces) == 1 else 'pieces'} of work: {state}.")
 
 
-@click.group("tasks", invoke_without_command=True)
-@click.pass_context
-def tasks(ctx: click.Context) -> None:
+@click.group("tasks", cls=DefaultGroup)
+def tasks() -> None:
     """Show and control tasks: running, due, scheduled, done, failed or given up (default: list).
 
     Example: engram tasks retry 12
     """
-    if ctx.invoked_subcommand is None:
-        ctx.invoke(list_tasks, as_json=False, with_done=False)
 
 
 @tasks.command("list")
 @click.option(
-    "--all", "with_done", is_flag=True, help="Also what is done (default: what runs, waits, failed or was given up)."
+    "--all",
+    "with_done",
+    is_flag=True,
+    help="Also list finished work (default: running, waiting, failed or given up).",
 )
 @json_option
 @pass_workspace
 def list_tasks(workspace: Workspace, with_done: bool, as_json: bool) -> None:
     """List running tasks, pieces of work with their state, and messages in the queue.
 
-    running: a worker runs it, and for how long. pending: due now. scheduled: due later. failed: failed, and tried again
+    running: a worker is doing it, and for how long. pending: due now. scheduled: due later. failed: will be tried again
     later. dead: given up; `engram tasks retry` makes it due. queued: a message that notifies the worker.
 
     Example: engram tasks list --json
@@ -210,7 +210,7 @@ def list_tasks(workspace: Workspace, with_done: bool, as_json: bool) -> None:
     if as_json:
         print_json({"tasks": rows})
     else:
-        print_work(rows, "Nothing runs or waits.")
+        print_work(rows, "Nothing is running or waiting.")
 
 
 @tasks.command("dead")
@@ -236,7 +236,7 @@ def dead(workspace: Workspace, as_json: bool) -> None:
 @json_option
 @pass_workspace
 def runs(workspace: Workspace, name: str, failed: bool, limit: int, as_json: bool) -> None:
-    """List what ran lately, the latest first: when it started, how long it took, and what came of it.
+    """List what ran recently, latest first: when it started, how long it took, and its outcome.
 
     NAME is a task (such as scan) or what a task is about (a session id). Fifty runs of each task are kept, and fifty
     failed ones. Runs in a row that had nothing to do are one line with their number.
@@ -273,11 +273,18 @@ def show(workspace: Workspace, name: str, as_json: bool) -> None:
         print_json({"tasks": facts, "runs": rows, "failure": failure})
         return
     for fact in facts:
-        print_facts((key, ", ".join(value) if isinstance(value, list) else value) for key, value in fact.items())
+        print_facts((key, _fact(key, value)) for key, value in fact.items())
         click.echo()
     print_runs(rows, "No run is recorded.")
     if failure is not None:
-        say(f"\nLatest failure, {failure['started_at']}: {failure['outcome']}\n{failure['traceback']}")
+        say(f"\nLatest failure, {local(failure['started_at'])}: {failure['outcome']}\n{failure['traceback']}")
+
+
+def _fact(key: str, value: Any) -> Any:
+    """Return a fact of a piece of work, for people."""
+    if key.endswith("_at") and value:
+        return local(value)
+    return ", ".join(value) if isinstance(value, list) else value
 
 
 for command in (retry, cancel, pause, resume):

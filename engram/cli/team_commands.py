@@ -9,9 +9,9 @@ from engram.cli.options import TimeSpan, confirm, json_option, tell, yes_option
 from engram.cli.output import iso, print_json, print_table, safe, say
 from engram.cli.workspace import Workspace, current_folder, find_project, pass_workspace
 from engram.errors import BadRequest, HubError
-from engram.hub.client import shared
+from engram.hub.client import team_sharing
 from engram.hub.client.membership import Keyring, require_server
-from engram.hub.client.shared import (
+from engram.hub.client.team_sharing import (
     DELAY_SECONDS,
     MIN_DELAY_SECONDS,
     Preview,
@@ -22,20 +22,21 @@ from engram.hub.client.shared import (
     require_team,
     team_spaces,
 )
-from engram.hub.client.shared import share as share_previews
-from engram.hub.client.shared import unshare as unshare_memory
+from engram.hub.client.team_sharing import share as share_previews
+from engram.hub.client.team_sharing import unshare as unshare_memory
 from engram.hub.protocol.requests import ROLES, phrase_of
-from engram.ingest.moves import read_hints
-from engram.ingest.scope import scope_of_folder
+from engram.ingest.project_moves import read_hints
+from engram.ingest.session_project import scope_of_folder
 from engram.memories.save import require_memory
 from engram.models.engine.transaction import Store
-from engram.models.hub.outgoing import count_statements
-from engram.models.hub.rules import add_rule, drop_rule
+from engram.models.hub.outgoing_statements import count_statements
+from engram.models.hub.share_rules import add_rule, drop_rule
 from engram.models.hub.shares import list_shares
 from engram.models.hub.spaces import Space
 from engram.models.projects.projects import ProjectRow
 from engram.reports.hub_report import report_hubs
 from engram.reports.memory_report import whole_id
+from engram.trust.display import number_of
 from engram.vaults import own_vault
 
 # -- ``engram share`` and ``engram unshare``: memories for a team, named one by one or by a rule.
@@ -84,11 +85,12 @@ def share(
     yes: bool,
     as_json: bool,
 ) -> None:
-    """Share memories with a team. It shows exactly what is sent, redacted again, and asks. Nothing is shared by itself.
+    """Share memories with a team. It shows exactly what is sent, redacted again, and asks. Nothing is shared
+    automatically.
 
-    A share is a copy: what you edit later stays yours until you share it again, and what you forget is forgotten for
-    everybody. Evidence, sessions and paths are never part of it. A memory of another project than the current folder's
-    needs --project; one of a vault is refused.
+    A share is a copy: your later edits stay private until you share it again, and what you forget is forgotten for
+    everybody. Evidence, sessions and paths are never part of it. A memory from a project other than the current
+    folder's needs --project; one from a vault is refused.
 
     Example: engram share ep_0123456789ab --space shop
     """
@@ -127,7 +129,7 @@ def _share(
     workspace.wake_worker()
     facts = {"space": team.name, "shared": [shown.memory.episode_id for shown in previews], "new": done}
     facts["held_back"] = {shown.memory.episode_id: shown.held_back for shown in previews if shown.held_back}
-    tell(as_json, facts, f"Shared {done} with {team.name}. The next round sends it; `engram unshare` takes it back.")
+    tell(as_json, facts, f"Shared {done} with {team.name}. The next round sends it; `engram unshare` undoes that.")
 
 
 def _show(team: Space, previews: list[Preview]) -> None:
@@ -139,7 +141,7 @@ def _show(team: Space, previews: list[Preview]) -> None:
         for line in lines:
             click.echo(safe(f"  {line}"))
         if shown.held_back:
-            say(f"  ! reads like {shown.held_back}: the receivers keep it, and nobody is shown it by itself.")
+            say(f"  ! reads like {shown.held_back}: the receivers store it, but Claude is never shown it unasked.")
 
 
 def _place(workspace: Workspace, store: Store, project: str | None) -> ProjectRow | None:
@@ -247,9 +249,10 @@ def _list(workspace: Workspace, name: str | None, as_json: bool) -> None:
 @json_option
 @pass_workspace
 def unshare(workspace: Workspace, episode_ids: tuple[str, ...], space: str | None, yes: bool, as_json: bool) -> None:
-    """Take back what you shared: the copies are erased for everybody, your memory stays. A rule never shares it again.
+    """Stop sharing memories: the copies are erased for everybody, your memory stays. A rule never shares it again.
 
-    A keeper erases what anybody shared. Machines that are off erase it when they sync next; who read it may remember.
+    A keeper can erase what anybody shared. Machines that are off erase it when they next sync; people who read it may
+    remember.
 
     Example: engram unshare ep_0123456789ab
     """
@@ -269,7 +272,7 @@ REASONS = ("secret", "wrong", "instruction", "other")
 
 @click.group("team")
 def team() -> None:
-    """Share memories with colleagues on a hub: teams, invitations, roles. `engram share` then says what.
+    """Share memories with colleagues on a hub: teams, invitations, roles. `engram share` then chooses what is shared.
 
     Readers read, writers share, keepers invite, erase and expel.
 
@@ -286,14 +289,14 @@ def team() -> None:
 @json_option
 @pass_workspace
 def make(workspace: Workspace, name: str, sealed: bool, url: str | None, as_json: bool) -> None:
-    """Make a team on a hub that you joined. You are its keeper. Nothing is shared by that.
+    """Make a team on a hub that you joined. You are its keeper. This alone shares nothing.
 
     Example: engram team make shop --sealed
     """
     _refuse_in_vault(workspace)
     with workspace.store() as store:
         server = require_server(store, url, is_service=True)
-        space = shared.make_team(store, workspace.places, server, name, is_sealed=sealed)
+        space = team_sharing.make_team(store, workspace.places, server, name, is_sealed=sealed)
     facts: dict[str, object] = {"space": space.name, "number": space.ns_id, "sealed": sealed}
     note = "open: the operator of the hub can read it"
     if sealed:
@@ -315,7 +318,7 @@ def invite(workspace: Workspace, space: str | None, role: str, as_json: bool) ->
     """
     with workspace.store() as store:
         where = require_team(store, space, least="keeper")
-        code = shared.invite(store, workspace.places, where, role)
+        code = team_sharing.invite(store, workspace.places, where, role)
     command = f"engram team join {code}"
     facts = {"space": where.name, "role": role, "code": code, "command": command}
     tell(as_json, facts, f"For one colleague, once, within a day:\n  {command}")
@@ -327,15 +330,15 @@ def invite(workspace: Workspace, space: str | None, role: str, as_json: bool) ->
 @json_option
 @pass_workspace
 def join(workspace: Workspace, code: str, url: str | None, as_json: bool) -> None:
-    """Join a team with a code of one of its keepers. What its members shared comes with the next round.
+    """Join a team with a code from one of its keepers. What its members shared arrives with the next round.
 
-    It is told as theirs ("teammate NAME"), holds in its project alone, and is never taken for something that you said.
+    It is attributed to them ("teammate NAME"), applies to its project only, and never counts as something you said.
 
     Example: engram team join K7QM-2XHD-RT
     """
     _refuse_in_vault(workspace)
     with workspace.store() as store:
-        space = shared.join_team(store, workspace.places, require_server(store, url, is_service=True), code)
+        space = team_sharing.join_team(store, workspace.places, require_server(store, url, is_service=True), code)
     workspace.wake_worker()
     tell(as_json, {"space": space.name, "role": space.role}, f"Joined {space.name} as a {space.role}.")
 
@@ -345,15 +348,15 @@ def join(workspace: Workspace, code: str, url: str | None, as_json: bool) -> Non
 @json_option
 @pass_workspace
 def accept(workspace: Workspace, name: str, as_json: bool) -> None:
-    """Let this machine into a team that you joined on another one. NAME is its name or number in `engram team list`.
+    """Add this machine to a team that you joined on another one. NAME is its name or number in `engram team list`.
 
-    A hub's word alone lets no team in: what its members share is told to you.
+    A hub alone can't add a team: you are asked before you see what its members share.
 
     Example: engram team accept shop
     """
     _refuse_in_vault(workspace)
     with workspace.store() as store:
-        space = shared.accept_team(store, workspace.places, name)
+        space = team_sharing.accept_team(store, workspace.places, name)
     workspace.wake_worker()
     tell(as_json, {"space": space.name, "role": space.role}, f"This machine is in {space.name} as a {space.role}.")
 
@@ -393,12 +396,12 @@ def list_teams(workspace: Workspace, as_json: bool) -> None:
 @json_option
 @pass_workspace
 def members(workspace: Workspace, space: str | None, as_json: bool) -> None:
-    """List who is in a team, and who wrote in it and left.
+    """List who is in a team, and who shared something and left.
 
     Example: engram team members --space shop
     """
     with workspace.store() as store:
-        seats = shared.list_seats(store, workspace.places, require_team(store, space))
+        seats = team_sharing.list_seats(store, workspace.places, require_team(store, space))
     rows = [{"member": seat.name, "role": seat.role or None, "muted": seat.is_muted} for seat in seats]
     if as_json:
         print_json({"members": rows})
@@ -417,13 +420,13 @@ def members(workspace: Workspace, space: str | None, as_json: bool) -> None:
 @json_option
 @pass_workspace
 def role_of(workspace: Workspace, name: str, role: str, space: str | None, as_json: bool) -> None:
-    """Give a member another role. Keepers do this; a team keeps at least one of them.
+    """Give a member another role. Only keepers can do this; a team always has at least one.
 
     Example: engram team role ada reader --space shop
     """
     with workspace.store() as store:
         where = require_team(store, space, least="keeper")
-        shared.set_role(store, workspace.places, where, name, role)
+        team_sharing.set_role(store, workspace.places, where, name, role)
     tell(as_json, {"space": where.name, "member": name, "role": role}, f"{name} is a {role} of {where.name}.")
 
 
@@ -435,26 +438,26 @@ def role_of(workspace: Workspace, name: str, role: str, space: str | None, as_js
 @json_option
 @pass_workspace
 def expel(workspace: Workspace, name: str, erase: bool, space: str | None, yes: bool, as_json: bool) -> None:
-    """Let a member go. They keep what they pulled; with --erase, everybody else loses what they shared.
+    """Remove a member. They keep what they pulled; with --erase, what they shared is erased for everybody else.
 
     Example: engram team expel mallory --erase --space shop
     """
     with workspace.store() as store:
         where = require_team(store, space, least="keeper")
-        seats = {seat.name: seat for seat in shared.list_seats(store, workspace.places, where)}
+        seats = {seat.name: seat for seat in team_sharing.list_seats(store, workspace.places, where)}
         confirm(yes, as_json, f"Expel {name} from {where.name}{' and erase what they shared' if erase else ''}?")
         if name not in seats or seats[name].role or not erase:
-            shared.set_role(store, workspace.places, where, name, "")
+            team_sharing.set_role(store, workspace.places, where, name, "")
         erased = 0
         if erase:
-            # First everything that they said arrives, then all of it is erased, then the hub hears of it.
+            # First pull everything that they shared, then erase it all, then tell the hub.
             _sync(workspace, store)
             erased = erase_member(store, workspace.places, where, seats[name].member_id)
             _sync(workspace, store)
     workspace.wake_worker()
     key = f" Its key is still theirs: `engram hub key {where.name} --rotate`." if where.is_sealed else ""
     facts = {"space": where.name, "expelled": name, "erased": erased}
-    tell(as_json, facts, f"{name} is out of {where.name}; {erased} memories erased.{key}")
+    tell(as_json, facts, f"{name} is out of {where.name}; {number_of(erased, 'memory')} erased.{key}")
 
 
 @team.command("leave")
@@ -464,34 +467,38 @@ def expel(workspace: Workspace, name: str, erase: bool, space: str | None, yes: 
 @json_option
 @pass_workspace
 def leave(workspace: Workspace, space: str | None, erase: bool, yes: bool, as_json: bool) -> None:
-    """Leave a team. What you shared stays there: take it back first with `engram unshare`, if you want to.
+    """Leave a team. What you shared stays there; to erase it, run `engram unshare` first.
 
     Example: engram team leave --space shop
     """
     with workspace.store() as store:
         where = require_team(store, space)
         confirm(yes, as_json, f"Leave {where.name}?")
-        gone = shared.leave(store, workspace.places, where, is_erased=erase)
-    tell(as_json, {"left": where.name, "memories": gone}, f"Left {where.name}; {gone} memories went from this machine.")
+        gone = team_sharing.leave(store, workspace.places, where, is_erased=erase)
+    tell(
+        as_json,
+        {"left": where.name, "memories": gone},
+        f"Left {where.name}; {number_of(gone, 'memory')} deleted from this machine.",
+    )
 
 
 @team.command("mute")
 @click.argument("name")
-@click.option("--off", is_flag=True, help="Hear them again: what they shared comes back (default: mute).")
+@click.option("--off", is_flag=True, help="Unmute them: what they shared comes back (default: mute).")
 @json_option
 @pass_workspace
 def mute(workspace: Workspace, name: str, off: bool, as_json: bool) -> None:
-    """Keep nothing of a teammate on this machine. Nobody notices, and the others keep theirs.
+    """Store nothing from a teammate on this machine. Nobody is notified, and others still see it.
 
     Example: engram team mute mallory
     """
     with workspace.store() as store:
         if off:
-            shared.unmute(store, name)
-            done = f"{name} is heard again; what they shared comes with the next round."
+            team_sharing.unmute(store, name)
+            done = f"{name} is unmuted; what they shared arrives with the next round."
         else:
-            _, gone = shared.mute(store, name)
-            done = f"{name} is muted; {gone} memories went from this machine."
+            _, gone = team_sharing.mute(store, name)
+            done = f"{name} is muted; {number_of(gone, 'memory')} deleted from this machine."
     workspace.wake_worker()
     tell(as_json, {"member": name, "muted": not off}, done)
 
@@ -508,24 +515,24 @@ def report(workspace: Workspace, episode_id: str, reason: str, as_json: bool) ->
     """
     with workspace.store() as store:
         episode_id = whole_id(store, episode_id)
-        space = shared.report_memory(store, workspace.places, episode_id, reason)
+        space = team_sharing.report_memory(store, workspace.places, episode_id, reason)
     facts = {"reported": episode_id, "space": space.name, "reason": reason}
     tell(as_json, facts, f"The keepers of {space.name} see it with their next round.")
 
 
 @team.command("reports")
 @space_option
-@click.option("--settle", metavar="ID", default="", help="This one was looked at and stays (default: list).")
+@click.option("--settle", metavar="ID", default="", help="Keep this one, which was reviewed (default: list).")
 @json_option
 @pass_workspace
 def reports(workspace: Workspace, space: str | None, settle: str, as_json: bool) -> None:
-    """List what members reported. A keeper erases it with `engram unshare ID`, or settles it.
+    """List what members reported. A keeper erases it with `engram unshare ID`, or settles the report.
 
     Example: engram team reports --space shop
     """
     with workspace.store() as store:
         where = require_team(store, space, least="keeper")
-        known = shared.list_reported(store, workspace.places, where, settle=settle)
+        known = team_sharing.list_reported(store, workspace.places, where, settle=settle)
     rows = [
         {
             "memory": row.episode_id or row.memory_id,
@@ -554,4 +561,4 @@ def _sync(workspace: Workspace, store: Store) -> None:
 def _refuse_in_vault(workspace: Workspace) -> None:
     vault = own_vault(workspace.places)
     if vault is not None:
-        raise BadRequest(f"{vault.name} is a vault: it takes in nothing of others, and nothing of it is shared")
+        raise BadRequest(f"{vault.name} is a vault: it receives nothing from others, and nothing in it is shared")

@@ -4,14 +4,26 @@ from __future__ import annotations
 
 import contextlib
 import os
+import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from engram.cli.options import json_option, project_option, require_agreement
-from engram.cli.output import iso, print_json, print_table, safe, say, to_json, when
+from engram.cli.options import confirm, json_option, project_option
+from engram.cli.output import (
+    is_open_to_others,
+    iso,
+    local,
+    print_json,
+    print_table,
+    safe,
+    say,
+    to_json,
+    when,
+    write_file,
+)
 from engram.cli.workspace import Workspace, find_project, pass_workspace
 from engram.errors import AlreadyRunning, BadRequest, BrokenDatabase, NotFound
 from engram.models.engine.database import owning_database
@@ -19,12 +31,12 @@ from engram.models.engine.transaction import Store
 from engram.models.memories.memory_records import Memory
 from engram.models.rescue.backup import Backup, list_backups
 from engram.models.rescue.restore import restore_backup
-from engram.system.atomic import write_atomic
 from engram.system.process_lock import ProcessLock
+from engram.trust.display import number_of
 
 if TYPE_CHECKING:
+    from engram.exchange.exchange_records import Source
     from engram.exchange.importing import ImportReport
-    from engram.exchange.incoming import Source
 
 
 @click.command("export")
@@ -41,7 +53,7 @@ if TYPE_CHECKING:
     type=click.Choice(["jsonl", "markdown"]),
     default="jsonl",
     show_default=True,
-    help="JSON lines, or a folder of Markdown files: a folder for each project, a file for each memory.",
+    help="JSON lines, or a folder of Markdown files: a folder for each project, with a file for each memory.",
 )
 @click.option(
     "--output",
@@ -55,10 +67,10 @@ def export(
 ) -> None:
     """Write every memory with its evidence and history, one JSON object a line or one Markdown file each.
 
-    `engram import` reads both without loss. The last line tells in ids and hashes what you forgot, so that it does not
-    come back where you import; an export of one project or of current memories has no such line. What was said word
-    for word (`engram search`) is not exported: the transcripts are its source. Of a damaged memory what can be read is
-    written, and the command fails.
+    `engram import` reads both without loss. The last line lists, as ids and hashes, what you forgot, so that it doesn't
+    come back where you import; an export of one project or of current memories has no such line. Verbatim
+    text (`engram search`) is not exported: the transcripts are its source. If the database is damaged, everything
+    readable is written, and the command fails.
 
     Example: engram export --output memories.jsonl
     """
@@ -78,8 +90,8 @@ def export(
             if output is None:
                 raise BadRequest("name the folder for the Markdown files: --output DIR")
             count, removed = write_markdown(output.expanduser().absolute(), records)
-            gone = f" {removed} files of an earlier export are gone." if removed else ""
-            say(f"Wrote {count} memories to {output}.{gone}", err=True)
+            gone = f" {removed} files of an earlier export were deleted." if removed else ""
+            say(f"Wrote {number_of(count, 'memory')} to {output}.{gone}", err=True)
             return
         lines, count, damage = _read_lines(records)
     if output is None:
@@ -87,32 +99,34 @@ def export(
             click.echo(line)
         if not lines and damage is None:
             say("There are no memories to export.", err=True)
+        if lines and is_open_to_others(sys.stdout):
+            say("Other users of this machine can read that file: run chmod 600 on it, or use --output.", err=True)
     else:
-        write_atomic(output.absolute(), "".join(f"{line}\n" for line in lines).encode())
-        say(f"Wrote {count} memories to {output}.", err=True)
+        write_file(output, "".join(f"{line}\n" for line in lines).encode())
+        say(f"Wrote {number_of(count, 'memory')} to {output}.", err=True)
     if damage is not None:
         raise damage
 
 
 def _read_lines(records: Iterable[Mapping[str, Any]]) -> tuple[list[str], int, BrokenDatabase | None]:
     """Return a line for each record that can be read, how many of them are memories, and what is damaged."""
-    from engram.exchange.incoming import FORGOTTEN
+    from engram.exchange.exchange_records import FORGOTTEN
 
     lines: list[str] = []
     count = 0
     try:
         for record in records:
             lines.append(to_json(record))
-            # What was forgotten is a line, too, and no memory.
+            # The line about what was forgotten is not a memory.
             count += record["status"] != FORGOTTEN
     except BrokenDatabase as error:
         return lines, count, error
     return lines, count, None
 
 
-# -- ``engram import``: memories from an export, from another program, or from a folder of notes; and the undo of it.
+# -- ``engram import``: memories from an export, from another program, or from a folder of notes; and how to undo that.
 
-#: Problems that are printed one by one.
+#: Maximum number of problems that are printed one by one.
 _MAX_SHOWN = 10
 
 
@@ -135,21 +149,21 @@ _MAX_SHOWN = 10
     "--global",
     "is_global",
     is_flag=True,
-    help="Notes, and what the file says holds everywhere, hold in every project (default: in their project alone).",
+    help="Notes, and what the file marks as global, apply to every project (default: only to their own).",
 )
 @click.option(
     "--mine",
     "is_mine",
     is_flag=True,
-    help="You made this export with a memory of yours on another machine: voices and pins stay (default: somebody else "
-    "said it, unless this memory made it).",
+    help="You made this export yourself on another machine: voices and pins stay (default: it counts as somebody "
+    "else's, unless it was exported from this memory).",
 )
 @click.option(
     "--map",
     "folder_map",
     metavar="OLD=NEW",
     multiple=True,
-    help="Folders of an export that begin with OLD begin with NEW here, such as /Users/ann=/home/ann. Can be given "
+    help="Replace the beginning OLD of folders in an export with NEW, such as /Users/ann=/home/ann. Can be given "
     "several times (default: none).",
 )
 @click.option("--dry-run", is_flag=True, help="Show what would be imported (default: import it).")
@@ -176,41 +190,28 @@ def import_memories(
 
     PATH is an export of Engram (JSON lines or a folder of Markdown files), a database of claude-mem or of the earlier
     Engram, or a folder of Markdown notes. Existing memories are not changed, and memories that you forgot do not come
-    back. A memory whose replacement is neither here nor imported is in force again. Secrets are masked. Importing the
-    same twice adds nothing, and `--undo RUN` takes an import back. What this memory did not export itself is told as
-    imported, never as yours, unless you say `--mine`.
+    back. A memory whose replacement is neither here nor imported becomes valid again. Secrets are masked. Importing the
+    same file twice adds nothing, and `--undo RUN` undoes an import. What was not exported from this memory is shown as
+    imported, never as yours, unless you give `--mine`.
 
     Example: engram import memories.jsonl --dry-run
     """
     if only_list:
         _list(workspace, as_json)
-    elif undo_id is not None:
+        return
+    if undo_id is not None:
         _undo(workspace, undo_id, as_json)
-    else:
-        _import(workspace, path, file_format, project, is_global, is_mine, folder_map, dry_run, as_json)
-
-
-def _import(
-    workspace: Workspace,
-    path: str | None,
-    file_format: str | None,
-    project: str | None,
-    is_global: bool,
-    is_mine: bool,
-    folder_map: tuple[str, ...],
-    is_dry: bool,
-    as_json: bool,
-) -> None:
-    from engram.exchange.importing import PlaceFinder, import_memories
+        return
+    from engram.exchange import importing
 
     with workspace.store() as store:
         place = find_project(store, workspace.settings, project)
-        places = PlaceFinder(store, workspace.settings, into=place, map_folder=_folder_mapping(folder_map))
+        places = importing.PlaceFinder(store, workspace.settings, into=place, map_folder=_folder_mapping(folder_map))
         with _source(workspace, path, file_format, has_project=place is not None, is_global=is_global) as source:
-            report = import_memories(
-                store, source, workspace.redactor(), places, is_dry=is_dry, is_mine=is_mine, is_global=is_global
+            report = importing.import_memories(
+                store, source, workspace.redactor(), places, is_dry=dry_run, is_mine=is_mine, is_global=is_global
             )
-    if not is_dry:
+    if not dry_run:
         workspace.wake_worker()
     for problem in report.problems[:_MAX_SHOWN]:
         say(f"{problem.where}: {problem.why}", err=True)
@@ -238,7 +239,7 @@ def _source(
 
 
 def _folder_mapping(pairs: tuple[str, ...]) -> Callable[[str], str]:
-    """Return a function that gives folders their new beginning."""
+    """Return a function that replaces the beginning of folders."""
     mapped = []
     for pair in pairs:
         old, equals, new = pair.partition("=")
@@ -258,10 +259,10 @@ def _folder_mapping(pairs: tuple[str, ...]) -> Callable[[str], str]:
 def _print_report(report: ImportReport) -> None:
     counts = {outcome.value: count for outcome, count in report.counts.items()}
     verb = "Would add" if report.is_dry else "Added"
+    unusable = number_of(counts.get("bad", 0), f"unusable {'line' if report.format == 'jsonl' else 'part'}")
     click.echo(
-        f"{verb} {counts.get('added', 0)} memories. Skipped: {counts.get('known', 0)} existing, "
-        f"{counts.get('forgotten', 0)} forgotten, {counts.get('bad', 0)} unusable "
-        f"{'lines' if report.format == 'jsonl' else 'parts'}."
+        f"{verb} {number_of(counts.get('added', 0), 'memory')}. Skipped: {counts.get('known', 0)} existing, "
+        f"{counts.get('forgotten', 0)} forgotten, {unusable}."
     )
     rows = [
         (name or "(no project)", count, "new" if name in report.new_projects else "")
@@ -270,7 +271,9 @@ def _print_report(report: ImportReport) -> None:
     if rows:
         print_table(("project", "memories#", ""), rows, empty="")
     if report.projects[""] and report.format == "earlier-engram":
-        click.echo("Memories of no project that are not global are found by `engram recall`, and shown to no session.")
+        click.echo(
+            "`engram recall` finds memories without a project that are not global, but no session is shown them."
+        )
     for remark in report.remarks:
         click.echo(safe(remark))
     if report.run_id is not None:
@@ -289,11 +292,11 @@ def _undo(workspace: Workspace, run_id: int, as_json: bool) -> None:
         return
     for memory in kept:
         click.echo(safe(f"stays: {memory['id']}, {memory['reason']}"))
-    click.echo(f"Removed {undone.removed} memories of import {run_id}; {len(kept)} stay.")
+    click.echo(f"Removed {number_of(undone.removed, 'memory')} of import {run_id}; {len(kept)} stay.")
 
 
 def _list(workspace: Workspace, as_json: bool) -> None:
-    from engram.models.memories.memory_history import list_imports
+    from engram.models.memories.memory_history import IMPORT_KIND, list_runs
 
     with workspace.store() as store:
         rows = [
@@ -304,19 +307,19 @@ def _list(workspace: Workspace, as_json: bool) -> None:
                 "started_at": iso(run.started_at_ms),
                 "added": run.report.get("added", 0),
             }
-            for run in list_imports(store)
+            for run in list_runs(store, kinds=[IMPORT_KIND])
         ]
     if as_json:
         print_json({"imports": rows})
     else:
         print_table(
             ["run#", "format", "started", "state", "added#"],
-            [(row["run"], row["format"], row["started_at"], row["state"], row["added"]) for row in rows],
+            [(row["run"], row["format"], local(row["started_at"]), row["state"], row["added"]) for row in rows],
             empty="No imports yet.",
         )
 
 
-# -- ``engram restore``: replace memory.db by a backup.
+# -- ``engram restore``: replace memory.db with a backup.
 
 
 @click.command("restore")
@@ -326,7 +329,7 @@ def _list(workspace: Workspace, as_json: bool) -> None:
     "--new",
     "begins_anew",
     is_flag=True,
-    help="Begin a new memory in place of one that was deleted (default: restore a backup).",
+    help="Start a new memory instead of one that was deleted (default: restore a backup).",
 )
 @click.option("--yes", is_flag=True, help="Don't ask (default: ask).")
 @json_option
@@ -334,13 +337,13 @@ def _list(workspace: Workspace, as_json: bool) -> None:
 def restore(
     workspace: Workspace, file: Path | None, only_list: bool, begins_anew: bool, yes: bool, as_json: bool
 ) -> None:
-    """Replace memory.db by a backup: the newest one, or FILE (a name from --list, or a path).
+    """Replace memory.db with a backup: the newest one, or FILE (a name from --list, or a path).
 
-    The worker makes a backup every day and keeps two, and one of an earlier memory that was damaged or deleted. The
+    The worker makes a backup every day and keeps two, plus one of an earlier memory that was damaged or deleted. The
     current memory is kept as memory.replaced.db. What you saved, pinned, edited or forgot since the backup is carried
-    over, and the transcripts are read again from where the backup ends. Stop Engram first.
+    over, and the transcripts are read again from the point where the backup ends. Stop Engram first.
 
-    Before a new version changes an earlier one's memory.db, it makes a copy, which --list names. To go back to that
+    Before a new version changes an earlier one's memory.db, it makes a copy, which --list shows. To go back to that
     version, install it and restore the copy with it: that carries over what you did since.
 
     Example: engram restore --list
@@ -354,8 +357,7 @@ def restore(
         _begin_anew(workspace, as_json)
         return
     chosen = _choose(backups, places.backups, file)
-    if not yes and not as_json:
-        require_agreement(f"Replace {places.memory_db} by {chosen.name}?")
+    confirm(yes, as_json, f"Replace {places.memory_db} with {chosen.name}?")
     locks = _take_locks(places.watcher_lock, places.worker_lock)
     try:
         done = restore_backup(places.memory_db, chosen, driver=workspace.settings.sqlite_driver)
@@ -373,7 +375,7 @@ def restore(
             }
         )
         return
-    say(f"memory.db is now {chosen.name}: {done.memories} memories, {done.turns} turns.")
+    say(f"memory.db is now {chosen.name}: {number_of(done.memories, 'memory')}, {number_of(done.turns, 'turn')}.")
     if done.aside is not None:
         say(
             f"The previous database was kept as {done.aside}; "
@@ -383,11 +385,11 @@ def restore(
 
 
 def _begin_anew(workspace: Workspace, as_json: bool) -> None:
-    """Make an empty memory.db; the backups of the deleted one stay. Raises BadRequest if there is a memory."""
+    """Create an empty memory.db; the backups of the deleted one stay. Raises BadRequest if there is a memory."""
     path = workspace.places.memory_db
     with owning_database(path):
         if os.path.lexists(path):
-            raise BadRequest(f"{path} exists. To begin anew, move it out of the memory folder first")
+            raise BadRequest(f"{path} exists. To start over, move it out of the memory folder first")
         Store(path, driver=workspace.settings.sqlite_driver, begins_anew=True).open().close()
     if as_json:
         print_json({"new": str(path)})
@@ -427,7 +429,7 @@ def _print_list(backups: list[Backup], as_json: bool) -> None:
 
 
 def _choose(backups: list[Backup], folder: Path, file: Path | None) -> Path:
-    """The backup to restore. Raises NotFound."""
+    """Return the backup to restore. Raises NotFound."""
     if file is None:
         if not backups:
             raise NotFound("there is no backup. If memory.db is damaged, `engram up` reads the transcripts again")

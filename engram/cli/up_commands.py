@@ -23,15 +23,16 @@ from engram.errors import BadRequest, EngramError, StoreError
 from engram.models.open_memory import open_memory
 from engram.reports.health import Health, take_health
 from engram.reports.processes import process_state
-from engram.setup.services.definition import PROCESSES, process_command
+from engram.setup.services.service_definition import PROCESSES, process_command
 from engram.setup.services.supervisor import Child, Supervisor
 from engram.transcripts import registry
+from engram.trust.display import number_of
 
-# -- The dashboard of ``engram up``: processes, sessions, turns, memories, queue, and how far it is behind.
+# -- The dashboard of ``engram up``: processes, sessions, turns, memories, queue and delay.
 
 
 def draw(health: Health, children: list[Child], home: str) -> RenderableType:
-    """The dashboard for a terminal."""
+    """Return the dashboard for a terminal."""
     table = Table.grid(padding=(0, 3))
     for name, value in _facts(health):
         table.add_row(Text(name, style="bold"), Text(value))
@@ -44,11 +45,13 @@ def draw(health: Health, children: list[Child], home: str) -> RenderableType:
 
 
 def line(health: Health) -> str:
-    """The same on one line, for a log or a terminal that can't move its cursor."""
+    """Return the dashboard's figures on one line, for a log or a terminal that can't move its cursor."""
     totals = health.totals
     return (
-        f"{totals.sessions} sessions, {totals.turns} turns, {totals.memories} memories, {health.waiting} waiting, "
-        f"{health.missing_vectors} texts to prepare for the search by meaning, {span(health.lag_seconds)} behind"
+        f"{number_of(totals.sessions, 'session')}, {number_of(totals.turns, 'turn')}, "
+        f"{number_of(totals.memories, 'memory')}, {health.waiting} waiting, "
+        f"{number_of(health.missing_vectors, 'text')} "
+        f"to prepare for the search by meaning, {span(health.lag_seconds)} behind"
     )
 
 
@@ -57,10 +60,13 @@ def _facts(health: Health) -> list[tuple[str, str]]:
     return [
         ("watcher", "running" if health.watcher.is_alive else "starting"),
         ("worker", _worker(health)),
-        ("sessions", f"{totals.sessions} in {totals.projects} projects"),
-        ("turns", f"{totals.turns}" + (f", {health.unread.files} files to read" if health.unread.files else "")),
-        ("memories", f"{totals.memories}, shown to Claude {totals.injections} times"),
-        ("queue", f"{health.waiting} tasks, {health.missing_vectors} texts to prepare"),
+        ("sessions", f"{totals.sessions} in {number_of(totals.projects, 'project')}"),
+        (
+            "turns",
+            f"{totals.turns}" + (f", {number_of(health.unread.files, 'file')} to read" if health.unread.files else ""),
+        ),
+        ("memories", f"{totals.memories}, shown to Claude {number_of(totals.injections, 'time')}"),
+        ("queue", f"{number_of(health.waiting, 'task')}, {number_of(health.missing_vectors, 'text')} to prepare"),
         ("behind", span(health.lag_seconds)),
     ]
 
@@ -78,10 +84,10 @@ def _notes(health: Health, children: list[Child]) -> list[str]:
 
 
 #: How often the children are checked, in seconds.
-_PICTURE_SECONDS = 1.0
-#: Refreshing the dashboard may take at most this fraction (1 in …) of the time.
-_LOOK_SHARE = 20
-#: Shortest time between two lines if the output is no terminal, in seconds.
+_CHECK_SECONDS = 1.0
+#: Refreshing the dashboard may take at most 1/``_REFRESH_SHARE`` of the time.
+_REFRESH_SHARE = 20
+#: Shortest time between two lines if the output is not a terminal, in seconds.
 _LINE_SECONDS = 10.0
 #: The sample transcripts that ship with Engram, as a Claude configuration folder.
 SAMPLES = Path(__file__).resolve().parent.parent / "samples"
@@ -117,7 +123,7 @@ def up(
 ) -> None:
     """Run the watcher and the worker in the foreground and show what they do. Ctrl-C stops both.
 
-    The worker is restarted when its memory passes the limit.
+    The worker is restarted when its memory use exceeds the limit.
 
     With --once, everything is done in this process, which then ends. PATH is a transcript, a folder of transcripts, or
     a Claude configuration folder (default: all transcripts of all agents). Lines that were read before are not read
@@ -131,7 +137,7 @@ def up(
     if paths and samples_in is not None:
         raise BadRequest("give a PATH or --samples-in, not both")
     if no_memories:
-        from engram.cli.once import read_only
+        from engram.cli.up_once import read_only
 
         read_only(workspace, paths, as_json=as_json)
         return
@@ -146,7 +152,7 @@ def up(
                 codex_folder=str(SAMPLES),
                 gemini_folder=str(SAMPLES),
             )
-            from engram.cli.once import call_of
+            from engram.cli.up_once import call_of
 
             say(
                 f"There are no transcripts in {where}: these are the sample sessions that ship with Engram, with a "
@@ -154,8 +160,8 @@ def up(
                 err=True,
             )
     if once:
-        # Not above: it loads the queue and the search, which the help of other commands does not need.
-        from engram.cli.once import find_sources, run_once
+        # Imported here since it loads the queue and the search, which other commands' help does not need.
+        from engram.cli.up_once import find_sources, run_once
 
         report = run_once(workspace, is_quiet=as_json, sources=find_sources(workspace, paths) if paths else None)
         if as_json:
@@ -165,10 +171,10 @@ def up(
 
 
 def _run(workspace: Workspace) -> None:
-    """Supervise both children until a signal arrives or they end; where both run already, only say so."""
+    """Supervise both children until a signal arrives or they exit; if both are already running, only say so."""
     places = workspace.places
     if all(process_state(lock).is_alive for lock in (places.worker_lock, places.watcher_lock)):
-        click.echo("Nothing was started: Engram runs already. `engram service status` says what runs it.", err=True)
+        click.echo("Engram is already running. `engram service status` shows what started it.", err=True)
         return
     arguments = workspace.arguments()
     supervisor = Supervisor([Child(name, process_command(arguments, name)) for name in ("watch", "work")])
@@ -211,43 +217,45 @@ def _stop_signals() -> Iterator[threading.Event]:
 def _show(workspace: Workspace, supervisor: Supervisor, stopping: threading.Event) -> None:
     """Check the children every second, and refresh the dashboard as often as its cost allows."""
     screen = console()
-    teller = _Picture(screen) if screen.is_terminal else _Lines()
-    look_seconds = 0.0
-    with teller:
+    display = _Dashboard(screen) if screen.is_terminal else _Lines()
+    refresh_at_seconds = 0.0
+    with display:
         while not stopping.is_set() and supervisor.look():
             started = time.monotonic()
-            if started >= look_seconds:
-                teller.tell(workspace, supervisor.children)
-                look_seconds = started + _LOOK_SHARE * (time.monotonic() - started)
-            stopping.wait(_PICTURE_SECONDS)
+            if started >= refresh_at_seconds:
+                display.update(workspace, supervisor.children)
+                refresh_at_seconds = started + _REFRESH_SHARE * (time.monotonic() - started)
+            stopping.wait(_CHECK_SECONDS)
 
 
-def _look(workspace: Workspace) -> Health | str:
-    """The health of all parts, or why it can't be read. Opens the memory each time: a damaged file may be replaced."""
+def _read_health(workspace: Workspace) -> Health | str:
+    """Return the health of all parts, or why it can't be read. Opens the memory each time: a damaged file may be
+    replaced.
+    """
     try:
-        # Not workspace.store(): it would make a memory folder anew that was moved away.
+        # Not workspace.store(), which would recreate a memory folder that was moved away.
         with open_memory(workspace.places.memory_db, driver=workspace.settings.sqlite_driver, is_made=True) as store:
             return take_health(store, workspace.settings)
     except StoreError as error:
         return str(error)
 
 
-class _Picture:
+class _Dashboard:
     """Shows a dashboard that is redrawn in place."""
 
     def __init__(self, screen: Console) -> None:
         self._live = Live(console=screen, auto_refresh=False, transient=True)
 
-    def __enter__(self) -> _Picture:
+    def __enter__(self) -> _Dashboard:
         self._live.start()
         return self
 
     def __exit__(self, *_: object) -> None:
         self._live.stop()
 
-    def tell(self, workspace: Workspace, children: list[Child]) -> None:
+    def update(self, workspace: Workspace, children: list[Child]) -> None:
         """Redraw the dashboard."""
-        health = _look(workspace)
+        health = _read_health(workspace)
         if isinstance(health, str):
             self._live.update(Text(health, style="yellow"), refresh=True)
         else:
@@ -255,7 +263,7 @@ class _Picture:
 
 
 class _Lines:
-    """Prints a line when something changed, and one at the end: for logs and pipes."""
+    """Prints a line when something changed, and a last one at the end, for logs and pipes."""
 
     def __init__(self) -> None:
         self._last = self._latest = ""
@@ -268,9 +276,9 @@ class _Lines:
         if self._latest != self._last:
             click.echo(self._latest)
 
-    def tell(self, workspace: Workspace, _: list[Child]) -> None:
+    def update(self, workspace: Workspace, _: list[Child]) -> None:
         """Print a line if something changed and the last line is old enough."""
-        health = _look(workspace)
+        health = _read_health(workspace)
         self._latest = health if isinstance(health, str) else line(health)
         now = time.monotonic()
         if self._latest != self._last and now - self._printed_seconds >= _LINE_SECONDS:

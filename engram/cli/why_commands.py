@@ -1,4 +1,4 @@
-"""``engram why``: what became of each prompt of a session, of a memory, or what a prompt would be answered now."""
+"""``engram why``: the outcome of each prompt in a session, of a memory, or the answer that a prompt would get now."""
 
 from __future__ import annotations
 
@@ -12,22 +12,25 @@ from typing import Any, NoReturn
 import click
 
 from engram.cli import options
-from engram.cli.options import json_option, limit_option, project_option
+from engram.cli.options import as_typed, json_option, limit_option, project_option
 from engram.cli.output import one_line, print_facts, print_json, print_table, say, when
 from engram.cli.results import Result, in_folder, print_head, print_last, print_lines, print_results
 from engram.cli.workspace import Workspace, current_folder, find_project, pass_workspace
+from engram.embedding.load_model import load_model
 from engram.enums import Channel, Kind, Verdict
 from engram.errors import BadRequest, NotFound
-from engram.ingest.scope import scope_of_folder
+from engram.ingest.session_project import scope_of_folder
 from engram.models.engine.transaction import Store
 from engram.models.memories.branches import branch_place
+from engram.models.memories.memory_records import find_memory
 from engram.models.projects.projects import ProjectRow, list_projects
-from engram.models.sessions.outcomes import Candidate, Outcome, sessions_with_outcomes
+from engram.models.sessions.prompt_outcomes import Candidate, Outcome, sessions_with_outcomes
 from engram.models.sessions.sessions import SessionRow, list_sessions, session_titles, sessions_of
 from engram.recollection.blame import Touch, blame_file, find_runs
-from engram.recollection.branch_state import LastSession, Where, find_where
-from engram.recollection.explain import Explanation, explain
-from engram.recollection.failures import PastFix, find_fixes
+from engram.recollection.branch_state import LastSession, Where, find_branch_state
+from engram.recollection.choose_bites import why_not_in_force
+from engram.recollection.dry_run import Explanation, explain
+from engram.recollection.past_fixes import PastFix, find_fixes
 from engram.recollection.why import MemoryWhy, Moment, SessionWhy, why_memory, why_session
 from engram.redaction import redact
 from engram.reports.memory_report import whole_id
@@ -35,21 +38,21 @@ from engram.reports.session_report import REASONS, candidate_to_json, find_sessi
 from engram.settings import Settings
 from engram.transcripts.git_commands import MAX_STATUS_SECONDS
 from engram.transcripts.git_files import read_branch
-from engram.worker.client import ask_worker
-from engram.worker.recall_client import ANSWER_SECONDS, AnsweredBy, load_model
+from engram.worker.recall_client import ANSWER_SECONDS, AnsweredBy
+from engram.worker.worker_client import ask_worker
 
 
 def end_with_nothing(sentence: str) -> NoReturn:
-    """Say that nothing is known, and end with exit code 1: an answer that scripts can see, and no error."""
+    """Print that nothing is known, and exit with code 1, which scripts can see although it is no error."""
     say(sentence)
     raise click.exceptions.Exit(options.FAILED)
 
 
-# -- ``engram where``: where the work in this folder stands.
+# -- ``engram where``: the state of the work in this folder.
 
-#: Longest prompt, file and error that is printed, in characters.
+#: Maximum length of a printed prompt, file and error, in characters.
 _SHOWN_CHARACTERS = 200
-#: Files that are listed.
+#: Maximum number of files that are listed.
 _MAX_FILES = 20
 
 
@@ -57,7 +60,7 @@ _MAX_FILES = 20
 @json_option
 @pass_workspace
 def where(workspace: Workspace, as_json: bool) -> None:
-    """Show where the work in this folder stands: branch, uncommitted files, open todos, last failure, open problems.
+    """Show the state of the work in this folder: branch, uncommitted files, open todos, last failure, open problems.
 
     Also the last session of this branch and the last of all, what was asked last in each, and the command that resumes
     it. What was finished since is not shown. Git is only read, and runs nothing that the repository configures.
@@ -67,12 +70,16 @@ def where(workspace: Workspace, as_json: bool) -> None:
     folder = current_folder()
     with workspace.store() as store:
         project = scope_of_folder(store, workspace.settings, folder).project
-        state = find_where(store, None if project is None else project.id, folder, git_seconds=MAX_STATUS_SECONDS)
+        state = find_branch_state(
+            store, None if project is None else project.id, folder, git_seconds=MAX_STATUS_SECONDS
+        )
     if project is None and not state.branch:
         raise NotFound("this folder is in no known project and no repository; run `engram where` inside one")
     if as_json:
         print_json({"project": None if project is None else project.name, "folder": folder} | state.to_json())
         return
+    if not (state.branch or state.is_unfinished or state.last or state.last_elsewhere):
+        end_with_nothing("Nothing is known of this folder yet: no session took place here.")
     _print_where(state)
 
 
@@ -104,7 +111,7 @@ def _print_where(state: Where) -> None:
         branch = f" (branch {one_line(elsewhere.branch)})" if elsewhere.branch else ""
         _print_last_session(f"Last session of all{branch}", elsewhere)
     if here is None and elsewhere is None:
-        say("No session took place here yet.")
+        say("There have been no sessions here yet.")
 
 
 def _print_last_session(heading: str, last: LastSession) -> None:
@@ -131,7 +138,7 @@ def _more(names: tuple[str, ...]) -> str:
 def blame(workspace: Workspace, file: str, limit: int, as_json: bool) -> None:
     """Show which memories and sessions touched a file and why, newest first, with their commits.
 
-    FILE may be deleted by now; its folder says which project it belongs to. Exits with 1 if nothing is known of it.
+    FILE may be deleted by now; its folder says which project it belongs to. Exits with 1 if nothing is known about it.
 
     Example: engram blame src/cache.py
     """
@@ -150,7 +157,7 @@ def blame(workspace: Workspace, file: str, limit: int, as_json: bool) -> None:
         print_json({"file": relative, "project": project.name, "touches": [touch.to_json() for touch in touches]})
         return
     if not touches:
-        end_with_nothing(f"Nothing is known of {relative} in {project.name}.")
+        end_with_nothing(f"Nothing is known about {relative} in {project.name}.")
     _print_blame(touches, titles)
 
 
@@ -206,10 +213,10 @@ def how(workspace: Workspace, tool: str, project: str | None, limit: int, as_jso
         if run.resume:
             say(f"  resume: {run.resume}")
     if failed:
-        say(f"It also failed {failed} {'time' if failed == 1 else 'times'}; `engram fix` knows how that was put right.")
+        say(f"It also failed {failed} {'time' if failed == 1 else 'times'}; `engram fix` shows how that was fixed.")
 
 
-# -- Ask what a prompt would be answered: the worker if it runs, else a dry run in this process.
+# -- Ask which answer a prompt would get: from the worker if it is running, else by a dry run in this process.
 
 logger = logging.getLogger(__name__)
 
@@ -220,17 +227,14 @@ def explain_prompt(
     prompt: str,
     project: ProjectRow | None,
     *,
-    session_id: str = "",
     with_worker: bool = True,
 ) -> tuple[Explanation, AnsweredBy, str]:
-    """Return what a prompt would be answered, who says so, and why the model was not used ("" if it was).
+    """Return the answer that a prompt would get, its source, and why the model was not used ("" if it was).
 
     Args:
-        store: the open memory.
         settings: as the worker has them.
         prompt: as a person would type it.
         project: the project that it is asked in; None for none.
-        session_id: a session that it is asked in; "" for a new one.
         with_worker: ask the worker first. Off when the settings of this call differ from the worker's.
     """
     if with_worker:
@@ -238,24 +242,23 @@ def explain_prompt(
             "op": "explain",
             "prompt": prompt,
             "project_id": None if project is None else project.id,
-            "session_id": session_id,
         }
         explanation = _parse(ask_worker(settings.places, request, timeout_seconds=ANSWER_SECONDS))
         if explanation is not None:
             return explanation, AnsweredBy.WORKER, ""
-    from engram.recollection.recollecting import RecollectionService
+    from engram.recollection.recollection_service import RecollectionService
     from engram.search.searcher import Searcher
 
     embedder, note = load_model(settings)
     searcher = Searcher(store, settings, embedder=embedder)
     searcher.refresh()
     service = RecollectionService(store, searcher, settings, embedder=embedder)
-    explanation = explain(service, prompt, project, session_id=session_id)
+    explanation = explain(service, prompt, project)
     return explanation, AnsweredBy.TEXT if embedder is None else AnsweredBy.MODEL, note
 
 
 def _parse(answer: Mapping[str, Any] | None) -> Explanation | None:
-    """Return the explanation of the worker's answer; None if there is no worker, or it can't be understood."""
+    """Return the explanation from the worker's answer; None if there is no worker, or the answer can't be parsed."""
     if answer is None:
         return None
     try:
@@ -269,7 +272,7 @@ def _parse(answer: Mapping[str, Any] | None) -> Explanation | None:
 @click.command("why")
 @click.argument("what", metavar="[SESSION|ID]", required=False)
 @click.option(
-    "--prompt", metavar="TEXT", default=None, help="Explain what this prompt would be answered now (default: none)."
+    "--prompt", metavar="TEXT", default=None, help="Explain which answer this prompt would get now (default: none)."
 )
 @click.option(
     "--project",
@@ -283,15 +286,15 @@ def _parse(answer: Mapping[str, Any] | None) -> Explanation | None:
 def why(
     workspace: Workspace, what: str | None, prompt: str | None, project: str | None, limit: int, as_json: bool
 ) -> None:
-    """Show why Claude was shown what it was, or nothing.
+    """Show why Claude was shown something, or nothing.
 
-    With a session, prompt by prompt: what was shown, or why it was silent, and how relevant the best memories were
-    against what they needed; and which sentences of yours sound like rules and were not kept. The beginning of a
+    With a session, prompt by prompt: what was shown, or why nothing was, and how relevant the best memories were
+    compared with what they needed; and which of your sentences sound like rules but were not kept. The beginning of a
     session's id is enough.
 
-    With the id of a memory or a quotation (q_…): when it was shown, when it nearly was, and why it was not.
+    With the id of a memory or a quotation (q_…): when it was shown, when it almost was, and why it was not.
 
-    With --prompt: what Claude would be shown now, by the very same decision. Nothing is stored, and nothing counts as
+    With --prompt: what Claude would be shown now, by the same decision. Nothing is stored, and nothing counts as
     shown.
 
     Example: engram why --prompt "Why does the export fail?" --project harbor
@@ -315,21 +318,22 @@ def _explain(workspace: Workspace, store: Store, prompt: str, project: str | Non
     else:
         place = find_project(store, settings, project)
     explanation, answered_by, note = explain_prompt(store, settings, prompt, place, with_worker=not workspace.flags)
+    reason = _dry_reason(store, explanation)
     if as_json:
         summaries = {memory.candidate.episode_id: memory.summary for memory in explanation.memories}
         memories = [candidate_to_json(memory.candidate, summaries) for memory in explanation.memories]
-        more = {"why": _dry_reason(explanation), "memories": memories, "by": answered_by.value, "note": note}
+        more = {"why": reason, "memories": memories, "by": answered_by.value, "note": note}
         print_json(explanation.to_json() | more)
         return
-    _print_explanation(explanation)
+    _print_explanation(explanation, reason)
     if note:
         say(note, err=True)
 
 
-def _print_explanation(explanation: Explanation) -> None:
+def _print_explanation(explanation: Explanation, reason: str) -> None:
     print_facts(
         [
-            ("verdict", f"{explanation.verdict}: {_dry_reason(explanation)}"),
+            ("verdict", f"{explanation.verdict}: {reason}"),
             ("project", explanation.project or "none: only global memories"),
             ("searched for", one_line(explanation.text)),
             ("best", _against_floor(explanation.score, explanation.floor)),
@@ -344,14 +348,23 @@ def _print_explanation(explanation: Explanation) -> None:
             [(*_candidate_cells(memory.candidate), one_line(memory.summary, 80)) for memory in explanation.memories],
             empty="",
         )
+        if explanation.candidates > len(explanation.memories):
+            say(f"and {explanation.candidates - len(explanation.memories)} more, less relevant")
     if explanation.shown:
         click.echo()
         say(explanation.shown)
 
 
-def _dry_reason(explanation: Explanation) -> str:
-    is_shown = explanation.verdict is Verdict.SHOWN
-    return "Claude would be shown this" if is_shown else REASONS[explanation.verdict]
+def _dry_reason(store: Store, explanation: Explanation) -> str:
+    if explanation.verdict is Verdict.SHOWN:
+        return "Claude would be shown this"
+    if explanation.verdict is Verdict.NOT_CURRENT:
+        ids = [one.candidate.episode_id for one in explanation.memories if one.candidate.verdict is Verdict.NOT_CURRENT]
+        memory = find_memory(store, ids[0]) if ids else None
+        reason = "" if memory is None else why_not_in_force(memory, store.now_ms())
+        if reason:
+            return f"{ids[0]} is not in force: {reason}"
+    return REASONS[explanation.verdict]
 
 
 def _print_memory(report: MemoryWhy, as_json: bool) -> None:
@@ -374,7 +387,7 @@ def _print_memory(report: MemoryWhy, as_json: bool) -> None:
             for outcome in report.outcomes
             for candidate in outcome.considered
         ],
-        empty="It was never shown, and never near enough to be recorded.",
+        empty="It was never shown, and never came close enough to be recorded.",
     )
 
 
@@ -421,7 +434,7 @@ def _against_floor(score: float | None, floor: float | None) -> str:
 
 
 def _find_session(store: Store, text: str) -> tuple[str, SessionRow | None]:
-    """Return the session of an id, or of the beginning of one; its row is None if its transcript was not read."""
+    """Return the session with an id, or the beginning of one; its row is None if its transcript was not read."""
     try:
         session = find_session_row(store, text)
         return session.session_id, session
@@ -439,12 +452,12 @@ def _find_session(store: Store, text: str) -> tuple[str, SessionRow | None]:
 
 # -- ``engram fix``: what fixed an error before.
 
-#: Longest error that is read, in characters.
+#: Maximum length of an error that is read, in characters.
 MAX_ERROR_CHARACTERS = 100_000
 
 
 @click.command("fix")
-@click.argument("error")
+@click.argument("error", callback=as_typed)
 @project_option
 @limit_option(5, "results")
 @json_option
@@ -452,14 +465,14 @@ MAX_ERROR_CHARACTERS = 100_000
 def fix(workspace: Workspace, error: str, project: str | None, limit: int, as_json: bool) -> None:
     """Show what fixed an error before: how the command passed later, memories of fixes, and dead ends.
 
-    ERROR is the message or its telling line; `-` reads it from standard input. Looks in the project of this folder;
-    outside of any, in all projects. Exits with 1 if nothing is known.
+    ERROR is the message or its most informative line; `-` reads it from standard input. Looks in the project of this
+    folder; outside of any, in all projects. Exits with 1 if nothing is known.
 
     Example: engram fix "ModuleNotFoundError: No module named 'yaml'"
     """
     text = sys.stdin.read(MAX_ERROR_CHARACTERS) if error == "-" else error
     if not text.strip():
-        raise BadRequest("the error is empty: give the message, or its telling line")
+        raise BadRequest("the error is empty: give the message, or its most informative line")
     with workspace.store() as store:
         place = find_project(store, workspace.settings, project)
         place = place or scope_of_folder(store, workspace.settings, current_folder()).project
@@ -478,7 +491,7 @@ def fix(workspace: Workspace, error: str, project: str | None, limit: int, as_js
         return
     if not fixes:
         where = "any project" if place is None else one_line(place.name, 60)
-        end_with_nothing(f"No earlier fix of this error is known in {where}; `engram search` looks in all words.")
+        end_with_nothing(f"No earlier fix of this error is known in {where}; `engram search` searches everything.")
     print_results([_fix_result(found, "" if place is None else place.name) for found in fixes])
 
 

@@ -1,10 +1,11 @@
-"""What every command works with: the settings, the open memory, the redactor, the worker."""
+"""The context of every command: the settings, the open memory, the redactor, the worker."""
 
 from __future__ import annotations
 
 import contextlib
 import dataclasses
 import os
+import shlex
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -12,8 +13,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from engram.errors import BadRequest, NotFound, ServiceError, SettingsError
-from engram.paths import Home
+from engram.errors import BadRequest, HomeError, NotFound, ServiceError, SettingsError
+from engram.paths import Home, check_private
 from engram.settings import Loaded, Settings
 from engram.vaults import load_inside
 
@@ -31,6 +32,8 @@ class Workspace:
     _loaded: Loaded | None = None
     #: The project whose vault the command works on; None for the memory folder itself.
     vault: str | None = None
+    #: False for a command that only reads or changes an existing memory.
+    may_make_home: bool = True
 
     @property
     def loaded(self) -> Loaded:
@@ -45,20 +48,17 @@ class Workspace:
 
     @property
     def settings(self) -> Settings:
-        """The settings. Raises SettingsError."""
         return self.loaded.settings
 
     @property
     def places(self) -> Home:
-        """Every place in the memory folder."""
         return self.settings.places
 
     def with_flags(self, **flags: str) -> Workspace:
-        """A copy with more flags."""
         return Workspace({**self.flags, **flags}, vault=self.vault)
 
     def arguments(self) -> list[str]:
-        """The global flags as arguments for a child process, so that it uses the same folders."""
+        """Return the global flags as arguments for a child process, so that it uses the same folders."""
         arguments: list[str] = [] if self.vault is None else ["--vault", self.vault]
         for name, value in self.flags.items():
             arguments += ["--set", f"{name}={value}"]
@@ -73,18 +73,36 @@ class Workspace:
         """
         from engram.models.open_memory import open_memory  # a tenth of a second that help does not need
 
+        self.require_home()
         self.places.prepare()
         if may_upgrade:
             self.upgrade()
         with open_memory(self.places.memory_db, driver=self.settings.sqlite_driver, is_made=True) as store:
             yield store
 
+    def require_home(self) -> None:
+        """Raise HomeError if there is no memory folder and the command must not create one, since the name may be
+        mistyped.
+        """
+        places = self.places
+        if self.may_make_home or places.memory_db.exists() or places.logs.is_dir() or places.root.is_file():
+            return
+        if self.loaded.sources["home"] == "default":
+            raise HomeError(f"there is no memory yet in {places.root}. Type: engram install")
+        if places.root.is_dir():
+            check_private(places.root, is_dry=True)
+        shown = shlex.quote(str(places.root))
+        raise HomeError(
+            f"there is no memory in {places.root}. Is the name right? (`engram` without --home and ENGRAM_HOME uses "
+            f"~/.claude-memory.) To read your sessions into a new one: engram --home {shown} up --once"
+        )
+
     def upgrade(self) -> None:
-        """Bring a memory.db of an earlier version up to date, and say where the copy from before is.
+        """Bring a memory.db of an earlier version up to date, and print where the earlier copy is.
 
         Raises:
             OlderSchema: a worker or watcher of another version runs.
-            StoreError: it can't be opened, or not copied.
+            StoreError: it can't be opened or copied.
         """
         from engram.worker.memory_file import upgrade_memory
 
@@ -98,19 +116,19 @@ class Workspace:
 
     def wake_worker(self) -> None:
         """Tell a running worker that memories changed."""
-        from engram.worker.client import wake_worker
+        from engram.worker.worker_client import wake_worker
 
         wake_worker(self.places)
 
     def redactor(self) -> Callable[[str], str]:
-        """A function that masks secrets in a text."""
+        """Return a function that masks secrets in a text."""
         from engram.redaction import redact
 
         return redact
 
 
 def flags_from(home: str | None, claude_folder: str | None, assignments: tuple[str, ...]) -> dict[str, str]:
-    """The global flags by setting name. Raises SettingsError for an unknown name."""
+    """Return the global flags by setting name. Raises SettingsError for an unknown name."""
     known = {setting.name for setting in dataclasses.fields(Settings)}
     flags: dict[str, str] = {}
     for assignment in assignments:
@@ -138,18 +156,19 @@ def current_folder() -> str:
 
 
 def require_project_id(store: Store, settings: Settings, name: str | None, *, hint: str) -> int:
-    """Row id of the project that ``--project`` names, else of the current folder's, made where its folder is new.
+    """Return the row id of the project that ``--project`` names, else of the current folder's, creating it if the
+    folder is new.
 
     A folder may be named by its path, or by the name of its project if that is the current one.
 
     Args:
-        hint: what else the user may do where the folder is no project's, such as "name one with --project".
+        hint: what else the user can do if the folder belongs to no project, such as "name one with --project".
 
     Raises:
         NotFound: no project of that name is known.
-        BadRequest: the folder is one of projects.
+        BadRequest: the folder is a folder of projects.
     """
-    from engram.ingest.scope import project_for, scope_of_folder
+    from engram.ingest.session_project import project_for, scope_of_folder
 
     folder = Path.cwd() if name is None else _named_folder(name)
     if name is not None and (folder is None or not folder.is_dir()):
@@ -170,20 +189,20 @@ def require_project_id(store: Store, settings: Settings, name: str | None, *, hi
 
 
 def _named_folder(name: str) -> Path | None:
-    """Return the folder that the name of a project is the path of; None for a name."""
     is_path = name == "." or "/" in name or name.startswith("~")
     return Path(name).expanduser().absolute() if is_path else None
 
 
 def find_project(store: Store, settings: Settings, name: str | None) -> ProjectRow | None:
-    """The project that ``--project`` names, by display name, identity or a folder in it; None if no name is given.
+    """Return the project that ``--project`` names, by display name, identity or a folder in it; None without a
+    name.
 
     Raises:
         NotFound: no such project is known; the message lists those that are.
     """
     if name is None:
         return None
-    from engram.ingest.scope import named_project, scope_of_folder
+    from engram.ingest.session_project import named_project, scope_of_folder
 
     folder = _named_folder(name)
     if folder is not None:
@@ -194,12 +213,12 @@ def find_project(store: Store, settings: Settings, name: str | None) -> ProjectR
 
 
 def restart_with_settings(workspace: Workspace) -> None:
-    """Let a worker and a watcher that run use what was written to config.toml, and say so on standard error.
+    """Make running worker and watcher processes use what was written to config.toml, and say so on standard error.
 
     They read the settings once, when they start: without this, a folder that was just excluded would still be read.
 
     Args:
-        workspace: the memory; of a vault the memory folder around it counts.
+        workspace: the memory; for a vault, the memory folder that contains it counts.
     """
     from engram.cli.output import say
     from engram.reports.processes import process_state
@@ -208,7 +227,7 @@ def restart_with_settings(workspace: Workspace) -> None:
     try:
         settings = Workspace(workspace.flags).settings
     except SettingsError:
-        # Nothing starts with such settings; the next command says what is wrong with them.
+        # Nothing can start with such settings; the next command reports what is wrong.
         return
     places = settings.places
     if not any(process_state(lock).is_alive for lock in (places.worker_lock, places.watcher_lock)):
@@ -217,5 +236,7 @@ def restart_with_settings(workspace: Workspace) -> None:
     try:
         if not restart_if_running(settings):
             click.echo("They run in a terminal: stop that `engram up` and start it again.", err=True)
+        else:
+            click.echo("Both run again, with the new setting.", err=True)
     except ServiceError as error:
         say(f"They could not be restarted: {error}. Run: engram service restart", err=True)

@@ -1,12 +1,11 @@
-"""Maintain MEMORY.md: add proven memories, remove those that no longer hold, archive the oldest sections."""
+"""Maintain MEMORY.md: add proven memories, remove outdated ones, archive the oldest sections."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import replace
 
-from engram.consolidation.context import Context
+from engram.consolidation.step_context import Context
 from engram.consolidation.steps import DAY_MS, TEST_PASSED, USER_AGREED
 from engram.enums import Actor, Importance, Judgement, Scope, Source, Status, Voice
 from engram.models.engine.transaction import Store
@@ -16,15 +15,17 @@ from engram.models.memories.memory_history import JUDGEMENT_ACTIONS, Change, his
 from engram.models.memories.memory_records import Memory
 from engram.models.memories.usefulness import Usefulness, used_ids, usefulness_of
 from engram.notes.daily_log import notes_lock, read_text, write_text
+from engram.notes.note_index import ABOUT_THIS_FILE
 from engram.settings import Settings
 from engram.system.clock import day_of
+from engram.system.lazy_regex import lazy_regex
 from engram.trust.display import fence_safe, one_line
 
 # -- Which memories are proven and belong in MEMORY.md, and why the others do not yet. Pure.
 
-#: Sessions that must have used a memory.
+#: Minimum number of sessions that must have used a memory.
 MIN_USED_SESSIONS = 3
-#: Days after which an important global memory of the user's needs no use.
+#: Age in days from which an important global memory of the user's doesn't need to be used.
 MIN_GLOBAL_DAYS = 14
 #: Changes by which a user confirms a memory.
 _CONFIRMING_ACTIONS = ("edit", "pin", "confirm")
@@ -46,7 +47,7 @@ def confirmed_by(memory: Memory, history: Sequence[Change]) -> str:
 
 
 def is_standing_rule(memory: Memory, now_ms: int) -> bool:
-    """Return True for what the user said or saved for every project, if it is important and 14 days old."""
+    """Return True for an important memory that the user said or saved for every project at least 14 days ago."""
     is_users = memory.voice == Voice.USER or (memory.source == Source.MANUAL and memory.voice != Voice.IMPORTED)
     is_old = now_ms - memory.created_at_ms >= MIN_GLOBAL_DAYS * DAY_MS
     return is_users and memory.importance == Importance.HIGH and memory.scope == Scope.GLOBAL and is_old
@@ -77,11 +78,11 @@ def why_not_proven(memory: Memory, uses: Usefulness, history: Sequence[Change], 
 # -- MEMORY.md: graduated memories as lines under dated headings. Old sections beyond its limits go to the archive.
 # Pure.
 
-#: Longest MEMORY.md, in lines and in bytes: what Claude Code reads of such a file.
+#: Maximum size of MEMORY.md, in lines and in bytes: what Claude Code reads of such a file.
 MAX_LINES = 200
 MAX_BYTES = 25_000
 
-_SECTION = re.compile(r"(?m)^(?=## )")
+_SECTION = lazy_regex(r"(?m)^(?=## )")
 
 
 def add_lines(text: str, heading: str, lines: Sequence[str]) -> str:
@@ -89,7 +90,7 @@ def add_lines(text: str, heading: str, lines: Sequence[str]) -> str:
     new = [line for line in lines if line not in text.splitlines()]
     if not new:
         return text
-    text = text or "# Memory\n\nKept by Engram. Edit freely; sections in excess move to archive/.\n"
+    text = text or f"# Memory\n\n{ABOUT_THIS_FILE}\n"
     parts = _SECTION.split(text)
     for number, part in enumerate(parts):
         if part.startswith(f"## {heading}\n"):
@@ -99,7 +100,7 @@ def add_lines(text: str, heading: str, lines: Sequence[str]) -> str:
 
 
 def within_limits(text: str) -> tuple[str, str]:
-    """Return ``(kept, moved)``: the oldest ``##`` sections move until the rest fits; the text before them stays.
+    """Return ``(kept, moved)``: the oldest ``##`` sections are moved until the rest fits; the text before them stays.
 
     A single section that is too large loses its first lines to the archive.
     """
@@ -122,7 +123,6 @@ def _fits(text: str) -> bool:
     return len(text.splitlines()) <= MAX_LINES and len(text.encode()) <= MAX_BYTES
 
 
-#: Name of the note.
 NOTE = "MEMORY.md"
 #: Maximum size of MEMORY.md that is rewritten, in bytes.
 _MAX_NOTE_BYTES = 1_000_000
@@ -130,9 +130,9 @@ _MAX_NOTE_BYTES = 1_000_000
 _MAX_LINE_CHARACTERS = 240
 #: Maximum length of a project's name, in characters.
 _MAX_PROJECT_CHARACTERS = 60
-#: Maximum number of memories whose missing graduation is explained.
+#: Maximum number of memories for which it is explained why they don't graduate.
 MAX_EXPLAINED = 20
-_MARK = re.compile(r"<!-- (ep_[0-9a-f]{12}) -->\s*$")
+_MARK = lazy_regex(r"<!-- (ep_[0-9a-f]{12}) -->\s*$")
 
 
 def graduate(context: Context) -> None:
@@ -171,7 +171,7 @@ def explain_graduation(store: Store, memory: Memory, uses: Usefulness) -> str:
 
 
 def not_graduating(context: Context) -> list[tuple[Memory, str]]:
-    """Return the memories that were used and do not graduate yet, each with the reason; the nearest to it first."""
+    """Return the memories that were used and do not graduate yet, each with the reason; the closest to it first."""
     waiting = [(memory, why_not) for memory, why_not in _candidates(context, context.store.now_ms()) if why_not]
     return sorted(waiting, key=lambda pair: len(pair[1].split(", ")))[:MAX_EXPLAINED]
 
@@ -194,18 +194,14 @@ def _graduate(context: Context, chosen: Sequence[Memory], now: int) -> None:
 
 
 def note_line(memory: Memory) -> str:
-    """Return the line of a memory: when it was said, where it holds, its summary and its id."""
+    """Return the line of a memory: when it was said, where it applies, its summary and its id."""
     holds_for = "every project" if memory.scope == Scope.GLOBAL else f"in {_project_of(memory)} only"
-    return f"- {day_of(memory.created_at_ms)}, {holds_for}: {_bare_line(memory)[2:]}"
+    said = fence_safe(one_line(memory.summary, _MAX_LINE_CHARACTERS))
+    return f"- {day_of(memory.created_at_ms)}, {holds_for}: {said} <!-- {memory.episode_id} -->"
 
 
 def _other_scope(memory: Memory) -> Scope:
     return Scope.PROJECT if memory.scope == Scope.GLOBAL else Scope.GLOBAL
-
-
-def _bare_line(memory: Memory) -> str:
-    """Return a memory's line as earlier versions wrote it, without date and project."""
-    return f"- {fence_safe(one_line(memory.summary, _MAX_LINE_CHARACTERS))} <!-- {memory.episode_id} -->"
 
 
 def _heading(memory: Memory, now: int) -> str:
@@ -240,9 +236,6 @@ def _retire(context: Context) -> None:
         elif memory and line.rstrip("\n") == note_line(replace(memory, scope=_other_scope(memory))):
             context.tell(f"correct where {memory.episode_id} holds in {NOTE}")
             kept.append(note_line(memory) + "\n")
-        elif memory and line.rstrip("\n") == _bare_line(memory):
-            context.tell(f"date {memory.episode_id} in {NOTE}")
-            kept.append(note_line(memory) + "\n")
         else:
             kept.append(line)
     if "".join(kept) != text and not context.is_dry:
@@ -250,7 +243,7 @@ def _retire(context: Context) -> None:
 
 
 def follow_graduation(store: Store, settings: Settings, episode_ids: Sequence[str]) -> None:
-    """Let MEMORY.md follow memories that were changed back: a line of each that is graduated, and of no other."""
+    """Update MEMORY.md after memories were changed back: a line for each graduated memory, and for no other."""
     path = settings.places.notes / NOTE
     with notes_lock(settings.places):
         text = read_text(path)

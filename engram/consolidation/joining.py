@@ -1,10 +1,10 @@
-"""Reconcile new memories with the others in the order in which they were said, whoever extracted them first."""
+"""Reconcile new memories with the others in the order in which they were said, whichever was extracted first."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
 
-from engram.consolidation.context import Context
+from engram.consolidation.step_context import Context
 from engram.consolidation.steps import NAMED_COSINE, confirm_session, merge_near_duplicates, supersede_pairs
 from engram.enums import Actor, Status
 from engram.extraction.local.open_work import LEAD
@@ -22,7 +22,7 @@ from engram.models.memories.watermarks import (
     unjoined_rows,
 )
 from engram.models.search.memory_lists import current_states_of
-from engram.models.sessions.recent import latest_sessions_on
+from engram.models.sessions.recent_work import latest_sessions_on
 from engram.models.sessions.stored_turns import LOCAL_PREFIX
 from engram.settings import Settings
 
@@ -30,7 +30,7 @@ from engram.settings import Settings
 
 #: End of the reason why open work is archived.
 WENT_ON = "went on with the branch"
-#: ``(row ids, minimum cosine)`` → ``(row id, other row id, cosine)``, the most similar first, no pair within the row
+#: ``(row ids, minimum cosine)`` → ``(row id, other row id, cosine)``, most similar first, without pairs within the row
 #: ids.
 SimilarTo = Callable[[Sequence[int], float], list[tuple[int, int, float]]]
 
@@ -38,7 +38,7 @@ SimilarTo = Callable[[Sequence[int], float], list[tuple[int, int, float]]]
 def end_open_work(context: Context) -> None:
     """Archive what an earlier session left open on a branch, once a later session of the project worked on it.
 
-    The later session says itself what it leaves open. What a person changed or put back stays.
+    The later session records itself what it leaves open. What a person changed or restored stays.
     """
     states = [
         memory
@@ -80,24 +80,17 @@ def reconcile_new(
 
     A memory that says the same as another one is merged into it. A decision or preference that abandons or changes an
     older one supersedes it. Provisional memories that the session confirms become active. Memories of the same
-    extraction are not compared with each other. What an earlier session left open on a branch ends. Every change keeps
-    history and belongs to a run, which ``undo_run`` takes back.
+    extraction are not compared with each other. Work that an earlier session left open on a branch is archived. Every
+    change keeps history and belongs to a run, which ``undo_run`` can undo.
 
     Args:
-        store: the open memory.
-        settings: limits and places.
-        session_id: the session that was extracted.
-        row_ids: new and changed memories.
-        similar_to: finds similar memories.
-        duplicate_cosine: cosine from which on two memories say the same; depends on the embedding model.
+        duplicate_cosine: minimum cosine for two memories to say the same; depends on the embedding model.
     """
     with store.transaction() as tx:
         run_id = memory_history.add_run(tx, "extract")
     context = Context(store, settings, run_id, duplicate_cosine=duplicate_cosine)
     pairs = similar_to(row_ids, NAMED_COSINE) if row_ids else []
-    supersede_pairs(
-        store, pairs, run_id=run_id, told=context.told, is_spared=lambda older: context.is_undone("supersede", older)
-    )
+    supersede_pairs(context, pairs)
     context.similar = lambda least, _: iter([pair for pair in pairs if pair[2] >= least])
     merge_near_duplicates(context)
     confirm_session(context, session_id)
@@ -122,16 +115,13 @@ def join_waiting(
     sessions are extracted, nor on the number of workers.
 
     Args:
-        store: the open memory.
-        settings: limits and places.
-        similar_to: finds similar memories.
         bring_up_to_date: embeds changed memories and loads their vectors.
-        duplicate_cosine: cosine from which on two memories say the same; depends on the embedding model.
+        duplicate_cosine: minimum cosine for two memories to say the same; depends on the embedding model.
     """
     lines: list[str] = []
     horizon_ms = join_horizon_ms(store)
     while (memory := next_unjoined(store, horizon_ms)) is not None:
-        hidden = unjoined_rows(store) | frozenset(rows_of_same_turn(store, memory.id))
+        hidden = frozenset([*unjoined_rows(store), *rows_of_same_turn(store, memory.id)])
 
         def similar(
             row_ids: Sequence[int], least: float, hidden: frozenset[int] = hidden

@@ -1,20 +1,25 @@
 """What a language model does in a consolidation, within fixed rules.
 
-It says which memories of a project end or repeat others, and distills again what the local extractor kept.
+It says which memories of a project end or repeat others, and distills the local extractor's memories again.
 """
 
 from __future__ import annotations
 
 import logging
+from typing import TYPE_CHECKING
 
-from engram.consolidation.context import Context, Related
-from engram.enums import Actor, Scope, Status
+from engram.consolidation.step_context import Context
+from engram.consolidation.steps import archive_repeated
+from engram.enums import Actor, Scope
 from engram.errors import Conflict, ExtractionError
 from engram.models.memories import memory_changes
 from engram.models.memories.judgements import ENDING_REASONS, Ending, ending_of, note_contradiction
 from engram.models.memories.memory_records import Memory
 from engram.models.sessions.stored_turns import second_chances
 from engram.text.words import words_of
+
+if TYPE_CHECKING:
+    from engram.extraction.model.reconcile import Relation
 
 logger = logging.getLogger(__name__)
 
@@ -31,7 +36,7 @@ def reconcile(context: Context) -> None:
         return
     own: dict[int, list[int]] = {}
     for memory in context.current_memories():
-        # What others said is not shown to the model: it could talk it into ending this person's memories.
+        # Other people's memories are not shown to the model, since they could talk it into ending this person's.
         if not memory.origin and memory.scope == Scope.PROJECT and memory.project_id is not None:
             own.setdefault(memory.project_id, []).append(memory.id)
     for _, row_ids in sorted(own.items()):
@@ -51,14 +56,15 @@ def reconcile(context: Context) -> None:
             _apply(context, relation)
 
 
-def _apply(context: Context, relation: Related) -> None:
+def _apply(context: Context, relation: Relation) -> None:
     older, newer = relation.older, relation.newer
     if newer.holds_from_ms < older.holds_from_ms or not _is_about_the_same(newer, older) or older.suspect:
         return
     ending = ending_of(older, newer, Actor.MODEL)
     if relation.action == "same":
-        if ending is Ending.ENDS:
-            _archive_repeated(context, older, newer)
+        if ending is Ending.ENDS and not context.is_undone("archive", older):
+            came_back, confirmations = f"says again what {older.episode_id} said", older.confirmations + 1
+            archive_repeated(context, newer, older, came_back, confirmations=confirmations, actor=Actor.MODEL)
         return
     reason = ENDING_REASONS[relation.action]
     if ending is Ending.CONTRADICTION:
@@ -71,42 +77,9 @@ def _apply(context: Context, relation: Related) -> None:
     with context.store.transaction() as tx:
         if (now := context.unchanged(tx, older, newer)) is None:
             return
-        memory_changes.change_memory(
-            tx,
-            now[0],
-            "supersede",
-            f"{newer.episode_id} {reason}",
-            run_id=context.run_id,
-            status=Status.SUPERSEDED,
-            superseded_by=newer.episode_id,
-            valid_to_ms=newer.holds_from_ms,
-            actor=Actor.MODEL,
-        )
+        why = f"{newer.episode_id} {reason}"
+        memory_changes.supersede(tx, now[0], newer, why, actor=Actor.MODEL, run_id=context.run_id)
         context.tell(f"supersede {older.episode_id} by {newer.episode_id} ({reason})")
-
-
-def _archive_repeated(context: Context, older: Memory, newer: Memory) -> None:
-    """Archive the earlier memory and give its evidence to the later one."""
-    if context.is_undone("archive", older):
-        return
-    with context.store.transaction() as tx:
-        if (now := context.unchanged(tx, older, newer)) is None:
-            return
-        older, newer = now
-        memory_changes.merge_evidence(tx, newer, older, run_id=context.run_id, actor=Actor.MODEL)
-        if older.session_id != newer.session_id:
-            memory_changes.change_memory(
-                tx,
-                newer,
-                "confirm",
-                f"says again what {older.episode_id} said",
-                run_id=context.run_id,
-                confirmations=newer.confirmations + older.confirmations + 1,
-                status=Status.ACTIVE,
-                actor=Actor.MODEL,
-            )
-        context.archive_repeated(tx, older, newer, Actor.MODEL)
-        context.tell(f"archive {older.episode_id} (says the same as {newer.episode_id})")
 
 
 def _is_about_the_same(first: Memory, second: Memory) -> bool:
@@ -116,7 +89,7 @@ def _is_about_the_same(first: Memory, second: Memory) -> bool:
 
 
 def distill_again(context: Context) -> None:
-    """Distill waiting sessions again. Every part is a run of its own, which can be undone."""
+    """Distill waiting sessions again. Each part is a separate run, which can be undone."""
     if context.distilling is None:
         return
     if context.is_dry:

@@ -1,4 +1,4 @@
-"""Judge once more, by today's rules, what earlier versions kept by rules, made global, or did not know."""
+"""Judge again, by today's rules, what earlier versions kept by rules, made global, or did not recognise."""
 
 from __future__ import annotations
 
@@ -6,11 +6,10 @@ import json
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 
-from engram.consolidation.context import Context
+from engram.consolidation.step_context import Context
 from engram.enums import Actor, Scope, Source, Status, Voice
-from engram.extraction.candidate import Candidate
-from engram.extraction.local.writer import LocalExtractor
-from engram.extraction.protocol import ExtractionContext
+from engram.extraction.candidate import Candidate, ExtractionContext
+from engram.extraction.local.local_extractor import LocalExtractor
 from engram.extraction.user_rules import (
     Judgement,
     Refusal,
@@ -27,9 +26,9 @@ from engram.models.memories.judgements import is_kept_by_hand
 from engram.models.memories.memory_changes import change_memory
 from engram.models.memories.memory_history import add_run, close_run, history_of
 from engram.models.memories.memory_records import Evidence, Memory, evidence_of, find_memory
-from engram.models.sessions.recent import texts_of_evidence
+from engram.models.sessions.reading_progress import unknown_elements
+from engram.models.sessions.recent_work import texts_of_evidence
 from engram.models.sessions.sessions import find_session
-from engram.models.sessions.sources import unknown_elements
 from engram.models.sessions.stored_turns import LOCAL_PREFIX, StoredTurn, load_turn_row, turns_of_session
 from engram.models.sessions.turn_changes import take_for_prompt
 from engram.system import process_limits
@@ -39,14 +38,14 @@ from engram.transcripts.speaker import Speaker, is_persons_element, persons_elem
 from engram.transcripts.turns import Role, Turn
 from engram.trust.voice import typed_text
 
-#: Extractors whose rules were kept in another way. Add the last one when the rules change much, and raise the version.
+#: Extractors that picked rules differently. When the rules change a lot, add the previous one and raise the version.
 EARLIER_EXTRACTORS = ("local-1", "local-2")
-JUDGE_VERSION = 3
-#: Key in ``meta`` of the version by which everything was judged.
+JUDGE_VERSION = 4
+#: Key in ``meta`` of the version with which everything was judged.
 _JUDGED_BY = "rules_judged_by"
-#: Key in ``meta`` of what becomes of memories that earlier versions picked, as JSON of ``Picked``.
+#: Key in ``meta`` of what happens to memories that earlier versions picked, as JSON of ``Picked``.
 _PICKED = "picked_memories"
-#: Why a memory is archived that today's writer would not keep.
+#: Why a memory that today's writer would not keep is archived.
 NO_LONGER_KEPT = "rules picked it, and today only what is sure is kept without a language model"
 #: Memories that are archived in one transaction.
 _AT_A_TIME = 200
@@ -54,26 +53,26 @@ _AT_A_TIME = 200
 MAX_OF_TURN = 60
 #: Key in ``meta`` of the elements of persons by which everything was judged.
 _ELEMENTS_JUDGED_BY = "elements_judged_by"
-#: Share of the words of a memory that its sentence must have.
+#: Minimum share of the words of a memory that its sentence must have.
 _MIN_SHARE = 0.5
-#: Why a memory of the user's is archived that rests on no sentence of a rule's form.
+#: Why a memory of the user's that is not based on a sentence worded as a rule is archived.
 NOT_WORDED = "it is not worded as a rule"
 BY_PROGRAM = "a program or another agent sent it"
 
 
 @dataclass(frozen=True, slots=True)
 class _Verdict:
-    """What becomes of a memory: why it ends, or where it holds."""
+    """The judgement on a memory: why it ends, or where it applies."""
 
     why_not: str = ""
     scope: Scope = Scope.PROJECT
 
 
 def rejudge_rules(context: Context) -> None:
-    """Archive what is no rule of the user's, and give to its project what they did not say of all projects.
+    """Archive memories that are not rules of the user's, and move those not meant for all projects to their own.
 
-    It runs once for each ``JUDGE_VERSION``. What a person edited, pinned or judged stays as it is, and so does what
-    they put back. It is tidying: nothing of it is said to a hub.
+    It runs once for each ``JUDGE_VERSION``. Memories that a person edited, pinned, judged or restored
+    stay unchanged. This is tidying: nothing about it is sent to a hub.
     """
     if get_meta(context.store, _JUDGED_BY) == str(JUDGE_VERSION):
         return
@@ -97,30 +96,29 @@ def rejudge_rules(context: Context) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Picked:
-    """What becomes of the memories that earlier versions picked by rules and that would no longer be kept."""
+    """What happens to memories that earlier versions picked by rules and that would no longer be kept."""
 
     #: Memories that the next consolidation archives; 0 once it has.
     waiting: int
-    #: Memories that were archived.
     archived: int = 0
     #: The run that archived them, which can be undone; 0 while they wait.
     run_id: int = 0
 
 
 def picked_memories(store: Reader) -> Picked | None:
-    """Return what becomes of memories that earlier versions picked; None if there were none."""
+    """Return what happens to memories that earlier versions picked; None if there were none."""
     stored = get_meta(store, _PICKED)
     found = None if stored is None else Picked(**json.loads(stored))
     return found if found is not None and (found.waiting or found.archived) else None
 
 
 def archive_picked(context: Context) -> None:
-    """Archive what earlier local extractors picked and today's writer would not keep, in one run of its own.
+    """Archive memories that earlier local extractors picked and today's writer would not keep, in a separate run.
 
-    The first consolidation that the worker starts by itself only counts them, so that status and preview can show them
-    first; the next one, and any that a person starts, archives them. What a person edited, pinned, judged, opened or
-    put back stays, and so do graduated memories and rules of the user, which ``rejudge_rules`` judges. It is tidying:
-    nothing of it is said to a hub.
+    The first consolidation that the worker starts on its own only counts them, so that status and preview can show them
+    first; the next one, and any that a person starts, archives them. Memories that a person edited, pinned, judged,
+    opened or restored stay, and so do graduated ones and the user's rules, which ``rejudge_rules`` judges. This is
+    tidying: nothing about it is sent to a hub.
     """
     known = picked_memories(context.store)
     if get_meta(context.store, _PICKED) is not None and (known is None or not known.waiting):
@@ -174,7 +172,7 @@ def _unkept(context: Context) -> Iterator[Memory]:
         process_limits.pause()
         session = find_session(context.store, session_id)
         turns = [] if session is None else turns_of_session(context.store, session.id)
-        # Without its turns nobody can say what would be kept of a session.
+        # Without a session's turns, it is unknown what would be kept.
         proposed = _proposed([stored.turn for stored in turns]) if turns else None
         yield from (memory for memory in memories if proposed is not None and not _is_kept(context, memory, proposed))
 
@@ -201,7 +199,7 @@ def _is_kept(context: Context, memory: Memory, proposed: Sequence[Candidate]) ->
 
 
 def rejudge_elements(context: Context) -> None:
-    """Make prompts of what is in elements that this version knows to hold a person's words; once for each version."""
+    """Turn text in elements that this version knows to hold a person's words into prompts; once per version."""
     known = persons_elements()
     if get_meta(context.store, _ELEMENTS_JUDGED_BY) == known:
         return
@@ -221,7 +219,7 @@ def rejudge_elements(context: Context) -> None:
 def _is_in_question(memory: Memory) -> bool:
     """Return True for a rule that an earlier local extractor kept, and for anything that an extractor made global."""
     is_made = memory.source == Source.AUTO and not memory.origin
-    # What belongs to no project is from a folder whose sessions hold everywhere by a setting.
+    # Memories without a project come from a folder whose sessions are global by a setting.
     is_global = memory.scope == Scope.GLOBAL and memory.project_id is not None
     return is_made and (_is_earlier_rule(memory) or is_global)
 
@@ -235,7 +233,7 @@ def _is_settled(context: Context, memory: Memory) -> bool:
 
 
 def _judge_again(store: Store, memory: Memory) -> _Verdict:
-    """Judge a memory by the prompts that it rests on, or by its own words where they are gone."""
+    """Judge a memory by the prompts that it rests on, or by its own words if they are gone."""
     if _is_by_program(store, memory):
         return _Verdict(why_not=BY_PROGRAM if _is_earlier_rule(memory) else "")
     if not _is_earlier_rule(memory):
@@ -254,7 +252,7 @@ def _judge_again(store: Store, memory: Memory) -> _Verdict:
 
 
 def _is_by_program(store: Store, memory: Memory) -> bool:
-    """Return True if programs sent the prompts that a memory rests on: earlier versions took these for the user's."""
+    """Return True if programs sent the prompts that a memory rests on, which earlier versions took for the user's."""
     cited = evidence_of(store, memory.id)
     uuids = {entry.uuid for entry in cited}
     speakers = {
@@ -279,7 +277,7 @@ def _reach(scope: Scope) -> int:
 
 
 def _judgements(store: Store, memory: Memory) -> list[Judgement]:
-    """Return how the sentences of the prompts are judged that a memory rests on."""
+    """Return the judgements on the sentences of the prompts that a memory rests on."""
     judged: list[Judgement] = []
     for stored in _cited_turns(store, evidence_of(store, memory.id)):
         judged += _of_turn(store, stored, memory)
@@ -301,11 +299,11 @@ def _of_turn(store: Store, stored: StoredTurn, memory: Memory) -> list[Judgement
 
 
 def _closest(summary: str, judged: Sequence[Judgement]) -> Judgement | None:
-    """Return the judgement of the sentence that a memory is made of; None if it has none."""
+    """Return the judgement on the sentence that a memory was made from; None if there is none."""
     said = prefixes(content_words(summary))
     best, best_share = None, 0.0
     for found in judged:
-        # The words of other scripts are not compared.
+        # Words in other scripts are not compared.
         share = (
             len(said & prefixes(content_words(found.sentence))) / len(said)
             if said

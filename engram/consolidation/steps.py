@@ -1,16 +1,16 @@
-"""Steps of a consolidation: duplicates, merging, ageing, packing, digests; each change is a transaction of its own."""
+"""Steps of a consolidation: duplicates, merging, ageing, packing, digests. Each change is a transaction of its own."""
 
 from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from engram.consolidation.context import Context
+from engram.consolidation.step_context import Context
 from engram.enums import Actor, Importance, Kind, Source, Status
-from engram.forgetting.forget_plan import merged_content, merged_summary, plain
+from engram.forgetting.forget_plan import comparable, merged_content, merged_summary
 from engram.models.engine.transaction import Store
 from engram.models.memories import judgements, memory_changes, memory_history, memory_records
 from engram.models.memories.judgements import Ending, ending_of
@@ -20,6 +20,7 @@ from engram.models.sessions.sessions import find_session
 from engram.models.sessions.stored_turns import StoredTurn, turns_of_session
 from engram.notes.daily_log import log_session
 from engram.system.failpoint import reach
+from engram.system.lazy_regex import lazy_regex
 from engram.text import subject
 from engram.text.shell import is_test_command
 from engram.text.subject import agrees
@@ -48,7 +49,7 @@ class Ageing:
 
 
 def aged(memory: Memory, now_ms: int, archive_days: int) -> Ageing:
-    """Return the status and weight that a memory's age calls for, counted from when it was stored or last used.
+    """Return the status and weight for a memory's age, counted from when it was stored or last used.
 
     Pinned, high-importance and manually saved memories never age.
     """
@@ -74,18 +75,18 @@ _CHANGING = (Kind.DECISION, Kind.PREFERENCE)
 NAMED_COSINE = 0.40
 #: Minimum cosine if the newer memory only says that something changed.
 CHANGED_COSINE = 0.55
-#: Minimum cosine of the same statement with another value, or its opposite.
+#: Minimum cosine for the same statement with another value, or its opposite.
 SAME_COSINE = 0.70
 
 _ARTICLE = r"(?:(?:the|our|a|an|use|using|of|all|unused) )*"
-#: Up to six words, until the sentence turns to something else.
+#: Up to six words, until the sentence moves on to something else.
 _OBJECT = (
     rf"{_ARTICLE}(?P<object>[\w./+#'-]+(?: [\w./+#'-]+){{0,5}}?)"
     r"(?= (?:to|into|with|by|for|as|and|in|on|because|since|here|there)\b| *[,;:()]|\.(?: |$)| *$)"
 )
 #: Wordings of what is abandoned.
 _GIVEN_UP = [
-    re.compile(pattern, re.IGNORECASE)
+    lazy_regex(pattern, re.IGNORECASE)
     for pattern in (
         rf"\b(?:instead of|rather than|in place of|not any ?more|no more) {_OBJECT}",
         rf"\bno longer (?:in |use[sd]? |need(?:ed)? |support(?:ed)? |want )?{_OBJECT}",
@@ -105,7 +106,7 @@ MAX_SIMPLE_WORDS = 22
 LONG_EXTRA_COSINE = 0.2
 
 #: Wordings of a change.
-_CHANGED = re.compile(
+_CHANGED = lazy_regex(
     r"\b(?:from now on|now\b|any ?more|no longer|chang(?:ed?|ing) (?:our|my|the) mind|back to|after all|going forward|"
     r"switch\w* (?:back )?to|mov(?:e|ed|ing) to|migrat\w+ to|chang\w+ (?:it )?to|rais(?:e|ed)|lower(?:ed)?|increas\w+|"
     r"decreas\w+|bump\w*|renam\w+|actually|update[d:]?|correction|revised?|reconsider\w*|new decision|instead)\b",
@@ -114,14 +115,12 @@ _CHANGED = re.compile(
 
 
 def why_outdated(newer: Memory, older: Memory, cosine: float) -> str:
-    """Return why ``newer`` and ``older`` cannot both hold; "" if they can.
+    """Return why ``newer`` and ``older`` can't both be true; "" if they can.
 
     They are about the same subject, and the newer one abandons, changes or denies what the older one says.
 
     Args:
-        newer: said later.
-        older: said earlier, of the same project or both global.
-        cosine: the cosine of their summaries.
+        older: the memory said earlier, from the same project, or both global.
     """
     if not (_may_change(newer) and _may_change(older)):
         return ""
@@ -177,60 +176,29 @@ def _values(words: frozenset[str]) -> frozenset[str]:
     return frozenset(word for word in words if word in subject.NUMBER_WORDS or re.search(r"[\d_./+#-]", word))
 
 
-def supersede_outdated(context: Context) -> None:
-    """Supersede decisions and preferences that a later one of the same project replaces."""
-    supersede_pairs(
-        context.store,
-        context.pairs(NAMED_COSINE),
-        run_id=context.run_id,
-        is_dry=context.is_dry,
-        told=context.told,
-        check_time=context.check_time,
-        is_spared=lambda older: context.is_undone("supersede", older),
-    )
+def supersede_pairs(context: Context, pairs: Iterable[tuple[int, int, float]]) -> None:
+    """Supersede the older memory of each pair if the newer one of the same project replaces it.
 
-
-def supersede_pairs(
-    store: Store,
-    pairs: Iterable[tuple[int, int, float]],
-    *,
-    run_id: int | None = None,
-    is_dry: bool = False,
-    told: list[str] | None = None,
-    check_time: Callable[[], None] = lambda: None,
-    is_spared: Callable[[Memory], bool] = lambda older: False,
-) -> list[str]:
-    """Supersede the older memory of each pair if the newer one replaces it; returns a line for each change.
-
-    If ``ending_of`` finds that the user has to decide, both stay and a contradiction is noted.
-
-    Args:
-        store: the open memory.
-        pairs: ``(row id, row id, cosine)``, the most similar first.
-        run_id: the run that logs the changes; None for none.
-        is_dry: change nothing.
-        told: list to which the lines are added.
-        check_time: called before each pair; may raise to stop.
-        is_spared: returns True for a memory that must not change.
+    If ``ending_of`` finds that the user has to decide, both stay and a contradiction is recorded. ``pairs`` is as
+    ``Context.pairs`` returns them.
     """
-    told = [] if told is None else told
     gone: set[int] = set()
     for first_id, second_id, cosine in pairs:
-        check_time()
+        context.check_time()
         if first_id in gone and second_id in gone:
             continue
-        pair = memory_records.memories_by_row(store, [first_id, second_id])
+        pair = memory_records.memories_by_row(context.store, [first_id, second_id])
         if len(pair) == 2:
             older, newer = sorted(pair.values(), key=lambda e: (e.holds_from_ms, e.id))
-            reason = "" if older.id in gone or is_spared(older) else _reason(older, newer, cosine)
+            is_spared = older.id in gone or context.is_undone("supersede", older)
+            reason = "" if is_spared else _reason(older, newer, cosine)
             ending = judgements.ending_of(older, newer, Actor.TIDYING) if reason else Ending.STAYS
             if ending is Ending.CONTRADICTION:
-                if is_dry or _note_contradiction(store, older, newer, reason):
-                    told.append(f"contradiction of {older.episode_id} and {newer.episode_id} ({reason})")
-            elif ending is Ending.ENDS and (is_dry or _supersede(store, older, newer, reason, run_id)):
-                told.append(f"supersede {older.episode_id} by {newer.episode_id} ({reason})")
+                if context.is_dry or _note_contradiction(context.store, older, newer, reason):
+                    context.tell(f"contradiction of {older.episode_id} and {newer.episode_id} ({reason})")
+            elif ending is Ending.ENDS and (context.is_dry or _supersede(context, older, newer, reason)):
+                context.tell(f"supersede {older.episode_id} by {newer.episode_id} ({reason})")
                 gone.add(older.id)
-    return told
 
 
 def _note_contradiction(store: Store, older: Memory, newer: Memory, reason: str) -> int:
@@ -238,28 +206,18 @@ def _note_contradiction(store: Store, older: Memory, newer: Memory, reason: str)
         return judgements.note_contradiction(tx, older.episode_id, newer.episode_id, reason)
 
 
-def _supersede(store: Store, older: Memory, newer: Memory, reason: str, run_id: int | None) -> bool:
+def _supersede(context: Context, older: Memory, newer: Memory, reason: str) -> bool:
     """Supersede the older memory; returns False if it changed meanwhile."""
-    with store.transaction() as tx:
-        now = memory_records.find_memory(store, older.episode_id)
-        if now is None or now.revision != older.revision:
+    with context.store.transaction() as tx:
+        if (now := context.unchanged(tx, older)) is None:
             return False
-        memory_changes.change_memory(
-            tx,
-            now,
-            "supersede",
-            f"{newer.episode_id} {reason}",
-            run_id=run_id,
-            status=Status.SUPERSEDED,
-            superseded_by=newer.episode_id,
-            valid_to_ms=newer.holds_from_ms,
-            actor=Actor.TIDYING,
-        )
+        why = f"{newer.episode_id} {reason}"
+        memory_changes.supersede(tx, now[0], newer, why, actor=Actor.TIDYING, run_id=context.run_id)
     return True
 
 
 def _reason(older: Memory, newer: Memory, cosine: float) -> str:
-    # A newer memory that was itself superseded since still ends the older one.
+    # A newer memory still ends the older one even if it was itself superseded since.
     are_current = older.is_current and (newer.is_current or newer.status == Status.SUPERSEDED) and not older.suspect
     same_place = (older.project_id, older.scope) == (newer.project_id, newer.scope)
     is_later = newer.holds_from_ms > older.holds_from_ms
@@ -273,11 +231,11 @@ _MERGED_KINDS = (Kind.DECISION, Kind.PREFERENCE, Kind.FIX, Kind.FACT, Kind.DEAD_
 def archive_exact_duplicates(context: Context) -> None:
     """Archive exact duplicates of a project and scope, except the one that was judged wrong, else the most trusted.
 
-    Nothing ends in a memory of less authority: then the other one ends, or both stay.
+    No memory is merged into one with less authority: then the other one ends, or both stay.
     """
     if context.changed is not None and not context.changed:
         return
-    # What a memory says and where, as a digest → its row id.
+    # Digest of a memory's text and scope → its row id.
     first: dict[bytes, int] = {}
     for memory in context.current_memories():
         context.check_time()
@@ -287,7 +245,7 @@ def archive_exact_duplicates(context: Context) -> None:
             first[key] = memory.id
             continue
         if memory.is_lowered != kept.is_lowered:
-            # What says the same as a wrong memory is wrong too, unless somebody stated it beside the judgement.
+            # A memory that says the same as a wrong one is wrong too, unless somebody stated it despite the judgement.
             kept, memory = (memory, kept) if memory.is_lowered else (kept, memory)
             may_end = ending_of(memory, kept, Actor.TIDYING, is_users_word=False) is Ending.ENDS
         else:
@@ -295,21 +253,34 @@ def archive_exact_duplicates(context: Context) -> None:
                 kept, memory = memory, kept
             may_end = _may_join(memory, kept)
         if may_end and not context.is_undone("archive", memory):
-            first[key] = _archive_into(context, kept, memory).id
+            came_back = f"came back as {memory.episode_id}"
+            kept = archive_repeated(context, kept, memory, came_back, confirmations=1, actor=Actor.TIDYING)
+            first[key] = kept.id
 
 
 def _may_join(merged: Memory, kept: Memory) -> bool:
-    """Return True if a memory may end in another one that says the same word for word."""
+    """Return True if a memory may be merged into another one that says the same word for word."""
     return ending_of(merged, kept, Actor.TIDYING, is_same_text=True) is Ending.ENDS
 
 
 def _digest_of_said(memory: Memory) -> bytes:
-    said = (plain(memory.summary), memory.project_id, memory.scope, memory.origin, plain(memory.content))
+    said = (
+        comparable(memory.summary),
+        memory.project_id,
+        memory.scope,
+        memory.origin,
+        comparable(memory.content),
+    )
     return hashlib.sha256(repr(said).encode("utf-8", "surrogatepass")).digest()
 
 
-def _archive_into(context: Context, kept: Memory, merged: Memory) -> Memory:
-    """Archive ``merged``; returns ``kept`` as it is stored then."""
+def archive_repeated(
+    context: Context, kept: Memory, merged: Memory, came_back: str, *, confirmations: int, actor: Actor
+) -> Memory:
+    """Archive ``merged`` and add its evidence to ``kept``; returns ``kept`` as stored afterwards.
+
+    ``came_back`` and ``confirmations`` are how another session confirms a memory by saying the same.
+    """
     line = f"archive {merged.episode_id} (says the same as {kept.episode_id})"
     if context.is_dry:
         context.tell(line)
@@ -319,18 +290,18 @@ def _archive_into(context: Context, kept: Memory, merged: Memory) -> Memory:
         if (now := context.unchanged(tx, kept, merged)) is None:
             return kept
         kept, merged = now
-        memory_changes.merge_evidence(tx, kept, merged, run_id=context.run_id, actor=Actor.TIDYING)
-        context.archive_repeated(tx, merged, kept, Actor.TIDYING)
+        memory_changes.merge_evidence(tx, kept, merged, run_id=context.run_id, actor=actor)
+        context.archive_into(tx, merged, kept, "says the same as", actor)
         if merged.session_id != kept.session_id:
             kept = memory_changes.change_memory(
                 tx,
                 kept,
                 "confirm",
-                f"came back as {merged.episode_id}",
+                came_back,
                 run_id=context.run_id,
-                confirmations=kept.confirmations + 1,
-                status=Status.ACTIVE if kept.status == Status.PROVISIONAL else kept.status,
-                actor=Actor.TIDYING,
+                confirmations=kept.confirmations + confirmations,
+                status=Status.ACTIVE,
+                actor=actor,
             )
         context.tell(line)
         reach("consolidate.changed")
@@ -339,8 +310,8 @@ def _archive_into(context: Context, kept: Memory, merged: Memory) -> Memory:
 
 
 def merge_near_duplicates(context: Context) -> None:
-    """Merge memories of the same kind and project whose vectors nearly agree: the older one takes up the newer
-    one's words.
+    """Merge memories of the same kind and project whose vectors nearly agree: the older one absorbs the newer
+    one's text.
     """
     gone: set[int] = set()
     for first_id, second_id, cosine in context.pairs(context.duplicate_cosine):
@@ -390,16 +361,7 @@ def _merge(context: Context, older: Memory, newer: Memory, cosine: float) -> boo
             **_merged_fields(older, newer),
             actor=Actor.TIDYING,
         )
-        memory_changes.change_memory(
-            tx,
-            newer,
-            "archive",
-            f"merged into {older.episode_id}",
-            run_id=context.run_id,
-            status=Status.ARCHIVED,
-            superseded_by=older.episode_id,
-            actor=Actor.TIDYING,
-        )
+        context.archive_into(tx, newer, older, "merged into", Actor.TIDYING)
         context.tell(line)
         reach("consolidate.changed")
     reach("consolidate.committed")
@@ -463,7 +425,7 @@ def write_digests(context: Context, since_ms: int) -> None:
 #: Kinds that a passing test confirms.
 _TESTED = (Kind.FIX, Kind.FACT, Kind.DEAD_END)
 
-#: What the reason of a confirmation is, or begins with, where a person or a test confirmed.
+#: The reason of a confirmation by a person or a test, or its beginning.
 USER_AGREED, TEST_PASSED = "the user agreed", "a test passed"
 
 
@@ -477,7 +439,6 @@ def why_confirmed(memory: Memory, evidence: Sequence[Evidence], turns: Sequence[
     """Return what confirms a provisional memory; "" if nothing does.
 
     Args:
-        memory: the memory.
         evidence: its entries, the main one first.
         turns: the turns of its session, in order.
     """

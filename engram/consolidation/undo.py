@@ -1,14 +1,15 @@
-"""Undo the last change of one memory, with what was changed together with it. An undo can be undone."""
+"""Undo the last change to one memory, together with related changes. An undo can be undone."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from engram.consolidation.graduation import follow_graduation
+from engram.consolidation.graduation import NOTE, follow_graduation, without_lines
+from engram.consolidation.step_context import digest_of
 from engram.enums import Actor, Judgement, Status
-from engram.errors import BadRequest
+from engram.errors import BadRequest, NotFound
+from engram.forgetting.purge import check_unpurged
 from engram.memories.save import require_memory
 from engram.models.engine.transaction import Reader, Store, Tx
 from engram.models.memories import judgements, memory_history, watermarks
@@ -20,45 +21,48 @@ from engram.models.memories.memory_undo import (
     QUIET_ACTIONS,
     REDO,
     UNDO,
+    begin_ageing_anew,
     fields_changed_since,
+    is_in_the_way,
     is_making,
     undo_change,
 )
+from engram.notes.daily_log import notes_lock, read_text, write_text
 from engram.settings import Settings
 from engram.system.clock import iso_time
+from engram.system.lazy_regex import lazy_regex
 
-#: Kind of a run that takes back what another one changed.
+#: Kind of a run that undoes another one's changes.
 KIND = "undo"
 #: Actions that no consolidation repeats once they were undone.
 NOT_AGAIN = ("archive", "supersede", "graduate")
-#: Runs whose changes belong together whatever they name: each was one act of somebody.
+#: Kinds of runs whose changes always belong together, since each was a single action.
 _WHOLE_RUNS = ("save", "decide", KIND)
-#: Changes without a field that can be taken back.
+#: Changes without a field that can be undone.
 _FIELDLESS = (JUDGEMENT_ACTIONS[Judgement.HELPFUL], DECIDE)
-_ID = re.compile(r"\bep_[0-9a-f]{12}\b")
+_ID = lazy_regex(r"\bep_[0-9a-f]{12}\b")
 
 
 @dataclass(frozen=True, slots=True)
 class UndoPlan:
-    """The last change of a memory, and everything that is taken back with it."""
+    """The last change to a memory, and everything that is undone with it."""
 
     #: The change that was asked for.
     change: Change
-    #: All changes that go together, this one included, the oldest first.
+    #: All changes that belong together, including this one, oldest first.
     together: tuple[Change, ...]
 
     @property
     def is_redo(self) -> bool:
-        """True if what is taken back is itself an undo."""
+        """True if the undone change is itself an undo."""
         return self.change.action == UNDO
 
     def lines(self) -> list[str]:
-        """A line for each change that is taken back, the last one first."""
+        """Return a line for each change that is undone, last one first."""
         verb = REDO if self.is_redo else UNDO
         return [f"{verb} {_name(change)} of {change.episode_id}" for change in reversed(self.together)]
 
     def to_json(self) -> dict[str, object]:
-        """The plan for scripts."""
         return {
             "action": self.change.action,
             "reason": self.change.reason,
@@ -72,20 +76,20 @@ class UndoPlan:
 
 
 def plan_undo(store: Reader, memory: Memory) -> UndoPlan:
-    """Find the last change of a memory, and what was changed together with it.
+    """Find the last change to a memory, and what was changed together with it.
 
-    Ageing, packing and added evidence are no changes in this sense. What a save, a decision or an undo changed goes as
-    a whole; of a consolidation or extraction, the changes of the memories that name each other.
+    Ageing, packing and added evidence are not changes in this sense. All changes of a save, a decision or an undo are
+    undone together; of a consolidation or extraction, only those to memories that refer to each other.
 
     Raises:
-        BadRequest: there is nothing to undo, or what was last changed is final.
+        BadRequest: there is nothing to undo, or the last change is final.
     """
     steps = [step for step in standing_steps(history_of(store, memory.episode_id)) if _is_visible(step)]
     if not steps:
         raise BadRequest(f"nothing of {memory.episode_id} can be undone: its history has no change")
     change = steps[-1]
     if change.action in FINAL_ACTIONS or (change.action == RESTORE and change.run_id is None):
-        reason = FINAL_ACTIONS.get(change.action, "it is in force again since what had replaced it is gone")
+        reason = FINAL_ACTIONS.get(change.action, "it is valid again since what had replaced it is gone")
         raise BadRequest(f"the last change of {memory.episode_id} ({change.action}) can't be undone: {reason}")
     if not (change.before or is_making(change) or change.undoes or change.action in _FIELDLESS):
         raise BadRequest(f"the last change of {memory.episode_id} ({change.action}) can't be undone")
@@ -95,21 +99,17 @@ def plan_undo(store: Reader, memory: Memory) -> UndoPlan:
 def undo_last_change(
     store: Store, settings: Settings, episode_id: str, *, actor: Actor, step: int | None = None
 ) -> UndoPlan:
-    """Take back the last change of a memory, and everything that was changed together with it.
+    """Undo the last change to a memory, and everything that was changed together with it.
 
-    Each memory's history has a step that says so; a second call takes the undo back. What a consolidation did is not
-    done again by itself.
+    Each memory's history records the undo; a second call reverts it. A consolidation doesn't repeat
+    what was undone.
 
     Args:
-        store: the open memory.
-        settings: the places of the notes.
-        episode_id: the memory.
-        actor: who undoes it.
         step: the id of the step that is expected to be the last change; None takes whatever is the last.
 
     Raises:
         NotFound: there is no such memory.
-        BadRequest: there is nothing to undo, it is final, or something of it was changed since.
+        BadRequest: there is nothing to undo, it is final, or some of it was changed since.
     """
     with store.transaction() as tx:
         plan = plan_undo(tx, require_memory(tx, episode_id))
@@ -124,12 +124,12 @@ def undo_last_change(
 def take_back(
     tx: Tx, changes: Sequence[Change], *, actor: Actor, check: Callable[[Tx, Change], None] = lambda *_: None
 ) -> list[str]:
-    """Take changes back, the last one first, as a run of its own; returns a line for each.
+    """Undo changes, last one first, in a separate run; returns a line for each.
 
-    ``check`` may refuse each change by an error, right before it is taken back.
+    ``check`` may refuse each change by raising an error, right before it is undone.
 
-    What was decided of a contradiction in a run of which nothing stands any more is asked again, and a consolidation
-    does not repeat what was taken back.
+    Decisions on contradictions are reopened if their run no longer has any effect, and a consolidation
+    does not repeat what was undone.
     """
     run_id = memory_history.add_run(tx, KIND)
     for change in reversed(changes):
@@ -144,7 +144,7 @@ def take_back(
 
 
 def _is_visible(step: Change) -> bool:
-    """Return True for a step that a person means by a change."""
+    """Return True for a step that people would call a change."""
     is_empty_undo = step.action in (UNDO, REDO) and not step.before
     return step.action not in QUIET_ACTIONS and not is_empty_undo
 
@@ -154,7 +154,7 @@ def _name(change: Change) -> str:
 
 
 def _together(store: Reader, change: Change) -> list[Change]:
-    """Return the standing changes of the same run that go with one, the oldest first."""
+    """Return the changes of the same run, still in effect, that belong with one, oldest first."""
     if change.run_id is None:
         return [change]
     of_run = standing_changes(store, change.run_id)
@@ -172,7 +172,7 @@ def _together(store: Reader, change: Change) -> list[Change]:
 
 
 def _ids_of(step: Change) -> set[str]:
-    """Return the memory of a step and those that it names."""
+    """Return the memory of a step and those that it refers to."""
     successors = (step.before.get("superseded_by"), step.after.get("superseded_by"))
     return {step.episode_id, *_ID.findall(step.reason), *(one for one in successors if one)}
 
@@ -191,7 +191,7 @@ def _check_unchanged(tx: Tx, change: Change) -> None:
 
 
 def _check_successors(tx: Tx, changes: Sequence[Change]) -> None:
-    """Raise BadRequest if a memory would be replaced by one that is not in force."""
+    """Raise BadRequest if a memory would be replaced by one that is not current."""
     for episode_id in {change.episode_id for change in changes}:
         memory = find_memory(tx, episode_id)
         if memory is None or memory.status is not Status.SUPERSEDED:
@@ -202,7 +202,7 @@ def _check_successors(tx: Tx, changes: Sequence[Change]) -> None:
 
 
 def _settle_runs(tx: Tx, changes: Sequence[Change]) -> None:
-    """Note of every run behind some changes whether it stands, and let its decisions follow."""
+    """Record for each run behind some changes whether it is still in effect, and update its decisions."""
     for run_id in _runs_behind(tx, changes):
         standing = standing_changes(tx, run_id)
         memory_history.set_state(tx, run_id, "done" if standing else "undone")
@@ -213,7 +213,7 @@ def _settle_runs(tx: Tx, changes: Sequence[Change]) -> None:
 
 
 def _runs_behind(tx: Tx, changes: Sequence[Change]) -> set[int]:
-    """Return the runs of some changes, and of those that they took back in their turn."""
+    """Return the runs of some changes, and of the changes that these had undone."""
     behind: set[int] = set()
     todo = list(changes)
     while todo:
@@ -225,7 +225,7 @@ def _runs_behind(tx: Tx, changes: Sequence[Change]) -> set[int]:
 
 
 def standing_changes(store: Reader, run_id: int) -> list[Change]:
-    """Return the changes of a run that nothing took back, the oldest first."""
+    """Return the changes of a run that were not undone, oldest first."""
     of_run = changes_of_run(store, run_id)
     standing = {
         step.id
@@ -236,5 +236,69 @@ def standing_changes(store: Reader, run_id: int) -> list[Change]:
 
 
 def _replaced_in(steps: Sequence[Change]) -> dict[str, str]:
-    """Return the memories that some changes replaced, each with the one in its place."""
+    """Return the memories that some changes replaced, each with its replacement."""
     return {step.episode_id: step.after["superseded_by"] for step in steps if step.after.get("superseded_by")}
+
+
+# -- Undo a whole run: a consolidation, or what an extraction, save or decision changed.
+
+
+def undo_run(store: Store, settings: Settings, run_id: int, *, actor: Actor) -> list[str]:
+    """Undo everything that a consolidation, an extraction, a save, a decision or an undo changed.
+
+    The last change is undone first; returns a line for each. The undo is a run too, and can itself be undone.
+
+    Tidying doesn't repeat what was undone, and memories that had aged start ageing anew.
+
+    Raises:
+        NotFound: there is no such run.
+        BadRequest: it was already undone, a later run changed the same memories, or some of them were purged.
+    """
+    run = memory_history.find_run(store, run_id)
+    if run is None:
+        raise NotFound(f"there is no run {run_id}; 'engram consolidate --list' shows them")
+    if run.state == "undone":
+        raise BadRequest(f"run {run_id} is undone already")
+    check_unpurged(store, run_id)
+    changes = standing_changes(store, run_id)
+    _check_untouched(store, changes)
+    with store.transaction() as tx:
+        told = take_back(tx, changes, actor=actor)
+        for episode_id in {c.episode_id for c in changes if c.action == "age"}:
+            begin_ageing_anew(tx, episode_id)
+        memory_history.set_state(tx, run_id, "undone")
+    if run.kind == KIND:
+        follow_graduation(store, settings, sorted({change.episode_id for change in changes}))
+    graduated = [change.episode_id for change in changes if change.action == "graduate"]
+    written = run.report.get("files_after", {})
+    for name, text in run.report.get("files_before", {}).items():
+        told.append(_restore_note(settings, name, text, written.get(name), graduated))
+    return told
+
+
+def _restore_note(settings: Settings, name: str, text: str, written: str | None, graduated: list[str]) -> str:
+    """Restore a note; if somebody wrote there since, only remove that run's lines."""
+    path = settings.places.notes / name
+    with notes_lock(settings.places):
+        now = read_text(path)
+        if now is None:
+            return f"notes/{name} cannot be rewritten; it stays as it is"
+        if written is not None and now != text and digest_of(now) != written:
+            if name == NOTE:
+                write_text(path, without_lines(now, graduated))
+            return f"notes/{name} was changed since: only that run's lines were removed from {NOTE}"
+        if text:
+            write_text(path, text)
+        else:
+            path.unlink(missing_ok=True)
+    return f"restore notes/{name}"
+
+
+def _check_untouched(store: Store, changes: list[Change]) -> None:
+    for change in changes:
+        history = memory_history.standing_steps(memory_history.history_of(store, change.episode_id))
+        later = [step for step in history if is_in_the_way(change, step)]
+        if later:
+            raise BadRequest(
+                f"{change.episode_id} was changed after that run ({later[-1].action}); undo the later run first"
+            )

@@ -10,11 +10,10 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from engram.embedding.bert import TOKENIZER_NAME
-from engram.embedding.bert_graph import GraphInPlace
-from engram.embedding.embedder import ModelInfo, Prompts, model_id
-from engram.embedding.hashed import Spans, cut, unit_rows, valid
-from engram.embedding.source import thresholds_of
+from engram.embedding.bert import TOKENIZER_NAME, GraphInPlace
+from engram.embedding.embedder import ModelInfo, model_id
+from engram.embedding.model_source import thresholds_of
+from engram.embedding.pieces import Spans, cut, unit_rows, without_surrogates
 from engram.errors import EmbeddingError
 from engram.system import process_limits
 
@@ -27,13 +26,9 @@ os.environ["ORT_DISABLE_TELEMETRY"] = "1"
 import onnxruntime
 import tokenizers
 
-#: Name of the compiled graph in the folder of a compiled model.
-MODEL_NAME = "model.onnx"
 #: Most tokens in one call of the model, padding included. More costs memory (177 MB at 512, 206 at 1,024), makes
-#: others wait longer, and is no faster.
+#: others wait longer, and it is not faster.
 MAX_BATCH_TOKENS = 512
-#: Fewest tokens of a text: a compiled graph has no shapes below 2.
-_MIN_TOKENS = 2
 #: Most characters of a token. Text beyond ``max_tokens`` times this is not tokenized at all.
 _MAX_TOKEN_CHARACTERS = 64
 #: The setting of onnxruntime that names the folder of weights outside of the graph.
@@ -41,51 +36,42 @@ _WEIGHTS_FOLDER_ENTRY = "session.model_external_initializers_file_folder_path"
 
 
 class OnnxEmbedder:
-    """Runs the model in ``folder``, either its compiled graph or one made in memory.
+    """Runs the weights in ``folder`` by a graph that was made in memory.
 
     A call holds no lock, and releases the GIL while the model computes.
     """
 
     runtime = "onnx"
-    reason = ""
 
     def __init__(
         self,
         folder: Path,
         info: ModelInfo,
-        prompts: Prompts | None = None,
+        graph: GraphInPlace,
         threads: int = 1,
-        *,
-        graph: GraphInPlace | None = None,
     ) -> None:
         """Load the model that ``info`` describes.
 
         Args:
-            folder: Holds the tokenizer, and the compiled graph unless ``graph`` is given.
-            info: The card of a compiled model, or what was read from the model's own files.
-            prompts: Prefixes of texts; None takes the model's own.
-            threads: Batches of one call that are computed at the same time, each in a thread of its own; 0 for two
+            folder: Holds the tokenizer.
+            info: Of the model, with the prefixes of texts.
+            graph: The graph over the model's weights.
+            threads: Batches of one call that are computed at the same time, each in its own thread; 0 for two
                 while the machine has nothing else to do, and one otherwise.
-            graph: The graph to run instead of the compiled one.
 
         Raises:
             EmbeddingError: the model can't be loaded.
         """
-        self.prompts = info.prompts if prompts is None else prompts
+        self.prompts = info.prompts
         self.dimension = info.dimension
         self.max_tokens = info.max_tokens
         self.thresholds = thresholds_of(info.name)
         self.model_id = model_id(info.name, info.weights_sha256, info.max_tokens, self.prompts.document)
         options = _options()
-        if graph is not None:
-            options.add_session_config_entry(_WEIGHTS_FOLDER_ENTRY, str(graph.weights_folder))
+        options.add_session_config_entry(_WEIGHTS_FOLDER_ENTRY, str(graph.weights_folder))
         try:
             self._tokenizer = tokenizers.Tokenizer.from_file(str(folder / TOKENIZER_NAME))
-            self._session = onnxruntime.InferenceSession(
-                str(folder / MODEL_NAME) if graph is None else graph.data,
-                options,
-                providers=["CPUExecutionProvider"],
-            )
+            self._session = onnxruntime.InferenceSession(graph.data, options, providers=["CPUExecutionProvider"])
         except Exception as error:  # both libraries raise bare Exception for a damaged file
             raise EmbeddingError(f"the model in {folder} can't be loaded: {error}") from error
         self._threads = threads
@@ -94,16 +80,13 @@ class OnnxEmbedder:
         self._special_tokens = self._tokenizer.num_special_tokens_to_add(False)
 
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """Return one vector for each text; see ``Embedder.embed``."""
         return self._rows([self.prompts.document + text for text in texts])
 
     def embed_query(self, text: str) -> NDArray[np.float32]:
-        """Return the vector of a query; see ``Embedder.embed_query``."""
         row: NDArray[np.float32] = self._rows([self.prompts.query + text])[0]
         return row
 
     def pieces(self, text: str) -> list[str]:
-        """Cut ``text`` into pieces that fit beside the document prompt; see ``Embedder.pieces``."""
         room = self.max_tokens - self._special_tokens - len(self._spans(self.prompts.document))
         return cut(text, room, self._spans)
 
@@ -112,7 +95,7 @@ class OnnxEmbedder:
         return spans
 
     def _ids(self, text: str) -> list[int]:
-        shown = valid(text[: self.max_tokens * _MAX_TOKEN_CHARACTERS])
+        shown = without_surrogates(text[: self.max_tokens * _MAX_TOKEN_CHARACTERS])
         encoding = self._tokenizer.encode(shown, add_special_tokens=False)
         encoding.truncate(self.max_tokens - self._special_tokens)
         ids: list[int] = self._tokenizer.post_process(encoding).ids
@@ -132,7 +115,7 @@ class OnnxEmbedder:
         pending = list(batches([len(ids) for ids in tokens], MAX_BATCH_TOKENS))
         threads = self._threads or (2 if len(pending) > 1 and process_limits.is_quiet() else 1)
         if threads > 1 and len(pending) > 1:
-            # Whole batches side by side keep two cores busier than two threads inside one small batch.
+            # Complete batches in parallel keep two cores busier than two threads inside one small batch.
             with ThreadPoolExecutor(threads) as pool:
                 list(pool.map(fill, pending))
         else:
@@ -142,7 +125,7 @@ class OnnxEmbedder:
 
     def _run(self, tokens: Sequence[Sequence[int]]) -> NDArray[np.float32]:
         """Return the model's rows for one batch, in order; the longest text decides the width."""
-        width = max(_MIN_TOKENS, *(len(ids) for ids in tokens))
+        width = max(len(ids) for ids in tokens)
         ids = np.zeros((len(tokens), width), dtype=np.int64)
         mask = np.zeros((len(tokens), width), dtype=np.int64)
         for row, text_ids in enumerate(tokens):

@@ -1,4 +1,4 @@
-"""Exports as JSON lines: a line a memory with its history, and a last line of what was forgotten."""
+"""Export as JSON lines: one line per memory with its history, and a last line about what was forgotten."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from engram.errors import BadRequest, BrokenDatabase
-from engram.exchange.incoming import (
+from engram.exchange.exchange_records import (
     FORGOTTEN,
     Incoming,
     Source,
@@ -28,23 +28,20 @@ from engram.models.rescue.soundness import table_damage
 from engram.system.atomic import make_private_folder, read_regular, write_atomic
 from engram.system.clock import iso_time
 
-#: Longest line that is read, in bytes.
+#: Maximum length of a line that is read, in bytes.
 MAX_LINE_BYTES = 64_000_000
 #: Tables of memory.db that an export is read from.
 EXPORTED_TABLES = ("episode", "evidence", "history", "tombstone", "project", "session")
-#: The format's name.
 FORMAT = "jsonl"
 
 
 def export_records(
     store: Store, is_wanted: Callable[[Memory], bool], *, with_forgotten: bool
 ) -> Iterator[dict[str, Any]]:
-    """Yield the records of memories, the oldest first, and at last what was forgotten.
+    """Yield the records of memories, oldest first, and finally what was forgotten.
 
     Args:
-        store: the open memory.
-        is_wanted: chooses the memories.
-        with_forgotten: tell what was forgotten, in ids and hashes, so that it is not made again elsewhere.
+        with_forgotten: list what was forgotten, as ids and hashes, so that it is not recreated elsewhere.
 
     Raises:
         BrokenDatabase: the memory is damaged. Raised at the end, after what can be read was yielded.
@@ -62,9 +59,9 @@ def export_records(
 
 
 def read_json_lines(file: IO[bytes], name: str) -> Source:
-    """Return what is read from an export.
+    """Return the content of an export.
 
-    Reading raises BadRequest where the file is none: a line that is no JSON object.
+    Reading raises BadRequest if the file is not such a file: a line that is not a JSON object.
     """
     return Source(format=FORMAT, name=name, items=_items(file))
 
@@ -104,16 +101,15 @@ def _lines(file: IO[bytes]) -> Iterator[tuple[int, dict[str, Any]]]:
 # heading and its content word for word. So it can be imported again without loss, and a change is a difference of few
 # lines.
 
-#: The format's name.
 MARKDOWN_FORMAT = "markdown"
-#: How every file begins: whose format it is.
+#: First line of every file, which identifies the format.
 _BEGINNING = MARKDOWN_EXPORT.decode()
 #: Files larger than this are not read, in bytes.
 MAX_FILE_BYTES = 64_000_000
-#: Holds what was forgotten.
+#: File that lists what was forgotten.
 _FORGOTTEN_FILE = "forgotten.md"
 _GLOBAL_FOLDER, _NO_PROJECT_FOLDER = "_global", "_no-project"
-#: Fields that stand first, since people look for them.
+#: Fields that come first, since people look for them.
 _FIRST = ("id", "summary", "kind", "project", "scope", "status", "importance", "created_at_ms", "pinned")
 _LIST_FIELDS = ("history", "contradictions", "tombstones", "rests_on")
 _FENCE = "---\n"
@@ -150,7 +146,7 @@ def is_markdown_export(folder: Path) -> bool:
 
 
 def read_markdown(folder: Path) -> Source:
-    """Return what is read from such an export. Other files in the folder are passed over."""
+    """Return the content of such an export. Other files in the folder are skipped."""
     return Source(format=MARKDOWN_FORMAT, name=str(folder), items=_markdown_items(folder))
 
 
@@ -166,7 +162,8 @@ def to_markdown(record: Mapping[str, Any]) -> str:
         else:
             lines.append(f"{name}: {_json(record[name])}")
     heading = " ".join(str(record["summary"]).split()) or str(record["kind"])
-    return f"{_BEGINNING}{_newlines(lines)}{_FENCE}\n# {heading}\n\n{record['content']}\n"
+    fields = "\n".join(lines)
+    return f"{_BEGINNING}{fields}\n{_FENCE}\n# {heading}\n\n{record['content']}\n"
 
 
 def from_markdown(text: str) -> dict[str, Any] | None:
@@ -193,7 +190,7 @@ def from_markdown(text: str) -> dict[str, Any] | None:
                 name = key
                 record[name] = json.loads(value) if value.strip() else []
             else:
-                raise BadRequest(f"{line[:60]!r} is no field")
+                raise BadRequest(f"{line[:60]!r} is not a field")
         except (ValueError, RecursionError) as error:
             raise BadRequest(f"the field {name or line[:60]!r} can't be read: {error}") from error
     match = re.match(r"\n# [^\n]*\n\n", body)
@@ -215,7 +212,7 @@ def _markdown_items(folder: Path) -> Iterator[Incoming]:
             yield record
         else:
             records.append(((str(record.get("kept_at_ms")).zfill(20), str(record.get("id"))), name, record))
-    # In the order in which they were kept, whatever their files are called.
+    # In the order in which they were stored, whatever their files are called.
     for _, name, record in sorted(records, key=lambda known: known[0]):
         try:
             yield incoming_of(record)
@@ -235,7 +232,7 @@ def _read(path: Path) -> dict[str, Any] | Unusable:
 
 
 def _own_files(folder: Path) -> Iterator[Path]:
-    """Yield the files of an export, by name; links are none."""
+    """Yield the files of an export, by name, without links."""
     for path in sorted(folder.rglob("*.md")):
         if not path.is_symlink() and read_regular(path, len(MARKDOWN_EXPORT)) == MARKDOWN_EXPORT:
             yield path
@@ -261,7 +258,7 @@ class _FolderNames:
         if project not in self._folders:
             plain = re.sub(r"[^\w.@+-]+", "-", project).strip(".-_") or "project"
             name, number = plain, 1
-            # Names that differ by case alone are one folder on some systems.
+            # Names that differ only in case are the same folder on some systems.
             while name.casefold() in self._taken:
                 number += 1
                 name = f"{plain}-{number}"
@@ -274,7 +271,3 @@ def _json(value: object) -> str:
     # Each value on one line, whatever else ends a line for an editor.
     text = json.dumps(value, ensure_ascii=False)
     return re.sub("[\x7f-\x9f\u2028\u2029\ud800-\udfff]", lambda char: f"\\u{ord(char[0]):04x}", text)
-
-
-def _newlines(lines: Iterable[str]) -> str:
-    return "".join(f"{line}\n" for line in lines)

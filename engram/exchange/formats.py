@@ -1,4 +1,4 @@
-"""Recognise what is to be imported by what it contains, and open it."""
+"""Recognise the format of an import by its content, and open it."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from pathlib import Path
 
 from engram.errors import BadRequest, NotFound
 from engram.exchange import export, other_programs
-from engram.exchange.incoming import Source
-from engram.models.rescue.foreign import reading_foreign
+from engram.exchange.exchange_records import Source
+from engram.models.rescue.foreign_database import reading_foreign
 from engram.settings import Settings
 from engram.setup.old_engram.find import find_databases, memory_folders, version_of
 from engram.system.atomic import read_regular
@@ -27,13 +27,12 @@ def open_source(
     Args:
         path: what to read; None for the usual place of ``wanted``.
         wanted: jsonl, markdown, notes, claude-mem or earlier; None finds it out.
-        settings: they name the memory folder.
         has_project: the user named the project that notes belong to.
-        is_global: the user said that notes hold everywhere.
+        is_global: the user said that notes are global.
 
     Raises:
         NotFound: there is nothing at that place.
-        BadRequest: the format is not known, or notes belong to nobody.
+        BadRequest: the format is unknown, or notes belong to no project.
     """
     with contextlib.ExitStack() as opened:
         if path is None:
@@ -46,7 +45,7 @@ def open_source(
             yield export.read_json_lines(opened.enter_context(path.open("rb")), str(path))
         elif chosen == "markdown":
             if not path.is_dir() or not export.is_markdown_export(path):
-                raise BadRequest(f"{path} is no Markdown export of Engram; to import notes: --from notes")
+                raise BadRequest(f"{path} is not a Markdown export of Engram; to import notes: --from notes")
             yield export.read_markdown(path)
         elif chosen == "notes":
             if has_project is is_global:
@@ -68,7 +67,7 @@ def _usual_places(wanted: str | None, settings: Settings, opened: contextlib.Exi
     if wanted == "claude-mem":
         path = other_programs.default_path(Path.home())
         if not path.is_file():
-            raise NotFound(f"there is no database of claude-mem at {path}; name the file")
+            raise NotFound(f"there is not a database of claude-mem at {path}; name the file")
         return _open_database(path, wanted, settings, opened)
     if wanted == "earlier":
         databases = [
@@ -93,4 +92,4 @@ def _open_database(path: Path, wanted: str, settings: Settings, opened: contextl
         return other_programs.read_claude_mem(database)
     if wanted != "claude-mem" and version_of(database):
         return other_programs.read_earlier(database)
-    raise BadRequest(f"{path} is no database of claude-mem or of the earlier Engram")
+    raise BadRequest(f"{path} is not a database of claude-mem or of the earlier Engram")

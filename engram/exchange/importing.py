@@ -1,4 +1,4 @@
-"""Add memories that come from a file: redacted, without what is known or was forgotten, as a run that can be undone."""
+"""Add memories that come from a file: redacted, without known or forgotten ones, as a run that can be undone."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from typing import Any
 
 from engram.enums import Actor, Scope, Voice
 from engram.errors import BadRequest, NotFound
-from engram.exchange.incoming import (
+from engram.exchange.exchange_records import (
     Incoming,
     IncomingMemory,
     IncomingTombstones,
@@ -23,9 +23,9 @@ from engram.exchange.incoming import (
     is_proven,
     with_project_ids,
 )
-from engram.exchange.incoming import Source as FileSource
-from engram.ingest.moves import NAME_ONLY
-from engram.ingest.scope import identify_folder, project_for
+from engram.exchange.exchange_records import Source as FileSource
+from engram.ingest.project_moves import NAME_ONLY
+from engram.ingest.session_project import identify_folder, project_for
 from engram.models.engine.transaction import Store, Tx
 from engram.models.memories import memory_changes, memory_history, memory_records
 from engram.models.memories.memory_history import Change
@@ -36,7 +36,6 @@ from engram.models.memories.memory_imports import (
     has_stable_id,
     import_memory,
     imported_by,
-    remove_imported,
     why_not_removed,
 )
 from engram.models.memories.memory_records import Evidence
@@ -49,7 +48,7 @@ from engram.models.projects.projects import (
     project_by_id,
     project_id_of_name,
 )
-from engram.models.rescue.copies import carry_harmless_tombstones, is_named_by_tombstone
+from engram.models.rescue.clean_copies import carry_harmless_tombstones, is_named_by_tombstone
 from engram.models.sessions import sessions
 from engram.models.sessions.sessions import find_session
 from engram.models.sessions.stored_turns import turn_of_entry
@@ -62,7 +61,7 @@ from engram.trust.suspicion import why_any_suspect
 
 # -- Find the project of a memory that comes from elsewhere: by its folder, its session, or its display name.
 
-#: Bytes at the beginning of a transcript in which its working folder is looked for.
+#: Maximum number of bytes at the beginning of a transcript that are searched for its working folder.
 MAX_HEAD_BYTES = 300_000
 
 #: Changes the beginning of a folder, for files from a machine with other folders.
@@ -71,7 +70,7 @@ MapFolder = Callable[[str], str]
 
 @dataclass(frozen=True, slots=True)
 class FoundPlace:
-    """Where a memory goes."""
+    """The project and scope that an imported memory gets."""
 
     #: Display name; "" for no project.
     name: str
@@ -89,9 +88,7 @@ class PlaceFinder:
         """Prepare.
 
         Args:
-            store: the open memory.
-            settings: they name the folders of projects and of transcripts.
-            into: the project that memories without a project of their own go to; None for none.
+            into: the project for memories that name none; None for none.
             map_folder: changes folders that the file names.
         """
         self._store = store
@@ -102,14 +99,14 @@ class PlaceFinder:
         self._of_session: dict[str, Project | None] = {}
 
     def find(self, memory: IncomingMemory) -> FoundPlace:
-        """Return where a memory would go; nothing is written."""
+        """Return where a memory would be stored; nothing is written."""
         known, wanted = self._look_up(memory)
         if known is not None:
             return FoundPlace(known.name, known)
         return FoundPlace("" if wanted is None else wanted.name)
 
     def make(self, tx: Tx, memory: IncomingMemory) -> FoundPlace:
-        """Return where a memory goes, and make a project that is not known."""
+        """Return where a memory is stored, creating an unknown project."""
         known, wanted = self._look_up(memory)
         if known is not None:
             return FoundPlace(known.name, known)
@@ -121,7 +118,7 @@ class PlaceFinder:
         return FoundPlace(made.name, made, is_new=True)
 
     def _look_up(self, memory: IncomingMemory) -> tuple[ProjectRow | None, Project | None]:
-        """Return the known project of a memory, else what is known of one that is to be made."""
+        """Return the known project of a memory, else what is known about the one to create."""
         place = memory.place
         if memory.memory.scope is Scope.GLOBAL and place is None:
             return None, None
@@ -180,7 +177,7 @@ class PlaceFinder:
         ]
         if len(fitting) == 1:
             return fitting[0]
-        # With several such folders nobody knows which one is meant, and one must not see what belongs to another.
+        # With several such folders it is unclear which one is meant, and one must not see another one's memories.
         project_id = None if fitting else project_id_of_name(self._store, place.name)
         if project_id is not None:
             return project_by_id(self._store, project_id)
@@ -201,30 +198,28 @@ def _working_folder(path: Path) -> str:
     return ""
 
 
-#: Memories that are added in one transaction: other writers wait no longer.
+#: Memories added in one transaction, so that other writers don't wait for more.
 BATCH = 50
-#: Unusable parts that a report names one by one.
+#: Maximum number of unusable parts that a report names.
 MAX_PROBLEMS = 50
 
 Redact = Callable[[str], str]
 
 
 class Outcome(StrEnum):
-    """What became of one memory of the file."""
+    """The outcome of one memory of the file."""
 
     ADDED = "added"
-    #: It is there already; it stays as it is.
+    #: It is stored already, and stays unchanged.
     KNOWN = "known"
-    #: It was forgotten, and stays so.
+    #: It was forgotten, and stays forgotten.
     FORGOTTEN = "forgotten"
-    #: No memory can be made of it.
+    #: It can't become a memory.
     BAD = "bad"
 
 
 @dataclass(slots=True)
 class ImportReport:
-    """What an import did, or would do."""
-
     format: str
     name: str
     is_dry: bool
@@ -233,15 +228,14 @@ class ImportReport:
     counts: Counter[Outcome] = field(default_factory=Counter)
     #: Display name of a project → memories that were added to it; "" for those of no project.
     projects: Counter[str] = field(default_factory=Counter)
-    #: Names of projects that were not known before.
+    #: Names of new projects.
     new_projects: list[str] = field(default_factory=list)
-    #: Marks of what was forgotten elsewhere that were taken over.
+    #: Number of tombstones taken over.
     tombstones: int = 0
     problems: list[Unusable] = field(default_factory=list)
     remarks: tuple[str, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
-        """The report for scripts."""
         return {
             **{outcome.value: self.counts[outcome] for outcome in Outcome},
             "run": self.run_id,
@@ -277,13 +271,9 @@ def import_memories(
     alone.
 
     Args:
-        store: the open memory.
-        source: what is read.
-        redact: removes secrets.
         places: finds the projects.
-        is_dry: change nothing, and report what would be done.
         is_mine: the person made this export themselves, with another memory of theirs.
-        is_global: what the file says holds everywhere does so here, too, unless it is suspect.
+        is_global: memories that the file marks as global are global here too, unless they are suspect.
 
     Raises:
         BadRequest: the file is not of this format.
@@ -325,7 +315,7 @@ class _Importer:
         self._contradictions: list[Any] = []
 
     def preview(self, batch: Iterable[Incoming]) -> None:
-        """Count what would become of some parts of the file."""
+        """Count the outcomes that some parts of the file would have."""
         for item in batch:
             if isinstance(item, IncomingMemory):
                 outcome = self._outcome(item)
@@ -352,13 +342,13 @@ class _Importer:
                         self._add_memory(tx, item)
 
     def finish(self) -> None:
-        """Relate what was added, and close the run."""
+        """Link the added memories, and close the run."""
         with self._store.transaction() as tx:
             for contradiction in self._contradictions:
                 carry_contradiction(tx, contradiction)
             memory_changes.restore_orphans(tx, actor=Actor.USER)
             if self._report.run_id is not None:
-                run = memory_history.find_import(tx, self._report.run_id)
+                run = memory_history.find_run(tx, self._report.run_id, [memory_history.IMPORT_KIND])
                 assert run is not None
                 memory_history.update_run(tx, run, position="", report=self._facts(), state="done")
 
@@ -377,7 +367,7 @@ class _Importer:
         return Outcome.ADDED
 
     def _clean(self, incoming: IncomingMemory) -> IncomingMemory:
-        """Return a memory without secrets. What reads like somebody else's order is kept, and never injected."""
+        """Return a memory without secrets. Text that reads like somebody else's order is stored, but never injected."""
         redact, memory = self._redact, incoming.memory
         clean = dataclasses.replace(
             memory,
@@ -411,7 +401,7 @@ class _Importer:
         return memory.record is not None and (self._is_mine or is_proven(self._store, memory.record))
 
     def _as_received(self, incoming: IncomingMemory) -> IncomingMemory:
-        """Return a memory as this machine takes it: what is not proven to be its own is nobody's wish here."""
+        """Return a memory as this machine stores it: unless it is proven to be its own, it is no wish of the user."""
         memory = incoming.memory
         if self._is_own(incoming):
             return incoming
@@ -462,7 +452,7 @@ class _Importer:
             self._report.problems.append(problem)
 
     def _facts(self) -> dict[str, Any]:
-        """What the run's report holds: no words of memories."""
+        """Return what the run's report holds: no words of memories."""
         return {
             "format": self._report.format,
             "added": self._report.counts[Outcome.ADDED],
@@ -483,8 +473,6 @@ def _redacted(value: Any, redact: Redact) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class UndoneImport:
-    """What the undo of an import did."""
-
     run_id: int
     removed: int
     #: Memories that stay, with the reason.
@@ -494,13 +482,13 @@ class UndoneImport:
 def undo_import(store: Store, run_id: int) -> UndoneImport:
     """Remove the memories that an import added; those that were changed since, or took up others, stay.
 
-    They can be imported again. Projects that came with them and hold nothing go too.
+    They can be imported again. Projects that came with them and are empty are deleted too.
 
     Raises:
         NotFound: there is no such import.
         BadRequest: it is undone already.
     """
-    run = memory_history.find_import(store, run_id)
+    run = memory_history.find_run(store, run_id, [memory_history.IMPORT_KIND])
     if run is None:
         raise NotFound(f"there is no import {run_id}; `engram import --list` shows them")
     if run.state == "undone":
@@ -517,7 +505,8 @@ def undo_import(store: Store, run_id: int) -> UndoneImport:
     for start in range(0, len(removable), BATCH):
         with store.transaction() as tx:
             for memory in removable[start : start + BATCH]:
-                remove_imported(tx, memory)
+                # Without a tombstone: it can be imported again.
+                memory_changes.remove_memory(tx, memory, actor=Actor.USER)
     with store.transaction() as tx:
         drop_empty_sessions(tx, sorted({memory.session_id for memory in removable if memory.session_id}))
         drop_empty_projects(tx, [int(number) for number in run.report.get("new_projects", ())])

@@ -1,4 +1,4 @@
-"""Values in the rows of other programs, whatever type they have there. Nothing here raises."""
+"""Read memories of claude-mem, of the earlier Engram and of folders of Markdown notes, whatever their rows hold."""
 
 from __future__ import annotations
 
@@ -11,44 +11,47 @@ from pathlib import Path
 from typing import Any
 
 from engram.enums import Importance, Kind, Scope, Source, Status, Voice
-from engram.exchange.incoming import Incoming, IncomingMemory, Place, Unusable, derived_ids
-from engram.exchange.incoming import Source as FileSource
+from engram.exchange.exchange_records import Incoming, IncomingMemory, Place, Unusable, derived_ids
+from engram.exchange.exchange_records import Source as FileSource
 from engram.models.memories.memory_records import MAX_SUMMARY_CHARACTERS, Evidence, Memory
-from engram.models.rescue.foreign import ForeignDatabase, ForeignRow
+from engram.models.rescue.foreign_database import ForeignDatabase, ForeignRow
 from engram.notes.note_index import MAX_NOTE_BYTES, cut_markdown
 from engram.paths import is_session_id
 from engram.system.atomic import read_regular
 from engram.system.clock import parse_time_ms
+from engram.system.lazy_regex import lazy_regex
 from engram.text.words import content_words
 from engram.transcripts.claude_code import AGENT
 
-#: Times outside of these are no times of a memory: 2001 and 2100, in seconds since 1970.
+#: Times outside of these are not times of a memory: 2001 and 2100, in seconds since 1970.
 _FIRST_SECOND, _LAST_SECOND = 978_307_200, 4_102_444_800
 
 
-def clean_text(value: object) -> str:
-    """Return a text without NULs and blanks around it; "" for anything that is none."""
+def text_or_empty(value: object) -> str:
+    """Return a text without NULs and blanks around it; "" for anything else."""
     if isinstance(value, bytes):
         value = value.decode("utf-8", "replace")
     return value.replace("\0", "").strip() if isinstance(value, str) else ""
 
 
 def text_list(value: object) -> list[str]:
-    """Return the texts of a JSON list; a text that is no list is the only one."""
-    text = clean_text(value)
+    """Return the texts of a JSON list; a text that is not a list is the only one."""
+    text = text_or_empty(value)
     try:
         values = json.loads(text) if text else []
     except (ValueError, RecursionError):
         return [text]
     if not isinstance(values, list):
         return [text]
-    return list(dict.fromkeys(part for part in map(clean_text, values) if part))
+    return list(dict.fromkeys(part for part in map(text_or_empty, values) if part))
 
 
 def time_ms(value: object) -> int | None:
-    """Return a time in milliseconds since 1970, from milliseconds, seconds or a written time; None if it is none."""
+    """Return a time in milliseconds since 1970, from milliseconds, seconds or a written time; None for anything
+    else.
+    """
     if isinstance(value, bytes | str):
-        text = clean_text(value)
+        text = text_or_empty(value)
         try:
             number = float(text)
         except ValueError:
@@ -67,7 +70,7 @@ def time_ms(value: object) -> int | None:
 
 
 def count_of(value: object) -> int:
-    """Return a number of times; 0 for anything that is none."""
+    """Return a count; 0 for anything else."""
     return max(0, int(value)) if isinstance(value, int | float) and math.isfinite(value) else 0
 
 
@@ -107,12 +110,10 @@ def default_path(user_home: Path) -> Path:
 
 
 def is_claude_mem(database: ForeignDatabase) -> bool:
-    """Return True for a database of claude-mem, by its tables."""
     return bool(database.columns("sdk_sessions")) and {"type", "project"} <= database.columns("observations")
 
 
 def read_claude_mem(database: ForeignDatabase) -> FileSource:
-    """Return what is read from a database of claude-mem."""
     remarks = []
     if database.columns("user_prompts") and (prompts := database.count("user_prompts")):
         remarks.append(f"{prompts} prompts that claude-mem logged are left out: the transcripts have them")
@@ -159,15 +160,15 @@ def _project_names(database: ForeignDatabase) -> dict[str, object]:
 
 def _item(row: ForeignRow, sessions: dict[str, str]) -> Incoming | None:
     """Return a memory item; None for a prompt, and for the copy of an observation that is read anyway."""
-    if clean_text(row["kind"]) == "prompt" or row["legacy_observation_id"]:
+    if text_or_empty(row["kind"]) == "prompt" or row["legacy_observation_id"]:
         return None
-    return _observation({**row, "text": clean_text(row["text"]) or row["content"]}, sessions, table="memory_items")
+    return _observation({**row, "text": text_or_empty(row["text"]) or row["content"]}, sessions, table="memory_items")
 
 
 def _observation(row: ForeignRow, sessions: dict[str, str], table: str = "observations") -> Incoming:
     where = f"row {row['id']} of {table}"
-    title, subtitle = clean_text(row["title"]), clean_text(row["subtitle"])
-    narrative, facts = clean_text(row["narrative"]) or clean_text(row["text"]), text_list(row["facts"])
+    title, subtitle = text_or_empty(row["title"]), text_or_empty(row["subtitle"])
+    narrative, facts = text_or_empty(row["narrative"]) or text_or_empty(row["text"]), text_list(row["facts"])
     summary = title or subtitle or narrative or (facts[0] if facts else "")
     if not summary:
         return Unusable(where, "it has no text")
@@ -177,7 +178,7 @@ def _observation(row: ForeignRow, sessions: dict[str, str], table: str = "observ
         row,
         sessions,
         where,
-        kind=_KINDS.get(clean_text(row["type"]).lower(), Kind.FACT),
+        kind=_KINDS.get(text_or_empty(row["type"]).lower(), Kind.FACT),
         summary=summary,
         content="\n\n".join(part for part in parts if part) or summary,
         facts=tuple(facts),
@@ -187,7 +188,7 @@ def _observation(row: ForeignRow, sessions: dict[str, str], table: str = "observ
 
 def _session_summary(row: ForeignRow, sessions: dict[str, str]) -> Incoming:
     where = f"row {row['id']} of session_summaries"
-    parts = {name: clean_text(row[name]) for name in _SUMMARY_PARTS}
+    parts = {name: text_or_empty(row[name]) for name in _SUMMARY_PARTS}
     summary = parts["completed"] or parts["learned"] or parts["request"] or parts["notes"]
     if not summary:
         return Unusable(where, "it has no text")
@@ -196,8 +197,8 @@ def _session_summary(row: ForeignRow, sessions: dict[str, str]) -> Incoming:
 
 
 def _directive(row: ForeignRow, sessions: dict[str, str]) -> Incoming | None:
-    text = clean_text(row["content"])
-    if not text or clean_text(row["status"]) not in ("", "active"):
+    text = text_or_empty(row["content"])
+    if not text or text_or_empty(row["status"]) not in ("", "active"):
         return None
     return _memory(
         row,
@@ -206,7 +207,7 @@ def _directive(row: ForeignRow, sessions: dict[str, str]) -> Incoming | None:
         kind=Kind.PREFERENCE,
         summary=text,
         content=text,
-        is_global=clean_text(row["scope"]) != "project",
+        is_global=text_or_empty(row["scope"]) != "project",
         importance=Importance.HIGH,
         source=Source.MANUAL,
         confidence=1.0,
@@ -217,9 +218,9 @@ def _directive(row: ForeignRow, sessions: dict[str, str]) -> Incoming | None:
 def _memory(
     row: ForeignRow, sessions: dict[str, str], where: str, *, summary: str, is_global: bool = False, **fields: Any
 ) -> IncomingMemory:
-    own_session = clean_text(row.get("memory_session_id")) or clean_text(row.get("sdk_session_id"))
+    own_session = text_or_empty(row.get("memory_session_id")) or text_or_empty(row.get("sdk_session_id"))
     session_id = sessions.get(own_session, "")
-    project = "" if is_global else clean_text(row.get("merged_into_project")) or clean_text(row["project"])
+    project = "" if is_global else text_or_empty(row.get("merged_into_project")) or text_or_empty(row["project"])
     made_at_ms = time_ms(row["created_at_epoch"]) or time_ms(row["created_at"])
     memory = Memory(
         **derived_ids(FORMAT, where, own_session, str(made_at_ms), summary),
@@ -242,7 +243,7 @@ def _memory(
 # -- Memories of the earlier Engram, from its database.
 #
 # It merged similar memories into one row, whose summary then reads ``first | second``, with a line of hyphens between
-# their contents. Here each of them becomes a memory again, as far as it says something of its own.
+# their contents. Here each of them becomes a memory again, as far as it adds something.
 
 #: The format's name, and that of the extractor of its memories.
 OLD_ENGRAM_FORMAT = "earlier-engram"
@@ -253,12 +254,11 @@ _COLUMNS = frozenset(
     "id session_id project scope summary entities importance source_type full_content created_at accessed_at "
     "access_count".split()
 )
-_BETWEEN_SUMMARIES = re.compile(r"\s+\|\s+")
-_BETWEEN_CONTENTS = re.compile(r"(?m)^\s*-{3,}\s*$")
+_BETWEEN_SUMMARIES = lazy_regex(r"\s+\|\s+")
+_BETWEEN_CONTENTS = lazy_regex(r"(?m)^\s*-{3,}\s*$")
 
 
 def read_earlier(database: ForeignDatabase) -> FileSource:
-    """Return what is read from a database of the earlier Engram."""
     return FileSource(OLD_ENGRAM_FORMAT, str(database.path), _earlier_items(database))
 
 
@@ -272,20 +272,20 @@ def _earlier_items(database: ForeignDatabase) -> Iterator[Incoming]:
 
 
 def _memories(row: ForeignRow) -> Iterator[Incoming]:
-    name = clean_text(row["id"])
-    parts = split_merged(clean_text(row["summary"]), clean_text(row["full_content"]))
+    name = text_or_empty(row["id"])
+    parts = split_merged(text_or_empty(row["summary"]), text_or_empty(row["full_content"]))
     if not name or not parts:
         yield Unusable(f"episode {name or '(no id)'}", "it has no text" if name else "it has no id")
         return
     for number, (summary, content) in enumerate(parts):
-        # The newest part was written last; that the row was used counts for it alone.
+        # The newest part was written last, so only that one counts as used.
         yield _earlier_memory(row, name, summary, content, is_newest=number == len(parts) - 1)
 
 
 def split_merged(summary: str, content: str) -> list[tuple[str, str]]:
-    """Return the memories that were merged into one as (summary, content), the oldest first.
+    """Return the memories that were merged into one as (summary, content), oldest first.
 
-    A part that says the same as another one is no memory of its own. Contents go with their summaries where there are
+    A part that says the same as another one becomes no memory. Contents go with their summaries if there are
     as many; otherwise the newest memory has all of them.
     """
     summaries = [part for part in _BETWEEN_SUMMARIES.split(summary) if part.strip()]
@@ -314,11 +314,11 @@ def _says_the_same(first: str, second: str) -> bool:
 
 
 def _earlier_memory(row: ForeignRow, name: str, summary: str, content: str, *, is_newest: bool) -> IncomingMemory:
-    project = clean_text(row["project"])
-    is_global = clean_text(row["scope"]) == "global"
-    session_id = clean_text(row["session_id"])
+    project = text_or_empty(row["project"])
+    is_global = text_or_empty(row["scope"]) == "global"
+    session_id = text_or_empty(row["session_id"])
     session_id = session_id if is_session_id(session_id) else ""
-    is_manual = clean_text(row["source_type"]) == "manual"
+    is_manual = text_or_empty(row["source_type"]) == "manual"
     memory = Memory(
         **derived_ids(OLD_ENGRAM_FORMAT, name, " ".join(summary.split())),
         kind=Kind.FACT,
@@ -328,7 +328,7 @@ def _earlier_memory(row: ForeignRow, name: str, summary: str, content: str, *, i
         project="" if is_global else project,
         scope=Scope.GLOBAL if is_global else Scope.PROJECT,
         entities=tuple(text_list(row["entities"])[:MAX_ENTITIES]),
-        importance=Importance.HIGH if clean_text(row["importance"]) == "high" else Importance.NORMAL,
+        importance=Importance.HIGH if text_or_empty(row["importance"]) == "high" else Importance.NORMAL,
         source=Source.MANUAL if is_manual else Source.AUTO,
         voice=Voice.AGENT if is_manual else Voice.ASSISTANT,
         extractor=OLD_ENGRAM_FORMAT,
@@ -345,26 +345,26 @@ def _earlier_memory(row: ForeignRow, name: str, summary: str, content: str, *, i
     )
 
 
-# -- Folders of Markdown notes as memories: a section a memory, with the date that its file tells.
+# -- Folders of Markdown notes as memories: a section a memory, with the date in its file.
 
 #: The format's name, and that of the extractor of its memories.
 NOTE_FOLDER_FORMAT = "notes"
-#: Words of a section; a longer one becomes several memories.
+#: Maximum number of words of a section; a longer one becomes several memories.
 MAX_SECTION_WORDS = 400
 #: Most files of one folder.
 MAX_FILES = 20_000
 
-_FRONT_MATTER = re.compile(r"\A---\n(.*?)\n---\n?", re.DOTALL)
-_FIELD = re.compile(r"(?m)^(description|title|date|created|created_at|updated)\s*:\s*(.+?)\s*$")
-_DATE = re.compile(r"(\d{4})-(\d\d)-(\d\d)")
+_FRONT_MATTER = lazy_regex(r"\A---\n(.*?)\n---\n?", re.DOTALL)
+_FIELD = lazy_regex(r"(?m)^(description|title|date|created|created_at|updated)\s*:\s*(.+?)\s*$")
+_DATE = lazy_regex(r"(\d{4})-(\d\d)-(\d\d)")
 
 
 def read_note_folder(path: Path, *, is_global: bool) -> FileSource:
-    """Return what is read from a folder of Markdown notes, or from one note.
+    """Return the content of a folder of Markdown notes, or of one note.
 
     Args:
-        path: the folder, whose hidden folders are passed over, or the note.
-        is_global: the notes hold in every project; else in the one that they are imported into.
+        path: the folder, whose hidden subfolders are skipped, or the note.
+        is_global: the notes apply to every project; else only to the one that they are imported into.
     """
     return FileSource(
         NOTE_FOLDER_FORMAT, str(path), _note_folder_items(path, Scope.GLOBAL if is_global else Scope.PROJECT)
@@ -414,7 +414,7 @@ def _sections(name: str, text: str, changed_at_ms: int, scope: Scope) -> Iterato
         heading = chunk.heading or (title if number == 0 else "")
         described = _unquoted(fields.get("description", "")) if number == 0 else ""
         summary = described or (f"{heading.rsplit(' › ', 1)[-1]}: {first}" if heading else first)
-        # The text decides: a note that is imported again after a change brings the changed sections only.
+        # The text decides: reimporting a changed note only adds the changed sections.
         yield IncomingMemory(
             memory=Memory(
                 **derived_ids(NOTE_FOLDER_FORMAT, name, chunk.heading, chunk.text),
@@ -434,7 +434,7 @@ def _sections(name: str, text: str, changed_at_ms: int, scope: Scope) -> Iterato
 
 
 def _date_of(name: str, fields: dict[str, str]) -> int | None:
-    """Return the date that the fields or the name of a note tell, in milliseconds since 1970."""
+    """Return the date in the fields or the name of a note, in milliseconds since 1970."""
     for field in ("date", "created", "created_at", "updated"):
         at_ms = parse_time_ms(_unquoted(fields.get(field, "")))
         if at_ms is not None:

@@ -1,1 +1,1 @@
-"""Turns become candidates: what is worth keeping, found without a key and without the network."""
+"""Extract candidates for memories from turns, locally or with a language model."""

@@ -1,15 +1,18 @@
-"""The candidate for a memory, and what never becomes one: text that is not worth it, and what was judged wrong."""
+"""The candidate for a memory, and filters for what never becomes one: worthless text, and what was judged wrong."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 from engram.enums import Importance, Judgement, Kind, Scope, Status, Voice
 from engram.models.memories.judgements import JudgedMemory
 from engram.models.memories.memory_records import Memory
+from engram.system.lazy_regex import lazy_regex
 from engram.text.words import content_words
+from engram.transcripts.turns import Turn
 
 # -- The candidate for a memory that an extractor proposes, with the text and the entries it rests on.
 
@@ -28,9 +31,10 @@ class Candidate:
     kind: Kind
     #: The bite: one line, at most ``MAX_SUMMARY_WORDS`` words, no web address.
     summary: str
-    #: The words it rests on, verbatim, the telling passage first; at most ``MAX_CONTENT_CHARACTERS`` characters.
+    #: The words that it is based on, verbatim, the most informative passage first; at most ``MAX_CONTENT_CHARACTERS``
+    #: characters.
     content: str
-    #: Uuids of the entries it rests on, the telling one first.
+    #: Uuids of the entries that it rests on, the most informative one first.
     evidence: tuple[str, ...]
     #: Keys of the turns it was taken from.
     turn_keys: tuple[str, ...]
@@ -38,14 +42,14 @@ class Candidate:
     facts: tuple[str, ...] = ()
     #: Files, symbols, commands and packages it names.
     entities: tuple[str, ...] = ()
-    #: Questions that it answers, in other words than its own; at most ``MAX_QUESTIONS``.
+    #: Questions that it answers, in different words; at most ``MAX_QUESTIONS``.
     questions: tuple[str, ...] = ()
-    #: What a list shows of it; "" to take its first clause.
+    #: Its title in lists; "" to use its first clause.
     title: str = ""
     importance: Importance = Importance.NORMAL
     scope: Scope = Scope.PROJECT
     voice: Voice = Voice.ASSISTANT
-    #: How likely it holds as stated, 0 to 1.
+    #: How likely it is true as stated, 0 to 1.
     confidence: float = 0.5
     status: Status = Status.PROVISIONAL
     #: Why it must never be injected; "" if it may be.
@@ -54,7 +58,7 @@ class Candidate:
     quality: float = 0.0
     #: The extractor that proposed it if another one stood in; "" for the one that was asked.
     extractor: str = ""
-    #: What it says of ``target``: new (nothing), same, corrects, supersedes, resolves or retracts.
+    #: What it says about ``target``: new (nothing), same, corrects, supersedes, resolves or retracts.
     action: str = "new"
     #: Id of the memory that the action refers to; "" for a new one.
     target: str = ""
@@ -64,15 +68,15 @@ class Candidate:
     said_at_ms: int = 0
 
 
-# -- Filter what is written: recognize text that never becomes a memory, and repetitions.
+# -- Filters: recognising text that never becomes a memory, and repetitions.
 
-#: The tag around every text that Engram injects; nothing is learned from a message that contains it.
+#: The tag around every text that Engram injects; messages that contain it are never learned from.
 INJECTION_MARKER = "engram-memories"
-#: Share of common words, of the shorter bite, from which on two bites say the same.
+#: Minimum share of the shorter bite's words for two bites to say the same.
 SAME_SHARE = 0.6
 
-_OWN = re.compile(rf"</?{INJECTION_MARKER}\b|\[(?:ep|q)_[0-9a-z]{{6,}}\]", re.IGNORECASE)
-_LOG_LINE = re.compile(
+_OWN = lazy_regex(rf"</?{INJECTION_MARKER}\b|\[(?:ep|q)_[0-9a-z]{{6,}}\]", re.IGNORECASE)
+_LOG_LINE = lazy_regex(
     r"^\s*(?:\d{4}-\d\d-\d\d[T ]\d\d:\d\d|\[?\d\d:\d\d:\d\d|(?:INFO|DEBUG|WARN(?:ING)?|ERROR|TRACE|FATAL)\b|"
     r"at \S+ ?\(|File \"|Traceback|goroutine \d|--- (?:FAIL|PASS)|=== RUN|[+-]{3} [ab]/|@@ |\$ |> )"
 )
@@ -84,7 +88,7 @@ def is_own(text: str) -> bool:
 
 
 def is_log(text: str) -> bool:
-    """Return True if most lines are of a pasted log, stack trace or diff."""
+    """Return True if most lines belong to a pasted log, stack trace or diff."""
     lines = [line for line in text.splitlines() if line.strip()]
     return len(lines) >= 3 and sum(bool(_LOG_LINE.match(line)) for line in lines) * 2 >= len(lines)
 
@@ -93,27 +97,27 @@ def repeats(bite: str, others: Iterable[frozenset[str]]) -> bool:
     """Return True if a bite says the same as one of the others, which are given as ``content_words``."""
     words = content_words(bite)
     if not words:
-        # The words of other scripts are not compared; a line without any letter says nothing.
+        # Words in other scripts are not compared; a line without any letter says nothing.
         return not any(letter.isalpha() for letter in bite)
     return any(len(words & other) >= SAME_SHARE * max(1, min(len(words), len(other))) for other in others)
 
 
-# -- Recognize a proposal that says again what was judged wrong or outdated. Pure.
+# -- Recognising a proposal that repeats what was judged wrong or outdated. Pure.
 
-#: Share of the words of the longer of two statements that the shorter one must have.
+#: Minimum share of the words of the longer of two statements that the shorter one must have.
 MIN_SHARE = 0.8
 
-_WORD = re.compile(r"\w+(?:['’]\w+)?")
+_WORD = lazy_regex(r"\w+(?:['’]\w+)?")
 _ARTICLES = frozenset(("a", "an", "the"))
 #: Words that change what a statement says.
-_TURNS = re.compile(r".*\d.*|not|no|never|none|without|instead|only|but|except|.+n['’]t|cannot")
+_TURNS = lazy_regex(r".*\d.*|not|no|never|none|without|instead|only|but|except|.+n['’]t|cannot")
 
 
 def is_said_again(new: Memory, judged: JudgedMemory) -> bool:
-    """Return True if a new memory says what was judged, and nothing newer speaks for it.
+    """Return True if a new memory repeats what was judged, and nothing newer supports it.
 
     What the user says after a judgement counts; so does what anybody says after a memory was judged outdated, since it
-    may hold again.
+    may be true again.
     """
     is_later = judged.at_ms > 0 and new.created_at_ms > judged.at_ms
     is_users = new.voice in (Voice.USER, Voice.CHOSEN)
@@ -123,9 +127,9 @@ def is_said_again(new: Memory, judged: JudgedMemory) -> bool:
 
 
 def says_the_same(first: str, second: str) -> bool:
-    """Return True if one statement has all words of the other and hardly more, none of which is a number or denies it.
+    """Return True if one statement has all words of the other and few more, none of which is a number or a negation.
 
-    Two statements that differ in a word each are not the same: one may correct the other.
+    Statements that differ by one word each don't count as the same, since one may correct the other.
     """
     short, long = sorted((_words(first), _words(second)), key=len)
     if not short or not short <= long or len(short) < MIN_SHARE * len(long):
@@ -135,3 +139,80 @@ def says_the_same(first: str, second: str) -> bool:
 
 def _words(text: str) -> frozenset[str]:
     return frozenset(_WORD.findall(text.lower())) - _ARTICLES
+
+
+# -- The extractor's interface, and what it gets besides the turns.
+
+#: Prefix of a reference to a proposal of an earlier part of the same extraction.
+PROPOSAL = "proposal "
+
+
+@dataclass(frozen=True, slots=True)
+class NearMemory:
+    """An existing memory as an extractor sees it."""
+
+    summary: str
+    #: Its id; for a proposal that is not stored yet, ``PROPOSAL`` and its number.
+    reference: str = ""
+    kind: Kind = Kind.FACT
+    #: current; judged wrong or outdated, with the reason.
+    state: str = "in force"
+    #: When it was said, in milliseconds since 1970.
+    at_ms: int = 0
+    #: True if it was pinned or saved by hand, so that no extractor changes it.
+    is_fixed: bool = False
+    #: True for a rule in the user's own words.
+    is_users_rule: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ExtractionContext:
+    """What an extractor gets besides the turns; every field is optional."""
+
+    #: Display name of the project; "" for none.
+    project: str = ""
+    #: True if the session was started in a root folder or outside any project.
+    is_global: bool = False
+    #: Summaries of the memories of this session's other turns, oldest first; they are not proposed again.
+    known: tuple[str, ...] = ()
+    #: Those of ``known`` that are the user's own words: only these keep a rule of the user's from being proposed.
+    known_of_user: tuple[str, ...] = ()
+    #: Number of memories that the session already has.
+    kept_before: int = 0
+    #: Maximum number of memories of a session.
+    session_cap: int = 60
+    #: Summary of the session by an earlier extraction; "" for none.
+    rolling_summary: str = ""
+    #: Row id of the project; None for none.
+    project_id: int | None = None
+    #: Memories of the session's other turns, oldest first; candidates may refer to them.
+    own: tuple[NearMemory, ...] = ()
+    #: Memories of the project that are close to the turns, closest first.
+    near: tuple[NearMemory, ...] = ()
+    #: The session's next turn after these; None if there is none yet.
+    following: Turn | None = None
+    #: Orders in these turns that the user also gave in another session, as ``user_rules.orders`` returns them.
+    said_before: frozenset[str] = frozenset()
+
+
+class Extractor(Protocol):
+    """Proposes candidates from turns. Never touches storage.
+
+    An extractor that summarizes sessions also has ``rolling_summary``: the summary of the session of the last proposal.
+    An extractor whose candidates depend on the session's turns only has ``is_repeatable = True``: every
+    turn of the session is proposed again, so that the result does not depend on when a session was extracted.
+    """
+
+    #: Stored with each memory, such as ``local-2``.
+    name: str
+
+    def propose(self, turns: Sequence[Turn], context: ExtractionContext) -> list[Candidate]:
+        """Return candidates of the turns, in the order of the turns.
+
+        Args:
+            turns: Turns of a session in file order, with redacted texts.
+            context: What is known about the session besides the turns.
+
+        Returns:
+            At most as many candidates as the context's cap allows; none if nothing is worth keeping.
+        """

@@ -9,10 +9,9 @@ from functools import partial
 from engram.embedding.embedder import Embedder
 from engram.enums import Refusal
 from engram.errors import Conflict
-from engram.extraction.candidate import Candidate
-from engram.extraction.keep import Keeper, Kept, apply_actions, refusals
-from engram.extraction.protocol import ExtractionContext, Extractor
-from engram.extraction.surroundings import (
+from engram.extraction.candidate import Candidate, ExtractionContext, Extractor
+from engram.extraction.store_candidates import Keeper, Kept, apply_actions, refusals
+from engram.extraction.turn_batches import (
     BATCH_TURNS,
     Batch,
     ContextBuilder,
@@ -23,15 +22,15 @@ from engram.extraction.surroundings import (
 )
 from engram.models.engine.transaction import Store, Tx
 from engram.models.memories.memory_records import Memory
-from engram.models.search.vectors import put_vectors
-from engram.models.sessions.sessions import (
-    SessionRow,
-    find_session,
+from engram.models.search.vector_rows import put_vectors
+from engram.models.sessions.sessions import SessionRow, find_session, note_extraction, set_rolling_summary
+from engram.models.sessions.stored_turns import (
+    check_unmoved,
     has_due_turns,
-    note_extraction,
-    set_rolling_summary,
+    mark_extracted,
+    note_model_reading,
+    turns_of_session,
 )
-from engram.models.sessions.stored_turns import check_unmoved, mark_extracted, note_model_reading, turns_of_session
 from engram.models.shown.usage import note_refused
 from engram.models.work.task_runs import note_success
 from engram.models.work.work import Work, find_work, finish
@@ -51,9 +50,9 @@ class ExtractReport:
     turns: int = 0
     new: int = 0
     updated: int = 0
-    #: Number of memories whose turn went on and no longer says so.
+    #: Number of memories whose turn grew and no longer supports them.
     archived: int = 0
-    #: Number of proposals beyond a cap, or forgotten by the user.
+    #: Number of proposals beyond a cap, or that the user had forgotten.
     left_out: int = 0
     #: Row ids of new and changed memories.
     row_ids: tuple[int, ...] = ()
@@ -85,16 +84,13 @@ def extract_session(
     settings: Settings,
     near_memories: Sequence[Memory] | None = None,
 ) -> ExtractReport:
-    """Extract the turns of a session that grew; a turn that was extracted before updates its own memories.
+    """Extract the turns of a session that grew; a turn that was extracted earlier updates its own memories.
 
     The extractor and the model run outside any transaction. Any number of extractions of a session may race: each batch
     is written once, and not at all if a turn grew meanwhile (then it is read again).
 
     Args:
-        store: the open memory.
-        session_id: Claude Code's session.
-        extractor: proposes the candidates.
-        embedder: None leaves the vectors to the task ``embed``.
+        embedder: None leaves the vectors to the ``embed`` task.
         settings: the caps.
         near_memories: memories of other sessions that may be shown to the extractor; None for the current ones.
 
@@ -132,7 +128,7 @@ class _Step:
     near_memories: Sequence[Memory] | None = None
 
     def run(self) -> tuple[int, Kept, bool]:
-        """Return the number of turns, what was kept of them, and whether no turn is left.
+        """Return the number of turns, what was kept from them, and whether no turn is left.
 
         Raises:
             Conflict: a turn has grown, or another extraction was faster; nothing was written.
@@ -178,7 +174,6 @@ class _Step:
         return bool(getattr(self.extractor, "is_repeatable", False))
 
     def _next_batch(self, session: SessionRow) -> tuple[SessionRow, Batch]:
-        """Return the next batch, and the session as what it is in the project of that."""
         if self._is_repeatable:
             session, turns = within_project(session, turns_of_session(self.store, session.id))
             return session, next_batch(turns)
@@ -187,7 +182,6 @@ class _Step:
         return session, Batch(tuple(turns))
 
     def _propose(self, session: SessionRow, batch: Batch) -> tuple[Batch, list[Candidate], ExtractionContext]:
-        """Return the candidates, and the batch and the context that they were proposed from."""
         builder = ContextBuilder(self.store, self.settings, session, self.near_memories)
         if not self._is_repeatable:
             context = builder.build(batch.turns)
@@ -196,7 +190,7 @@ class _Step:
         return batch, self.extractor.propose(builder.readable(batch.turns), context), context
 
     def _write(self, tx: Tx, session: SessionRow, batch: Batch, candidates: Sequence[Candidate]) -> Kept:
-        """Store the candidates, and apply what they say of other memories."""
+        """Store the candidates, and apply what they say about other memories."""
         keeper = Keeper(tx, session, batch.turns, self.extractor.name, self.settings)
         kept = keeper.keep(candidates)
         stored = partial(keeper.stored, kept)
@@ -214,7 +208,7 @@ class _Step:
         return [row.astype("float16").tobytes() for row in rows]
 
     def _finish_if_last(self, tx: Tx, work: Work | None, session: SessionRow) -> bool:
-        """Finish the work if no turn of the session is due; returns whether that is so."""
+        """Finish the work if no turn of the session is due; returns True if so."""
         if has_due_turns(tx, session.id):
             return False
         note_extraction(tx, session.id, session.message_count)

@@ -1,6 +1,6 @@
-"""Cue words of languages other than English, as data: a few for each, so that no rule and no fix is lost.
+"""Cue words of languages other than English, as data: a few per language, so that no rule or fix is missed.
 
-Add a language by adding an entry to ``LANGUAGES``. Words that are also English words must not stand here.
+Add a language by adding an entry to ``LANGUAGES``. Words that are also English words must not be here.
 """
 
 from __future__ import annotations
@@ -9,12 +9,14 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from engram.system.lazy_regex import lazy_regex
+
 #: Number of letters of a script without spaces that count as a word.
 LETTERS_PER_WORD = 2
 
-_UNSPACED = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff]")
+_UNSPACED = lazy_regex(r"[\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff]")
 #: The end of a sentence in a script without spaces.
-_FULL_STOP = re.compile(r"(?<=[。！？])\s*(?=\S)")
+_FULL_STOP = lazy_regex(r"(?<=[。！？])\s*(?=\S)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,15 +29,15 @@ class Language:
     order: str
     #: How the team does it: we use.
     decides: str
-    #: Wordings that hold for this moment, place or task only, or of somebody who does not know.
+    #: Wordings that only apply to this moment, place or task, or that express doubt.
     passing: str
-    #: Takes back what was said before it.
+    #: Withdraws what was said before it.
     takes_back: str
     #: Somebody else's opinion, or a supposition.
     others: str
-    #: Tells how something behaves.
+    #: Describes how something behaves.
     describes: str
-    #: Orders a thing that has the quality: "write a function that always returns a list".
+    #: Requests a thing with that property: "write a function that always returns a list".
     task: str
     #: What binds a sentence to this code base.
     local: str
@@ -116,7 +118,8 @@ LANGUAGES = {
         r"borra eso|"
         r"no estoy de acuerdo|pensándolo (?:bien|mejor)|ahora que lo pienso|(?:ventana|chat|proyecto|"
         r"terminal) equivocad[oa]",
-        others=r"(?<=, )(?:dice|decía|dijo) (?:\w+ ){0,2}\w+[.!]?$|(?:él|ella|ellos|alguien|(?:el|la|mi|nuestr[oa]|"
+        others=r"(?!(?:mi|nuestra) \w+)\w+ (?:dice|decía|dijo|insiste|opina|cree|quiere|recomienda),? (?:en )?que|"
+        r"(?<=, )(?:dice|decía|dijo) (?:\w+ ){0,2}\w+[.!]?$|(?:él|ella|ellos|alguien|(?:el|la|mi|nuestr[oa]|"
         r"un[oa]?) (?:jef[ea]|revisora?|compañer[oa]|amig[oa]|arquitect[oa]|colega|"
         r"cliente|"
         r"equipo|profesora?)|la gente|algunos|muchos) (?:\w+ )?(?:dice\w*|decía\w*|prefier\w+|repite\w*|repetía\w*|"
@@ -126,7 +129,10 @@ LANGUAGES = {
         r"creo que|pienso que|podríamos|"
         r"deberíamos|sería|o (?:siempre|nunca|mejor|no)",
         describes=r"como siempre|que nunca|(?:nunca|siempre) (?:me|te|nos|le) \w+[óéí]|(?:nunca|siempre) he|"
-        r"nunca (?:vi|supe|entendí)|^(?:el|la|los|las|un|una) \S+ (?:nunca|siempre|jamás) (?:se|es|está|son|ha|fue)|"
+        r"nunca (?:vi|supe|entendí)|^(?:el|la|este|esta) \S+ (?:nunca|siempre|jamás) (?:devuelve|da|sale|queda|lanza|"
+        r"muestra|"
+        r"carga|imprime|llega|cierra|responde|tira|falta)|^(?:el|la|los|las|un|una) \S+ (?:nunca|siempre|"
+        r"jamás) (?:se|es|está|son|ha|fue)|"
         r"fall[ao]n?|"
         r"funciona\w*|ocurre\w*|pasa\w*|rompe\w*|tarda\w*|era[n]?|fue(?:ron)?|tení\w+",
         task=r"^(?:por favor,? )?(?:escrib\w+|crea|crear|haz|implementa\w*|añade|agrega|diseña) .{2,60} que",
@@ -154,7 +160,9 @@ LANGUAGES = {
         r"(?:en fait|finalement),? (?:non|oublie)|non,? (?:en fait|finalement)|je (?:rigole|plaisante|blague)|"
         r"c['’]était (?:une )?(?:blague|plaisanterie|erreur)|je voulais dire|je me suis trompée?|je retire|"
         r"j['’]ai changé d['’]avis|mauvaise fenêtre|réflexion faite|à la réflexion|je ne suis pas d['’]accord",
-        others=r"(?<=, )(?:dit|disait|écrit) (?:\w+ ){0,2}\w+[.!]?$|(?:il|elle|ils|elles|quelqu['’]un|(?:le|la|mon|ma|"
+        others=r"(?!on )\w+ (?:dit|disait|veut|exige|insiste|recommande|préconise|conseille),? (?:que |qu['’]|pour que|"
+        r"de (?:ne|toujours)|d['’])|(?<=, )(?:dit|disait|écrit) (?:\w+ ){0,2}\w+[.!]?$|(?:il|elle|ils|elles|"
+        r"quelqu['’]un|(?:le|la|mon|ma|"
         r"notre|une?) (?:chef\w*|patron\w*|collègue|ami\w*|copain|architecte|"
         r"client\w*|équipe|"
         r"prof\w*)|les gens|certains|beaucoup) (?:\w+ )?(?:dit|disait|préfère\w*|répète\w*|répétait|jure\w*|"
@@ -162,7 +170,9 @@ LANGUAGES = {
         r"je (?:crois|pense|trouve) que|si (?:ça ne tenait|ça dépendait|c['’]était|je pouvais)|on (?:pourrait|"
         r"devrait)|ce serait|ou (?:toujours|jamais|plutôt|bien|pas)",
         describes=r"comme toujours|que jamais|(?:ai|avais|a|est) (?:jamais|toujours)|plante[nrs]?|échou\w+|marche\w*|"
-        r"fonctionn(?!al)\w+|arrive\w*|était|étaient|avai\w+|ça|"
+        r"^(?:la|le|l['’]|cette|ce) ?\S+ (?:ne )?(?:renvoie|retourne|donne|affiche|charge|ferme|répond|lance|"
+        r"reste) (?:toujours|"
+        r"jamais)|fonctionn(?!al)\w+|arrive\w*|était|étaient|avai\w+|ça|"
         r"(?:est|sont|a|ont|n['’]est|ne sont) (?:toujours|jamais)|j['’]ai (?:toujours|jamais)",
         task=r"^(?:écri\w+|crée\w*|fais|implémente\w*|ajoute\w*|conçois) .{2,60} qui",
         local=r"ici|ce (?:projet|dépôt|repo\w*|fichier|code)|notre|nos",
@@ -184,7 +194,8 @@ LANGUAGES = {
         r" (?:quello|questo|tutto|la regola))|no,? aspetta|"
         r"aspetta,? no|anzi,? no|scherz(?:o|avo)|era (?:uno scherzo|una battuta)|volevo dire|mi sono sbagliat[oa]|"
         r"ci ho ripensato|ripensandoci|ritiro (?:tutto|quello)|(?:finestra|chat) sbagliata|non sono d['’]accordo",
-        others=r"(?<=, )(?:dice|diceva) (?:\w+ ){0,2}\w+[.!]?$|(?:lui|lei|loro|qualcuno|(?:il|la|un[oa]?) (?:mi[oa] |"
+        others=r"\w+ (?:dice|diceva|vuole|insiste|consiglia|raccomanda),? (?:che|di (?:non|usare))|"
+        r"(?<=, )(?:dice|diceva) (?:\w+ ){0,2}\w+[.!]?$|(?:lui|lei|loro|qualcuno|(?:il|la|un[oa]?) (?:mi[oa] |"
         r"nostr[oa] )?(?:capo|collega|amic[oa]|architett[oa]|cliente|team|"
         r"prof\w*|"
         r"revisore)|la gente|alcuni|molti) (?:\w+ )?(?:dice(?:va)?|dicono|preferisc\w+|ripete(?:va)?|giura\w*|pensa\w*|"
@@ -192,7 +203,8 @@ LANGUAGES = {
         r"credo che|penso che|potremmo|dovremmo|"
         r"sarebbe|oppure|o (?:sempre|mai|meglio)",
         describes=r"come sempre|che mai|(?:mi è|non ho|ho) (?:sempre|mai)|(?:non )?(?:viene|vengono|veniva)|"
-        r"fallisc\w+|funziona(?:no|va|vano)?|succede\w*|capita\w*|"
+        r"^(?:la|il|lo|questa|questo) \S+ (?:non )?(?:restituisce|ritorna|dà|mostra|carica|chiude|risponde|resta) "
+        r"(?:sempre|mai)|fallisc\w+|funziona(?:no|va|vano)?|succede\w*|capita\w*|"
         r"rompe\w*|crasha\w*|era(?:no)?|aveva\w*|"
         r"(?:è|sono|ha|hanno|ho|abbiamo) (?:sempre|mai)",
         task=r"^(?:scrivi|crea|fai|implementa|aggiungi|progetta) .{2,60} che",
@@ -218,14 +230,16 @@ LANGUAGES = {
         r"não,? espera|espera,? não|(?:estou|tô|estava) (?:a )?brinca\w*|era (?:brincadeira|piada)|quis dizer|"
         r"queria dizer|enganei-me|me enganei|mudei de ideia|pensando (?:bem|melhor)|retiro (?:o que|isso)|"
         r"janela errada|chat errado|não concordo|melhor não",
-        others=r"(?<=, )(?:diz|disse) (?:\w+ ){0,2}\w+[.!]?$|(?:ele|ela|eles|elas|alguém|(?:[oa]|uma?) (?:meu |minha |"
+        others=r"\w+ (?:diz|disse|quer|insiste|recomenda|acha),? (?:em )?(?:que|para)|(?<=, )(?:diz|"
+        r"disse) (?:\w+ ){0,2}\w+[.!]?$|(?:ele|ela|eles|elas|alguém|(?:[oa]|uma?) (?:meu |minha |"
         r"nosso |nossa )?(?:chefe|colega|amig[oa]|arquitet[oa]|cliente|"
         r"equip[ae]|"
         r"professora?|revisora?)|as pessoas|alguns|muitos) (?:\w+ )?(?:diz\w*|disse\w*|prefer\w+|repet\w+|jura\w*|"
         r"acha\w*|pensa\w*|quer\w*|recomenda\w*|insiste\w*)|segundo|talvez|se (?:fosse|dependesse|pudesse)|acho que|"
         r"penso que|poderíamos|podíamos|"
         r"deveríamos|devíamos|seria|ou (?:sempre|nunca|melhor|não)",
-        describes=r"como sempre|que nunca|(?:nunca|sempre) (?:gostei|achei|vi|entendi|soube|tive)|falha\w*|"
+        describes=r"^[oa] \S+ (?:sempre|nunca) (?:devolve|retorna|dá|mostra|carrega|fecha|responde|fica)|"
+        r"como sempre|que nunca|(?:nunca|sempre) (?:gostei|achei|vi|entendi|soube|tive)|falha\w*|"
         r"funciona\w*|acontece\w*|quebra\w*|demora\w*|nunca (?:é|são|está|foi|foram|fica)|era[m]?|"
         r"foi|foram|tinha\w*|"
         r"(?:está|estão|é|são|tem|têm|já|eu) sempre",
@@ -249,6 +263,25 @@ LANGUAGES = {
         local=r"この(?:プロジェクト|リポジトリ|ファイル|コード)|ここでは",
         universal=r"(?:すべて|全て|全部|どの)の?プロジェクト",
         cause=r"原因|ため|ので|から(?=、|。)|理由",
+        is_spaced=False,
+    ),
+    "ko": Language(
+        lasting=r"항상|언제나|절대(?:로|\b)|앞으로(?:는|도)?|(?:이제|지금|오늘|다음)부터|매번|반드시|무조건|"
+        r"기억해 ?(?:줘|둬|두)",
+        order=r"지 ?(?:마|말아|말고|않았으면)|대신 .{1,40}(?:사용|써|쓰)|피해 ?줘|선호|원하지 않",
+        decides=r"우리는? .{1,40}(?:사용|쓰기로|하기로|채택)\w*",
+        passing=r"지금은|일단|이번|오늘(?!부터)|내일|당분간|임시로|아직|잠깐|때까지|동안|나중에|"
+        r"이 (?:파일|브랜치|함수|세션|작업|커밋|테스트|클래스|PR)|여기서만|(?:첫|두|세) ?번째|급하|시간 ?없",
+        takes_back=r"취소|농담|아니(?:다|야|,)|잊어|철회|잘못 (?:말|보냈|썼)|실수|다시 생각|생각해 ?보니|정정",
+        others=r"(?:라|다|자|냐)고 (?:했|한|하[는던]|말|생각|그|주장|들)|"
+        r"(?:상사|팀장|동료|친구|고객|매니저|리뷰어|선배)(?:님)?[가는은이]|"
+        r"에 따르면|것 같|일까|할까|을까|인가요|나요|습니까|모르겠|아마",
+        describes=r"실패|에러|오류|깨[지진져]|느[리려]|안 ?[돼되됩]|나[와온옵]|납니다|생[겨긴]|발생|멈[춰추]|죽어|"
+        r"였|(?<!기로 )(?<!기로)했[어다습네]|됐|네요|는데|고[마맙]|감사",
+        task=r"(?:하는|되는|인) (?:함수|클래스|메서드|스크립트|컴포넌트|테스트|명령)\w* ?(?:작성|만들|추가|구현)",
+        local=r"이 (?:프로젝트|저장소|리포|코드)|여기",
+        universal=r"모든 (?:내 |우리 )?(?:프로젝트|저장소|리포)",
+        cause=r"때문|원인|이유|덕분",
         is_spaced=False,
     ),
     "nl": Language(
@@ -373,7 +406,7 @@ def pattern(choose: Callable[[Language], str]) -> re.Pattern[str]:
         rf"(?<!\w)(?:{choose(language)})(?!\w)" if language.is_spaced else f"(?:{choose(language)})"
         for language in LANGUAGES.values()
     ]
-    return re.compile("|".join(parts), re.IGNORECASE)
+    return lazy_regex("|".join(parts), re.IGNORECASE)
 
 
 LASTING = pattern(lambda language: language.lasting)

@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import TYPE_CHECKING
 
 from engram.enums import Actor, Source, Status, Voice
 from engram.errors import BudgetReached, Conflict
-from engram.extraction.candidate import Candidate
-from engram.extraction.keep import Keeper, apply_actions, refusals
-from engram.extraction.model.model_extractor import ModelExtractor
-from engram.extraction.protocol import ExtractionContext
-from engram.extraction.surroundings import ContextBuilder, check_unforgotten, is_at_home, within_project
+from engram.extraction.candidate import Candidate, ExtractionContext
+from engram.extraction.store_candidates import Keeper, apply_actions, refusals
+from engram.extraction.turn_batches import ContextBuilder, check_unforgotten, is_at_home, within_project
 from engram.models.engine.transaction import Reader, Store, Tx
 from engram.models.memories.judgements import Ending, ending_of
 from engram.models.memories.memory_changes import change_memory, merge_evidence
@@ -42,24 +41,24 @@ from engram.system.failpoint import reach
 from engram.text.words import content_words, prefixes
 from engram.transcripts.turns import Turn
 
-# -- Replace the local extractor's memories by those that a language model made of the same turns.
+if TYPE_CHECKING:
+    from engram.extraction.model.model_extractor import ModelExtractor
+
+# -- Replacing the local extractor's memories with those that a language model made from the same turns.
 
 #: Share of a memory's words that its successor must have, if they rest on a common entry, and if not.
 MIN_SHARE, MIN_SHARE_ELSEWHERE = 0.25, 0.5
 
 
 def replace_memories(tx: Tx, older: Iterable[Memory], newer: Sequence[Memory], model: str, run_id: int) -> list[str]:
-    """Supersede each memory by the new one that says the same, which also gets its evidence; archive the others.
+    """Supersede each memory with the new one that says the same, which also gets its evidence; archive the others.
 
-    What ``ending_of`` protects stays in force: what the user said or chose ends only if a new memory has the user say
-    it, and what somebody pinned or saved does not end.
+    Memories protected by ``ending_of`` stay current: what the user said or chose ends only if a new memory is in the
+    user's own voice, and what somebody pinned or saved does not end.
 
     Args:
-        tx: the transaction.
         older: memories of the local extractor.
-        newer: memories that the model made of the same turns.
-        model: the name of the model's extractor.
-        run_id: the run that records the changes.
+        newer: memories that the model made from the same turns.
 
     Returns:
         A line for each change.
@@ -96,7 +95,7 @@ def _successor(tx: Tx, older: Memory, newer: Sequence[Memory]) -> Memory | None:
 
 
 def _supersede(tx: Tx, older: Memory, successor: Memory, model: str, run_id: int) -> str:
-    """Put a new memory in the place of an older one."""
+    """Replace an older memory with a new one."""
     now = find_memory(tx, successor.episode_id) or successor
     merge_evidence(tx, now, older, run_id=run_id, actor=Actor.MODEL)
     if older.confirmations > now.confirmations:
@@ -125,7 +124,7 @@ def _supersede(tx: Tx, older: Memory, successor: Memory, model: str, run_id: int
 
 #: Maximum number of turns that are distilled in one transaction.
 PART_TURNS = 20
-#: How often a part is begun again because something of it changed meanwhile.
+#: How often a part is restarted because some of it changed meanwhile.
 MAX_TRIES = 3
 #: Stage under which status shows the second distillation.
 STAGE = "second chance"
@@ -146,17 +145,19 @@ class DistilledPart:
 class Part:
     """Turns of a session that no model has read, to be distilled in one transaction."""
 
-    #: The session as what it is in the project of the turns.
+    #: The session as seen from the project of the turns.
     session: SessionRow
     turns: Sequence[StoredTurn]
-    #: What a model may read of them.
+    #: The parts that a model may read.
     readable: Sequence[Turn]
     context: ExtractionContext
 
 
 def waiting_turns(store: Reader, session: SessionRow) -> tuple[SessionRow, list[StoredTurn]]:
-    """Return the next turns of a session that no model has read, of one project, and the session in that project."""
-    unread = unread_turns(store, session.id)
+    """Return the next turns of a session in one project that no model has read, and the session as seen from that
+    project.
+    """
+    unread = set(unread_turns(store, session.id))
     return within_project(session, [turn for turn in turns_of_session(store, session.id) if turn.id in unread])
 
 
@@ -169,7 +170,7 @@ def read_part(store: Store, settings: Settings, session: SessionRow, max_turns: 
     session, turns = waiting_turns(store, session)
     turns = turns[:max_turns]
     if not turns:
-        raise Conflict("no turn of the session waits any more")
+        raise Conflict("no turn of the session is waiting any more")
     builder = ContextBuilder(store, settings, session)
     return Part(session, turns, builder.readable(turns), _context(store, builder, session, turns))
 
@@ -183,10 +184,10 @@ class SecondChance:
     extractor: ModelExtractor
 
     def distill_next(self) -> DistilledPart | None:
-        """Distill the next part; return None if no session waits. Everything of a part is one transaction.
+        """Distill the next part; return None if no session waits. Each part is one transaction.
 
         Raises:
-            BudgetReached: a cap is reached; what was done before stays.
+            BudgetReached: a cap is reached; earlier work stays.
             ExtractionError: the model is unavailable.
             Conflict: the session keeps changing; try again later.
             StoreError: the database cannot be read or written.
@@ -217,10 +218,10 @@ class SecondChance:
         return self.write(part, candidates)
 
     def write(self, part: Part, candidates: Sequence[Candidate]) -> DistilledPart:
-        """Store what the extractor has just proposed of a part, in place of the local extractor's memories.
+        """Store the extractor's proposals for a part, replacing the local extractor's memories.
 
         Raises:
-            Conflict: something of the part changed meanwhile; nothing was written.
+            Conflict: some of the part changed meanwhile; nothing was written.
             StoreError: the database cannot be written.
         """
         session, turns = part.session, part.turns
@@ -247,7 +248,7 @@ class SecondChance:
                 run_id,
             )
             close_run(tx, run_id, [*keeper.lines, *applied.lines, *lines])
-            # A text that the model cannot read is not sent again.
+            # A text that the model can't read is not sent again.
             note_model_reading(tx, turns, is_second=True)
             if self.extractor.rolling_summary != session.rolling_summary and is_at_home(tx, session):
                 set_rolling_summary(tx, session.id, self.extractor.rolling_summary)
@@ -278,7 +279,7 @@ def _context(
     waiting = {e.episode_id for e in memories if is_replaceable(e, history_of(store, e.episode_id))}
     own = tuple(memory for memory in context.own if memory.reference not in waiting)
     here = {turn.id for turn in turns}
-    # What a person kept of these turns is not proposed again.
+    # Memories that a person kept from these turns are not proposed again.
     fixed = tuple(
         memory
         for memory in memories

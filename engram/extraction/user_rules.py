@@ -1,4 +1,4 @@
-"""Rules of the user: which sentences of a prompt lay something down for later, and why the others do not. Pure.
+"""Rules of the user: which sentences of a prompt state a rule for later, and why the others do not. Pure.
 
 Only unmistakable forms make a rule (always, never, from now on, we use, our convention is, remember that), typed by the
 user, about all of a project or of their work. An order without such a word may be meant for the moment: it stays what
@@ -11,6 +11,7 @@ import re
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from typing import Protocol, TypeVar
 
 from engram.enums import Kind, Scope
 from engram.extraction import languages
@@ -24,20 +25,22 @@ from engram.trust.voice import typed_text
 #: Minimum and maximum length of a rule, in words. A longer sentence is a description, and a memory is never cut short.
 MIN_WORDS = 3
 MAX_WORDS = 40
-#: Share of common words, of all words of both, from which on two sentences say the same.
+#: Minimum share of common words, among all words of both, for two sentences to say the same.
 SAME_SHARE = 0.6
+#: Share of the words of "we no longer …" that a rule must have to be ended by it.
+MOSTLY = 0.6
 
 
 class Refusal(StrEnum):
     """Why a sentence that sounds like a rule is not kept as one."""
 
     QUESTION = "it is a question"
-    LIST = "it is a point of a list that is no list of rules"
+    LIST = "it is a point of a list that is not a list of rules"
     OTHERS = "it is somebody else's opinion"
     TAKEN_BACK = "it was taken back or corrected"
     MOMENT = "it holds for a moment, a place or a task only"
     SUPPOSITION = "it is a suggestion or a supposition"
-    IRONY = "it does not sound as if it was meant"
+    IRONY = "it does not sound serious"
     TASK = "it is part of a task"
     DESCRIPTION = "it describes how something is"
     DANGLING = "it does not say on its own what it is about"
@@ -56,7 +59,7 @@ class Judgement:
     sentence: str
     kind: Kind = Kind.PREFERENCE
     scope: Scope = Scope.PROJECT
-    #: True if it is worded for good; False for an order that was said again.
+    #: True if it is worded as permanent; False for an order that was repeated.
     is_lasting: bool = True
     #: Why it is not kept; None for a rule.
     refusal: Refusal | None = None
@@ -64,15 +67,40 @@ class Judgement:
 
 @dataclass(frozen=True, slots=True)
 class TakingBack:
-    """A sentence by which the user takes something back that they said in an earlier prompt."""
+    """A sentence in which the user withdraws something from an earlier prompt, or says that it is over."""
 
     sentence: str
-    #: Words that say what is taken back, by their first letters.
+    #: Words that name what is withdrawn, by their first letters.
     about: frozenset[str]
+    #: Share of these that a rule must have, if it is not named as one ("we no longer use Redis").
+    least: float = 0.0
+    #: True if it is only about prohibitions, False if only about other rules; None for any rule.
+    of_prohibitions: bool | None = None
 
     def is_about(self, rule: str) -> bool:
-        """Return True if it takes back a rule of this wording."""
-        return bool(self.about & prefixes(content_words(rule)))
+        return self.shared(rule) > 0
+
+    def shared(self, rule: str) -> int:
+        """Return how many words a rule shares with what is withdrawn; 0 if it is not meant."""
+        shared = len(self.about & prefixes(content_words(rule)))
+        is_other = self.of_prohibitions is not None and self.of_prohibitions != bool(words.DENIES.search(rule))
+        return 0 if is_other or shared < self.least * len(self.about) else shared
+
+
+class _Said(Protocol):
+    @property
+    def summary(self) -> str:
+        """Something that was said, in one sentence."""
+
+
+Rule = TypeVar("Rule", bound=_Said)
+
+
+def meant_by(taking: TakingBack, rules: Sequence[Rule]) -> list[Rule]:
+    """Return the rules that a sentence withdraws: those that share the most words with it."""
+    shared = [taking.shared(rule.summary) for rule in rules]
+    most = max(shared, default=0)
+    return [rule for rule, number in zip(rules, shared, strict=True) if most and number == most]
 
 
 def judge(typed: str, *, project: str = "", following: str = "", said_before: Collection[str] = ()) -> list[Judgement]:
@@ -80,14 +108,15 @@ def judge(typed: str, *, project: str = "", following: str = "", said_before: Co
 
     Args:
         typed: what the user typed, without anything pasted, quoted or relayed.
-        project: display name of the project; a sentence that names it holds for this project only.
+        project: display name of the project; a sentence that names it only applies to this project.
         following: what the user typed in the next prompt of the session; "" for none.
-        said_before: sentences of this prompt that the user said in another session too, as ``orders`` returns them.
+        said_before: sentences of this prompt that the user also said in another session, as ``orders`` returns them.
     """
     sentences = list(_sentences(typed))
     enumerated = _enumerated(sentences)
     judged: list[tuple[int, Judgement]] = []
     lead = ""
+    plays = bool(sentences and words.PART.search(sentences[0][0]))
     for place, (sentence, statement) in enumerate(sentences):
         if statement.block is Block.PROSE:
             lead = sentence
@@ -97,6 +126,8 @@ def judge(typed: str, *, project: str = "", following: str = "", said_before: Co
         if found is not None and found.refusal is None and (is_option or statement.group in enumerated):
             found = replace(found, refusal=Refusal.LIST)
         if found is not None:
+            if plays and found.refusal in (None, Refusal.ORDER) and not words.FOR_LATER.search(sentence):
+                found = replace(found, refusal=Refusal.MOMENT)
             if found.refusal is Refusal.ORDER and sentence in said_before:
                 found = replace(found, refusal=None, is_lasting=False)
             judged.append((place, found))
@@ -124,7 +155,7 @@ def says_the_same(first: str, second: str) -> bool:
 
 
 def without_questions(text: str) -> str:
-    """Return the sentences of a text that claim something; questions claim nothing, and decide nothing."""
+    """Return the sentences of a text that claim something; questions claim and decide nothing."""
     said = (part for sentence in sentences_of(plain(text)) for part in languages.sentences_of(sentence))
     return " ".join(sentence for sentence in said if not words.QUESTION.search(sentence))
 
@@ -135,12 +166,12 @@ def only_asks(text: str) -> bool:
 
 
 def typed_texts(turn: Turn) -> list[str]:
-    """Return what the user typed in each of their texts of a turn."""
-    return [typed_text(said.text) for said in turn.users_texts]
+    """Return what the user typed in a turn, text by text; nothing from a prompt that was never sent."""
+    return [] if turn.is_unsent else [typed_text(said.text) for said in turn.users_texts]
 
 
 def typed_prompt(turn: Turn | None) -> str:
-    """Return what the user typed of the prompt of a turn; "" where there is none."""
+    """Return what the user typed of the prompt of a turn; "" if there is none."""
     return "" if turn is None else typed_text(turn.users_prompt)
 
 
@@ -150,28 +181,45 @@ def is_rule(sentence: str) -> bool:
 
 
 def takings_back(typed: str) -> list[TakingBack]:
-    """Return the sentences that take back something of an earlier prompt and say what."""
-    found = [TakingBack(sentence, _named(sentence)) for sentence, _ in _sentences(typed)]
-    return [taking for taking in found if taking.about]
+    """Return the sentences that withdraw something specific from an earlier prompt, or say that it is over."""
+    found = []
+    for sentence, _ in _sentences(typed):
+        if about := _named(sentence):
+            found.append(TakingBack(sentence, about))
+        elif (is_over := words.OVER.search(sentence)) or words.ALLOWED_AGAIN.search(sentence):
+            about = prefixes(content_words(sentence) - words.EMPTY_WORDS - words.OVER_WORDS)
+            if about and not _is_unsure(sentence):
+                found.append(TakingBack(sentence, about, MOSTLY, of_prohibitions=not is_over))
+    return found
+
+
+def _is_unsure(sentence: str) -> bool:
+    """Return True for a question, a supposition, somebody else's opinion, and what only applies to the moment."""
+    against = (words.QUESTION, words.HEDGE, words.OTHERS, words.NAMED_OTHERS, words.MOMENT, words.IRONY)
+    return any(pattern.search(sentence) for pattern in against)
 
 
 def lays_down_for_all_projects(typed: str, summary: str, project: str = "") -> bool:
-    """Return True if a rule in a prompt is for all projects and about what a summary of a model says.
+    """Return True if a rule in a prompt is for all projects and about the subject of a model's summary.
+
+    A rule that only its neighbours explain ("that's how all my programs should behave") counts: the model's summary
+    says what it is about.
 
     Args:
-        typed: what the user typed.
         summary: the words of the model.
         project: display name of the project.
     """
     said = prefixes(content_words(summary))
     return any(
-        rule.scope is Scope.GLOBAL and said & prefixes(content_words(rule.sentence))
-        for rule in rules(typed, project=project)
+        rule.scope is Scope.GLOBAL
+        and rule.refusal in (None, Refusal.DANGLING)
+        and said & prefixes(content_words(rule.sentence))
+        for rule in judge(typed, project=project)
     )
 
 
 def is_for_all_projects(text: str) -> bool:
-    """Return True if somebody says in these words that something holds in all projects."""
+    """Return True if these words say that something applies to all projects."""
     return bool(words.UNIVERSAL.search(text) or languages.UNIVERSAL.search(text)) and not words.NOT_UNIVERSAL.search(
         text
     )
@@ -235,7 +283,7 @@ def _form(sentence: str) -> re.Pattern[str] | None:
 
 
 def _refusal(sentence: str, statement: Statement, after: str, form: re.Pattern[str]) -> Refusal | None:
-    """Return what speaks against a sentence of a rule's form."""
+    """Return what disqualifies a sentence that has the form of a rule."""
     is_elsewhere = form in _FORMS_ELSEWHERE or bool(languages.ORDER.search(sentence))
     is_ironic = bool(words.IRONY.search(sentence) or words.IRONY.search(after))
     is_denied = bool(words.DISAGREES.search(sentence) or words.DISAGREES.search(after))
@@ -244,7 +292,7 @@ def _refusal(sentence: str, statement: Statement, after: str, form: re.Pattern[s
         return Refusal.QUESTION
     if statement.block is Block.ROW or (statement.block is Block.BULLET and not _is_in_rules(statement, form)):
         return Refusal.LIST
-    # Whose reason it is does not matter.
+    # It doesn't matter whose reason it is.
     claim = words.REASON.split(sentence, 1)[0]
     if words.OTHERS.search(claim) or words.NAMED_OTHERS.search(claim):
         return Refusal.OTHERS
@@ -254,6 +302,8 @@ def _refusal(sentence: str, statement: Statement, after: str, form: re.Pattern[s
         return Refusal.MOMENT
     if words.HEDGE.search(sentence):
         return Refusal.SUPPOSITION
+    if words.REQUIREMENT.search(sentence):
+        return Refusal.TASK
     if is_ironic:
         return Refusal.IRONY
     if is_elsewhere:
@@ -271,7 +321,8 @@ def _refusal(sentence: str, statement: Statement, after: str, form: re.Pattern[s
         return Refusal.DESCRIPTION
     if form in (words.TEAM, words.CONVENTION, languages.DECIDES) and words.REPORT.search(sentence):
         return Refusal.DESCRIPTION
-    if words.DANGLING.search(sentence):
+    dangling = words.DANGLING.search(sentence)
+    if dangling is not None and not words.ANTECEDENT.search(sentence, 0, dangling.start()):
         return Refusal.DANGLING
     if not MIN_WORDS <= languages.word_count(sentence) <= MAX_WORDS:
         return Refusal.LENGTH
@@ -299,12 +350,12 @@ def _is_in_rules(statement: Statement, form: re.Pattern[str]) -> bool:
 
 
 def _take_back(judged: list[tuple[int, Judgement]], sentences: Sequence[str], following: str) -> None:
-    """Refuse what a later sentence of the prompt, or the next prompt, takes back."""
+    """Refuse rules that a later sentence of the prompt, or the next prompt, withdraws."""
     for at, sentence in enumerate(sentences):
         if _takes_back(sentence):
             _refuse(judged, at, sentence, within=at)
         elif correction := words.CORRECTS.search(sentence):
-            # It speaks of the sentence just before it, or of the beginning of its own.
+            # It refers to the sentence just before it, or to the beginning of its own.
             form = _form(sentence[: correction.start()]) if correction.start() else None
             _refuse(judged, at, sentence, within=1, only_last=True, with_own=form is not None)
     after = [sentence for sentence, _ in _sentences(following)]
@@ -320,7 +371,7 @@ def _take_back(judged: list[tuple[int, Judgement]], sentences: Sequence[str], fo
 
 
 def _named(sentence: str) -> frozenset[str]:
-    """Return words, by their first letters, that say what a sentence takes back; none if it does not say it."""
+    """Return the words, by their first letters, that name what a sentence withdraws; none if it doesn't say."""
     match = words.TAKES_BACK.search(sentence) or languages.TAKES_BACK.search(sentence)
     subject = words.SUBJECT.search(sentence, match.start()) if match else None
     return prefixes(content_words(subject.group(1)) - words.EMPTY_WORDS) if subject else frozenset()
@@ -340,14 +391,12 @@ def _refuse(
     only_shared: bool = False,
     with_own: bool = True,
 ) -> None:
-    """Refuse the rules that a sentence takes back: those whose words it shares, else the last one before it.
+    """Refuse the rules that a sentence withdraws: those whose words it shares, else the last one before it.
 
     Args:
         judged: every judgement with the place of its sentence.
-        at: place of the sentence that takes back.
-        sentence: that sentence.
-        within: how many sentences before it are looked at.
-        only_last: never look for common words.
+        within: how many sentences before it are considered.
+        only_last: never compare words.
         only_shared: only those with common words.
         with_own: also what the sentence itself says.
     """
@@ -371,7 +420,7 @@ def _refuse(
 
 
 def _sentences(typed: str) -> Iterator[tuple[str, Statement]]:
-    """Yield the sentences of a prompt with the statements that they are from; a line of its own is one, too."""
+    """Yield the sentences of a prompt with the statements that they come from; a separate line is a statement, too."""
     lines = typed.splitlines()
     for at in range(len(lines) - 1):
         if words.PLAIN_LINE.match(lines[at]) and lines[at + 1][:1].isupper():

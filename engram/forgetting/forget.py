@@ -12,8 +12,8 @@ from engram.forgetting.forget_files import clean_copies, copies_of_memory, forei
 from engram.forgetting.forget_plan import ForgetPlan, NeededEntry, account_of, plan_forget
 from engram.forgetting.forget_preview import ForgottenFiles
 from engram.models.engine.transaction import Store, Tx
-from engram.models.forgetting import forgetting
-from engram.models.hub.arriving import stand_alone
+from engram.models.forgetting import forget_memories
+from engram.models.hub.incoming_statements import stand_alone
 from engram.models.memories.memory_records import Memory
 from engram.models.projects.notes import forget_standing_lines
 from engram.models.rescue.backup import holding_backups
@@ -28,11 +28,11 @@ logger = logging.getLogger(__name__)
 class ForgetReport:
     """What was forgotten, and what stays."""
 
-    #: Ids of the memories, the one that was asked for first; none where a quotation was asked for and no memory went.
+    #: Ids of the memories, the one that was asked for first; none if a quotation was asked for and no memory went.
     episode_ids: tuple[str, ...]
     #: Summary of the memory that was asked for, or the beginning of the quotation.
     summary: str
-    #: Number of turns that were deleted whole.
+    #: Number of turns that were deleted completely.
     turns: int
     #: Number of entries whose words were deleted while their turns stay.
     entries: int
@@ -102,10 +102,11 @@ def _needed_line(needed: NeededEntry, may_tell: Callable[[Memory], bool] | None)
 def forget_memory(
     store: Store, places: Home, episode_id: str, *, actor: Actor, also_source: bool = False
 ) -> ForgetReport:
-    """Delete a memory and the words that it alone rests on, everywhere in the memory folder.
+    """Delete a memory and the words that no other memory rests on, everywhere in the memory folder.
 
-    Of a quotation, the words of the whole message that says it go, and the memories that were made of them alone or
-    repeat them.
+    For a quotation, the words of the entire message are deleted, with the memories that were made only from them or
+    repeat them. For a session, its turns and title are deleted, with every memory that rests on them or was saved
+    in it.
 
     It is deleted from rows, text indexes, vectors, history, runs, recollections, notes, exports, backups and set-aside
     databases. Tombstones keep it from coming back by another reading, extraction, import or restore. The transcript
@@ -113,14 +114,12 @@ def forget_memory(
     repeated.
 
     Args:
-        store: the open memory.
-        places: the memory folder.
-        episode_id: the memory or quotation.
+        episode_id: the memory or quotation, or the agent's id of the session.
         actor: who forgets it; the history of memories that change with it says so.
-        also_source: delete the whole turns that it rests on, with every memory that rests on them.
+        also_source: delete the entire turns that it rests on, with every memory that rests on them.
 
     Raises:
-        NotFound: there is no such memory or quotation.
+        NotFound: there is nothing of this id.
         StoreError: the database cannot be written; try again.
     """
     plan = plan_forget(store, episode_id, also_source=also_source)
@@ -133,19 +132,19 @@ def forget_memory(
         backups, dropped = clean_copies(
             places,
             store.driver,
-            lambda tx: forgetting.forget_in_copy(tx, files.forgotten, files.is_kept, actor=actor),
+            lambda tx: forget_memories.forget_in_copy(tx, files.forgotten, files.is_kept, actor=actor),
         )
         cleaned, notes = files.clean(places)
         with store.transaction() as tx:
             plan = plan_forget(store, episode_id, also_source=also_source)
-            forgetting.delete_forgotten(tx, plan.forgotten(store), actor=actor)
-            forgetting.clean_runs(tx, files.is_kept)
-            forgetting.clean_reasons(tx, files.is_kept)
+            forget_memories.delete_forgotten(tx, plan.forgotten(store), actor=actor)
+            forget_memories.clean_runs(tx, files.is_kept)
+            forget_memories.clean_reasons(tx, files.is_kept)
             forget_standing_lines(tx, files.is_kept)
-            forgetting.drop_notes(tx, [str(path) for path in notes])
+            forget_memories.drop_notes(tx, [str(path) for path in notes])
     for session_id in files.sessions:
         log_session(store, places, session_id)
-    forgetting.wipe_free_space(store)
+    forget_memories.wipe_free_space(store)
     logger.info(
         "action=forget memories=%d turns=%d entries=%d files=%d",
         len(plan.memories),
@@ -180,11 +179,8 @@ def forget_together(
     Memories that tidying had merged with them here stay: they were not forgotten.
 
     Args:
-        store: the open memory.
-        places: the memory folder.
         episode_ids: the memories; those that are not there are passed over.
         change_too: what else changes in the same transaction.
-        actor: who forgets them.
 
     Raises:
         StoreError: the database cannot be written; nothing was deleted from it, and it can be repeated.
@@ -202,7 +198,7 @@ def forget_together(
         return all(files.is_kept(line) for files in every)
 
     def forget_in_copy(tx: Tx) -> int:
-        return sum(forgetting.forget_in_copy(tx, files.forgotten, is_kept, actor=actor) for files in every)
+        return sum(forget_memories.forget_in_copy(tx, files.forgotten, is_kept, actor=actor) for files in every)
 
     with holding_backups(places.backups):
         with notes_lock(places):
@@ -213,15 +209,15 @@ def forget_together(
         with store.transaction() as tx:
             for episode_id in episode_ids:
                 for plan in _plans(store, [episode_id]):
-                    forgetting.delete_forgotten(tx, plan.forgotten(store), actor=actor)
-            forgetting.clean_runs(tx, is_kept)
-            forgetting.clean_reasons(tx, is_kept)
+                    forget_memories.delete_forgotten(tx, plan.forgotten(store), actor=actor)
+            forget_memories.clean_runs(tx, is_kept)
+            forget_memories.clean_reasons(tx, is_kept)
             forget_standing_lines(tx, is_kept)
-            forgetting.drop_notes(tx, [str(path) for path in notes])
+            forget_memories.drop_notes(tx, [str(path) for path in notes])
             change_too(tx)
     for session_id in dict.fromkeys(session for files in every for session in files.sessions):
         log_session(store, places, session_id)
-    forgetting.wipe_free_space(store)
+    forget_memories.wipe_free_space(store)
     gone = {episode_id for files in every for episode_id in files.forgotten.episode_ids}
     logger.info("action=forget_together memories=%d notes=%d", len(gone), len(notes))
     return len(gone)

@@ -11,15 +11,16 @@ from pathlib import Path
 
 from engram.errors import EngramError
 from engram.models.engine.transaction import Tx
-from engram.models.forgetting import forgetting
+from engram.models.forgetting import forget_memories
 from engram.models.memories.tombstones import Forgotten
 from engram.models.rescue.backup import drop_database
-from engram.models.rescue.copies import clean_copy
+from engram.models.rescue.clean_copies import clean_copy
 from engram.models.rescue.restore import foreign_files, set_aside_files
 from engram.notes.daily_log import cut_sections, notes_lock, write_text
 from engram.notes.note_index import earlier_notes
 from engram.paths import Home
 from engram.system.atomic import read_regular, read_whole, write_atomic
+from engram.system.lazy_regex import lazy_regex
 from engram.trust.display import fence_safe
 
 logger = logging.getLogger(__name__)
@@ -34,7 +35,7 @@ _MAX_FILE_BYTES = 200_000_000
 _PART_BYTES = 4_000_000
 #: Minimum length of a text that is searched for in notes, in characters; shorter ones occur by chance.
 _MIN_TEXT_CHARACTERS = 24
-#: Length of a line's beginning that is searched for, in characters; notes and bites cut long lines.
+#: Maximum length of a line's beginning that is searched for, in characters; notes and bites cut long lines.
 _MAX_LINE_CHARACTERS = 60
 
 
@@ -55,7 +56,7 @@ def plain_line(text: str) -> str:
 def clean_recollections(
     places: Home, is_kept: Callable[[str], bool], sessions: Collection[str] = (), *, is_dry: bool = False
 ) -> list[str]:
-    """Remove the recollection files of some sessions and those whose text is not kept; returns their names.
+    """Remove the recollection files of some sessions and those whose text must go; returns their names.
 
     Every list of failed programs is removed as well, but not named: the worker makes a new one. With ``is_dry``, here
     and below, nothing is changed, and what would be is returned.
@@ -63,7 +64,7 @@ def clean_recollections(
     removed = []
     for path in _files(places.recollections, ("*",)):
         data = (read_regular(path, _MAX_FILE_BYTES) or b"").decode("utf-8", "replace")
-        is_told = path.stem in sessions or not all(map(is_kept, [data, *forgetting.texts_in_json(data)]))
+        is_told = path.stem in sessions or not all(map(is_kept, [data, *forget_memories.texts_in_json(data)]))
         if is_told or path.suffix == FAILURES_SUFFIX:
             with contextlib.suppress(OSError):
                 if not is_dry:
@@ -73,7 +74,7 @@ def clean_recollections(
 
 
 def withdraw_bites(places: Home, episode_id: str) -> list[str]:
-    """Remove what waits to be told and names a memory, since its text changed; returns the names of the files."""
+    """Remove what waits to be shown and names a memory, since its text changed; returns the names of the files."""
     removed = []
     for path in _files(places.recollections, ("*.pending",)):
         if episode_id.encode() in (read_regular(path, _MAX_FILE_BYTES) or b""):
@@ -95,7 +96,7 @@ def cut_daily_log(places: Home, sessions: Sequence[str], *, is_dry: bool = False
 
 
 def clean_lines(places: Home, is_kept: Callable[[str], bool], *, is_dry: bool = False) -> list[Path]:
-    """Remove the lines of notes that are not kept, since they name a forgotten memory or say the same."""
+    """Remove lines from notes that name a forgotten memory or say the same."""
     return rewrite_notes(
         places,
         all_notes(places),
@@ -133,11 +134,7 @@ def clean_exports(
     In JSON lines the line of a memory goes, in a Markdown export its file, with the files that quote its words.
 
     Args:
-        places: the memory folder.
-        ids: the forgotten memories.
-        forgotten: what else is forgotten with them.
         is_kept: False for a text that quotes them.
-        is_dry: change nothing, and return what would be changed.
     """
     changed = _clean_markdown_exports(places, ids, is_kept, is_dry=is_dry)
     for path in _files(places.root, ("*.jsonl", "*/*.jsonl")):
@@ -176,7 +173,7 @@ def _cut_history(line: str, is_kept: Callable[[str], bool]) -> str:
         steps = memory.get("history") if isinstance(memory, dict) else None
         if isinstance(steps, list):
             memory["history"] = [
-                step for step in steps if all(map(is_kept, forgetting.texts_in_json(json.dumps(step))))
+                step for step in steps if all(map(is_kept, forget_memories.texts_in_json(json.dumps(step))))
             ]
             return json.dumps(memory, ensure_ascii=False) + "\n"
     return line
@@ -193,13 +190,11 @@ def foreign_files_with(places: Home, driver: str, told: Sequence[str]) -> list[s
     They are only read. A line that such a file stores in another form, or cut at the end of a page, is not found.
 
     Args:
-        places: the memory folder.
-        driver: the SQLite driver.
         told: beginnings of the forgotten lines, as ``told_lines`` returns them.
     """
     if not told:
         return []
-    pattern = re.compile(b"|".join(re.escape(line.encode("utf-8", "surrogateescape")) for line in told))
+    pattern = lazy_regex(b"|".join(re.escape(line.encode("utf-8", "surrogateescape")) for line in told))
     found = []
     for path in foreign_files(places.root, driver):
         if any(_has_match(part, pattern) for part in (path, path.with_name(f"{path.name}-wal"))):
@@ -242,14 +237,14 @@ def _cut_line(line: str, forgotten: Forgotten | None) -> str:
             if "rests_on" in memory:
                 memory["rests_on"] = [one for one in memory["rests_on"] if one.get("uuid") not in forgotten.erased]
             if "history" in memory:
-                # It quotes what the memory said before; it begins anew, as in the database.
+                # It quotes the memory's former text; it starts over, as in the database.
                 memory["history"] = []
             return json.dumps(memory, ensure_ascii=False) + "\n"
     return line
 
 
 def all_notes(places: Home) -> list[Path]:
-    """Return every note of the memory folder, those of the earlier Engram included."""
+    """Return every note in the memory folder, including those of the earlier Engram."""
     return [*_files(places.notes, ("**/*.md",)), *earlier_notes(places.root)]
 
 
@@ -257,8 +252,6 @@ def clean_copies(places: Home, driver: str, clean: Callable[[Tx], int]) -> tuple
     """Clean every backup and set-aside database, and delete damaged ones; returns how many were cleaned and deleted.
 
     Args:
-        places: the memory folder.
-        driver: the SQLite driver.
         clean: deletes rows of an open copy, in a transaction; returns their number.
     """
     cleaned = dropped = 0

@@ -1,4 +1,4 @@
-"""Plan what forgetting a memory deletes: the memory and its words, except what another memory needs."""
+"""Plan what forgetting deletes: a memory and its words, except what another one needs; a message; or a session."""
 
 from __future__ import annotations
 
@@ -9,38 +9,37 @@ from dataclasses import dataclass
 from engram.enums import Source, Status
 from engram.errors import NotFound
 from engram.models.engine.transaction import Store
-from engram.models.forgetting import forgetting
-from engram.models.forgetting.erasing import memories_resting_on_source, source_texts, sources_of, turn_of_source
+from engram.models.forgetting import forget_memories
+from engram.models.forgetting.erase_entries import memories_resting_on_source, source_texts, sources_of, turn_of_source
 from engram.models.memories import memory_history, memory_records
 from engram.models.memories.judgements import is_kept_by_hand
 from engram.models.memories.memory_changes import predecessors_of
 from engram.models.memories.memory_records import MAX_CONTENT_CHARACTERS, MAX_SUMMARY_CHARACTERS, Memory
 from engram.models.memories.tombstones import CutMemory, Forgotten
-from engram.models.sessions.passage_rows import Quotation, find_quotation
-from engram.models.sessions.sessions import find_session, session_titles
-from engram.models.sessions.stored_turns import is_quotation_id, load_turn_row, quotation_prefix
+from engram.models.sessions.quotation_ids import is_quotation_id, quotation_prefix
+from engram.models.sessions.sessions import SessionRow, find_session, session_titles
+from engram.models.sessions.stored_quotations import Quotation, find_quotation
+from engram.models.sessions.stored_turns import load_turn_row, turns_of_session
 from engram.system.clock import day_of
 from engram.text.splitting import sentence_spans
 from engram.text.words import words_of
 
 # -- Merge the texts of two near-identical memories. Pure.
 
-#: Separator of two summaries.
 SUMMARY_JOINT = " | "
-#: Separator of two contents.
 CONTENT_JOINT = "\n\n---\n\n"
 
 
-def plain(text: str) -> str:
+def comparable(text: str) -> str:
     """Return a text in lower case, without outer punctuation and white space, for comparison."""
     return " ".join(text.lower().split()).strip(" .!;:")
 
 
 def merged_summary(older: str, newer: str) -> str:
     """Return the summary of two memories: joined, or just one if they say the same or are too long together."""
-    if plain(newer) in plain(older):
+    if comparable(newer) in comparable(older):
         return older
-    if plain(older) in plain(newer):
+    if comparable(older) in comparable(newer):
         return newer
     joined = older + SUMMARY_JOINT + newer
     return joined if len(joined) <= MAX_SUMMARY_CHARACTERS else newer
@@ -60,11 +59,11 @@ def merged_content(older: str, newer: str) -> str:
     return CONTENT_JOINT.join(parts)
 
 
-#: Maximum length of what is said of a forgotten quotation, in characters.
+#: Maximum length of the description of a forgotten quotation, in characters.
 MAX_TITLE_CHARACTERS = 120
-#: A shorter sentence of a forgotten message is no reason to forget a memory that has its words.
+#: A memory is not forgotten for a shorter sentence of a forgotten message.
 MIN_SENTENCE_WORDS = 3
-#: Share of common words, of the shorter summary, from which on an archived memory is an earlier version.
+#: Minimum share of common words, of the shorter summary, with which an archived memory is an earlier version.
 MIN_SAME_SHARE = 0.6
 
 
@@ -76,17 +75,15 @@ class NeededEntry:
     entry: str
     #: The memories that need it.
     needed_by: tuple[Memory, ...]
-    #: Where a person finds it: the title of its session, and the day; "" if that is not stored any more.
+    #: Where a person finds it: the title of its session, and the day; "" if that is no longer stored.
     said_in: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class ForgetPlan:
-    """What a forget would do."""
-
     #: The named memory, its earlier and merged versions, and with the source all memories that rest on its turns.
     memories: tuple[Memory, ...]
-    #: Row ids of turns that are deleted whole; only with the source.
+    #: Row ids of turns that are deleted completely; only with the source.
     turn_ids: tuple[int, ...]
     #: Entries whose words are deleted while their turns stay.
     erased: tuple[str, ...]
@@ -100,30 +97,38 @@ class ForgetPlan:
     cut: CutMemory | None = None
     #: The quotation that was named instead of a memory.
     quotation: Quotation | None = None
+    #: The session that was named instead: its turns go, and every memory that rests on them.
+    session_id: str = ""
+    #: What the session is called.
+    session_title: str = ""
     #: Memories that stay although they rest on its words: they rest on others too, or a person kept them.
     staying: tuple[Memory, ...] = ()
 
     @property
     def title(self) -> str:
-        """What the thing that was named says: a quotation, or the summary of a memory."""
+        """The target in words: the text of a quotation, the title of a session, or the summary of a memory."""
+        if self.session_id:
+            return self.session_title or self.session_id
         if self.quotation is not None:
             return " ".join(self.quotation.text.split())[:MAX_TITLE_CHARACTERS]
         return self.memories[0].summary
 
     @property
     def names(self) -> tuple[str, ...]:
-        """By what texts that tell of it are found: ids of memories, and what ids of quotations begin with."""
+        """What texts that mention it contain: ids of memories and sessions, and prefixes of ids of quotations."""
         quoted = () if self.quotation is None else (quotation_prefix(self.quotation.source),)
-        return (*(memory.episode_id for memory in self.memories), *quoted)
+        named = [self.session_id] if self.session_id else []
+        return (*(memory.episode_id for memory in self.memories), *quoted, *named)
 
     def forgotten(self, store: Store) -> Forgotten:
         """Return the plan in a form that applies to every copy of the database."""
         return Forgotten(
             episode_ids=tuple(memory.episode_id for memory in self.memories),
-            turn_keys=tuple(forgetting.turn_keys(store, self.turn_ids)),
+            turn_keys=tuple(forget_memories.turn_keys(store, self.turn_ids)),
             erased=self.erased,
             barred=self.barred,
             cut=self.cut,
+            session_ids=(self.session_id,) if self.session_id else (),
         )
 
 
@@ -139,12 +144,12 @@ def said_in(store: Store, source: str) -> str:
 
 
 def account_of(*, memories: int, turns: int, entries: int, files: int, backups: int, is_done: bool) -> str:
-    """Return how much a forget takes away, in the same words before it and after it.
+    """Return how much a forget deletes, in the same words before and after it.
 
     Args:
-        memories: memories that go.
-        turns: turns that go whole.
-        entries: messages whose words go while their turns stay.
+        memories: memories that are deleted.
+        turns: turns that are deleted completely.
+        entries: messages whose words are deleted while their turns stay.
         files: files in the memory folder that change.
         backups: backups and set-aside databases that are searched.
         is_done: it was done.
@@ -162,21 +167,25 @@ def _plural(number: int, singular: str, plural: str = "") -> str:
 
 
 def plan_forget(store: Store, episode_id: str, *, also_source: bool = False) -> ForgetPlan:
-    """Plan to forget a memory, or a quotation with the whole message that says it.
+    """Plan to forget a memory, a quotation with its entire message, or a session with everything that was said.
 
     Args:
-        store: the open memory.
-        episode_id: the memory or quotation.
-        also_source: delete the whole turns that it rests on, and every memory that rests on them.
+        episode_id: the memory or quotation, or the agent's id of the session.
+        also_source: delete the entire turns that it rests on, and every memory that rests on them.
 
     Raises:
-        NotFound: there is no such memory.
+        NotFound: there is nothing of this id.
     """
     if is_quotation_id(episode_id):
         return _plan_quotation(store, episode_id, also_source=also_source)
+    if (session := find_session(store, episode_id)) is not None:
+        return _plan_session(store, session)
     target = memory_records.find_memory(store, episode_id)
     if target is None:
-        raise NotFound(f"there is no memory {episode_id[:40]!r}; recall and timeline print the ids that exist")
+        raise NotFound(
+            f"there is no memory or session {episode_id[:40]!r}; recall and timeline print the ids of memories, "
+            "sessions those of sessions"
+        )
     host = _host_of(store, target)
     cut = None if host is None else _without(host, target)
     cluster = {target.id: target}
@@ -185,8 +194,8 @@ def plan_forget(store: Store, episode_id: str, *, also_source: bool = False) -> 
         host = None
     turn_ids: list[int] = []
     if also_source:
-        turn_ids = forgetting.turn_ids_of(store, target)
-        cluster |= {memory.id: memory for memory in forgetting.memories_resting_on(store, turn_ids)}
+        turn_ids = forget_memories.turn_ids_of(store, target)
+        cluster |= {memory.id: memory for memory in forget_memories.memories_resting_on(store, turn_ids)}
     for memory in list(cluster.values()):
         cluster |= {version.id: version for version in _versions_of(store, memory)}
     restored = _restored(store, list(cluster.values()))
@@ -205,13 +214,13 @@ def plan_forget(store: Store, episode_id: str, *, also_source: bool = False) -> 
 
 
 def _plan_quotation(store: Store, quotation_id: str, *, also_source: bool) -> ForgetPlan:
-    """Plan to forget the words of a message, and what was made of them alone or says the same by itself."""
+    """Plan to forget the words of a message, and memories made only from them or saying the same."""
     quotation = find_quotation(store, quotation_id)
     if quotation is None:
         raise NotFound(f"there is no quotation {quotation_id[:40]!r}; recall and timeline print the ids that exist")
     turn_ids = [quotation.stored.id] if also_source else []
     resting = memories_resting_on_source(store, quotation.source)
-    going = forgetting.memories_resting_on(store, turn_ids) if also_source else []
+    going = forget_memories.memories_resting_on(store, turn_ids) if also_source else []
     going += [memory for memory in resting if _goes_with(store, memory, quotation)]
     cluster = {memory.id: memory for memory in going}
     for memory in going:
@@ -229,6 +238,26 @@ def _plan_quotation(store: Store, quotation_id: str, *, also_source: bool) -> Fo
     )
 
 
+def _plan_session(store: Store, session: SessionRow) -> ForgetPlan:
+    """Plan to forget the turns of a session, every memory that rests on one of them, and those saved in it."""
+    turn_ids = [stored.id for stored in turns_of_session(store, session.id)]
+    made_here = memory_records.memories_of_session(store, session.session_id)
+    resting = forget_memories.memories_resting_on(store, turn_ids)
+    cluster = {memory.id: memory for memory in (*resting, *made_here)}
+    for memory in list(cluster.values()):
+        cluster |= {version.id: version for version in _versions_of(store, memory)}
+    return ForgetPlan(
+        memories=tuple(cluster.values()),
+        turn_ids=tuple(turn_ids),
+        erased=(),
+        barred=(),
+        needed=(),
+        restored=tuple(_restored(store, list(cluster.values()))),
+        session_id=session.session_id,
+        session_title=session_titles(store, [session]).get(session.session_id, ""),
+    )
+
+
 def _goes_with(store: Store, memory: Memory, quotation: Quotation) -> bool:
     """Return True for an automatic memory that rests on nothing else, or that says a sentence of the message."""
     if memory.source != Source.AUTO or is_kept_by_hand(memory):
@@ -243,7 +272,7 @@ def _goes_with(store: Store, memory: Memory, quotation: Quotation) -> bool:
 def forgotten_texts(store: Store, plan: ForgetPlan) -> list[str]:
     """Return every text that must not be found afterwards."""
     memories = [text for memory in plan.memories for text in (memory.summary, memory.content, *memory.facts)]
-    return [*memories, *source_texts(store, plan.erased), *forgetting.turn_texts(store, plan.turn_ids)]
+    return [*memories, *source_texts(store, plan.erased), *forget_memories.turn_texts(store, plan.turn_ids)]
 
 
 def _versions_of(store: Store, memory: Memory) -> list[Memory]:
@@ -320,7 +349,7 @@ def _host_of(store: Store, target: Memory) -> Memory | None:
 
 def _without(host: Memory, target: Memory) -> CutMemory | None:
     """Return the host without the words of ``target``; None if nothing is left, since both said the same."""
-    own = [part for part in host.summary.split(SUMMARY_JOINT) if plain(part) not in plain(target.summary)]
+    own = [part for part in host.summary.split(SUMMARY_JOINT) if comparable(part) not in comparable(target.summary)]
     content = [part for part in host.content.split(CONTENT_JOINT) if part.strip() not in target.content]
     left = CutMemory(host.episode_id, SUMMARY_JOINT.join(own), CONTENT_JOINT.join(content), ())
     words = f"{left.summary}\n{left.content}".lower()

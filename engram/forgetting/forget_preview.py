@@ -19,10 +19,10 @@ from engram.forgetting.forget_files import (
 )
 from engram.forgetting.forget_plan import ForgetPlan, account_of, forgotten_texts, plan_forget, said_in
 from engram.models.engine.transaction import Store
-from engram.models.forgetting import forgetting
-from engram.models.forgetting.erasing import source_texts, turn_of_source
+from engram.models.forgetting import forget_memories
+from engram.models.forgetting.erase_entries import source_texts, turn_of_source
 from engram.models.memories.tombstones import Forgotten
-from engram.models.sessions.passages import EvidencePlace, places_of
+from engram.models.sessions.passage_rows import EvidencePlace, places_of
 from engram.models.sessions.stored_turns import StoredTurn, load_turn_row
 from engram.paths import Home
 from engram.system.clock import iso_time
@@ -30,10 +30,10 @@ from engram.system.clock import iso_time
 
 @dataclass(frozen=True, slots=True)
 class ForgottenFiles:
-    """What of a plan stands in the files of the memory folder."""
+    """What of a plan is in the files of the memory folder."""
 
     forgotten: Forgotten
-    #: Sessions whose sections of the daily log are written anew.
+    #: Sessions whose sections of the daily log are written again.
     sessions: tuple[str, ...]
     #: Beginnings of the forgotten lines.
     told: tuple[str, ...]
@@ -42,7 +42,7 @@ class ForgottenFiles:
 
     @classmethod
     def of(cls, store: Store, plan: ForgetPlan) -> ForgottenFiles:
-        """Collect what is looked for in files, before the rows are gone."""
+        """Collect the texts to search for in files, before the rows are deleted."""
         told = tuple(told_lines(forgotten_texts(store, plan)))
         return cls(plan.forgotten(store), _sessions(store, plan), told, plan.names)
 
@@ -58,7 +58,8 @@ class ForgottenFiles:
         """
         changed = [self.forgotten.cut.episode_id] if self.forgotten.cut else []
         ids = self.forgotten.episode_ids
-        cleaned = clean_recollections(places, _line_filter([*self.names, *changed], self.told), is_dry=is_dry)
+        is_kept = _line_filter([*self.names, *changed], self.told)
+        cleaned = clean_recollections(places, is_kept, self.forgotten.session_ids, is_dry=is_dry)
         cleaned += clean_exports(places, ids, self.forgotten, self.is_kept, is_dry=is_dry)
         notes = [
             *cut_daily_log(places, self.sessions, is_dry=is_dry),
@@ -83,9 +84,9 @@ class ForgetPreview:
     """Exactly what a forget takes away, and what stays."""
 
     plan: ForgetPlan
-    #: Empty where whole turns go.
+    #: Empty if entire turns are deleted.
     entries: tuple[ErasedEntry, ...]
-    #: Turns that go whole; only with the source.
+    #: Turns that are deleted completely; only with the source.
     turns: tuple[StoredTurn, ...]
     #: Names of the files in the memory folder that are removed or rewritten.
     files: tuple[str, ...]
@@ -95,7 +96,6 @@ class ForgetPreview:
     foreign: tuple[str, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
-        """The preview for scripts."""
         plan = self.plan
         return {
             "memories": [
@@ -133,7 +133,7 @@ class ForgetPreview:
         }
 
     def account(self) -> str:
-        """How much goes, in the words of the report that follows."""
+        """Return how much goes, in the words of the report that follows."""
         plan = self.plan
         return account_of(
             memories=len(plan.memories),
@@ -172,7 +172,7 @@ def _sessions(store: Store, plan: ForgetPlan) -> tuple[str, ...]:
     """Return the sessions whose sections of the daily log are rewritten."""
     of_entries = [turn_id for source in plan.erased if (turn_id := turn_of_source(store, source)) is not None]
     of_memories = [memory.session_id for memory in plan.memories if memory.session_id]
-    of_turns = forgetting.sessions_of_turns(store, [*plan.turn_ids, *of_entries])
+    of_turns = forget_memories.sessions_of_turns(store, [*plan.turn_ids, *of_entries])
     return tuple(dict.fromkeys([*of_turns, *of_memories]))
 
 

@@ -1,9 +1,8 @@
-"""Forget a whole project: delete everything of it in the memory folder, except global memories."""
+"""Forget an entire project: delete everything about it in the memory folder, except global memories."""
 
 from __future__ import annotations
 
 import logging
-import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -22,9 +21,9 @@ from engram.forgetting.forget_files import (
     told_lines,
 )
 from engram.models.engine.transaction import Store, Tx
-from engram.models.forgetting import forgetting
-from engram.models.forgetting import project_erasing as erasing
-from engram.models.forgetting.project_erasing import ProjectContents
+from engram.models.forgetting import erase_project as erasing
+from engram.models.forgetting import forget_memories
+from engram.models.forgetting.erase_project import ProjectContents
 from engram.models.memories.memory_records import Memory, find_memory
 from engram.models.memories.tombstones import Forgotten
 from engram.models.projects.notes import EVERYONE, NOBODY, Owner
@@ -37,13 +36,14 @@ from engram.notes.note_index import owners_of_lines, source_name
 from engram.paths import Home
 from engram.system.atomic import drop_leftovers
 from engram.system.failpoint import reach
+from engram.system.lazy_regex import lazy_regex
 
 logger = logging.getLogger(__name__)
 
 #: Number of turns or memories deleted in a transaction, so that other writers do not wait long.
 _BATCH = 50
 Item = TypeVar("Item")
-_MEMORY_ID = re.compile(r"ep_[0-9a-f]{12}")
+_MEMORY_ID = lazy_regex(r"ep_[0-9a-f]{12}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +99,7 @@ def forget_project(store: Store, places: Home, project: ProjectRow, *, actor: Ac
         cleaned += clean_exports(places, ids)
         notes = traces.clean_notes(places)
         with store.transaction() as tx:
-            forgetting.clean_runs(tx, traces.is_line_kept, traces.clean_note)
+            forget_memories.clean_runs(tx, traces.is_line_kept, traces.clean_note)
         reach("forget_project.files")
         _erase(store, contents, actor)
         # What a read or an extraction stored that was running when the mark was set.
@@ -107,8 +107,8 @@ def forget_project(store: Store, places: Home, project: ProjectRow, *, actor: Ac
         _erase(store, late, actor)
         notes += cut_daily_log(places, sorted(traces.session_ids))
         with store.transaction() as tx:
-            forgetting.drop_notes(tx, [str(path) for path in notes])
-    forgetting.wipe_free_space(store)
+            forget_memories.drop_notes(tx, [str(path) for path in notes])
+    forget_memories.wipe_free_space(store)
     files = list(dict.fromkeys([*cleaned, *(path.name for path in notes)]))
     logger.info(
         "action=forget_project project=%d turns=%d memories=%d files=%d",
@@ -132,11 +132,11 @@ def forget_project(store: Store, places: Home, project: ProjectRow, *, actor: Ac
 
 
 def _erase(store: Store, contents: ProjectContents, actor: Actor) -> None:
-    """Erase the contents of the project in short transactions; after an interruption the rest is still there."""
+    """Erase the contents of the project in short transactions; after an interruption, the rest still exists."""
     with store.transaction() as tx:
         erasing.release_memories(tx, contents, actor=actor)
     with store.transaction() as tx:
-        erasing.clean_sessions(tx, contents)
+        erasing.clean_traces(tx, contents)
     _in_batches(store, contents.memories, partial(erasing.erase_memories, actor=actor))
     _in_batches(store, contents.turn_ids, erasing.erase_turns)
 
@@ -158,7 +158,7 @@ class _ProjectTraces:
         self._names = names_of_project(store, contents.project.id)
         texts = [text for memory in contents.memories for text in (memory.summary, memory.content, *memory.facts)]
         self._told = told_lines(texts)
-        self._turn_keys = tuple(forgetting.turn_keys(store, contents.turn_ids))
+        self._turn_keys = tuple(forget_memories.turn_keys(store, contents.turn_ids))
         identities = identities_of_project(store, contents.project)
         self._marks = erasing.forgotten_marks(store, identities)
 
@@ -167,7 +167,7 @@ class _ProjectTraces:
         return not self.episode_ids & set(_MEMORY_ID.findall(line))
 
     def clean_note(self, source: str, text: str) -> str:
-        """Return a note without the lines of the project; those of another project stay, whatever they say."""
+        """Return a note without the project's lines; another project's lines stay, whatever they say."""
         lines = text.splitlines(keepends=True)
         owners = owners_of_lines(source, [line.rstrip("\r\n") for line in lines])
         return "".join(line for line, owner in zip(lines, owners, strict=True) if not self._owns(owner, line))
@@ -183,7 +183,7 @@ class _ProjectTraces:
         return not self.is_line_kept(line) or any(text in plain_line(line) for text in self._told)
 
     def clean_notes(self, places: Home) -> list[Path]:
-        """Clean every note of the memory folder; returns those that changed."""
+        """Clean every note in the memory folder; returns those that changed."""
 
         def clean(path: Path, text: str) -> str:
             return self.clean_note(source_name(places, path), text)
@@ -197,5 +197,5 @@ class _ProjectTraces:
             episode_ids=tuple(episode_id for episode_id in self.episode_ids if find_memory(tx, episode_id) is not None),
             turn_keys=self._turn_keys,
         )
-        forgetting.clean_runs(tx, self.is_line_kept, self.clean_note)
-        return erased + forgetting.forget_in_copy(tx, forgotten, self.is_line_kept, actor=self._actor)
+        forget_memories.clean_runs(tx, self.is_line_kept, self.clean_note)
+        return erased + forget_memories.forget_in_copy(tx, forgotten, self.is_line_kept, actor=self._actor)

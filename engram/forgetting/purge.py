@@ -10,8 +10,9 @@ from typing import Any
 from engram.enums import Actor, Importance, Status
 from engram.errors import BadRequest, NotFound
 from engram.models.engine.transaction import Store
-from engram.models.forgetting import forgetting
+from engram.models.forgetting import forget_memories
 from engram.models.memories import memory_records
+from engram.models.memories.memory_history import add_run
 from engram.models.memories.memory_records import Memory
 from engram.system.clock import day_of, iso_time
 
@@ -39,8 +40,6 @@ class PurgePlan:
 
 @dataclass(frozen=True, slots=True)
 class PurgeReport:
-    """What a purge deleted."""
-
     #: Number of the run in the log; 0 if nothing was deleted.
     run_id: int
     episode_ids: tuple[str, ...]
@@ -78,7 +77,6 @@ def plan_purge(
     """Plan to purge memories that were not changed or used for a number of days; pinned and high ones are spared.
 
     Args:
-        store: the open memory.
         archived_days: days for archived memories; None to keep them.
         superseded_days: days for superseded memories; None to keep them.
         project_id: only this project's; None for all.
@@ -86,11 +84,11 @@ def plan_purge(
     old: list[Memory] = []
     for status, days in ((Status.ARCHIVED, archived_days), (Status.SUPERSEDED, superseded_days)):
         if days is not None:
-            old += forgetting.untouched_since(store, status, store.now_ms() - days * _DAY_MS, project_id)
+            old += forget_memories.untouched_since(store, status, store.now_ms() - days * _DAY_MS, project_id)
     going = [memory for memory in old if not _is_spared(memory)]
     return PurgePlan(
         memories=tuple(going),
-        size_bytes=sum(forgetting.bytes_of(store, memory) for memory in going),
+        size_bytes=sum(forget_memories.bytes_of(store, memory) for memory in going),
         spared=len(old) - len(going),
     )
 
@@ -115,14 +113,14 @@ def plan_named(store: Store, episode_ids: Sequence[str]) -> PurgePlan:
                 "`engram forget` deletes any"
             )
         memories.append(memory)
-    return PurgePlan(tuple(memories), sum(forgetting.bytes_of(store, memory) for memory in memories))
+    return PurgePlan(tuple(memories), sum(forget_memories.bytes_of(store, memory) for memory in memories))
 
 
 def purge(store: Store, plan: PurgePlan, *, actor: Actor) -> PurgeReport:
     """Delete the memories of a plan with index, vectors and history; this cannot be undone.
 
     Their turns stay, and tombstones keep the extractor and an import from making the same memories again. Memories that
-    were changed or used since the plan was made stay. It may be killed at any time: the rest is still there.
+    were changed or used since the plan was made stay. It may be killed at any time: the rest still exists.
 
     Raises:
         StoreError: the database cannot be written; what was deleted so far is logged.
@@ -130,13 +128,13 @@ def purge(store: Store, plan: PurgePlan, *, actor: Actor) -> PurgeReport:
     if not plan.memories:
         return PurgeReport(0, ())
     with store.transaction() as tx:
-        run_id = forgetting.begin_purge(tx)
+        run_id = add_run(tx, "purge")
     gone: list[str] = []
     for start in range(0, len(plan.memories), _BATCH):
         with store.transaction() as tx:
             batch = plan.memories[start : start + _BATCH]
             some = [now for memory in batch if (now := _unchanged(store, memory)) is not None]
-            forgetting.purge_memories(tx, run_id, some, actor=actor)
+            forget_memories.purge_memories(tx, run_id, some, actor=actor)
         gone += [memory.episode_id for memory in some]
     store.checkpoint("PASSIVE")
     logger.info("action=purge run=%d memories=%d", run_id, len(gone))
@@ -145,7 +143,7 @@ def purge(store: Store, plan: PurgePlan, *, actor: Actor) -> PurgeReport:
 
 def check_unpurged(store: Store, run_id: int) -> None:
     """Raise BadRequest if memories that a consolidation changed were purged since."""
-    purged = forgetting.purge_that_ended(store, run_id)
+    purged = next((purge for purge in forget_memories.list_purges(store) if run_id in purge.touched_runs), None)
     if purged is not None:
         raise BadRequest(
             f"consolidation {run_id} can no longer be undone: memories that it changed were purged on "

@@ -1,1 +1,1 @@
-"""Several machines, one memory: what is said of memories, how it travels, and the service that keeps it."""
+"""Several machines, one memory: statements about memories, how they travel, and the service that stores them."""

@@ -1,4 +1,4 @@
-"""Read sources to their end: what is new becomes turns, stored with the cursor in one transaction a portion."""
+"""Read sources to their end: new content becomes turns, stored with the cursor in one transaction per portion."""
 
 from __future__ import annotations
 
@@ -9,14 +9,13 @@ from dataclasses import replace
 from pathlib import Path
 
 from engram.errors import Conflict, TranscriptError
-from engram.ingest.clean import Redact
-from engram.ingest.moves import sort_if_due
-from engram.ingest.portion import Step
-from engram.ingest.scope import why_not
-from engram.ingest.writing import IngestResult
+from engram.ingest.project_moves import sort_if_due
+from engram.ingest.read_portion import Step
+from engram.ingest.redact_turns import Redact
+from engram.ingest.session_project import why_not
+from engram.ingest.write_portion import IngestResult
 from engram.models.engine.transaction import Store
-from engram.models.sessions.sessions import find_session
-from engram.models.sessions.sources import (
+from engram.models.sessions.reading_progress import (
     is_known_file,
     load_progress,
     note_error,
@@ -25,15 +24,16 @@ from engram.models.sessions.sources import (
     rename_transcript,
     session_of_file,
 )
+from engram.models.sessions.sessions import find_session
 from engram.models.sessions.turn_changes import close_turns
 from engram.settings import Settings
 from engram.system.process_limits import collector_paused
 from engram.transcripts import registry
 from engram.transcripts.agents import Source
 
-#: Bytes of one transaction: bounds memory and how long the write lock is held.
+#: Number of bytes per transaction, which limits memory and how long the write lock is held.
 PORTION_BYTES = 4 * 1024 * 1024
-#: How often a read begins anew because another reader was faster.
+#: How often a read is restarted because another reader was faster.
 MAX_TRIES = 100
 
 
@@ -46,7 +46,7 @@ def ingest_source(
     close: bool = False,
     max_bytes: int = PORTION_BYTES,
 ) -> IngestResult:
-    """Read what is new in a source and store it; any number of readers may do so at once.
+    """Read new content of a source and store it; any number of readers may do so at once.
 
     Each portion is one transaction: its turns, their entries, the cursor and the work they make due commit together,
     if nobody moved the cursor meanwhile; else the portion is read again. A source that vanished or cannot be read
@@ -95,7 +95,7 @@ def ingest_path(
     close: bool = False,
     max_bytes: int = PORTION_BYTES,
 ) -> list[IngestResult]:
-    """Read every source in a file as ``ingest_source`` does; one result that says why if it holds none."""
+    """Read every source in a file as ``ingest_source`` does; a single result with the reason if it holds none."""
     path = Path(os.path.abspath(path))
     sources = registry.sources_at(path, settings)
     if not sources:
@@ -114,9 +114,10 @@ def ingest_all(
     progress: Callable[[int, int, IngestResult], None] = lambda done, total, result: None,
     sources: Iterable[Source | Path] | None = None,
 ) -> list[IngestResult]:
-    """Read every source of every agent, the oldest change first; or just ``sources``, where a path stands for its own.
+    """Read every source of every agent, the oldest change first; or just ``sources``, where a path stands for its
+    sources.
 
-    Sessions are sorted at the end: which project one belongs to may have become known by another.
+    Sessions are sorted at the end, since one session may reveal which project another belongs to.
 
     ``progress`` receives the number of sources done, their total and the last result after each.
     """
@@ -138,7 +139,7 @@ def in_order_of_change(sources: Iterable[Source]) -> list[Source]:
 
 
 def sources_of_session(store: Store, session_id: str, settings: Settings) -> list[Source]:
-    """Return the sources of a session that are there now: those that were read before, else those that are found."""
+    """Return the existing sources of a session: those read before, else those that can be found."""
     known = [
         source
         for path in dict.fromkeys(place.path for place in places_of_session(store, session_id))
@@ -149,7 +150,7 @@ def sources_of_session(store: Store, session_id: str, settings: Settings) -> lis
 
 
 def _follow_move(store: Store, source: Source, settings: Settings) -> None:
-    """Continue with the cursor of a file that was somewhere else before, or is read in place of a compressed one."""
+    """Continue with the cursor of a file that was moved, or that replaces a compressed one."""
     if load_progress(store, source.place).transcript_id:
         return
     for old in places_of_session(store, source.session_id):
@@ -169,8 +170,8 @@ def _close(store: Store, session_id: str) -> None:
 
 
 def _unavailable(store: Store, path: Path) -> IngestResult:
-    """Return the result for a path that holds no session now; what was read of it before stays."""
+    """Return the result for a path that no longer holds a session; what was read from it before stays."""
     if is_known_file(store, path) and not path.exists():
-        note_gone(store, path, is_gone=True)
+        note_gone(store, path)
         return IngestResult(path, session_of_file(store, path), skipped="gone")
     return IngestResult(path, skipped="not a transcript")

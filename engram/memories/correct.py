@@ -14,7 +14,6 @@ from engram.memories.save import (
     judged,
     replace_memory,
     require_memory,
-    supersede,
     voice_of,
 )
 from engram.models.engine.transaction import Store
@@ -49,12 +48,12 @@ def correct_memory(
     """Replace a memory with another text, with the reason in the history of both.
 
     The new memory has the old one's kind, scope, project and importance. An agent never replaces what the user
-    pinned, saved, said or chose: its text is stored as provisional beside it, and a contradiction is noted.
+    pinned, saved, said or chose: its text is stored as provisional next to it, and a contradiction is recorded.
 
     Args:
         store: the open memory.
-        episode_id: the memory that is wrong.
-        text: what is right, 1 to 20,000 characters; its first sentence or line becomes the summary.
+        episode_id: the wrong memory.
+        text: the correct text, 1 to 20,000 characters; its first sentence or line becomes the summary.
         why: why it is corrected, 1 to 500 characters.
         redact: removes secrets.
         actor: who corrects it, a user or an agent.
@@ -94,12 +93,12 @@ def correct_memory(
 
 
 def supersede_memory(store: Store, episode_id: str, successor_id: str, *, actor: Actor) -> Memory:
-    """Let a memory in force replace another one; returns the replaced one. It is a run, which can be undone.
+    """Let a current memory replace another one; returns the replaced one. This is a run, which can be undone.
 
     Raises:
         NotFound: there is no such memory.
-        BadRequest: one of them is not in force, they are the same, the new one is not seen wherever the old one is, or
-            only the user may end the old one.
+        BadRequest: one of them is not current, they are the same, the new one is not visible wherever the old one is,
+            or only the user may end the old one.
     """
     with store.transaction() as tx:
         old, new = require_memory(store, episode_id), require_memory(store, successor_id)
@@ -107,19 +106,20 @@ def supersede_memory(store: Store, episode_id: str, successor_id: str, *, actor:
             raise BadRequest("a memory can't replace itself; name another one")
         for memory in (old, new):
             if not memory.is_current:
-                raise BadRequest(f"{memory.episode_id} is {memory.status} already; choose memories that are in force")
+                raise BadRequest(f"{memory.episode_id} is {memory.status} already; choose current memories")
         if not may_stand_for(new, old):
             raise BadRequest(f"{old.episode_id} is seen where {new.episode_id} is not; make that one global first")
         if ending_of(old, new, actor) is not Ending.ENDS:
             raise BadRequest(f"{old.episode_id} was pinned, saved or said by the user: only the user replaces it")
         run_id = add_run(tx, "save")
-        changed = supersede(tx, old, new, "replaced by hand", actor=actor, run_id=run_id)
+        at_ms = new.valid_from_ms or tx.now_ms()
+        changed = memory_changes.supersede(tx, old, new, "replaced by hand", actor=actor, run_id=run_id, at_ms=at_ms)
         close_run(tx, run_id, [f"supersede {old.episode_id} by {new.episode_id}"])
     return changed
 
 
 def keep_one(store: Store, episode_id: str, *, actor: Actor) -> list[str]:
-    """Decide for a memory in all of its open contradictions; returns a line for each.
+    """Decide in favour of a memory in all of its open contradictions; returns a line for each.
 
     It replaces the other memories. The decision is a run, which can be undone.
 
@@ -136,7 +136,8 @@ def keep_one(store: Store, episode_id: str, *, actor: Actor) -> list[str]:
             other = require_memory(
                 store, contradiction.newer_id if contradiction.older_id == episode_id else contradiction.older_id
             )
-            supersede(tx, other, kept, "decided by hand", actor=actor, run_id=run_id)
+            at_ms = kept.valid_from_ms or tx.now_ms()
+            memory_changes.supersede(tx, other, kept, "decided by hand", actor=actor, run_id=run_id, at_ms=at_ms)
             note_decision(tx, contradiction.id, episode_id, run_id)
             lines.append(f"supersede {other.episode_id} by {episode_id} (decided by hand)")
         if kept.status == Status.PROVISIONAL:
@@ -148,7 +149,7 @@ def keep_one(store: Store, episode_id: str, *, actor: Actor) -> list[str]:
 
 
 def keep_both(store: Store, which: str, *, actor: Actor) -> list[str]:
-    """Decide that both memories of a contradiction hold; returns a line for each. The pair is not noted again.
+    """Decide that both memories of a contradiction are valid; returns a line for each. The pair is not recorded again.
 
     Args:
         store: the open memory.

@@ -1,4 +1,4 @@
-"""Judge a memory or a quotation as helpful, wrong or outdated, and take a judgement back."""
+"""Judge a memory or a quotation as helpful, wrong or outdated, and withdraw a judgement."""
 
 from __future__ import annotations
 
@@ -20,23 +20,23 @@ from engram.models.memories.memory_history import (
 )
 from engram.models.memories.memory_records import Memory
 from engram.models.memories.usefulness import usefulness_of
-from engram.models.sessions.passage_rows import Quotation, note_quotation_judgement, require_quotation
+from engram.models.sessions.stored_quotations import Quotation, note_quotation_judgement, require_quotation
 
 
 def judge_memory(
     store: Store, episode_id: str, judgement: Judgement, why: str, redact: Redact, *, actor: Actor
 ) -> Memory:
-    """Record what somebody found of a memory; returns it as it is now.
+    """Record somebody's judgement on a memory; returns the memory afterwards.
 
     A helpful memory is shown a little more readily and never counts as unused. A wrong one is never injected again and
-    ranks last in every answer; later distillations are told. An outdated one ends: it is archived, and what it had
-    replaced stays replaced. Nothing is deleted, and ``take_back_judgement`` restores what was before.
+    ranks last in every answer; later distillations are informed. An outdated one is archived, and what it had
+    replaced stays replaced. Nothing is deleted, and ``take_back_judgement`` restores the former state.
 
     Args:
         store: the open memory.
         episode_id: the memory.
         judgement: the judgement; the same judgement again changes nothing.
-        why: the reason, 1 to 500 characters; its history keeps it.
+        why: the reason, 1 to 500 characters, recorded in the history.
         redact: removes secrets.
         actor: who judges, a user or an agent.
 
@@ -59,19 +59,19 @@ def judge_memory(
 
 
 def _check_agent(memory: Memory, judgement: Judgement, standing: list[Change]) -> None:
-    """Check that an agent does not overrule a person. Raises BadRequest."""
+    """Check that an agent doesn't overrule a person. Raises BadRequest."""
     ask = f"ask the user, who can run `engram feedback {memory.episode_id} {judgement}`"
     if standing and standing[-1].actor is Actor.USER:
         raise BadRequest(f"the user judged {memory.episode_id} as {judgement_of(standing[-1])}; {ask}")
     may_end = ending_of(memory, None, Actor.AGENT) is Ending.ENDS
-    # A wrong memory does not end, so an agent may say so of what an extractor took for the user's words.
+    # A wrong memory does not end, so an agent may judge what an extractor took for the user's words as wrong.
     if judgement is Judgement.HELPFUL or may_end or (judgement is Judgement.WRONG and not is_kept_by_hand(memory)):
         return
     raise BadRequest(f"{memory.episode_id} was pinned, saved or said by the user and stays; {ask}")
 
 
 def _standing_judgement(memory: Memory, standing: list[Change]) -> Judgement | None:
-    """Return the judgement that counts. An imported or recovered memory may be lowered without a step that says so."""
+    """Return the judgement in effect. An imported or recovered memory may be lowered without a step that records it."""
     if standing:
         return judgement_of(standing[-1])
     return Judgement.WRONG if memory.is_lowered else None
@@ -86,15 +86,15 @@ def _changes(tx: Tx, memory: Memory, judgement: Judgement) -> dict[str, Any]:
 
 
 def take_back_judgement(store: Store, episode_id: str, *, actor: Actor) -> tuple[Memory, str]:
-    """Take the last judgement of a memory back; returns the memory, and what was taken back.
+    """Withdraw the last judgement on a memory; returns the memory, and what was withdrawn.
 
     The fields that the judgement changed get the values that they had before it, and an earlier judgement counts again.
-    A memory without a judgement that sank because nobody used it is counted anew.
+    A memory without a judgement that sank because nobody used it is counted again.
 
     Raises:
         NotFound: there is no such memory.
-        BadRequest: nothing is to be taken back, what the judgement changed was changed again since, or an agent takes
-            back what it did not judge.
+        BadRequest: there is nothing to withdraw, the judgement's changes were changed again since, or an agent
+            withdraws a judgement that no agent made.
     """
     with store.transaction() as tx:
         memory = require_memory(store, episode_id)
@@ -118,19 +118,21 @@ def take_back_judgement(store: Store, episode_id: str, *, actor: Actor) -> tuple
 
 
 def _take_back_unwritten(tx: Tx, memory: Memory, actor: Actor) -> tuple[Memory, str]:
-    """Take back what no step of the history says: that a memory is lowered, or that it sank."""
+    """Revert a state that no history step records: that a memory is lowered, or that it sank."""
     if memory.is_lowered:
         raised = note_judgement(tx, memory, TAKE_BACK, "judged wrong", actor=actor, is_lowered=False)
         return raised, "the judgement as wrong"
     uses = usefulness_of(tx, [memory.episode_id]).get(memory.episode_id)
     if uses is None or not uses.unused:
-        raise BadRequest(f"{memory.episode_id} was not judged, and has not sunk: there is nothing to take back")
+        raise BadRequest(
+            f"{memory.episode_id} was neither judged nor lowered for being unused: there is nothing to take back"
+        )
     what = f"{uses.unused} sessions that were shown it and did not use it"
     return note_judgement(tx, memory, TAKE_BACK, f"counted anew: {what}", actor=actor), what
 
 
 def _check_taking_back(judged_id: str, standing: list[Change], actor: Actor) -> None:
-    """Check that an agent takes back what an agent judged. Raises BadRequest."""
+    """Check that an agent only withdraws an agent's judgement. Raises BadRequest."""
     if actor is Actor.AGENT and not (standing and standing[-1].actor is Actor.AGENT):
         raise BadRequest(f"no agent judged {judged_id}; ask the user, who can run `engram feedback {judged_id} --off`")
 
@@ -138,10 +140,10 @@ def _check_taking_back(judged_id: str, standing: list[Change], actor: Actor) -> 
 def judge_quotation(
     store: Store, text: str, judgement: Judgement, why: str, redact: Redact, *, actor: Actor
 ) -> Quotation:
-    """Record what somebody found of a quotation.
+    """Record somebody's judgement on a quotation.
 
-    One that is wrong or outdated is not told again: neither as a bite nor in the answers of recall and search, and
-    nothing else that says the same in the same words. Its turn stays, and ``take_back_quotation_judgement`` reverts.
+    A wrong or outdated one is not shown again, neither as a bite nor in answers of recall and search, and neither is
+    any other passage with the same words. Its turn stays, and ``take_back_quotation_judgement`` reverts this.
 
     Raises:
         NotFound: there is no such quotation.
@@ -160,11 +162,11 @@ def judge_quotation(
 
 
 def take_back_quotation_judgement(store: Store, text: str, *, actor: Actor) -> str:
-    """Take the last judgement of a quotation back; returns what was taken back.
+    """Withdraw the last judgement on a quotation; returns what was withdrawn.
 
     Raises:
         NotFound: there is no such quotation.
-        BadRequest: it was not judged, or an agent takes back what it did not judge.
+        BadRequest: it was not judged, or an agent withdraws a judgement that no agent made.
     """
     with store.transaction() as tx:
         require_quotation(tx, text)

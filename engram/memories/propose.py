@@ -1,4 +1,4 @@
-"""Propose lines for CLAUDE.md: standing rules of the user's that kept being needed and do not stand there yet."""
+"""Propose lines for CLAUDE.md: standing rules of the user's that are often needed and not there yet."""
 
 from __future__ import annotations
 
@@ -25,17 +25,17 @@ from engram.settings import Settings
 from engram.text.subject import StandingText
 from engram.trust.display import fence_safe, one_line
 
-# -- Add lines to a file of standing instructions, such as CLAUDE.md, without touching its other bytes. Pure.
+# -- Adding lines to a file of standing instructions, such as CLAUDE.md, without touching its other bytes. Pure.
 
 #: The heading below which lines are added.
 HEADING = "## Learned from earlier sessions"
 
 
 def add_to_section(data: bytes, lines: Sequence[str]) -> bytes:
-    """Return a file with lines at the end of the section ``HEADING``, which is made at the end if it is missing.
+    """Return a file with lines at the end of the section ``HEADING``, which is added at the end if it is missing.
 
-    Every byte that was there stays, invalid UTF-8 included; only a last line without an end gets one. New lines end as
-    the file's own do.
+    Every existing byte stays, including invalid UTF-8; only a last line without a newline gets one. New lines use the
+    file's own line endings.
     """
     end = b"\r\n" if b"\r\n" in data else b"\n"
     new = b"".join(line.encode("utf-8") + end for line in lines)
@@ -49,7 +49,7 @@ def add_to_section(data: bytes, lines: Sequence[str]) -> bytes:
 
 
 def _end_of_section(data: bytes) -> int | None:
-    """Return the position behind the last text of the section; None if there is no such section."""
+    """Return the position after the last text in the section; None if there is no such section."""
     start = re.search(rb"(?m)^" + re.escape(HEADING.encode()) + rb"[ \t]*\r?$", data)
     if start is None:
         return None
@@ -61,7 +61,7 @@ def _end_of_section(data: bytes) -> int | None:
 
 
 def unified_diff(name: str, before: bytes, after: bytes) -> str:
-    """Return the difference of two versions of a file in unified format; bytes that are no UTF-8 are replaced."""
+    """Return the difference of two versions of a file in unified format; invalid UTF-8 is replaced."""
     # Not splitlines: it also splits at form feeds and other separators.
     old, new = (re.findall(r"[^\n]*\n|[^\n]+", data.decode("utf-8", "replace")) for data in (before, after))
     source = name if before else "/dev/null"
@@ -69,13 +69,13 @@ def unified_diff(name: str, before: bytes, after: bytes) -> str:
     return "".join(line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n" for line in lines)
 
 
-#: Sessions in which a rule must have been said or used.
+#: Minimum number of sessions in which a rule must have been said or used.
 MIN_NEEDED_SESSIONS = 3
 #: Maximum number of lines that are proposed for a file.
 MAX_LINES = 10
 #: Maximum length of a line, in characters, and of a file that is changed, in bytes.
 MAX_LINE_CHARACTERS, MAX_FILE_BYTES = 300, 1_000_000
-#: Kinds of memories that are rules; what somebody saved may be of any kind.
+#: Kinds of memories that are rules; saved memories may be of any kind.
 _RULES = (Kind.PREFERENCE, Kind.DECISION)
 
 
@@ -108,14 +108,14 @@ class Proposal:
 def propose_lines(
     store: Store, settings: Settings, project: ProjectRow | None, target: Path | None = None
 ) -> list[Proposal]:
-    """Return what to add to the project's file and to the user's own; no proposal for a file without new lines.
+    """Return the lines to add to the project's file and to the user's own; no proposal for a file without new lines.
 
     A rule that was given in several projects is proposed for the user's own file.
 
     Args:
         store: the open memory.
         settings: the folder of Claude Code.
-        project: the project; None for the user's own file only.
+        project: the project; None for only the user's own file.
         target: the file for the project's lines; CLAUDE.md or .claude/CLAUDE.md of its folder by default.
 
     Raises:
@@ -128,7 +128,7 @@ def propose_lines(
     files = [(own, Scope.GLOBAL)]
     if project is not None and (target is not None or Path(project.root).is_dir()):
         files.insert(0, (target or _file_of(Path(project.root)), Scope.PROJECT))
-    # The files as they are now, and what was last read of others: nested ones, imported ones and the auto memory.
+    # The present files, and what was last read of others: nested ones, imported ones and the auto memory.
     paths = _standing_files(settings, project, [path for path, _ in files])
     now = StandingText([(path.name, _text(path)) for path in paths])
     before_now = standing_text(store, None if project is None else project.id)
@@ -169,9 +169,9 @@ def _scope_of_line(memory: Memory, line: Line, for_all: Collection[str]) -> Scop
 
 
 def _rules_of_two_projects(store: Store) -> list[tuple[Memory, Line]]:
-    """Return rules that the user gave in several projects, in words of their own: the oldest of each.
+    """Return rules that the user gave in several projects, each in the wording of the oldest.
 
-    They are offered for all projects, and hold in all of them only once the user takes them over.
+    They are offered for all projects, but only apply everywhere once the user accepts them.
     """
     groups: list[list[Memory]] = []
     for project in list_projects(store):
@@ -195,7 +195,7 @@ def _rules_of_two_projects(store: Store) -> list[tuple[Memory, Line]]:
 
 
 def _is_rule(memory: Memory) -> bool:
-    """Return True for a rule or preference of the user's that holds and that nothing speaks against."""
+    """Return True for a current rule or preference of the user's without any objection to it."""
     is_users = memory.voice in (Voice.USER, Voice.CHOSEN)
     is_rule = memory.kind in _RULES or memory.source == Source.MANUAL
     is_doubtful = memory.suspect or memory.is_lowered or memory.stale_reason or memory.valid_to_ms is not None
@@ -203,7 +203,7 @@ def _is_rule(memory: Memory) -> bool:
 
 
 def _file_of(root: Path) -> Path:
-    """Return the file of a project's instructions: the one that is there, else the usual one."""
+    """Return the file of a project's instructions: the existing one, else the usual one."""
     hidden = root / ".claude" / "CLAUDE.md"
     return hidden if hidden.is_file() and not (root / "CLAUDE.md").is_file() else root / "CLAUDE.md"
 
@@ -229,10 +229,10 @@ def _text(path: Path) -> str:
 
 
 def read_file(path: Path) -> bytes:
-    """Return the bytes of a file, of what a link leads to; b"" if there is none.
+    """Return the bytes of a file, following links; b"" if there is none.
 
     Raises:
-        BadRequest: it is no regular file, too large or unreadable.
+        BadRequest: it is not a regular file, too large or unreadable.
     """
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
@@ -242,7 +242,7 @@ def read_file(path: Path) -> bytes:
         raise BadRequest(f"can't read {path}: {error.strerror}") from error
     with os.fdopen(descriptor, "rb") as file:
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-            raise BadRequest(f"{path} is no regular file")
+            raise BadRequest(f"{path} is not a regular file")
         data = file.read(MAX_FILE_BYTES + 1)
     if len(data) > MAX_FILE_BYTES:
         raise BadRequest(f"{path} is larger than {MAX_FILE_BYTES} bytes")
@@ -250,7 +250,7 @@ def read_file(path: Path) -> bytes:
 
 
 def apply_proposal(proposal: Proposal) -> None:
-    """Write a proposal: completely or not at all; the file's mode stays, and a link still leads to it.
+    """Write a proposal: completely or not at all; the file's mode and links to it stay.
 
     Raises:
         BadRequest: the file changed since it was read, or cannot be written; nothing was written.

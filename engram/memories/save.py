@@ -15,8 +15,8 @@ from engram.models.memories.judgements import Ending, ending_of, note_contradict
 from engram.models.memories.memory_history import add_run, close_run
 from engram.models.memories.memory_records import MAX_SUMMARY_CHARACTERS, Evidence, Memory
 from engram.models.memories.memory_undo import begin_ageing_anew
+from engram.models.sessions.quotation_ids import is_quotation_id
 from engram.models.sessions.sessions import find_session
-from engram.models.sessions.stored_turns import is_quotation_id
 from engram.text.titles import clean_questions
 from engram.trust.suspicion import why_any_suspect
 
@@ -59,13 +59,14 @@ def save_memory(
         scope: ``project`` needs ``project_id``; ``global`` is for every project.
         importance: ``normal`` or ``high``.
         supersedes: id of the memory that this one replaces; this one must be visible wherever that one is. An agent
-            does not replace what the user pinned, saved, said or chose: a contradiction is noted instead. The
+            does not replace what the user pinned, saved, said or chose: a contradiction is recorded instead. The
             replacement is logged as a run, which can be undone.
-        kind: one of ``SAVED_KINDS``; by default a rule of the user's is what the rules of extraction call it ("From now
-            on …"), and everything else a fact.
-        questions: what it answers, in other words; it is found by them. At most two are kept.
+        kind: one of ``SAVED_KINDS``; by default, a rule of the user's gets the kind that the extraction rules assign
+            ("From now on …"), and everything else is a fact.
+        questions: questions that it answers, in different words, for search to find. At most two are stored.
 
-    What an agent saves is judged: see ``judged``.
+    What an agent saves is judged: see ``judged``. A text that is already stored word for word, in the same place, from
+    the same voice and with the same weight, is not stored again: the existing memory is returned.
 
     Raises:
         BadRequest: a value cannot be used.
@@ -98,21 +99,43 @@ def save_memory(
     made = judged(made, actor)
     with store.transaction() as tx:
         old = None if supersedes is None else require_memory(store, supersedes)
+        if old is None and (kept := _kept_alike(tx, made)) is not None:
+            return kept
         if old is None:
             return memory_changes.add_memory(tx, made, _said_in(tx, made), actor=actor, action="save")
         if not made.suspect and not memory_records.may_stand_for(made, old):
             raise BadRequest(
-                f"{old.episode_id} is seen where the new memory would not be: save it with scope global, or without "
+                f"{old.episode_id} is visible where the new memory would not be: save it with scope global, or without "
                 "supersedes"
             )
         made, _ = replace_memory(tx, old, made, actor=actor, action="save", reason="replaced by hand")
         return made
 
 
-def kind_of_saved(text: str) -> Kind:
-    """Return what a text is that a user saves: a rule is known by its first sentence, everything else is a fact.
+#: Fields in which an existing memory must equal a saved one.
+_ALIKE = (
+    "content",
+    "scope",
+    "voice",
+    "importance",
+    "is_pinned",
+    "suspect",
+    "questions",
+    "source",
+)
 
-    What the user saves is meant to last: an order counts as one that was given more than once.
+
+def _kept_alike(store: Reader, made: Memory) -> Memory | None:
+    """Return the current memory that already says what is being saved; None for none."""
+    known = memory_records.memories_of_summary(store, made.project_id, made.kind, made.summary)
+    alike = (one for one in known if all(getattr(one, name) == getattr(made, name) for name in _ALIKE))
+    return next((one for one in alike if one.is_current), None)
+
+
+def kind_of_saved(text: str) -> Kind:
+    """Return the kind of a text that a user saves: a rule is recognised by its first sentence, all else is a fact.
+
+    What the user saves is meant to last, so an order counts as if given more than once.
     """
     judged_sentences = judge(first_sentence(text))
     rule = next((one for one in judged_sentences if one.refusal in (None, Refusal.ORDER)), None)
@@ -120,10 +143,10 @@ def kind_of_saved(text: str) -> Kind:
 
 
 def replace_memory(tx: Tx, old: Memory, new: Memory, *, actor: Actor, action: str, reason: str) -> tuple[Memory, int]:
-    """Store a new memory in the place of an old one; returns it and the number of a contradiction.
+    """Store a new memory that replaces an old one; returns it and the number of a contradiction.
 
-    If the old memory may not end by this actor (``ending_of``), the new one is stored as provisional beside it, and a
-    contradiction is noted for the user to decide; its number is 0 otherwise.
+    If the old memory may not end by this actor (``ending_of``), the new one is stored as provisional next to it, and a
+    contradiction is recorded for the user to decide; its number is 0 otherwise.
     """
     run_id = add_run(tx, "save")
     evidence = _said_in(tx, new)
@@ -134,24 +157,24 @@ def replace_memory(tx: Tx, old: Memory, new: Memory, *, actor: Actor, action: st
         close_run(tx, run_id, [f"contradiction of {old.episode_id} and {made.episode_id}"])
         return made, number
     made = memory_changes.add_memory(tx, new, evidence, actor=actor, action=action, reason=reason, run_id=run_id)
-    supersede(tx, old, made, reason, actor=actor, run_id=run_id)
+    memory_changes.supersede(tx, old, made, reason, actor=actor, run_id=run_id)
     close_run(tx, run_id, [f"supersede {old.episode_id} by {made.episode_id}"])
     return made, 0
 
 
 def _said_in(tx: Tx, made: Memory) -> list[Evidence]:
-    """Return what says in which session a memory was saved if that session's transcript was not read yet.
+    """Return evidence of the session in which a memory was saved, if that session's transcript was not read yet.
 
-    A session is not reminded of what was saved in it.
+    A session is not reminded of memories saved in it.
     """
     is_known = not made.session_id or find_session(tx, made.session_id) is not None
     return [] if is_known else [Evidence("", made.session_id)]
 
 
 def judged(made: Memory, actor: Actor) -> Memory:
-    """Return a new memory as it may be kept: what an agent saves may repeat an order that somebody planted.
+    """Return a new memory in the form in which it may be stored, since an agent may save a planted order.
 
-    Suspect text is kept for the user to look at; it is neither pinned nor global.
+    Suspect text is stored for the user to review; it is neither pinned nor global.
 
     Raises:
         BadRequest: it is suspect, and belongs to no project in which it could wait for the user.
@@ -167,39 +190,26 @@ def judged(made: Memory, actor: Actor) -> Memory:
 
 
 def voice_of(actor: Actor) -> Voice:
-    """Return whose words somebody saves."""
+    """Return the voice of a saved memory."""
     return Voice.USER if actor is Actor.USER else Voice.AGENT
 
 
 def clean_content(text: str, redact: Redact) -> str:
-    """Return a text as it is stored. Raises BadRequest if it is empty or too long."""
+    """Return a text as it will be stored. Raises BadRequest if it is empty or too long."""
     clean = redact(text.replace("\0", "")).strip()
-    if not clean or len(clean) > MAX_SAVED_CHARACTERS:
-        raise BadRequest(f"a memory has 1 to {MAX_SAVED_CHARACTERS} characters, this one {len(clean)}")
+    if not clean:
+        raise BadRequest("the text is empty: say what to keep")
+    if len(clean) > MAX_SAVED_CHARACTERS:
+        raise BadRequest(f"a memory has at most {MAX_SAVED_CHARACTERS:,} characters, this one {len(clean):,}")
     return clean
 
 
 def clean_reason(why: str, redact: Redact) -> str:
-    """Return the reason of a judgement as it is stored. Raises BadRequest if it is empty or too long."""
+    """Return the reason for a judgement as it will be stored. Raises BadRequest if it is empty or too long."""
     reason = " ".join(redact(why.replace("\0", "")).split())
     if not reason or len(reason) > MAX_WHY_CHARACTERS:
         raise BadRequest(f"say why in 1 to {MAX_WHY_CHARACTERS} characters")
     return reason
-
-
-def supersede(tx: Tx, old: Memory, new: Memory, reason: str, *, actor: Actor, run_id: int | None = None) -> Memory:
-    """Mark ``old`` as replaced by ``new`` from now on."""
-    return memory_changes.change_memory(
-        tx,
-        old,
-        "supersede",
-        reason,
-        actor=actor,
-        run_id=run_id,
-        status=Status.SUPERSEDED,
-        superseded_by=new.episode_id,
-        valid_to_ms=new.valid_from_ms or tx.now_ms(),
-    )
 
 
 def edit_memory(
@@ -213,10 +223,10 @@ def edit_memory(
     importance: Importance | None = None,
     scope: Scope | None = None,
 ) -> Memory:
-    """Change a memory's text, importance or scope; its history keeps the old values.
+    """Change a memory's text, importance or scope; its history records the old values.
 
-    Summary and content stay one statement: a new content that no longer says the summary gets its first sentence as the
-    summary, and a new summary takes the old one's place in the content.
+    Summary and content stay one statement: if a new content no longer contains the summary, its first sentence becomes
+    the summary, and a new summary replaces the old one in the content.
 
     Raises:
         NotFound: there is no such memory.
@@ -242,7 +252,9 @@ def edit_memory(
 
 
 def _in_step(memory: Memory, changes: dict[str, Any]) -> dict[str, Any]:
-    """Return an edit with what else of the text has to follow: bites tell the summary, the rest quotes the content."""
+    """Return an edit with the other changes that it requires: bites show the summary, everything else quotes the
+    content.
+    """
     summary, content = changes.get("summary"), changes.get("content")
     if content and summary is None and not _says(content, memory.summary):
         return changes | {"summary": first_sentence(content)}
@@ -252,12 +264,12 @@ def _in_step(memory: Memory, changes: dict[str, Any]) -> dict[str, Any]:
 
 
 def _says(content: str, summary: str) -> bool:
-    """Return whether a content has a summary word for word, but for white space and a cut end."""
+    """Return True if a content has a summary word for word, except for white space and a truncated end."""
     return " ".join(summary.split()).rstrip(".…").lower() in " ".join(content.split()).lower()
 
 
 def pin_memory(store: Store, episode_id: str, *, actor: Actor, is_pinned: bool = True) -> Memory:
-    """Pin a memory (it never ages and heads every briefing), or unpin it."""
+    """Pin a memory (it never ages and comes first in every briefing), or unpin it."""
     with store.transaction() as tx:
         memory = require_memory(store, episode_id)
         if is_pinned and memory.suspect and actor is not Actor.USER:
@@ -268,10 +280,10 @@ def pin_memory(store: Store, episode_id: str, *, actor: Actor, is_pinned: bool =
 
 
 def require_memory(store: Reader, episode_id: str) -> Memory:
-    """Return the memory of an id.
+    """Return the memory with an id.
 
     Raises:
-        BadRequest: it is the id of a quotation, which is as it was said.
+        BadRequest: it is the id of a quotation, which can't be changed.
         NotFound: there is none; the message says where ids are printed.
     """
     if is_quotation_id(episode_id):
@@ -293,16 +305,16 @@ def first_sentence(text: str, limit: int = 240) -> str:
     return cut[: stop + 1] if stop > limit // 3 else cut.rsplit(" ", 1)[0] + "…"
 
 
-# -- Take a memory out of the archive: a person wants it in force again.
+# -- Restoring a memory from the archive: a person wants it to be current again.
 
-#: Action of a memory that was taken out of the archive.
+#: Action of a memory that was restored from the archive.
 REVIVE = "revive"
 
 
 def revive_memory(store: Store, episode_id: str, *, actor: Actor) -> Memory:
-    """Let an archived memory be in force again; it ages anew, and no consolidation archives it as a copy again.
+    """Make an archived memory current again; its age counts from now, and no consolidation archives it as a copy.
 
-    A memory that was merged stands beside the one that took up its words.
+    A merged memory then exists next to the one that absorbed its words.
 
     Raises:
         NotFound: there is no such memory.
@@ -318,11 +330,11 @@ def revive_memory(store: Store, episode_id: str, *, actor: Actor) -> Memory:
         return memory_changes.change_memory(tx, memory, REVIVE, "by hand", actor=actor, **changes)
 
 
-# -- Release a memory that was taken for suspect: a person has looked at it.
+# -- Clearing a memory's suspect flag after a person reviewed it.
 
 
 def trust_memory(store: Store, episode_id: str, *, actor: Actor) -> Memory:
-    """Let a suspect memory be shown like any other. Only a person does this, after reading it.
+    """Allow a suspect memory to be shown like any other. Only a person may do this, after reading it.
 
     Raises:
         NotFound: there is no such memory.

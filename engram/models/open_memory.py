@@ -1,6 +1,7 @@
-"""How memory.db is opened: another program's file is set aside, what was forgotten goes, and the hub hears of changes.
+"""How memory.db is opened: another program's file is set aside, what was forgotten is deleted, and the hub is notified
+of changes.
 
-Everything that opens the memory goes through ``open_store``. Only what looks into copies opens a ``Store`` itself.
+Everything that opens the memory uses ``open_store``. Only code that reads copies opens a ``Store`` itself.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from engram.models.engine.transaction import ASIDE_NAME, LISTENER_MODULES, UNINS
 from engram.system.atomic import locked_folder
 from engram.system.clock import SYSTEM_CLOCK, Clock
 
-LISTENER_MODULES += ["engram.models.hub.said", "engram.models.hub.shares", "engram.models.hub.rules"]
+LISTENER_MODULES += ["engram.models.hub.memory_statements", "engram.models.hub.shares", "engram.models.hub.share_rules"]
 
 
 def open_store(
@@ -34,9 +35,8 @@ def open_store(
     A file that was just migrated may be an old copy: what its tombstones name is deleted.
 
     Args:
-        path: the file; it is made if there is none.
+        path: the file, which is created if missing.
         driver: auto, cysqlite or sqlite3.
-        clock: the time that is stored.
         cache_kb: how much of the file each connection holds in memory, in KB.
         may_upgrade: change the tables of an earlier version.
 
@@ -45,8 +45,8 @@ def open_store(
     """
     store = _open_own(Store(path, driver=driver, clock=clock, cache_kb=cache_kb, may_upgrade=may_upgrade))
     if get_meta(store, TOMBSTONES_DUE) is not None:
-        # Loading it takes longer than everything else here, and it is due after a migration alone.
-        from engram.models.forgetting.forgetting import apply_tombstones
+        # Loading it takes longer than everything else here, and it is only needed after a migration.
+        from engram.models.forgetting.forget_memories import apply_tombstones
 
         with store.transaction() as tx:
             apply_tombstones(tx, actor=Actor.TIDYING)
@@ -56,19 +56,18 @@ def open_store(
 
 @contextlib.contextmanager
 def open_memory(path: Path, *, driver: str, is_made: bool, may_upgrade: bool = False) -> Iterator[Store]:
-    """Open memory.db beside other processes; a restore waits until it is closed.
+    """Open memory.db while other processes have it open too; a restore waits until it is closed.
 
-    Damage that SQLite reports meanwhile is noted, so that the worker looks closely.
+    Damage that SQLite reports meanwhile is recorded, so that the worker checks the file closely.
 
     Args:
         path: of memory.db.
-        driver: of SQLite.
-        is_made: make a missing one, and set aside another program's database.
-        may_upgrade: change the tables of an earlier version. Only who made a copy of memory.db first may do that, see
-            ``engram.worker.memory_file``.
+        is_made: create a missing one, and set aside another program's database.
+        may_upgrade: change the tables of an earlier version. Only code that made a copy of memory.db first may do that,
+            see ``engram.worker.memory_file``.
 
     Raises:
-        OlderSchema: an earlier version wrote it, and it must not be upgraded; it is as it was.
+        OlderSchema: an earlier version wrote it, and it must not be upgraded; it was left unchanged.
         StoreError: it cannot be opened.
     """
     with using_database(path) as damage:
@@ -87,7 +86,7 @@ def open_memory(path: Path, *, driver: str, is_made: bool, may_upgrade: bool = F
 
 
 def _open_own(store: Store) -> Store:
-    """Open a store; a database of another program makes place for a new one."""
+    """Open a store; another program's database is set aside and a new one created."""
     path = store.path
     try:
         return store.open()
@@ -97,7 +96,7 @@ def _open_own(store: Store) -> Store:
         store.close()
         raise
     with locked_folder(path.parent):
-        # Another process may have set it aside meanwhile, and what lies there now is ours.
+        # Another process may have set it aside meanwhile, and the file is ours now.
         with contextlib.suppress(ForeignDatabase):
             return store.open()
         store.close()

@@ -19,17 +19,18 @@ from engram.paths import Home
 from engram.redaction import fence_safe, redact
 from engram.system.atomic import locked_folder, read_whole, write_atomic
 from engram.system.clock import day_of, moment_of
+from engram.system.lazy_regex import lazy_regex
 from engram.transcripts.turns import Turn
 from engram.trust.display import one_line
 
 # -- Files named by day in the notes folder: one writer at a time, and never rewritten from a partial read.
 
-#: A day's file takes no more text beyond this size; the day goes on in a further file. In bytes.
+#: Size, in bytes, above which a day's file takes no more text; the day continues in another file.
 MAX_DAY_BYTES = 400_000
 #: A larger file is never rewritten, in bytes.
 MAX_REWRITE_BYTES = 20_000_000
 
-_SECTION = re.compile(r"(?m)^(?=## )")
+_SECTION = lazy_regex(r"(?m)^(?=## )")
 
 
 @contextlib.contextmanager
@@ -63,7 +64,7 @@ def files_of_day(folder: Path, day: str) -> list[Path]:
 def append_to_day(folder: Path, day: str, title: str, text: str) -> Path:
     """Add ``text`` to the last file of a day that has room, or to a further one, and return its path.
 
-    A file that cannot be read whole is left as it is. Call it with ``notes_lock`` held. Raises OSError.
+    A file that can't be read completely is left unchanged. Call it with ``notes_lock`` held. Raises OSError.
     """
     added = text.strip("\n").encode("utf-8", "surrogateescape")
     for path in paths_of_day(folder, day):
@@ -82,20 +83,20 @@ def cut_sections(text: str) -> list[str]:
 
 
 def read_text(path: Path) -> str | None:
-    """Return the text of a note that may be rewritten, "" if it does not exist; None if it must be left alone."""
+    """Return the text of a note that may be rewritten, "" if it does not exist; None if it must not be changed."""
     data = read_whole(path, MAX_REWRITE_BYTES)
     return None if data is None else data.decode("utf-8", "surrogateescape")
 
 
 def write_text(path: Path, text: str) -> None:
-    """Write a note whose text came from ``read_text``; bytes that are not UTF-8 stay what they were. Raises OSError."""
+    """Write a note whose text came from ``read_text``; invalid UTF-8 is preserved. Raises OSError."""
     write_atomic(path, text.encode("utf-8", "surrogateescape"))
 
 
 # -- Saved notes: texts that somebody chose to keep, a Markdown file a day. Engram adds to these files and rewrites
 # nothing.
 
-#: Longest text of one note, in characters.
+#: Maximum length of a note, in characters.
 MAX_NOTE_CHARACTERS = 20_000
 #: Heading of a note that belongs to no project, in the daily log as well.
 NO_PROJECT = "no project"
@@ -127,7 +128,7 @@ def save_note(home: Home, text: str, redact: Redact, at_ms: int, project: str = 
 
 
 def keep_found_text(home: Home, day: str, text: str) -> None:
-    """Add text from the daily log of ``day`` that the log itself did not write, unless it is there already.
+    """Add text from the daily log of ``day`` that the log itself did not write, unless it already exists.
 
     Call it with ``notes_lock`` held.
     """
@@ -148,20 +149,20 @@ def _section(project: str, mark: str, text: str) -> str:
 # -- The daily log: what each session asked, decided, changed and left open, in one Markdown file a day. Uses no
 # model.
 
-#: Words and characters of a prompt that the log keeps.
+#: Maximum number of words and characters of a prompt that the log keeps.
 MAX_LINE_WORDS = 24
 MAX_LINE_CHARACTERS = 300
-#: Characters of a text that are looked at for its line.
+#: Maximum number of characters of a text that are read for its line.
 MAX_READ_CHARACTERS = 4_000
 
-_DAY_FILE = re.compile(r"(\d{4}-\d\d-\d\d)(?:-\d+)?")
-_MARK = re.compile(r"<!-- session \S+ -->")
-#: Headings of the lists in a section, in the order in which they stand.
+_DAY_FILE = lazy_regex(r"(\d{4}-\d\d-\d\d)(?:-\d+)?")
+_MARK = lazy_regex(r"<!-- session \S+ -->")
+#: Headings of the lists in a section, in order.
 _LISTS = ("Asked:", "Decided:", "Changed:", "Committed:", "Left open:")
 
 
 def log_session(store: Store, home: Home, session_id: str) -> list[Path]:
-    """Write the sections of a session in the logs of the days it spoke on; return the files that changed.
+    """Write the sections of a session in the logs of its days; return the files that changed.
 
     Each turn is in the log of the day on which it began, in a section of its project. The sections are made from the
     stored turns, so writing them twice changes nothing. Notes that an earlier version saved in a log file move to the
@@ -188,7 +189,7 @@ def log_session(store: Store, home: Home, session_id: str) -> list[Path]:
 
 
 def move_saved_notes(home: Home) -> int:
-    """Move notes that an earlier version saved in the daily logs to files of their own; return how many files held
+    """Move notes that an earlier version saved in the daily logs to separate files; return how many files held
     some.
     """
     with notes_lock(home):
@@ -196,10 +197,10 @@ def move_saved_notes(home: Home) -> int:
 
 
 def session_section(key: str, project: str, turns: Sequence[Turn], decided: Sequence[str] = ()) -> str:
-    """The Markdown section of one session: asked, decided, changed, committed, left open.
+    """Return the Markdown section of one session: asked, decided, changed, committed, left open.
 
     Args:
-        key: the session, or ``SESSION/NUMBER`` for what it did in another project than its own.
+        key: the session, or ``SESSION/NUMBER`` for its work in a project other than its own.
         project: display name.
         turns: in order.
         decided: summaries of decisions.
@@ -337,7 +338,7 @@ def _update_file(home: Home, path: Path, mark: str, sections: dict[str, str]) ->
 
 
 def _cut_left_over(home: Home, session: SessionRow, keys: Collection[str]) -> list[Path]:
-    """Remove the sections of projects in which no turn of the session is any more."""
+    """Remove the sections of projects that no longer have turns of the session."""
     begin = f"<!-- session {session.session_id}/"
     changed = []
     for path in _log_files(home, day_of(session.first_at_ms), day_of(session.last_at_ms)):
@@ -373,6 +374,6 @@ def _short(text: str) -> str:
 
 
 def _one_line(text: str) -> str:
-    """Return one line that is no heading or comment, redacted again since a rule may be newer than the stored text."""
+    """Return one line that is not a heading or comment, redacted again, as a rule may be newer than the stored text."""
     line = re.sub(r"[`<>]+", " ", fence_safe(redact(text[:MAX_READ_CHARACTERS]))).strip()
     return line if len(line) <= MAX_LINE_CHARACTERS else line[: MAX_LINE_CHARACTERS - 1] + "…"

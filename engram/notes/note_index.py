@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import os
-import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
@@ -17,16 +16,17 @@ from engram.models.projects.notes import EVERYONE, NOBODY, NoteChunk, NoteRow, O
 from engram.paths import Home
 from engram.settings import Settings
 from engram.system.atomic import read_regular
+from engram.system.lazy_regex import lazy_regex
 
 # -- Cut a Markdown text into chunks, one per heading; cut long ones at paragraphs. Pure.
 
 #: A chunk grows to about this many words before it is cut at a paragraph.
 CHUNK_WORDS = 120
 
-_HEADING = re.compile(r"(#{1,6})\s+(.*?)\s*#*\s*")
+_HEADING = lazy_regex(r"(#{1,6})\s+(.*?)\s*#*\s*")
 #: What Engram writes below the heading of a section; it says whose the section is and is nothing to search for.
-_SECTION_MARK = re.compile(r"<!-- (?:session|saved|found) .*-->")
-_FENCE = re.compile(r"\s*(```|~~~)")
+_SECTION_MARK = lazy_regex(r"<!-- (?:session|saved|found) .*-->")
+_FENCE = lazy_regex(r"\s*(```|~~~)")
 #: What Engram writes below the heading of a section; it says whose the section is and is nothing to search for.
 
 
@@ -80,21 +80,23 @@ def nest_text(text: str, levels: int) -> str:
 
 # -- The owner of each line of a note: a session, the project of a saved note, a memory, or everyone. Pure.
 
-#: Folders that Engram alone writes: nobody knows which project text without a mark there came from.
+#: Folders that only Engram writes: the project of text without a mark there is unknown.
 OWN_FOLDERS = ("daily/", "saved/")
 #: What the names of the earlier Engram's notes begin with.
 EARLIER_PREFIX = "earlier/"
 #: The one of them that was written for every project; of the others each section belongs to the project in its heading.
 _EARLIER_MEMORY = f"{EARLIER_PREFIX}MEMORY.md"
 
-_OWNED_HEADING = re.compile(r"##?\s+(.*?)\s*")
-_OWNED_FENCE = re.compile(r"\s*(?:```|~~~)")
-_SESSION_MARK = re.compile(r"<!-- session (\S{1,200}) -->")
-_SAVED_MARK = re.compile(r"<!-- saved \d\d:\d\d -->")
+_OWNED_HEADING = lazy_regex(r"##?\s+(.*?)\s*")
+_OWNED_FENCE = lazy_regex(r"\s*(?:```|~~~)")
+_SESSION_MARK = lazy_regex(r"<!-- session (\S{1,200}) -->")
+_SAVED_MARK = lazy_regex(r"<!-- saved \d\d:\d\d -->")
+#: What Engram itself writes at the top of MEMORY.md.
+ABOUT_THIS_FILE = "Kept by Engram. Edit freely; sections in excess move to archive/."
 #: Files that hold graduated memories, and the heading of those of one project.
 _GRADUATED = ("MEMORY.md", "archive/")
-_MONTH_OF_PROJECT = re.compile(r"\d{4}-\d\d, (.+)")
-_MEMORY_MARK = re.compile(r"<!-- (ep_[0-9a-f]{12}) -->\s*$")
+_MONTH_OF_PROJECT = lazy_regex(r"\d{4}-\d\d, (.+)")
+_MEMORY_MARK = lazy_regex(r"<!-- (ep_[0-9a-f]{12}) -->\s*$")
 
 
 def owners_of_lines(source: str, lines: Sequence[str]) -> list[Owner]:
@@ -102,8 +104,9 @@ def owners_of_lines(source: str, lines: Sequence[str]) -> list[Owner]:
 
     A section extends from a heading of the first or second level to the next one outside code. The comment on the line
     after the heading names its owner: ``session ID``, or ``saved TIME``, where the heading is the project's name. In
-    MEMORY.md the heading ``YYYY-MM, NAME`` does, and in the daily notes of the earlier Engram the heading that is a
-    project's name. A line that ends in a memory's comment belongs to that memory.
+    MEMORY.md the heading ``YYYY-MM, NAME`` does, and Engram's own remark at the top is nobody's. In the daily notes of
+    the earlier Engram the heading that is a project's name does. A line that ends in a memory's comment belongs to
+    that memory.
 
     Args:
         source: the note's name, which decides about sections without a comment.
@@ -122,26 +125,27 @@ def owners_of_lines(source: str, lines: Sequence[str]) -> list[Owner]:
             named = month[1] if month else heading[1] if is_log else ""
             current = Owner("project", named) if named else _owner_of_section(heading[1], following) or unmarked
         memory = _MEMORY_MARK.search(line)
-        owners.append(Owner("memory", memory[1]) if memory else current)
+        own = NOBODY if line.strip() == ABOUT_THIS_FILE else current
+        owners.append(Owner("memory", memory[1]) if memory else own)
     return owners
 
 
 def _owner_of_section(heading: str, mark: str) -> Owner | None:
     if session := _SESSION_MARK.fullmatch(mark):
-        # ``SESSION/NUMBER``: what it did in another project than its own, which the heading names.
+        # ``SESSION/NUMBER``: its work in a project other than its own, which the heading names.
         return Owner("project", heading) if "/" in session[1] else Owner("session", session[1])
     return Owner("project", heading) if _SAVED_MARK.fullmatch(mark) else None
 
 
-# -- Notes of the earlier Engram: Markdown files that lie in the memory folder itself.
+# -- Notes of the earlier Engram: Markdown files in the memory folder itself.
 
-_DAY = re.compile(r"\d{4}-\d\d(?:-\d\d)?.*")
+_DAY = lazy_regex(r"\d{4}-\d\d(?:-\d\d)?.*")
 #: Folders of its notes.
 _FOLDERS = ("daily", "archive")
 
 
 def earlier_notes(folder: Path) -> Iterator[Path]:
-    """Yield the notes that lie in a memory folder itself: MEMORY.md, dated files, and those of ``daily``, ``archive``.
+    """Yield the notes in a memory folder itself: MEMORY.md, dated files, and those of ``daily``, ``archive``.
 
     Links are none.
     """
@@ -160,9 +164,9 @@ def _is_note(path: Path) -> bool:
 
 # -- Find the files that are notes, and name them. Nothing outside the folders of notes is ever opened.
 
-#: A note larger than this is cut when it is read, in bytes.
+#: A note larger than this, in bytes, is truncated when it is read.
 MAX_NOTE_BYTES = 2_000_000
-#: Most notes of one folder; the rest is omitted.
+#: Maximum number of notes in one folder; the rest is omitted.
 MAX_NOTES = 5000
 
 
@@ -185,7 +189,7 @@ def note_folders(settings: Settings) -> list[tuple[str, Path]]:
 def find_notes(settings: Settings) -> Iterator[tuple[str, Path]]:
     """Yield ``(source name, path)`` of every Markdown file in the folders of notes; links are not followed.
 
-    The notes of the earlier Engram, which lie in the memory folder itself, are read where they are.
+    The notes of the earlier Engram, which are in the memory folder itself, are read where they are.
     """
     for path in islice(earlier_notes(settings.home), MAX_NOTES):
         yield source_name(settings.places, path), path
@@ -202,14 +206,14 @@ def find_notes(settings: Settings) -> Iterator[tuple[str, Path]]:
 
 
 def source_name(places: Home, path: Path) -> str:
-    """Return the name of a note of the memory folder."""
+    """Return the name of a note in the memory folder."""
     if path.is_relative_to(places.notes):
         return path.relative_to(places.notes).as_posix()
     return EARLIER_PREFIX + path.relative_to(places.root).as_posix()
 
 
 def read_note(path: Path) -> str | None:
-    """Return a note's text; None if the file is gone, a link or no regular file."""
+    """Return a note's text; None if the file is gone, a link or not a regular file."""
     data = read_regular(path, MAX_NOTE_BYTES)
     return None if data is None else data.decode("utf-8", "replace").lstrip("\ufeff")
 
@@ -282,12 +286,12 @@ def read_lines(
         settings: they name the folders of notes.
         redact: removes secrets.
         source: a name that search printed; never a path.
-        start: first line, from 1; the whole note from its beginning by default.
+        start: first line, from 1; by default, the note from its beginning.
         lines: how many, at most 400.
         project_id: omit the lines that this project may not see; None omits nothing.
 
     Raises:
-        NotFound: no note has that name.
+        NotFound: there is no note with that name.
         BadRequest: ``start`` or ``lines`` is below 1.
     """
     first, count = 1 if start is None else start, MAX_LINES if lines is None else lines

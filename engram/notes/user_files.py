@@ -21,17 +21,18 @@ from engram.models.projects.notes import (
     standing_watermark,
 )
 from engram.models.projects.projects import ProjectRow, list_projects
-from engram.models.sessions.recent import recent_files
+from engram.models.sessions.recent_work import recent_files
 from engram.models.work.pauses import paused_scopes
 from engram.notes.daily_log import MAX_NOTE_CHARACTERS, save_note
 from engram.settings import Settings
 from engram.system.atomic import read_regular
+from engram.system.lazy_regex import lazy_regex
 from engram.text.subject import StandingText
 from engram.transcripts.project import is_excluded
 
 # -- Where Claude Code keeps its auto memory of a project: its settings may name another folder, or switch it off.
 
-#: Bytes of a settings file that are read.
+#: Maximum number of bytes of a settings file that are read.
 MAX_SETTINGS_BYTES = 4_000_000
 #: Names of the settings.
 _FOLDER, _IS_ENABLED = "autoMemoryDirectory", "autoMemoryEnabled"
@@ -40,7 +41,7 @@ _FOLDER, _IS_ENABLED = "autoMemoryDirectory", "autoMemoryEnabled"
 def auto_memory_folder(claude_folder: Path, root: Path | None) -> Path | None:
     """Return the folder of a project's auto memory, or of the one that all projects share.
 
-    A project's own settings decide before the user's. Claude Code reads none of it where it is switched off.
+    A project's own settings decide before the user's. Claude Code reads none of it if it is switched off.
 
     Args:
         claude_folder: Claude Code's configuration folder.
@@ -84,18 +85,18 @@ def _settings(path: Path) -> dict[str, Any]:
 # -- Read the user's own files that an agent reads at its start. They are never written.
 #
 # Those are CLAUDE.md (the user's, the project's and nested ones), CLAUDE.local.md, what these import with ``@path``,
-# rules files, and Claude Code's auto memory. What disappears from such a file is kept as a saved note, so that search
-# finds it again.
+# rules files, and Claude Code's auto memory. Text that disappears from such a file is stored as a saved note, so that
+# search finds it again.
 
 logger = logging.getLogger(__name__)
 
 #: Bytes that are read of a file, files of a project, and how deep imports lead to others.
 MAX_FILE_BYTES, MAX_FILES, MAX_IMPORT_DEPTH = 200_000, 100, 5
-#: Projects whose statements are kept ready for comparison.
+#: Maximum number of projects whose statements are cached for comparison.
 MAX_CACHED = 20
 
-_IMPORT = re.compile(r"(?:^|\s)@((?:~/|\.{0,2}/)?[\w.][\w./-]*)", re.MULTILINE)
-_CODE = re.compile(r"```.*?```|`[^`\n]*`", re.DOTALL)
+_IMPORT = lazy_regex(r"(?:^|\s)@((?:~/|\.{0,2}/)?[\w.][\w./-]*)", re.MULTILINE)
+_CODE = lazy_regex(r"```.*?```|`[^`\n]*`", re.DOTALL)
 
 Redact = Callable[[str], str]
 
@@ -110,9 +111,9 @@ _cache: dict[tuple[str, int | None], _Known] = {}
 
 
 def standing_text(store: Store, project_id: int | None) -> StandingText:
-    """Return what the user's own files say in a project; None for the files that hold everywhere.
+    """Return what the user's own files say in a project; None for the files that apply everywhere.
 
-    ``standing_text(store, project_id).file_saying(summary)`` tells whether a memory need not be said again.
+    ``standing_text(store, project_id).file_saying(summary)`` says whether a file already says what a memory says.
     """
     key, watermark = (str(store.path), project_id), standing_watermark(store)
     known = _cache.get(key)
@@ -127,7 +128,9 @@ def standing_text(store: Store, project_id: int | None) -> StandingText:
 
 
 def standing_of(store: Store, project_id: int | None) -> Callable[[str], tuple[str, str]]:
-    """Return a function that says of a text which file says the same, and what one says instead; "" for none."""
+    """Return a function that returns, for a text, which file says the same, and what a file says instead; "" for
+    none.
+    """
     standing = standing_text(store, project_id)
 
     def look_up(text: str) -> tuple[str, str]:
@@ -164,7 +167,7 @@ def read_standing_files(store: Store, settings: Settings, redact: Redact) -> int
             continue
         owner = next((project for project in projects if project.id == file.project_id), None)
         if Path(file.path).is_file() and file.name.endswith("/CLAUDE.md"):
-            # A nested one, in a folder where nobody works at present.
+            # A nested one, in a folder where nobody is working at present.
             changed += _read_file(store, settings, redact, owner, file.name, Path(file.path), file)
             continue
         changed += 1
@@ -202,7 +205,7 @@ def _read_file(
         text=redact(data.decode("utf-8", "replace").replace("\0", "")),
     )
     if known is not None:
-        # Kept before the old text is replaced: a kill between the two keeps a paragraph twice, and never loses it.
+        # Saved before the old text is replaced: a kill between the two may save a paragraph twice, but never loses it.
         _keep_removed(store, settings, known, file.text, "" if owner is None else owner.name)
     with store.transaction() as tx:
         put_standing_file(tx, file)
@@ -210,7 +213,7 @@ def _read_file(
 
 
 def _keep_removed(store: Store, settings: Settings, known: StandingFile, text: str, project: str) -> None:
-    """Save the paragraphs that a file no longer has as a note of its project."""
+    """Save the paragraphs that disappeared from a file as a note in its project."""
     now = {_plain(paragraph) for paragraph in _paragraphs(text)}
     lines = {_plain(line) for line in text.splitlines()}
     removed = []
@@ -235,11 +238,11 @@ def _plain(text: str) -> str:
     return " ".join(text.split())
 
 
-# -- where the files are
+# -- locating the files
 
 
 def _files_of(store: Store, settings: Settings, owner: ProjectRow | None) -> Iterator[tuple[str, Path]]:
-    """Yield ``(name, path)`` of a project's files with what they import, or of those that hold everywhere."""
+    """Yield ``(name, path)`` of a project's files with what they import, or of those that apply everywhere."""
     count = 0
     for name, path in _entry_files(store, settings, owner):
         for imported_name, imported in _with_imports(name, path, MAX_IMPORT_DEPTH):
@@ -275,7 +278,7 @@ def _entry_files(store: Store, settings: Settings, owner: ProjectRow | None) -> 
 
 def _markdown(folder: Path, prefix: str) -> Iterator[tuple[str, Path]]:
     for path in sorted(folder.rglob("*.md"))[:MAX_FILES] if folder.is_dir() else ():
-        # Engram's own note of graduated memories may stand beside those of Claude Code.
+        # Engram's own note of graduated memories may be next to Claude Code's.
         yield f"{prefix}/{path.relative_to(folder).as_posix()}", path
 
 

@@ -6,21 +6,22 @@ Adding a view takes a module, a template, and a line:
    routes. A route is a path and a function that takes a ``PageRequest`` and returns an ``Answer`` (a template with its
    values) or a ``Redirect``. The function reads through ``engram.models`` and ``engram.reports``, and writes through
    ``engram.memories`` with ``Actor.USER``, as a command does. It never imports Starlette, numpy or ``engram.search``:
-   what needs the search or the model asks the worker (``engram.worker.client``), and says so if none answers.
+   a view that needs the search or the model asks the worker (``engram.worker.worker_client``), and says so if none
+   answers.
 2. ``engram/page/templates/NAME.html`` extends ``base.html`` and fills the block ``main``. A part that htmx replaces is
    a block of its own: the route answers ``Answer("NAME.html", values, block="rows")`` if ``request.is_fragment``. Parts
-   that are never a whole page, and the macros that all views share, are in ``templates/parts/``.
+   that are never a full page, and the macros that all views share, are in ``templates/parts/``.
 3. ``engram/page/views/__init__.py`` lists the view.
 
 In a template every value is escaped and its hidden characters are spelled out; there is no way around it, and a test
-looks for one. An element with an ``hx-`` attribute carries ``hx-nonce="{{ nonce }}"``, else htmx ignores it. Nothing is
+checks that. An element with an ``hx-`` attribute carries ``hx-nonce="{{ nonce }}"``, else htmx ignores it. Nothing is
 inline: no script, no ``style=``, no ``on…=``; a bar's length is a class (``day_chart``). Stored texts are shown by
 ``parts.rich`` and ``parts.inline``, times by ``parts.time``, colours and gaps by the tokens of ``page.css``. Addresses
 come from ``link("m", id)``, which keeps the secret path and the chosen project.
 
-What changes something is a POST route whose button has ``hx-post``. It answers the part that changed with a ``Notice``
-that says what was done and how to undo it. Rows of a list carry ``data-row`` and begin with their link: j and k move
-among them. ``data-key="e"`` makes a letter press a button or follow a link.
+Anything that makes a change is a POST route whose button has ``hx-post``. It answers with the changed part and a
+``Notice`` that says what was done and how to undo it. Rows of a list carry ``data-row`` and begin with their link: j
+and k move among them. ``data-key="e"`` makes a letter press a button or follow a link.
 
 `docs/page.md` describes the guard, the keys and the figures.
 """

@@ -9,9 +9,9 @@ from starlette.datastructures import MutableHeaders
 from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from engram.page.entrance import CHECKS, Access, Check, Refusal, RequestHead
+from engram.page.page_access import CHECKS, Access, Check, Refusal, RequestHead
 
-# -- The headers of every answer: what the browser may load, run, frame and keep.
+# -- The headers of every answer: what the browser may load, run, frame and cache.
 
 #: Directive of the Content-Security-Policy → its value; ``{nonce}`` is another one in every answer.
 DIRECTIVES: Mapping[str, str] = {
@@ -51,7 +51,7 @@ NONCE_BYTES = 16
 
 
 class Guard:
-    """Answers nothing but requests that pass every check. It writes no log: addresses hold secrets."""
+    """Answers only requests that pass every check. It writes no log, since addresses contain secrets."""
 
     def __init__(
         self,
@@ -64,10 +64,9 @@ class Guard:
         """Guard ``app``.
 
         Args:
-            app: the routes.
             access: the address and its secrets.
-            checks: made in this order; the first refusal counts. Only tests name others.
-            headers_of: returns the security headers for a nonce. Only tests name another one.
+            checks: made in this order; the first refusal decides. Only tests pass others.
+            headers_of: returns the security headers for a nonce. Only tests pass another one.
         """
         self._app = app
         self._access = access
@@ -75,7 +74,7 @@ class Guard:
         self._headers_of = headers_of
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer one request. Anything but HTTP is closed unanswered."""
+        """Answer one request. Anything but HTTP is closed without an answer."""
         if scope["type"] != "http":
             return
         nonce = secrets.token_urlsafe(NONCE_BYTES)
@@ -105,7 +104,7 @@ class Guard:
 
 
 def _head_of(scope: Scope) -> RequestHead:
-    """The request of a scope without its body. A header that stands twice counts as empty."""
+    """Return the request of a scope without its body. A header that occurs twice counts as empty."""
     headers: dict[str, str] = {}
     for name, value in scope["headers"]:
         key = name.decode("latin-1").lower()

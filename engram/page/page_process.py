@@ -19,9 +19,9 @@ from starlette.types import ASGIApp
 
 from engram.errors import AlreadyRunning, EngramError
 from engram.log import start_logging
-from engram.page.entrance import ADDRESS, Access
 from engram.page.guard import Guard
-from engram.page.opening import FAILED, READY, RUNNING, PageState, own_version, write_state
+from engram.page.open_page import FAILED, READY, RUNNING, PageState, own_version, write_state
+from engram.page.page_access import ADDRESS, Access
 from engram.page.routes import build_page
 from engram.page.view import Activity
 from engram.system.process_lock import ProcessLock
@@ -33,12 +33,12 @@ logger = logging.getLogger(__name__)
 IDLE_SECONDS = 1_800.0
 #: How often that is checked, in seconds.
 CHECK_SECONDS = 5.0
-#: How long open requests may take when the process ends, in seconds.
+#: How long open requests may take when the process is stopping, in seconds.
 END_SECONDS = 2
 
 
 async def serve(server: uvicorn.Server, listener: socket.socket, activity: Activity, idle_seconds: float) -> None:
-    """Serve until nobody uses the page any more, or until a signal arrives."""
+    """Serve until the page is no longer used, or until a signal arrives."""
     ending = asyncio.create_task(_end_when_idle(server, activity, idle_seconds))
     try:
         await server.serve([listener])
@@ -48,7 +48,7 @@ async def serve(server: uvicorn.Server, listener: socket.socket, activity: Activ
 
 
 def make_config(app: ASGIApp) -> uvicorn.Config:
-    """Return how the page is served: without a log of addresses, and without protocols that it does not use."""
+    """Return the server's configuration: no log of addresses, and no protocols that the page doesn't use."""
     return uvicorn.Config(
         app,
         log_config=None,
@@ -69,10 +69,10 @@ async def _end_when_idle(server: uvicorn.Server, activity: Activity, idle_second
 
 
 def listen() -> socket.socket:
-    """Listen on a random port of this machine alone.
+    """Listen on a random port, on this machine only.
 
-    The protocol is named because asyncio looks for it before it turns off Nagle's algorithm, which holds the second
-    part of an answer back for 40 ms.
+    The protocol is named because asyncio looks for it before it turns off Nagle's algorithm, which delays the second
+    part of an answer by 40 ms.
     """
     listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     listener.bind((ADDRESS, 0))
@@ -81,7 +81,7 @@ def listen() -> socket.socket:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the page; exits at once if one runs already. Prints one line when it listens, or why it can't."""
+    """Run the page; exits at once if one is already running. Prints one line when it listens, or why it can't."""
     os.umask(0o077)
     parser = argparse.ArgumentParser(prog="python -m engram.page.page_process", description=__doc__)
     parser.add_argument("--set", action="append", default=[], metavar="NAME=VALUE", help="a setting")
@@ -102,18 +102,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
     from engram.redaction import redact
 
     start_logging(places.logs, "page", settings.log_level, redact)
-    # Its own lines name addresses.
+    # Its own log lines contain addresses.
     logging.getLogger("uvicorn").setLevel(logging.WARNING)
     with listen() as listener:
         access = Access(listener.getsockname()[1])
         activity = Activity(time.monotonic())
         server = uvicorn.Server(make_config(Guard(build_page(flags, access, activity, vault=asked.vault), access)))
-        # The server raises a signal again after it has ended for it; one that comes before it listens ends it too.
+        # The server re-raises the signal that ended it; one that arrives before it listens ends it too.
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             signal.signal(number, lambda *_: setattr(server, "should_exit", True))
         write_state(places.page_state, PageState(os.getpid(), access.port, own_version()))
         _tell(READY)
-        # What was loaded stays: the collector need not look at it again.
+        # Everything loaded stays, so the garbage collector can skip it.
         gc.freeze()
         try:
             asyncio.run(serve(server, listener, activity, asked.idle_seconds))
@@ -125,7 +125,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _tell(word: str) -> None:
-    """Tell the command that waits how it went; what is written later goes nowhere."""
+    """Report the outcome to the waiting command; later output is discarded."""
     sys.stdout.write(f"{word}\n")
     sys.stdout.flush()
     nowhere = os.open(os.devnull, os.O_WRONLY)

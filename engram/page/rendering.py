@@ -20,13 +20,15 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from engram.models.memories.memory_records import Memory
 from engram.page.view import View
 from engram.system.clock import parse_time_ms
-from engram.trust.display import is_hidden
+from engram.system.lazy_regex import lazy_regex
+from engram.transcripts.turns import Role
+from engram.trust.display import is_hidden, number_of
 
-# -- Stored text as the page shows it: nothing hidden, nothing that reorders what stands beside it.
+# -- Stored text as the page shows it: nothing hidden, nothing that reorders what is next to it.
 
 #: Hidden characters of ordinary text, which are left out: joiners and selectors of emoji, and the soft hyphen.
 LEFT_OUT = frozenset("\u200d\ufe0e\ufe0f\u00ad")
-#: Characters of ordinary text that are no hidden ones here.
+#: Invisible characters of ordinary text, which count as visible here.
 LAYOUT = frozenset("\n\t")
 
 
@@ -49,11 +51,20 @@ def _spelled(char: str) -> str:
 #: Folder of the templates.
 TEMPLATES = Path(__file__).resolve().parent / "templates"
 #: A sentence to its end; a short one may end at an abbreviation.
-_SENTENCE = re.compile(r".{12,}?(?<!e\.g)(?<!i\.e)[.!?](?=\s)|.{12,}?[。！？]", re.DOTALL)
-_PAUSE = re.compile(r"[:;](?=\s)")
-#: Fewest characters of a sentence that is cut.
+_SENTENCE = lazy_regex(r".{12,}?(?<!e\.g)(?<!i\.e)[.!?](?=\s)|.{12,}?[。！？]", re.DOTALL)
+_PAUSE = lazy_regex(r"[:;](?=\s)")
+#: Minimum length of a sentence that is cut, in characters.
 MIN_HEAD_CHARACTERS = 30
-#: Longest text on one line, in characters, where a template names no other limit.
+#: Whose words a text is, above it.
+SPEAKERS = {
+    Role.USER: "You",
+    Role.ASSISTANT: "Claude",
+    Role.CHOSEN: "You chose",
+    Role.PROPOSED: "Claude proposed",
+    Role.PROGRAM: "A program",
+    Role.CONTEXT: "Not typed",
+}
+#: Maximum length of a text on one line, in characters, unless a template gives another limit.
 MAX_LINE_CHARACTERS = 160
 
 
@@ -78,24 +89,21 @@ def make_environment(*, autoescape: bool = True) -> Environment:
         "ms": parse_time_ms,
         "headline": headline,
         "number": number,
-        "count": count,
+        "count": number_of,
         "span": span,
         "inline": inline_spans,
         "blocks": text_blocks,
+        "speaker": SPEAKERS.__getitem__,
     }
     return environment
 
 
 def finalize(value: Any) -> Any:
-    """Spell out what is hidden in a text before it is escaped. What a macro has made is done already."""
+    """Spell out what is hidden in a text before it is escaped. Output of macros is already done."""
     if value is None:
         return ""
-    return spell_hidden(value) if type(value) is str or (isinstance(value, str) and _is_plain(value)) else value
-
-
-def _is_plain(value: str) -> bool:
-    """True for a text that is not markup, such as a member of an enum."""
-    return not hasattr(value, "__html__")
+    is_plain = type(value) is str or (isinstance(value, str) and not hasattr(value, "__html__"))
+    return spell_hidden(value) if is_plain else value
 
 
 def make_link(root: str, project: str) -> Any:
@@ -122,42 +130,38 @@ def render(
     return "".join(made.blocks[block](context))
 
 
-def first_sentence(text: str, limit: int = MAX_LINE_CHARACTERS) -> tuple[str, str]:
+def first_sentence(text: str) -> tuple[str, str]:
     """Return the first sentence of a text and the rest.
 
-    A sentence longer than ``limit`` ends at a colon or semicolon; two empty texts where it has none.
+    A sentence longer than ``MAX_LINE_CHARACTERS`` ends at a colon or semicolon; two empty texts if it has none.
     """
     found = _SENTENCE.match(text)
     end = found.end() if found else len(text)
-    if end > limit:
-        # A long one is cut where it pauses, so that no code in it is cut in two.
-        pauses = [pause.end() for pause in _PAUSE.finditer(text, 0, limit)]
+    if end > MAX_LINE_CHARACTERS:
+        # A long one is cut at a pause, so that code in it stays intact.
+        pauses = [pause.end() for pause in _PAUSE.finditer(text, 0, MAX_LINE_CHARACTERS)]
         end = pauses[-1] if pauses and pauses[-1] >= MIN_HEAD_CHARACTERS else 0
     return text[:end].strip().rstrip(".:;"), text[end:].strip() if end else ""
 
 
 def headline(memory: Memory) -> tuple[str, str]:
-    """Return what a list shows of a memory: its title, and what goes on behind it."""
+    """Return a memory's line in a list: its title, and the text that follows it."""
     title, summary = memory.shown_title, memory.summary
-    if memory.title:
-        return title, summary
-    # A title that was taken from the summary may leave its first word out, the name of a kind.
-    at = summary.find(title.rstrip("…"))
-    return (
-        (title, summary) if at < 0 else (summary[: at + len(title.rstrip("…"))], summary[at + len(title.rstrip("…")) :])
-    )
+    named = title.rstrip("…")
+    # A title taken from the summary may leave out its first word, the name of a kind.
+    at = -1 if memory.title else summary.find(named)
+    return (title, f" – {summary}") if at < 0 else (summary[: at + len(named)], summary[at + len(named) :])
 
 
 def to_line(text: str, limit: int = MAX_LINE_CHARACTERS) -> str:
-    """Return a text on one line, cut at ``limit`` characters."""
     line = " ".join(str(text).split())
     return line if len(line) <= limit else line[: limit - 1].rstrip() + "…"
 
 
 def when(at_ms: int | None) -> str:
-    """Return a time for people: the time alone if it is today, the year only if it is another one.
+    """Return a time for people: only the time if it is today, with the year only if it isn't this one.
 
-    It is the machine's time. The page's script writes it anew where the browser is in another zone.
+    It is the machine's time. The page's script rewrites it if the browser is in another time zone.
     """
     if not at_ms:
         return "–"
@@ -173,7 +177,7 @@ def clock(at_ms: int | None) -> str:
 
 
 def day(at_ms: int | None) -> str:
-    """Return a day for people: today, yesterday, or a date with the year where it is another one."""
+    """Return a day for people: today, yesterday, or a date, with the year if it isn't this one."""
     if not at_ms:
         return "–"
     then, now = time.localtime(at_ms / 1000), time.localtime()
@@ -194,7 +198,6 @@ def month(at_ms: int) -> str:
 
 
 def date(at_ms: int) -> str:
-    """Return a date with its year."""
     return time.strftime("%-d %b %Y", time.localtime(at_ms / 1000))
 
 
@@ -204,7 +207,7 @@ def short_day(at_ms: int) -> str:
 
 
 def zoned(at_ms: int | None) -> str:
-    """Return a time as a machine reads it, with the distance of this machine's zone to UTC; "" for none."""
+    """Return a time in machine-readable form, with this machine's UTC offset; "" for none."""
     if not at_ms:
         return ""
     return datetime.datetime.fromtimestamp(at_ms // 1000).astimezone().isoformat()
@@ -215,11 +218,6 @@ def number(value: float) -> str:
     return f"{value:,.0f}"
 
 
-def count(value: int, one: str, many: str = "") -> str:
-    """Return a number with its noun: ``1 session``, ``2 sessions``; ``many`` where "s" is not enough."""
-    return f"{number(value)} {one if value == 1 else many or one + 's'}"
-
-
 def span(seconds: float) -> str:
     """Return a duration for people, such as ``3 min``."""
     for size, name in ((86_400, "days"), (3_600, "h"), (60, "min")):
@@ -228,7 +226,7 @@ def span(seconds: float) -> str:
     return f"{seconds:.0f} s"
 
 
-# -- Text as a person reads it: code in monospace, headings and lists as such; everything else stays as it was said.
+# -- Text as a person reads it: code in monospace, headings and lists as such; everything else is left as it was said.
 
 #: Mark at the beginning of a part of a memory's text → what it means. The local writer sets them.
 LABELS: Mapping[str, str] = {
@@ -239,17 +237,17 @@ LABELS: Mapping[str, str] = {
     "the user": "The user",
     "todo list": "To do",
 }
-_LABEL = re.compile(rf"^\[({'|'.join(LABELS)})\][ \n]?", re.MULTILINE)
-_FENCE = re.compile(r"^[ \t]*(`{3,}|~{3,})[^\n`]*\n(.*?)(?:\n[ \t]*\1[`~]*[ \t]*$|\Z)", re.MULTILINE | re.DOTALL)
+_LABEL = lazy_regex(rf"^\[({'|'.join(LABELS)})\][ \n]?", re.MULTILINE)
+_FENCE = lazy_regex(r"^[ \t]*(`{3,}|~{3,})[^\n`]*\n(.*?)(?:\n[ \t]*\1[`~]*[ \t]*$|\Z)", re.MULTILINE | re.DOTALL)
 #: Code between backticks, and words between two stars.
-_INLINE = re.compile(r"``(?P<two>[^\n]+?)``|`(?P<one>[^`\n]+)`|\*\*(?P<bold>\S(?:[^*\n]*\S)?)\*\*")
-_HEADING = re.compile(r"^#{1,6}[ \t]+(.+)$")
-_BLANK_LINES = re.compile(r"\n[ \t]*\n(?:[ \t]*\n)+")
-_BULLET = re.compile(r"^([ \t]*)[-*+][ \t]+")
-#: A line of at least so many characters may go on in the next one, if that begins like the middle of a sentence.
+_INLINE = lazy_regex(r"``(?P<two>[^\n]+?)``|`(?P<one>[^`\n]+)`|\*\*(?P<bold>\S(?:[^*\n]*\S)?)\*\*")
+_HEADING = lazy_regex(r"^#{1,6}[ \t]+(.+)$")
+_BLANK_LINES = lazy_regex(r"\n[ \t]*\n(?:[ \t]*\n)+")
+_BULLET = lazy_regex(r"^([ \t]*)[-*+][ \t]+")
+#: A line of at least this many characters may continue on the next one, if that begins like the middle of a sentence.
 MIN_WRAPPED_CHARACTERS = 50
-_GOES_ON = re.compile(r"^[ \t]{0,3}[^\s#>|*+\-\d]")
-#: Longest text that is looked through for code; a longer one is shown as it is.
+_GOES_ON = lazy_regex(r"^[ \t]{0,3}[^\s#>|*+\-\d]")
+#: Maximum length of a text that is searched for code; a longer one is shown unchanged.
 MAX_RICH_CHARACTERS = 20_000
 
 
@@ -270,7 +268,7 @@ class Passage:
 
 
 def inline_spans(text: str) -> list[TextSpan]:
-    """Return the parts of a text of which some are code or strong; their marks are left out."""
+    """Split a text into plain, code and strong parts; their marks are left out."""
     spans, end = [], 0
     for found in _INLINE.finditer(text):
         if found.start() > end:
@@ -284,7 +282,7 @@ def inline_spans(text: str) -> list[TextSpan]:
 
 
 def strong(spans: Iterable[TextSpan]) -> list[TextSpan]:
-    """Return the parts of a text that is strong as a whole."""
+    """Return the parts of a text that is entirely strong."""
     return [TextSpan(span.text, span.style or "strong") for span in spans]
 
 
@@ -292,7 +290,6 @@ def text_blocks(text: str, is_wrapped: bool = False) -> list[Passage]:
     """Return a text of a memory or a turn in the parts that a person sees.
 
     Args:
-        text: what was said.
         is_wrapped: the lines may be broken at a width, as those of a commit message are: they are joined again.
     """
     text = text.replace("\r\n", "\n")
@@ -337,12 +334,14 @@ def _prose(text: str, is_wrapped: bool) -> Iterator[Passage]:
 
 #: Folder of the files.
 STATIC = Path(__file__).resolve().parent / "static"
-#: Folder of the files of others, in it.
+#: Subfolder of third-party files.
 VENDOR = STATIC / "vendor"
 
 
-#: Comments of a style, and blanks beside a sign or behind a colon.
-_CSS_BLANKS = re.compile(rb"/\*.*?\*/|;?\s*([}])\s*|\s*([{;,>])\s*|(?<=:)\s+|\n", re.DOTALL)
+#: Comments in a style sheet, and blanks next to a sign or after a colon.
+_CSS_BLANKS = lazy_regex(rb"/\*.*?\*/|;?\s*([}])\s*|\s*([{;,>])\s*|(?<=:)\s+|\n", re.DOTALL)
+#: The start of a line of a script, with its comment if it has nothing else. No text of a script goes over two lines.
+_JS_BLANKS = lazy_regex(rb"^[ \t]*(?://.*\n)?", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -353,12 +352,17 @@ class Asset:
     media_type: str
 
     def read(self) -> bytes:
-        """The content, one file after the other; a style without its comments and without blanks that mean nothing."""
+        """Return the content, one file after the other; the page's own style and script without comments and without
+        blanks that mean nothing.
+        """
         content = b"\n;\n".join(path.read_bytes() for path in self.paths)
-        return _CSS_BLANKS.sub(rb"\1\2", content) if self.media_type == "text/css" else content
+        if self.media_type == "text/css":
+            return _CSS_BLANKS.sub(rb"\1\2", content)
+        is_own_script = self.media_type == "text/javascript" and VENDOR not in {path.parent for path in self.paths}
+        return _JS_BLANKS.sub(b"", content) if is_own_script else content
 
 
-#: Name in the address → what is served. Nothing else is served.
+#: Name in the address → the file served. Nothing else is served.
 ASSETS: Mapping[str, Asset] = {
     "page.css": Asset((STATIC / "page.css",), "text/css"),
     "page.js": Asset((STATIC / "page.js",), "text/javascript"),
@@ -371,9 +375,10 @@ ASSETS: Mapping[str, Asset] = {
 }
 
 
-# -- Charts: lists of numbers by day that the style draws as bars, so that a screen reader and no script read them too.
+# -- Charts: lists of numbers by day that the style sheet draws as bars, so that screen readers can read them and no
+# script is needed.
 
-#: Steps of a bar: the style has a class for each, since nothing in the page may carry a style of its own.
+#: Steps of a bar: the style sheet has a class for each, since nothing in the page may have an inline style.
 MAX_STEP = 25
 
 
@@ -383,9 +388,9 @@ class Bar:
 
     #: Such as ``24 Nov: 3``.
     label: str
-    #: Height, from 0 to ``MAX_STEP``; 0 is for nothing.
+    #: Height, from 0 to ``MAX_STEP``; 0 means nothing.
     step: int
-    #: A number that stands below the bar; "" where none does.
+    #: The label below the bar; "" for none.
     tick: str
 
 
@@ -394,11 +399,11 @@ class Chart:
     """Numbers by day, the last one for today, with both axes."""
 
     bars: tuple[Bar, ...]
-    #: What the top of the chart and half of it stand for.
+    #: Labels for the top of the chart and for half its height.
     top: str
     half: str
     total: str
-    #: Step of a line across, such as a limit; 0 for none.
+    #: Height of a line across the chart, such as a limit; 0 for none.
     line: int = 0
 
 
@@ -412,9 +417,9 @@ def day_chart(
     """Return a chart of numbers by day.
 
     Args:
-        days: start and end of each day in milliseconds, today the last.
+        days: start and end of each day in milliseconds, ending with today.
         numbers: one for each day.
-        form: how a number is written; whole numbers where None.
+        form: how a number is written; whole numbers if None.
         limit: where a line is drawn across; 0 for none.
     """
     form = form or number
@@ -428,29 +433,29 @@ def day_chart(
 
 
 def _step(value: float, top: float) -> int:
-    """A number that is not 0 has a visible bar."""
+    """Return the height of a bar in steps; at least one unless the number is 0."""
     return max(1, round(value / top * MAX_STEP)) if value > 0 else 0
 
 
 def _tick(start_ms: int, days_ago: int) -> str:
-    """A date each week, counted from today."""
+    """Return a date each week, counted from today."""
     return short_day(start_ms) if days_ago and days_ago % 7 == 0 else "" if days_ago else "today"
 
 
 def _round_up(value: float, *, is_whole: bool) -> float:
-    """Return the next number of the form 1, 2, 4 or 10 times a power of ten, whose half is worth writing, too."""
+    """Return the next number of the form 1, 2, 4 or 10 times a power of ten, whose half is a round number, too."""
     if value <= 0:
         return 2.0 if is_whole else 1.0
     power = 10.0 ** math.floor(math.log10(value))
     return max(2.0 if is_whole else 0.0, next(step * power for step in (1, 2, 4, 6, 8, 10) if value <= step * power))
 
 
-# -- Why a memory was relevant enough or not: each feature with what it adds, as bars.
+# -- Why a memory was relevant enough or not: each feature with its contribution, as bars.
 
 #: Feature → what it means.
 NAMES: Mapping[str, str] = {
     "meaning": "closer than usual",
-    "source": "what it rests on is close",
+    "source": "its evidence is close",
     "turn": "its turn is close",
     "rare": "rare words in common",
     "words": "words in common",
@@ -475,7 +480,7 @@ class FeatureBar:
 
 
 def feature_bars(features: Mapping[str, float]) -> list[FeatureBar]:
-    """Return a bar for each feature, the strongest first. The weights are those of this version."""
+    """Return a bar for each feature, strongest first. The weights are this version's."""
     weights = _weights()
     adds = {name: weights.get(name, 0.0) * value for name, value in features.items()}
     strongest = max((abs(amount) for amount in adds.values()), default=0.0) or 1.0
@@ -488,7 +493,7 @@ def feature_bars(features: Mapping[str, float]) -> list[FeatureBar]:
 
 @cache
 def _weights() -> Mapping[str, float]:
-    """Return the shipped weights. Their own module loads the search, so the file is read here."""
+    """Return the shipped weights. Their module would load the search, so the file is read here."""
     file = resources.files("engram.recollection").joinpath("relevance_weights.json")
     by_feature: Mapping[str, float] = json.loads(file.read_text(encoding="utf-8"))["by_feature"]
     return by_feature

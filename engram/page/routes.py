@@ -23,14 +23,14 @@ from engram.errors import EngramError, NotFound
 from engram.models.engine.transaction import Store
 from engram.models.open_memory import open_memory
 from engram.models.projects.projects import ProjectRow, find_project
-from engram.page.entrance import ENTRY_PATH, Access, spend_entry
+from engram.page.page_access import ENTRY_PATH, Access, spend_entry
 from engram.page.rendering import ASSETS, make_environment, make_link, render
 from engram.page.view import Activity, Answer, PageRequest, Redirect, Route, View, changes, frame_values, to_event
 from engram.page.views import VIEWS
 from engram.paths import Home
 from engram.settings import Loaded
 from engram.vaults import load_inside
-from engram.worker.client import wake_worker
+from engram.worker.worker_client import wake_worker
 
 logger = logging.getLogger(__name__)
 
@@ -38,9 +38,9 @@ R = TypeVar("R")
 
 #: Longest body of a form, in bytes: the longest memory with every character encoded.
 MAX_FORM_BYTES = 400_000
-#: Threads that read the memory at the same time; each has its own connection and cache.
+#: Maximum number of threads that read the memory at the same time; each has its own connection and cache.
 MAX_THREADS = 2
-#: Commands that are waited for at the same time, each in a thread of its own.
+#: Maximum number of commands waited for at the same time, each in a thread of its own.
 MAX_COMMANDS = 1
 
 _ENTERED = """<!doctype html><html lang="en"><meta charset="utf-8"><link rel="icon" href="data:,">
@@ -53,9 +53,7 @@ _SPENT = """<!doctype html><html lang="en"><meta charset="utf-8"><link rel="icon
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """One running page."""
-
-    #: Settings given as flags; the others are read for every request, so that a change counts at once.
+    #: Settings given as flags; the others are read for every request, so that a change takes effect at once.
     flags: Mapping[str, str]
     #: The project whose vault is shown; None for the memory folder.
     vault: str | None
@@ -69,7 +67,7 @@ class Page:
     command_limiter: anyio.CapacityLimiter
 
     def routes(self) -> list[HttpRoute]:
-        """Every route, the entry first."""
+        """Return every route, the entry first."""
         root = self.access.root
         routes = [HttpRoute(ENTRY_PATH, self._enter, methods=["GET"])]
         routes.append(HttpRoute(f"{root}/static/{{name}}", self._asset, methods=["GET"]))
@@ -81,7 +79,7 @@ class Page:
         return routes
 
     async def _enter(self, request: Request) -> Response:
-        """Let a browser in that brings an unspent token. HEAD spends none: previews ask with it."""
+        """Admit a browser that brings an unspent token. HEAD spends none, since previews use it."""
         folder = self.places.page_entries
         token = request.query_params.get("token", "")
         if request.method != "GET" or not await self._in_thread(lambda: spend_entry(folder, token)):
@@ -93,7 +91,7 @@ class Page:
         asset = ASSETS.get(request.path_params["name"])
         if asset is None:
             return Response(status_code=404)
-        # Not kept by the browser: its cache is shared with the other ports of this machine.
+        # Not cached by the browser, whose cache is shared with this machine's other ports.
         return Response(asset.read(), media_type=asset.media_type)
 
     def _endpoint(self, view: View, route: Route) -> Callable[[Request], Awaitable[Response]]:
@@ -107,7 +105,7 @@ class Page:
         return answer
 
     def _answer(self, view: View, route: Route, request: Request, form: Mapping[str, str]) -> Response:
-        """Answer in a thread. Failures that are expected become a page or a notice with one sentence."""
+        """Answer in a thread. Expected failures become a page or a notice with one sentence."""
         is_fragment = request.headers.get("hx-request") == "true"
         frame = Frame(self, view, request, is_fragment)
         try:
@@ -165,7 +163,9 @@ class Page:
 
     @contextlib.contextmanager
     def _memory(self) -> Iterator[tuple[Store, Loaded]]:
-        """The memory and the settings for one request. Nothing stays open between two: a restore need not wait."""
+        """Open the memory and the settings for one request. Nothing stays open in between, so that a restore need not
+        wait.
+        """
         loaded = load_inside(self.flags, self.vault)
         with open_memory(self.places.memory_db, driver=loaded.settings.sqlite_driver, is_made=True) as store:
             yield store, loaded
@@ -177,7 +177,7 @@ class Page:
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """What is around an answer: the layout of a page, or the headers of a part of one."""
+    """The frame of an answer: the layout of a page, or the headers of a part of one."""
 
     page: Page
     view: View
@@ -185,7 +185,6 @@ class Frame:
     is_fragment: bool
 
     def respond(self, answer: Answer | Redirect, asked: PageRequest) -> Response:
-        """Return the response for what a view answered."""
         if isinstance(answer, Redirect):
             address = self._link(asked.project)(*answer.path)
             if self.is_fragment:
@@ -206,7 +205,7 @@ class Frame:
         return response
 
     def respond_error(self, sentence: str, status: int) -> Response:
-        """Return a page with one sentence; for a part of a page, a notice beside what is shown."""
+        """Return a page with one sentence; for a part of a page, a notice next to what is shown."""
         if self.is_fragment:
             values = {"sentence": sentence, "nonce": self._nonce, "link": self._link(None)}
             html = self._render("failed.html", values, "sentence")
@@ -221,7 +220,7 @@ class Frame:
         return make_link(self.page.access.root, "" if project is None else project.name)
 
     def _bare(self) -> dict[str, Any]:
-        """The values of the layout that need no memory."""
+        """Return the values of the layout that need no memory."""
         return {"nonce": self._nonce, "view": self.view, "link": self._link(None), "frame": None, "project": None}
 
     def _values(self, asked: PageRequest) -> dict[str, Any]:
@@ -239,17 +238,15 @@ def build_page(
     *,
     vault: str | None = None,
     environment: Environment | None = None,
-    views: Sequence[View] = VIEWS,
 ) -> ASGIApp:
-    """Return the routes of the page, still without their guard.
+    """Return the routes of the page, not yet guarded.
 
     Args:
         flags: settings given as flags, by name.
         access: the address and its secrets.
-        activity: told of every request.
+        activity: notified of every request.
         vault: the project whose vault is shown; None for the memory folder.
-        environment: of the templates; only tests name another one.
-        views: only tests name others.
+        environment: the templates' environment; only tests pass another one.
 
     Raises:
         SettingsError: a setting has an invalid value.
@@ -261,7 +258,7 @@ def build_page(
         access=access,
         places=load_inside(flags, vault).settings.places,
         environment=make_environment() if environment is None else environment,
-        views=tuple(views),
+        views=VIEWS,
         activity=activity,
         limiter=anyio.CapacityLimiter(MAX_THREADS),
         command_limiter=anyio.CapacityLimiter(MAX_COMMANDS),
@@ -270,13 +267,13 @@ def build_page(
 
 
 def _project_of(store: Store, request: Request) -> ProjectRow | None:
-    """The project that the address names; None for all, and for one that is gone."""
+    """Return the project that the address names; None for all, or if it no longer exists."""
     name = request.query_params.get("project", "")
     return find_project(store, name) if name else None
 
 
 async def _read_form(request: Request) -> dict[str, str] | None:
-    """The fields of a form; None if it is too long."""
+    """Return the fields of a form; None if it is too long."""
     body = b""
     async for chunk in request.stream():
         body += chunk

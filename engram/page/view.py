@@ -1,4 +1,4 @@
-"""What a view is made of: its routes, what a route is asked, and what it answers."""
+"""The building blocks of a view: routes, requests and answers."""
 
 from __future__ import annotations
 
@@ -18,8 +18,9 @@ from engram.errors import EngramError
 from engram.extraction.model.bounded_command import run_bounded
 from engram.models.engine.transaction import Store
 from engram.models.memories.judgements import open_contradictions
-from engram.models.projects.projects import ProjectRow, list_projects
+from engram.models.projects.projects import ProjectRow, list_held_projects, project_by_id
 from engram.models.search.memory_lists import suspect_memories
+from engram.models.sessions.sessions import list_sessions
 from engram.models.shown.usage import late_since
 from engram.reports.health import Trouble, Vitals, take_vitals
 from engram.reports.settings_report import list_moves
@@ -37,7 +38,7 @@ class PageRequest:
     sources: Mapping[str, str]
     #: Parameters in the path of the route.
     path: Mapping[str, str]
-    #: Parameters behind the question mark.
+    #: Parameters after the question mark.
     query: Mapping[str, str]
     #: Fields of a form; empty for a request that changes nothing.
     form: Mapping[str, str]
@@ -53,13 +54,18 @@ class PageRequest:
         """Row id of the chosen project; None for all."""
         return None if self.project is None else self.project.id
 
+    def answer(self, template: str, values: Mapping[str, Any], notice: Notice | None = None) -> Answer:
+        """Return a view with its values: only the inner part if htmx asks; a notice reports a change."""
+        block = "main" if self.is_fragment else ""
+        return Answer(template, values, block=block, notice=notice, is_change=notice is not None)
+
 
 @dataclass(frozen=True, slots=True)
 class Notice:
-    """A sentence about what was just done, for eight seconds, with the way to undo it."""
+    """A sentence about what was just done, shown for eight seconds, with a way to undo it."""
 
     text: str
-    #: Path that undoes it, from the root, such as ``("m", "ep_…", "undo")``; empty if nothing is to be undone.
+    #: Path from the root that undoes it, such as ``("m", "ep_…", "undo")``; empty if there is nothing to undo.
     undo: tuple[str, ...] = ()
     #: Id of the element that the answer to the undo replaces.
     target: str = "main"
@@ -74,11 +80,11 @@ class Answer:
     #: Only this block of the template; "" for the whole page.
     block: str = ""
     notice: Notice | None = None
-    #: Address that the browser shows from now on, as parts and a query; None leaves it. Another path than before is a
-    #: step that "back" takes back.
+    #: Address that the browser shows from now on, as parts and a query; None leaves it. A changed path becomes
+    #: a step in the browser's history.
     replace_url: tuple[tuple[str, ...], Mapping[str, str]] | None = None
     status: int = 200
-    #: Something was changed: the worker is told.
+    #: True if something was changed, so that the worker is notified.
     is_change: bool = False
 
 
@@ -98,58 +104,62 @@ class Route:
 
     path: str
     handler: Handler
-    #: GET, or POST for what changes something.
+    #: GET, or POST if it makes a change.
     method: str = "GET"
-    #: It answers a part of a page, never a whole one.
+    #: True if it answers with a part of a page, never a full one.
     is_part: bool = False
-    #: It waits for a command of Engram, in a queue of its own, so that nothing else waits for that.
+    #: True if it waits for an Engram command, in a separate queue, so that nothing else is held up.
     runs_command: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """One view of the page."""
-
     #: Unique; also the name of its template and, if it is in the navigation, the first part of its path.
     name: str
     title: str
     routes: tuple[Route, ...]
-    #: Pressed after ``g``, it leads here; "" for a view that is not in the navigation.
+    #: The key that, pressed after ``g``, leads here; "" for a view that is not in the navigation.
     key: str = ""
     #: First part of its path; "" for the start page.
     path: str = ""
     #: Name of the view in the navigation that this one belongs to; "" for none.
     within: str = ""
-    #: True for a view that stands in the second group of the navigation.
+    #: True for a view that is in the second group of the navigation.
     is_more: bool = False
-    #: Returns how many things the view would show that are newer than a time in milliseconds. None: it has no news.
+    #: Returns how many items in the view are newer than a time in milliseconds; None if it has no news.
     count_new: Callable[[Store, int, int | None], int] | None = None
 
 
-# -- What stands around every view: the projects to choose from, whether memory works, and what waits for the person.
+def latest_project(store: Store) -> ProjectRow | None:
+    """Return the project of the latest session; None if none of the latest sessions has one."""
+    latest = next((session for session in list_sessions(store, 20) if session.project_id is not None), None)
+    return None if latest is None or latest.project_id is None else project_by_id(store, latest.project_id)
+
+
+# -- The frame around every view: the projects to choose from, whether Engram works, and what needs the person.
 
 
 @dataclass(frozen=True, slots=True)
 class Need:
-    """Something that waits for the person, and the view that settles it."""
+    """Something that needs the person's attention, and the view that settles it."""
 
     text: str
     #: Path of the view.
     path: str
     number: int = 1
-    #: Memory does not work as it should; False for a decision that can wait.
+    #: True if Engram does not work as it should; False for a decision that can wait.
     is_trouble: bool = False
 
 
 def list_needs(store: Store, vitals: Vitals, *, with_folders: bool = False) -> list[Need]:
-    """Return everything that waits for the person, what does not work first; the one list that every view counts by.
+    """Return everything that needs the person's attention, malfunctions first; every view uses this list for its
+    counts.
 
     Memories that the user's files contradict are not in it: comparing all of them takes too long for every view.
 
     Args:
-        store: the open memory.
-        vitals: whether memory works.
-        with_folders: also look on disk for projects that may have moved.
+        vitals: whether Engram works.
+        with_folders: also check the disk for projects that may have moved.
     """
     needs = [
         Need(f"{_said(trouble)}. {trouble.advice[:1].upper()}{trouble.advice[1:]}", "health", 1, True)
@@ -177,50 +187,48 @@ def list_needs(store: Store, vitals: Vitals, *, with_folders: bool = False) -> l
 
 
 def _said(trouble: Trouble) -> str:
-    """What is wrong; the message of a failure is set apart from the stage that failed."""
+    """Return what is wrong; the message of a failure is set apart from the stage that failed."""
     is_sentence = trouble.text.startswith(("not ", "is "))
     return f"{trouble.about.capitalize()}{'' if is_sentence else ':'} {trouble.text}"
 
 
 @dataclass(frozen=True, slots=True)
 class FrameValues:
-    """The values of the layout."""
-
     projects: tuple[ProjectRow, ...]
     needs: tuple[Need, ...]
-    #: Answers that came after their hook had ended, today, for people; "" for none.
+    #: Today's answers that came after their hook had ended, in words; "" for none.
     late: str
-    #: When this page was made, in milliseconds since 1970: what came later is news.
+    #: When this page was rendered, in milliseconds since 1970: later items are news.
     now_ms: int
     #: Claude Code's folder.
     claude_folder: str
-    #: Single letters are keys.
+    #: True if single letters act as keys.
     has_letters: bool
 
     @property
     def troubles(self) -> tuple[Need, ...]:
-        """What does not work, the worst first; empty if all is well."""
+        """What does not work, worst first; empty if all is well."""
         return tuple(need for need in self.needs if need.is_trouble)
 
     @property
     def sentence(self) -> str:
-        """One sentence on whether memory works."""
+        """One sentence on whether Engram works."""
         if not self.troubles:
             return "All is well"
         more = f" (and {len(self.troubles) - 1} more)" if len(self.troubles) > 1 else ""
         return f"{self.troubles[0].text.split(': ')[0].split('. ')[0]}{more}"
 
     def waiting(self, path: str) -> int:
-        """How many things wait in the view of a path."""
+        """Return how many items need attention in the view with a path."""
         return sum(need.number for need in self.needs if need.path == path)
 
 
 def frame_values(asked: PageRequest) -> FrameValues:
-    """Collect what stands around a view; a few milliseconds at any size."""
+    """Collect the frame around a view; takes a few milliseconds at any size."""
     store = asked.store
     late = sum(late_since(store, day_spans(store.now_ms(), 1)[0][0]).values())
     return FrameValues(
-        projects=tuple(list_projects(store)),
+        projects=tuple(list_held_projects(store)),
         needs=tuple(list_needs(store, take_vitals(store, asked.settings, with_files=False))),
         late=f"{late:,} {'answer' if late == 1 else 'answers'} came too late today" if late else "",
         now_ms=store.now_ms(),
@@ -230,7 +238,9 @@ def frame_values(asked: PageRequest) -> FrameValues:
 
 
 def day_spans(now_ms: int, number: int) -> list[tuple[int, int]]:
-    """Return start and end of the latest days, today included, in milliseconds; local days, also of 23 or 25 hours."""
+    """Return start and end of the latest days, today included, in milliseconds; local days, including those of 23 or 25
+    hours.
+    """
     now = time.localtime(now_ms / 1000)
     starts = [
         int(time.mktime((now.tm_year, now.tm_mon, now.tm_mday - back, 0, 0, 0, 0, 0, -1)) * 1000)
@@ -239,9 +249,9 @@ def day_spans(now_ms: int, number: int) -> list[tuple[int, int]]:
     return list(itertools.pairwise(starts))
 
 
-# -- What is new since a page was made: told as a number that waits to be shown, so that nothing jumps.
+# -- News since a page was rendered: sent as a number that the person can expand, so that nothing jumps.
 
-#: How often the files of memory.db are looked at while a page is open, in seconds.
+#: How often the files of memory.db are checked while a page is open, in seconds.
 POLL_SECONDS = 1.0
 #: How often a comment keeps an idle stream alive, in seconds.
 KEEP_ALIVE_SECONDS = 15.0
@@ -250,7 +260,7 @@ _Stamp = tuple[tuple[int, int, int] | None, ...]
 
 
 def stamp_of(path: Path) -> _Stamp:
-    """Inode, size and time of memory.db and of its write-ahead log: another one after every commit.
+    """Inode, size and time of memory.db and of its write-ahead log, which differ after every commit.
 
     ``PRAGMA data_version`` would say the same, but needs a connection that stays open, for which a restore would wait.
     """
@@ -266,21 +276,21 @@ def _stamp(name: str) -> tuple[int, int, int] | None:
 
 @dataclass(slots=True)
 class Activity:
-    """When the page was used last, and how many streams are open: what decides whether the process ends."""
+    """When the page was last used, and how many streams are open, which decide whether the process ends."""
 
     last_seconds: float
     streams: int = 0
     is_ending: bool = False
 
     def is_idle(self, now_seconds: float, limit_seconds: float) -> bool:
-        """True if nobody has used the page for that long. A page that is in view has a stream."""
+        """Return True if nobody has used the page for that long. A page that is in view has a stream."""
         return not self.streams and now_seconds - self.last_seconds >= limit_seconds
 
 
 async def changes(path: Path, activity: Activity) -> AsyncIterator[bool]:
     """Yield True after each change of memory.db, False now and then without one, until the process ends.
 
-    The first look yields True: what changed since the page was made is told at once.
+    The first check yields True, so that changes since the page was rendered are sent at once.
     """
     activity.streams += 1
     try:
@@ -306,28 +316,29 @@ def to_event(html: str) -> bytes:
     return b"".join(b"data: " + line.encode() + b"\n" for line in html.splitlines() or [""]) + b"\n"
 
 
-# -- Ask a command of Engram for what takes long or needs much memory: the page itself stays small and quick.
+# -- Running an Engram command for anything slow or memory-hungry, so that the page itself stays small and quick.
 
-#: Longest time that a command is waited for, in seconds: less than the page's script waits.
+#: Timeout for a command, in seconds: less than the page's script waits.
 MAX_SECONDS = 25.0
 
 
-def ask_command(settings: Settings, *arguments: str, seconds: float = MAX_SECONDS) -> dict[str, Any]:
-    """Run ``engram … --json`` over the same memory and return what it prints; it and all it starts end with it.
+def ask_command(settings: Settings, *arguments: str) -> dict[str, Any]:
+    """Run ``engram … --json`` over the same memory and return what it prints; the command and everything that it starts
+    end with this call.
 
     Raises:
         EngramError: it took too long, or printed no JSON.
     """
     vault = own_vault(settings.places)
-    # A vault's settings are those of the memory folder around it.
+    # A vault uses the settings of the memory folder that contains it.
     home = settings.home if vault is None else vault.around
     folders = ["--home", str(home), "--claude-folder", str(settings.claude_folder)]
     folders += [] if vault is None else ["--vault", vault.identities[0]]
     command = [sys.executable, "-P", "-m", "engram.cli.main", *folders, *arguments, "--json"]
-    done = run_bounded(command, b"", folder=settings.home, environment=os.environ, seconds=seconds)
+    done = run_bounded(command, b"", folder=settings.home, environment=os.environ, seconds=MAX_SECONDS)
     name = "engram " + " ".join(arguments)
     if done.has_timed_out:
-        raise EngramError(f"`{name}` took longer than {seconds:.0f} s; run it in a terminal")
+        raise EngramError(f"`{name}` took longer than {MAX_SECONDS:.0f} s; run it in a terminal")
     try:
         answer = json.loads(done.output)
     except ValueError:

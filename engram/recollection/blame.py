@@ -12,7 +12,7 @@ from engram.models.engine.transaction import Store
 from engram.models.memories.branches import branches_of_project, open_branches
 from engram.models.memories.memory_records import Memory
 from engram.models.search.memory_lists import current_memories
-from engram.models.sessions.recent import prompt_of_turn, turns_naming, turns_with_calls
+from engram.models.sessions.recent_work import prompt_of_turn, turns_naming, turns_with_calls
 from engram.models.sessions.sessions import find_session
 from engram.recollection.branch_state import resume_of
 from engram.recollection.briefing_lines import is_about, is_in_force
@@ -29,12 +29,12 @@ class Touch:
     id: str
     #: A memory's kind; "change" for a turn.
     kind: str
-    #: The memory, or what the turn was asked to do.
+    #: The memory's text, or what the turn was asked to do.
     text: str
     session_id: str
     #: The command that resumes the session; "" if its transcript is gone.
     resume: str
-    #: The branch of the turn; of a memory, the one that it was learned on, if that was not merged. "" for none.
+    #: The branch of the turn, or the unmerged branch that the memory was learned on; "" for none.
     branch: str = ""
     #: True if the branch was not merged when the repository was last read.
     is_unmerged: bool = False
@@ -42,7 +42,6 @@ class Touch:
     commits: tuple[str, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
-        """The touch for scripts."""
         return {
             "at": iso_time(self.at_ms) if self.at_ms else None,
             "id": self.id or None,
@@ -57,14 +56,11 @@ class Touch:
 
 
 def blame_file(store: Store, project_id: int, path: str, root: str, limit: int) -> list[Touch]:
-    """Return the memories about a file and the turns that changed it, the newest first.
+    """Return the memories about a file and the turns that changed it, newest first.
 
     Args:
-        store: the open memory.
         project_id: row id of the file's project.
-        path: of the file, relative to ``root``, with forward slashes.
-        root: folder of the project.
-        limit: maximum number of results.
+        path: the file's path, relative to ``root``, with forward slashes.
     """
     name = PurePosixPath(path).name.lower()
     memories = [
@@ -133,10 +129,10 @@ def _of_memory(store: Store, memory: Memory, branch: str) -> Touch:
 
 @dataclass(frozen=True, slots=True)
 class ToolRun:
-    """A command that ran a tool, as it was last run."""
+    """A command that ran a tool, as last run."""
 
     command: str
-    #: When the turn began that ran it last, in milliseconds since 1970.
+    #: When the turn that ran it last began, in milliseconds since 1970.
     at_ms: int
     exit_code: int
     session_id: str
@@ -146,7 +142,6 @@ class ToolRun:
     times: int = 1
 
     def to_json(self) -> dict[str, Any]:
-        """The run for scripts."""
         return {
             "command": self.command,
             "at": iso_time(self.at_ms) if self.at_ms else None,
@@ -158,15 +153,12 @@ class ToolRun:
 
 
 def find_runs(store: Store, project_ids: Sequence[int], tool: str, limit: int) -> tuple[list[ToolRun], int]:
-    """Return the commands that ran a tool and passed, the newest first, each once, and how many calls of it failed.
+    """Return the distinct commands that ran a tool and passed, newest first, and how many of its calls failed.
 
-    A command in the background, or one whose result is not known, counts as neither.
+    Background commands and those with an unknown result count as neither.
 
     Args:
-        store: the open memory.
-        project_ids: where to look.
         tool: a program, or one with its subcommand (``git rebase``).
-        limit: most commands that are returned.
     """
     runs: dict[str, ToolRun] = {}
     failed = 0

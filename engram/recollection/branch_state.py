@@ -1,4 +1,4 @@
-"""Where the work on a branch stands: what is not committed, unfinished, failing and open, and the session to resume."""
+"""The state of the work on a branch: what is uncommitted, unfinished, failing and open, and which session to resume."""
 
 from __future__ import annotations
 
@@ -13,15 +13,17 @@ from engram.models.memories import branches
 from engram.models.memories.branches import MAX_BRANCH_CHARACTERS
 from engram.models.memories.memory_records import Memory
 from engram.models.search.memory_lists import latest_memories
-from engram.models.sessions.recent import calls_of_session, latest_prompts, latest_sessions_of, latest_sessions_on
+from engram.models.sessions.reading_progress import files_of_session
+from engram.models.sessions.recent_work import calls_of_session, latest_prompts, latest_sessions_of, latest_sessions_on
 from engram.models.sessions.sessions import SessionRow, session_titles
-from engram.models.sessions.sources import files_of_session
 from engram.recollection.briefing_lines import is_open_problem, text_of, title_line
 from engram.recollection.prompts import filter_prompt
-from engram.recollection.render import shown_name, shown_text
+from engram.recollection.render_bites import shown_name, shown_text
 from engram.system.clock import day_of, iso_time
-from engram.text.shell import programs_of, without_comments
+from engram.system.lazy_regex import lazy_regex
+from engram.text.shell import is_check_command, meant_programs, without_comments
 from engram.text.titles import MAX_TITLE_CHARACTERS
+from engram.text.words import topic_words
 from engram.transcripts.calls import open_todos
 from engram.transcripts.git_commands import WorkTree, counts_as_merged, read_work_tree
 from engram.transcripts.git_files import read_branch
@@ -29,27 +31,36 @@ from engram.transcripts.registry import resume_command
 from engram.transcripts.turns import Action
 from engram.trust.suspicion import why_suspect
 
-#: Sessions on the branch that are looked at, the latest first.
+#: Maximum number of sessions on the branch that are considered, latest first.
 MAX_SESSIONS = 5
-#: Todo lists and failures of older sessions are not told, in milliseconds.
+#: Todo lists and failures of sessions older than this are not shown, in milliseconds.
 MAX_AGE_MS = 14 * 86_400_000
-#: Prompts among which the last one with a topic is looked for.
+#: Sessions older than this, in milliseconds, are not named at a start, since Claude Code will have deleted their
+#: transcripts.
+MAX_SESSION_AGE_MS = 30 * 86_400_000
+#: Shared branches besides the default one: the next session rarely continues the last one there.
+TRUNKS = frozenset("develop development dev next trunk staging canary edge nightly integration unstable".split())
+#: Stream redirections in a command, which a reader doesn't need.
+_REDIRECTED = lazy_regex(r"\s*\d>&\d")
+#: Minimum number of informative words in a title or prompt that identifies a session.
+MIN_TELLING_WORDS = 2
+#: Maximum number of prompts searched for the last one with a topic.
 MAX_PROMPTS = 5
-#: Open threads that are told, and memories among which they are looked for.
+#: Maximum number of open threads shown, and of memories searched for them.
 MAX_THREADS, MAX_CANDIDATES = 3, 200
-#: Todos that are told, and the longest, in characters.
+#: Maximum number of todos shown, and of characters of each.
 MAX_TODOS, MAX_TODO_CHARACTERS = 4, 120
-#: A longer prompt or command is not told, in characters: half a sentence says nothing.
+#: Maximum length of a prompt or command that is shown, in characters; longer ones are left out, not cut.
 MAX_PROMPT_CHARACTERS, MAX_COMMAND_CHARACTERS = 160, 120
 
 
 @dataclass(frozen=True, slots=True)
 class OpenFailure:
-    """A command that failed, and was not seen to pass since."""
+    """A command that failed and has not been seen to pass since."""
 
     command: str
     exit_code: int | None
-    #: The most telling line of the error: shown to people alone, since a tool wrote it.
+    #: The most informative line of the error; only shown to people, since a tool wrote it.
     error_line: str
 
 
@@ -62,13 +73,14 @@ class LastSession:
     branch: str
     #: The command that resumes it; "" if its transcript is gone.
     resume: str
-    #: What was asked for last in it; "" if that says nothing.
+    #: The last request in it; "" if that is not informative.
     prompt: str
-    #: By which a person recognises it; "" for a session without a prompt.
+    #: Its title for people; "" for a session without a prompt.
     title: str = ""
+    #: False for one that is too old to be named at a start.
+    is_recent: bool = True
 
     def to_json(self) -> dict[str, Any]:
-        """The session for scripts."""
         return {
             "id": self.session.session_id,
             "title": self.title or None,
@@ -81,11 +93,11 @@ class LastSession:
 
 @dataclass(frozen=True, slots=True)
 class Where:
-    """Where the work stands in a folder."""
+    """The state of the work in a folder."""
 
     #: "" outside a repository.
     branch: str
-    #: None if the branch is not known, as for a new one.
+    #: None if the branch is unknown, such as a new one.
     branch_state: BranchState | None = None
     #: None outside a repository, and if git was too slow.
     work_tree: WorkTree | None = None
@@ -93,8 +105,9 @@ class Where:
     last: LastSession | None = None
     #: The latest session of the project, if that was on another branch; else None.
     last_elsewhere: LastSession | None = None
-    #: True if the branch of ``last_elsewhere`` is known to be merged.
-    is_elsewhere_merged: bool = False
+    #: What ``last_elsewhere`` left open, unless its branch was merged.
+    todos_elsewhere: tuple[str, ...] = ()
+    failure_elsewhere: OpenFailure | None = None
     todos: tuple[str, ...] = ()
     failure: OpenFailure | None = None
     #: Memories of open problems that were learned on the branch.
@@ -102,12 +115,11 @@ class Where:
 
     @property
     def is_unfinished(self) -> bool:
-        """True if something is not committed, not done, failing or open."""
+        """True if something is uncommitted, undone, failing or open."""
         is_changed = self.work_tree is not None and (not self.work_tree.is_clean or self.work_tree.unpushed > 0)
         return bool(is_changed or self.todos or self.failure or self.threads)
 
     def to_json(self) -> dict[str, Any]:
-        """The report for scripts."""
         tree = self.work_tree
         return {
             "branch": self.branch,
@@ -117,6 +129,7 @@ class Where:
             else {"changed": list(tree.changed), "untracked": list(tree.untracked), "unpushed_commits": tree.unpushed},
             "session": None if self.last is None else self.last.to_json(),
             "last_elsewhere": None if self.last_elsewhere is None else self.last_elsewhere.to_json(),
+            "todos_elsewhere": list(self.todos_elsewhere),
             "todos": list(self.todos),
             "failure": None
             if self.failure is None
@@ -129,17 +142,15 @@ class Where:
         }
 
 
-def find_where(
+def find_branch_state(
     store: Store, project_id: int | None, folder: str, *, git_seconds: float, but_session: str = ""
 ) -> Where:
-    """Return where the work in a folder stands now: what was finished since is left out.
+    """Return the state of the work in a folder now, without what was finished since.
 
     Args:
-        store: the open memory.
         project_id: row id of the folder's project; None if it has none.
-        folder: the working folder.
         git_seconds: maximum duration of reading the working tree; 0 does not run git.
-        but_session: the session that asks.
+        but_session: the session that asks, which is left out.
     """
     branch = read_branch(folder)
     tree = read_work_tree(folder, seconds=git_seconds) if branch and git_seconds > 0 else None
@@ -152,20 +163,22 @@ def find_where(
         for session in latest_sessions_on(store, project_id, branch, MAX_SESSIONS + 1)
         if session.session_id != but_session
     ][:MAX_SESSIONS]
-    is_over = row is not None and row.state is BranchState.MERGED and not row.is_default
+    is_over = _is_over(row)
     calls = [] if is_over else _late_calls(store, sessions, project_id)
     last = _told(store, sessions[0], project_id) if sessions else None
     of_all = [row for row in latest_sessions_of(store, project_id, 2) if row.session_id != but_session]
     is_elsewhere = bool(of_all) and (last is None or of_all[0].id != last.session.id)
     elsewhere = _told(store, of_all[0], project_id) if is_elsewhere else None
     row_elsewhere = None if elsewhere is None else rows.get(elsewhere.branch)
+    calls_elsewhere = _late_calls(store, of_all[:1], project_id) if elsewhere and not _is_over(row_elsewhere) else []
     return Where(
         branch=branch,
         branch_state=None if row is None else row.state,
         work_tree=tree,
         last=last,
         last_elsewhere=elsewhere,
-        is_elsewhere_merged=row_elsewhere is not None and row_elsewhere.state is BranchState.MERGED,
+        todos_elsewhere=tuple(_unfinished(calls_elsewhere)),
+        failure_elsewhere=_open_failure(calls_elsewhere[0]) if calls_elsewhere else None,
         todos=tuple(_unfinished(calls)),
         failure=_open_failure(calls[0]) if calls else None,
         threads=() if is_over else tuple(open_threads(store, project_id, branch)),
@@ -179,7 +192,13 @@ def _told(store: Store, session: SessionRow, project_id: int) -> LastSession:
         resume=resume_of(store, session),
         prompt=_last_prompt(store, session, project_id),
         title=session_titles(store, [session])[session.session_id],
+        is_recent=store.now_ms() - session.last_at_ms <= MAX_SESSION_AGE_MS,
     )
+
+
+def _is_over(branch: branches.BranchRow | None) -> bool:
+    """Return True for a branch that was merged."""
+    return branch is not None and branch.state is BranchState.MERGED and not branch.is_default
 
 
 def open_threads(store: Store, project_id: int, branch: str) -> list[Memory]:
@@ -200,7 +219,7 @@ def _late_calls(store: Store, sessions: Sequence[SessionRow], project_id: int) -
 
 
 def _unfinished(calls: Iterable[Sequence[Action]]) -> list[str]:
-    """Return the open entries of the latest todo list."""
+    """Return the unfinished entries of the latest todo list."""
     for of_session in calls:
         if any(call.todos or call.is_todo_list for call in of_session):
             return open_todos(of_session)
@@ -208,12 +227,12 @@ def _unfinished(calls: Iterable[Sequence[Action]]) -> list[str]:
 
 
 def _open_failure(calls: Sequence[Action]) -> OpenFailure | None:
-    """Return the last failing command of a session that none of its programs passed after, and no commit followed."""
+    """Return the last failing command of a session after which none of its programs passed and no commit was made."""
     passed: set[str] = set()
     for call in reversed(calls):
         if call.commit:
             return None
-        programs = programs_of(call.command) if call.is_error is not None and not call.is_refused else ()
+        programs = meant_programs(call.command) if call.is_error is not None and not call.is_refused else ()
         if not programs:
             continue
         if not call.is_error:
@@ -224,7 +243,7 @@ def _open_failure(calls: Sequence[Action]) -> OpenFailure | None:
 
 
 def resume_of(store: Store, session: SessionRow) -> str:
-    """Return the command that resumes a session; "" if none of its files is left, since then nothing does."""
+    """Return the command that resumes a session; "" if none of its files is left, since it can't be resumed then."""
     files = files_of_session(store, session.session_id)
     paths = (Path(file.path) for file in files if not file.is_gone and Path(file.path).exists())
     path = next(paths, None)
@@ -236,62 +255,83 @@ def _last_prompt(store: Store, session: SessionRow, project_id: int) -> str:
     return next((" ".join(prompt.split()) for prompt in prompts if filter_prompt(prompt).text), "")
 
 
-# -- lines that a session is told
+# -- lines that a session is shown
 
 
 def where_lines(where: Where, threads: Sequence[Memory]) -> list[str]:
-    """Return a heading and its lines; nothing if all is finished on the default branch, and the last work was there.
+    """Return a heading and its lines; nothing if nothing is open, unless the branch has a session to resume.
 
-    What is not committed is not among them: it stands in Claude's first request.
+    Uncommitted files are left out, since Claude's first request lists them.
 
     Args:
-        where: the state of the work.
-        threads: memories of open problems to tell.
+        threads: memories of open problems to show.
     """
     lines = [title_line(memory, text) for memory in threads if not memory.suspect and (text := text_of(memory))]
-    failure = where.failure
-    if failure is not None and (
-        command := _shown(without_comments(failure.command), MAX_COMMAND_CHARACTERS, is_typed=False)
-    ):
-        status = "" if failure.exit_code is None else f" with exit code {failure.exit_code}"
-        lines.append(f"- `{command.replace('`', chr(39))}` failed last{status}, and was not seen to pass since.")
-    todos = [text for todo in where.todos if (text := _shown(todo, MAX_TODO_CHARACTERS, is_typed=False))]
-    if todos:
-        more = f"; {len(todos) - MAX_TODOS} more" if len(todos) > MAX_TODOS else ""
-        lines.append(f"- Unfinished in the todo list: {'; '.join(todos[:MAX_TODOS])}{more}.")
+    if failed := _failed(where.failure):
+        lines.append(f"- {failed}, and was not seen to pass since.")
+    if todos := _todos(where.todos):
+        lines.append(f"- Unfinished in the todo list: {todos}.")
     lines += _session_lines(where, is_open=bool(lines))
     name = shown_name(where.branch, MAX_BRANCH_CHARACTERS)
     return [f"State of branch {name}:" if name else "State of the work:", *lines] if lines else []
 
 
 def _session_lines(where: Where, *, is_open: bool) -> list[str]:
-    """Return the lines of the last session of the branch, and of the last of all where that was on another.
+    """Return the line about the branch's last session; on a trunk, also about the latest session of all if it left
+    something open.
 
-    With nothing open, the session of a default branch and that of a merged one are not worth a line.
+    On a branch of its own, a session continues that branch's work.
+    With nothing open, a session on a default branch or trunk is not worth a line, nor is one without a title.
     """
     here, elsewhere = where.last, where.last_elsewhere
     lines = []
-    if here is not None and (is_open or not counts_as_merged(where.branch)):
-        lines.append(f"- Last session{' of this branch' if elsewhere else ''}: {_about(here)}.")
-    is_worth = lines or not (where.is_elsewhere_merged or (elsewhere and counts_as_merged(elsewhere.branch)))
-    if elsewhere is not None and is_worth:
+    is_trunk = counts_as_merged(where.branch) or where.branch in TRUNKS
+    if here is not None and here.is_recent and (is_open or (not is_trunk and _is_named(here))):
+        lines.append(f"- Last session of this branch: {_about(here)}.")
+    left = "; ".join(part for part in (_failed(where.failure_elsewhere), _todos(where.todos_elsewhere)) if part)
+    if elsewhere is not None and left and is_trunk:
         name = shown_name(elsewhere.branch, MAX_BRANCH_CHARACTERS)
-        lines.append(f"- Last session of all{f' (branch {name})' if name else ''}: {_about(elsewhere)}.")
+        place = f" (branch {name})" if name else ""
+        lines.append(f"- Last session of all{place}: {_about(elsewhere, left=left)}.")
     return lines
 
 
-def _about(last: LastSession) -> str:
-    prompt = _shown(last.prompt, MAX_PROMPT_CHARACTERS, is_typed=True)
+def _failed(failure: OpenFailure | None) -> str:
+    """Return what failed last; "" for a command that checks nothing, since its failure leaves nothing to do."""
+    if failure is None or not is_check_command(failure.command):
+        return ""
+    command = _REDIRECTED.sub("", without_comments(failure.command))
+    command = _shown(command, MAX_COMMAND_CHARACTERS, is_typed=False)
+    status = "" if failure.exit_code is None else f" with exit code {failure.exit_code}"
+    return f"`{command.replace('`', chr(39))}` failed last{status}" if command else ""
+
+
+def _todos(texts: Sequence[str]) -> str:
+    """Return the unfinished todos to show; "" for none."""
+    todos = [text for todo in texts if (text := _shown(todo, MAX_TODO_CHARACTERS, is_typed=False))]
+    more = f"; {len(todos) - MAX_TODOS} more" if len(todos) > MAX_TODOS else ""
+    return f"{'; '.join(todos[:MAX_TODOS])}{more}"
+
+
+def _is_named(last: LastSession) -> bool:
+    """Return True if a session's title or last prompt says what it was about."""
+    return any(len(topic_words(text)) >= MIN_TELLING_WORDS for text in (last.title, last.prompt))
+
+
+def _about(last: LastSession, left: str = "") -> str:
+    """Return what is shown of a session. ``left``: what it left open, shown instead of its last request."""
+    prompt = "" if left else _shown(last.prompt, MAX_PROMPT_CHARACTERS, is_typed=True)
     title = _shown(last.title.rstrip("…"), MAX_TITLE_CHARACTERS, is_typed=False)
-    # A session of one prompt is called by it.
+    # The title of a session with a single prompt is that prompt.
     named = f', "{title}"' if title and not prompt.startswith(title) else ""
     asked = f', asked last: "{prompt}"' if prompt else ""
+    open_work = f"; left open: {left}" if left else ""
     resume = f"; `{last.resume}` resumes it" if last.resume else ""
-    return f"{day_of(last.session.last_at_ms)}{named}{asked}{resume}"
+    return f"{day_of(last.session.last_at_ms)}{named}{asked}{open_work}{resume}"
 
 
 def _shown(text: str, limit: int, *, is_typed: bool) -> str:
-    """Return a text that is whole and harmless; "" for any other."""
+    """Return a text if it is complete and harmless, else ""."""
     if not text or len(text) > limit or "\n" in text.strip():
         return ""
     return "" if why_suspect(text, is_typed=is_typed, is_assistant=not is_typed) else shown_text(text, limit)

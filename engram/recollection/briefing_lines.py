@@ -1,4 +1,6 @@
-"""Which memories a briefing tells, in which section and words, within a budget. What can't stand alone is left out."""
+"""Which memories a briefing shows, in which section and words, within a budget. Texts unclear on their own are left
+out.
+"""
 
 from __future__ import annotations
 
@@ -12,9 +14,10 @@ from engram.extraction.user_rules import is_rule
 from engram.models.engine.transaction import Store
 from engram.models.memories.branches import MAX_BRANCH_CHARACTERS
 from engram.models.memories.memory_records import Memory
-from engram.models.sessions.recent import CitedText, calls_of_evidence, texts_of_evidence
-from engram.recollection.render import FENCE, MAX_OUTPUT_CHARACTERS, branch_note, shown_text
+from engram.models.sessions.recent_work import CitedText, calls_of_evidence, texts_of_evidence
+from engram.recollection.render_bites import FENCE, MAX_OUTPUT_CHARACTERS, branch_note, shown_text
 from engram.system.clock import day_of
+from engram.system.lazy_regex import lazy_regex
 from engram.text.shell import is_test_command
 from engram.text.splitting import is_of_the_moment, standing_part, whole_sentences
 from engram.text.subject import agrees
@@ -22,14 +25,14 @@ from engram.text.words import content_words, prefixes, same_words, stems, topic_
 from engram.transcripts.turns import Role
 from engram.trust.voice import typed_text
 
-# -- What the user said of the matter of a memory that a language model wrote in words of its own.
+# -- What the user said about the subject of a memory that a language model worded itself.
 
-#: Minimum number of content words of a summary that the user's statements must contain. A single one may be the name of
-#: the project.
+#: Minimum number of content words of a summary that the user's statements must contain. A single one may just be the
+#: name of the project.
 MIN_COMMON_WORDS = 2
 #: Words of a summary about the speakers themselves.
 _ABOUT_THE_SPEAKERS = frozenset(("user", "assistant"))
-_SENTENCE = re.compile(r"[^.!?\n]*(?:[.!?](?!\s|$)[^.!?\n]*)*[.!?\n]?")
+_SENTENCE = lazy_regex(r"[^.!?\n]*(?:[.!?](?!\s|$)[^.!?\n]*)*[.!?\n]?")
 
 
 def is_backed_by_user(summary: str, cited: Sequence[CitedText]) -> bool:
@@ -57,42 +60,45 @@ def is_backed_by_user(summary: str, cited: Sequence[CitedText]) -> bool:
 
 
 def may_be_pasted(cited: Sequence[CitedText]) -> bool:
-    """Return True if a memory rests on a text of the user's that they did not type as a whole, or on no text at all."""
+    """Return True if a memory rests on a text that the user did not type in full, or on no text at all."""
     return not cited or any(
         text.role is Role.USER and typed_text(text.text).split() != text.text.split() for text in cited
     )
 
 
 def _statements(typed: str) -> str:
-    """Return the sentences that are no questions."""
+    """Return the sentences that are not questions."""
     return " ".join(sentence for sentence in _SENTENCE.findall(typed) if not sentence.rstrip(" \n\"')").endswith("?"))
 
 
-# -- Which memories a briefing tells, in which section, and in which words. What can't stand alone is left out.
+# -- Which memories a briefing shows, in which section, and in which words. Texts that are unclear on their own are left
+# out.
 
 #: Maximum length of a line's text, in characters. Nothing is cut off within a sentence.
 MAX_TEXT_CHARACTERS = 300
-#: A state that is older says nothing about now, in milliseconds.
+#: An older state says nothing about the present, in milliseconds.
 MAX_STATE_AGE_MS = 30 * 86_400_000
-#: Provisional memories below this confidence are not told.
+#: Provisional memories below this confidence are not shown.
 MIN_CONFIDENCE = 0.5
 #: Kinds of memories that a commit or a passing test verifies.
 _VERIFIABLE_KINDS = (Kind.DECISION, Kind.FIX, Kind.DEAD_END)
-#: Kinds whose sentences may speak of tests and commits without being a report of the moment.
+#: Kinds whose sentences may mention tests and commits without reporting a passing moment.
 _LASTING_KINDS = (Kind.PREFERENCE, Kind.DECISION, Kind.FIX, Kind.DEAD_END)
-#: What a state says that is not settled.
-_OPEN = re.compile(
+#: Phrases in a state that is not settled.
+_OPEN = lazy_regex(
     r"\b(?:open|unresolved|unsolved|unclear|undecided|todo|pending|blocked|remains?|remaining|missing|still|waiting|"
     r"left|"
     r"not (?:yet|done|fixed|solved|merged|implemented|reproduced|finished|decided)|fails?|failing|broken|yet to)\b",
     re.IGNORECASE,
 )
-#: Words that a person begins an answer with.
-_FILLER = re.compile(
+#: Words with which people begin an answer.
+_FILLER = lazy_regex(
     r"^(?:(?:yes|yeah|ok(?:ay)?|sure|right|also|and|but|so|please|oh|well|hmm)\b[,.!:]?\s*)+", re.IGNORECASE
 )
+#: What the user said when refusing a call; it is only about that call unless it states a rule.
+_REFUSED = lazy_regex(r"When the user refused .+?, they said: “?(?P<said>.+?)”?$", re.DOTALL)
 #: A choice about what to do next.
-_PASSING_CHOICE = re.compile(
+_PASSING_CHOICE = lazy_regex(
     r"^The user (?:approved|rejected) the plan\b|"
     r"\b(?:how (?:should|do|would|shall) (?:i|we|you)(?: \w+)* (?:proceed|continue|go on)|"
     r"what(?: should (?:i|we) do)? next|(?:should|shall|can|may) i (?:proceed|continue|commit|push|start|go)|"
@@ -121,15 +127,19 @@ _SECTIONS = {
 
 
 def section_of(memory: Memory, now_ms: int) -> Section | None:
-    """Return the section of a memory; None for one that a briefing doesn't tell.
+    """Return the section of a memory; None for one that a briefing doesn't show.
 
-    Fixes and facts change nothing until a prompt is about them, and are told then; only what the user saved by hand is
-    told at once.
+    Fixes and facts don't matter until a prompt is about them, and are shown then; only what the user saved by hand is
+    shown at once.
     """
     if memory.kind == Kind.STATE and not is_open_problem(memory, now_ms):
         return None
-    is_saved = memory.source == Source.MANUAL and memory.voice == Voice.USER and not memory.origin
-    return _SECTIONS.get(memory.kind, Section.SAVED if is_saved else None)
+    return _SECTIONS.get(memory.kind, Section.SAVED if is_saved_by_user(memory) else None)
+
+
+def is_saved_by_user(memory: Memory) -> bool:
+    """Return True for a memory that this machine's user saved by hand."""
+    return memory.source == Source.MANUAL and memory.voice == Voice.USER and not memory.origin
 
 
 def is_about(memory: Memory, files: Collection[str]) -> bool:
@@ -138,14 +148,14 @@ def is_about(memory: Memory, files: Collection[str]) -> bool:
 
 
 def is_open_problem(memory: Memory, now_ms: int) -> bool:
-    """Return True for a late memory of something that is not settled."""
+    """Return True for an old memory about something unsettled."""
     is_late = now_ms - memory.created_at_ms <= MAX_STATE_AGE_MS
     is_trusted = memory.status == Status.ACTIVE or not memory.is_by_rules
     return memory.kind == Kind.STATE and is_late and is_trusted and bool(_OPEN.search(memory.summary))
 
 
 def is_in_force(memory: Memory) -> bool:
-    """Return True for a current memory that nothing speaks against."""
+    """Return True for a current memory without any objection to it."""
     is_over = memory.suspect or memory.superseded_by or memory.is_lowered
     return memory.is_current and not is_over and memory.confidence >= MIN_CONFIDENCE
 
@@ -154,8 +164,8 @@ def is_confirmed(store: Store, memory: Memory) -> bool:
     """Return True for a memory that a person stated or backed, that was confirmed, or that a commit or passing test
     verifies.
 
-    A language model writes down an open problem only if it was said; nothing verifies it. What it writes of a project
-    in words of its own counts as confirmed if the user typed a statement about it or agreed.
+    A language model records an open problem only if it was said; nothing verifies it. What it writes about a project
+    in its own words counts as confirmed if the user typed a statement about it or agreed.
     """
     if memory.status == Status.ACTIVE or memory.voice in (Voice.USER, Voice.CHOSEN):
         return True
@@ -170,18 +180,18 @@ def is_confirmed(store: Store, memory: Memory) -> bool:
 
 
 def may_fill_room(store: Store, memory: Memory) -> bool:
-    """Return True for a decision or dead end that nothing confirms, but that may be told where room is left.
+    """Return True for an unconfirmed decision or dead end that may be shown if there is room.
 
-    A language model wrote it, of this project, and it rests on nothing that may be pasted.
+    A language model wrote it about this project, and none of its evidence may be pasted text.
     """
     is_lasting = memory.kind in (Kind.DECISION, Kind.DEAD_END) and not is_of_the_moment(memory.summary)
     return is_lasting and _is_models_word(memory) and not may_be_pasted(texts_of_evidence(store, memory.id))
 
 
 def text_of(memory: Memory) -> str:
-    """Return what a briefing says of a memory, in whole sentences.
+    """Return what a briefing says about a memory, in whole sentences.
 
-    Returns "" if it says nothing on its own, or only something of the moment.
+    Returns "" if it is unclear on its own, or only about a passing moment.
     """
     summary = " ".join(memory.summary.split())
     if memory.source == Source.MANUAL or memory.is_pinned:
@@ -191,41 +201,44 @@ def text_of(memory: Memory) -> str:
         whole = whole_sentences(summary, MAX_TEXT_CHARACTERS)
         return "" if memory.kind not in _LASTING_KINDS and is_of_the_moment(whole) else whole
     if memory.voice == Voice.CHOSEN:
+        if (refused := _REFUSED.match(summary)) and not is_rule(refused["said"]):
+            return ""
         is_passing = _PASSING_CHOICE.search(summary) or is_of_the_moment(summary) or "…" in summary
         return "" if is_passing or len(summary) > MAX_TEXT_CHARACTERS else summary
     if memory.voice == Voice.USER:
         rule = whole_sentences(_FILLER.sub("", summary), MAX_TEXT_CHARACTERS)
         is_told = is_rule(rule) and not (is_of_the_moment(rule) or "…" in rule)
         return rule[:1].upper() + rule[1:] if is_told else ""
-    # What a commit did is done, and reads like a task.
+    # What a commit did is done, but its message reads like a task.
     return "" if _tells_a_commit(memory) else standing_part(summary, MAX_TEXT_CHARACTERS)
 
 
-#: The fact of a memory that a commit's message made: its hash and subject.
-_COMMIT = re.compile(r"[0-9a-f]{7,64} (?P<subject>.+)", re.DOTALL)
+#: The fact of a memory made from a commit message: its hash and subject.
+#: The type of change before a subject, such as ``feat(cli):``, which is not informative.
+_COMMIT = lazy_regex(r"[0-9a-f]{7,64} (?:[a-z]+(?P<scope>\([^)]*\))?!?: )?(?P<subject>.+)", re.DOTALL)
 
 
 def _tells_a_commit(memory: Memory) -> bool:
-    """Return True for the reason that a commit gave, as long as nobody has changed its words."""
+    """Return True for a reason given in a commit message, as long as nobody has edited it."""
     commits = (found["subject"] for fact in memory.facts if (found := _COMMIT.fullmatch(fact)))
     return any(stems(topic_words(subject)) <= stems(topic_words(memory.summary)) for subject in commits)
 
 
 def _is_models_word(memory: Memory) -> bool:
-    """Return True for a lasting memory of a project that a language model wrote in words of its own."""
+    """Return True for a lasting memory about a project that a language model worded itself."""
     is_own = memory.source == Source.AUTO and not memory.is_by_rules and memory.scope == Scope.PROJECT
     return is_own and memory.kind in _LASTING_KINDS
 
 
-# -- The lines of a briefing: how a memory is told, and the budget that the sections share.
+# -- The lines of a briefing: how a memory is worded, and the budget that the sections share.
 
-#: Voices of the session's own people: everybody else is named.
+#: Voices of the session's own participants: everybody else is named.
 _OWN_VOICES = (Voice.USER, Voice.CHOSEN, Voice.ASSISTANT)
-_TITLE = re.compile(r"^- \[(ep_[0-9a-f]{12})\]", re.MULTILINE)
+_TITLE = lazy_regex(r"^- \[(ep_[0-9a-f]{12})\]", re.MULTILINE)
 
 
 class Lines:
-    """Lines within a budget of characters. A line that does not fit is left out whole."""
+    """Lines within a budget of characters. A line that does not fit is left out entirely."""
 
     def __init__(self, budget: int) -> None:
         """``budget``: maximum number of characters, those of the fence included."""
@@ -234,7 +247,7 @@ class Lines:
         self._hard_left = MAX_OUTPUT_CHARACTERS - 2 * len(FENCE) - 200
 
     def add(self, *lines: str, is_required: bool = False) -> bool:
-        """Add all lines, or none if they do not fit; required ones are bound by the limit of a hook's output only."""
+        """Add all lines, or none if they do not fit; required ones are only limited by the size of a hook's output."""
         size = sum(len(line) + 1 for line in lines)
         if size > (self._hard_left if is_required else min(self._left, self._hard_left)):
             return False
@@ -249,18 +262,18 @@ class Lines:
         return max(0, min(self._left, self._hard_left))
 
 
-def told_in(briefing: str) -> list[str]:
-    """Return the ids of the memories that a briefing tells; ids of related memories are not among them."""
+def ids_in_briefing(briefing: str) -> list[str]:
+    """Return the ids of the memories that a briefing shows; ids of related memories are not among them."""
     return _TITLE.findall(briefing)
 
 
 def title_line(memory: Memory, text: str, branch: str = "") -> str:
-    """Return the line of a memory, such as ``- [ep_…] 2026-02-20: text``, with whose it is if it is somebody else's.
+    """Return the line of a memory, such as ``- [ep_…] 2026-02-20: text``, with its owner if it is somebody else's.
 
     Args:
         memory: the memory.
-        text: what is told of it.
-        branch: the branch that it was learned on, if it was not merged and the session is elsewhere.
+        text: the part of it to show.
+        branch: the unmerged branch that it was learned on, if the session is on another one.
     """
     stale = ", may no longer hold" if memory.stale_reason else ""
     said_by = memory.origin or ("" if memory.voice in _OWN_VOICES else memory.voice.label)
@@ -271,16 +284,16 @@ def title_line(memory: Memory, text: str, branch: str = "") -> str:
 
 @dataclass(frozen=True, slots=True)
 class SectionLines:
-    """The lines of a section, the most important first."""
+    """The lines of a section, most important first."""
 
     heading: str
     lines: Sequence[str]
-    #: Share of the budget that the section may use before the others got theirs.
+    #: Share of the budget that the section may use before the others get theirs.
     share: float
 
 
 def fit_sections(sections: Sequence[SectionLines], budget: int) -> list[str]:
-    """Return headings and lines within a budget of characters; a line that does not fit is left out whole.
+    """Return headings and lines within a budget of characters; a line that does not fit is left out entirely.
 
     Every section gets its share first; what is left goes to the first sections.
     """
@@ -304,14 +317,14 @@ def fit_sections(sections: Sequence[SectionLines], budget: int) -> list[str]:
 
 
 class SaidWords:
-    """The words of what was told, to leave out what says the same."""
+    """The words of texts already shown, used to leave out repetitions."""
 
     def __init__(self) -> None:
         """Start empty."""
         self._told: list[frozenset[str]] = []
 
     def add(self, text: str) -> bool:
-        """Note a text; returns False for one that says the same as an earlier one."""
+        """Record a text; returns False if it says the same as an earlier one."""
         words = stems(topic_words(text))
         if any(same_words(words, other) for other in self._told):
             return False

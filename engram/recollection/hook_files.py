@@ -15,9 +15,9 @@ from pathlib import Path
 
 from engram.enums import Channel
 from engram.errors import BadRequest
-from engram.models.sessions.outcomes import Outcome
+from engram.models.sessions.prompt_outcomes import Outcome
 from engram.paths import is_session_id
-from engram.recollection.choosing import Bite
+from engram.recollection.choose_bites import Bite
 from engram.recollection.ledger import Ledger
 from engram.recollection.prompts import AskedPrompt, LatestPrompts, Topics
 from engram.system.atomic import make_private_folder, write_atomic
@@ -80,7 +80,7 @@ class RecollectionFiles:
         write_atomic(self._path(session_id, _STATUS_LINE), f"{line}\n".encode())
 
     def status_lines(self) -> list[RecollectionFile]:
-        """Return the file of every session with a status line, the latest first."""
+        """Return the file of every session with a status line, latest first."""
         return sorted(self._list(_STATUS_LINE), key=lambda file: file.written_at_ms, reverse=True)
 
     def withdraw(self, session_id: str) -> bool:
@@ -113,11 +113,9 @@ class RecollectionFiles:
         return claimed_at_ms
 
     def pending(self) -> list[RecollectionFile]:
-        """Return every pending file."""
         return list(self._list(_PENDING))
 
     def receipts(self) -> list[RecollectionFile]:
-        """Return every receipt."""
         return list(self._list(_INJECTED))
 
     def remove_older(self, before_ms: int) -> int:
@@ -155,21 +153,13 @@ class RecollectionFiles:
                     yield Path(entry.path), facts
 
 
-# -- Bites that came too late for their prompt wait in a file until the hook of the next tool call claims them.
+# -- Bites that are too late for their prompt wait in a file until the next tool call's hook claims them.
 
 
 class PendingBites:
     """Keeps the pending files and their rows in the ledger in step. Any thread may call any method."""
 
     def __init__(self, folder: Path, ledger: Ledger, prompts: LatestPrompts, topics: Topics) -> None:
-        """Prepare.
-
-        Args:
-            folder: the folder ``recollections``.
-            ledger: what the sessions were shown.
-            prompts: the latest prompt of each session.
-            topics: what each session was last reminded of.
-        """
         self._files = RecollectionFiles(folder)
         self._ledger = ledger
         self._prompts = prompts
@@ -193,13 +183,12 @@ class PendingBites:
         Nothing is replaced if a hook claimed the file meanwhile, or if the user sent another prompt.
 
         Args:
-            session_id: Claude Code's session.
             prompt: the prompt that the bites belong to.
-            bites: what is noted as pending.
-            data: the hook output; b"" only withdraws what waits.
-            outcome: what became of the prompt or call if the bites wait; recorded with them.
-            channel: under which they stand in the ledger.
-            key: under which they stand there; by default that of the prompt.
+            bites: the bites to record as pending.
+            data: the hook output; b"" only withdraws what is waiting.
+            outcome: the outcome of the prompt or call if the bites wait; recorded with them.
+            channel: the channel of their records in the ledger.
+            key: the key of their records there; by default the prompt's.
         """
         with self._lock:
             latest = self._prompts.find(session_id)
@@ -233,7 +222,7 @@ class PendingBites:
         return True
 
     def take_back_answer(self, session_id: str, key: str) -> None:
-        """Note that the answer to a prompt was not shown."""
+        """Record that the answer to a prompt was not shown."""
         with self._lock:
             self._ledger.take_back(session_id, key)
 

@@ -1,6 +1,6 @@
-"""The ledger of what each session was shown, and of what became of each prompt.
+"""The ledger of what each session was shown, and of the outcome of each prompt.
 
-It is stored after the answer was sent: no hook waits for the write lock.
+It is stored after the answer was sent, so that no hook waits for the write lock.
 """
 
 from __future__ import annotations
@@ -13,42 +13,41 @@ from typing import TypeVar
 from engram.enums import Channel, Verdict
 from engram.models.engine.meta import drop_meta, put_meta
 from engram.models.engine.transaction import Store
-from engram.models.sessions import outcomes, sessions
-from engram.models.sessions.outcomes import Candidate, Outcome
+from engram.models.sessions import prompt_outcomes, sessions
+from engram.models.sessions.prompt_outcomes import Candidate, Outcome
 from engram.models.shown import injections
 from engram.models.shown.injections import Injection, agent_key, is_of_agent
-from engram.recollection.briefing_lines import told_in
-from engram.recollection.choosing import Bite
+from engram.recollection.briefing_lines import ids_in_briefing
+from engram.recollection.choose_bites import Bite
 from engram.recollection.prompts import SessionScope
-from engram.recollection.render import CHARACTERS_PER_TOKEN
+from engram.recollection.render_bites import CHARACTERS_PER_TOKEN
 
-#: Under this name a briefing stands among the things shown to a session.
+#: Name of a briefing among the things shown to a session.
 BRIEFING = "briefing"
-#: Of an excluded folder and during a pause nothing is stored, and what never happened is no outcome.
+#: Nothing is recorded for excluded folders, during a pause, or for what never happened.
 NEVER_RECORDED = (Verdict.EXCLUDED, Verdict.PAUSED, Verdict.NO_WORKER)
-#: Maximum number of outcomes that wait to be stored; of more, as on a full disk, the oldest are dropped.
+#: Maximum number of outcomes that wait to be stored; beyond that, as on a full disk, the oldest are dropped.
 MAX_UNWRITTEN = 1_000
 
 T = TypeVar("T")
 
 
 class Ledger:
-    """The ledger in memory.db with what is not stored yet. Any thread may call any method."""
+    """The ledger in memory.db, with what is not stored yet. Any thread may call any method."""
 
     def __init__(self, store: Store, scope: SessionScope) -> None:
         """Prepare.
 
         Args:
-            store: the open memory.
-            scope: tells which project a session belongs to, and whether it may be recorded.
+            scope: says which project a session belongs to, and whether it may be recorded.
         """
         self._store = store
         self._scope = scope
         self._keeps_outcomes = scope.settings.outcome_days > 0
         self._lock = threading.Lock()
-        #: Session → name of what its briefing tells once.
+        #: Session → name of what its briefing shows once.
         self._told_once: dict[str, str] = {}
-        #: Held by the one thread that stores; the others leave what they noted to it.
+        #: Held by the one thread that stores; the others leave what they recorded to it.
         self._writing = threading.Lock()
         self._unwritten: list[Injection] = []
         #: Outcome and folder of its session.
@@ -63,7 +62,7 @@ class Ledger:
         return self._store.now_ms()
 
     def of_session(self, session_id: str) -> list[Injection]:
-        """Return every bite of a session, those not stored yet included, but those of its subagents not."""
+        """Return every bite of a session, including those not stored yet, without those of its subagents."""
         with self._lock:
             unwritten = [injection for injection in self._unwritten if injection.session_id == session_id]
         stored = injections.injections_of_session(self._store, session_id)
@@ -99,7 +98,7 @@ class Ledger:
         return sessions.memories_in_context(self._store, session_id, began_at_ms)
 
     def note_context_start(self, session_id: str) -> None:
-        """Note that the session was compacted or cleared now; stored by ``write_down``."""
+        """Record that the session was compacted or cleared now; stored by ``write_down``."""
         now_ms = self._store.now_ms()
 
         def write() -> None:
@@ -122,7 +121,7 @@ class Ledger:
         }
 
     def record(self, outcome: Outcome, cwd: str = "") -> None:
-        """Note what became of a prompt or another moment; stored by ``write_down``.
+        """Record the outcome of a prompt or another moment; stored by ``write_down``.
 
         Excluded folders and pauses are not recorded, and nothing is if ``outcome_days`` is 0.
 
@@ -139,27 +138,27 @@ class Ledger:
         return self._keeps_outcomes and outcome.verdict not in NEVER_RECORDED
 
     def note_shown(self, session_id: str, key: str, bites: Sequence[Bite], channel: Channel = Channel.PROMPT) -> None:
-        """Note that bites are the answer to a prompt or another moment; stored by ``write_down``."""
+        """Record that bites are the answer to a prompt or another moment; stored by ``write_down``."""
         with self._lock:
             self._unwritten += self._injections(session_id, key, channel, bites, "shown")
 
     def note_pending(
         self, session_id: str, key: str, bites: Sequence[Bite], outcome: Outcome, channel: Channel = Channel.TOOL
     ) -> None:
-        """Store at once that bites wait for the next tool call, and the outcome that says so."""
+        """Store immediately that bites wait for the next tool call, with the matching outcome."""
         with self._store.transaction() as tx:
             injections.add_injections(tx, self._injections(session_id, key, channel, bites, "pending"))
-            outcomes.add_outcomes(tx, [outcome] if self._keeps(outcome) else [])
+            prompt_outcomes.add_outcomes(tx, [outcome] if self._keeps(outcome) else [])
 
     def note_briefing(self, session_id: str, briefing: str, *, is_new_context: bool) -> None:
-        """Note a briefing of a new session or of an empty context; stored by ``write_down``.
+        """Record a briefing of a new session or of an empty context; stored by ``write_down``.
 
-        The memories in it count as shown: they do not come again as bites.
+        The memories in it count as shown: they are not repeated as bites.
         """
         tokens = len(briefing) // CHARACTERS_PER_TOKEN
         now_ms = self._store.now_ms()
-        told_ids = told_in(briefing)
-        told = injections.told_at_start(session_id, told_ids, now_ms)
+        told_ids = ids_in_briefing(briefing)
+        told = injections.briefing_injections(session_id, told_ids, now_ms)
 
         def write() -> None:
             if is_new_context:
@@ -175,7 +174,9 @@ class Ledger:
         self.record(_briefing_outcome(session_id, told_ids if tokens else (), now_ms))
 
     def note_told_once(self, session_id: str, key: str) -> None:
-        """Note that a briefing tells what is told once; stored by ``write_down``, taken back with the briefing."""
+        """Record that a briefing shows something that is shown only once; stored by ``write_down``, withdrawn with the
+        briefing.
+        """
 
         def write() -> None:
             with self._store.transaction() as tx:
@@ -186,13 +187,13 @@ class Ledger:
             self._writers.append((session_id, write))
 
     def take_back_briefing(self, session_id: str) -> None:
-        """Note that a briefing came too late: neither it nor the memories in it were shown."""
+        """Record that a briefing came too late: neither it nor the memories in it were shown."""
         with self._writing:
             self._store_all()
             with self._store.transaction() as tx:
                 drop_meta(tx, self._told_once.pop(session_id, ""))
-                injections.drop_told_at_start(tx, session_id)
-                outcomes.change_verdicts(tx, session_id, Verdict.SHOWN, Verdict.TOO_LATE, prompt_key=BRIEFING)
+                injections.drop_briefing_injections(tx, session_id)
+                prompt_outcomes.change_verdicts(tx, session_id, Verdict.SHOWN, Verdict.TOO_LATE, prompt_key=BRIEFING)
                 injections.clear_ledger(self._store, session_id)
 
     def write_down(self) -> None:
@@ -224,13 +225,13 @@ class Ledger:
         if shown or became:
             with self._store.transaction() as tx:
                 injections.add_injections(tx, shown)
-                outcomes.add_outcomes(tx, [outcome for outcome in completed if self._keeps(outcome)])
+                prompt_outcomes.add_outcomes(tx, [outcome for outcome in completed if self._keeps(outcome)])
             with self._lock:
                 self._unwritten = _without(self._unwritten, shown)
                 self._unwritten_outcomes = _without(self._unwritten_outcomes, became)
 
     def take_back(self, session_id: str, key: str) -> None:
-        """Note that an answer came too late: its bites were not shown."""
+        """Record that an answer came too late: its bites were not shown."""
         with self._writing:
             with self._lock:
                 self._unwritten = [
@@ -245,38 +246,38 @@ class Ledger:
                     for outcome, cwd in self._unwritten_outcomes
                 ]
             with self._store.transaction() as tx:
-                injections.mark_pending(tx, session_id, key)
+                injections.mark_pending(tx, session_id, key, tx.now_ms())
                 injections.drop_pending(tx, session_id, key)
-                outcomes.change_verdicts(tx, session_id, Verdict.SHOWN, Verdict.TOO_LATE, prompt_key=key)
+                prompt_outcomes.change_verdicts(tx, session_id, Verdict.SHOWN, Verdict.TOO_LATE, prompt_key=key)
 
     def take_back_line(self, session_id: str, key: str) -> None:
-        """Note that the answer to a failing call or to a subagent came too late: it was not shown."""
+        """Record that the answer to a failing call or to a subagent came too late: it was not shown."""
         self.take_back(session_id, key)
         with self._store.transaction() as tx:
             injections.drop_given(tx, session_id, key)
 
     def drop_pending(self, session_id: str) -> None:
-        """Note that pending bites were withdrawn. Nothing is written if none were pending."""
+        """Record that pending bites were withdrawn. Nothing is written if none were pending."""
         if any(injection.state == "pending" for injection in self.of_session(session_id)):
             with self._store.transaction() as tx:
                 injections.drop_pending(tx, session_id)
-                outcomes.change_verdicts(tx, session_id, Verdict.PENDING, Verdict.WITHDRAWN)
+                prompt_outcomes.change_verdicts(tx, session_id, Verdict.PENDING, Verdict.WITHDRAWN)
 
     def mark_shown(self, session_id: str, claimed_at_ms: int) -> None:
-        """Note that pending bites were shown when a hook claimed them, in milliseconds since 1970."""
+        """Record that pending bites were shown when a hook claimed them, in milliseconds since 1970."""
         pending = [injection for injection in self.of_session(session_id) if injection.state == "pending"]
         if pending:
             at_ms = max(min(claimed_at_ms, self.now_ms()), *(injection.at_ms for injection in pending))
             with self._store.transaction() as tx:
                 for key in {injection.prompt_key for injection in pending}:
                     injections.mark_shown(tx, session_id, key, at_ms)
-                outcomes.change_verdicts(tx, session_id, Verdict.PENDING, Verdict.SHOWN)
+                prompt_outcomes.change_verdicts(tx, session_id, Verdict.PENDING, Verdict.SHOWN)
 
     def drop_old(self, before_ms: int) -> None:
         """Delete outcomes from before a time, and the oldest beyond ``MAX_OUTCOMES`` of each channel."""
-        if outcomes.has_old_outcomes(self._store, before_ms):
+        if prompt_outcomes.has_old_outcomes(self._store, before_ms):
             with self._store.transaction() as tx:
-                outcomes.drop_old_outcomes(tx, before_ms)
+                prompt_outcomes.drop_old_outcomes(tx, before_ms)
 
     def _injections(
         self, session_id: str, key: str, channel: Channel, bites: Sequence[Bite], state: str
@@ -298,7 +299,7 @@ class Ledger:
 
 
 def _briefing_outcome(session_id: str, told_ids: Sequence[str], now_ms: int) -> Outcome:
-    """Return the outcome of a start: the memories that the briefing tells, in its order."""
+    """Return the outcome of a start: the memories that the briefing shows, in its order."""
     verdict = Verdict.SHOWN if told_ids else Verdict.NOTHING_NEAR
     return Outcome(
         session_id=session_id,
@@ -323,6 +324,6 @@ def _too_late(outcome: Outcome) -> Outcome:
 
 
 def _without(kept: list[T], stored: Sequence[T]) -> list[T]:
-    """Return what is not among these objects: what was noted meanwhile stays."""
+    """Return the items that are not among these objects, so that what was recorded meanwhile stays."""
     gone = set(map(id, stored))
     return [value for value in kept if id(value) not in gone]

@@ -1,9 +1,10 @@
-"""Prompts: whose they are, whether one is worth a search, and the same one by a hook and by the transcript."""
+"""Prompts: which project they belong to, whether they are worth a search, and matching a hook's with the
+transcript's.
+"""
 
 from __future__ import annotations
 
 import hashlib
-import re
 import threading
 from collections import OrderedDict
 from collections.abc import Mapping
@@ -14,15 +15,16 @@ from typing import TYPE_CHECKING, TypeVar
 from engram.embedding.embedder import Embedder
 from engram.enums import Verdict
 from engram.errors import EmbeddingError
-from engram.ingest.scope import places_of, scope_of_folder
+from engram.ingest.session_project import places_of, scope_of_folder
 from engram.models.engine.transaction import Store
 from engram.models.projects import projects
 from engram.models.sessions import sessions
-from engram.models.sessions.outcomes import Outcome
+from engram.models.sessions.prompt_outcomes import Outcome
 from engram.models.work import pauses
 from engram.settings import Settings
+from engram.system.lazy_regex import lazy_regex
 from engram.text.words import MAX_QUERY_CHARS, overlap, stems, topic_words
-from engram.transcripts.lines import PICTURE
+from engram.transcripts.json_values import PICTURE
 from engram.transcripts.project import is_excluded
 from engram.transcripts.speaker import is_interruption, typed_words
 from engram.vaults import keeps_out
@@ -53,7 +55,9 @@ class SessionScope:
         return None if project is None else project.id
 
     def _project_at(self, session: sessions.SessionRow, cwd: str) -> int | None:
-        """Return the project of a folder that a known session works in now: as its turns there are stored."""
+        """Return the project of a folder that a known session now works in: the one that its turns there are stored
+        under.
+        """
         if cwd in ("", session.cwd):
             return session.project_id
         place = places_of(self.store, session, None, self.settings).project_at(cwd)
@@ -70,7 +74,6 @@ class SessionScope:
         """Return why a session may be shown nothing: its folder is excluded, or its project paused; None if it may.
 
         Args:
-            session_id: Claude Code's session.
             cwd: the folder of the prompt.
             project_id: the project that is asked about; None for that of the session.
         """
@@ -89,7 +92,7 @@ class SessionScope:
     def complete(self, outcome: Outcome, cwd: str) -> Outcome:
         """Return an outcome with its project, or with the reason why the session may be shown nothing.
 
-        A hook that waits for its answer needs neither, unless something is searched for it.
+        A hook that waits for its answer needs neither, unless a search is made for it.
         """
         refusal = self.refusal(outcome.session_id, cwd, outcome.project_id)
         project_id = outcome.project_id
@@ -98,7 +101,7 @@ class SessionScope:
         return replace(outcome, verdict=refusal or outcome.verdict, project_id=project_id)
 
 
-# -- Recognize a prompt that arrives by a hook and by the transcript, so that it is answered once.
+# -- Recognise a prompt that arrives through a hook and the transcript, so that it is answered only once.
 
 #: Maximum number of sessions whose latest prompt is remembered.
 MAX_SESSIONS = 500
@@ -107,7 +110,7 @@ SAME_MOMENT_MS = 10_000
 
 T = TypeVar("T")
 
-_PROMPT_ID = re.compile(r"[0-9A-Za-z_-]{1,128}")
+_PROMPT_ID = lazy_regex(r"[0-9A-Za-z_-]{1,128}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +130,7 @@ class AskedPrompt:
 
 
 class Claim(StrEnum):
-    """Who has seen a prompt before a hook asks about it."""
+    """Who had seen a prompt before a hook asked about it."""
 
     NEW = "new"
     #: It was read in the transcript; no hook has asked about it.
@@ -226,7 +229,7 @@ class LatestPrompts:
 
 
 def _remember(kept: OrderedDict[str, T], session_id: str, value: T) -> None:
-    """Set the value of a session and drop the sessions that were set the longest ago."""
+    """Set the value of a session and drop the sessions set longest ago."""
     kept[session_id] = value
     kept.move_to_end(session_id)
     while len(kept) > MAX_SESSIONS:
@@ -238,8 +241,8 @@ def _remember(kept: OrderedDict[str, T], session_id: str, value: T) -> None:
 #: Minimum number of topic words of a prompt that is searched for.
 MIN_WORDS = 2
 
-_NAME = re.compile(r"[a-z][A-Z]|\w[._/:#-]\w|\w_\w|\d{2,}")
-_COMMAND = re.compile(r"/[\w:.-]+\s*")
+_NAME = lazy_regex(r"[a-z][A-Z]|\w[._/:#-]\w|\w_\w|\d{2,}")
+_COMMAND = lazy_regex(r"/[\w:.-]+\s*")
 
 
 @dataclass(frozen=True, slots=True)
@@ -260,7 +263,8 @@ def filter_prompt(prompt: object) -> FilteredPrompt:
     """
     typed = typed_words(prompt) if isinstance(prompt, str) else ""
     if not typed or typed == PICTURE or is_interruption(typed):
-        return FilteredPrompt("", Verdict.NOT_TYPED)
+        is_command = isinstance(prompt, str) and _COMMAND.match(prompt.strip())
+        return FilteredPrompt("", Verdict.TOO_SHORT if is_command else Verdict.NOT_TYPED)
     command = _COMMAND.match(typed)
     text = typed[command.end() :] if command else typed
     text = text[:MAX_QUERY_CHARS].strip()
@@ -275,9 +279,9 @@ def is_telling(text: str) -> bool:
     return any(_NAME.search(word) or (not word.isascii() and len(word) > 3) for word in words)
 
 
-# -- Recognize a prompt about the topic of the last recollection, which needs no new one.
+# -- Recognise a prompt on the topic of the last recollection, which needs no new one.
 
-#: Share of common words from which on two prompts have the same topic.
+#: Minimum share of common words for two prompts to have the same topic.
 SAME_WORDS = 0.8
 
 
@@ -323,7 +327,7 @@ class Topics:
             return False
 
     def note(self, session_id: str, text: str) -> None:
-        """Note that the session was reminded of something for this prompt."""
+        """Record that the session was reminded of something for this prompt."""
         with self._lock:
             self._topics[session_id] = _Topic(text, stems(topic_words(text)))
             self._topics.move_to_end(session_id)
@@ -331,6 +335,5 @@ class Topics:
                 self._topics.popitem(last=False)
 
     def forget(self, session_id: str) -> None:
-        """Forget the topic of a session."""
         with self._lock:
             self._topics.pop(session_id, None)

@@ -1,6 +1,6 @@
 """Build the briefing of a session start and the answer of ``memory_context``, within a budget of tokens.
 
-It says only what changes what Claude does next. The branch, what is not committed and what was committed last stand in
+It says only what changes what Claude does next. The branch, what is not committed and what was committed last are in
 the first request anyway.
 """
 
@@ -16,7 +16,7 @@ from engram.models.memories.memory_records import Memory
 from engram.models.projects.notes import is_seen_by
 from engram.models.projects.projects import project_by_id
 from engram.models.search.memory_lists import latest_memories
-from engram.models.sessions.recent import pinned_memories, recent_files
+from engram.models.sessions.recent_work import pinned_memories, recent_files, start_of_late_sessions
 from engram.models.shown.usage import count_of_agent
 from engram.models.work.task_runs import Stage, list_stages
 from engram.notes.note_index import owners_of_lines
@@ -31,13 +31,14 @@ from engram.recollection.briefing_lines import (
     is_about,
     is_confirmed,
     is_in_force,
+    is_saved_by_user,
     may_fill_room,
     section_of,
     text_of,
     title_line,
 )
 from engram.recollection.prompts import NO_PROJECT
-from engram.recollection.render import CHARACTERS_PER_TOKEN, fenced, shown_name, shown_text
+from engram.recollection.render_bites import CHARACTERS_PER_TOKEN, fenced, shown_name, shown_text
 from engram.reports.health import take_vitals
 from engram.search.hits import BRANCH_DEDUCTION
 from engram.settings import Settings
@@ -46,7 +47,7 @@ from engram.transcripts.claude_code.history import PromptHistory
 
 #: Share of the token budget that is used, since the length of a token is estimated.
 USED_SHARE = 0.9
-#: Maximum number of memories that are ranked, the newest first.
+#: Maximum number of memories that are ranked, newest first.
 MAX_BRIEFING_CANDIDATES = 200
 #: Days in which recency falls from 1 to 0.
 RECENT_DAYS = 30
@@ -55,10 +56,12 @@ FILE_BONUS = 0.2
 #: Maximum length of a line of MEMORY.md, in characters, and of the file, in bytes; its share of the budget.
 MAX_NOTE_LINE_CHARACTERS, MAX_NOTE_BYTES = 160, 30_000
 NOTE_SHARE = 0.2
-#: A briefing tells of capture that has failed for this time, in milliseconds.
+#: A briefing mentions capture that has failed for this long, in milliseconds.
 BROKEN_MS = 3_600_000
 #: Stages without which nothing new is stored.
 CAPTURE_STAGES = ("ingest", "read", "watch", "watcher", "extract")
+#: Next starts of a project that show a decision or a dead end; later a prompt about it brings it.
+MAX_STARTS = 3
 #: Maximum number of lines of a section.
 MAX_SECTION_LINES = 12
 #: Section → share of the budget that it may use before the others got theirs.
@@ -82,12 +85,14 @@ def build_briefing(
     project_id: int | None = None,
     in_context: Callable[[], Collection[str]] = tuple,
     where: Where | None = None,
+    is_start: bool = False,
+    but_session: str = "",
 ) -> str:
     """Return what a session of a project should know at its start, fenced; "" if there is nothing.
 
     Once for a project, what prompts were recovered. Pinned memories, rules and preferences, open work of the branch
     with the session to resume, open problems, decisions in force, dead ends, what the user saved, and the user's own
-    lines of MEMORY.md; where room is left, decisions and dead ends that nothing confirms. Each line stands alone.
+    lines of MEMORY.md; if room is left, decisions and dead ends that nothing confirms. Each line stands alone.
 
     Args:
         store: the open memory.
@@ -95,7 +100,9 @@ def build_briefing(
         project_id: row id of the project; None for global memories only.
         in_context: returns the ids of memories that the session's context holds already; called after all memories were
             read, so that what was extracted from the session meanwhile is barred.
-        where: where the work in the session's folder stands; None leaves that out.
+        where: the state of the work in the session's folder; None leaves that out.
+        is_start: nobody asked: only the last sessions' decisions and dead ends are shown.
+        but_session: the session that begins.
     """
     seen = NO_PROJECT if project_id is None else project_id
     place = project_by_id(store, seen)
@@ -116,7 +123,15 @@ def build_briefing(
     for memory in threads:
         said.add(memory.summary)
     latest = [memory for memory in latest if memory.episode_id not in without]
-    by_section = _lines_by_section(store, seen, latest, said, "" if where is None else where.branch)
+    by_section = _lines_by_section(
+        store,
+        seen,
+        latest,
+        said,
+        branch="" if where is None else where.branch,
+        is_start=is_start,
+        but_session=but_session,
+    )
     sections = [SectionLines(section.value, by_section[section], share) for section, share in _SHARES.items()]
     if branch_lines:
         sections.insert(1, SectionLines(branch_lines[0], branch_lines[1:], WHERE_SHARE))
@@ -150,13 +165,27 @@ def _score(memory: Memory, files: Collection[str], now_ms: int) -> float:
 
 
 def _lines_by_section(
-    store: Store, project_id: int, latest: Sequence[Memory], said: SaidWords, branch: str
+    store: Store,
+    project_id: int,
+    latest: Sequence[Memory],
+    said: SaidWords,
+    *,
+    branch: str,
+    is_start: bool,
+    but_session: str,
 ) -> dict[Section, list[str]]:
-    """Return the lines that may be told of each section, the most important first. ``latest``: the memories."""
+    """Return the lines that may be shown of each section, most important first. ``latest``: the memories."""
     files = {name.replace("\\", "/").rpartition("/")[2].lower() for name in recent_files(store, project_id)}
     latest = [memory for memory in latest if not memory.is_pinned and is_in_force(memory)]
     open_ones = open_branches(store, [memory.id for memory in latest])
     elsewhere = {row_id: name for row_id, name in open_ones.items() if name != branch}
+    if is_start:
+        since_ms = start_of_late_sessions(store, project_id, MAX_STARTS, but_session)
+        latest = [
+            memory
+            for memory in latest
+            if (branch and open_ones.get(memory.id) == branch) or _is_worth_a_start(memory, since_ms, store.now_ms())
+        ]
     in_files = standing_text(store, project_id)
     lines: dict[Section, list[str]] = {section: [] for section in Section}
     unconfirmed: list[Memory] = []
@@ -179,6 +208,12 @@ def _lines_by_section(
     return lines
 
 
+def _is_worth_a_start(memory: Memory, since_ms: int, now_ms: int) -> bool:
+    """Return False for a decision or dead end of a session long past: it waits for a prompt about it."""
+    is_passing = section_of(memory, now_ms) in (Section.DECISIONS, Section.DEAD_ENDS)
+    return not is_passing or is_saved_by_user(memory) or memory.created_at_ms >= since_ms
+
+
 def broken_line(stages: Sequence[Stage], now_ms: int) -> list[str]:
     """Return a line if capture has failed for more than an hour."""
     since = [
@@ -193,12 +228,12 @@ def broken_line(stages: Sequence[Stage], now_ms: int) -> list[str]:
 
 
 def recovered_key(project_id: int) -> str:
-    """Return the name of the fact that a project was told of its recovered prompts."""
+    """Return the name of the fact that a project was shown its recovered prompts."""
     return f"recovered_told_{project_id}"
 
 
 def recovered_line(store: Reader, project_id: int | None) -> list[str]:
-    """Return a line about prompts whose transcripts are gone, if the project has some and was never told of them."""
+    """Return a line about prompts whose transcripts are gone, if the project has some and was never shown that."""
     if project_id is None or get_meta(store, recovered_key(project_id)) is not None:
         return []
     sessions, prompts = count_of_agent(store, PromptHistory.name, project_id)

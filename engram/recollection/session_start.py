@@ -10,11 +10,11 @@ from typing import TypeVar
 from engram.models.engine.transaction import Store
 from engram.models.projects.projects import ProjectRow
 from engram.models.sessions import sessions
-from engram.recollection.branch_state import find_where
+from engram.recollection.branch_state import find_branch_state
 from engram.recollection.hook_files import PendingBites
 from engram.recollection.ledger import Ledger
 from engram.recollection.prompts import AskedPrompt, SessionScope, Topics
-from engram.recollection.render import hook_output
+from engram.recollection.render_bites import hook_output
 from engram.recollection.session_briefing import build_briefing, recovered_key, recovered_line
 from engram.settings import Settings
 
@@ -33,7 +33,6 @@ class Starts:
     """Remembers the starts of sessions. Any thread may call any method."""
 
     def __init__(self) -> None:
-        """Start empty."""
         self._lock = threading.Lock()
         #: (session, source) → when a hook asked about it, in milliseconds since 1970.
         self._claimed: OrderedDict[tuple[str, str], int] = OrderedDict()
@@ -53,7 +52,7 @@ class Starts:
             return True
 
     def note_missed(self, session_id: str) -> None:
-        """Note that a hook ended before its briefing came: the next prompt brings it."""
+        """Record that a hook ended before its briefing came: the next prompt brings it."""
         with self._lock:
             for key in [key for key in self._claimed if key[0] == session_id]:
                 del self._claimed[key]
@@ -61,7 +60,7 @@ class Starts:
             _limit(self._missed)
 
     def note_briefed(self, session_id: str) -> None:
-        """Note that a later start of the session gets its briefing: nothing is owed."""
+        """Record that a later start of the session gets its briefing: nothing is owed."""
         with self._lock:
             self._missed.pop(session_id, None)
 
@@ -74,7 +73,7 @@ class Starts:
             return True
 
     def give_back(self, session_id: str, prompt_key: str) -> bool:
-        """Note that the answer to this prompt came too late; returns True if a briefing is owed again."""
+        """Record that the answer to this prompt came too late; returns True if a briefing is owed again."""
         with self._lock:
             if self._missed.get(session_id) != prompt_key:
                 return False
@@ -82,7 +81,7 @@ class Starts:
             return True
 
     def note_replay(self, session_id: str) -> None:
-        """Note that the session replays another one; its transcript says which."""
+        """Record that the session replays another one; its transcript says which."""
         with self._lock:
             self._replayed[session_id] = None
             _limit(self._replayed)
@@ -93,7 +92,7 @@ class Starts:
             return session_id in self._replayed
 
     def end_replay(self, session_id: str) -> None:
-        """Note that the transcript was read."""
+        """Record that the transcript was read."""
         with self._lock:
             self._replayed.pop(session_id, None)
 
@@ -110,9 +109,9 @@ EMPTYING_SOURCES = ("clear", "compact")
 
 
 def preview_briefing(store: Store, settings: Settings, project: ProjectRow) -> str:
-    """Return what a new session in a project's folder would be told now; nothing counts as told."""
-    where = find_where(store, project.id, project.root, git_seconds=0)
-    return build_briefing(store, settings, project_id=project.id, where=where)
+    """Return what a new session in a project's folder would be shown now; nothing counts as shown."""
+    where = find_branch_state(store, project.id, project.root, git_seconds=0)
+    return build_briefing(store, settings, project_id=project.id, where=where, is_start=True)
 
 
 class SessionStarts:
@@ -127,7 +126,6 @@ class SessionStarts:
         topics: Topics,
         scope: SessionScope,
     ) -> None:
-        """Know of no start."""
         self._store = store
         self._settings = settings
         self._ledger = ledger
@@ -156,7 +154,7 @@ class SessionStarts:
         return hook_output("SessionStart", text)
 
     def note_missed(self, session_id: str, source: str) -> None:
-        """Note that the hook ended before its briefing came: the next prompt brings it."""
+        """Record that the hook ended before its briefing came: the next prompt brings it."""
         if source in REPLAYING_SOURCES:
             return
         if source in EMPTYING_SOURCES:
@@ -175,7 +173,7 @@ class SessionStarts:
         return text
 
     def give_back(self, session_id: str, prompt_key: str) -> None:
-        """Note that the answer to a prompt came too late: a briefing that it carried is owed again."""
+        """Record that the answer to a prompt came too late: a briefing that it carried is owed again."""
         if self._starts.give_back(session_id, prompt_key):
             self._ledger.take_back_briefing(session_id)
 
@@ -198,7 +196,7 @@ class SessionStarts:
         if not self._scope.may_show(session_id, cwd):
             return ""
         project_id = self._scope.project_id(session_id, cwd)
-        where = find_where(self._store, project_id, cwd, git_seconds=0, but_session=session_id)
+        where = find_branch_state(self._store, project_id, cwd, git_seconds=0, but_session=session_id)
         recovered = recovered_line(self._store, project_id)
         text = build_briefing(
             self._store,
@@ -206,6 +204,8 @@ class SessionStarts:
             project_id=project_id,
             where=where,
             in_context=partial(self._ledger.in_context, session_id),
+            is_start=True,
+            but_session=session_id,
         )
         if project_id is not None and recovered and recovered[0] in text:
             self._ledger.note_told_once(session_id, recovered_key(project_id))

@@ -11,26 +11,26 @@ from dataclasses import dataclass, field
 from engram.enums import Channel
 from engram.models.engine.transaction import Store
 from engram.models.sessions import sessions
-from engram.models.sessions.outcomes import Outcome
+from engram.models.sessions.prompt_outcomes import Outcome
 from engram.models.shown.injections import agent_key
-from engram.recollection.answering import BiteSelector, Selection, within_budget
-from engram.recollection.choosing import InjectionRequest, find_decisive, recorded_candidates
+from engram.recollection.choose_bites import InjectionRequest
 from engram.recollection.ledger import Ledger
+from engram.recollection.prompt_answer import BiteSelector, Selection, text_of, within_budget
 from engram.recollection.prompts import digest_of, filter_prompt
-from engram.recollection.quotations import rate_for_prompt
-from engram.recollection.render import bites_text, hook_output
+from engram.recollection.quotation_bites import rate_for_prompt
+from engram.recollection.render_bites import bites_text, hook_output
 
 #: Maximum number of bites that a subagent gets at its start.
 MAX_AGENT_BITES = 3
 #: Budget of those bites, in tokens.
 MAX_AGENT_TOKENS = 120
-#: Tasks of one session that wait for their subagents; beyond, the oldest is dropped.
+#: Maximum number of tasks of one session that wait for their subagents; beyond, the oldest is dropped.
 MAX_TASKS = 32
-#: Sessions whose tasks are remembered.
+#: Maximum number of sessions whose tasks are remembered.
 MAX_SESSIONS = 200
 #: How long the start of a subagent waits for its task, which another hook brings, in seconds.
 MAX_WAIT_SECONDS = 0.1
-#: Subagents whose start is remembered.
+#: Maximum number of subagents whose start is remembered.
 MAX_STARTED = 1_000
 #: Names of the tools that start a subagent; the second is the older.
 AGENT_TOOLS = frozenset(["Agent", "Task"])
@@ -57,7 +57,6 @@ class AgentTasks:
     """
 
     def __init__(self) -> None:
-        """Start empty."""
         self._changed = threading.Condition()
         self._tasks: OrderedDict[str, deque[AgentTask]] = OrderedDict()
         #: Subagents that have started, with those of the hooks that are registered twice.
@@ -137,20 +136,20 @@ class AgentAnswers:
             return
         if isinstance(session_id, str) and isinstance(given.get("prompt"), str):
             task = AgentTask(
-                call_id=_text(payload, "tool_use_id"),
-                agent_type=_text(given, "subagent_type"),
-                prompt_id=_text(payload, "prompt_id"),
-                text=_text(given, "prompt"),
+                call_id=text_of(payload, "tool_use_id"),
+                agent_type=text_of(given, "subagent_type"),
+                prompt_id=text_of(payload, "prompt_id"),
+                text=text_of(given, "prompt"),
             )
             self.tasks.note(session_id, task)
 
     def answer(self, payload: Mapping[str, object]) -> bytes:
         """Return what the hook SubagentStart prints; b"" if nothing belongs to the task, or if it is not known."""
-        session_id, agent_id, agent_type = (_text(payload, name) for name in ("session_id", "agent_id", "agent_type"))
+        session_id, agent_id, agent_type = (text_of(payload, name) for name in ("session_id", "agent_id", "agent_type"))
         # Claude Code's own helpers, such as the one that writes the summary of a compaction, have no type.
         if not (agent_id and agent_type):
             return b""
-        task = self.tasks.take(session_id, agent_id, agent_type, _text(payload, "prompt_id"))
+        task = self.tasks.take(session_id, agent_id, agent_type, text_of(payload, "prompt_id"))
         if not task or self.ledger.told_agent(session_id, agent_id):
             return b""
         known = sessions.known_values(self.store, session_id)
@@ -158,16 +157,16 @@ class AgentAnswers:
         if filtered.verdict is not None:
             selection = Selection(filtered.verdict)
         else:
-            selection = self._select(session_id, _text(payload, "cwd"), filtered.text)
+            selection = self._select(session_id, text_of(payload, "cwd"), filtered.text)
         key = agent_key(agent_id)
         if selection.bites:
             self.ledger.note_shown(session_id, key, selection.bites, Channel.AGENT)
-        self.ledger.record(self._outcome(session_id, key, filtered.text, selection), _text(payload, "cwd"))
+        self.ledger.record(self._outcome(session_id, key, filtered.text, selection), text_of(payload, "cwd"))
         return hook_output(EVENT, bites_text(selection.bites, MAX_AGENT_TOKENS))
 
     def came_too_late(self, payload: Mapping[str, object]) -> None:
-        """Note that the hook ended before its answer came: nothing was shown."""
-        session_id, agent_id = _text(payload, "session_id"), _text(payload, "agent_id")
+        """Record that the hook ended before its answer came: nothing was shown."""
+        session_id, agent_id = text_of(payload, "session_id"), text_of(payload, "agent_id")
         if agent_id:
             self.ledger.take_back_line(session_id, agent_key(agent_id))
 
@@ -183,26 +182,16 @@ class AgentAnswers:
             bites=MAX_AGENT_BITES,
             now_ms=self.ledger.now_ms(),
         )
-        rated = rate_for_prompt(self.selector.searcher, request, self.selector.thresholds)
+        rated = rate_for_prompt(self.selector.searcher, request)
         return Selection.of(within_budget(rated, MAX_AGENT_TOKENS), request.project_id)
 
     def _outcome(self, session_id: str, key: str, text: str, selection: Selection) -> Outcome:
-        decisive = find_decisive(selection.rated)
         return Outcome(
             session_id=session_id,
             channel=Channel.AGENT,
-            verdict=selection.verdict,
             at_ms=self.ledger.now_ms(),
             prompt_key=key,
             digest=digest_of(text) if text else "",
             project_id=selection.project_id,
-            candidates=len(selection.rated),
-            score=None if decisive is None else round(decisive.score, 4),
-            floor=None if decisive is None else round(decisive.floor, 4),
-            considered=recorded_candidates(selection.rated),
+            **selection.figures(),
         )
-
-
-def _text(given: Mapping[str, object], name: str) -> str:
-    value = given.get(name)
-    return value if isinstance(value, str) else ""

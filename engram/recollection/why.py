@@ -1,4 +1,4 @@
-"""What became of every prompt of a session, and of every moment at which a memory was considered."""
+"""The outcome of every prompt of a session, and of every moment at which a memory was considered."""
 
 from __future__ import annotations
 
@@ -11,11 +11,12 @@ from engram.errors import NotFound
 from engram.extraction.user_rules import Judgement, judge, typed_prompt, typed_texts
 from engram.models.engine.transaction import Store
 from engram.models.memories.memory_records import find_memory, memories_of_session
-from engram.models.sessions import outcomes
-from engram.models.sessions.outcomes import SAME_MOMENT_MS, Outcome
-from engram.models.sessions.passage_rows import find_quotation
+from engram.models.sessions import prompt_outcomes
+from engram.models.sessions.prompt_outcomes import SAME_MOMENT_MS, Outcome
+from engram.models.sessions.quotation_ids import is_quotation_id
 from engram.models.sessions.sessions import SessionRow
-from engram.models.sessions.stored_turns import StoredTurn, is_quotation_id, turns_of_session
+from engram.models.sessions.stored_quotations import find_quotation
+from engram.models.sessions.stored_turns import StoredTurn, turns_of_session
 from engram.recollection.prompts import digest_of, filter_prompt
 from engram.reports.session_report import REASONS, SHOWN_VERDICTS, is_near, outcome_to_json
 from engram.system.clock import iso_time
@@ -24,19 +25,18 @@ from engram.transcripts.turns import Opening
 
 @dataclass(frozen=True, slots=True)
 class Moment:
-    """A prompt with what became of it and of its tool calls, or another moment of a session."""
+    """A prompt with its outcome and those of its tool calls, or another moment of a session."""
 
     at_ms: int
     #: The words of the prompt; "" for the start of a session, and if its transcript was not read.
     prompt: str
     outcomes: tuple[Outcome, ...]
-    #: What became of the prompt itself, by whichever channel.
+    #: The outcome of the prompt itself, by whichever channel.
     verdict: Verdict
     #: Sentences of the prompt that sound like rules of the user and are none, each with the reason.
     no_rules: tuple[Judgement, ...] = ()
 
     def to_json(self, summaries: Mapping[str, str]) -> dict[str, Any]:
-        """Return the moment for scripts."""
         return {
             "at": iso_time(self.at_ms) if self.at_ms else None,
             "prompt": self.prompt,
@@ -57,13 +57,12 @@ class SessionWhy:
     summaries: Mapping[str, str]
 
     def to_json(self) -> dict[str, Any]:
-        """Return the report for scripts."""
         return {"session": self.session_id, "moments": [moment.to_json(self.summaries) for moment in self.moments]}
 
 
 @dataclass(frozen=True, slots=True)
 class MemoryWhy:
-    """The moments at which a memory or a quotation was considered, the latest first."""
+    """The moments at which a memory or a quotation was considered, latest first."""
 
     memory_id: str
     #: Summary of the memory, or the text of the quotation.
@@ -72,11 +71,9 @@ class MemoryWhy:
 
     @property
     def shown(self) -> int:
-        """How many times it was shown."""
         return sum(outcome.considered[0].verdict is Verdict.SHOWN for outcome in self.outcomes)
 
     def to_json(self) -> dict[str, Any]:
-        """Return the report for scripts."""
         summaries = {self.memory_id: self.summary}
         return {
             "memory": self.memory_id,
@@ -87,14 +84,12 @@ class MemoryWhy:
 
 
 def why_session(store: Store, session_id: str, session: SessionRow | None) -> SessionWhy:
-    """Tell of every prompt of a session what became of it, in the order in which they were sent.
+    """Return every prompt of a session with its outcome, in the order in which they were sent.
 
     Args:
-        store: the open memory.
-        session_id: Claude Code's session.
-        session: the session as it was read; None if only what became of its prompts is known.
+        session: the session as it was read; None if only the outcomes of its prompts are known.
     """
-    recorded = outcomes.outcomes_of_session(store, session_id)
+    recorded = prompt_outcomes.outcomes_of_session(store, session_id)
     turns = [] if session is None else turns_of_session(store, session.id)
     prompts = [stored for stored in turns if stored.turn.opening is not Opening.CONTINUATION]
     moments = _moments(prompts, recorded, _no_rules(store, session_id, turns))
@@ -111,7 +106,7 @@ def why_memory(store: Store, memory_id: str, limit: int) -> MemoryWhy:
     summaries = _summaries(store, [memory_id])
     if memory_id not in summaries:
         raise NotFound(f"there is no memory or quotation {memory_id[:40]!r}")
-    recorded = outcomes.outcomes_of_memory(store, memory_id)
+    recorded = prompt_outcomes.outcomes_of_memory(store, memory_id)
     near = [outcome for outcome in recorded if is_near(outcome.considered[0])]
     return MemoryWhy(memory_id, summaries[memory_id], tuple(near[:limit]))
 

@@ -1,4 +1,4 @@
-"""Remove secrets before anything is stored, embedded, logged or sent, and tell whose voice a text is.
+"""Remove secrets before anything is stored, embedded, logged or sent, and decide whose voice a text is.
 
 Names are loaded at their first use, so that making a text safe to show compiles no pattern for secrets.
 """
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from engram.redaction.fixed_forms import drop_private
-    from engram.redaction.known import env_values, hash_value
+    from engram.redaction.known_values import env_values, hash_value
     from engram.redaction.redactor import redact, redact_parts
     from engram.trust.display import fence_safe, one_line
     from engram.trust.suspicion import why_suspect
@@ -31,9 +31,9 @@ __all__ = [
 
 _HOMES = {
     "drop_private": "engram.redaction.fixed_forms",
-    "env_values": "engram.redaction.known",
+    "env_values": "engram.redaction.known_values",
     "fence_safe": "engram.trust.display",
-    "hash_value": "engram.redaction.known",
+    "hash_value": "engram.redaction.known_values",
     "one_line": "engram.trust.display",
     "redact": "engram.redaction.redactor",
     "redact_parts": "engram.redaction.redactor",

@@ -19,32 +19,33 @@ from engram.redaction.values import (
     is_technical,
     total_bits,
 )
+from engram.system.lazy_regex import lazy_regex
 
 # -- Secrets recognised by their composition alone: made-up passwords, lists of key bytes, network join codes.
 
 _SYMBOLS = "!@#$%^&*"
 #: A sign with a letter or digit beside it; a pair of asterisks is Markdown.
-_SYMBOL = re.compile(r"[!@#$%^&*](?:(?<=[A-Za-z0-9][!@#$%^&*])(?<!\*(?=\*))|(?=[A-Za-z0-9])(?<!\*\*))")
-_DIGIT = re.compile(r"[0-9]")
-_TOKEN = re.compile(r"[^\s\"'`<>(){}\[\],;|]{1,64}")
+_SYMBOL = lazy_regex(r"[!@#$%^&*](?:(?<=[A-Za-z0-9][!@#$%^&*])(?<!\*(?=\*))|(?=[A-Za-z0-9])(?<!\*\*))")
+_DIGIT = lazy_regex(r"[0-9]")
+_TOKEN = lazy_regex(r"[^\s\"'`<>(){}\[\],;|]{1,64}")
 _EDGE = " \t\n\r\"'`<>(){}[],;|="
 #: Look-alikes: references, scopes, versions, shares, money, addresses, paths, operators, escapes of URLs.
-_HARMLESS = re.compile(
+_HARMLESS = lazy_regex(
     r".*(?:://|//|\\|\.\.|&&|\$\{|%[0-9A-Fa-f]{2}|&#?\w+;?|\*\*|::|->|!=|[+*%^&]=).*|@.*|#.*|\$\w+|%\w+|"
     r".*@[\w-]*\.[\w.-]+|[\w./@-]+[@#]v?\d[\w.+-]*|[\w.-]+#[LRC\d][\w-]*|[\w.-]+@[A-Za-z][\w./-]*|&[\w.]+|"
     r"\*+[\w.]+\*?|[\w.]+[*]+|\^?\d[\w.]*|.*/.*/.*|[\w.]+[%]|[A-Za-z_][\w.]*[*&^%][A-Za-z_0-9][\w.]*|"
     r"[A-Z]+-?\d+[!*]?|[A-Za-z]{1,3}\d{1,2}[!*]?|[\w.-]+#[A-Za-z][\w-]*|![A-Za-z_][\w.]*|[A-Za-z_][\w.]*\$\d{1,3}|"
     r".*M-\^?[A-Z].*"
 )
-_GROUPS = re.compile(r"(?<![\w-])[A-Z0-9]{4,6}(?:-[A-Z0-9]{4,6}){3,8}(?![\w-])")
-_SHORT = re.compile(
+_GROUPS = lazy_regex(r"(?<![\w-])[A-Z0-9]{4,6}(?:-[A-Z0-9]{4,6}){3,8}(?![\w-])")
+_SHORT = lazy_regex(
     r"(?<![\w./#+~-])(?=[A-Za-z]{0,15}[0-9])[A-Za-z0-9][A-Za-z0-9~+_-]{11,14}[A-Za-z0-9~+=](?![\w./+~(-])"
 )
-_BYTES = re.compile(r"\[?\s?(?:\d{1,3}\s?,\s?){31,63}\d{1,3}\s?\]?")
+_BYTES = lazy_regex(r"\[?\s?(?:\d{1,3}\s?,\s?){31,63}\d{1,3}\s?\]?")
 #: A part of every licence key, and of every list of bytes.
-_HYPHENS = re.compile(r"-[A-Z0-9]{4,6}-[A-Z0-9]{4,6}-")
-_NUMBERS = re.compile(r"[0-9]\s?,\s?[0-9]{1,3}\s?,\s?[0-9]{1,3}\s?,")
-_JOIN = re.compile(r"WIFI:[^\n]{0,120}?P:([^;\n]{4,63});")
+_HYPHENS = lazy_regex(r"-[A-Z0-9]{4,6}-[A-Z0-9]{4,6}-")
+_NUMBERS = lazy_regex(r"[0-9]\s?,\s?[0-9]{1,3}\s?,\s?[0-9]{1,3}\s?,")
+_JOIN = lazy_regex(r"WIFI:[^\n]{0,120}?P:([^;\n]{4,63});")
 
 
 def composed_spans(text: str, start: int, end: int) -> Iterator[Span]:
@@ -152,7 +153,7 @@ _STEMS: tuple[tuple[str, bool], ...] = (
     ("assertion", False),
 )
 #: The whole name that begins with the stem.
-_NAME = re.compile(
+_NAME = lazy_regex(
     r"pass(?:word|wd|phrase|code|wort|wrd|e\b)?|pw[dh]?|pin(?:code)?|otp|psk|cred(?:ential|entials|s)?|kennwort|"
     r"contrase(?:ñ|n)a|senha|login with|secret|token|keys?(?:pass)?|auth(?:orization|token)?|bearer|sess(?:ion[-_ "
     r"]?key|id)|connection[-_ ]?string|x-amz-(?:signature|credential|security-token)|x-[a-z-]{0,20}(?:key|auth|"
@@ -163,64 +164,91 @@ _NAME = re.compile(
 _SHORT_VALUE = frozenset(
     {"pass", "pw", "pin", "otp", "psk", "cred", "creds", "seed", "salt", "refresh", "pepper", "pat", "sig", "dsn"}
 )
+#: Names that files of configuration put before a password without a sign.
+_CONFIGURED = frozenset({"password", "passwd", "passphrase", "secret", "pwd"})
 #: What precedes "key" when it is not the name of a secret.
-_NOT_KEY_OF = re.compile(
+_NOT_KEY_OF = lazy_regex(
     r"(?:public|primary|foreign|sort|partition|cache|idempotency|json|dict|map|query|translation|i18n|object|row|"
     r"hash ?map|config|settings?|arrow|shift|return|escape|tab|any|each|which|every|same|no|press|unique|index|"
     r"column|group|routing|message)[ _-]?$"
 )
 #: What must precede "key" for it to be the name of a secret.
-_KEY_OF = re.compile(r"(?:[a-z0-9]{2,20}[_ -]?|[_-])$")
+_KEY_OF = lazy_regex(r"(?:[a-z0-9]{2,20}[_ -]?|[_-])$")
 #: What may follow the name in the same identifier without changing its meaning.
-_TAIL = re.compile(
+_TAIL = lazy_regex(
     r"(?:s(?![a-z]))?(?:[-_ ]?(?:key|value|base64|b64|hex|string|enc|prod(?:uction)?|dev|test|stag(?:e|ing)|live|"
     r"main|old|new|root|admin|user|primary|secondary|default|plain(?:text)?|raw|header|[0-9]{1,3})(?![a-z])){0,3}"
 )
-_SEPARATOR = re.compile(
+_SEPARATOR = lazy_regex(
     r"(?P<close>\\?[\"'`]|[\])*]{1,2}|\*\*){0,2}[ \t]{0,8}"
     r"(?P<sep>:[ \t]{0,2}[\w.]{1,20}(?:[ \t]?\|[ \t]?\w{1,12})?[ \t]{0,2}=(?!=)|=>|:=|\?=|\+=|={1,2}|->|→|:{1,2}|>|\|"
-    r")[ \t]{0,8}(?:\n[ \t]{1,12})?"
+    r")[ \t]{0,8}(?:\n[ \t]{1,12})?|"
+    # The next cell of a table, or the next element of a list of properties.
+    r"(?:</(?:th|td|dt|key|name|b|strong|span|label|code|p|em)>\s{0,24}){1,3}"
+    r"(?:<(?:td|dd|string|value|code|span|pre|kbd|b|p|em)(?: [^<>\n]{0,60})?>\s{0,8}){1,3}"
 )
-_NAME_VALUE = re.compile(
+_NAME_VALUE = lazy_regex(
     r"\\?[\"']?,?\s{1,24}\\?[\"']?value\\?[\"']?\s{0,4}[:=]\s{0,4}|"
     r"\\?[\"']?,\s{0,24}\\?[\"']?value\\?[\"']?\s{0,4}[:=]\s{0,4}"
 )
 #: The second of two quoted arguments, and a value on the line below its name.
-_ARGUMENT = re.compile(r"[\"']\s{0,2},\s{0,8}(?=[\"'])")
-_BELOW = re.compile(r"[*_\"']{0,2}[ \t]{0,2}:?[*_]{0,2}[ \t]{0,4}\n[ \t]{0,12}")
-_PROSE = re.compile(
+_ARGUMENT = lazy_regex(r"[\"']\s{0,2},\s{0,8}(?=[\"'])")
+_BELOW = lazy_regex(r"[*_\"']{0,2}[ \t]{0,2}:?[*_]{0,2}[ \t]{0,4}\n[ \t]{0,12}")
+_PROSE = lazy_regex(
     r"(?:[ \t]{1,2}(?:for|of|to|on|at|in|from|here|there|i|we|you|that|which|should|must|there)\b[^\n:=;.]{0,50}?)?(?:"
     r"[ \t]{0,2}(?:['’]s|:|=|->|→|—|–)[ \t]{1,3}|"
     r"[ \t]{1,2}(?:is|was|are|ist|lautet|es|est|will be|be|to|as|reads?|becomes|=|:|→|->|-)(?:[ \t](?:now|set to|"
     r"just|still|simply|currently|called|:))?[:]?[ \t]{1,3})"
 )
 #: What a password is for, in brackets after its name.
-_QUALIFIED = re.compile(
+_QUALIFIED = lazy_regex(
     r"[ \t]{1,2}(?:\([^()\[\]\n]{1,40}\)|\[[^()\[\]\n]{1,40}\])[ \t]{0,2}(?:(?::|=|→|—|–)[ \t]{0,3}|(?:is|was|ist|"
     r"lautet|es|est)[ \t]{1,3})"
 )
-_BARE = re.compile(r"(?:[ \t]{1,3}|\n[ \t]{0,4})")
-_SCHEME = re.compile(
+#: A password in files of configuration may have a digit before it that says how it is written.
+_BARE = lazy_regex(r"(?:[ \t]{1,3}(?:[0-9]{1,2}[ \t](?=\S{6}))?|\n[ \t]{0,4})")
+#: What precedes the name in a line that consists of a name and its value, as in files of configuration.
+_DIRECTIVE = lazy_regex(
+    r"(?:(?:^|\s)(?:login|user|username|account)\s{1,8}\S{1,64}\s{1,8}(?:account\s\S{1,64}\s{1,8})?|"
+    r"(?:^|\n)[ \t]{0,16}(?:(?:enable|set|env|arg|export|neighbor \S{1,40}|ppp \w{1,8} sent-username \S{1,40})[ \t])?"
+    r"[\w.-]{0,40})$"
+)
+#: How far before the name that is read, in characters.
+_DIRECTIVE_CHARACTERS = 120
+_LINE_END = lazy_regex(r"[ \t]*+(?:[\n\r;]|$|(?:machine|account|port|login|macdef)\b)")
+#: What precedes the name of a secret in the name of a label or message: `forgot_password`, `confirmPassword`.
+_LABEL = lazy_regex(
+    r"(?:forg[eo]t(?:ten)?|reset|change|confirm|repeat|retype|verify|show|hide|reveal|enter|choose|update|invalid|wrong|"
+    r"incorrect|missing|create|require|label|title|button|hint|field|remove|delete|edit|copy|generate|no|via|with)"
+    r"[ _.:-]?(?:your[ _.-]?|new[ _.-]?)?$"
+)
+#: The name under which a secret is kept, as a reference to it gives it.
+_KEPT_AS = lazy_regex(
+    r"[a-z0-9]{1,20}(?:-[a-z0-9]{1,20}){0,5}-(?:cred|credential|secret|token|tls|cert|key|auth|password|pull)s?"
+)
+_SCHEME = lazy_regex(
     r"(?:basic|bearer|token|digest|apikey|api-key|bot|key|negotiate|ntlm|hmac|oauth|genie ?key|splunk|jwt|"
     r"pass|env|plain|raw|base64|\{noop\}|\{plain\})(?::|[ \t]+|(?<=\}))",
     re.IGNORECASE,
 )
-_OPENING = re.compile(r"\\?(\"{3}|'{3}|[\"'`]|[“])")
-_UNQUOTED = re.compile(r"[^\s\"'`<>“”]*+")
-_ENV_NAME = re.compile(
+_OPENING = lazy_regex(r"\\?(\"{3}|'{3}|[\"'`]|[“])")
+_UNQUOTED = lazy_regex(r"[^\s\"'`<>“”]*+")
+_ENV_NAME = lazy_regex(
     r"[ \t]{0,20}(?:[-+>$#*]{1,2}[ \t]{0,4})?(?:export |set |setx |ENV |ARG |env |-e |--env )?[ "
     r"\t]{0,4}[\"']?[\w.-]{0,60}"
 )
-_SENTENCE_WORDS = re.compile(
+_SENTENCE_WORDS = lazy_regex(
     r"(?i)\b(?:your|the|a|an|is|must|enter|please|to|for|of|and|or|not|with|in|are|be|new|this|no)\b"
 )
 #: A password in groups of equal length, such as app passwords and the seeds of authenticators.
-_VALUE_GROUPS = re.compile(r"(?:[A-Za-z0-9]{4} ){3,15}[A-Za-z0-9]{4}\b|(?:[A-Za-z0-9]{5} ){3,12}[A-Za-z0-9]{5}\b")
+_VALUE_GROUPS = lazy_regex(r"(?:[A-Za-z0-9]{4} ){3,15}[A-Za-z0-9]{4}\b|(?:[A-Za-z0-9]{5} ){3,12}[A-Za-z0-9]{5}\b")
 #: Characters at the end of a value that may belong to the sentence or code around it.
 _CLOSING = frozenset(".,;:*\\)]}")
 _PAIRS = {")": "(", "]": "[", "}": "{"}
-_SIGN = re.compile(r"[!@#$%^&*]")
-_UUID = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$")
+_SIGN = lazy_regex(r"[!@#$%^&*]")
+_UUID = lazy_regex(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$")
+#: The line below a name that sets something itself.
+_ASSIGNMENT = lazy_regex(r"[A-Za-z_][\w.-]{1,64}=\S")
 #: Characters of a value that are read; an unquoted one that turns out to be a secret is masked to the end of its run.
 _WORD_LIMIT = 4096
 #: A value is judged by this many characters from its beginning, so that a name costs the same however long the line.
@@ -255,7 +283,6 @@ class _Run:
         self._start = self._end = -1
 
     def end_from(self, text: str, at: int) -> int:
-        """Return where the run ends that `at` is in."""
         if not self._start <= at < self._end:
             match = _UNQUOTED.match(text, at)
             self._start, self._end = at, match.end() if match else at
@@ -266,7 +293,6 @@ def named_spans(text: str, low: str, start: int, end: int) -> Iterator[Span]:
     """Yield the spans of the values that follow a secret's name in `text[start:end]`.
 
     Args:
-        text: the whole text.
         low: the same text in lower case, of the same length.
         start: where to begin.
         end: where to stop looking for names; a value may extend beyond it.
@@ -309,6 +335,8 @@ def _is_name(text: str, low: str, start: int, end: int, word: str) -> bool:
     if word in ("key", "keys"):
         before = low[max(0, start - 22) : start]
         return bool(_KEY_OF.search(before)) and not _NOT_KEY_OF.search(before)
+    if word == "secret" and text[end : end + 1] == ":" == text[start - 1 : start]:
+        return "arn:" not in low[max(0, start - 80) : start]
     if word == "auth" and text[end : end + 1] == " ":
         return True
     if word == "auth":
@@ -340,6 +368,8 @@ def _value_after(text: str, low: str, start: int, name: _Name, run: _Run) -> Spa
 
 def _take(text: str, name_start: int, at: int, name: _Name, form: str, run: _Run) -> Span | None:
     first, last, quoted = _literal(text, at, run)
+    if is_placeholder(text[first : min(last, first + _JUDGED)]):
+        return None
     scheme = _SCHEME.match(text, first, last)
     if scheme and scheme.end() < last:
         first = scheme.end()
@@ -349,7 +379,7 @@ def _take(text: str, name_start: int, at: int, name: _Name, form: str, run: _Run
     if groups and not quoted:
         last = groups.end()
     value = text[first : min(last, first + _JUDGED)]
-    if form == "bare" and "/" in value:
+    if (form == "bare" and "/" in value) or (form == "below" and _ASSIGNMENT.match(value)):
         return None
     env = form == "set" and _begins_line(text, name_start)
     if env and _is_short_password(text, name_start, value, name):
@@ -358,11 +388,30 @@ def _take(text: str, name_start: int, at: int, name: _Name, form: str, run: _Run
         return None
     if groups and not quoted:
         return Span(first, last, "password") if total_bits(value.replace(" ", "")) < -2.0 else None
+    if form == "bare" and _is_directive(text, name_start, name, first, last):
+        return Span(first, last, "password")
+    if value.isalpha() and _LABEL.search(text[max(0, name_start - 24) : name_start].lower()):
+        return None
     if not _judge(value, name, form, quoted=quoted, env=env):
         return None
     if last - first >= _WORD_LIMIT and not quoted:
         last = run.end_from(text, first)
     return Span(first, last, "password" if name.chosen else "token")
+
+
+def _is_directive(text: str, name_start: int, name: _Name, first: int, last: int) -> bool:
+    """Return whether a line of a file of configuration consists of a name and its password, without a sign between."""
+    value = text[first:last]
+    if name.word not in _CONFIGURED or not is_mixed(value) or value[0] in "([{<" or "\n" in text[name.end : first]:
+        return False
+    if (
+        is_expression(value)
+        or has_plain_shape(value)
+        or is_technical(value.rpartition("-")[2])
+        or not _LINE_END.match(text, last)
+    ):
+        return False
+    return bool(_DIRECTIVE.search(text[max(0, name_start - _DIRECTIVE_CHARACTERS) : name_start].lower()))
 
 
 def _is_short_password(text: str, name_start: int, value: str, name: _Name) -> bool:
@@ -424,6 +473,8 @@ def _trailing(value: str) -> int:
 
 
 def _judge(value: str, name: _Name, form: str, *, quoted: bool, env: bool) -> bool:
+    if not name.chosen and _KEPT_AS.fullmatch(value) and total_bits(value) > -6.0:
+        return False
     if form in ("bare", "below") and name.chosen and len(name.word) >= 6 and not quoted and "\\" not in value:
         chosen = is_composed(value) if form == "bare" else is_mixed(value, 8) and any(c.isdigit() for c in value)
         return not is_expression(value) and not has_plain_shape(value) and (chosen or _is_issued(value, 8))

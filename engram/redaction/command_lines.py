@@ -6,21 +6,22 @@ import re
 from collections.abc import Iterator
 
 from engram.redaction.values import Span, has_plain_shape, is_expression, is_mixed, is_placeholder, total_bits
+from engram.system.lazy_regex import lazy_regex
 
 _VALUE = r"(?:\"([^\"\n]{3,512})\"|'([^'\n]{3,512})'|([^\s\"'`;|&<>]{3,512}))"
 #: Long options whose value is a secret, whatever the command.
-_LONG = re.compile(
+_LONG = lazy_regex(
     r"--?(?:[a-z][a-z-]{0,24}-)?(?:password|passwd|passphrase|pass|pwd|token|secret|api-?key|auth|credentials?|"
     r"private-key|access-key|secret-key|storepass|keypass|passin|passout|pin|otp|cookie|identity-token|client-secret|"
     r"unseal-key|from-literal|user-pass|http-password|key)(?:[= ]|\s)\s{0,3}" + _VALUE,
 )
 #: Short options that carry a secret, and the commands they belong to.
-_SHORT = re.compile(
+_SHORT = lazy_regex(
     r"[-/](?<=\s[-/])(p|P|a|w|k|K|N|A|X|c|b|t|s|p:|pw|passin|passout|pass|macopt|D)[ =]?(?:pass:|hexkey:|key:)?"
     + _VALUE
 )
 _USERS: dict[str, re.Pattern[str]] = {
-    option: re.compile(rf"(?<![\w-])(?:{commands})(?![\w-])")
+    option: lazy_regex(rf"(?<![\w-])(?:{commands})(?![\w-])")
     for option, commands in {
         "-p": r"mysql(?:dump|admin|import|show)?|mariadb(?:-dump)?|mycli|sshpass|docker|podman|buildah|helm|az|oc|"
         r"mongo(?:sh|dump|restore|import|export)?|bcp|7za?|7z|rar|unrar|plink|pscp|winscp|nxc|crackmapexec|influx|"
@@ -49,7 +50,7 @@ _USERS: dict[str, re.Pattern[str]] = {
 }
 #: Commands whose option carries nothing but a password, so that any word counts as one.
 _PASSWORD_ONLY: dict[str, re.Pattern[str]] = {
-    option: re.compile(rf"(?<![\w-])(?:{commands})(?![\w-])")
+    option: lazy_regex(rf"(?<![\w-])(?:{commands})(?![\w-])")
     for option, commands in {
         "-P": r"ssh-keygen|sqlcmd|bcp|osql|isql|tsql|freebcp|defncopy|zip|unzip|zipcloak|ipmitool|ipmiutil|"
         r"mosquitto_\w++",
@@ -61,12 +62,13 @@ _PASSWORD_ONLY: dict[str, re.Pattern[str]] = {
         "/p": "signtool",
     }.items()
 }
-_OTHER_OPTION = re.compile(r"\s[-/][A-Za-z]")
+_OTHER_OPTION = lazy_regex(r"\s[-/][A-Za-z]")
 #: Commands that take a secret as a positional argument, each with a word that must occur in the text.
 _PLACED: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
-    (gate, re.compile(pattern + _VALUE))
+    (gate, lazy_regex(pattern + _VALUE))
     for gate, pattern in (
         ("net use", r"net use \S++ (?:\S++ )?/user:\S++ "),
+        ("net use", r"net use (?:[a-zA-Z*]: )?\\\\\S++ (?=[^\s/]++ /user:)"),
         ("net user", r"net user \S++ "),
         ("wpa_passphrase", r"wpa_passphrase \S++ "),
         ("htpasswd", r"htpasswd (?:-\w++ ){0,3}\S++ \S++ "),
@@ -82,54 +84,100 @@ _PLACED: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
     )
 )
 #: User and password before an `@`, as Oracle's drivers and tools take them.
-_ORACLE = re.compile(
+_ORACLE = lazy_regex(
     r"(?:jdbc:[a-z0-9]{2,20}:(?:[a-z0-9]{2,12}:)?|\b(?:sqlplus|expdp|impdp|sqlldr|rman|connect|conn|dgmgrl|tnsping|"
     r"sqlcl|sql|exp|imp)\s(?:[^\n@/]{0,80}[\s=])?[\"']?)[\w.$#\[\]-]{1,64}/(?:\"([^\"\n]{3,128})\"|"
     r"([^\s\"'/@]{3,128}))@"
 )
 #: How each of them ends.
-_ORACLE_END = re.compile(r"/(?:\"[^\"\n]{3,128}\"|[^\s\"'/@]{3,128})@")
-_ORACLE_TOOL = re.compile(
+_ORACLE_END = lazy_regex(r"/(?:\"[^\"\n]{3,128}\"|[^\s\"'/@]{3,128})@")
+_ORACLE_TOOL = lazy_regex(
     r"\b(?:sqlplus|expdp|impdp|sqlldr|rman target|dgmgrl)\s(?:-\w++\s){0,3}(?:userid=)?[\w$#]{1,64}/([^\s\"'/@]{3,"
     r"128})(?=\s|$)"
 )
 #: Calls that set a password or put it into a password store: the last argument is the password.
-_STORED = re.compile(
+_STORED = lazy_regex(
     r"(?i:set_?(?:generic_?|internet_?)?password|(?:add|save|store|write)_?(?:generic_?|internet_?)?(?:password|"
     r"credentials?)|set_?passphrase)\s{0,2}\(\s{0,80}+(?:[^(),\n]{1,120}+,\s{0,80}+){0,3}"
     r"(?:[bf]?\"([^\"\n]{3,256})\"|[bf]?'([^'\n]{3,256})')\s{0,40},?\s{0,40}\)"
 )
+#: Lines of files of configuration and of scripts whose last word is a password: `requirepass …`, `user NAME …` after
+#: `open HOST`, `NAME * … *` of dial-up connections.
+_LINES: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
+    (gate, lazy_regex(r"(?:^|\n)" + pattern + _VALUE + r"[ \t]{0,8}(?:\*[ \t]{0,8})?(?=[\r\n]|$)"))
+    for gate, pattern in (
+        ("pass", r"[ \t]{0,16}(?!compass|bypass)[a-zA-Z_]{2,20}pass(?:wd|word)?[ \t]{1,8}"),
+        ("pw", r"[ \t]{0,16}(?:root|rootbind|bind|ldap|smtp|db|sasl)_?pw[ \t]{1,8}"),
+        ("masterauth", r"[ \t]{0,16}masterauth[ \t]{1,8}"),
+        ("open ", r"[ \t]{0,8}open [^\s]{1,128}(?: \d{2,5})?[ \t]{0,8}\r?\n[ \t]{0,8}user[ \t]{1,4}\S{1,64}[ \t]{1,8}"),
+        (" * ", r"[ \t]{0,8}[\"']?[\w.@\\-]{1,64}[\"']?[ \t]{1,8}(?:\*|\w{1,32})[ \t]{1,8}(?=\S{3,128}[ \t]{1,8}\*)"),
+    )
+)
+#: Calls that take a user and a password, the last argument or the third.
+_LOGIN_CALL = lazy_regex(
+    r"(?i:(?:(?:basic|digest|ntlm)_?auth(?:entication)?|usernamepassword\w{0,20}|passwordauthentication|networkcredential|"
+    r"plain_?(?:credentials|text_?auth\w{0,12})|\bauth ?= ?)\s{0,2}\(\s{0,80}+[^(),\n]{1,120}+,\s{0,80}+|"
+    r"(?:getconnection|mysqli_connect|mysqli|pdo|\.login|createconnection)\s{0,2}\(\s{0,80}+"
+    r"(?:[^(),\n]{1,120}+,\s{0,80}+){1,2})"
+    r"(?:[bf]?\"([^\"\n]{4,256})\"|[bf]?'([^'\n]{4,256})')\s{0,40},?\s{0,40}[,)]"
+)
+#: A part of each of these calls.
+_LOGIN_STEMS = (
+    "auth(",
+    "auth=(",
+    "auth =",
+    "authentication(",
+    "usernamepassword",
+    "plain",
+    "networkcredential",
+    "getconnection",
+    "mysqli",
+    "pdo(",
+    ".login(",
+    "createconnection",
+)
+#: Columns and values of an SQL statement, and one value with its comma.
+_INSERT = lazy_regex(
+    r"(?i)insert\s{1,4}into\s{1,4}[\w.\"`\[\]]{1,80}\s{0,4}\(([^()]{1,400})\)\s{0,8}values\s{0,8}\(([^()\n]{1,800})\)"
+)
+_SQL_VALUE = lazy_regex(r"\s*+(?:N?'([^'\n]{0,256})'|[^,'\n]{0,256}+)\s*+(?:,|$)")
+_SQL_COLUMN = lazy_regex(r"(?i)[\s\"`\[]*+\w{0,20}?(?:password|passwd|pwd|pass|passphrase|pin)[\s\"`\]]*+")
+#: What a script types at a prompt for a password.
+_TYPED = lazy_regex(
+    r"(?i)(?:assword|assphrase|asswort)[^\n]{0,40}\n?\s{0,12}send(?:_user|line)?[ (]{1,2}(?:-- )?"
+    r"[\"'{]([^\"'{}\n\\$]{3,128})"
+)
 #: Options that carry `user:password`.
-_PAIR = re.compile(
+_PAIR = lazy_regex(
     r"-(?<=\s-)(?:u|-user|U|-proxy-user|-auth|a|-basic-auth|-creds?|-userpass)[= "
     r"]?\s?[\"']?([^\s\"':/]{1,64})[:%,]([^\s\"'\n]{3,256})"
 )
-_PIPED = re.compile(
+_PIPED = lazy_regex(
     r"(?:echo|printf|<<<)(?: -n| -e| -ne)? {1,3}"
     + _VALUE
     + r"[^|\n]{0,8}\| {0,3}+(?:[\w./=-]{1,128}+ ){0,6}?(?=sudo|docker|gh |podman|helm|keyring|secret-tool|"
     r"pass insert|gpg|passwd|chpasswd|smbpasswd|cryptsetup|openssl|base64|su\b|kinit|wrangler|vault|npx)"
 )
-_SQL = re.compile(
+_SQL = lazy_regex(
     r"(?i)(?:identified\s++(?:by|with\s++\w++\s++(?:by|as))|\bpassword|with\s++(?:encrypted\s++)?password|requirepass|"
     r"masterauth|sasl_password)\s++(?:=\s*+)?['\"]([^'\"\n]{3,256})['\"]"
 )
-_PGPASS_PORT = re.compile(r":(?:\d{3,5}|\*):[\w.*-]++:")
-_PGPASS = re.compile(
+_PGPASS_PORT = lazy_regex(r":(?:\d{3,5}|\*):[\w.*-]++:")
+_PGPASS = lazy_regex(
     r"(?:[\w.*-]{1,128}|\[[0-9a-f:]{2,40}\]):(?:\d{3,5}|\*):[\w.*-]{1,64}:[\w.*@-]{1,64}:([^\s\"'`]{3,256})"
 )
-_CRYPT = re.compile(
+_CRYPT = lazy_regex(
     r"\$(?:1|2[abxy]?|5|6|7|y|gy|apr1|argon2(?:id|i|d)|pbkdf2[a-z0-9-]*+|scrypt)\$[A-Za-z0-9./$=,+_-]{16,400}"
 )
-#: PowerShell's strings that are to be kept secret, in front of the command or behind it.
-_SECURE = re.compile(
+#: PowerShell's strings that are to be kept secret, before or after the command.
+_SECURE = lazy_regex(
     r"(?i)convertto-securestring\b(?:[ \t]{1,4}-(?:string|asplaintext|force)\b){0,3}[ \t]{1,4}"
     r"(?:\"([^\"\n]{3,256})\"|'([^'\n]{3,256})'|([^\s\"'`;|&<>$(-][^\s\"'`;|&<>]{3,256}))"
 )
-_SECURED = re.compile(r"(?i)(?:\"([^\"\n]{3,256})\"|'([^'\n]{3,256})')[ \t]{0,4}\|[ \t]{0,4}convertto-securestring\b")
-_COOKIE = re.compile(r"(?i)(?:set-)?cookie[\"']?\s?[:=]\s?[\"']?|(?<=\s)(?:-b|--cookie) [\"']?")
-_COOKIE_VALUE = re.compile(r"[\w.-]{1,64}=([^;\s\"'\\]{8,4096})")
-_LINE = re.compile(r"[^\n]{0,4096}")
+_SECURED = lazy_regex(r"(?i)(?:\"([^\"\n]{3,256})\"|'([^'\n]{3,256})')[ \t]{0,4}\|[ \t]{0,4}convertto-securestring\b")
+_COOKIE = lazy_regex(r"(?i)(?:set-)?cookie[\"']?\s?[:=]\s?[\"']?|(?<=\s)(?:-b|--cookie) [\"']?")
+_COOKIE_VALUE = lazy_regex(r"[\w.-]{1,64}=([^;\s\"'\\]{8,4096})")
+_LINE = lazy_regex(r"[^\n]{0,4096}")
 
 
 def command_spans(text: str, low: str, start: int, end: int) -> Iterator[Span]:
@@ -143,6 +191,10 @@ def command_spans(text: str, low: str, start: int, end: int) -> Iterator[Span]:
                 yield Span(*match.span(2), "password")
         yield from _short_options(text, start, end)
     yield from _placed(text, low, start, end)
+    for gate, pattern in _LINES:
+        if gate in low:
+            for match in pattern.finditer(text, start, end):
+                yield from _accept(text, match, "password", lenient=False)
     if "|" in text:
         for match in _PIPED.finditer(text, start, end):
             yield from _accept(text, match, "password", lenient=True)
@@ -167,6 +219,17 @@ def command_spans(text: str, low: str, start: int, end: int) -> Iterator[Span]:
     if "passw" in low or "credential" in low or "passphrase" in low:
         for match in _STORED.finditer(text, start, end):
             yield from _named_user(match)
+    if any(stem in low for stem in _LOGIN_STEMS):
+        for match in _LOGIN_CALL.finditer(text, start, end):
+            value = match.group(1) or match.group(2)
+            if not is_placeholder(value) and is_mixed(value, 4) and not has_plain_shape(value):
+                yield from _named_user(match)
+    if "insert into" in low:
+        for match in _INSERT.finditer(text, start, end):
+            yield from _inserted(text, match)
+    if "send" in low and "ass" in low:
+        for match in _TYPED.finditer(text, start, end):
+            yield from _named_user(match)
     if "securestring" in low:
         for pattern in (_SECURE, _SECURED):
             for match in pattern.finditer(text, start, end):
@@ -180,6 +243,18 @@ def _named_user(match: re.Match[str]) -> Iterator[Span]:
     group = next(number for number in range(1, (match.lastindex or 1) + 1) if match.group(number) is not None)
     if not is_placeholder(match.group(group)):
         yield Span(*match.span(group), "password")
+
+
+def _inserted(text: str, match: re.Match[str]) -> Iterator[Span]:
+    """Yield the values that an SQL statement puts into columns of passwords."""
+    at = match.start(2)
+    for column in match.group(1).split(","):
+        value = _SQL_VALUE.match(text, at, match.end(2))
+        if not value:
+            return
+        if value.group(1) and _SQL_COLUMN.fullmatch(column) and not is_placeholder(value.group(1)):
+            yield Span(*value.span(1), "password")
+        at = value.end()
 
 
 def _short_options(text: str, start: int, end: int) -> Iterator[Span]:

@@ -7,17 +7,18 @@ from collections.abc import Iterator
 from functools import lru_cache
 
 from engram.redaction.values import Span, is_dummy, is_mixed, is_placeholder, total_bits
+from engram.system.lazy_regex import lazy_regex
 
 # -- Secrets that span lines: key blocks with a header, and what the user put between private tags.
 
-_PRIVATE_TAG = re.compile(r"<(/?)private(?:\s[^<>]{0,200})?>", re.IGNORECASE)
-_BEGIN = re.compile(r"-----BEGIN ([A-Z0-9 ]{0,40}?)(PRIVATE KEY|PRIVATE KEY BLOCK|OpenVPN Static key V1)-----")
+_PRIVATE_TAG = lazy_regex(r"<(/?)private(?:\s[^<>]{0,200})?>", re.IGNORECASE)
+_BEGIN = lazy_regex(r"-----BEGIN ([A-Z0-9 ]{0,40}?)(PRIVATE KEY|PRIVATE KEY BLOCK|OpenVPN Static key V1)-----")
 #: Dropping a part may join the halves of another tag. After so many times the rest is dropped.
 _MOST_TAGS_WITHIN_TAGS = 8
 #: The body of a key block: base64 or hex lines, headers, real or escaped line ends, a quotation mark at each line.
-_BODY = re.compile(r"(?:[A-Za-z0-9+/=_.\s\"'>|#\\,;+-]|: )*")
-_PUTTY = re.compile(r"Private-(?:Lines: \d+|MAC: )")
-_PUTTY_BODY = re.compile(r"[A-Za-z0-9+/=\s]{1,8000}")
+_BODY = lazy_regex(r"(?:[A-Za-z0-9+/=_.\s\"'>|#\\,;+-]|: )*")
+_PUTTY = lazy_regex(r"Private-(?:Lines: \d+|MAC: )")
+_PUTTY_BODY = lazy_regex(r"[A-Za-z0-9+/=\s]{1,8000}")
 #: A key block without an end is masked for at most this many characters.
 _MAX_BLOCK_CHARS = 65_536
 
@@ -93,20 +94,20 @@ def _trim_right(text: str, end: int) -> int:
 
 # -- Secrets inside URLs: user info, query parameters, and the paths of webhooks.
 
-_SCHEME = re.compile(r"://")
-_USER_INFO = re.compile(r"([^\s/@:\"'<>?#\\]{0,128}):([^\s/\"'<>?#\\]{1,512})@|([^\s/@:\"'<>?#\\]{8,512})@")
+_SCHEME = lazy_regex(r"://")
+_USER_INFO = lazy_regex(r"([^\s/@:\"'<>?#\\]{0,128}):([^\s/\"'<>?#\\]{1,512})@|([^\s/@:\"'<>?#\\]{8,512})@")
 #: A password that contains a slash or similar, before a host with a dot.
-_LOOSE_INFO = re.compile(r"([^\s/@:\"'<>]{1,64}):(?!\d{1,5}[/?#])([^\s\"'<>@]{4,128})@(?=[\w-]++(?:\.[\w.-]|[:/]|$))")
-_REST = re.compile(r"[^\s\"'<>`)\]]{0,4096}")
-_PARAMETER = re.compile(
+_LOOSE_INFO = lazy_regex(r"([^\s/@:\"'<>]{1,64}):(?!\d{1,5}[/?#])([^\s\"'<>@]{4,128})@(?=[\w-]++(?:\.[\w.-]|[:/]|$))")
+_REST = lazy_regex(r"[^\s\"'<>`)\]]{0,4096}")
+_PARAMETER = lazy_regex(
     r"(?i)[?&#;](?:[\w.-]{0,24}(?:key|token|sig|signature|secret|auth|passw(?:or)?d|pass|pwd|credential|jwt|session|"
     r"apikey|pat|code|otp|ticket|assertion|hmac|hash_?key))=([^&\s\"'<>#]{4,4096})"
 )
-_HOOK = re.compile(
+_HOOK = lazy_regex(
     r"(?i)hook|ifttt\.com/trigger|hc-ping\.com|/bot\d|logic\.azure|/services/T|api/v\d/alerts|betteruptime|opsgenie|"
     r"pagerduty"
 )
-_SEGMENT = re.compile(r"[A-Za-z0-9_@.:~-]{6,}")
+_SEGMENT = lazy_regex(r"[A-Za-z0-9_@.:~-]{6,}")
 
 
 def link_spans(text: str, start: int, end: int) -> Iterator[Span]:
@@ -201,14 +202,14 @@ _PREFIXES: tuple[tuple[str, str, int], ...] = (
         20,
     ),
 )
-_BY_PREFIX = re.compile("|".join(f"(?P<p{i}>{prefix})" for i, (prefix, _, _) in enumerate(_PREFIXES)))
+_BY_PREFIX = lazy_regex("|".join(f"(?P<p{i}>{prefix})" for i, (prefix, _, _) in enumerate(_PREFIXES)))
 #: What follows a prefix is judged by this many characters.
 _JUDGED = 256
-_KEY_UUID = re.compile(
+_KEY_UUID = lazy_regex(
     r"(?<![A-Za-z0-9])(?:sdk|mob|key|api|sk|pk|tok|token|secret|live|test|prod|"
     r"pat)[-_][0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
 )
-_JWT = re.compile(r"(?<![A-Za-z0-9_-])ey[JI][A-Za-z0-9_-]{8,}+\.[A-Za-z0-9_=-]{8,}+(?:\.[A-Za-z0-9_+/=-]*+){0,3}")
+_JWT = lazy_regex(r"(?<![A-Za-z0-9_-])ey[JI][A-Za-z0-9_-]{8,}+\.[A-Za-z0-9_=-]{8,}+(?:\.[A-Za-z0-9_+/=-]*+){0,3}")
 
 
 def provider_spans(text: str, start: int, end: int) -> Iterator[Span]:

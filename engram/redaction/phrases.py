@@ -1,6 +1,4 @@
-"""Secrets that people tell in words: "the password is …" in a dozen languages, tables, wallet phrases, lists of codes,
-user and password side by side.
-"""
+"""Secrets written out in words: "the password is …" in a dozen languages, wallet phrases, user beside password."""
 
 from __future__ import annotations
 
@@ -12,43 +10,47 @@ from engram.redaction.values import (
     has_digit,
     has_plain_shape,
     has_sign,
+    is_expression,
+    is_hex,
     is_mixed,
     is_placeholder,
+    is_scrambled,
     is_state,
     is_technical,
 )
+from engram.system.lazy_regex import lazy_regex
 
-_WALLET = re.compile(
+_WALLET = lazy_regex(
     r"mnemonic|seed phrase|seed words|(?:recovery|backup|secret|wallet)(?: recovery)? (?:phrase|words|seed)|bip-?39"
 )
-_WORDS = re.compile(
+_WORDS = lazy_regex(
     r"(?:[ \t\n\"'`:=,.)(\-*]|is|are|my|the|\d{1,2}[.):]){0,40}?((?:(?:\d{1,2}[.):] ?)?[a-z]{3,8}[ ,\n\t\-|"
     r"]{1,4}){10,24}(?:\d{1,2}[.):] ?)?[a-z]{3,8})"
 )
 #: Words that are numbered from 1, in one line or one a line.
-_NUMBERED = re.compile(
+_NUMBERED = lazy_regex(
     r"(?<![\w.])#?1[.):]?[ \t]{0,3}[a-z]{3,8}(?:[ ,;|\n\t]{1,8}#?\d{1,2}[.):]?[ \t]{0,3}[a-z]{3,8}(?![\w-])){11,23}"
 )
 #: What every such list holds.
-_TWELFTH = re.compile(r"12[.):]?[ \t]{0,3}[a-z]{3}")
-_NUMBERED_WORD = re.compile(r"(\d{1,2})[.):]?[ \t]{0,3}([a-z]{3,8})")
+_TWELFTH = lazy_regex(r"12[.):]?[ \t]{0,3}[a-z]{3}")
+_NUMBERED_WORD = lazy_regex(r"(\d{1,2})[.):]?[ \t]{0,3}([a-z]{3,8})")
 #: Possible numbers of words in a wallet phrase.
 _WALLET_SIZES = frozenset({12, 15, 18, 21, 24})
 #: A run of words in small letters with nothing between them.
-_PLAIN_WORDS = re.compile(r"[a-z]++(?:[ \n][a-z]++)*+")
+_PLAIN_WORDS = lazy_regex(r"[a-z]++(?:[ \n][a-z]++)*+")
 #: Minimum number of small letters and blanks before the end of a phrase.
-_PLAIN_END = re.compile(r"[\n\"'`<](?<=[a-z \n]{47}[\n\"'`<])")
-_PLAIN_TAIL = re.compile(r"[a-z \n]{47}")
-_SENTENCE = re.compile(
+_PLAIN_END = lazy_regex(r"[\n\"'`<](?<=[a-z \n]{47}[\n\"'`<])")
+_PLAIN_TAIL = lazy_regex(r"[a-z \n]{47}")
+_SENTENCE = lazy_regex(
     r"\b(?:the|and|for|are|was|has|not|but|from|its|our|your|their|which|when|then|been|were|does|how|why|who|use|"
     r"uses)\b"
 )
-_CODE_OF = re.compile(
+_CODE_OF = lazy_regex(
     r"(?:verification|one[- ]time|security|2fa|mfa|two[- ]factor|sms|login|auth(?:entication|enticator)?|"
     r"confirmation|access|door|gate|alarm|lock|pairing|unlock|sign[- ]?in|activation|invite|backup|recovery|otp|totp|"
     r"pin|reset|scratch)[- ]$"
 )
-_CODE = re.compile(
+_CODE = lazy_regex(
     r"(codes?|t?otp|2fa|pin|passcode)\b(?: (?:for|to|of|on) [^\n:=.]{1,30}?)?(?:[ \"']{0,2}[:=]\s?| (?:is|are):? "
     r"(?:now )?| was |\s)[\"'`]?((?:\d{3}[- ]\d{3}|\d{4,8}|[a-z0-9]{4,6}(?:-[a-z0-9]{4,6}){1,7}))\b"
 )
@@ -56,7 +58,7 @@ _CODE = re.compile(
 _CODE_STEMS = ("code", "totp", "otp", "2fa", "pin", "passcode")
 #: The beginnings of all pairs.
 _PAIR_STEMS = ("log in", "login", "sign in", "signin", "ssh", "cred", "connect", "account", "auth", "user", "root")
-_PAIR = re.compile(
+_PAIR = lazy_regex(
     r"(?:log ?in|sign ?in|ssh(?: in)?|creds?|credentials?|connect|account|auth|login|user(?:name)?|root)(?: (?:is|"
     r"are|as|with|using|for [^\n:/]{1,24}))?[:=]? {0,2}[\"'`]?[\w.@+-]{2,40}[\"'`]? {0,2}(?:/|:|,| and | with | - |\|"
     r") {0,2}(?:pass(?:word)?:? )?[\"'`]?([^\s\"'`]{6,64})"
@@ -75,27 +77,27 @@ _TOLD_STEMS: dict[str, tuple[str, ...]] = {
     stem: (stem,)
     for stem in (
         *("pin", "token", "login", "secret", "mdp", "geheimzahl", "jeton", "parola", "palavra", "chiave", "senha"),
-        *("sleutel", "hasl", "kod dost", "klucz"),
+        *("sleutel", "hasl", "kod dost", "klucz", "heslo", "adgangskode", "passord"),
     )
 }
 #: Those with letters beyond ASCII.
 _TOLD_ACCENTED = (
     *("passwört", "schlüssel", "clé", "código", "contrase", "hasł", "парол", "кодов", "секрет", "пин", "токен", "ключ"),
-    "логин",
+    *("логин", "lösenord", "şifre"),
 )
 #: A password or a PIN; a name that begins with a blank group may be the end of a longer word.
-_TOLD_CHOSEN = (
+NAMES_OF_PASSWORDS = (
     r"passw(?:o|ö)rt|kennwort|zugangscode|geheimzahl|losungswort|wachtwoord|toegangscode|(?<!\w)(?:mot de passe|mdp|"
     r"code d['’]acc[èe]s|code secret|contrase(?:ñ|n)a|clave de acceso|clave secreta|c[óo]digo de (?:acceso|acesso)|"
     r"parola d['’](?:ordine|accesso)|parola chiave|codice (?:di accesso|segreto)|senha|palavra[- ]passe|"
     r"has[łl](?:o|em|a)|kod dostępu|парол(?:ь|я|ем|и)|кодовое слово|pin(?:[- ]?(?:code|nummer|kod))?|"
-    r"пин(?:-код)?|password|passcode|login|логин)"
+    r"пин(?:-код)?|password|passcode|login|логин|lösenord(?:et)?|passord(?:et)?|adgangskoden?|heslo|şifre(?:si|niz)?)"
 )
-_TOLD_PHRASE = (
+NAMES_OF_PHRASES = (
     r"(?<!\w)(?:pass ?phrase|phrase (?:secrète|de passe)|frase (?:de contraseña|secreta|segreta|de acesso)|"
     r"frase[- ]senha|wachtzin|(?:парольная|кодовая|секретная) фраза)|wachtwoordzin|passphrase"
 )
-_TOLD_ISSUED = (
+NAMES_OF_KEYS = (
     r"schlüssel|token|sleutel|(?<!\w)(?:jeton|clé|clave|llave|chiave|chave|klucz(?:em)?|токен|ключ|секрет|api[- ]key|"
     r"secret)(?: (?:d['’]|de |da |di |do )?(?:api|acc[èe]s|acesso|acceso|accesso|dostępu|secrète|secreta|segreta)"
     r"(?!\w))?"
@@ -103,28 +105,31 @@ _TOLD_ISSUED = (
 #: What a password is for: a preposition in one of the languages, and the rest of the phrase.
 _TOLD_FOR = (
     r"(?:[ \t,]{1,2}(?:(?:d|l|dell|all)['’](?=\w)|(?:für|fuer|vom|von|zum|zur|zu|des|der|dem|im|in|auf|am|an|"
-    r"bei|hier|de|"
+    r"bei|hier|fürs|fuers|ins|ans|aufs|beim|de|"
     r"du|pour|à|au|aux|sur|"
     r"dans|del|della|dello|dei|para|en|per|sul|di|do|da|dos|no|na|van|voor|op|bij|dla|od|w|от|для|к|на|в|у|из|for|of|"
     r"to|on)(?= ))(?:[^\n:=;!?.]|\.(?=\w)){0,60}?|[ \t]\([^()\n]{1,40}\))?"
 )
 _TOLD_NOW = r"(?:[ \t](?:jetzt|nun|maintenant|ahora|adesso|ora|agora|nu|teraz|теперь|сейчас|такой|такая|wie folgt))?"
 _TOLD_JOIN = (
-    r"\*{0,2}(?:[ \t]{1,2}(?P<verb>ist|lautet|heißt|heisst|war|wäre|wird|est|sera|c['’]est|es|será|era|è|é|sarà|luidt|"
+    r"\*{0,2}(?:(?:[ \t]{1,2}|, )(?P<verb>das ist|är|er|je|ist|lautet|heißt|heisst|war|wäre|wird|est|sera|"
+    r"c['’]est|es|será|era|è|é|sarà|luidt|"
     r"wordt|jest|brzmi|это|был|будет|(?P<english>is|was|to))" + _TOLD_NOW + r"[ \t]?:?[ \t]{1,3}|"
     r"[ \t]{0,2}(?P<sign>[:：=—–→]|->)[ \t]{0,3})\*{0,2}"
 )
-_TOLD = re.compile(
-    rf"(?:(?P<phrase>{_TOLD_PHRASE})|(?P<chosen>{_TOLD_CHOSEN})|(?P<issued>{_TOLD_ISSUED}))(?![\w-])"
+_TOLD = lazy_regex(
+    rf"(?:(?P<phrase>{NAMES_OF_PHRASES})|(?P<chosen>{NAMES_OF_PASSWORDS})|(?P<issued>{NAMES_OF_KEYS}))(?![\w-])"
     rf"(?:{_TOLD_FOR}{_TOLD_JOIN}|(?P<bare>[ \t]{{1,2}}))"
 )
+_TOLD_NAME = lazy_regex(rf"(?:{NAMES_OF_PHRASES}|{NAMES_OF_PASSWORDS}|passwd|pwd)(?![\w-])")
+_ASKED_CJK = ("パスワード", "密码", "密碼", "비밀번호")
 #: Names that English has, too; with an English verb they belong to `assignments`.
 _ENGLISH_NAMES = frozenset({"password", "passcode", "token", "login", "secret", "pin", "api key", "api-key"})
-_TOLD_CJK = re.compile(
-    r"(?:(?P<chosen>パスワード|暗証番号|パスフレーズ|合言葉|密码|密碼|口令|通行码|验证码|認証コード|访问码|暗语|pin码)|"
+_TOLD_CJK = lazy_regex(
+    r"(?:(?P<chosen>パスワード|暗証番号|パスフレーズ|合言葉|密码|密碼|口令|通行码|验证码|認証コード|访问码|暗语|pin码|비밀번호|암호|패스워드)|"
     r"(?P<issued>シークレット|トークン|apiキー|アクセスキー|秘密鍵|令牌|密钥|密鑰|(?:token|pin|key|login|password)"
     r"(?=[ \t]?[はが是为為：])))"
-    r"[はがをもにの是为為就即设設改成置了叫等于於：:=＝ \t「『“\"'`*（(→]{1,8}(?P<value>[!-~]{4,64})"
+    r"[はがをもにの는은이가를도是为為就即设設改成置了叫等于於：:=＝ \t「『“\"'`*（(→]{1,8}(?P<value>[!-~]{4,64})"
 )
 _CJK_STEMS = (
     "パス",
@@ -138,7 +143,7 @@ _CJK_STEMS = (
     "访问",
     "暗语",
     "シークレット",
-    "トークン",
+    *("トークン", "비밀번호", "암호", "패스워드"),
     "キー",
     "令牌",
     "は",
@@ -147,11 +152,11 @@ _CJK_STEMS = (
 )
 _QUOTES = {"„": "“”", "“": "”", "«": "»", "»": "«", "‘": "’", "‚": "‘’", "「": "」", "『": "』"}
 _QUOTES |= {sign: sign for sign in "\"'`"}
-_TOLD_VALUE = re.compile(r"[^\s\"'`<>“”„«»、。，；）]{3,128}")
+_TOLD_VALUE = lazy_regex(r"[^\s\"'`<>“”„«»、。，；）]{3,128}")
 #: What is written like code, or holds no letter.
-_LIKE_CODE = re.compile(r"\W+|#?\d{1,3}\.?|.*(?:[()\[\]\\]|::|->|//|@\w{1,64}+\.).*")
+_LIKE_CODE = lazy_regex(r"\W+|#?\d{1,3}\.?|.*(?:[()\[\]\\]|::|->|//|@\w{1,64}+\.).*")
 #: Names in code, which the words for keys and tokens are often said of.
-_IDENTIFIER = re.compile(r"[a-zäöü]{1,64}+\d{0,3}[._/][a-z_]{1,64}+\d{0,2}")
+_IDENTIFIER = lazy_regex(r"[a-zäöü]{1,64}+\d{0,3}[._/][a-z_]{1,64}+\d{0,2}")
 #: Words that sentences have and passphrases made of drawn words have not, in the languages above.
 _FUNCTION_WORDS = frozenset(
     (
@@ -170,66 +175,42 @@ _FUNCTION_WORDS = frozenset(
 )
 #: Those that a remembered sentence may have once.
 _WEAK_WORDS = frozenset("at on in and my with by und mit im et en con e i и в на".split())
-_PHRASE_WORD = re.compile(r"(?:[^\W_]|['’-]){1,24}")
-_RECOVERY = re.compile(
-    r"(?:(?:recovery|back-?up|scratch|emergency|rescue|2fa|one-time|single-use)[ -]codes|"
-    r"(?:wiederherstellungs|notfall|einmal|ersatz|herstel)-?codes|"
-    r"codes de (?:récupération|secours)|c[óo]digos de (?:recuperaci[óo]n|respaldo|recupera[çc][ãa]o|backup|emergencia)|"
-    r"codici di (?:recupero|backup|emergenza|riserva)|kody (?:zapasowe|odzyskiwania|jednorazowe)|"
-    r"(?:резервные|запасные|аварийные) коды|коды (?:восстановления|доступа)|"
-    r"(?:リカバリー|バックアップ|復旧|回復)コード|(?:恢复|恢復|备用|備用|备份|救援)代?[码碼])"
+_PHRASE_WORD = lazy_regex(r"(?:[^\W_]|['’-]){1,24}")
+#: The value before the name: "use … as the password", "… ist das Passwort".
+_GIVEN_AS = lazy_regex(
+    r"(?:^|[\s(:])[\"'`„“«]?(?P<value>[^\s\"'`„“”«»()]{4,64})[\"'`”“»]?"
+    r"[ \t](?:as|als|como|comme|come|jako|как|som|is|ist|es|est|è|é|это|to)"
+    r"[ \t](?:(?:the|a|my|your|our|its|das|die|der|dein|mein|le|la|el|il|o|het|un|una|ein|de|\w{1,12})[ \t]){0,3}$"
 )
-_CODES = ("codes", "códigos", "codigos", "codici", "kody", "коды", "コード", "码", "碼")
-#: The beginnings of all names of such lists.
-_RECOVERY_STEMS = (
-    *(
-        "recovery",
-        "back",
-        "scratch",
-        "emergency",
-        "rescue",
-        "2fa",
-        "one-time",
-        "single-use",
-        "wiederherstellung",
-        "notfall",
-    ),
-    *(
-        "einmal",
-        "ersatz",
-        "herstel",
-        "codes de",
-        "código",
-        "codigo",
-        "codici",
-        "kody",
-        "резерв",
-        "запас",
-        "аварий",
-        "коды",
-    ),
-    *("リカバリー", "バックアップ", "復旧", "回復", "恢复", "恢復", "备用", "備用", "备份", "救援"),
+_GIVEN_CHARACTERS = 120
+_NAME_ENDS = lazy_regex(
+    r"(?:[ \t]?[.,;!)\n]|$|[ \t](?:for|of|on|in|and|to|at|there|now|für|fürs|von|vom|beim|und|im|am|de|del|della|du|"
+    r"pour|sur|para|per|do|da|voor|van|en|et|e|y|dla|для|к|works?|worked|geht|klappt|passt)\b)"
 )
-_RECOVERY_HEAD = re.compile(
-    r"[^\n:：]{0,60}?(?:[:：]|[ \t](?:are|sind|lauten|sont|son|sono|são|zijn|to|są)[ \t]|[は是]|\n)"
+#: A question for a password, and the answer in one of the next lines.
+_ASKED = lazy_regex(
+    rf"(?:(?:{NAMES_OF_PHRASES}|{NAMES_OF_PASSWORDS})(?![\w-])|パスワード|密码|密碼|비밀번호)[^\n?？]{{0,80}}(?:[?？]|\n)"
 )
-_RECOVERY_GAP = re.compile(
-    r"(?:[\s,;|*•·\-–\"'`()\[\]、，]|\d{1,2}[.):](?=\s)|(?:and|und|et|y|e|en|i|и|和|と)(?=\s)){0,24}+"
+_ASKS = lazy_regex(
+    r"\b(?:what|which|send|give|tell|need|wie|was|welche[srnm]?|schick|sag|gib|quel(?:le)?|cu[áa]l|qual[ei]?|wat|welk[e]?|jakie|"
+    r"какой|скажи)\b|['’]s the|[?？]"
 )
-_RECOVERY_CODE = re.compile(
-    r"(?=[a-z-]{0,24}\d)[a-z0-9]{3,12}(?:-[a-z0-9]{3,12}){0,5}(?![\w/])|[a-z]{4,6}(?:-[a-z]{4,6}){1,5}(?![\w/-])"
+#: Words of questions about how passwords are treated, and not which one it is.
+_ASKS_HOW = lazy_regex(
+    r"\b(?:length|long|how|where|why|who|when|policy|hash\w{0,8}|algorithm|stor\w{1,4}|field|column|type|format|manager|length|rules?|"
+    r"reset|min(?:im\w{2,4})?|max(?:im\w{2,4})?|valid\w{0,8}|check\w{0,8}|wo|warum|wer|wann|lang|länge|geprüft|gehasht|gespeichert|feld|spalte|longueur|"
+    r"où|pourquoi|dónde|dove|perché|onde|waar|waarom|gdzie|где|почему)\b"
 )
-_TABLE_RULE = re.compile(
-    r"\n[ \t]{0,8}\|?[ \t]{0,8}:?-{2,60}+:?[ \t]{0,60}+"
-    r"(?:\|[ \t]{0,8}:?-{2,60}+:?[ \t]{0,60}+){1,40}+\|?[ \t]{0,8}(?=\n)"
+_ANSWER = lazy_regex(
+    r"[ \t>*\-–•]{0,6}(?:[\[(]?\d[\d:./ T-]{2,24}[\])]?[ \t]{1,2})?"
+    r"(?:[*_<@\[]{0,3}[\w .@'’-]{1,30}[*_>\]]{0,3}(?: \([^()\n]{1,20}\))?[:>]\*{0,2}[ \t]{1,3})?(?P<lead>"
+    r"(?:(?:sure|yes|yep|ok(?:ay)?|here(?: you go)?|klar|ja|oui|s[ií]|sì|sim|hier|tak|да|try|nimm|use|should be|"
+    r"i think)[,:!.]{0,2}[ \t]){0,3}"
+    r"(?:(?:it|that|this)(?:['’]s| is|'d be)[ \t]|(?:das |es |it )?(?:ist|is|war|was)[ \t]|c['’]est[ \t]|"
+    r"(?:es|è|é|to|это|het is|dat is)[ \t])?(?:still |now |just |noch |immer |jetzt )?)[\"'`„“«*]{0,3}"
 )
-_TABLE_NAME = re.compile(
-    rf"(?:.{{0,24}}[ _-])?(?:(?P<chosen>{_TOLD_PHRASE}|{_TOLD_CHOSEN}|pass|pwd|pw|パスワード|暗証番号|密码|密碼|口令)|"
-    rf"(?P<issued>{_TOLD_ISSUED}|access key|トークン|令牌|密钥))(?: ?\([^)]{{0,20}}\))?"
-)
-#: The longest line of a table, in characters, and the most rows that are read.
-_TABLE_LINE = 2_000
-_TABLE_ROWS = 400
+#: How many lines after the question, of how many characters, may hold the answer.
+_ANSWER_LINES, _ANSWER_CHARACTERS = 4, 400
 
 
 def phrase_spans(text: str, low: str, start: int, end: int) -> Iterator[Span]:
@@ -246,13 +227,13 @@ def phrase_spans(text: str, low: str, start: int, end: int) -> Iterator[Span]:
             if _is_numbered_wallet(numbered.group()):
                 yield Span(*numbered.span(), "seed-phrase")
     yield from _codes(low, start, end)
-    yield from told_spans(text, low)
-    for pair in _matches_at(_PAIR_STEMS, _PAIR, low, start, end):
+    for pair in matches_at(_PAIR_STEMS, _PAIR, low, start, end):
         first, last = pair.span(1)
         while last > first and text[last - 1] in ".,;:)":
             last -= 1
         value = text[first:last]
-        if is_mixed(value) and not is_placeholder(value) and not has_plain_shape(value) and _is_password(value):
+        is_other = is_placeholder(value) or has_plain_shape(value) or (len(value) >= 32 and is_hex(value))
+        if is_mixed(value) and not is_other and _is_password(value):
             yield Span(first, last, "password")
 
 
@@ -266,17 +247,27 @@ def _is_numbered_wallet(listed: str) -> bool:
     return is_whole and len({word for _, word in words}) >= 8 and not any(_SENTENCE.fullmatch(w) for _, w in words)
 
 
-def _matches_at(
+def matches_at(
     stems: Iterable[str], pattern: re.Pattern[str], low: str, start: int, end: int
 ) -> Iterator[re.Match[str]]:
     """Yield the matches of a pattern, tried only at the beginnings of all that it matches."""
+    yield from matches(starts_of(stems, low, start, end), pattern, low, start, end)
+
+
+def starts_of(stems: Iterable[str], low: str, start: int, end: int) -> list[int]:
+    """Return where any of the beginnings occurs, in order."""
     starts: set[int] = set()
     for stem in stems:
         at = low.find(stem, start, end)
         while at >= 0:
             starts.add(at)
             at = low.find(stem, at + 1, end)
-    for at in sorted(starts):
+    return sorted(starts)
+
+
+def matches(starts: Iterable[int], pattern: re.Pattern[str], low: str, start: int, end: int) -> Iterator[re.Match[str]]:
+    """Yield the matches of a pattern at some of the given places, none within another."""
+    for at in starts:
         match = pattern.match(low, at, end) if at >= start else None
         if match:
             yield match
@@ -303,7 +294,7 @@ def _bare_phrases(text: str, start: int, end: int) -> Iterator[Span]:
 
 
 def _codes(low: str, start: int, end: int) -> Iterator[Span]:
-    for code in _matches_at(_CODE_STEMS, _CODE, low, start, end):
+    for code in matches_at(_CODE_STEMS, _CODE, low, start, end):
         first = code.start()
         if code.group(1).startswith("code"):
             qualified = bool(_CODE_OF.search(low, max(0, first - 20), first))
@@ -319,29 +310,37 @@ def _is_password(value: str) -> bool:
     return any(c.isdigit() for c in value) and any(c.isalpha() for c in value)
 
 
-def told_spans(text: str, low: str) -> Iterator[Span]:
-    """Yield the spans of secrets that sentences, lists and tables tell in words, in a dozen languages."""
+def told_starts(low: str) -> list[int]:
+    """Return where words may begin that introduce a secret, in any of the languages."""
     stems = [stem for part, some in _TOLD_STEMS.items() if part in low for stem in some]
     if not low.isascii():
         stems += _TOLD_ACCENTED
     elif "contrasena" in low:
         stems.append("contrasena")
-    for told in _matches_at(stems, _TOLD, low, 0, len(low)):
+    return starts_of(stems, low, 0, len(low))
+
+
+def told_spans(text: str, low: str, starts: list[int]) -> Iterator[Span]:
+    """Yield the spans of secrets that sentences write out in words; ``starts`` are those of ``told_starts``."""
+    size = len(low)
+    for told in matches(starts, _TOLD, low, 0, size):
         span = _told(text, low, told)
         if span:
             yield span
-    if not low.isascii() and any(stem in low for stem in _CJK_STEMS):
+    for name in matches(starts, _TOLD_NAME, low, 0, size):
+        yield from _given_before(text, low, name)
+    is_cjk = not low.isascii() and any(stem in low for stem in _CJK_STEMS)
+    if is_cjk:
         for told in _TOLD_CJK.finditer(low):
             first, last = told.span("value")
             value = re.split(r"[\"'`)*]", text[first:last], maxsplit=1)[0].rstrip(".,;:")
-            if _is_told(value, is_chosen=told.group("chosen") is not None, is_direct=True, is_quoted=False):
+            if is_told(value, is_chosen=told.group("chosen") is not None, is_direct=True, is_quoted=False):
                 yield Span(first, first + len(value), "password" if told.group("chosen") else "token")
-    if any(kind in low for kind in _CODES):
-        for head in _matches_at(_RECOVERY_STEMS, _RECOVERY, low, 0, len(low)):
-            yield from _recovery_codes(low, head.end())
-    if "|" in text and "--" in text:
-        for rule in _TABLE_RULE.finditer(text):
-            yield from _table_spans(text, low, rule)
+    if "\n" in text:
+        if is_cjk:
+            starts = sorted({*starts, *starts_of(_ASKED_CJK, low, 0, size)})
+        for asked in matches(starts, _ASKED, low, 0, size):
+            yield from _answer(text, low, asked)
 
 
 def _told(text: str, low: str, told: re.Match[str]) -> Span | None:
@@ -370,9 +369,60 @@ def _told(text: str, low: str, told: re.Match[str]) -> Span | None:
             return Span(first, end, "password")
     if is_bare and not (is_phrase or is_chosen):
         return None
-    if _is_told(value, is_chosen=is_phrase or is_chosen, is_direct=not is_bare, is_quoted=is_quoted and not is_bare):
+    if is_told(value, is_chosen=is_phrase or is_chosen, is_direct=not is_bare, is_quoted=is_quoted and not is_bare):
         return Span(first, last, "password" if is_phrase or is_chosen else "token")
     return None
+
+
+def _given_before(text: str, low: str, name: re.Match[str]) -> Iterator[Span]:
+    """Yield the password that a sentence gives before its name."""
+    is_english = name.group() in _ENGLISH_NAMES or name.group() in ("passphrase", "pass phrase", "passwd", "pwd")
+    if name.group() == "login" or (is_english and not _NAME_ENDS.match(low, name.end())):
+        return
+    first = max(0, name.start() - _GIVEN_CHARACTERS)
+    first = max(first, low.rfind("\n", first, name.start()) + 1)
+    given = _GIVEN_AS.search(low[first : name.start()])
+    if not given:
+        return
+    begin, end = (first + at for at in given.span("value"))
+    value = text[begin:end]
+    if len(value) < 8 and value.isalnum() and value.islower():
+        return
+    if (
+        is_told(value, is_chosen=True, is_direct=False, is_quoted=False)
+        and not is_expression(value)
+        and not _IDENTIFIER.fullmatch(value)
+    ):
+        yield Span(begin, end, "password")
+
+
+def _answer(text: str, low: str, asked: re.Match[str]) -> Iterator[Span]:
+    """Yield the password that one of the lines after a question for it gives."""
+    line = max(low.rfind("\n", max(0, asked.start() - 120), asked.start()) + 1, asked.start() - 120, 0)
+    question = low[line : asked.end()]
+    if not _ASKS.search(question) or _ASKS_HOW.search(question):
+        return
+    at = asked.end() if question.endswith("\n") else low.find("\n", asked.end(), asked.end() + 200) + 1
+    limit = min(len(text), asked.end() + _ANSWER_CHARACTERS)
+    for _ in range(_ANSWER_LINES if at else 0):
+        stop = low.find("\n", at, limit)
+        stop = stop if stop >= 0 else min(len(text), limit)
+        answer = _ANSWER.match(low, at, stop)
+        if answer:
+            first, last, _ = _told_value(text, answer.end())
+            is_whole = not text[last:stop].strip("\"'`”“».,;:!*) \t")
+            is_led = bool(answer.group("lead").strip())
+            if (
+                (is_led or is_whole)
+                and last <= stop
+                and is_told(text[first:last], is_chosen=True, is_direct=is_led and is_whole, is_quoted=False)
+                and not is_expression(text[first:last])
+            ):
+                yield Span(first, last, "password")
+                return
+        if stop >= limit or stop == len(text):
+            return
+        at = stop + 1
 
 
 def _told_value(text: str, at: int) -> tuple[int, int, bool]:
@@ -393,8 +443,8 @@ def _told_value(text: str, at: int) -> tuple[int, int, bool]:
     return at, at + len(run.group().rstrip(".,;:)]}*")), False
 
 
-def _is_told(value: str, *, is_chosen: bool, is_direct: bool, is_quoted: bool) -> bool:
-    """Return whether the word behind the name of a secret is one, and not what a sentence says about it."""
+def is_told(value: str, *, is_chosen: bool, is_direct: bool, is_quoted: bool) -> bool:
+    """Return whether the word after the name of a secret is one, and not what a sentence says about it."""
     low = value.lower()
     if len(value) < 4 or is_placeholder(value) or "[secret:" in value:
         return False
@@ -413,6 +463,8 @@ def _is_told(value: str, *, is_chosen: bool, is_direct: bool, is_quoted: bool) -
     has_letter = any(c.isalpha() for c in body)
     if has_digit(body) and has_letter:
         return len(value) >= (6 if is_chosen else 8)
+    if is_chosen and is_scrambled(body):
+        return True
     if has_sign(body) and has_letter:
         return is_chosen and len(value) >= 6
     pieces = low.split("-")
@@ -422,7 +474,7 @@ def _is_told(value: str, *, is_chosen: bool, is_direct: bool, is_quoted: bool) -
 
 
 def _phrase_end(low: str, first: int, last: int, *, after_sign: bool) -> int:
-    """Return where a passphrase of plain words ends that begins at ``first``, or ``first`` where there is none."""
+    """Return where a passphrase of plain words ends that begins at ``first``, or ``first`` if there is none."""
     at = first
     ends: list[int] = []
     weak = 0
@@ -441,60 +493,3 @@ def _phrase_end(low: str, first: int, last: int, *, after_sign: bool) -> int:
     if len(ends) >= (3 if after_sign else 4) and not low[ends[-1] : ends[-1] + 1].isalnum():
         return ends[-1]
     return first
-
-
-def _recovery_codes(low: str, at: int) -> Iterator[Span]:
-    """Yield the codes of a list that begins behind its name; two at least, each with a digit or in groups."""
-    head = _RECOVERY_HEAD.match(low, at)
-    if not head:
-        return
-    at = head.end()
-    found: list[Span] = []
-    while len(found) < 64:
-        gap = _RECOVERY_GAP.match(low, at)
-        code = _RECOVERY_CODE.match(low, gap.end() if gap else at)
-        if not code:
-            break
-        found.append(Span(code.start(), code.end(), "code"))
-        at = code.end()
-    if len(found) >= 2 and all(len(low[s.start : s.end]) >= 4 for s in found[:2]):
-        yield from found
-
-
-def _table_spans(text: str, low: str, rule: re.Match[str]) -> Iterator[Span]:
-    """Yield the values in those columns of a Markdown table whose heading names a secret."""
-    begin = low.rfind("\n", max(0, rule.start() - _TABLE_LINE), rule.start()) + 1
-    headings = _cells(low, begin, rule.start())
-    columns = {
-        number: name.group("chosen") is not None
-        for number, (first, last) in enumerate(headings)
-        if (name := _TABLE_NAME.fullmatch(low[first:last].strip("*_` "))) and last - first <= 60
-    }
-    at = rule.end() + 1
-    for _ in range(_TABLE_ROWS if columns else 0):
-        stop = text.find("\n", at, at + _TABLE_LINE)
-        stop = stop if stop >= 0 else min(len(text), at + _TABLE_LINE)
-        cells = _cells(text, at, stop)
-        if len(cells) < 2 or _TABLE_RULE.match(text, stop):
-            return
-        for number, is_chosen in columns.items():
-            if number < len(cells):
-                first, last = cells[number]
-                is_marked = text[first] in "`" if first < last else False
-                first, last = (first + 1, last - 1) if is_marked and last - first > 2 else (first, last)
-                if _is_told(text[first:last], is_chosen=is_chosen, is_direct=True, is_quoted=is_marked):
-                    yield Span(first, last, "password" if is_chosen else "token")
-        at = stop + 1
-
-
-def _cells(text: str, first: int, last: int) -> list[tuple[int, int]]:
-    """Return where the cells of a row of a table begin and end, without the blanks around them."""
-    line = text[first:last]
-    cells: list[tuple[int, int]] = []
-    at = 0
-    for part in line.split("|"):
-        inner = part.strip()
-        begin = at + (len(part) - len(part.lstrip()) if inner else 0)
-        cells.append((first + begin, first + begin + len(inner)))
-        at += len(part) + 1
-    return cells if len(cells) > 1 else []

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import string
 from bisect import bisect_right
 from collections.abc import Callable, Collection, Iterator, Sequence
@@ -11,10 +10,12 @@ from itertools import accumulate
 from engram.redaction.assignments import composed_spans, name_places, named_spans, word_spans
 from engram.redaction.command_lines import command_spans
 from engram.redaction.fixed_forms import drop_private, key_blocks, link_spans
-from engram.redaction.known import SHORTEST, known_spans
-from engram.redaction.opaque import opaque_spans, token_places
-from engram.redaction.phrases import phrase_spans
+from engram.redaction.known_values import SHORTEST, known_spans
+from engram.redaction.listed_secrets import listed_spans
+from engram.redaction.opaque_tokens import opaque_spans, token_places
+from engram.redaction.phrases import phrase_spans, told_spans, told_starts
 from engram.redaction.values import Span, hide_marks, merge, outside_placeholders, replace
+from engram.system.lazy_regex import lazy_regex
 
 # -- Find the words of a text that need a close look. Every distinct word is judged once, and most turn out plain.
 #
@@ -27,7 +28,7 @@ _MAX_WORD_CHARS = 64
 #: Names of secrets that contain a blank, which single words do not show.
 #: Most words that are searched one by one; for more of them the text is read word by word once.
 _FEW = 16
-_WORD = re.compile(r"\S+")
+_WORD = lazy_regex(r"\S+")
 _OF_TWO_WORDS = ("session key", "connection string", "login with", "invite code")
 
 _plain: set[str] = set()
@@ -125,7 +126,7 @@ def redact(text: str, known: Collection[bytes] = ()) -> str:
 def redact_parts(parts: Sequence[str], redact_text: Callable[[str], str] = redact) -> list[str]:
     """Return the parts of one text without secrets: as ``redact`` returns each, at a third of the time for most.
 
-    Secrets are rare: the parts are read together, and one by one only where there is anything to replace.
+    Secrets are rare: the parts are read together, and one by one only if there is anything to replace.
     """
     together = _BETWEEN.join(parts)
     return list(parts) if redact_text(together) == together else [redact_text(part) for part in parts]
@@ -185,6 +186,9 @@ def _window_spans(text: str, known: Collection[bytes]) -> Iterator[Span]:
     yield from command_spans(text, low, 0, size)
     yield from composed_spans(text, 0, size)
     yield from phrase_spans(text, low, 0, size)
+    starts = told_starts(low)
+    yield from told_spans(text, low, starts)
+    yield from listed_spans(text, low, starts)
     if "://" in text:
         yield from link_spans(text, 0, size)
     if known:

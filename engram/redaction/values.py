@@ -7,6 +7,8 @@ from collections.abc import Iterable
 from functools import lru_cache
 from typing import NamedTuple
 
+from engram.system.lazy_regex import lazy_regex
+
 # -- Estimate whether a run of characters is random or was written by a person.
 #
 # Every pair of neighbours gives evidence in bits: for a pair of letters, its frequency in English and in identifiers
@@ -89,7 +91,7 @@ def evidence_bits(piece: str) -> float:
 # -- The placeholders that replace secrets, and the spans of text to be replaced.
 
 #: A placeholder in redacted text: never masked again, never split.
-MARK = re.compile(r"\[(?:secret:[a-z][a-z-]{1,30}|opaque:\d{1,9})\]")
+MARK = lazy_regex(r"\[(?:secret:[a-z][a-z-]{1,30}|opaque:\d{1,9})\]")
 
 
 class Span(NamedTuple):
@@ -157,7 +159,7 @@ def replace(text: str, spans: list[Span]) -> str:
     return "".join(parts)
 
 
-_PLACEHOLDER = re.compile(
+_PLACEHOLDER = lazy_regex(
     r"(?i)(?:"
     r"<.*>?|\$[\w({].*|\{.*|%\w*%?|\*+|x{3,}|\.{2,}.*|…+|-+|_+|#+|\?+|"
     r"your\b.*|your[-_].*|my[-_]?(?:api|token|secret|password|key).*|change[-_ ]?(?:me|this|it).*|replace.*|"
@@ -166,46 +168,71 @@ _PLACEHOLDER = re.compile(
     r"text|hidden|required|optional|empty|invalid|missing|unset|unknown|default|value|values|user|username|admin|"
     r"here|below|above|from|this|that|it|not|the|is|are|was|secrets?|tokens?|keys?|pass(?:word|wd)?s?|pwd|api[-_]?key|"
     r"credentials?|inherit|auto|self|env|environment|file|path|url|name|id|type|basic|bearer|digest|"
-    r"password123\.{3}|(?:access|refresh|auth|bearer|api)[-_]?(?:token|key)s?"
+    r"password123\.{3}|(?:access|refresh|auth|bearer|api)[-_]?(?:token|key)s?|n/?a|generated|"
+    r"auto[-_ ]generated|see[-_ ].*|"
+    # What the thing itself is called, as labels of forms are.
+    r"passw[oö]rt(?:er)?|kennwort|geheimnis|passphrase|schlüssel|mot de passe|secr[eè]te?|jeton|contraseñ?n?a|secreto|"
+    r"clave|senha|segredo|palavra-passe|chave|parola|segreto|chiave|wachtwoord|geheim|sleutel|has[łl]o|sekret|klucz|token|"
+    r"пароль|секрет|ключ|токен|パスワード|シークレット|トークン|密码|密碼|密钥|令牌|비밀번호|lösenord|passord|adgangskode|"
+    r"heslo|şifre"
     r")[\"'`.,;:!?)]*"
 )
-_PLACEHOLDER_INSIDE = re.compile(
+#: Marks of Markdown and brackets around a placeholder: `*(none)*`, `**required**`.
+_DECORATION = "*_~`()[] "
+#: Where a value is kept, instead of the value: a variable, a file, a store of secrets, a template's variable, YAML's
+#: anchors.
+_REFERENCE = lazy_regex(
+    r"(?i)stdin|prompt|(?:env|file|fd|vault|ssm|secretref|keyring|sops|awssm|gcpsm|credstore|ref|"
+    r"secretsmanager):[\w/.${-]\S*|op://\S+|arn:aws[\w-]{0,10}:\S+|![a-z][\w:.-]{0,64}+(?:\s.*)?|"
+    r"@[a-z][\w.]{0,64}\(.*|#\{.*|__[a-z]\w{0,64}__|@{1,2}[a-z]\w{0,64}@{1,2}|%{1,2}[a-z]\w{0,64}%{1,2}|%\([a-z]\w{0,64}\)s?|"
+    r"[*&](?=[a-z_]{0,40}_)[a-z][\w-]{0,64}+(?:\s.*)?"
+)
+_PLACEHOLDER_INSIDE = lazy_regex(
     r"(?i)example|placeholder|your[-_ ]|[-_]here$|xxxx|\*{4}|\.\.\.|…|<[a-z_ -]++>|changeme|redacted|not[-_ ]?set|"
     r"\[secret:|\[opaque:"
 )
-_DUMMY = re.compile(
+_DUMMY = lazy_regex(
     r"(?i)[\w/+-]*EXAMPLE(?:KEY|TOKEN)?\d?|(?:0123456789(?:abcdef)?|1234567890(?:abcdef)?|deadbeef){1,8}"
 )
 #: An expression and no literal: a call, an index, an attribute, an operator with blanks.
-_EXPRESSION = re.compile(
+_EXPRESSION = lazy_regex(
     r"(?:[A-Za-z_][A-Za-z0-9_]*(?:\.|->|::|\?\.))*[A-Za-z_][A-Za-z0-9_]*(?:\(|\[|\.[A-Za-z_]|->|::|\?\.)"
 )
-_FUNCTION_WORDS = re.compile(
-    r"(?:await|new|function|lambda|async|return|getattr|os|process|self|this|if|for|in|and|or|not|const|let|var)\b"
+#: Words joined by dots and nothing else: an attribute, or a password of several words.
+_DOTTED = lazy_regex(r"[A-Za-z_]\w{0,64}+(?:\.\w{1,64}+){1,16}+(?:[!?]{0,2}|&\w{1,64}=.*)")
+_CAPITALISED = lazy_regex(r"[A-Z][a-z]{1,64}[0-9]{0,6}|[0-9]{1,20}")
+#: How the last word of an attribute ends that holds a secret or a value.
+_ATTRIBUTE = lazy_regex(
+    r"(?i)(?:pass(?:w(?:or)?d|phrase|code)?|pwd?|pin|secret|token|key|cred(?:ential)?s?|auth|value|text|data|id|name|raw|env|"
+    r"str|client|session|hash)s?\d{0,3}$"
 )
-_UNSECRET_SHAPE = re.compile(
+_FUNCTION_WORDS = lazy_regex(
+    r"(?:await|new|function|lambda|async|return|getattr|os|process|self|this|if|for|in|and|or|not|const|let|var)"
+    r"(?=[\s.(\[?:]|->|$)"
+)
+_UNSECRET_SHAPE = lazy_regex(
     r"(?:\d{1,2}[:/.-]\d.*|v?\d+(?:\.\d+)+\S*|\d+(?:ms|s|m|h|d|kb|mb|gb|%|px|k)?|(?:\.{0,2}|~)/\S*|"
     r"[\w.+-]+@[\w-]+\.[\w.]+|[\w-]+\.(?:output|jsonl|py|js|ts|tsx|go|rs|md|json|ya?ml|toml|txt|sh|html|css|log|pem|"
     r"key|crt|env|cfg|ini|sql|db|c|h|rb|java))",
     re.IGNORECASE,
 )
 #: Names of methods and formats, which hold digits as well; sizes such as "8-stellig".
-_TECHNICAL = re.compile(
+_TECHNICAL = lazy_regex(
     r"(?i)(?:base\d\d|sha-?\d{1,3}|md5|utf-?\d{1,2}|oauth\d?|ed25519|[a-z]{1,2}s\d{3}|aes-?\d{0,3}|argon2\w{0,2}|"
     r"bcrypt\d?|pbkdf2|x509|pkcs\d{1,2}|rfc-?\d{1,5}|ipv[46]|id_rsa|jwt|hmac|rsa-?\d{0,4}|totp|2fa|http2?|k8s|s3|"
     r"v\d)(?:[-_/.]\S*)?|"
-    r"\d{1,4}[-_.]?[a-zäöüßéèа-яё]+"
+    r"\d{1,4}(?:[-_.][a-zäöüßéèа-яё]+|(?-i:[a-zäöüßéèа-яё]+|[A-Z]{1,3}))"
 )
 #: What a password can be: words that a sentence or a form says about it.
-_STATE = re.compile(
+_STATE = lazy_regex(
     r"(?i)(?:abgelaufen|falsch|geheim|leer|ungültig|pflicht|mindestens|\w{2,8}stellig|erforderlich|required|expired|"
     r"invalid|wrong|empty|optional|missing|minimum|requis|obligatoire|vide|obligatori|vac[ií]a|requerid|vuota|errata|vazia|"
     r"obrigat|m[ií]nimo|verlopen|verplicht|leeg|wymagane|puste|обязат|пуст|неверн|минимум)\w*"
 )
-_PIECES = re.compile(r"[A-Za-z0-9]+")
-_HEX = re.compile(r"(?:[0-9a-f]+|[0-9A-F]+)")
-_DIGIT = re.compile(r"\d")
-_SIGN = re.compile(r"[!@#$%^&*]")
+_PIECES = lazy_regex(r"[A-Za-z0-9]+")
+_HEX = lazy_regex(r"(?:[0-9a-f]+|[0-9A-F]+)")
+_DIGIT = lazy_regex(r"\d")
+_SIGN = lazy_regex(r"[!@#$%^&*]")
 #: Most judgements of values that are remembered; a text repeats its values.
 _REMEMBERED = 2_048
 
@@ -215,7 +242,10 @@ def is_placeholder(value: str) -> bool:
     """Return whether the value is only a placeholder for a secret: `<your token>`, `$VAR`, `xxx`, `password`, `None`,
     an example.
     """
-    return bool(_PLACEHOLDER.fullmatch(value) or _PLACEHOLDER_INSIDE.search(value))
+    if _PLACEHOLDER.fullmatch(value) or _PLACEHOLDER_INSIDE.search(value) or _REFERENCE.fullmatch(value):
+        return True
+    bare = value.strip(_DECORATION)
+    return bare != value and len(bare) >= 2 and bool(_PLACEHOLDER.fullmatch(bare) or _STATE.fullmatch(bare))
 
 
 @lru_cache(maxsize=_REMEMBERED)
@@ -230,8 +260,22 @@ def is_expression(value: str) -> bool:
         return True
     if len(_SIGN.findall(value)) >= 2 and has_digit(value):
         return False
+    if _DOTTED.fullmatch(value):
+        return _is_attribute(value.partition("&")[0].rstrip("!?").split("."))
     match = _EXPRESSION.match(value)
     return bool(match) and total_bits(match.group() if match else "") > -4.0
+
+
+def _is_attribute(words: list[str]) -> bool:
+    """Return whether words between dots are code: the last names a secret, or they don't look like a person's words."""
+    if _ATTRIBUTE.search(words[-1]):
+        return True
+    if any(word[0].isdigit() for word in words):
+        return False
+    has_number = any(has_digit(word) for word in words)
+    return (
+        not (has_number and all(_CAPITALISED.fullmatch(word) for word in words)) and total_bits(".".join(words)) > -8.0
+    )
 
 
 def has_plain_shape(value: str) -> bool:
@@ -240,7 +284,6 @@ def has_plain_shape(value: str) -> bool:
 
 
 def has_digit(value: str) -> bool:
-    """Return whether any character of the value is a digit."""
     return bool(_DIGIT.search(value))
 
 
@@ -264,8 +307,19 @@ def is_technical(value: str) -> bool:
 
 
 def is_state(value: str) -> bool:
-    """Return whether the value is a word that tells about a secret: that it is required, expired, wrong."""
+    """Return whether the value is a word that says something about a secret: that it is required, expired, wrong."""
     return bool(_STATE.fullmatch(value))
+
+
+def is_scrambled(value: str) -> bool:
+    """Return whether the value is letters of both cases in no order that words have, ten at least."""
+    return (
+        len(value) >= 10
+        and value.isalpha()
+        and value.isascii()
+        and not value[1:].islower()
+        and total_bits(value) < -4.0
+    )
 
 
 def is_hex(value: str) -> bool:

@@ -10,35 +10,36 @@ from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from engram.reports.checks import Check, State
+from engram.reports.engram_checks import Check, State
 from engram.settings import Settings
 from engram.system.atomic import read_regular
+from engram.system.lazy_regex import lazy_regex
 from engram.transcripts.project import find_repository
 
-#: Projects of Claude Code's user file whose servers are looked at.
+#: Maximum number of projects in Claude Code's user file whose servers are checked.
 _MAX_PROJECTS = 500
-#: Settings files larger than this are not read, in bytes.
-_LIMIT_BYTES = 4_000_000
+#: Files of Claude Code larger than this are not read, in bytes.
+MAX_FILE_BYTES = 4_000_000
 #: The word that the command of every hook of Engram contains.
 HOOK_MARK = "engram_hooks"
 #: What the arguments of Engram's MCP server contain.
 SERVER_MARK = "engram_mcp"
-#: Name of Engram's MCP server and plugin, and the one that they get where another program has that name.
+#: Name of Engram's MCP server and plugin, and the one that they get if another program has that name.
 NAME, OTHER_NAME = "engram", "engram-recall"
-_OUR_MODULE = re.compile(rf"(?<![\w/.-]){SERVER_MARK}(?![\w-])")
+_OUR_MODULE = lazy_regex(rf"(?<![\w/.-]){SERVER_MARK}(?![\w-])")
 _ADVICE = "run: engram install (or merge by hand what `engram setup hooks` prints into Claude Code's settings)"
 _COMMAND = "engram install"
 
 
 def names() -> Iterator[str]:
-    """Yield the names that Engram's MCP server or plugin may have, the best first; without an end."""
+    """Yield the names that Engram's MCP server or plugin may have, best first; without an end."""
     yield NAME
     yield OTHER_NAME
     yield from (f"{OTHER_NAME}-{number}" for number in itertools.count(2))
 
 
 def has_mark(text: str, mark: str) -> bool:
-    """Return True if the mark is a word of its own in a text: ``engram_hooks_of_others`` is another program's."""
+    """Return True if the mark is a separate word in a text: ``engram_hooks_of_others`` is another program's."""
     return mark in text and re.search(rf"(?<![\w.-]){re.escape(mark)}(?![\w-])", text) is not None
 
 
@@ -79,7 +80,7 @@ def other_servers(document: Mapping[str, Any], folder: Path | None = None) -> di
     A server of a project hides one of the same name that the user has everywhere.
 
     Args:
-        document: what the user file (``.claude.json``) holds.
+        document: the content of the user file (``.claude.json``).
         folder: a project that counts even if the file does not list it.
 
     Returns:
@@ -105,11 +106,10 @@ def check_claude(
     """Check the hooks, the MCP server, and the permission to use it.
 
     Args:
-        settings: names Claude Code's configuration folder and the memory folder.
         block: the hooks and the server as ``engram setup hooks`` prints them.
-        folder: the working folder, whose project may have settings of its own.
+        folder: the working folder, whose project may have its own settings.
         rule: the permission rule that lets Claude use every tool of the server.
-        has_plugin: a plugin brings hooks and server, so that they are not looked for in the settings.
+        has_plugin: a plugin provides hooks and server, so that they are not expected in the settings.
     """
     if not has_plugin:
         yield from _check_hooks(settings, block)
@@ -168,12 +168,12 @@ def _check_permission(settings: Settings, folder: Path, rule: str) -> Check:
 
 
 def _mended_by_install(name: str, state: State, detail: str) -> Check:
-    """A finding that the installer mends."""
+    """Return a finding that the installer mends."""
     return Check(name, state, detail, _ADVICE, command=_COMMAND)
 
 
 def _rules(settings_file: dict[str, Any]) -> tuple[set[str], set[str]]:
-    """The rules of ``permissions.allow`` and of ``permissions.deny``."""
+    """Return the rules of ``permissions.allow`` and of ``permissions.deny``."""
     permissions = settings_file.get("permissions")
     kept = []
     for name in ("allow", "deny"):
@@ -210,7 +210,7 @@ def _paths(command: str) -> list[str]:
 
 
 def server_command(settings: Settings) -> str:
-    """The command of the MCP server in the user's file; "" if it is not registered there."""
+    """Return the command of the MCP server in the user's file; "" if it is not registered there."""
     _, server = _our_server(_read(claude_json(settings)))
     return str(server.get("command", ""))
 
@@ -250,40 +250,53 @@ def _check_server(settings: Settings, folder: Path) -> Iterator[Check]:
 def _our_commands(settings_file: Mapping[str, Any]) -> dict[str, list[str]]:
     """Event → the commands of Engram's hooks."""
     commands: dict[str, list[str]] = {}
-    for event, handler in _our_handlers(settings_file):
+    for event, handler in our_hooks(settings_file):
         commands.setdefault(event, []).append(str(handler["command"]))
     return commands
 
 
 def _scripts(commands: list[str]) -> set[str]:
-    """File names of the scripts that commands run."""
+    """Return file names of the scripts that commands run."""
     return {Path(part).name for command in commands for part in _paths(command)}
 
 
 def _asynchronous(settings_file: dict[str, Any]) -> list[str]:
     """Events of Engram's asynchronous hooks: Claude Code waits for these when it ends."""
-    events = [event for event, handler in _our_handlers(settings_file) if handler.get("async") is True]
+    events = [event for event, handler in our_hooks(settings_file) if handler.get("async") is True]
     return [f"{event} (async)" for event in dict.fromkeys(events) if event != "PreCompact"]
 
 
-def _our_handlers(settings_file: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
-    """(event, hook) of Engram's hooks; entries of an unknown form are skipped."""
-    hooks = settings_file.get("hooks")
-    for event, entries in (hooks if isinstance(hooks, dict) else {}).items():
-        for entry in entries if isinstance(entries, list) else []:
-            handlers = entry.get("hooks") if isinstance(entry, dict) else None
-            for handler in handlers if isinstance(handlers, list) else []:
-                if isinstance(handler, dict) and is_our_hook(handler):
-                    yield str(event), handler
+def hook_groups(settings: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """Yield the event and the group (``{"matcher", "hooks"}``) of every group with a hook of Engram."""
+    hooks = settings.get("hooks")
+    for event, groups in (hooks if isinstance(hooks, dict) else {}).items():
+        for group in groups if isinstance(groups, list) else []:
+            if isinstance(group, dict) and any(map(is_our_hook, _handlers(group))):
+                yield str(event), group
+
+
+def our_hooks(settings: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """Yield event and hook (``{"type", "command"}``) of every hook of Engram."""
+    for event, group in hook_groups(settings):
+        yield from ((event, handler) for handler in _handlers(group) if is_our_hook(handler))
+
+
+def _handlers(group: Mapping[str, Any]) -> list[Any]:
+    handlers = group.get("hooks")
+    return handlers if isinstance(handlers, list) else []
+
+
+def read_object(path: Path) -> dict[str, Any] | None:
+    """Return the JSON object in a Claude Code file; None if there is none, or it can't be read."""
+    try:
+        value = json.loads(read_regular(path, MAX_FILE_BYTES) or b"")
+    except (ValueError, RecursionError):
+        return None
+    return value if isinstance(value, dict) else None
 
 
 def _read(path: Path) -> dict[str, Any]:
-    """The JSON object in a file; {} if there is none."""
-    try:
-        value = json.loads(read_regular(path, _LIMIT_BYTES) or b"{}")
-    except (ValueError, RecursionError):
-        return {}
-    return value if isinstance(value, dict) else {}
+    return read_object(path) or {}
 
 
 def claude_json(settings: Settings) -> Path:

@@ -8,21 +8,29 @@ from __future__ import annotations
 import contextlib
 import stat
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
 from engram.models.engine.meta import get_meta
 from engram.models.engine.migrations import MADE_AT
 from engram.models.engine.transaction import Store
-from engram.models.sessions import sources
+from engram.models.hub.spaces import list_servers
+from engram.models.sessions import reading_progress
 from engram.models.shown import usage
 from engram.models.work.task_runs import list_stages
 from engram.reports.processes import ProcessState, process_state
-from engram.settings import Settings
+from engram.settings import MODEL_EXTRACTORS, Settings
 from engram.system.clock import iso_time
 from engram.transcripts.registry import discover
 from engram.vaults import settings_around
+
+#: The advice about a stage that fails.
+SEE_LOG = "see the log with: engram logs --errors"
+#: Stages in which a language model works. Without one they do nothing, and what failed before is over.
+_MODEL_STAGES = frozenset({"llm", "second chance"})
+#: A stage is reported as late if it is further behind than this, in seconds.
+MAX_LAG_SECONDS = 600
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,8 +45,12 @@ class StageHealth:
     last_success_ms: int | None = None
     last_error: str = ""
 
+    @property
+    def has_trouble(self) -> bool:
+        """True if it fails, or is behind for so long that a person should look."""
+        return bool(self.last_error) or self.lag_seconds > MAX_LAG_SECONDS
+
     def as_json(self) -> dict[str, Any]:
-        """The stage for scripts."""
         return {
             "seen": self.seen,
             "done": self.done,
@@ -58,10 +70,6 @@ class Unread:
     lag_seconds: float
     #: Number of transcripts.
     found: int
-
-
-#: A stage is reported as late if it is further behind than this, in seconds.
-MAX_LAG_SECONDS = 600
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +97,7 @@ class Vitals:
     work: list[usage.WorkTotals]
 
     def troubles(self) -> list[Trouble]:
-        """All problems, those of the processes first."""
+        """Return all problems, those of the processes first."""
         troubles = []
         for name, state, follows in (
             ("watcher", self.watcher, "new lines are not read"),
@@ -99,9 +107,8 @@ class Vitals:
                 troubles.append(Trouble(name, f"not running: {follows}", "start both with: engram service start"))
         for name, stage in self.stages.items():
             if stage.last_error:
-                advice = f"see the log with: engram logs --errors ({name})"
-                troubles.append(Trouble(name, stage.last_error, advice))
-            elif stage.lag_seconds > MAX_LAG_SECONDS:
+                troubles.append(Trouble(name, stage.last_error, SEE_LOG))
+            elif stage.has_trouble:
                 behind = f"is {stage.lag_seconds / 3600:.1f} h behind"
                 troubles.append(
                     Trouble(name, behind, "check that the worker runs: engram service status", is_broken=False)
@@ -123,7 +130,7 @@ class Health(Vitals):
 
     @property
     def lag_seconds(self) -> float:
-        """The longest lag of any stage, in seconds."""
+        """The maximum lag of any stage, in seconds."""
         return max((stage.lag_seconds for stage in self.stages.values()), default=0.0)
 
 
@@ -148,26 +155,22 @@ def take_health(store: Store, settings: Settings) -> Health:
     """Check everything once. Reads the names and sizes of all transcripts, never their content."""
     vitals = take_vitals(store, settings)
     return Health(
-        worker=vitals.worker,
-        watcher=vitals.watcher,
-        stages=vitals.stages,
-        unread=vitals.unread,
-        work=vitals.work,
+        **{field.name: getattr(vitals, field.name) for field in fields(vitals)},
         totals=usage.count_totals(store),
         missing_vectors=usage.count_without_vector(store),
     )
 
 
 def count_unread(store: Store, settings: Settings) -> Unread:
-    """Count what was not read yet of the transcripts on disk."""
-    seen = sources.all_seen(store)
+    """Count the unread parts of the transcripts on disk."""
+    seen = reading_progress.all_seen(store)
     files = bytes_left = total_files = 0
     lag, begun_ms = 0.0, _begun_ms(store, settings)
     for source in discover(settings):
         total_files += 1
-        # A file may end with a line that is still being written: what the last read saw is no lag.
+        # A file may end with a line that is still being written: what the last read saw is not a lag.
         known = seen.get(source.place)
-        if sources.is_changed(source, known):
+        if reading_progress.is_changed(source, known):
             files += 1
             bytes_left += max(0, (source.size or 0) - (0 if known is None else known.bytes_read))
             lag = max(lag, time.time() - max(source.changed_at_ns / 1e9, begun_ms / 1000))
@@ -175,9 +178,9 @@ def count_unread(store: Store, settings: Settings) -> Unread:
 
 
 def _begun_ms(store: Store, settings: Settings) -> int:
-    """When Engram could first work here, in milliseconds since 1970: nothing waited for it before.
+    """Return when Engram could first work here, in milliseconds since 1970: nothing waited for it before.
 
-    That is when the memory was made, or Engram was installed (again) beside it.
+    That is when the memory was created, or Engram was (re)installed for it.
     """
     begun_ms = int(get_meta(store, MADE_AT) or 0)
     with contextlib.suppress(OSError):
@@ -193,6 +196,9 @@ def _stages(
         totals.kind: max(0, now - max(totals.oldest_due_at_ms, begun_ms)) / 1000 if totals.oldest_due_at_ms else 0.0
         for totals in by_kind
     }
+    idle = set() if settings.extractor in MODEL_EXTRACTORS else {*_MODEL_STAGES}
+    if not list_servers(store):
+        idle.add("hub")
     known_stages = {stage.name: stage for stage in list_stages(store)}
     stages = {}
     for name in sorted({"ingest", "extract", "recollect", *known_stages, *waits}):
@@ -201,7 +207,8 @@ def _stages(
         if known is None:
             stages[name] = StageHealth(0, 0, lag)
         else:
-            stages[name] = StageHealth(known.seen, known.done, lag, known.last_success_ms, known.last_error)
+            error = "" if name in idle else known.last_error
+            stages[name] = StageHealth(known.seen, known.done, lag, known.last_success_ms, error)
     ingest, read = stages["ingest"], usage.count_transcripts(store)
     stages["ingest"] = StageHealth(
         read + unread.files,
@@ -233,7 +240,6 @@ def status_to_json(
     paused: list[str],
     settings: Settings,
 ) -> dict[str, Any]:
-    """The JSON of ``engram status``."""
     totals = health.totals
     return {
         "worker": health.worker.as_json(),

@@ -1,4 +1,4 @@
-"""How the hubs and spaces of this machine stand: for status, commands and the page."""
+"""State of this machine's hubs and spaces: for status, commands and the page."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from typing import Any
 from urllib.parse import unquote, urlsplit
 
 from engram.models.engine.transaction import Reader
-from engram.models.hub.outgoing import count_statements
-from engram.models.hub.rules import candidates, list_rules
+from engram.models.hub.outgoing_statements import count_statements
+from engram.models.hub.share_rules import candidates, list_rules
 from engram.models.hub.shares import list_shares, shares_of
 from engram.models.hub.spaces import (
     SetAside,
@@ -29,8 +29,6 @@ from engram.models.memories.memory_records import Memory
 
 @dataclass(frozen=True, slots=True)
 class SpaceReport:
-    """How one space stands."""
-
     name: str
     kind: str
     role: str
@@ -41,7 +39,7 @@ class SpaceReport:
     waiting: int
     set_aside: tuple[SetAside, ...]
     error: str
-    #: Of a team: memories that this person shares, and that rules will share.
+    #: For a team: memories that this person shares, and that rules will share.
     shared: int = 0
     by_rule: int = 0
     #: Memories that members reported to this keeper.
@@ -53,13 +51,12 @@ class SpaceReport:
         return Counter(row.reason for row in self.set_aside)
 
     def line(self) -> str:
-        """Return what a team is about in a few words."""
+        """Summarise sharing in a team in a few words."""
         waits = [f"{self.by_rule} by rule"] if self.by_rule else []
         reported = [f"{self.reports} reported (`engram team reports`)"] if self.reports else []
         return f"{self.name}: {', '.join([f'{self.shared} shared', *waits, *reported])}"
 
     def to_json(self) -> dict[str, Any]:
-        """Return the report as JSON."""
         return {
             "space": self.name,
             "kind": self.kind,
@@ -78,8 +75,6 @@ class SpaceReport:
 
 @dataclass(frozen=True, slots=True)
 class HubReport:
-    """How one hub stands."""
-
     url: str
     member: str
     synced_at_ms: int
@@ -88,7 +83,7 @@ class HubReport:
     spaces: tuple[SpaceReport, ...]
     #: Teams that the hub names and this machine did not join.
     offers: tuple[str, ...] = ()
-    #: Of a folder: files that are missing or can't be read, and what is foreign.
+    #: For a folder: files that are missing or can't be read, and files that do not belong there.
     notes: tuple[str, ...] = ()
 
     @property
@@ -99,7 +94,7 @@ class HubReport:
 
     @property
     def questions(self) -> list[str]:
-        """What a person has to settle about those teams."""
+        """Questions that a person must answer about the offered teams."""
         return [
             f"the hub names the team {name}, which this machine has not joined: if you joined it on another machine, "
             f"`engram team accept {shlex.quote(name)}`"
@@ -112,7 +107,6 @@ class HubReport:
         return sum(space.waiting for space in self.spaces)
 
     def to_json(self) -> dict[str, Any]:
-        """Return the report as JSON."""
         return {
             "hub": self.url,
             "member": self.member,
@@ -140,11 +134,11 @@ class SharedIn:
     """A team that a memory is shared with, or will be by a rule."""
 
     space: str
-    #: What was shared; "" for a memory that waits for a rule.
+    #: The shared text; "" for a memory that waits for a rule.
     text: str
-    #: The hub has not all of it yet.
+    #: The hub does not have all of it yet.
     is_waiting: bool
-    #: When the rule shares it, in milliseconds since 1970; 0 for what is shared.
+    #: When the rule will share it, in milliseconds since 1970; 0 if it is already shared.
     due_ms: int
 
 
@@ -161,7 +155,7 @@ def where_shared(store: Reader, memory: Memory) -> list[SharedIn]:
 
 
 def report_hubs(store: Reader) -> list[HubReport]:
-    """Return how every hub stands that was joined."""
+    """Return the state of every joined hub."""
     return [
         HubReport(
             url=server.url,

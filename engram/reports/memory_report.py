@@ -1,9 +1,8 @@
-"""Everything that is known of one memory or quotation: what it rests on, its history, where it was shown."""
+"""Everything that is known about one memory or quotation: its evidence, its history, where it was shown."""
 
 from __future__ import annotations
 
 import dataclasses
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -19,26 +18,27 @@ from engram.models.memories.memory_records import ENUM_FIELDS, LIST_FIELDS, Evid
 from engram.models.memories.usefulness import HELPFUL_LIFT, Usefulness, usefulness_of
 from engram.models.projects.projects import project_by_id
 from engram.models.search import memory_lists
-from engram.models.sessions.passage_rows import Quotation, quotations_beginning_with, require_quotation
-from engram.models.sessions.passages import EvidencePlace, places_of
+from engram.models.sessions.passage_rows import EvidencePlace, places_of
+from engram.models.sessions.stored_quotations import Quotation, quotations_beginning_with, require_quotation
 from engram.models.sessions.stored_turns import StoredTurn, load_turn_row
 from engram.models.shown import injections
 from engram.models.shown.injections import Injection
 from engram.system.clock import iso_time
+from engram.system.lazy_regex import lazy_regex
 from engram.text.splitting import sentence_spans
 from engram.text.words import stems, topic_words
 from engram.transcripts.turns import Action, Role
 
 # -- One memory as JSON and back: the keys that export, import and every ``--json`` share.
 
-#: Field of a memory → key in JSON, where they differ.
+#: Field of a memory → key in JSON, if they differ.
 _NAMES = {"episode_id": "id", "session_id": "session", "is_pinned": "pinned", "is_lowered": "lowered"}
 #: Fields that have a meaning in this database only.
 _LOCAL = {"id", "project_id"}
 
 
 def memory_to_json(store: Store, memory: Memory) -> dict[str, Any]:
-    """Every field of a memory that has a meaning elsewhere. ``evidence`` is the list of entry uuids."""
+    """Return every field of a memory that has a meaning elsewhere. ``evidence`` is the list of entry uuids."""
     values: dict[str, Any] = {
         _NAMES.get(known.name, known.name): getattr(memory, known.name)
         for known in dataclasses.fields(Memory)
@@ -52,7 +52,7 @@ def memory_to_json(store: Store, memory: Memory) -> dict[str, Any]:
 
 
 def memory_from_json(line: Mapping[str, Any]) -> tuple[Memory, list[Evidence]]:
-    """The memory that ``memory_to_json`` wrote. Its project is a name only.
+    """Return the memory that ``memory_to_json`` wrote. Its project is a name only.
 
     Raises:
         BadRequest: a required field is missing, or a value has the wrong type.
@@ -74,7 +74,7 @@ def memory_from_json(line: Mapping[str, Any]) -> tuple[Memory, list[Evidence]]:
 
 
 def _checked(field: dataclasses.Field[Any], value: Any) -> Any:
-    """The value, if it has the field's type. Raises BadRequest."""
+    """Return the value, if it has the field's type. Raises BadRequest."""
     default = field.default
     if field.name in ENUM_FIELDS:
         return ENUM_FIELDS[field.name].parse(value)
@@ -95,7 +95,7 @@ def _checked(field: dataclasses.Field[Any], value: Any) -> Any:
     raise BadRequest(f"{_NAMES.get(field.name, field.name)} = {str(value)[:60]!r} can't be used")
 
 
-#: Who made a change that an extractor made by fixed rules.
+#: Author shown for changes that an extractor made by fixed rules.
 RULES = "rules"
 
 
@@ -116,7 +116,6 @@ class MemoryReport:
     branch: str = ""
 
     def to_json(self, store: Store) -> dict[str, Any]:
-        """The report for scripts."""
         return memory_to_json(store, self.memory) | {
             "evidence": [place.to_json() for place in self.evidence],
             "history": [_change_to_json(change, self.memory.extractor) for change in self.history],
@@ -136,12 +135,10 @@ class MemoryReport:
 
 
 def report_memory(store: Store, memory: Memory, asked_on: str = "") -> MemoryReport:
-    """Collect what is known of a memory. Nothing is hidden: this is for the user, not for another project.
+    """Collect everything known about a memory. Nothing is hidden: this is for the user, not for another project.
 
     Args:
-        store: the open memory.
-        memory: the memory.
-        asked_on: the branch that the asker works on, where what was learned on it holds; "" if it is not known.
+        asked_on: the branch that the asker works on, whose memories are valid for them; "" if unknown.
     """
     return MemoryReport(
         memory=memory,
@@ -160,7 +157,7 @@ def evidence_places(store: Store, memory: Memory) -> list[EvidencePlace]:
 
 
 def injection_to_json(injection: Injection) -> dict[str, Any]:
-    """How and when Claude was shown a memory, for scripts."""
+    """Return how and when Claude was shown a memory, for scripts."""
     return {
         "channel": injection.channel,
         "state": injection.state,
@@ -207,7 +204,7 @@ def done_of(change: Change) -> str:
 
 
 def who_changed(change: Change, extractor: str) -> str:
-    """Return who made a change, for readers: what rules did of what was said is not told as a model's.
+    """Return who made a change, for readers: changes by fixed rules are not attributed to a model.
 
     Args:
         change: a step of a memory's history.
@@ -231,12 +228,12 @@ def _change_to_json(change: Change, extractor: str = "") -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class QuotationReport:
-    """A quotation with its whole turn, and what is recorded of it."""
+    """A quotation with its complete turn, and what is recorded about it."""
 
     quotation: Quotation
     #: Display name of the project; "" for none.
     project: str
-    #: Where the entry that says it is.
+    #: Where its entry is.
     place: EvidencePlace
     history: tuple[Change, ...]
     injections: tuple[Injection, ...]
@@ -253,7 +250,6 @@ class QuotationReport:
         return [(block.role.value, block.text) for block in self.quotation.stored.turn.said]
 
     def to_json(self) -> dict[str, Any]:
-        """The report for scripts."""
         quoted, turn = self.quotation, self.quotation.stored.turn
         return {
             "id": quoted.quotation_id,
@@ -274,7 +270,7 @@ class QuotationReport:
 
 
 def report_quotation(store: Store, text: str) -> QuotationReport:
-    """Return everything that is known of a quotation. Raises NotFound if there is none."""
+    """Return everything that is known about a quotation. Raises NotFound if there is none."""
     quotation = require_quotation(store, text)
     stored = quotation.stored
     project = None if stored.project_id is None else project_by_id(store, stored.project_id)
@@ -292,7 +288,7 @@ def turn_text(said: Sequence[tuple[str, str]]) -> str:
     return "\n".join(f"{role}: {text.strip()}" for role, text in said)
 
 
-# -- What is said to people and agents about the use of a memory and the judgement on it.
+# -- Phrases for people and agents about a memory's use and the judgement on it.
 
 
 def describe_uses(uses: Usefulness, episode_id: str) -> str:
@@ -316,15 +312,15 @@ def _sessions(number: int) -> str:
     return f"{number} session" + ("" if number == 1 else "s")
 
 
-# -- Where a memory comes from: the turns that it rests on, with the sentences marked that it was made of.
+# -- Where a memory comes from: the turns that it rests on, with the sentences that it was made from marked.
 
-#: Turns of a memory that are shown, the first ones.
+#: Maximum number of turns of a memory that are shown, the first ones.
 MAX_TURNS = 3
 #: A sentence is marked if it says at least about this share of the memory.
 MIN_SAID_SHARE = 0.25
-#: Characters that are shown before and after the marked sentence.
+#: Maximum number of characters that are shown before and after the marked sentence.
 MAX_AROUND_CHARACTERS = 300
-#: Longest text of a turn that is shown without a mark, in characters.
+#: Maximum length of a turn's text that is shown without a mark, in characters.
 MAX_PLAIN_CHARACTERS = 400
 
 
@@ -353,7 +349,7 @@ class SourceTurn:
     turn_id: int
     session_id: str
     at_ms: int
-    #: Where the cited entries stand.
+    #: Where the cited entries are.
     places: tuple[EvidencePlace, ...]
     quotes: tuple[Quote, ...]
     #: Its tool calls that failed or changed something.
@@ -376,7 +372,7 @@ def source_turns(store: Reader, memory: Memory) -> list[SourceTurn]:
 def mark_sentences(text: str, wanted: str) -> list[Span]:
     """Return a text as spans, with the sentence marked that says the most of ``wanted``; nothing, if none does.
 
-    A statement that stands in the text word for word is marked whole.
+    A statement that occurs in the text word for word is marked completely.
     """
     start = text.find(wanted) if wanted.strip() else -1
     if start >= 0:
@@ -416,7 +412,7 @@ def _source_turn(store: Reader, stored: StoredTurn, cited: Sequence[str], memory
 
 
 def _shorten(spans: Sequence[Span]) -> list[Span]:
-    """Keep what stands around the mark; without one, the beginning."""
+    """Keep what surrounds the mark; without one, the beginning."""
     if not any(span.is_marked for span in spans):
         text = "".join(span.text for span in spans)
         return [Span(text if len(text) <= MAX_PLAIN_CHARACTERS else text[:MAX_PLAIN_CHARACTERS].rstrip() + " …")]
@@ -434,9 +430,9 @@ def _shorten(spans: Sequence[Span]) -> list[Span]:
 
 # -- Ids as people give them: a beginning is enough.
 
-#: Candidates that an error about a beginning of an id names.
+#: Maximum number of candidates that an error about a beginning of an id names.
 MAX_CANDIDATES = 5
-_BEGINNING = re.compile(r"(?:ep_[0-9a-f]{1,11}|q_[0-9a-f]{1,12})")
+_BEGINNING = lazy_regex(r"(?:ep_[0-9a-f]{1,11}|q_[0-9a-f]{1,12})")
 
 
 def whole_id(store: Reader, text: str) -> str:
@@ -460,10 +456,9 @@ def whole_id(store: Reader, text: str) -> str:
 
 
 def several_begin(text: str, candidates: Sequence[tuple[str, str]]) -> str:
-    """Say which ids begin with a text, with what each of them is, and what to do.
+    """Return a message listing the ids that begin with a text, what each of them is, and what to do.
 
     Args:
-        text: the beginning that was given.
         candidates: ids with titles, more than ``MAX_CANDIDATES`` if there are more.
     """
     named = [f"{name} “{' '.join(title.split())[:60]}”" for name, title in candidates[:MAX_CANDIDATES]]

@@ -27,24 +27,15 @@ class FileContradiction:
     file_says: str
 
 
-def list_file_contradictions(store: Store) -> list[FileContradiction]:
-    """Return the memories that a file of their own project, or one that holds everywhere, contradicts.
-
-    This compares every current memory: about a second for 50,000.
-    """
-    return compare_some(store)[0]
-
-
 def compare_some(store: Store, after: int = 0, limit: int = -1) -> tuple[list[FileContradiction], int]:
-    """Compare some memories with the files, the oldest first.
+    """Compare some memories with the files, oldest first.
 
     Args:
-        store: the open memory.
         after: row id of the last memory that was compared before; 0 to begin.
         limit: how many memories to compare; -1 for all.
 
     Returns:
-        Those that a file contradicts, and the row id to go on after; 0 if every memory was compared.
+        Those that a file contradicts, and the row id after which to continue; 0 if every memory was compared.
     """
     if not list_standing_files(store):
         return [], 0
@@ -63,14 +54,13 @@ def compare_some(store: Store, after: int = 0, limit: int = -1) -> tuple[list[Fi
 
 @dataclass(frozen=True, slots=True)
 class OpenContradiction:
-    """Two memories in force of which a person has to choose."""
+    """Two current memories between which a person has to choose."""
 
     contradiction: Contradiction
     older: Memory
     newer: Memory
 
     def to_json(self) -> dict[str, Any]:
-        """The contradiction for scripts."""
         return {
             "number": self.contradiction.id,
             "reason": self.contradiction.reason,
@@ -95,7 +85,6 @@ class Contradictions:
         return len(self.waiting) + len(self.of_files) + len(self.suspects)
 
     def to_json(self) -> dict[str, Any]:
-        """The contradictions for scripts."""
         return {
             "contradictions": [one.to_json() for one in self.waiting],
             "of_files": [
@@ -106,9 +95,9 @@ class Contradictions:
 
 
 def list_contradictions(store: Store, *, with_files: bool = True) -> Contradictions:
-    """Return what waits for a decision, the oldest first.
+    """Return what waits for a decision, oldest first.
 
-    Comparing every memory with the user's files takes long where there are many; ``with_files=False`` leaves it out.
+    Comparing every memory with the user's files takes long if there are many; ``with_files=False`` leaves it out.
     """
     waiting = []
     for one in open_contradictions(store):
@@ -119,7 +108,7 @@ def list_contradictions(store: Store, *, with_files: bool = True) -> Contradicti
         if older is not None and newer is not None:
             waiting.append(OpenContradiction(one, older, newer))
     return Contradictions(
-        tuple(waiting), tuple(list_file_contradictions(store)) if with_files else (), tuple(suspect_memories(store))
+        tuple(waiting), tuple(compare_some(store)[0]) if with_files else (), tuple(suspect_memories(store))
     )
 
 

@@ -1,4 +1,4 @@
-"""Whether the watcher and the worker run, judged by their locks, and how much memory they use."""
+"""Whether the watcher and the worker run, according to their locks, and how much memory they use."""
 
 from __future__ import annotations
 
@@ -37,12 +37,11 @@ class ProcessState:
     silent_seconds: float | None = None
 
     def as_json(self) -> dict[str, object]:
-        """The state for scripts."""
         return {"alive": self.is_alive, "pid": self.pid, "rss_mb": self.rss_mb}
 
 
 def process_state(lock: Path) -> ProcessState:
-    """The state of the process that holds ``lock``. A lock file without a holder means that none is running."""
+    """Return the state of the process that holds ``lock``. A lock file without a holder means that none is running."""
     holder = _read_holder(lock)
     if holder is None:
         return ProcessState(False)
@@ -58,7 +57,7 @@ def process_state(lock: Path) -> ProcessState:
 
 @dataclass(frozen=True, slots=True)
 class OtherProcess:
-    """A process of Engram that runs other code than this one."""
+    """An Engram process that runs different code from this one."""
 
     #: worker, watcher or supervisor.
     name: str
@@ -77,7 +76,7 @@ class OtherProcess:
 def processes_of_other_code(
     home: Home, names: Sequence[str] = ("worker", "watcher", "supervisor")
 ) -> list[OtherProcess]:
-    """The processes of a memory folder that run other code than this one, such as an earlier version's."""
+    """Return the processes of a memory folder that run different code from this one, such as an earlier version's."""
     locks = {"worker": home.worker_lock, "watcher": home.watcher_lock, "supervisor": home.supervisor_lock}
     own = code_version()
     found = []
@@ -89,7 +88,7 @@ def processes_of_other_code(
 
 
 def is_held(lock: Path) -> bool:
-    """True if a process holds the lock. Asks for a shared lock and releases it at once."""
+    """Return True if a process holds the lock. Asks for a shared lock and releases it at once."""
     try:
         descriptor = os.open(lock, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
     except OSError:
@@ -104,15 +103,15 @@ def is_held(lock: Path) -> bool:
 
 
 def holder_of(lock: Path) -> int | None:
-    """The id of the process that holds the lock; None if nobody does."""
+    """Return the id of the process that holds the lock; None if none does."""
     holder = _read_holder(lock)
     return None if holder is None else holder[0]
 
 
 def _read_holder(lock: Path) -> tuple[int | None, str] | None:
-    """The process id and the version of the code of the holder; None if nobody holds the lock.
+    """Return the process id and the version of the code of the holder; None if no process holds the lock.
 
-    A process takes the lock first and writes its id an instant later. Until then the file is empty, or names a former
+    A process takes the lock first and writes its id a moment later. Until then the file is empty, or names a former
     holder that has ended.
     """
     until = time.monotonic() + _NAMING_SECONDS
@@ -125,14 +124,14 @@ def _read_holder(lock: Path) -> tuple[int | None, str] | None:
 
 
 def _read_lock(lock: Path) -> tuple[int | None, str]:
-    """The process id and the version of the code in a lock file."""
+    """Return the process id and the version of the code in a lock file."""
     lines = (read_regular(lock, 200) or b"").decode("ascii", "replace").splitlines()
     pid = int(lines[0]) if lines and lines[0].isdigit() else None
     return pid, lines[1] if len(lines) > 1 else ""
 
 
 def _silent_seconds(lock: Path) -> float | None:
-    """Seconds since the holder of the lock touched it; None if the clock was set back meanwhile."""
+    """Return seconds since the holder of the lock touched it; None if the clock was set back meanwhile."""
     try:
         silent_seconds = time.time() - lock.stat().st_mtime
     except OSError:
@@ -141,7 +140,7 @@ def _silent_seconds(lock: Path) -> float | None:
 
 
 def parent_of(pid: int) -> int | None:
-    """The id of a process's parent; None if it can't be read."""
+    """Return the id of a process's parent; None if it can't be read."""
     with contextlib.suppress(OSError, ValueError, subprocess.SubprocessError):
         finished = subprocess.run(
             ["ps", "-o", "ppid=", "-p", str(pid)], capture_output=True, text=True, timeout=_PS_SECONDS, check=True

@@ -13,10 +13,10 @@ from engram.models.engine.transaction import Store
 from engram.models.memories import memory_records
 from engram.models.memories.memory_records import Memory
 from engram.models.projects.projects import list_projects
-from engram.models.sessions import sources
-from engram.models.sessions.outcomes import Candidate, Outcome, count_verdicts
+from engram.models.sessions import reading_progress
+from engram.models.sessions.prompt_outcomes import Candidate, Outcome, count_verdicts
+from engram.models.sessions.reading_progress import FileTotals
 from engram.models.sessions.sessions import SessionRow, find_session, list_sessions, session_titles
-from engram.models.sessions.sources import FileTotals
 from engram.models.sessions.stored_turns import StoredTurn, projects_of_sessions, turns_of_session
 from engram.models.shown import injections, usage
 from engram.models.shown.injections import Injection
@@ -25,7 +25,7 @@ from engram.reports.memory_report import MAX_CANDIDATES, injection_to_json, seve
 from engram.settings import Settings
 from engram.system.clock import iso_time
 
-# -- What became of prompts, in words for people and in JSON for scripts.
+# -- The outcome of prompts, in words for people and in JSON for scripts.
 
 #: Verdict → what it means, as the end of a sentence.
 REASONS: Mapping[Verdict, str] = {
@@ -40,7 +40,7 @@ REASONS: Mapping[Verdict, str] = {
     Verdict.SUBAGENT: "a subagent sent it",
     Verdict.TOO_SHORT: "it names no topic to search for",
     Verdict.ASKED_BEFORE: "the same prompt was answered before",
-    Verdict.SAME_TOPIC: "it is about the topic of the last recollection, which still stands in the context",
+    Verdict.SAME_TOPIC: "it is about the topic of the last recollection, which is still in the context",
     Verdict.UNREAD_FORK: "the session is a fork whose transcript was not read yet",
     Verdict.REPLAYED: "the session replays its context, with what it was shown",
     Verdict.USED_UP: "the prompt has had all its bites (bites)",
@@ -49,17 +49,17 @@ REASONS: Mapping[Verdict, str] = {
     Verdict.BELOW_FLOOR: "the best memory is not relevant enough",
     Verdict.NOT_NAMED: "no memory names the file, command or error",
     Verdict.ALREADY_SHOWN: "the session was shown it before",
-    Verdict.IN_CONTEXT: "what it rests on still stands in the session's context",
+    Verdict.IN_CONTEXT: "what it rests on is still in the session's context",
     Verdict.SUSPECT: "it is suspect: it reads like an instruction of somebody else",
     Verdict.NOT_CURRENT: "it is not in force: superseded, contradicted, archived, lowered, over, or doubtful",
     Verdict.OTHER_PROJECT: "it belongs to another project",
     Verdict.REPEATS: "a better memory says the same",
-    Verdict.NOT_QUOTABLE: "no whole sentence of what was said stands alone",
+    Verdict.NOT_QUOTABLE: "no sentence of what was said can stand alone",
     Verdict.STANDS_IN_FILE: "one of your own files (CLAUDE.md, rules, auto memory) says the same",
     Verdict.FAR_BELOW_BEST: "it is much less relevant than the best one",
     Verdict.NO_ROOM: "better memories used up the number of bites or tokens (bites, bite_tokens)",
 }
-#: Share of its floor from which on a memory that was not shown is near enough to be recorded beside the best one.
+#: Minimum share of its floor for a memory that was not shown to be recorded along with the best one.
 MIN_FLOOR_SHARE = 0.5
 #: Verdicts after which Claude was shown something, or may still be.
 SHOWN_VERDICTS = (Verdict.SHOWN, Verdict.PENDING)
@@ -74,7 +74,6 @@ def outcome_to_json(outcome: Outcome, summaries: Mapping[str, str]) -> dict[str,
     """Return an outcome for scripts.
 
     Args:
-        outcome: what became of a prompt.
         summaries: id of a memory → its summary.
     """
     return {
@@ -119,7 +118,7 @@ def summarize_verdicts(counts: Mapping[tuple[Channel, Verdict], int], channel: C
 
 
 class Activity(StrEnum):
-    """Whether a session still goes on, by the time since its last entry."""
+    """Whether a session is still in progress, judging by the time since its last entry."""
 
     ACTIVE = "active"
     #: No entry for ``idle_seconds``.
@@ -130,8 +129,6 @@ class Activity(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class SessionSummary:
-    """One session in a list."""
-
     session: SessionRow
     #: By which a person recognises it; "" for a session without a prompt.
     title: str
@@ -143,7 +140,6 @@ class SessionSummary:
     totals: SessionTotals
 
     def to_json(self) -> dict[str, Any]:
-        """The session for scripts."""
         session = self.session
         return {
             "id": session.session_id,
@@ -177,7 +173,7 @@ class Briefing:
 
 @dataclass(frozen=True, slots=True)
 class SessionReport:
-    """Everything that is known of one session."""
+    """Everything that is known about one session."""
 
     summary: SessionSummary
     files: tuple[FileTotals, ...]
@@ -190,7 +186,6 @@ class SessionReport:
     verdicts: Mapping[tuple[Channel, Verdict], int]
 
     def to_json(self) -> dict[str, Any]:
-        """The report for scripts."""
         return self.summary.to_json() | {
             "files": [_file_to_json(file) for file in self.files],
             "turn_list": [_turn_to_json(stored) for stored in self.turns],
@@ -220,12 +215,11 @@ class SessionReport:
 def summarize_sessions(
     store: Store, settings: Settings, *, project_id: int | None = None, limit: int
 ) -> list[SessionSummary]:
-    """The latest sessions, newest first; of one project, or of all where ``project_id`` is None."""
+    """Return the latest sessions, newest first; of one project, or of all if ``project_id`` is None."""
     return summarize_rows(store, settings, list_sessions(store, limit, project_id=project_id))
 
 
 def summarize_session(store: Store, settings: Settings, session: SessionRow) -> SessionSummary:
-    """One session, as in a list."""
     return summarize_rows(store, settings, [session])[0]
 
 
@@ -234,23 +228,23 @@ def find_session_row(store: Store, text: str) -> SessionRow:
     session = find_session(store, text)
     if session is not None:
         return session
-    matches = [row for row in list_sessions(store) if row.session_id.startswith(text)]
+    matches = [row for row in list_sessions(store) if text and row.session_id.startswith(text)]
     if len(matches) == 1:
         return matches[0]
     if matches:
         titles = session_titles(store, matches[: MAX_CANDIDATES + 1])
-        raise NotFound(several_begin(text or "nothing", [(name, title) for name, title in titles.items()]))
+        raise NotFound(several_begin(text, [(name, title) for name, title in titles.items()]))
     raise NotFound(f"there is no session {text!r}; `engram sessions` lists them")
 
 
 def report_session(store: Store, settings: Settings, session: SessionRow) -> SessionReport:
-    """Everything that is known of one session."""
+    """Return everything that is known about one session."""
     summary = summarize_session(store, settings, session)
     session_id = session.session_id
-    verdicts = count_verdicts(store, session_id=session_id)
+    verdicts = count_verdicts(store, session_id)
     return SessionReport(
         summary=summary,
-        files=tuple(sources.files_of_session(store, session_id)),
+        files=tuple(reading_progress.files_of_session(store, session_id)),
         turns=tuple(turns_of_session(store, session.id)),
         memories=tuple(memory_records.memories_of_session(store, session_id)),
         injections=tuple(injections.injections_of_session(store, session_id)),
@@ -263,7 +257,6 @@ def report_session(store: Store, settings: Settings, session: SessionRow) -> Ses
 
 
 def find_activity(session: SessionRow, now_ms: int, settings: Settings) -> Activity:
-    """Whether a session still goes on."""
     silent_seconds = (now_ms - session.last_at_ms) / 1000
     if silent_seconds < settings.idle_seconds:
         return Activity.ACTIVE
@@ -271,7 +264,6 @@ def find_activity(session: SessionRow, now_ms: int, settings: Settings) -> Activ
 
 
 def summarize_rows(store: Store, settings: Settings, sessions: Sequence[SessionRow]) -> list[SessionSummary]:
-    """These sessions, in their order."""
     totals = usage.count_sessions(store, [session.session_id for session in sessions])
     names = {project.id: project.name for project in list_projects(store)}
     titles = session_titles(store, sessions)

@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from engram.ingest.moves import Move, Sorted, find_moves
+from engram.ingest.project_moves import Move, Sorted, find_moves
 from engram.models.engine.transaction import Store
 from engram.models.projects.project_folders import ProjectCounts, ProjectHints, count_projects, list_hints
-from engram.models.projects.projects import ProjectRow
+from engram.models.projects.projects import ProjectRow, list_held_projects, list_projects
 from engram.models.work.pauses import paused_scopes
 from engram.settings import Settings
 
@@ -23,7 +23,6 @@ def plain_settings(settings: Settings) -> dict[str, object]:
 
 
 def plain_value(value: object) -> object:
-    """Return one value as JSON has it."""
     if isinstance(value, Path):
         return str(value)
     return list(value) if isinstance(value, tuple) else value
@@ -41,29 +40,24 @@ def shown_value(value: object) -> str:
 
 @dataclass(frozen=True, slots=True)
 class ProjectReport:
-    """One project with what belongs to it."""
-
     hints: ProjectHints
     counts: ProjectCounts
     is_paused: bool
 
     @property
     def project(self) -> ProjectRow:
-        """The project itself."""
         return self.hints.project
 
     @property
     def folder(self) -> str:
-        """Its folder; what identifies it where no folder is known."""
+        """Its folder; what identifies it if no folder is known."""
         return self.project.root or self.project.identity
 
     @property
     def has_folder(self) -> bool:
-        """True while its folder is there."""
         return os.path.isdir(self.project.root) if self.project.root else False
 
     def to_json(self) -> dict[str, Any]:
-        """The project for scripts."""
         return {
             "name": self.project.name,
             "folder": self.folder,
@@ -77,12 +71,14 @@ class ProjectReport:
         }
 
 
-def list_project_reports(store: Store) -> list[ProjectReport]:
-    """Return every project, by name."""
+def list_project_reports(store: Store, *, with_empty: bool = False) -> list[ProjectReport]:
+    """Return the projects that hold anything, by name; ``with_empty`` for every known one."""
     counts, paused = count_projects(store), paused_scopes(store)
+    held = {project.id for project in (list_projects(store) if with_empty else list_held_projects(store))}
     return [
         ProjectReport(hints, counts.get(hints.project.id, ProjectCounts()), hints.project.identity in paused)
         for hints in list_hints(store)
+        if hints.project.id in held
     ]
 
 
@@ -103,7 +99,7 @@ def move_to_json(move: Move) -> dict[str, Any]:
 
 
 def sorting_to_json(found: Sequence[Sorted]) -> list[dict[str, Any]]:
-    """Return what was sorted, or would be, for scripts: one for each two projects."""
+    """Return what was sorted, or would be, for scripts: one entry per pair of projects."""
     rows: dict[tuple[int, str], dict[str, Any]] = {}
     for one in found:
         first = {"from": one.former.name, "to": one.present.name, "folder": one.present.root, "whole": one.is_whole}

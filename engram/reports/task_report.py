@@ -39,7 +39,6 @@ def rows_of_work(store: Store, states: tuple[WorkState, ...]) -> list[dict[str, 
 
 
 def work_row(piece: Work, now_ms: int) -> dict[str, Any]:
-    """Return a piece of work as JSON."""
     return {
         "id": str(piece.id),
         "name": piece.kind,
@@ -54,9 +53,8 @@ def work_row(piece: Work, now_ms: int) -> dict[str, Any]:
 
 
 def run_row(run: TaskRun, now_ms: int) -> dict[str, Any]:
-    """Return a run of a task as JSON."""
     is_running = run.state is RunState.RUNNING
-    # The next worker records what a killed one did not end; until then its process tells.
+    # The next worker records what a killed one did not end; until then its process shows it.
     is_cut_off = is_running and not is_process_alive(run.pid)
     return {
         "name": run.kind,
@@ -81,7 +79,7 @@ def find_piece(store: Store, text: str) -> Work:
 
 
 def _running_row(store: Store, run: TaskRun, piece: Work | None) -> dict[str, Any]:
-    """Return a run that goes on as a row of work; with the facts of its work, if it has some."""
+    """Return a run in progress as a row of work, with the facts about its work, if any."""
     seconds = max(0.0, (store.now_ms() - run.started_at_ms) / 1000)
     facts = _FACTS_WITHOUT_WORK | {"name": run.kind, "args": [run.key] if run.key else []}
     if piece is not None:
@@ -111,7 +109,7 @@ def find_tasks(store: Store, name: str) -> tuple[list[Work], list[TaskRun]]:
 
 
 def failure_of_tasks(store: Store, pieces: list[Work], latest: list[TaskRun]) -> dict[str, Any] | None:
-    """Return the latest failure that is kept of some tasks."""
+    """Return the latest recorded failure of some tasks."""
     names = {(piece.kind, piece.key) for piece in pieces} | {(run.kind, run.key) for run in latest}
     failures = [run for kind, key in names if (run := latest_failure(store, kind, key)) is not None]
     if not failures:

@@ -20,18 +20,18 @@ REPORT_DAYS = 7
 DAY_MS = 86_400_000
 
 
-def late_of_days(store: Store, days: int = REPORT_DAYS) -> tuple[dict[str, int], int]:
+def late_of_days(store: Store) -> tuple[dict[str, int], int]:
     """Return the answers of the last days that came too late, by cause, and the number of prompts.
 
     There are at least as many prompts as such answers, though their session may not be read yet, or never is.
     """
-    since_ms = store.now_ms() - days * DAY_MS
+    since_ms = store.now_ms() - REPORT_DAYS * DAY_MS
     late = late_since(store, since_ms)
     return late, max(count_prompts_since(store, since_ms), sum(late.values()))
 
 
 def report_of_days(store: Store, days: int = REPORT_DAYS) -> Usage:
-    """What memory did in the last days."""
+    """Return what memory did in the last days."""
     return usage_since(store, store.now_ms() - days * DAY_MS)
 
 
@@ -49,7 +49,7 @@ _REFUSALS = {
     Refusal.NOT_SAID: "was not said in the session",
     Refusal.NOT_CITED: "has nothing to do with what it cites",
     Refusal.UNPROVEN: "rests on a command whose end is not known",
-    Refusal.OUTPUT: "tells what only a command printed",
+    Refusal.OUTPUT: "says what only a command printed",
     Refusal.REPEATED: "known already",
     Refusal.OWN_TEXT: "repeats Engram's own text",
     Refusal.LOG: "quotes a log",
@@ -61,7 +61,7 @@ _REFUSALS = {
 
 
 def refused_text(refused: Mapping[str, int]) -> str:
-    """Return how many proposals of a language model were not kept and why, for people; "" for none."""
+    """Describe how many of a language model's proposals were not kept, and why; "" for none."""
     meaning = {reason.value: text for reason, text in _REFUSALS.items()}
     return "; ".join(f"{number}: {meaning.get(reason, reason)}" for reason, number in refused.items())
 
@@ -74,10 +74,10 @@ DEFAULT_SECONDS = 30 * 86_400.0
 
 @dataclass(frozen=True, slots=True)
 class CostReport:
-    """What was spent since a time."""
+    """The amount spent since a time."""
 
     rows: tuple[Spending, ...]
-    #: What was spent in the last 24 hours, in dollars: what the cap of a day is held against.
+    #: The amount spent in the last 24 hours, in dollars, which is compared with the daily cap.
     day_dollars: float
     extractor: str
     #: The caps in dollars, and in calls: day, hour, project and calls_per_hour.
@@ -89,7 +89,6 @@ class CostReport:
         return sum(row.dollars for row in self.rows)
 
     def to_json(self) -> dict[str, Any]:
-        """The report for scripts."""
         return {
             "dollars": self.dollars,
             "day_dollars": self.day_dollars,
@@ -102,7 +101,12 @@ class CostReport:
 def report_costs(store: Store, settings: Settings, seconds: float = DEFAULT_SECONDS) -> CostReport:
     """Return what the language model cost in the last ``seconds``."""
     return CostReport(
-        rows=tuple(spending(store, store.now_ms() - int(seconds * 1000))),
+        # A call that was refused before it cost anything says nothing.
+        rows=tuple(
+            row
+            for row in spending(store, store.now_ms() - int(seconds * 1000))
+            if row.input_tokens or row.output_tokens or row.dollars
+        ),
         day_dollars=sum(row.dollars for row in spending(store, store.now_ms() - DAY_MS)),
         extractor=settings.extractor,
         caps={
@@ -118,7 +122,6 @@ def report_costs(store: Store, settings: Settings, seconds: float = DEFAULT_SECO
 
 
 def run_to_json(run: Run) -> dict[str, Any]:
-    """Return a run for scripts."""
     return {
         "run": run.id,
         "kind": run.kind,

@@ -30,17 +30,19 @@ _MIN_QUESTION_TERMS = 3
 #: Below this support a question is unsupported. Memories have a lower limit, and only the best cosine counts, since in
 #: a young store a single memory may match.
 UNSUPPORTED, UNSUPPORTED_BY_MEMORIES = 1.06, 0.93
+#: Minimum cosine of the nearest hit, in units of the model's relevance floor, of a question that the passages support
+#: less than a lookup; else nothing that is stored answers it.
+MIN_NEAREST = 1.1
 #: Minimum cosine of a memory, in units of the model's relevance floor, for a well supported question, and how much more
 #: for each 1 of support less.
 MIN_COSINE, COSINE_SLOPE = 0.5, 0.5
 #: A memory with this number of the question's terms, and this share of them, is shown whatever its cosine.
 _MIN_SHARED_TERMS, _MIN_SHARED_SHARE = 2, 0.5
-#: Without a vector, a text with this share of the question's words by their rarity is no chance match.
+#: Without a vector, a text with this share of the question's words by their rarity is not a chance match.
 MIN_WORDS_SHARE = 0.25
 
 
 def mean_top_cosine(cosines: Iterable[float]) -> float:
-    """Return the mean of the largest ``TOP_COSINES`` cosines; 0 if there are none."""
     largest = nlargest(TOP_COSINES, cosines)
     return sum(largest) / max(len(largest), 1)
 
@@ -55,10 +57,7 @@ def query_support(
     """Return how well the store supports a question: its best cosines in units of the model's relevance floor.
 
     Args:
-        query: the question.
         unknown_terms: its terms that occur nowhere.
-        texts: the texts of the candidates.
-        cosines: the cosines of the candidates.
         relevance_floor: the model's cosine below which a text is unrelated to a question; 0 without a model, when every
             question has full support.
     """
@@ -78,6 +77,22 @@ def query_support(
 def is_unsupported(support: float) -> bool:
     """Return whether nothing in the store matches the question closely."""
     return support < UNSUPPORTED
+
+
+def is_unanswered(support: float, nearest_cosine: float, relevance_floor: float) -> bool:
+    """Return whether nothing that was found answers a question: little supports it, and nothing is near.
+
+    Args:
+        support: how well the passages support the question.
+        nearest_cosine: the largest cosine of what would be shown.
+        relevance_floor: as for ``query_support``.
+    """
+    return support < LOOKUP_SUPPORT and is_far(nearest_cosine, relevance_floor)
+
+
+def is_far(nearest_cosine: float, relevance_floor: float) -> bool:
+    """Return whether the nearest of what was found is too far from a question to answer it."""
+    return nearest_cosine < MIN_NEAREST * relevance_floor
 
 
 def select_relevant(
@@ -114,12 +129,10 @@ def is_above_floor(
     """Return whether a passage or a chunk of a note may be shown at all; below this it is there by chance.
 
     Args:
-        text: its text.
         cosine: its cosine to the question; NaN if it has no vector, and then words decide alone.
-        query: the question.
         coverage: the weights of its terms.
         relevance_floor: the model's cosine below which a text is unrelated to a question.
-        nearby: the text with what stands next to it; "" for the text alone.
+        nearby: the text with its neighbours; "" for the text alone.
     """
     text = text.lower()
     shared = coverage.stems_in(text)

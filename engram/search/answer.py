@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import os
-import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
@@ -13,7 +12,7 @@ from pathlib import Path
 
 from engram.models.engine.transaction import Reader
 from engram.models.memories.judgements import judged_of_session
-from engram.models.sessions.outcomes_of_turns import Commit, commits_between, last_commits_of, pull_requests_of
+from engram.models.sessions.failures_and_commits import Commit, commits_between, last_commits_of, pull_requests_of
 from engram.models.sessions.sessions import SessionRow, session_titles, sessions_of
 from engram.search.hit_lines import (
     COMMIT_CHARACTERS,
@@ -27,15 +26,16 @@ from engram.search.hit_lines import (
     session_line,
     text_of,
 )
-from engram.search.hits import MAX_HITS, Hit, Origin, PublicHit, Standing
+from engram.search.hits import MAX_HITS, Hit, Origin, PublicHit, Standing, is_said, stems_said, without_said
 from engram.search.passages.followed import MAX_FOLLOWED_CHARACTERS, what_followed
 from engram.search.passages.passage_search import excerpt
 from engram.search.question import Coverage, Query, parse_date_range
 from engram.search.searcher import Searcher
-from engram.search.turn_ends import is_said, outcomes_of
+from engram.search.turn_ends import ends_of_turns
 from engram.system.clock import day_of
+from engram.system.lazy_regex import lazy_regex
 from engram.text.splitting import sentence_spans
-from engram.text.words import stems, terms_of, topic_words, words_of
+from engram.text.words import terms_of, words_of
 from engram.transcripts.agents import PullRequest
 from engram.transcripts.registry import resume_command
 from engram.transcripts.turns import Role
@@ -48,15 +48,15 @@ from engram.trust.suspicion import why_suspect
 
 #: A question about a longer time is not answered by a list of commits, in days.
 MAX_RANGE_DAYS = 10
-#: Days that are told, each of one project: the latest ones with commits.
+#: Maximum number of days shown, each of one project: the latest ones with commits.
 MAX_DAYS = 3
-#: Words of one day; the earliest commits are left out.
+#: Maximum number of words of one day; the earliest commits are left out.
 MAX_DAY_WORDS = 60
 
 _DAY_MS = 86_400_000
 _START = "committed, in this order: "
 _LEFT_OUT = "… "
-#: Stands behind a subject that was read from the command alone: what it printed is not stored.
+#: Comes after a subject that was read from the command alone: what it printed is not stored.
 _UNNAMED = "(no hash seen)"
 
 
@@ -107,7 +107,7 @@ def _hit(day: str, project: str, commits: Sequence[Commit]) -> PublicHit:
 
 
 def _told(commits: Sequence[Commit]) -> Iterable[str]:
-    """Yield a line for each subject, at the place of its last commit; a commit that is made anew repeats it."""
+    """Yield a line for each subject, at the place of its last commit; a commit that is made again repeats it."""
     last = {commit.subject: commit for commit in commits}
     counts = {subject: sum(commit.subject == subject and bool(commit.sha) for commit in commits) for subject in last}
     for commit in commits:
@@ -120,23 +120,21 @@ def _told(commits: Sequence[Commit]) -> Iterable[str]:
 
 # -- What the sessions that answer best were about: the summary that a language model keeps of each.
 #
-# A memory tells one thing and a passage a few sentences; what a session came to and left open stands in neither.
+# A memory says one thing and a passage a few sentences; what a session came to and left open is in neither.
 # Sessions that no model distilled have no summary.
 
-#: Sessions whose summary is shown.
+#: Maximum number of sessions whose summary is shown.
 MAX_SESSIONS = 2
 #: Minimum share of a judged memory's words with which a summary repeats it.
 MIN_REPEATED_SHARE = 0.6
 
 
 def session_summaries(store: Reader, query: Query, passages: Sequence[PublicHit]) -> list[PublicHit]:
-    """Return the summaries of the sessions with the best passages, the best first.
+    """Return the summaries of the sessions with the best passages, best first.
 
     Args:
-        store: the open memory.
         query: the question. Sessions of another project than its own are left out, and those whose summary repeats what
             was judged wrong or outdated.
-        passages: the passages that answer it, the best first.
     """
     best: dict[str, PublicHit] = {}
     for passage in passages:
@@ -149,7 +147,7 @@ def session_summaries(store: Reader, query: Query, passages: Sequence[PublicHit]
 
 
 def _repeats_judged(store: Reader, session: SessionRow) -> bool:
-    """True if the summary says a memory of the session that was judged wrong or outdated."""
+    """Return True if the summary says a memory of the session that was judged wrong or outdated."""
     said = words_of(session.rolling_summary)
     judged = (words_of(memory.memory.summary) for memory in judged_of_session(store, session.id))
     return any(len(words & said) >= MIN_REPEATED_SHARE * len(words) for words in judged if words)
@@ -180,27 +178,32 @@ def _summary_hit(session: SessionRow, passage: PublicHit) -> PublicHit:
 #
 # ``engram.search.hit_lines`` prints it. Commands, tools and benchmarks use both.
 
-#: Words of an answer, all in: heading, ids, dates and what resumes the sessions.
+#: Maximum number of words of an answer, including heading, ids, dates and the commands that resume sessions.
 MAX_ANSWER_WORDS = 400
-#: Passages that may be shown.
+#: Maximum number of passages shown.
 MAX_PASSAGES = 15
-#: Words of one passage.
+#: Prefix of the ids of parts of the daily log.
+DAILY_LOG = "daily/"
+#: Maximum number of words of one passage.
 MAX_PASSAGE_WORDS = 60
 #: A passage is cut to what is left of the budget, but not to fewer words than this.
 MIN_PASSAGE_WORDS = 12
-#: Words of the summary of a session.
+#: Maximum number of words of a session's summary.
 MAX_SESSION_WORDS = 80
-#: Memories that are shown with what they rest on: the best ones.
+#: How many memories, the best ones, are shown with their evidence.
 MAX_QUOTED = 2
-#: What the rules write before what they cite.
-_MARK = re.compile(r"\[(?:also|asked)\]\s*")
-#: Words of such a quote; fewer say nothing.
+#: What the local extractor writes before a citation.
+_MARK = lazy_regex(r"\[(?:also|asked)\]\s*")
+_WORD = lazy_regex(r"\S+")
+#: Minimum and maximum number of words of such a quote.
 MIN_QUOTE_WORDS, MAX_QUOTE_WORDS = 5, 40
-#: Memories, and passages, that are searched: a memory rises if its source answers too.
+#: How many memories and passages are searched: a memory rises if its source answers too.
 MAX_CANDIDATES = 40
 #: Share of the score of the best passage of its turn that a memory gains.
 SOURCE_SHARE = 0.4
-#: Hits that are shown if none of them is close to the question.
+#: Share of the question's words, the rarer the more and unknown ones most, with which a hit is close in any case.
+MIN_SAID_SHARE = 0.6
+#: Maximum number of hits shown if none is close to the question.
 MAX_DOUBTFUL_HITS = 3
 
 #: Returns the name of the user's own file that says the same as a text, and what one says instead; "" for none.
@@ -208,7 +211,7 @@ StandingOf = Callable[[str], tuple[str, str]]
 
 #: Returns turn id → how many of the files that it edited were changed since, and how many it edited.
 ChangesOf = Callable[[Collection[int]], Mapping[int, tuple[int, int]]]
-#: Passages for which that is asked: the best ones.
+#: How many passages, the best ones, that is asked for.
 MAX_CHECKED = 5
 
 
@@ -228,7 +231,7 @@ class Answer:
 
     @property
     def hits(self) -> tuple[PublicHit, ...]:
-        """All of them, the best first; memories, sessions and passages each stay in their order.
+        """All of them, best first; memories, sessions and passages each stay in their order.
 
         Of two that are as close, a memory comes before a session and that before a passage.
         """
@@ -246,57 +249,74 @@ def answer_question(
     query: Query,
     *,
     max_words: int = MAX_ANSWER_WORDS,
-    with_memories: bool = True,
     with_passages: bool = True,
     standing_of: StandingOf = lambda text: ("", ""),
     changes_of: ChangesOf = lambda turns: {},
 ) -> Answer:
     """Return what answers a question, chosen so that ``answer_text`` fits the budget.
 
-    What memories rest on, and what sessions were about, is only told beside memories and passages.
+    What memories rest on, and what sessions were about, is only shown beside memories and passages.
 
     Args:
-        store: the open memory.
-        searcher: ranks memories and passages.
         query: the question; its limit is the maximum number of memories, ``max_hits`` that of everything. Then memories
             come before what sessions were about.
         max_words: the budget.
-        with_memories: off to answer from passages alone.
         with_passages: off to answer from memories alone.
-        standing_of: tells what the user's own files say; a memory that stands there is named without its text.
-        changes_of: tells which files of a turn were changed since.
+        standing_of: returns what the user's own files say; a memory that is there is named without its text.
+        changes_of: returns which files of a turn were changed since.
     """
     found = searcher.search(replace(query, limit=MAX_CANDIDATES)) if with_passages else []
-    candidates = searcher.recall(replace(query, limit=MAX_CANDIDATES) if found else query) if with_memories else []
+    if parse_date_range(query.text, query.now_ms or store.now_ms()) is None:
+        found = without_daily_log(found)
+    candidates = searcher.recall(replace(query, limit=MAX_CANDIDATES) if found else query)
     wanted = _coverage_of(query.text)
     asked_for = searcher.coverage_of(query.text)
     near = near_as_passages(raise_with_source(candidates, found), found, asked_for)
     recalled = public_hits(store, list(islice(near, query.limit)), query.project_id)
     recalled = [replace(hit, standing=Standing(*standing_of(hit.text))) for hit in recalled]
     logs = day_logs(store, query) if with_passages else []
-    said = told_passages(store, found[:MAX_PASSAGES], query.project_id)
+    said = public_hits(store, found[:MAX_PASSAGES], query.project_id)
     turns = {hit.id: hit.turn_id for hit in (*candidates, *found)}
     changes = changes_of({turn for hit in (*recalled, *said[:MAX_CHECKED]) if (turn := turns[hit.id]) is not None})
     recalled, said = (
         [replace(hit, changed_files=changes.get(turns[hit.id] or 0, (0, 0))) for hit in hits]
         for hits in (recalled, said)
     )
-    memories, passages = _close_hits(recalled, said, is_answered=bool(logs))
+    closeness = closeness_of([*recalled, *said], turns, asked_for)
+    closest = sorted((*recalled, *said), key=lambda hit: -closeness[hit.id])[:MAX_CHECKED]
+    cosines = [hit.cosine for hit in closest]
+    is_unanswered = searcher.is_unanswered(found, cosines)
+    if not is_unanswered and searcher.is_name_unknown(query, asked_for, cosines):
+        is_unanswered = True
+    if any(asked_for.share_of_all(asked_for.stems_in(_whole_text(hit))) >= MIN_SAID_SHARE for hit in closest):
+        is_unanswered = None if is_unanswered is None else False
+    if is_unanswered or (is_unanswered is False and all(hit.is_doubtful for hit in (*recalled, *said))):
+        recalled, said = ([replace(hit, is_doubtful=is_unanswered) for hit in hits] for hits in (recalled, said))
+    memories, passages = _close_hits(recalled, said, closeness, is_answered=bool(logs))
     is_doubtful = all(hit.is_doubtful for hit in (*memories, *passages, *logs))
     budget = _Budget(max_words, query.max_hits, is_doubtful=is_doubtful)
     logs = [log for log in logs if budget.take(log)]
     summaries: Sequence[PublicHit] = ()
-    if with_memories and with_passages and not is_doubtful:
+    if with_passages and not is_doubtful:
         summaries = session_summaries(store, query, passages)
     sessions = [] if query.max_hits else list(_fitting_sessions(summaries, wanted, budget))
-    quoted = MAX_QUOTED if with_memories and with_passages else 0
+    quoted = MAX_QUOTED if with_passages else 0
     shown = list(_fitting_memories(memories, wanted, quoted, budget))
     sessions = sessions or list(_fitting_sessions(summaries, wanted, budget))
-    outcomes = outcomes_of(store, found, wanted)
+    outcomes = ends_of_turns(store, found, wanted)
     ended = [replace(hit, outcome=outcomes.get(hit.id, "")) for hit in passages]
-    told = list(_fitting_passages(ended, shown, wanted, budget))
+    by_id = {hit.id: hit for hit in found}
+    told = list(_fitting_passages(ended, shown, wanted, budget, lambda hit: _followed(store, by_id[hit.id])))
     closeness = closeness_of([*shown, *sessions, *logs, *passages], turns, asked_for)
     return Answer(tuple(shown), tuple(sessions), (*logs, *told), closeness)
+
+
+def without_daily_log(found: Sequence[Hit]) -> list[Hit]:
+    """Return hits without those of the daily log, unless there are no others.
+
+    It lists what was asked, with the words of a question and not the answer: what was said is in the passages.
+    """
+    return [hit for hit in found if not hit.id.startswith(DAILY_LOG)] or list(found)
 
 
 #: Share of the closeness of the best passage that a memory by rules must have. A store of few memories always has some
@@ -323,6 +343,10 @@ def near_as_passages(memories: Iterable[Hit], passages: Sequence[Hit], wanted: C
             yield hit
 
 
+def _whole_text(hit: PublicHit) -> str:
+    return f"{hit.title}\n{hit.text}\n{hit.quote}"
+
+
 def _said_of(wanted: Coverage, text: str, cosine: float | None) -> float:
     """Return how much of a question a text says itself: its share of the words, the rarer the more, and its cosine."""
     return wanted.share(wanted.stems_in(text)) + (cosine or 0.0)
@@ -330,7 +354,7 @@ def _said_of(wanted: Coverage, text: str, cosine: float | None) -> float:
 
 #: A memory, or what a session was about, comes before a passage that is closer by no more than this.
 MEMORY_LEAD = 0.15
-#: Share of the closeness of the best passage of its turn that a memory must have itself to sum that passage up.
+#: Minimum share of the closeness of the best passage of its turn that a memory must have itself to sum that passage up.
 MIN_OWN_SHARE = 0.5
 
 
@@ -342,17 +366,15 @@ def closeness_of(hits: Sequence[PublicHit], turns: Mapping[str, int | None], wan
     day that the question names is closest.
 
     Args:
-        hits: what is shown.
         turns: id → row id of the turn, for memories and passages.
         wanted: weighs the question's words.
     """
     closeness: dict[str, float] = {}
     of_turn: dict[int, float] = {}
     for hit in sorted(hits, key=is_verbatim, reverse=True):
-        said = _said_of(wanted, f"{hit.title}\n{hit.text}\n{hit.quote}", hit.cosine)
+        said = _said_of(wanted, _whole_text(hit), hit.cosine)
         turn = turns.get(hit.id)
-        if hit.id.startswith("daily/"):
-            # The daily log lists what was asked: it has the words of a question and not the answer.
+        if hit.id.startswith(DAILY_LOG):
             closeness[hit.id] = said / 2
         elif is_verbatim(hit):
             closeness[hit.id] = math.inf if hit.kind == "commits" else said
@@ -364,11 +386,9 @@ def closeness_of(hits: Sequence[PublicHit], turns: Mapping[str, int | None], wan
 
 
 def public_hits(store: Reader, hits: Sequence[Hit], asked_in: int | None = None) -> list[PublicHit]:
-    """Return hits as others see them, each with its origin. Four queries, whatever the number of hits.
+    """Return hits in their public form, each with its origin. Runs four queries, whatever the number of hits.
 
     Args:
-        store: the open memory.
-        hits: memories and passages.
         asked_in: row id of the asker's project, who is shown no title or folder of a session of another one; None shows
             all.
     """
@@ -377,7 +397,7 @@ def public_hits(store: Reader, hits: Sequence[Hit], asked_in: int | None = None)
     titles = session_titles(store, own.values())
     links = pull_requests_of(store, sessions)
     commits = last_commits_of(store, {hit.turn_id for hit in hits if hit.turn_id is not None})
-    # Claude Code's depends on what its transcript says: each transcript is looked at once.
+    # For Claude Code it depends on the transcript: each one is read once.
     command_of = cache(resume_command)
     return [
         PublicHit.of(
@@ -408,7 +428,7 @@ def _pull_request_for(at_ms: int, links: Sequence[PullRequest]) -> str:
 
 
 def told_passages(store: Reader, hits: Sequence[Hit], asked_in: int | None = None) -> list[PublicHit]:
-    """Return passages as others see them, each with what its own session said against it later.
+    """Return passages in their public form, each with what its own session said against it later.
 
     ``asked_in`` as for ``public_hits``.
     """
@@ -429,7 +449,7 @@ def _followed(store: Reader, hit: Hit) -> str:
 
 
 def raise_with_source(memories: Sequence[Hit], passages: Sequence[Hit]) -> list[Hit]:
-    """Return memories, best first, after those rose whose turn has a passage that answers.
+    """Return memories, best first, raising those whose turn has a passage that answers.
 
     One that no longer holds, is marked as bad, or was learned on another branch does not rise.
     """
@@ -450,14 +470,19 @@ def _raised(memory: Hit, of_turn: Mapping[int, float]) -> Hit:
 
 
 def _close_hits(
-    memories: Sequence[PublicHit], passages: Sequence[PublicHit], *, is_answered: bool
+    memories: Sequence[PublicHit],
+    passages: Sequence[PublicHit],
+    closeness: Mapping[str, float],
+    *,
+    is_answered: bool,
 ) -> tuple[Sequence[PublicHit], Sequence[PublicHit]]:
     """Return the hits that are close to the question; if none is and nothing else answers it, a few of the closest."""
     close = [hit for hit in memories if not hit.is_doubtful], [hit for hit in passages if not hit.is_doubtful]
     if any(close) or is_answered:
         return close
-    memories = memories[:MAX_DOUBTFUL_HITS]
-    return memories, passages[: MAX_DOUBTFUL_HITS - len(memories)]
+    ranked = sorted((*memories, *passages), key=lambda hit: -closeness[hit.id])
+    closest = {hit.id for hit in ranked[:MAX_DOUBTFUL_HITS]}
+    return [hit for hit in memories if hit.id in closest], [hit for hit in passages if hit.id in closest]
 
 
 def _coverage_of(question: str) -> Coverage:
@@ -482,7 +507,7 @@ def _fitting_memories(
         quoted = _quoted(memory, said, wanted) if place < max_quoted else memory
         shown = next((hit for hit in (quoted, memory) if budget.take(hit)), None)
         if shown is not None:
-            said.append(_said(shown))
+            said.append(stems_said(shown))
             yield shown
 
 
@@ -491,7 +516,7 @@ def _quoted(memory: PublicHit, said: Sequence[frozenset[str]], wanted: Coverage)
     if memory.memory is None or memory.standing.stands_in:
         return memory
     content = _MARK.sub("", memory.memory.content)
-    known = [*said, _said(memory)]
+    known = [*said, stems_said(memory)]
     spans = [content[start:stop] for start, stop in sentence_spans(content)]
     unsaid = "\n".join(sentence for sentence in spans if not is_said(sentence, known))
     words = _shortened(unsaid, wanted, MAX_QUOTE_WORDS).split()
@@ -499,71 +524,62 @@ def _quoted(memory: PublicHit, said: Sequence[frozenset[str]], wanted: Coverage)
 
 
 def _fitting_passages(
-    passages: Iterable[PublicHit], memories: Sequence[PublicHit], wanted: Coverage, budget: _Budget
+    passages: Iterable[PublicHit],
+    memories: Sequence[PublicHit],
+    wanted: Coverage,
+    budget: _Budget,
+    followed_of: Callable[[PublicHit], str],
 ) -> Iterator[PublicHit]:
-    said = [_said(memory) for memory in memories]
+    """Yield the passages that the budget has room for, each with what its own session said against it later."""
+    said = [stems_said(memory) for memory in memories]
     for passage in passages:
-        room = min(MAX_PASSAGE_WORDS, budget.room_for(passage))
-        text = _unsaid(passage.text, said)
-        if not text or room < MIN_PASSAGE_WORDS:
+        room = min(MAX_PASSAGE_WORDS, budget.left - budget.overhead(passage))
+        text = passage.part(without_said(passage.text, said)) if room >= MIN_PASSAGE_WORDS else ""
+        if not text:
             continue
-        alone = replace(_cut_hit(replace(passage, text=text), wanted, room), outcome="")
+        alone = replace(_cut_hit(replace(passage, text=text), wanted, room), outcome="", followed=followed_of(passage))
         is_known = not passage.outcome or is_said(passage.outcome, said)
         ended = alone if is_known else replace(alone, outcome=passage.outcome)
         shown = next((hit for hit in (ended, alone) if budget.take(hit)), None)
         if shown is not None:
-            said.append(_said(shown))
+            said.append(stems_said(shown))
             yield shown
 
 
-def _said(hit: PublicHit) -> frozenset[str]:
-    return stems(topic_words(f"{hit.text}\n{hit.quote}\n{hit.outcome}"))
-
-
-def _unsaid(text: str, said: Sequence[frozenset[str]]) -> str:
-    """Return a text without the sentences at its beginning and end that were said already; "" if all were."""
-    spans = sentence_spans(text)
-    while spans and is_said(text[slice(*spans[0])], said):
-        spans.pop(0)
-    while spans and is_said(text[slice(*spans[-1])], said):
-        spans.pop()
-    return text[spans[0][0] : spans[-1][1]] if spans else ""
-
-
 def _cut_hit(hit: PublicHit, wanted: Coverage, max_words: int) -> PublicHit:
-    return replace(hit, text=_shortened(hit.text, wanted, max_words))
+    return replace(hit, text=_cut(hit.part(excerpt(hit.text, wanted, max_words)), max_words))
 
 
 def _shortened(text: str, wanted: Coverage, max_words: int) -> str:
     """Return the sentences of a text that answer best; a sentence that is longer than the room for it is cut."""
-    text = excerpt(text, wanted, max_words)
-    words = text.split()
-    return text if len(words) <= max_words else " ".join([*words[: max_words - 1], "…"])
+    return _cut(excerpt(text, wanted, max_words), max_words)
+
+
+def _cut(text: str, max_words: int) -> str:
+    """Return a text of at most so many words, in its lines."""
+    words = list(islice(_WORD.finditer(text), max_words + 1))
+    return text if len(words) <= max_words else f"{text[: words[max_words - 2].end()]} …"
 
 
 class _Budget:
-    """Counts the words that the lines of an answer take, and the hits where their number is limited."""
+    """Counts the words of an answer's lines, and the hits if their number is limited."""
 
     def __init__(self, max_words: int, max_hits: int | None, *, is_doubtful: bool) -> None:
         self._hits_left = MAX_HITS if max_hits is None else max_hits
-        self._left = max_words - count_words(HEADING, DOUBTFUL if is_doubtful else "", VERBATIM)
+        self.left = max_words - count_words(HEADING, DOUBTFUL if is_doubtful else "", VERBATIM)
         self._sessions: set[str] = {""}
-
-    def room_for(self, hit: PublicHit) -> int:
-        """Return the number of words that are left for the text of a hit."""
-        return self._left - self._overhead(hit)
 
     def take(self, hit: PublicHit) -> bool:
         """Take a hit and its words, if there are enough left."""
-        words = self._overhead(hit) + (0 if hit.standing.stands_in else count_words(text_of(hit)))
-        if words > self._left or not self._hits_left:
+        words = self.overhead(hit) + (0 if hit.standing.stands_in else count_words(text_of(hit)))
+        if words > self.left or not self._hits_left:
             return False
-        self._left -= words
+        self.left -= words
         self._hits_left -= 1
         self._sessions.add(session_line(hit, ""))
         return True
 
-    def _overhead(self, hit: PublicHit) -> int:
+    def overhead(self, hit: PublicHit) -> int:
         """Return the number of words of a hit beside its text; the line about its session counts once."""
         line = session_line(hit, "s0")
         return count_words(

@@ -1,7 +1,8 @@
-"""``Hit``: one search result within the process that searched. ``PublicHit`` is what everybody else gets."""
+"""``Hit``: one search result within the process that searched. ``PublicHit`` is its form for everybody else."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -9,9 +10,12 @@ from typing import Any
 from engram.enums import Importance, Status
 from engram.models.memories.branches import MAX_BRANCH_CHARACTERS
 from engram.models.memories.memory_records import Memory
-from engram.models.sessions.passages import EvidencePlace
+from engram.models.sessions.passage_rows import EvidencePlace
 from engram.system.clock import iso_time, parse_time_ms
+from engram.system.lazy_regex import lazy_regex
+from engram.text.splitting import sentence_spans
 from engram.text.titles import title_from
+from engram.text.words import stems, topic_words
 from engram.trust.display import one_line
 
 #: Role of a passage → who says its line, in the text of a hit that holds lines of several speakers.
@@ -23,9 +27,22 @@ SPEAKERS = {
     "program": "a program",
     "context": "not typed",
 }
+#: Before a line of such a text: who says it.
+NAMED_SPEAKER = lazy_regex(rf"^({'|'.join(SPEAKERS.values())}): ", re.MULTILINE)
+#: A name without words after it.
+_ONLY_NAME = lazy_regex(
+    rf"^(?:{'|'.join(SPEAKERS.values())}):\s*(?=\Z|^(?:{'|'.join(SPEAKERS.values())}):)", re.MULTILINE
+)
 
 
-#: Maximum number of hits of one answer, whoever asks.
+def with_speaker(run: str, text: str) -> str:
+    """Return a run of a text of several speakers with the name of who says its beginning, and no name without words."""
+    at = text.find(run)
+    names = [] if at < 0 or NAMED_SPEAKER.match(run) else NAMED_SPEAKER.findall(text[:at])
+    return _ONLY_NAME.sub("", f"{names[-1]}: {run}" if names and run else run).strip()
+
+
+#: Maximum number of hits in one answer, whoever asks.
 MAX_HITS = 1_000
 
 
@@ -63,15 +80,18 @@ class Hit:
     cwd: str = ""
     #: The question that a quotation answers; "" for anything else.
     asked: str = ""
-    #: The branch that a memory was learned on, if it was not merged and the asker works elsewhere; else "".
+    #: The unmerged branch that a memory was learned on, if the asker is on another one; else "".
     branch: str = ""
-    #: What the relevance of a memory is multiplied by before it is shown unasked: below 1 if it was shown often and
+    #: The factor for a memory's relevance before it is shown unasked: below 1 if it was shown often and
     #: never used, above 1 if it was judged helpful (``engram.models.memories.usefulness``).
     use_factor: float = field(default=1.0, compare=False)
     #: Cosine to the query; None without a model.
     cosine: float | None = field(default=None, compare=False)
     #: No hit of the answer matches the question closely; this one is among the closest.
     is_doubtful: bool = field(default=False, compare=False)
+    #: Of a passage: how well all passages support the question (``engram.search.abstain``); None if it was not
+    #: computed.
+    support: float | None = field(default=None, compare=False)
 
 
 # -- ``PublicHit``: a search result as the command line and the MCP server show it, and as JSON.
@@ -81,7 +101,7 @@ class Hit:
 
 @dataclass(frozen=True, slots=True)
 class MemoryFields:
-    """What a hit says of a memory beyond what every hit has."""
+    """The fields of a hit that only memories have."""
 
     content: str
     scope: str
@@ -89,19 +109,19 @@ class MemoryFields:
     is_lowered: bool
     #: Id of the memory that replaced it; "" for none.
     superseded_by: str
-    #: Why it may no longer hold; "" if nothing speaks against it.
+    #: Why it may no longer be valid; "" if nothing suggests that.
     stale_reason: str
-    #: The branch that it was learned on, if it was not merged and the asker works elsewhere; else "".
+    #: The unmerged branch that it was learned on, if the asker is on another one; else "".
     branch: str
-    #: Whose it is, where it is not this person's own: "teammate NAME" or "pack NAME".
+    #: Its owner, if it is not this person's own: "teammate NAME" or "pack NAME".
     told_by: str
     #: Why it may be an order that somebody planted; "" for none.
-    suspect: str = ""
+    suspect: str
 
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """Where a hit was said, for whoever wants to go back to it."""
+    """Where a hit was said, for going back to it."""
 
     #: The command that resumes its session; "" if the transcript is gone.
     resume: str = ""
@@ -117,7 +137,7 @@ class Origin:
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """What the user's own files (CLAUDE.md, rules, auto memory) say about the matter of a memory."""
+    """What the user's own files (CLAUDE.md, rules, auto memory) say about the subject of a memory."""
 
     #: Name of the file that says the same; "" for none.
     stands_in: str = ""
@@ -159,22 +179,31 @@ class PublicHit:
     memory: MemoryFields | None
     origin: Origin = Origin()
     standing: Standing = Standing()
-    #: What a memory rests on and its summary does not say, word for word; "" if that is not shown.
+    #: The memory's evidence, word for word, where its summary leaves it out; "" if not shown.
     quote: str = ""
-    #: What its own session said after a passage, where that contradicts or overtakes it, with who said it; else "".
+    #: What its own session said after a passage, if that contradicts or supersedes it, with the speaker; else "".
     followed: str = ""
-    #: By which a person recognises it: of a memory its own title, else the first clause of its text; of what was said
+    #: Its title for people: a memory's own title, else the first clause of its text; for anything said,
     #: the title of the session. "" for none.
     title: str = ""
-    #: What came of the turn of a passage, in the words of its last message; "" where that is not shown.
+    #: How the turn of a passage ended, in the words of its last message; "" if not shown.
     outcome: str = ""
-    #: How many of the files that its turn edited were changed since, as git says, and how many it edited; (0, 0) where
-    #: none was, or nobody asked git.
+    #: How many of the files that its turn edited have changed since, according to git, and how many it edited; (0, 0)
+    #: if none were, or git was not asked.
     changed_files: tuple[int, int] = (0, 0)
 
     @property
+    def names_speakers(self) -> bool:
+        """True if the lines of its text begin with who says them."""
+        return self.kind == "turn" and not self.role
+
+    def part(self, run: str) -> str:
+        """Return a run of its text; if several people speak, with the name of the run's first speaker."""
+        return with_speaker(run, self.text) if self.names_speakers else run
+
+    @property
     def written_title(self) -> str:
-        """The title that somebody wrote for a memory; "" where it only repeats the text, and for anything else."""
+        """The title that somebody wrote for a memory; "" if it only repeats the text, and for anything else."""
         return "" if self.memory is None or self.title == title_from(self.text) else self.title
 
     @classmethod
@@ -214,7 +243,7 @@ class PublicHit:
         )
 
     def to_json(self) -> dict[str, Any]:
-        """The hit for ``--json`` and engram.sock; the keys of a memory are left out of other hits."""
+        """Return the hit for ``--json`` and engram.sock; the keys of a memory are left out of other hits."""
         values: dict[str, Any] = {
             "id": self.id,
             "kind": self.kind,
@@ -262,7 +291,7 @@ class PublicHit:
 
     @classmethod
     def from_json(cls, values: Mapping[str, Any]) -> PublicHit:
-        """A hit that ``to_json`` wrote.
+        """Return a hit that ``to_json`` wrote.
 
         Raises:
             KeyError: a key is missing, as in the answer of another version.
@@ -324,19 +353,19 @@ def _place_from_json(values: Mapping[str, Any]) -> EvidencePlace:
     )
 
 
-# -- Let memories of branches that were not merged sink where the asker works on another branch.
+# -- Rank memories from unmerged branches lower if the asker works on another branch.
 
 #: Share of its score that a memory loses.
 BRANCH_DEDUCTION = 0.3
 
 
 def sink_other_branches(hits: Sequence[Hit], branches: Mapping[int, str], asked_on: str) -> list[Hit]:
-    """Return the hits with the branches that were not merged, the best first.
+    """Return the hits with their unmerged branches, best first.
 
     Args:
-        hits: memories, the best first.
-        branches: row id of a memory → its branch, if that was not merged.
-        asked_on: the branch that the asker works on, where its memories hold.
+        hits: memories, best first.
+        branches: row id of a memory → its branch, if unmerged.
+        asked_on: the branch that the asker works on, whose memories are not lowered.
     """
     marked = [_sink(hit, branch) if (branch := branches.get(hit.row_id, "")) != asked_on else hit for hit in hits]
     return sorted(marked, key=lambda hit: -hit.score)
@@ -347,3 +376,30 @@ def _sink(hit: Hit, branch: str) -> Hit:
         return hit
     deduction = -BRANCH_DEDUCTION * abs(hit.score)
     return replace(hit, branch=branch, score=hit.score + deduction, parts={**hit.parts, "branch": deduction})
+
+
+# -- What an answer already said, so that it is not repeated.
+
+
+#: A text says a sentence if it has this share of the sentence's informative words.
+MIN_SAID_SHARE = 0.75
+
+
+def is_said(sentence: str, said: Sequence[frozenset[str]]) -> bool:
+    """Return True if one of the texts, given by their stems, has most of a sentence's informative words."""
+    words = stems(topic_words(sentence))
+    return any(len(words & other) >= MIN_SAID_SHARE * len(words) for other in said)
+
+
+def stems_said(hit: PublicHit) -> frozenset[str]:
+    return stems(topic_words(f"{hit.text}\n{hit.quote}\n{hit.outcome}"))
+
+
+def without_said(text: str, said: Sequence[frozenset[str]]) -> str:
+    """Return a text without the sentences at its beginning and end that were already said; "" if all were."""
+    spans = sentence_spans(text)
+    while spans and is_said(text[slice(*spans[0])], said):
+        spans.pop(0)
+    while spans and is_said(text[slice(*spans[-1])], said):
+        spans.pop()
+    return text[spans[0][0] : spans[-1][1]] if spans else ""

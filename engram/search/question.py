@@ -11,6 +11,7 @@ from datetime import datetime, timedelta
 
 from engram.models.engine.transaction import Store
 from engram.models.search.fulltext import Term, count_documents, document_counts
+from engram.system.lazy_regex import lazy_regex
 from engram.text.splitting import sentence_spans
 from engram.text.words import (
     MIN_STEM_CHARS,
@@ -37,7 +38,7 @@ class Query:
     with_global: bool = True
     #: Maximum number of hits; of an answer that holds more than memories, of these.
     limit: int = 5
-    #: Maximum number of hits of an answer, whatever they are; None where its budget of words decides.
+    #: Maximum number of hits in an answer, of any kind; None if its word budget decides.
     max_hits: int | None = None
     #: When the question is asked, in milliseconds since 1970; None is now. "Yesterday" counts from here.
     now_ms: int | None = None
@@ -50,7 +51,7 @@ class Query:
     #: A command that was run, and the first line of its error; "" for none.
     command: str = ""
     error: str = ""
-    #: Show only texts that have all of these, as they stand; for a search of passages and notes.
+    #: Show only texts that have all of these, as written; for a search of passages and notes.
     phrases: tuple[str, ...] = ()
     #: Also return weak matches, up to ``limit``: for a caller that weighs hits itself.
     thorough: bool = False
@@ -58,45 +59,45 @@ class Query:
 
 # -- What a question asks for, and the traits of a text that may answer it, by regular expressions. Pure.
 
-_TIME = re.compile(
+_TIME = lazy_regex(
     r"\b(?:yesterday|today|tomorrow|tonight|last|next|ago|week|weekend|month|year|monday|tuesday|wednesday|thursday"
     r"|friday|saturday|sunday|january|february|march|april|june|july|august|september|october|november|december|summer"
     r"|winter|spring|fall|morning|recently|soon|since|20\d\d)\b",
     re.I,
 )
-_NUMBER = re.compile(r"\d")
-_CODE = re.compile(r"/\w+\.|\w\(\)|\w_\w")
-_DIRECTIVE = re.compile(
+_NUMBER = lazy_regex(r"\d")
+_CODE = lazy_regex(r"/\w+\.|\w\(\)|\w_\w")
+_DIRECTIVE = lazy_regex(
     r"\b(?:always|never|don'?t|do not|prefer|instead|should|must|want|need to|make sure|please|only|avoid|rather"
     r"|no need|stop|keep|use|let'?s|can you|i'd like|remove|not)\b",
     re.I,
 )
-_SPEAKER = re.compile(r"([A-Z][\w .'-]{0,30}): ")
+_SPEAKER = lazy_regex(r"([A-Z][\w .'-]{0,30}): ")
 #: Words that say that something has changed.
-_CHANGE = re.compile(
+_CHANGE = lazy_regex(
     r"\b(?:instead|no longer|switch(?:ed|ing)?|replac\w+|renam\w+|remov\w+|dropp?\w*|moved?|moving|actually|rather than"
     r"|from now on|chang\w+|revert\w*|roll(?:ed)? back|go(?:ing)? back|went back|simplif\w+|previously|used to"
     r"|any ?more|obsolete|deprecat\w+|invert\w*|merged?|was changed|old"
     r"|now (?:uses?|is|only|has|shows?|goes|counts?|lives?|resolves?))\b"
 )
 
-_WHEN = re.compile(r"\b(?:when|what (?:time|date|day|month|year)|how long|since)\b", re.I)
-_HOW_MANY = re.compile(
+_WHEN = lazy_regex(r"\b(?:when|what (?:time|date|day|month|year)|how long|since)\b", re.I)
+_HOW_MANY = lazy_regex(
     r"\b(?:how (?:many|much|often|long|big|old)|number|which (?:port|version|percentage)|count|limit|threshold)\b", re.I
 )
-_NOW = re.compile(
+_NOW = lazy_regex(
     r"\b(?:now|nowadays|these days|current(?:ly)?|today|still|any ?more|no longer|final(?:ly)?|ultimately|end(?:ed)? up"
     r"|latest|going forward|in the end|out of the box|by default|after all|settle|eventually)\b",
     re.I,
 )
-_RULE = re.compile(
+_RULE = lazy_regex(
     r"\b(?:should (?:we|i|it)|can i|may i|am i|want|prefer|like|ask(?:s|ed)?|allowed|insist\w*|rule|convention|policy"
     r"|style|belong|supposed|expect\w*|wish|demand\w*|tell|told|said|say|which .* did i|do i|did i|who)\b",
     re.I,
 )
-_AFTER = re.compile(r"\b(?:after(?:wards?)?|next|then|follow(?:ed|ing|s)?|once|since|subsequently|later)\b", re.I)
-_BEFORE = re.compile(r"\b(?:before|prior to|until|leading up|preced\w+|ahead of)\b", re.I)
-_LAST = re.compile(
+_AFTER = lazy_regex(r"\b(?:after(?:wards?)?|next|then|follow(?:ed|ing|s)?|once|since|subsequently|later)\b", re.I)
+_BEFORE = lazy_regex(r"\b(?:before|prior to|until|leading up|preced\w+|ahead of)\b", re.I)
+_LAST = lazy_regex(
     r"\b(?:last|final(?:ly)?|end|clos(?:e|ing)|ended|left|remain\w*|outcome|stand|evening|night|finish\w*|wrap\w*)\b",
     re.I,
 )
@@ -170,6 +171,8 @@ def parse_intent(text: str) -> QueryIntent:
 # -- Parse the time that a question names: dates, months, "yesterday", "last week".
 
 _DAY_MS = 86_400_000
+#: How many years a day without a year is looked for.
+_MAX_YEARS = 3
 _YEAR_DAYS = 365.2425
 _MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
 #: Month names that in lower case are usually other words.
@@ -179,15 +182,15 @@ _MONTH = (
     r"|oct(?:ober)?|nov(?:ember)?|dec(?:ember)?)"
 )
 _YEAR = r"(?:,?\s+(?P<year>(?:19|20)\d\d))"
-_ISO = re.compile(r"\b(?P<year>(?:19|20)\d\d)-(?P<month>\d\d)-(?P<day>\d\d)\b")
-_MONTH_DAY = re.compile(rf"\b{_MONTH}\.?\s+(?P<day>\d{{1,2}})(?:st|nd|rd|th)?\b{_YEAR}?", re.I)
-_DAY_MONTH = re.compile(rf"\b(?P<day>\d{{1,2}})(?:st|nd|rd|th)?\s+(?:of\s+)?{_MONTH}\b{_YEAR}?", re.I)
-_MONTH_ONLY = re.compile(
+_ISO = lazy_regex(r"\b(?P<year>(?:19|20)\d\d)-(?P<month>\d\d)-(?P<day>\d\d)\b")
+_MONTH_DAY = lazy_regex(rf"\b{_MONTH}\.?\s+(?P<day>\d{{1,2}})(?:st|nd|rd|th)?\b{_YEAR}?", re.I)
+_DAY_MONTH = lazy_regex(rf"\b(?P<day>\d{{1,2}})(?:st|nd|rd|th)?\s+(?:of\s+)?{_MONTH}\b{_YEAR}?", re.I)
+_MONTH_ONLY = lazy_regex(
     r"\b(?:(?P<part>early|start of|beginning of|mid(?:dle of)?|late|end of|last week of|last day of)[\s-]+)?"
     rf"(?<!\w){_MONTH}\b{_YEAR}?",
     re.I,
 )
-_AGO = re.compile(
+_AGO = lazy_regex(
     r"\b(?P<number>\d+|an?|one|two|three|four|five|six|seven|couple of|few)\s+(?P<unit>day|week|month|year)s?\s+ago\b",
     re.I,
 )
@@ -216,14 +219,14 @@ class DateRange:
     is_yearly: bool = False
 
     def distance_days(self, at_ms: float) -> float:
-        """Return how far a time lies outside the range, in days; 0 inside."""
+        """Return how far a time is outside the range, in days; 0 inside."""
         if self.is_yearly:
             year = _YEAR_DAYS * _DAY_MS
             at_ms += round((self.start_ms - at_ms) / year) * year
         return max(self.start_ms - at_ms, at_ms - self.stop_ms, 0.0) / _DAY_MS
 
-    def occurrences(self, now_ms: int, limit: int = 3) -> list[tuple[int, int]]:
-        """Return start and stop in this year and earlier ones, the latest first; a range with a year occurs once.
+    def occurrences(self, now_ms: int) -> list[tuple[int, int]]:
+        """Return start and stop in this year and earlier ones, latest first; a range with a year occurs once.
 
         Occurrences of earlier years are a day longer at each end, since years differ in length.
         """
@@ -231,12 +234,12 @@ class DateRange:
             return [(self.start_ms, self.stop_ms)]
         year = int(_YEAR_DAYS * _DAY_MS)
         occurrences = []
-        for years_ago in range(limit + 1):
+        for years_ago in range(_MAX_YEARS + 1):
             margin = _DAY_MS if years_ago else 0
             start, stop = self.start_ms - years_ago * year, self.stop_ms - years_ago * year
             if start <= now_ms:
                 occurrences.append((start - margin, stop + margin))
-        return occurrences[:limit]
+        return occurrences[:_MAX_YEARS]
 
 
 def parse_date_range(text: str, now_ms: int) -> DateRange | None:
@@ -245,8 +248,8 @@ def parse_date_range(text: str, now_ms: int) -> DateRange | None:
 
 
 _DAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
-_DAYS_AGO = re.compile(r"(\d{1,4})\s*(?:d|days?)(?:\s+ago)?")
-_WEEKS_AGO = re.compile(r"(\d{1,3})\s*(?:w|weeks?)(?:\s+ago)?")
+_DAYS_AGO = lazy_regex(r"(\d{1,4})\s*(?:d|days?)(?:\s+ago)?")
+_WEEKS_AGO = lazy_regex(r"(\d{1,3})\s*(?:w|weeks?)(?:\s+ago)?")
 
 
 def end_of_day(text: str, now_ms: int) -> int | None:
@@ -350,10 +353,10 @@ def _between(start: datetime, stop: datetime) -> DateRange:
 
 @dataclass(frozen=True, slots=True)
 class ParsedQuery:
-    """What the ranking knows of a question."""
+    """What the ranking knows about a question."""
 
     text: str
-    #: Words that are no stop words, each once.
+    #: Words that are not stop words, each once.
     terms: tuple[str, ...]
     #: Paths, symbols, flags and quoted code, in lower case.
     names: tuple[str, ...]
@@ -388,23 +391,23 @@ def parse_query(query: Query, now_ms: int) -> ParsedQuery:
 # -- Phrases in quotes of a question: found as they were written, and where a text has them. Pure.
 
 #: A phrase between quotation marks of one kind.
-_QUOTED = re.compile(r"\"([^\"]+)\"|[“„]([^“”„]+)[“”]|«([^«»]+)»|»([^«»]+)«|「([^「」]+)」|『([^『』]+)』")
+_QUOTED = lazy_regex(r"\"([^\"]+)\"|[“„]([^“”„]+)[“”]|«([^«»]+)»|»([^«»]+)«|「([^「」]+)」|『([^『』]+)』")
 #: A word, white space, or one sign of a phrase.
-_PART = re.compile(r"\w+|\s+|[^\w\s]")
-#: What ends a quoted sentence is no part of the phrase.
+_PART = lazy_regex(r"\w+|\s+|[^\w\s]")
+#: What ends a quoted sentence is not a part of the phrase.
 _END_SIGNS = ".,;:!?…。，、！？ \t\n"
 #: Signs that are written in more than one way.
 _ALIKE = ("'’‘ʼ`", '"“”„«»', "-‐‑‒–—−")
-#: What may stand between two words of a phrase, such as a line break, a comma or Markdown's emphasis.
+#: What may come between two words of a phrase, such as a line break, a comma or Markdown's emphasis.
 _GAP = r"[\W_]{1,8}?"
 #: A letter or digit that a word goes on with.
 _SPACED_LETTER = rf"[^\W{UNSPACED_LETTERS}]"
-#: Words of the text to show around a phrase.
+#: Maximum number of words of the text to show around a phrase.
 _MAX_SHOWN_WORDS = 60
 
 
 def phrases_of(text: str) -> tuple[str, ...]:
-    """Return what stands in quotes in a question and holds a word, each once, in order."""
+    """Return what is in quotes in a question and holds a word, each once, in order."""
     quoted = (next(filter(None, match.groups())).strip().rstrip(_END_SIGNS) for match in _QUOTED.finditer(text))
     return tuple(dict.fromkeys(phrase for phrase in quoted if re.search(r"\w", phrase)))
 
@@ -473,7 +476,7 @@ def _is_word(part: str) -> bool:
 
 
 def _ends_alone(letter: str) -> bool:
-    """Return whether a word may not go on behind this letter; scripts without spaces do not show where one ends."""
+    """Return whether a word may not continue after this letter; scripts without spaces do not show where one ends."""
     return _is_word(letter) and not is_unspaced(letter)
 
 
@@ -481,7 +484,7 @@ def _ends_alone(letter: str) -> bool:
 
 #: Where a short word ends; letters of scripts without spaces may follow.
 _END = rf"(?![^\W{UNSPACED_LETTERS}])"
-#: Weight of a term that occurs in every row.
+#: Minimum weight of a term that occurs in every row.
 _MIN_WEIGHT = 0.01
 
 
@@ -492,7 +495,6 @@ class Coverage:
         """Weigh each term by its inverse document frequency.
 
         Args:
-            terms: the question's terms.
             counts: in how many of the ``total`` rows each term occurs; a term that never occurs has no weight.
             total: number of rows.
         """
@@ -507,12 +509,12 @@ class Coverage:
                 self._weights[stem] = max(weight, self._weights.get(stem, 0.0), _MIN_WEIGHT)
         self._total_weight = sum(self._weights.values()) or 1.0
         self._unknown_weight = len(self.unknown_terms) * math.log(1 + (total + 0.5) / 0.5)
-        #: Words of scripts without spaces, which stand anywhere in a run of letters.
+        #: Words of scripts without spaces, which may be anywhere in a run of letters.
         self._unspaced = [stem for stem in self._weights if is_unspaced(stem)]
         spaced = [stem for stem in self._weights if not is_unspaced(stem)]
         patterns = [re.escape(stem) + ("" if len(stem) >= MIN_STEM_CHARS else _END) for stem in spaced]
         self._pattern = (
-            re.compile(r"(?<![a-z0-9])(" + "|".join(sorted(patterns, key=len, reverse=True)) + ")")
+            lazy_regex(r"(?<![a-z0-9])(" + "|".join(sorted(patterns, key=len, reverse=True)) + ")")
             if patterns
             else None
         )
@@ -528,7 +530,7 @@ class Coverage:
         return sum(self._weights[stem] for stem in stems) / self._total_weight
 
     def share_of_all(self, stems: frozenset[str]) -> float:
-        """Return the same share where a term that occurs in no row counts as the rarest of all."""
+        """Return the same share, counting a term that occurs in no row as the rarest of all."""
         return sum(self._weights[stem] for stem in stems) / (self._total_weight + self._unknown_weight)
 
 

@@ -206,7 +206,6 @@ class Ranking:
 
 
 def rank(candidates: MemoryCandidates, query: ParsedQuery, weights: Weights) -> Ranking:
-    """Score all candidates."""
     score = np.zeros(len(candidates))
     parts: dict[str, Column] = {}
     for scorer in SCORERS:

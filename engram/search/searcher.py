@@ -19,15 +19,14 @@ from engram.models.search.fulltext import (
     MemoryRow,
     Term,
     has_all_words,
-    memory_rows,
     search_memories,
     search_passages,
+    search_rows,
 )
 from engram.models.search.memory_lists import latest_memories
-from engram.models.search.vectors import vectors_of
-from engram.models.sessions.passage_rows import passage_rows, texts_of_blocks
-from engram.models.sessions.passages import places_of
-from engram.search.abstain import select_relevant
+from engram.models.search.vector_rows import vectors_of
+from engram.models.sessions.passage_rows import passage_rows, places_of, texts_of_blocks
+from engram.search.abstain import is_far, is_unanswered, select_relevant
 from engram.search.hits import Hit, sink_other_branches
 from engram.search.passages.candidate_set import CandidateSet, SearchIndex
 from engram.search.passages.passage_search import find_notes, find_passages
@@ -43,12 +42,12 @@ from engram.search.ranking import (
     rank_classic,
 )
 from engram.search.support import Floor, Support, evidence_cosines, rarity_of_words, text_support, usual_cosine
-from engram.search.vectors.stored_vectors import Floats, VectorCache
+from engram.search.vectors.loaded_vectors import Floats, VectorCache
 from engram.settings import Settings
 from engram.text.words import QUESTION_STOP_WORDS, is_unspaced, question_words_of, terms_of
 from engram.transcripts.project import is_excluded
 
-# -- Embed questions: the last few vectors are cached, and embedding can run beside a text search.
+# -- Embed questions: the last few vectors are cached, and embedding can run alongside a text search.
 
 #: Maximum number of vectors in the cache.
 _MAX_CACHED = 16
@@ -103,9 +102,9 @@ MAX_CANDIDATES = 100
 _MAX_CLASSIC_MATCHES = 1000 * MAX_CANDIDATES
 #: Number of passages that may support a memory without a vector.
 SUPPORTING_PASSAGES = 40
-#: Share of the words of a question that a text has which has them all; the rest is rounding.
+#: Minimum share of a question's words for a text to count as having them all; it allows for rounding.
 MIN_SAID_SHARE = 0.999
-#: What is said first where no text has the words; the closest ones follow.
+#: Introduction if no text has the words; the closest ones follow.
 NOBODY_SAID_PHRASE = "Nobody said this; closest:"
 NOBODY_SAID_WORDS = "Nobody said all of these words together; closest:"
 #: Maximum number of memories that a new one is compared with.
@@ -210,7 +209,7 @@ class Searcher:
         )
         vector = wait_for_vector()
         ids = sorted({*bm25, *self._nearest_memories(vector, query)})
-        rows = {row_id: row for row_id, row in memory_rows(self._store, ids).items() if _is_visible(query, row)}
+        rows = {row_id: row for row_id, row in search_rows(self._store, ids).items() if _is_visible(query, row)}
         return build_candidates(rows, bm25, self._memory_cosines(vector, sorted(rows)))
 
     def _newest_memories(self, query: Query, parsed: ParsedQuery, vector: Floats | None) -> MemoryCandidates:
@@ -218,14 +217,14 @@ class Searcher:
         newest = latest_memories(
             self._store, project_id=query.project_id, with_global=query.with_global, limit=MAX_CLASSIC_CANDIDATES
         )
-        rows = memory_rows(self._store, [memory.id for memory in newest])
+        rows = search_rows(self._store, [memory.id for memory in newest])
         bm25 = dict(search_memories(self._store, self._select_terms(parsed, "episode_fts"), _MAX_CLASSIC_MATCHES))
         return build_candidates(rows, bm25, self._memory_cosines(vector, sorted(rows)))
 
     def search(self, query: Query, *, without: Collection[str] = ()) -> list[Hit]:
         """Return the best passages of turns and chunks of notes, word for word, best first.
 
-        Those of folders that are excluded now, and quotations that were judged wrong, are not among them.
+        Passages from folders that are now excluded, and quotations that were judged wrong, are left out.
         ``without`` leaves feature groups out by name, to measure what each contributes.
         """
         parsed, vector = self._parse(query), self._query_embedder.embed(query.text)
@@ -243,20 +242,20 @@ class Searcher:
         without: Collection[str] = (),
         is_worth: Callable[[CandidateSet], bool] | None = None,
     ) -> list[Hit]:
-        """Return the best passages; what was read before its folder was excluded is not among them."""
+        """Return the best passages; passages read before their folder was excluded are left out."""
         index = self._search_index("p", "passage_fts")
         hits = find_passages(index, query, parsed, vector, without=without, is_worth=is_worth)
         return [hit for hit in hits if not is_excluded(hit.cwd, self._settings.exclude)]
 
     def look_up(self, query: Query) -> tuple[list[Hit], str]:
-        """Return what has the words of a question as they are, and "", or what comes closest and what nobody said.
+        """Return the texts with the question's exact words and "", or the closest ones and what nobody said.
 
-        A phrase in quotes is a phrase: only texts that have all of them are returned, if there are any. Without quotes
-        those that have the whole question come first.
+        If the question has quoted phrases and texts contain all of them, only those are returned. Without quotes,
+        texts that contain the whole question come first.
         """
         phrases = phrases_of(query.text)
         is_phrase = bool(phrases)
-        # A shell takes the quotes away: what has the question itself, word for word, comes first.
+        # A shell removes the quotes: texts that contain the question itself, word for word, come first.
         # So does one word of a script without spaces, whose pairs of letters many texts have.
         is_asked_whole = len(question_words_of(query.text)) > 1 or is_unspaced(query.text)
         phrases = phrases or ((query.text.strip(),) if is_asked_whole else ())
@@ -275,10 +274,9 @@ class Searcher:
         return self.search(query), "" if self._is_said(words, query.project_id) else NOBODY_SAID_WORDS
 
     def _is_said(self, words: Sequence[str], project_id: int | None) -> bool:
-        """True if one text has all words."""
         if has_all_words(self._store, words, project_id=project_id):
             return True
-        # A longer text has its words in several passages; each is indexed with what stands next to it.
+        # A longer text has its words in several passages; each is indexed with its neighbours.
         near = search_passages(self._store, [tuple(words)], MAX_CANDIDATES, project_id=project_id)
         blocks = {row.said_id for row in passage_rows(self._store, [row_id for row_id, _ in near]).values()}
         wanted = Coverage(words, dict.fromkeys(words, 1), 2)
@@ -286,13 +284,13 @@ class Searcher:
         return any(wanted.share(wanted.stems_in(text)) > MIN_SAID_SHARE for text in texts)
 
     def coverage_of(self, text: str) -> Coverage:
-        """Return what tells how many of a question's words a text has, the rarer in what was said the more."""
+        """Return a function that computes which share of a question's words a text has, weighted by their rarity."""
         terms = terms_of(text)
         counts, total = self._term_counts["passage_fts"].count(self._store, terms)
         return Coverage(terms, counts, total)
 
     def support(self, query: Query, hits: Sequence[Hit]) -> Support:
-        """Return what passages, other memories and rare words say about memories that were found for a prompt."""
+        """Return the evidence from passages, other memories and rare words for the memories found for a prompt."""
         vector, memories, passages = (
             self._query_embedder.embed(query.text),
             self._vectors.get("e"),
@@ -309,10 +307,10 @@ class Searcher:
         return support
 
     def quotable(self, query: Query, floor: Floor | None = None) -> tuple[list[Hit], Support]:
-        """Return single passages that may answer a prompt, best first, and what speaks for them; none without a model.
+        """Return single passages that may answer a prompt, best first, and the evidence for them; none without a model.
 
-        None of them is doubtful: far from everything that was asked. With a ``floor`` nothing is ranked, and none is
-        returned, if no passage reaches it.
+        None of them is doubtful, that is, far from everything that was asked. With a ``floor`` nothing is ranked, and
+        none is returned, if no passage reaches it.
         """
         vector, passages = self._query_embedder.embed(query.text), self._vectors.get("p")
         if vector is None or passages is None:
@@ -338,12 +336,12 @@ class Searcher:
         return any(floor.is_reached(hit, support) for hit in near)
 
     def _support_by_words(self, text: str, usual: float, hits: Sequence[Hit]) -> Support:
-        """Return what speaks for passages: how close texts usually are to a prompt, and its rare words in them."""
+        """Return the evidence for passages: how close texts usually are to a prompt, and its rare words in them."""
         rarity = rarity_of_words(self._store, self._term_counts["passage_fts"], text, hits) if hits else {}
         return Support(usual_cosine=usual, rarity=rarity)
 
     def similar_memories(self, row_ids: Sequence[int], min_cosine: float) -> list[tuple[int, int, float]]:
-        """Return ``(one of row_ids, another row id, cosine)`` of similar memories, the most similar first.
+        """Return ``(one of row_ids, another row id, cosine)`` of similar memories, most similar first.
 
         Pairs within ``row_ids`` are left out: what was saved together is one statement. Empty without an embedder.
         """
@@ -361,6 +359,31 @@ class Searcher:
                 if other not in own and cosine >= min_cosine
             ]
         return sorted(pairs, key=lambda pair: -pair[2])
+
+    def is_unanswered(self, passages: Sequence[Hit], cosines: Sequence[float | None]) -> bool | None:
+        """Return True if nothing that was found answers a question; None if unknown.
+
+        Args:
+            passages: those that ``search`` returned for it.
+            cosines: those of the hits that would be shown first. None means that a vector is missing: words decide.
+        """
+        support = next((hit.support for hit in passages if hit.support is not None), None)
+        known = [cosine for cosine in cosines if cosine is not None]
+        if support is None or len(known) < len(cosines):
+            return None
+        return is_unanswered(support, max(known, default=0.0), self._relevance_floor)
+
+    def is_name_unknown(self, query: Query, coverage: Coverage, cosines: Sequence[float | None]) -> bool:
+        """Return whether a question names what no text has as a word, and nothing that was found is near it.
+
+        Args:
+            query: the question.
+            coverage: that of its words in the passages.
+            cosines: as for ``is_unanswered``; those without a vector don't count, but one must have it.
+        """
+        known = [cosine for cosine in cosines if cosine is not None]
+        is_unknown = any(name in coverage.unknown_terms for name in self._parse(query).proper_names)
+        return is_unknown and bool(known) and is_far(max(known), self._relevance_floor)
 
     @property
     def _relevance_floor(self) -> float:
@@ -424,13 +447,13 @@ class Searcher:
         return sink_other_branches(hits, open_branches(self._store, [hit.row_id for hit in hits]), branch)
 
     def _with_use_factors(self, hits: Sequence[Hit]) -> list[Hit]:
-        """Return the hits with how useful each memory proved."""
+        """Return the hits with the usefulness of each memory."""
         uses = usefulness_of(self._store, [hit.id for hit in hits])
         return [replace(hit, use_factor=uses[hit.id].factor) if hit.id in uses else hit for hit in hits]
 
 
 def _message_of(hit: Hit) -> object:
-    """Return what stands for the message of a passage, or for the chunk of a note."""
+    """Return a key for the message of a passage, or for the chunk of a note."""
     return hit.evidence[0].uuid if hit.turn_id and hit.evidence else hit.id
 
 

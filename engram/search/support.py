@@ -1,4 +1,4 @@
-"""What the passages, the other memories and the words of a store say about memories that were found for a prompt."""
+"""Evidence from passages, other memories and rare words for the memories that were found for a prompt."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from engram.search.question import TermCounts
 from engram.text.words import stem_forms, stems, topic_words
 
 if TYPE_CHECKING:  # numpy is loaded by whoever has vectors
-    from engram.search.vectors.stored_vectors import Floats, VectorCache
+    from engram.search.vectors.loaded_vectors import Floats, VectorCache
 
-#: The mean cosine of a prompt to memories that have nothing to do with it, and how many memories it stands for in a
+#: The mean cosine of a prompt to unrelated memories, and how many memories it stands for in a
 #: store that has few.
 UNRELATED_COSINE, UNRELATED_MEMORIES = 0.12, 10
 #: A small store counts as one of at least, and a large one as one of at most this number of passages: the rarity of a
@@ -27,14 +27,14 @@ MIN_ROWS, MAX_ROWS = 300, 3_000
 
 @dataclass(frozen=True, slots=True)
 class Support:
-    """What speaks for the memories that were found for a prompt, apart from their own text."""
+    """The evidence for the memories that were found for a prompt, apart from their own text."""
 
     #: Row id of a memory → best cosine of a passage of the entries, and of the turns, that it rests on.
     by_source: Mapping[int, float] = field(default_factory=dict)
     by_turn: Mapping[int, float] = field(default_factory=dict)
     #: Mean cosine of the prompt to all memories that it may see.
     usual_cosine: float = UNRELATED_COSINE
-    #: Stem of a word of the prompt that a memory contains → how rare it is in what was said.
+    #: Stem of a prompt word that a memory contains → its rarity in everything that was said.
     rarity: Mapping[str, float] = field(default_factory=dict)
     #: Without a model: row id of a turn → score of its best passage, as a share of the best score of all.
     text_by_turn: Mapping[int, float] = field(default_factory=dict)
@@ -42,7 +42,9 @@ class Support:
 
 @dataclass(frozen=True, slots=True)
 class Floor:
-    """How relevant a passage must be for a prompt: lets a search end before it ranks what cannot be relevant enough."""
+    """How relevant a passage must be for a prompt: lets a search stop before it ranks passages that can't be relevant
+    enough.
+    """
 
     #: How much closer than ``Support.usual_cosine`` a passage must be, whatever its words.
     least_meaning: float
@@ -102,7 +104,7 @@ def stems_of(hit: Hit) -> frozenset[str]:
 
 @lru_cache(maxsize=1024)
 def stems_of_text(text: str) -> frozenset[str]:
-    """Return the stems of a text's telling words. A prompt asks for those of each of its candidates several times."""
+    """Return the stems of a text's informative words. Each prompt needs those of its candidates several times."""
     return stems(topic_words(text))
 
 

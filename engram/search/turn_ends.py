@@ -1,4 +1,4 @@
-"""What came of a turn: its last message often has the answer that the passages only lead to."""
+"""How a turn ended: its last message often has the answer that the passages only lead to."""
 
 from __future__ import annotations
 
@@ -7,66 +7,70 @@ import re
 from collections.abc import Collection, Sequence
 
 from engram.models.engine.transaction import Reader
-from engram.models.sessions.passage_rows import barred_quotations, plain
+from engram.models.sessions.passage_rows import normalised_text
+from engram.models.sessions.stored_quotations import barred_quotations
 from engram.models.sessions.stored_turns import StoredTurn, turns_after, turns_by_row
 from engram.search.hit_lines import count_words, may_be_planted
-from engram.search.hits import Hit
+from engram.search.hits import Hit, is_said
 from engram.search.question import Coverage
+from engram.system.lazy_regex import lazy_regex
 from engram.text.splitting import Statement, split
 from engram.text.words import stems, topic_words
 from engram.transcripts.turns import Role, Turn
 
-#: A sentence is said by a text that has this share of its telling words.
-MIN_SAID_SHARE = 0.75
-#: Passages that get it: the best ones.
-MAX_OUTCOMES = 5
-#: Words of it.
+#: Maximum number of passages, the best ones, whose turn's end is shown.
+MAX_TURN_ENDS = 5
+#: Maximum number of words of such an end.
 MAX_OUTCOME_WORDS = 80
-#: Turns after one that ended without a result that are looked at.
+#: Minimum number of informative words in it: "Fixed." says nothing.
+MIN_TELLING_WORDS = 3
+#: Maximum number of turns after one that ended without a result that are looked at.
 MAX_LATER_TURNS = 4
 #: Share of the words of the question in a statement, signs of a reason or a result in it, and its place in the message
 #: are added up; a passing remark loses. Compared on 152 questions about 66 sessions.
 _COVERAGE_WEIGHT, _SIGN_WEIGHT, _PLACE_WEIGHT, _PASSING_WEIGHT = 0.5, 0.3, -0.03, -0.3
 #: Share of its score that the second best statement of a run adds, and the third that share of it.
 _NEXT_SHARE = 0.5
-_RESULT = re.compile(
+_RESULT = lazy_regex(
     r"\b(?:because|cause|reason|due to|so that|turns out|the (?:problem|issue|bug|fix) (?:is|was)|instead|fix(?:ed)?|"
     r"solution|resolved|replaced?|switched|no longer|decided|weil|Ursache|Grund|behoben|statt)\b",
     re.IGNORECASE,
 )
-_PASSING = re.compile(
+_PASSING = lazy_regex(
     r"(?:let me|now let|now i\b|i'll|i will|perfect|great|good|excellent|all (?:tests|clean|green)|looking at|"
     r"i need to|first,|next,|ok(?:ay)?\b|checking|running|done[.!]?$|i (?:can )?see\b)",
     re.IGNORECASE,
 )
 
 
-def outcomes_of(store: Reader, hits: Sequence[Hit], wanted: Coverage) -> dict[str, str]:
-    """Return id → what came of the turn of a passage, for the best passages; what the passage says is left out.
+def ends_of_turns(store: Reader, hits: Sequence[Hit], wanted: Coverage) -> dict[str, str]:
+    """Return id → how the turn of a passage ended, for the best passages, without what the passage says.
 
     Args:
-        store: the open memory.
-        hits: passages, the best first.
         wanted: weighs the words of the question.
     """
-    best = {hit.turn_id: hit for hit in reversed(hits[:MAX_OUTCOMES]) if hit.turn_id is not None}
+    best = {hit.turn_id: hit for hit in reversed(hits[:MAX_TURN_ENDS]) if hit.turn_id is not None}
     _, barred = barred_quotations(store)
     told = {
-        best[stored.id].id: _outcome(store, stored, best[stored.id].text, wanted, barred)
+        best[stored.id].id: _end_of_turn(store, stored, best[stored.id].text, wanted, barred)
         for stored in turns_by_row(store, list(best))
     }
-    return {hit_id: text for hit_id, text in told.items() if text and not may_be_planted(text)}
+    return {
+        hit_id: text
+        for hit_id, text in told.items()
+        if len(topic_words(text)) >= MIN_TELLING_WORDS and not may_be_planted(text)
+    }
 
 
-def _outcome(store: Reader, stored: StoredTurn, said: str, wanted: Coverage, barred: Collection[str]) -> str:
-    """Return what came of a turn; of one that the user interrupted with further prompts, what came of these."""
+def _end_of_turn(store: Reader, stored: StoredTurn, said: str, wanted: Coverage, barred: Collection[str]) -> str:
+    """Return how a turn ended; for one that the user interrupted with further prompts, how these ended."""
     told = _told_at_end(stored.turn, said, wanted, barred)
     later = iter(() if told else turns_after(store, stored, MAX_LATER_TURNS))
     return told or next(filter(None, (_told_at_end(other.turn, said, wanted, barred) for other in later)), "")
 
 
 def _told_at_end(turn: Turn, said: str, wanted: Coverage, barred: Collection[str]) -> str:
-    """Return the run of statements of a turn's last message that tells the most and that was not said yet.
+    """Return the most informative run of statements of a turn's last message that was not said yet.
 
     Returns "" for a message that only announces what comes next. A statement of a passage that was judged wrong, given
     in ``barred``, is left out.
@@ -76,7 +80,7 @@ def _told_at_end(turn: Turn, said: str, wanted: Coverage, barred: Collection[str
     statements = [
         (place, text)
         for place, text in enumerate(split(message))
-        if not is_said(text.text, known) and not any(plain(text.text) in other for other in barred)
+        if not is_said(text.text, known) and not any(normalised_text(text.text) in other for other in barred)
     ]
     texts = [statement.text for _, statement in statements]
     if all(_PASSING.match(text) for text in texts):
@@ -88,7 +92,11 @@ def _told_at_end(turn: Turn, said: str, wanted: Coverage, barred: Collection[str
         score = sum(value * _NEXT_SHARE**rank for rank, value in enumerate(sorted(scores[first:last], reverse=True)))
         if score > best + 1e-9:
             best, run = score, range(first, last)
-    words = " ".join(texts[place] for place in run).split()
+    kept = [texts[place] for place in run]
+    while kept and kept[-1].endswith(":"):
+        # What it leads to is not shown, such as "Sources:".
+        kept.pop()
+    words = " ".join(kept).split()
     return " ".join(words if len(words) <= MAX_OUTCOME_WORDS else [*words[: MAX_OUTCOME_WORDS - 1], "…"])
 
 
@@ -106,9 +114,3 @@ def _telling(place: int, statement: Statement, wanted: Coverage) -> float:
     score = _COVERAGE_WEIGHT * covered + _PLACE_WEIGHT * place
     score += _SIGN_WEIGHT if _RESULT.search(statement.text) else 0.0
     return score + (_PASSING_WEIGHT if _PASSING.match(statement.text) else 0.0)
-
-
-def is_said(sentence: str, said: Sequence[frozenset[str]]) -> bool:
-    """Return whether one of the texts, given by their stems, has most telling words of a sentence."""
-    words = stems(topic_words(sentence))
-    return any(len(words & other) >= MIN_SAID_SHARE * len(words) for other in said)

@@ -1,1 +1,1 @@
-"""Everything that touches other programs' files: what an installation changes, and how that is taken back."""
+"""Everything that touches other programs' files: what an installation changes, and how that is undone."""

@@ -1,1 +1,1 @@
-"""What Engram needs of the system: files that are written whole, the clock, locks, limits, sockets."""
+"""What Engram needs from the system: atomic files, the clock, locks, limits, sockets."""

@@ -29,9 +29,11 @@ def write_atomic(path: Path, data: bytes) -> None:
             file.flush()
             os.fsync(file.fileno())
         os.replace(temporary, path)
-    except BaseException:
+    except BaseException as error:
         with contextlib.suppress(OSError):
             temporary.unlink()
+        if isinstance(error, OSError):
+            error.filename, error.filename2 = str(path), None  # nobody knows the temporary one
         raise
 
 
@@ -58,7 +60,7 @@ def drop_leftovers(folder: Path, older_than_seconds: float) -> int:
 
 
 def read_regular(path: Path, limit_bytes: int) -> bytes | None:
-    """The first ``limit_bytes`` of a regular file; None if there is none, or for a link or a device."""
+    """Return the first ``limit_bytes`` of a regular file; None if there is none, or for a link or a device."""
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except (OSError, ValueError):
@@ -85,7 +87,7 @@ def read_whole(path: Path, limit_bytes: int) -> bytes | None:
 def make_private_folder(path: Path, *, with_parents: bool = False) -> Path:
     """Create ``path`` with mode 0700 if it is missing.
 
-    Without ``with_parents``, a missing parent is an OSError: what works inside the memory folder must not make it anew
+    Without ``with_parents``, a missing parent is an OSError: what works inside the memory folder must not make it again
     after it was moved away.
     """
     path.mkdir(mode=FOLDER_MODE, parents=with_parents, exist_ok=True)
@@ -99,13 +101,13 @@ _FULL_BYTES = 1_000_000
 
 
 def explain_disk(path: Path) -> str:
-    """What prevents writing to ``path``; "" if nothing can be seen."""
+    """Return what prevents writing to ``path``; "" if nothing can be seen."""
     with contextlib.suppress(OSError):
         folder = path if path.is_dir() else path.parent
         facts = os.statvfs(folder)
         if facts.f_flag & os.ST_RDONLY:
             return f"the file system of {folder} is read-only"
-        # A file system without blocks, as /proc, is no disk.
+        # A file system without blocks, as /proc, is not a disk.
         if facts.f_blocks and facts.f_files and not facts.f_favail:
             return f"the file system of {folder} has no inodes left: delete files that you don't need"
         if facts.f_blocks and facts.f_bavail * facts.f_frsize < _FULL_BYTES:
@@ -118,7 +120,7 @@ def explain_disk(path: Path) -> str:
 
 
 def explain_error(error: OSError, path: Path | None = None) -> str:
-    """One line that names the system's error, and the state of the disk if that is the cause."""
+    """Return one line that names the system's error, and the state of the disk if that is the cause."""
     if path is None and isinstance(error.filename, str | os.PathLike):
         path = Path(error.filename)
     reason = error.strerror or str(error) or type(error).__name__
@@ -129,9 +131,9 @@ def explain_error(error: OSError, path: Path | None = None) -> str:
 
 
 def behind_rollback(error: BaseException) -> BaseException:
-    """Return what ended a transaction where the error is only that nothing was left to roll back.
+    """Return what ended a transaction if the error is only that nothing was left to roll back.
 
-    SQLite itself rolls back where the disk is full or fails.
+    SQLite itself rolls back if the disk is full or fails.
     """
     while "rollback" in str(error).lower() and error.__context__ is not None:
         error = error.__context__

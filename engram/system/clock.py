@@ -15,7 +15,7 @@ class Clock(Protocol):
         """Wall time in milliseconds since 1970; may jump."""
 
     def steady_seconds(self) -> float:
-        """Seconds of a clock that never goes back; only differences have a meaning."""
+        """Return seconds of a clock that never goes back; only differences have a meaning."""
 
 
 class SystemClock:
@@ -26,13 +26,13 @@ class SystemClock:
         return time.time_ns() // 1_000_000
 
     def steady_seconds(self) -> float:
-        """Seconds of the monotonic clock."""
+        """Return seconds of the monotonic clock."""
         return time.monotonic()
 
 
 @dataclass(slots=True)
 class FixedClock:
-    """A clock that moves only when told to: for tests and simulations."""
+    """A clock that moves only on request: for tests and simulations."""
 
     #: Wall time in milliseconds since 1970.
     at_ms: int = 1_767_225_600_000
@@ -44,7 +44,7 @@ class FixedClock:
         return self.at_ms
 
     def steady_seconds(self) -> float:
-        """Seconds of the steady clock."""
+        """Return seconds of the steady clock."""
         return self.steady
 
     def advance(self, seconds: float) -> None:
@@ -62,7 +62,7 @@ LAST_MS = 253_402_214_400_000
 def parse_time_ms(text: object) -> int | None:
     """Milliseconds since 1970 of an ISO 8601 text; None for any other text. A time without a zone is UTC.
 
-    A time before 1970 or at the end of the calendar is none: nothing was said then.
+    A time before 1970 or at the end of the calendar doesn't count: nothing was said then.
     """
     if not isinstance(text, str):
         return None
@@ -77,7 +77,9 @@ def parse_time_ms(text: object) -> int | None:
 
 
 def moment_of(at_ms: int, zone: tzinfo | None = None) -> datetime:
-    """The moment of a stored time in a zone, or in the local one; never fails: one out of range is the nearest."""
+    """Return the moment of a stored time in a zone, or in the local one; never fails: one out of range is the
+    nearest.
+    """
     return datetime.fromtimestamp(min(max(at_ms, 0), LAST_MS) / 1000, zone)
 
 
@@ -87,5 +89,14 @@ def iso_time(at_ms: int) -> str:
 
 
 def day_of(at_ms: int) -> str:
-    """The local calendar day as ``YYYY-MM-DD``."""
+    """Return the local calendar day as ``YYYY-MM-DD``."""
     return moment_of(at_ms).strftime("%Y-%m-%d")
+
+
+def noon_of(day: str) -> int | None:
+    """Return the local noon of a day ``YYYY-MM-DD``, in milliseconds since 1970; None for a text that is not a day."""
+    try:
+        noon_ms = int(datetime.strptime(day, "%Y-%m-%d").replace(hour=12).timestamp() * 1000)
+    except (ValueError, OverflowError, OSError):
+        return None
+    return noon_ms if 0 <= noon_ms <= LAST_MS else None

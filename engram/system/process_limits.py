@@ -16,7 +16,8 @@ from pathlib import Path
 
 #: glibc's name for the number of arenas.
 _ARENA_MAX = -8
-#: glibc's name for the size from which on memory is mapped by itself, and that size in bytes: it goes back at once.
+#: glibc's name for the size from which memory is mapped separately, and that size in bytes; such memory is returned at
+#: once.
 _MMAP_THRESHOLD, _MAPPED_BYTES = -3, 1 << 20
 #: Open files that this process may need: databases, sockets and clients.
 _FILES = 1024
@@ -44,9 +45,9 @@ def rss_mb() -> float:
 
 
 def is_quiet() -> bool:
-    """Return True if two threads of this process leave a processor to nobody who wants it.
+    """Return True if two threads of this process would leave no processor for others that want it.
 
-    The load counts them too, so that they go on as two while nothing else runs.
+    The load includes these threads, so they stay two while nothing else runs.
     """
     processors = os.cpu_count() or 1
     return processors > 1 and os.getloadavg()[0] <= processors + QUIET_LOAD
@@ -60,7 +61,7 @@ def give_back_memory() -> None:
 
 @contextlib.contextmanager
 def collector_paused() -> Iterator[None]:
-    """Do not look for cyclic garbage: for short work that makes many objects and no cycles.
+    """Disable the search for cyclic garbage: for short work that makes many objects and no cycles.
 
     It counts for all threads. Of several that pause it, the last one that found it running starts it again.
     """
@@ -74,7 +75,7 @@ def collector_paused() -> Iterator[None]:
 
 
 def limit_arenas() -> None:
-    """Let threads share few allocation arenas (glibc), since each arena keeps what it once needed.
+    """Let threads share few allocation arenas (glibc), since each arena keeps the memory that it once needed.
 
     Large blocks are mapped one by one, so that what a search over many vectors needs is returned immediately.
     """
@@ -107,7 +108,7 @@ def raise_file_limit() -> None:
 # Threads of one process share an interpreter and its processors. Lowering the priority of the working threads would let
 # one of them hold the interpreter's lock while it waits for a processor; so they stop at their next step instead.
 
-#: Longest pause of one step, in seconds: work goes on slowly however many questions there are.
+#: Maximum pause of one step, in seconds: work continues slowly however many questions there are.
 MAX_PAUSE_SECONDS = 1.0
 
 _nobody_asks = threading.Event()
@@ -160,7 +161,7 @@ def let_questions_pass() -> None:
     _nobody_asks.wait(MAX_PAUSE_SECONDS)
 
 
-# -- Load a library without the PostgreSQL drivers that it would load where they are installed.
+# -- Load a library without the PostgreSQL drivers that it would load if they are installed.
 
 #: What peewee and huey try to import. It costs each process 0.3 s and 15 MB, and only the hub's service needs one.
 DRIVERS = ("psycopg2cffi", "psycopg2", "psycopg")

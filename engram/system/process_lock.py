@@ -58,7 +58,7 @@ class ProcessLock:
             os.utime(self._descriptor)
 
     def is_in_place(self) -> bool:
-        """True while ``path`` is the file that this object holds: nobody removed or replaced it."""
+        """Return True while ``path`` is the file that this object holds, not removed or replaced."""
         try:
             return os.path.samestat(os.fstat(self._descriptor), os.stat(self.path))
         except OSError:
@@ -70,7 +70,7 @@ class ProcessLock:
 
 
 def is_process_alive(pid: int) -> bool:
-    """True if the process may still run; also if that can't be determined."""
+    """Return True if the process may still run; also if that can't be determined."""
     try:
         os.kill(pid, 0)
     except ProcessLookupError:
@@ -106,7 +106,7 @@ class Heartbeat:
         self._is_stopping = threading.Event()
 
     def announce_ready(self) -> None:
-        """Tell systemd that the start is over: the process works from now on, and must not fall silent."""
+        """Notify systemd that startup is complete: from now on, the process must send heartbeats."""
         self.beat()
         arguments = (weakref.ref(self), self._is_stopping)
         threading.Thread(target=_end_if_silent, args=arguments, name="heartbeat", daemon=True).start()
@@ -121,7 +121,7 @@ class Heartbeat:
             self._notify("WATCHDOG=1")
 
     def announce_stop(self) -> None:
-        """Tell systemd that the process stops on purpose."""
+        """Notify systemd that the process is stopping on purpose."""
         self._is_stopping.set()
         self._notify("STOPPING=1")
 

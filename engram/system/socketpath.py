@@ -11,9 +11,9 @@ from pathlib import Path
 
 from engram.system.atomic import FILE_MODE
 
-#: Longest path of a Unix socket on every system, in bytes (macOS 103, Linux 107).
+#: Maximum path length of a Unix socket on every system, in bytes (macOS 103, Linux 107).
 MAX_SOCKET_PATH_BYTES = 103
-#: Longest path of a folder in which a link to a socket is made, in bytes.
+#: Maximum path length of a folder in which a link to a socket is created, in bytes.
 MAX_PARENT_BYTES = 60
 #: Folders in which it is made where /tmp can't be written.
 _FOLDERS = ("/var/tmp", "/dev/shm", "/run/shm")
@@ -42,7 +42,7 @@ def socket_address(path: Path) -> Iterator[str]:
 
 
 def _make_short_folder() -> str:
-    """Make a private folder with a short path, where the system lets one. Raises OSError where no folder does."""
+    """Make a private folder with a short path, if the system allows it. Raises OSError if no folder does."""
     error: OSError | None = None
     for parent in dict.fromkeys(("/tmp", os.environ.get("XDG_RUNTIME_DIR", ""), *_FOLDERS, os.path.expanduser("~"))):
         if not os.path.isabs(parent) or len(os.fsencode(parent)) > MAX_PARENT_BYTES:

@@ -27,7 +27,6 @@ def run_guarded(runtime: Runtime, kind: str, key: str, action: Callable[[], obje
     """Run a piece of work and return True; return False if it failed (then it is due again after 15, 30, 60, 120 s).
 
     Args:
-        kind: the kind of work.
         key: what it is about, such as a session id; "" for kinds without one.
         action: may raise anything. If it returns a text, that is the outcome of the run: what was done, or ``NOTHING``.
         stage: whose health a failure concerns; ``kind`` by default.
@@ -44,7 +43,7 @@ def run_guarded(runtime: Runtime, kind: str, key: str, action: Callable[[], obje
 
 
 class _RecordedRun:
-    """The record of one run. A database that can't be written is no reason not to run a task."""
+    """The record of one run. A task runs even if its record can't be written."""
 
     def __init__(self, runtime: Runtime, kind: str, key: str) -> None:
         self._runtime = runtime
@@ -86,7 +85,7 @@ class _RecordedRun:
 
 
 def _handle_failure(runtime: Runtime, kind: str, key: str, stage: str, error: Exception) -> None:
-    """Log the failure and postpone the work; a database that can't be written is no reason to crash."""
+    """Log the failure and postpone the work; the task goes on even if the database can't be written."""
     is_expected = isinstance(error, EngramError)
     logger.warning("action=%s about=%s failed=%s", kind, key, error, exc_info=None if is_expected else error)
     if isinstance(error, BrokenDatabase) or (isinstance(error, UNREADABLE) and _is_damaged(runtime)):
@@ -110,7 +109,7 @@ def _describe(error: Exception) -> str:
 
 
 def _is_damaged(runtime: Runtime) -> bool:
-    """True if an unexpected failure comes from a row of memory.db that can't be read."""
+    """Return True if an unexpected failure comes from a row of memory.db that can't be read."""
     try:
         return bool(find_unreadable(runtime.store))
     except StoreError:
@@ -122,12 +121,12 @@ def _is_damaged(runtime: Runtime) -> bool:
 
 #: Crashes of a piece of work after which it is set aside.
 MAX_CRASHES = 12
-#: Crashes that are taken for chance: the work is tried again immediately.
+#: Number of crashes that count as chance: the work is tried again immediately.
 FREE_CRASHES = 5
 
 
 def recover_from_crash(store: Store) -> None:
-    """Give back the leases of dead processes, and postpone the work that they ran. With the worker's lock held."""
+    """Release the leases of dead processes, and postpone the work that they ran. With the worker's lock held."""
     for name, owner in lease_owners(store).items():
         if not _is_living_other(_pid_of(owner)):
             drop_lease(store, name, owner)
@@ -139,14 +138,14 @@ def recover_from_crash(store: Store) -> None:
 
 
 def is_owner_gone(owner: str) -> bool:
-    """True where the process that took a lease has ended."""
+    """Return True if the process that took a lease has ended."""
     return not is_process_alive(_pid_of(owner))
 
 
 def _is_living_other(pid: int) -> bool:
-    """True if another process of this id is alive.
+    """Return True if another process of this id is alive.
 
-    A process that starts holds nothing yet: if something bears its own id, an earlier process had that id.
+    A process that starts holds nothing yet: if something has its own id, an earlier process had it.
     """
     return pid != os.getpid() and is_process_alive(pid)
 

@@ -19,7 +19,7 @@ logger = logging.getLogger(__name__)
 
 #: Threads that run tasks; at most one of them runs a heavy task.
 WORKERS = 4
-#: Seconds between two looks at Huey's schedule, where only Huey's own retries wait.
+#: Seconds between two looks at Huey's schedule, if only Huey's own retries wait.
 SCHEDULER_SECONDS = 5
 #: Seconds between two looks of the main thread at signals.
 SIGNAL_SECONDS = 0.25
@@ -63,7 +63,6 @@ class EngramConsumer(Consumer):
         Args:
             queue: whose tasks run, an ``EngramQueue``.
             settings: by default those of the environment and config.toml.
-            make_runtime: creates the services of the tasks.
             has_parent: a supervisor started this process; the memory folder must exist.
             worker_type: must be ``thread``, since all tasks share one model and one memory.
             shutdown_timeout: how long a stop waits for running tasks; ``drain_seconds`` by default.

@@ -6,14 +6,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 
-from engram.models.sessions.sessions import sessions_with_due_turns
+from engram.models.sessions.stored_turns import sessions_with_due_turns
 from engram.models.work.work import due_work
 from engram.tasks.boundary import run_guarded
-from engram.tasks.keeping import index_now, tidy
-from engram.tasks.reading import Slice, embed_slice, extract_now
 from engram.tasks.runtime import Runtime
+from engram.tasks.session_tasks import Slice, embed_slice, extract_now
+from engram.tasks.upkeep_tasks import index_now, tidy
 
-#: Rows that are embedded in one call; more than in a worker, since nothing else waits.
+#: Number of rows embedded in one call; more than in a worker, since nothing else is waiting.
 DRAIN_ROWS = 128
 
 Progress = Callable[[str, int, int], None]
@@ -37,12 +37,12 @@ def drain(
     with_vectors: bool = True,
     progress: Progress = lambda stage, done, total: None,
 ) -> Drained:
-    """Extract what is due, index notes, embed rows without a vector; what fails stays due.
+    """Extract what is due, index notes, embed rows without a vector; failed work stays due.
 
     Args:
-        with_waiting: also extract sessions whose threshold or silence has not come yet.
+        with_waiting: also extract sessions that have not reached their threshold or delay yet.
         with_consolidation: also consolidate, if the last run is old enough.
-        with_vectors: off to leave the vectors to a worker: until it made them, what was said is found by its words.
+        with_vectors: False leaves the vectors to a worker: until then, search finds texts by their words only.
         progress: gets a stage (extract, embed), how much is done and the total (0: not known).
     """
     done = Drained()

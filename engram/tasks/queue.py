@@ -1,6 +1,6 @@
-"""The Huey object, ``engram.tasks.queue.huey``: what producers enqueue to, and what ``huey_consumer`` is started with.
+"""The Huey object, ``engram.tasks.queue.huey``: producers enqueue to it, and ``huey_consumer`` is started with it.
 
-Importing it is light: a hook that only enqueues loads no model, no client of one and no database of memories. The
+Importing it is light: a hook that only enqueues loads no model, no model client and no memory database. The
 consumer's modules are imported by ``create_consumer``, which only a consumer calls.
 """
 
@@ -37,9 +37,9 @@ if TYPE_CHECKING:
 
 # -- Messages of the queue as JSON: a row can be read by eye, and a forged one can never run code.
 
-#: Longest message, in bytes; tasks carry ids, so a longer one is not ours.
+#: Maximum size of a message, in bytes; tasks carry ids, so a larger one isn't ours.
 MAX_MESSAGE_BYTES = 16_384
-#: Longest text argument, in characters.
+#: Maximum length of a text argument, in characters.
 MAX_ARGUMENT_CHARS = 512
 _SCALARS = (str, int, float, bool, type(None))
 #: Types of the fields of a message that Huey relies on.
@@ -85,7 +85,7 @@ class JsonSerializer:
 
 
 def key_of(data: bytes) -> str | None:
-    """Return what messages for the same task share, its name and arguments; None for one that waits for a time."""
+    """Return the key that messages for the same task share, its name and arguments; None for a scheduled one."""
     try:
         fields = json.loads(data)["message"]
         if fields["eta"] is not None:
@@ -96,7 +96,7 @@ def key_of(data: bytes) -> str | None:
 
 
 def name_of(data: bytes) -> str:
-    """Return the name of a message's task; "" for bytes that are none."""
+    """Return the name of a message's task; "" for bytes that are not a message."""
     try:
         return str(json.loads(data)["message"]["name"])
     except (ValueError, TypeError, KeyError, RecursionError):
@@ -148,7 +148,7 @@ def _checked(message: Message) -> Message:
             raise ValueError("a time has a zone")
     for argument in (*message.args, *message.kwargs.values()):
         if not isinstance(argument, _SCALARS) or (isinstance(argument, str) and len(argument) > MAX_ARGUMENT_CHARS):
-            raise ValueError("an argument is no id")
+            raise ValueError("an argument is not an id")
     return message
 
 
@@ -158,7 +158,7 @@ def _checked(message: Message) -> Message:
 # picks a task up after seconds), it queues the same task again and again, every write waits for the disk
 # (``synchronous`` FULL), and it fails for good once the file is deleted or overwritten.
 
-#: Longest wait for a datagram before the queue is read anyway, in seconds: datagrams may get lost.
+#: Maximum wait for a datagram before the queue is read anyway, in seconds, since datagrams can get lost.
 MAX_WAIT_SECONDS = 5.0
 
 
@@ -170,7 +170,7 @@ class QueueStorage(QueueFile):
         super().__init__(name)
         self._listener: WakeListener | None = None
         self._sender: WakeSender | None = None
-        #: How many tasks of one kind may be taken before one of them has ended; 0 for any number. A consumer sets it,
+        #: How many tasks of one kind may run at the same time; 0 for any number. A consumer sets it,
         #: so that no kind of task ever has all of its threads.
         self.most_of_a_kind = 0
         self._running: Counter[str] = Counter()
@@ -182,7 +182,9 @@ class QueueStorage(QueueFile):
         return self._listener is not None
 
     def enqueue(self, data: bytes, priority: float | None = None) -> None:
-        """Add a message and wake the worker. If the same message waits already, only the higher priority counts."""
+        """Add a message and wake the worker. If the same message is already waiting, only the higher priority
+        counts.
+        """
         self.sql(
             "insert into task (queue, data, priority, key) values (?, ?, ?, ?) on conflict (queue, key) "
             "where key is not null do update set priority = max(priority, excluded.priority)",
@@ -195,7 +197,7 @@ class QueueStorage(QueueFile):
     def dequeue(self) -> bytes | None:
         """Remove and return the next message; None if none came for a while (immediately without ``listen``).
 
-        With ``most_of_a_kind``, messages of kinds that run as often as they may are passed over until ``end_task``.
+        With ``most_of_a_kind``, messages of kinds that have reached the limit are passed over until ``end_task``.
         """
         data = self._with_repair(self._take)
         listener = self._listener
@@ -205,7 +207,7 @@ class QueueStorage(QueueFile):
         return data
 
     def end_task(self, name: str) -> None:
-        """Note that a task of this name ended, which ``dequeue`` had returned."""
+        """Record that a task of this name ended, which ``dequeue`` had returned."""
         with self._taking:
             self._running[name] -= 1
             self._running += Counter()
@@ -242,7 +244,7 @@ class QueueStorage(QueueFile):
         return bytes(data)
 
     def read_schedule(self, ts: datetime) -> list[bytes]:
-        """Remove and return messages whose time has come. Checks without a lock first: mostly there are none."""
+        """Remove and return messages whose time has come. Checks without a lock first, since usually there are none."""
         if not self.sql(
             "select 1 from schedule where queue = ? and timestamp <= ? limit 1",
             (self.name, ts.timestamp()),
@@ -252,7 +254,7 @@ class QueueStorage(QueueFile):
         return [bytes(data) for data in self._with_repair(lambda: super(QueueStorage, self).read_schedule(ts))]
 
     def pop_data(self, key: str) -> Any:
-        """Remove and return a stored value. Checks without a lock first: mostly there is none."""
+        """Remove and return a stored value. Checks without a lock first, since usually there is none."""
         if not self.has_data_for_key(key):
             return EmptyData
         return self._with_repair(lambda: super(QueueStorage, self).pop_data(key))
@@ -282,7 +284,7 @@ class QueueStorage(QueueFile):
         self._sender.send()
 
     def stop_waiting(self) -> None:
-        """Let every thread return from ``dequeue`` now, and immediately from now on."""
+        """Make ``dequeue`` return at once in every thread, from now on."""
         if self._listener is not None:
             self._listener.release()
 
@@ -297,10 +299,11 @@ logger = logging.getLogger(__name__)
 
 #: Every module with a task.
 TASK_MODULES = (
-    "engram.tasks.keeping",
-    "engram.tasks.reading",
+    "engram.tasks.upkeep_tasks",
+    "engram.tasks.session_tasks",
 )
-#: The module with the worker's start-up and shut-down hooks. Named, not imported: the worker is built on the queue.
+#: The module with the worker's start-up and shut-down hooks. Named, not imported, since the worker is built on the
+#: queue.
 HOOKS_MODULE = "engram.worker.lifecycle"
 
 
@@ -318,7 +321,7 @@ class _TaskRegistry(Registry):
         return task_class.__name__
 
     def string_to_task(self, task_str: str) -> Any:
-        """Return the task of a name; imports the tasks at the first unknown name. Raises HueyException."""
+        """Return the task with a name; imports the tasks at the first unknown name. Raises HueyException."""
         if task_str not in self._registry:
             import_tasks()
         return super().string_to_task(task_str)
@@ -333,14 +336,13 @@ class EngramQueue(Huey):
         self._registry = _TaskRegistry()
         #: Called with the reason why a message was dropped.
         self.on_reject: Callable[[str], None] | None = None
-        #: The consumer of this process, for the start-up and shut-down hooks; None if it is no worker.
+        #: The consumer of this process, for the start-up and shut-down hooks; None if it is not a worker.
         self.consumer: EngramConsumer | None = None
 
     def bind(self, home: Home, driver: str = "auto", *, busy_seconds: float = BUSY_SECONDS) -> EngramQueue:
         """Use the queue of ``home``.
 
         Args:
-            home: the memory folder.
             driver: auto, cysqlite or sqlite3.
             busy_seconds: how long an enqueue waits for another writer before it fails.
         """
@@ -348,7 +350,9 @@ class EngramQueue(Huey):
         return self
 
     def enqueue_by_name(self, name: str, *args: str) -> None:
-        """Enqueue a task by its name, for modules that tasks import. Raises HueyException for an unknown name."""
+        """Enqueue a task by its name, for modules that the tasks themselves import. Raises HueyException for an unknown
+        name.
+        """
         self.enqueue(self._registry.string_to_task(name)(args))
 
     def create_consumer(self, **options: Any) -> EngramConsumer:
@@ -384,14 +388,14 @@ class EngramQueue(Huey):
         return None
 
     def execute(self, task: Any, timestamp: Any = None) -> Any:
-        """Run a task, and let another one of its kind begin; see Huey."""
+        """Run a task, then allow another of its kind; see Huey."""
         try:
             return super().execute(task, timestamp)
         finally:
             self.storage.end_task(task.name)
 
     def deserialize_task(self, data: bytes) -> Any:
-        """Return the task of a message; see Huey. Raises BadRequest if the bytes are no message."""
+        """Return the task of a message; see Huey. Raises BadRequest if the bytes are not a message."""
         message = self.serializer.deserialize(data)
         if not isinstance(message, Message):
             raise BadRequest("not a message")
@@ -403,5 +407,4 @@ class EngramQueue(Huey):
             self.on_reject(f"a message in the queue cannot be run: {error}")
 
 
-#: The queue of this process.
 huey = EngramQueue()

@@ -19,7 +19,7 @@ from engram.system.atomic import FILE_MODE, behind_rollback, explain_disk, expla
 from engram.system.process_limits import import_without_drivers
 from engram.system.socketpath import bind_at, socket_address
 
-# -- What Engram uses of huey. It is imported here alone, without the PostgreSQL drivers that it would load.
+# -- The parts of huey that Engram uses. It is only imported here, without the PostgreSQL drivers that it would load.
 
 import_without_drivers("huey")
 
@@ -46,9 +46,9 @@ __all__ = [
 ]
 
 
-# -- ``wake.sock``: a datagram that tells an idle worker to look at the queue.
+# -- ``wake.sock``: a datagram that makes an idle worker look at the queue.
 
-#: Datagrams read at one time, so that a flood of them delays no task.
+#: Maximum number of datagrams read at one time, so that a flood of them delays no task.
 MAX_DATAGRAMS = 64
 
 
@@ -129,11 +129,11 @@ logger = logging.getLogger(__name__)
 
 Result = TypeVar("Result")
 
-#: How long an enqueue waits for another writer unless told otherwise, in seconds.
+#: How long an enqueue waits for another writer by default, in seconds.
 BUSY_SECONDS = 5.0
-#: Messages of SQLite behind which may be the disk, whose state then says more.
+#: SQLite messages that the disk may cause, so that its state is reported too.
 _DISK_SIGNS = ("full", "i/o error", "readonly", "unable to open")
-#: Messages of SQLite about a file that must be rebuilt. "locked" is not among them.
+#: SQLite messages about a file that must be rebuilt. "locked" is not one of them.
 _BROKEN = ("malformed", "not a database", "corrupt", "no such table", "no such column", "readonly", "i/o error")
 
 
@@ -160,7 +160,7 @@ class QueueFile(SqliteStorage):
     )
 
     def __init__(self, name: str = "engram") -> None:
-        """Prepare a storage; ``place`` says where it is. Nothing is opened before the first use after that."""
+        """Prepare a storage; ``place`` sets its location. Nothing is opened before the first use after that."""
         super().__init__(name, filename="", cache_mb=1, create_tables=False)
         self._conn: Any = None
         self.home: Home | None = None
@@ -192,14 +192,16 @@ class QueueFile(SqliteStorage):
 
     @property
     def placed_home(self) -> Home:
-        """The memory folder. Raises HomeError before ``place``: nothing is ever written to a folder nobody named."""
+        """The memory folder. Raises HomeError before ``place``: nothing is ever written to a folder that nobody
+        specified.
+        """
         if self.home is None:
             raise HomeError("the queue has no memory folder yet; bind it first")
         return self.home
 
     @property
     def conn(self) -> Any:
-        """Return the open connection; reopen it if the file is another one by now. Only with ``lock`` held."""
+        """Return the open connection; reopen it if the file was replaced. Only with ``lock`` held."""
         home = self.placed_home
         if self._conn is not None and (self._opened, self._index) != self._identities():
             self._drop_connection()
@@ -228,9 +230,9 @@ class QueueFile(SqliteStorage):
         return connection
 
     def _identities(self) -> tuple[tuple[int, int] | None, tuple[int, int] | None]:
-        """Return the identities of the file and of the index of its log now.
+        """Return the current identities of the file and of its log's index.
 
-        If the index is another one, other processes write to another log.
+        If the index was replaced, other processes write to a different log.
         """
         return _identity(self.filename), _identity(f"{self.filename}-shm")
 
@@ -274,7 +276,7 @@ class QueueFile(SqliteStorage):
         except self._errors as error:
             met = behind_rollback(error)
             text = str(met).lower()
-            # The folder: a file that alone can't be written is rebuilt.
+            # Checks the folder: if only the file isn't writable, it is rebuilt.
             folder = Path(self.filename).parent
             cause = explain_disk(folder) if any(sign in text for sign in _DISK_SIGNS) else ""
             if cause or "full" in text:
@@ -300,7 +302,7 @@ class QueueFile(SqliteStorage):
 
 @contextlib.contextmanager
 def _locked_home(home: Home) -> Iterator[None]:
-    """Hold a lock on the memory folder. Raises HomeError if it is gone: a queue never makes it anew."""
+    """Hold a lock on the memory folder. Raises HomeError if it is gone: a queue never recreates it."""
     try:
         with locked_folder(home.root):
             yield

@@ -7,33 +7,34 @@ import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from engram.errors import EmbeddingError, EngramError
-from engram.extraction.model.api_key import find_api_key
+from engram.extraction.model.provider import find_api_key
 from engram.models.engine.transaction import Store
-from engram.models.work.task_runs import note_failure, note_success
+from engram.models.work.task_runs import clear_old_failure, note_failure
 from engram.redaction import redact
 from engram.settings import MODEL_EXTRACTORS, Settings
 from engram.system import process_limits
 
 if TYPE_CHECKING:
-    from engram.consolidation.context import Distilling, Reconciling
     from engram.embedding.embedder import Embedder
+    from engram.extraction.candidate import Extractor
     from engram.extraction.model.language_model import LanguageModel
-    from engram.extraction.protocol import Extractor
-    from engram.recollection.recollecting import RecollectionService
+    from engram.extraction.model.reconcile import Reconciler
+    from engram.extraction.second_chance import SecondChance
+    from engram.recollection.recollection_service import RecollectionService
     from engram.search.searcher import Searcher
 
 
-# -- Runs heavy actions one at a time without a thread that waits: the thread at work also runs what is queued
+# -- Running heavy actions one at a time without a waiting thread: the working thread also runs what is queued
 # meanwhile.
 
 
 class SerialExecutor:
     """Run actions one after the other; each key is queued at most once.
 
-    Queued actions are lost when the process ends: memory.db still says what is due.
+    Queued actions are lost when the process ends: memory.db still records what is due.
     """
 
     def __init__(self) -> None:
@@ -75,7 +76,7 @@ class SerialExecutor:
             self._work()
 
     def _enqueue(self, key: str, action: Callable[[], object]) -> bool:
-        """Queue an action; return True if the caller is to work the queue off."""
+        """Queue an action; return True if the caller must work through the queue."""
         with self._guard:
             if self._is_closed:
                 return False
@@ -108,7 +109,7 @@ class SerialExecutor:
             return self._queue.pop(next(iter(self._queue)))
 
     def close(self) -> None:
-        """Drop the queue and start nothing from now on."""
+        """Drop the queue and start nothing more."""
         with self._guard:
             self._is_closed = True
             self._queue.clear()
@@ -130,7 +131,7 @@ class BackgroundExecutor(SerialExecutor):
             self._thread.start()
 
     def wait(self, seconds: float) -> bool:
-        """Wait until the queue is worked off or closed; return False if that takes longer than ``seconds``."""
+        """Wait until the queue is empty or closed; return False if that takes longer than ``seconds``."""
         thread = self._thread
         if thread is not None:
             thread.join(seconds)
@@ -159,8 +160,8 @@ class Runtime:
     executor: SerialExecutor = field(default_factory=SerialExecutor)
     #: Runs tasks that may wait for a language model, one at a time, in their own thread.
     model_executor: BackgroundExecutor = field(default_factory=lambda: BackgroundExecutor("language-model"))
-    #: Makes rounds with hubs, in its own thread: a hub that takes long holds up nothing else, and what is asked for
-    #: meanwhile is one more round.
+    #: Syncs with hubs, in its own thread: a slow hub holds up nothing else, and requests that arrive
+    #: meanwhile lead to one more round.
     hub_executor: BackgroundExecutor = field(default_factory=lambda: BackgroundExecutor("hub"))
     #: Monotonic time of the start, in seconds.
     started_seconds: float = 0.0
@@ -190,12 +191,12 @@ class Runtime:
         return self.executor if self.language_model is None else self.model_executor
 
     @property
-    def model_steps(self) -> tuple[Distilling | None, Reconciling | None]:
+    def model_steps(self) -> tuple[SecondChance | None, Reconciler | None]:
         """Return the steps of a consolidation that ask the language model; (None, None) without a model."""
         return make_model_steps(self.settings, self.store, self.extractor)
 
     def stop_executors(self) -> None:
-        """Start no heavy task from now on, and end a running call to a language model."""
+        """Start no more heavy tasks, and end a running call to a language model."""
         self.executor.close()
         self.model_executor.close()
         self.hub_executor.close()
@@ -235,15 +236,27 @@ def current_runtime() -> Runtime:
     return _current
 
 
-def make_runtime(settings: Settings, store: Store, *, compile_if_missing: bool = True) -> Runtime:
+def make_runtime(settings: Settings, store: Store, *, may_load_torch: bool = True) -> Runtime:
     """Load the embedding model and the extractor; the first ``refresh_index`` loads the vectors.
 
     A model that can't be used is recorded for the status; everything else works without it.
     """
-    from engram.recollection.recollecting import RecollectionService
+    embedder = _load_embedder(settings, store, may_load_torch)
+    return _assemble(settings, store, embedder, started_seconds=store.clock.steady_seconds())
+
+
+def make_vault_runtime(outer: Runtime, settings: Settings, store: Store) -> Runtime:
+    """Return the services of a vault: its own memory, with the model and the threads of the worker."""
+    shared = {name: getattr(outer, name) for name in ("executor", "model_executor", "started_seconds")}
+    runtime = _assemble(settings, store, outer.embedder, **shared)
+    runtime.refresh_index()
+    return runtime
+
+
+def _assemble(settings: Settings, store: Store, embedder: Embedder | None, **others: Any) -> Runtime:
+    from engram.recollection.recollection_service import RecollectionService
     from engram.search.searcher import Searcher
 
-    embedder = _load_embedder(settings, store, compile_if_missing)
     searcher = Searcher(store, settings, embedder=embedder)
     extractor, language_model = make_extractor(settings, store)
     return Runtime(
@@ -254,40 +267,19 @@ def make_runtime(settings: Settings, store: Store, *, compile_if_missing: bool =
         embedder=embedder,
         extractor=extractor,
         language_model=language_model,
-        started_seconds=store.clock.steady_seconds(),
+        **others,
     )
 
 
-def make_vault_runtime(outer: Runtime, settings: Settings, store: Store) -> Runtime:
-    """Return the services of a vault: its own memory, with the model and the threads of the worker."""
-    from engram.recollection.recollecting import RecollectionService
-    from engram.search.searcher import Searcher
+def _load_embedder(settings: Settings, store: Store, may_load_torch: bool) -> Embedder | None:
+    from engram.embedding.load_model import load_embedder
 
-    searcher = Searcher(store, settings, embedder=outer.embedder)
-    searcher.refresh()
-    extractor, language_model = make_extractor(settings, store)
-    return Runtime(
-        settings=settings,
-        store=store,
-        searcher=searcher,
-        recollection=RecollectionService(store, searcher, settings, embedder=outer.embedder),
-        embedder=outer.embedder,
-        extractor=extractor,
-        language_model=language_model,
-        executor=outer.executor,
-        model_executor=outer.model_executor,
-        started_seconds=outer.started_seconds,
-    )
-
-
-def _load_embedder(settings: Settings, store: Store, compile_if_missing: bool) -> Embedder | None:
-    from engram.embedding.load import load_embedder
-
+    # Versions that compiled models recorded here why one was not compiled; nothing else would ever clear that.
+    clear_old_failure(store, "model", 0)
     try:
-        embedder = load_embedder(
+        return load_embedder(
             settings.embedding_model,
-            settings.places.models,
-            compile_if_missing=compile_if_missing,
+            may_load_torch=may_load_torch,
             document_prompt=settings.document_prompt,
             query_prompt=settings.query_prompt,
             threads=max(0, settings.embedding_threads),
@@ -296,18 +288,13 @@ def _load_embedder(settings: Settings, store: Store, compile_if_missing: bool) -
         logger.warning("action=load_model model=%s error=%s", settings.embedding_model, error)
         note_failure(store, "embed", str(error))
         return None
-    if embedder.reason:
-        note_failure(store, "model", embedder.reason)
-    else:
-        note_success(store, "model")
-    return embedder
 
 
 def make_extractor(settings: Settings, store: Store) -> tuple[Extractor | None, LanguageModel | None]:
-    """Return the extractor of the settings and the language model that it asks, each None if there is none."""
+    """Return the extractor chosen in the settings and the language model that it asks, each None if there is none."""
     if settings.extractor == "off":
         return None, None
-    from engram.extraction.local.writer import LocalExtractor
+    from engram.extraction.local.local_extractor import LocalExtractor
 
     local = LocalExtractor()
     if settings.extractor == "local":
@@ -337,8 +324,8 @@ def make_extractor(settings: Settings, store: Store) -> tuple[Extractor | None, 
 
 def make_model_steps(
     settings: Settings, store: Store, extractor: Extractor | None
-) -> tuple[Distilling | None, Reconciling | None]:
-    """Return what distills local memories again and what finds those that end or repeat others.
+) -> tuple[SecondChance | None, Reconciler | None]:
+    """Return the steps that distill local memories again and that find those which end or repeat others.
 
     (None, None) without a model.
     """
@@ -352,8 +339,8 @@ def make_model_steps(
     return SecondChance(store, settings, extractor), Reconciler(extractor.model)
 
 
-def find_model_steps(settings: Settings, store: Store) -> tuple[Distilling | None, Reconciling | None]:
-    """Return the same steps for a process that is no worker."""
+def find_model_steps(settings: Settings, store: Store) -> tuple[SecondChance | None, Reconciler | None]:
+    """Return the same steps for a process that is not a worker."""
     if settings.extractor not in MODEL_EXTRACTORS:
         return None, None
     return make_model_steps(settings, store, make_extractor(settings, store)[0])

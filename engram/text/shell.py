@@ -8,21 +8,34 @@ import re
 import shlex
 from collections.abc import Callable, Collection, Iterable, Iterator
 
+from engram.system.lazy_regex import lazy_regex
+
 # -- Recognize what a shell command does.
 
-_TEST_COMMAND = re.compile(
+_TEST_COMMAND = lazy_regex(
     r"\b(?:pytest|py\.test|tox|nox|unittest|jest|vitest|mocha|ava|playwright|cypress|rspec|phpunit|ctest|go test|"
     r"cargo (?:test|nextest)|(?:npm|pnpm|yarn|bun|deno|make|mvn|gradle|gradlew|dotnet|mix|swift|bazel|just|rake) "
     r"(?:run )?(?:\S+:)?(?:test|check|verify)\w*)\b"
 )
 
+#: Programs, and tasks of a runner, that build or check the code without running its tests.
+_CHECK_COMMAND = lazy_regex(
+    r"\b(?:tsc|eslint|biome|ruff|flake8|mypy|pyright|clippy|golangci-lint|shellcheck|go (?:build|vet)|"
+    r"cargo (?:build|check)|(?:dotnet|swift|bazel|xcodebuild|docker|docker[ -]compose|mvn|gradle|gradlew) \S*build|"
+    r"cmake --build|mvn (?:compile|package|install)|terraform (?:plan|validate)|pre-commit run|"
+    r"(?:npm|pnpm|yarn|bun|deno|make|mise|just|rake|task|turbo|nx|mix) (?:run |exec )?"
+    r"(?:\S+:)?(?:build|compile|lint|type-?check|tsc|format|ci|test|check|verify)\w*)\b|^\s*make\s*$"
+)
+#: What only asks a program about itself.
+_ASKS_PROGRAM = lazy_regex(r"^\s*\S+(?:\s+[\w:-]+){0,3}\s+(?:--version|--help|-h|-V|version|help)\s*$")
+
 
 #: What a command that works in another folder than its own holds.
-_MAY_ENTER = re.compile(r"\b(?:cd|pushd)\s|\s-C\s|\s--(?:prefix|cwd|dir|directory|work-tree|project)\b")
-_ASSIGNED = re.compile(r"[A-Za-z_]\w*=")
-_SIGNS = re.compile(r"[();<>|&\n]+")
+_MAY_ENTER = lazy_regex(r"\b(?:cd|pushd)\s|\s-C\s|\s--(?:prefix|cwd|dir|directory|work-tree|project)\b")
+_ASSIGNED = lazy_regex(r"[A-Za-z_]\w*=")
+_SIGNS = lazy_regex(r"[();<>|&\n]+")
 #: A path that names one folder, whatever the shell would make of it.
-_KNOWN_PATH = re.compile(r"(?!-)[^$`*?\[\]{}<>|&;\n]{1,4096}")
+_KNOWN_PATH = lazy_regex(r"(?!-)[^$`*?\[\]{}<>|&;\n]{1,4096}")
 #: Program → options that name the folder that it works in.
 _FOLDER_OPTIONS = {
     **dict.fromkeys(("git", "make", "gmake", "ninja", "go", "just", "meson", "tar"), ("-C",)),
@@ -35,12 +48,12 @@ _FOLDER_OPTIONS = {
     "poetry": ("-C", "--directory", "--project"),
     "cargo": ("-C",),
 }
-#: A quoted text, an escaped character, or a comment with what stands before it.
-_COMMENT = re.compile(r"'[^']*'|\"(?:\\.|[^\"\\])*\"|\\.|(^|(?<=[\s;&|(]))#[^\n]*", re.MULTILINE | re.DOTALL)
+#: A quoted text, an escaped character, or a comment with what precedes it.
+_COMMENT = lazy_regex(r"'[^']*'|\"(?:\\.|[^\"\\])*\"|\\.|(^|(?<=[\s;&|(]))#[^\n]*", re.MULTILINE | re.DOTALL)
 
 
 def without_comments(command: str) -> str:
-    """Return a shell command without its comments, which say nothing of what it does."""
+    """Return a shell command without its comments, which don't affect what it does."""
     bare = _COMMENT.sub(lambda found: "" if found[0].startswith("#") else found[0], command)
     return "\n".join(line.rstrip() for line in bare.splitlines() if line.strip())
 
@@ -50,7 +63,7 @@ def entered_folders(command: str) -> list[str]:
 
     ``cd a && make``, ``(cd b; npm test)``, ``git -C a log``, ``npm --prefix=web test``. A relative path is relative to
     the folder that the command begins in. What a variable or another command gives is not known and left out, and
-    nothing behind the beginning of a here-document is read.
+    nothing after the beginning of a here-document is read.
     """
     if not _MAY_ENTER.search(command):
         return []
@@ -95,7 +108,7 @@ def _simple_commands(command: str) -> Iterator[tuple[list[str], str]]:
 
 
 def _named_folders(words: list[str]) -> Iterator[str]:
-    """Yield the folders that a program is told to work in."""
+    """Yield the folders that a program's arguments make it work in."""
     options = _FOLDER_OPTIONS.get(words[0], ()) if words else ()
     for number, word in enumerate(words[1:], start=1):
         name, equals, value = word.partition("=")
@@ -109,29 +122,35 @@ def is_test_command(command: str) -> bool:
     return bool(_TEST_COMMAND.search(command))
 
 
-# -- What identifies a failing command: the programs that it runs, and keys of the telling lines of its error. Pure.
+def is_check_command(command: str) -> bool:
+    """Return True for a command that runs tests, or that builds or checks the code: its failure is work to do."""
+    is_check = is_test_command(command) or bool(_CHECK_COMMAND.search(command))
+    return is_check and not _ASKS_PROGRAM.match(command)
+
+
+# -- What identifies a failing command: the programs that it runs, and keys of its error's informative lines. Pure.
 #
 # A key is a hash of a line without what differs between two runs: folders, numbers, dates, hexadecimal ids, the
 # branch.
 
-#: Telling lines of one error that are kept.
+#: Maximum number of informative lines stored per error.
 MAX_LINES = 8
-#: Longest line that is looked at, in characters; the rest is cut off.
+#: Maximum length of a line, in characters; the rest is cut off.
 MAX_LINE_CHARACTERS = 300
-#: Lines of one error that are looked at, from its beginning and from its end.
+#: Maximum number of lines of one error that are examined, from its beginning and from its end.
 MAX_SCANNED_LINES = 400
-#: Words that a line must have beside general ones, to identify an error.
+#: Minimum number of words besides general ones that a line must have to identify an error.
 MIN_WORDS = 2
 #: With so many of them, a line identifies an error without the names that it quotes, such as that of a variable.
 MIN_WORDS_WITHOUT_NAMES = 4
-#: Programs of one command that are kept.
+#: Maximum number of programs stored per command.
 MAX_PROGRAMS = 6
 
-_ANSI = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]")
-#: Lines that state an error, the most telling first.
+_ANSI = lazy_regex(r"\x1b\[[0-9;?]*[ -/]*[@-~]")
+#: Lines that state an error, most informative first.
 _TELLING = (
-    re.compile(r"^(?:E +)?[\w.]*(?:Error|Exception|Panic)\b.*:|^E +\S"),
-    re.compile(r"\b(?:error|fatal|panic|fail(?:ed|ure)?)\b|×|✗|✘", re.IGNORECASE),
+    lazy_regex(r"^(?:E +)?[\w.]*(?:Error|Exception|Panic)\b.*:|^E +\S"),
+    lazy_regex(r"\b(?:error|fatal|panic|fail(?:ed|ure)?)\b|×|✗|✘", re.IGNORECASE),
 )
 #: Words of other lines that state an error.
 _TELLING_WORDS = (
@@ -159,19 +178,19 @@ _TELLING_WORDS = (
     "unable to",
 )
 #: Lines of logs, progress, code listings and warnings, which happen to name an error.
-_NOISE = re.compile(
+_NOISE = lazy_regex(
     r"^(?:Exit code|Traceback |\$ |> |WARN|warning\b|INFO|DEBUG|hint:|note:|time=|[\d\s]*[│|]|\+ |at \S+ ?\()"
     r"|\b(?:INFO|DEBUG|WARN|PASS)\b|^(?:=== |--- PASS|ok\s)",
 )
 #: ``file:line:column:`` or ``file(line,column):`` at the beginning of a line of a compiler or linter.
-_PLACE = re.compile(r"^(?:\[[\w:-]+\] )?[\w./\\@~+-]+(?::\d+(?::\d+)?|\(\d+,\d+\)):?\s+(?:-\s+)?")
-_URL = re.compile(r"\b[a-z][a-z+]*://\S+")
-_UUID = re.compile(r"\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b", re.IGNORECASE)
+_PLACE = lazy_regex(r"^(?:\[[\w:-]+\] )?[\w./\\@~+-]+(?::\d+(?::\d+)?|\(\d+,\d+\)):?\s+(?:-\s+)?")
+_URL = lazy_regex(r"\b[a-z][a-z+]*://\S+")
+_UUID = lazy_regex(r"\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b", re.IGNORECASE)
 #: The folders of a path; its last part stays.
-_FOLDERS = re.compile(r"(?:[A-Za-z]:)?(?:[\w.@~+-]*[/\\])+(?=[\w.@~+-]|\b)")
-_NUMBER = re.compile(r"\b(?=\w*\d)(?:0x)?[0-9a-f]{6,}\b|\d+(?:\.\d+)*", re.IGNORECASE)
-_NAME = re.compile(r"`[^`]+`|'[^']+'|\"[^\"]+\"")
-_WORD = re.compile(r"[^\W\d_][\w-]+")
+_FOLDERS = lazy_regex(r"(?:[A-Za-z]:)?(?:[\w.@~+-]*[/\\])+(?=[\w.@~+-]|\b)")
+_NUMBER = lazy_regex(r"\b(?=\w*\d)(?:0x)?[0-9a-f]{6,}\b|\d+(?:\.\d+)*", re.IGNORECASE)
+_NAME = lazy_regex(r"`[^`]+`|'[^']+'|\"[^\"]+\"")
+_WORD = lazy_regex(r"[^\W\d_][\w-]+")
 #: Words of errors of every kind; they identify none.
 _GENERAL_WORDS = frozenset(
     "an and are as at be been build by can cannot check checks code command could did do does emitted end error errors "
@@ -180,10 +199,10 @@ _GENERAL_WORDS = frozenset(
     "the this to total try validation was were when while with you".split()
 )
 
-_QUOTED = re.compile(r"\"(?:[^\"\\]|\\.)*\"|'[^']*'")
-_SEPARATOR = re.compile(r"\s*(?:&&|\|\||[;|\n])\s*")
-_ASSIGNMENTS = re.compile(r"^(?:[A-Za-z_]\w*=(?:\"[^\"]*\"|'[^']*'|\S*)\s+)+")
-_PROGRAM = re.compile(r"(?:[\w.@~+-]*/)*([A-Za-z][\w.+-]*)(?![^\s])((?:\s+[a-z][\w:-]*(?!\S)){0,2})")
+_QUOTED = lazy_regex(r"\"(?:[^\"\\]|\\.)*\"|'[^']*'")
+_SEPARATOR = lazy_regex(r"\s*(?:&&|\|\||[;|\n])\s*")
+_ASSIGNMENTS = lazy_regex(r"^(?:[A-Za-z_]\w*=(?:\"[^\"]*\"|'[^']*'|\S*)\s+)+")
+_PROGRAM = lazy_regex(r"(?:[\w.@~+-]*/)*([A-Za-z][\w.+-]*)(?![^\s])((?:\s+[a-z][\w:-]*(?!\S)){0,2})")
 #: Programs whose second word only says that something is run: the third names it.
 _RUNNERS = frozenset(["bun", "cargo", "deno", "mise", "npm", "pnpm", "poetry", "rtk", "uv", "yarn"])
 _RUN_WORDS = frozenset(["bun", "run", "exec", "x", "dlx"])
@@ -211,13 +230,22 @@ def programs_of(command: str) -> tuple[str, ...]:
     return tuple(programs)[:MAX_PROGRAMS]
 
 
+#: Words that only introduce a command and don't say what it does.
+_WRAPPERS = lazy_regex(r"^\s*(?:(?:sudo|doas|time|nice|nohup|rtk|command|exec|env)\s+(?!-))+")
+
+
+def meant_programs(command: str) -> tuple[str, ...]:
+    """Return the programs that a command runs, as ``programs_of`` does, without words such as ``sudo`` in front."""
+    return programs_of(_WRAPPERS.sub("", command))
+
+
 #: Words before the program that is meant, and those with which a runner names one.
 _BEFORE = frozenset(
     "sudo doas env time nice nohup xargs timeout exec command builtin if then else elif do while until ! { "
     "npx bunx uvx pipx bun deno mise npm pnpm poetry pdm hatch rtk uv yarn".split()
 )
 _RUNNER_WORDS = _RUN_WORDS | {"-m"}
-_PYTHON = re.compile(r"python[\d.]*")
+_PYTHON = lazy_regex(r"python[\d.]*")
 
 
 def runs_program(command: str, tool: str) -> bool:
@@ -251,7 +279,7 @@ def without_colours(text: str) -> str:
 
 
 def telling_lines(text: str) -> tuple[str, ...]:
-    """Return the lines of an error message that state what is wrong, the most telling first, each once."""
+    """Return the distinct lines of an error message that state what is wrong, most informative first."""
     lines = without_colours(text.replace("\\n", "\n")).splitlines()
     if len(lines) > 2 * MAX_SCANNED_LINES:
         lines = lines[:MAX_SCANNED_LINES] + lines[-MAX_SCANNED_LINES:]
@@ -272,7 +300,7 @@ def _has_telling_word(line: str) -> bool:
 
 
 def error_keys(lines: Iterable[str], hidden: Collection[str] = ()) -> tuple[int, ...]:
-    """Return the keys of the lines that identify an error, each once.
+    """Return the distinct keys of the lines that identify an error.
 
     Args:
         lines: from ``telling_lines``.

@@ -6,9 +6,11 @@ import re
 from dataclasses import dataclass
 from enum import StrEnum
 
+from engram.system.lazy_regex import lazy_regex
+
 # -- The sentence splitter of search excerpts: spans of a verbatim text, so that an excerpt stays word for word. Pure.
 
-_BREAK = re.compile(r"(?<=[.!?:;])\s+(?=[A-Z0-9`*_\"'(\[-])|\n+")
+_BREAK = lazy_regex(r"(?<=[.!?:;])\s+(?=[A-Z0-9`*_\"'(\[-])|\n+")
 
 
 def sentence_spans(text: str) -> list[tuple[int, int]]:
@@ -27,28 +29,28 @@ def sentence_spans(text: str) -> list[tuple[int, int]]:
 #: Maximum length of a message that is split, in characters; the rest is only in the stored turn.
 MAX_MESSAGE_CHARS = 60_000
 
-_FENCE = re.compile(r"^\s*(```+|~~~+)")
-_HEADING = re.compile(r"^\s{0,3}(#{1,6})\s+(.*?)\s*#*\s*$")
-_BULLET = re.compile(r"^(\s*)(?:[-*+•]|\d{1,3}[.)])\s+(.*)$")
-_ROW = re.compile(r"^\s*\|(.+)\|\s*$")
-_RULE_ROW = re.compile(r"^[\s|:+-]+$")
-_BOLD_LINE = re.compile(r"^\s*(?:\d+[.)]\s*)?\*\*([^*]{2,120}?)[:.]?\*\*[:.]?\s*$")
-_MARK = re.compile(r"^\[[ xX]\]\s+")
-_LINK = re.compile(
+_FENCE = lazy_regex(r"^\s*(```+|~~~+)")
+_HEADING = lazy_regex(r"^\s{0,3}(#{1,6})\s+(.*?)\s*#*\s*$")
+_BULLET = lazy_regex(r"^(\s*)(?:[-*+•]|\d{1,3}[.)])\s+(.*)$")
+_ROW = lazy_regex(r"^\s*\|(.+)\|\s*$")
+_RULE_ROW = lazy_regex(r"^[\s|:+-]+$")
+_BOLD_LINE = lazy_regex(r"^\s*(?:\d+[.)]\s*)?\*\*([^*]{2,120}?)[:.]?\*\*[:.]?\s*$")
+_MARK = lazy_regex(r"^\[[ xX]\]\s+")
+_LINK = lazy_regex(
     r"\[([^\[\]\n]{0,400})\]"
     r"\((?:<[^>\n]{0,2000}>|[^()\s]{0,2000}(?:\([^()\s]{0,200}\)[^()\s]{0,2000}){0,3})(?:\s+\"[^\"]{0,300}\")?\)"
 )
-_URL = re.compile(r"<?\b(?:https?|ftp|file)://[^\s<>)\]]+>?", re.IGNORECASE)
-#: A web address alone in parentheses: without it they would be empty.
-_URL_ALONE = re.compile(rf"\s?\(\s{{0,8}}{_URL.pattern}\s{{0,8}}\)", re.IGNORECASE)
-_BOLD = re.compile(r"\*\*(.{1,1000}?)\*\*|__(\S.{0,200}?\S)__(?=\W|$)")
-_ITALIC = re.compile(r"(?<![\w*])\*(\S[^*\n]{0,400}?)\*(?![\w*])")
+_URL = lazy_regex(r"<?\b(?:https?|ftp|file)://[^\s<>)\]]+>?", re.IGNORECASE)
+#: A web address alone in parentheses, which would be empty without it.
+_URL_ALONE = lazy_regex(rf"\s?\(\s{{0,8}}{_URL.pattern}\s{{0,8}}\)", re.IGNORECASE)
+_BOLD = lazy_regex(r"\*\*(.{1,1000}?)\*\*|__(\S.{0,200}?\S)__(?=\W|$)")
+_ITALIC = lazy_regex(r"(?<![\w*])\*(\S[^*\n]{0,400}?)\*(?![\w*])")
 #: A word with a typographic apostrophe, or in single quotes; and one with a plain one.
-_TYPOGRAPHIC = re.compile(r"\w*’[\w’]*")
-_APOSTROPHE = re.compile(r"\w*'[\w']*")
-_SPACE = re.compile(r"\s+")
-_END = re.compile(r"(?<=[.!?])[\"')\]*_]*\s+(?=[\"'(\[*_`]*[A-Z0-9`\"'À-ÖØ-ÞĄĆĘŁŃŚŹŻА-ЯЁ])")
-_SHORT = re.compile(r"(?:\b(?:e\.g|i\.e|vs|etc|cf|approx|no|fig|dr|mr|ms|st)|\b[A-Z]|^\W*\d{1,2})\.$", re.IGNORECASE)
+_TYPOGRAPHIC = lazy_regex(r"\w*’[\w’]*")
+_APOSTROPHE = lazy_regex(r"\w*'[\w']*")
+_SPACE = lazy_regex(r"\s+")
+_END = lazy_regex(r"(?<=[.!?])[\"')\]*_]*\s+(?=[\"'(\[*_`]*[A-Z0-9`\"'À-ÖØ-ÞĄĆĘŁŃŚŹŻА-ЯЁ])")
+_SHORT = lazy_regex(r"(?:\b(?:e\.g|i\.e|vs|etc|cf|approx|no|fig|dr|mr|ms|st)|\b[A-Z]|^\W*\d{1,2})\.$", re.IGNORECASE)
 
 
 class Block(StrEnum):
@@ -231,15 +233,15 @@ class _Splitter:
             )
 
 
-# -- Tell a sentence that says something on its own, and for longer, from a fragment and from a report of the moment.
+# -- Distinguishing sentences that are clear on their own and of lasting use from fragments and momentary reports.
 
-#: Minimum number of words of a sentence that stands alone.
+#: Minimum number of words in a sentence that is clear on its own.
 MIN_WORDS = 6
 #: Semicolons from which on a sentence is a list of fragments.
 MIN_LIST_SEMICOLONS = 2
 
 #: First words that refer to something said before, open a list item, or answer somebody.
-_REFERS_BACK = re.compile(
+_REFERS_BACK = lazy_regex(
     r"(?:this|that|these|those|it|its|it['’]s|that['’]s|they|their|he|she|which|whose|such|and|but|so|then|thus|therefore|"
     r"also|because|since|however|instead|otherwise|still|with(?:out)? (?:this|that|it)|"
     r"all (?:three|four|of (?:them|these|those))|the (?:rest|others?|former|latter|existing|remaining)|only the|needs?|"
@@ -253,18 +255,18 @@ _REFERS_BACK = re.compile(
     re.IGNORECASE,
 )
 #: "Heading — text", "Heading: text", "A. text" and "path: what was done there": an item of a list.
-_LABEL = re.compile(r"`[^`]+`(?:\s*\([^)]*\))?\s*(?:[:—–]|-\s)|(?:[^\s.!?`,]+ ){0,5}[^\s.!?`,]+(?::\s| — )|\w\.\s")
+_LABEL = lazy_regex(r"`[^`]+`(?:\s*\([^)]*\))?\s*(?:[:—–]|-\s)|(?:[^\s.!?`,]+ ){0,5}[^\s.!?`,]+(?::\s| — )|\w\.\s")
 #: A question with the answer to it, or who said what.
-_DIALOG = re.compile(r"\?\s*→|^asked “|^\s*>|^(?:user|assistant):", re.IGNORECASE)
+_DIALOG = lazy_regex(r"\?\s*→|^asked “|^\s*>|^(?:user|assistant):", re.IGNORECASE)
 #: A talk between two, or thinking aloud: it means nothing to a third.
-_TALK = re.compile(
+_TALK = lazy_regex(
     r"\b(?:i|i['’]m|i['’]ve|i['’]d|i['’]ll|we|we['’]re|we['’]ve|me|my|our|us|let['’]s)\b|"
     r"^(?:you|you['’]re|your|can|could|would|should|what|why|how|"
     r"do you|are you|is it|shall|looks? like|seems|the user approved the plan)\b",
     re.IGNORECASE,
 )
-#: A report of what was just done or is going on.
-_OF_THE_MOMENT = re.compile(
+#: A report on what was just done or is in progress.
+_OF_THE_MOMENT = lazy_regex(
     r"\ball (?:\d+|three|four|five|of the) ?(?:\w+ )?(?:findings|tests?|threads|comments|checks|issues|tasks|points)\b"
     r"|\b(?:tests?|checks|suite|build|lint(?:er)?|ci|pipeline)\b[^.;]{0,40}\b"
     r"(?:pass(?:es|ed|ing)?|green|clean|succeed\w*)\b"
@@ -283,7 +285,7 @@ _OF_THE_MOMENT = re.compile(
 
 
 def stands_alone(sentence: str) -> bool:
-    """Return True for a whole sentence that a reader understands without what was said before it."""
+    """Return True for a complete sentence that a reader understands without its context."""
     text = sentence.strip()
     # Languages without spaces are not counted in words.
     if (text.isascii() and len(text.split()) < MIN_WORDS) or text.endswith(("…", ":", ",", ";", "—", "-", "?")):
@@ -301,7 +303,7 @@ def stands_alone(sentence: str) -> bool:
 
 
 def is_of_the_moment(sentence: str) -> bool:
-    """Return True for a report of what was just done, which says nothing to a later session."""
+    """Return True for a report on what was just done, which is useless to a later session."""
     return bool(_OF_THE_MOMENT.search(sentence))
 
 
@@ -317,10 +319,9 @@ def whole_sentences(summary: str, limit: int) -> str:
 
 
 def standing_part(summary: str, limit: int) -> str:
-    """Return the sentences from the beginning of a summary that stand alone and fit; "" if the first doesn't.
+    """Return the leading sentences of a summary that are clear on their own and fit; "" if the first one isn't.
 
     Args:
-        summary: one line.
         limit: maximum length, in characters. Nothing is cut off within a sentence.
     """
     kept = ""
@@ -340,20 +341,20 @@ MAX_PASSAGE_WORDS = 60
 MAX_PIECE_CHARS = 900
 
 #: White space between sentences, or line ends. Every match begins with white space, which makes it fast.
-_PASSAGE_BREAK = re.compile(r"\s(?:(?<=[.!?:;]\s)\s*(?=[A-Z0-9`*_\"'(\[])|(?<=\n)\n*)")
+_PASSAGE_BREAK = lazy_regex(r"\s(?:(?<=[.!?:;]\s)\s*(?=[A-Z0-9`*_\"'(\[])|(?<=\n)\n*)")
 
 
-def split_passages(text: str, max_words: int = MAX_PASSAGE_WORDS) -> list[tuple[int, int]]:
+def split_passages(text: str) -> list[tuple[int, int]]:
     """Return ``(start, stop)`` of each passage, in characters, in order, without surrounding white space.
 
     Passages break at line ends and sentence ends; a new paragraph or heading starts one as soon as the passage before
-    has half of ``max_words``.
+    has half of ``MAX_PASSAGE_WORDS``.
     """
     spans: list[tuple[int, int]] = []
     start = stop = words = 0
     for piece_start, piece_stop, is_paragraph in _pieces(text):
         size = len(text[piece_start:piece_stop].split())
-        if words and (words + size > max_words or (is_paragraph and words * 2 >= max_words)):
+        if words and (words + size > MAX_PASSAGE_WORDS or (is_paragraph and words * 2 >= MAX_PASSAGE_WORDS)):
             spans.append((start, stop))
             words = 0
         if not words:

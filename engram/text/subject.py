@@ -9,21 +9,22 @@ from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
 
+from engram.system.lazy_regex import lazy_regex
 from engram.text.splitting import plain, split
 from engram.text.words import STOP_WORDS, stem, stems, topic_words
 
 # -- Does an answer agree with what was said before it? Pure.
 
-#: Length of the beginning of an answer that is examined for agreement, in characters.
+#: Maximum length of the beginning of an answer that is examined for agreement, in characters.
 _MAX_ANSWER_CHARACTERS = 240
 
-_AGREES = re.compile(
+_AGREES = lazy_regex(
     r"^\W*(?:yes|yeah|yep|yup|ok(?:ay)?|sure|right|correct|agreed?|exactly|indeed|perfect|great|good|nice|do (?:it|"
     r"that|so)|go (?:ahead|for it|with (?:it|that|this))|please do|sounds good|looks good|lgtm|makes sense|let['’]?s "
     r"(?:do|go with)|proceed|ship it|that(?:'s| is) (?:right|it|what i))\b",
     re.IGNORECASE,
 )
-_BUT = re.compile(r"\b(?:but|however|except|although|instead|actually|wait|don['’]?t|not|no)\b", re.IGNORECASE)
+_BUT = lazy_regex(r"\b(?:but|however|except|although|instead|actually|wait|don['’]?t|not|no)\b", re.IGNORECASE)
 
 
 def agrees(answer: str) -> bool:
@@ -39,9 +40,9 @@ def agrees(answer: str) -> bool:
 # name, and neither is narrowed to something that the other doesn't name, does the newer one change what the older one
 # says.
 
-_WORD = re.compile(r"[A-Za-z_][\w+#/-]*(?:\.[A-Za-z]\w*)*|\d[\w.,:%]*\w|\d%?|=")
+_WORD = lazy_regex(r"[A-Za-z_][\w+#/-]*(?:\.[A-Za-z]\w*)*|\d[\w.,:%]*\w|\d%?|=")
 #: The start of an explanation.
-_EXPLANATION = re.compile(r"[;(]|\.(?:\s|$)|,? (?:because|since|so that)\b")
+_EXPLANATION = lazy_regex(r"[;(]|\.(?:\s|$)|,? (?:because|since|so that)\b")
 NUMBER_WORDS = frozenset("one two three four five six seven eight nine ten eleven twelve once twice".split())
 _DAYS = frozenset(
     "monday tuesday wednesday thursday friday saturday sunday mondays tuesdays wednesdays thursdays fridays saturdays "
@@ -54,18 +55,18 @@ _UNITS = frozenset(
     "eur".split()
 )
 #: Words that only say that something changed.
-_CHANGES = re.compile(
+_CHANGES = lazy_regex(
     r"(?:rais|lower|increas|decreas|bump|renam|switch|mov|migrat|chang|actual|updat|correct|revis|reconsider|reduc|"
     r"extend)\w*",
     re.IGNORECASE,
 )
-_QUANTITY = re.compile(r"v?\d[\d.,:_]*(?:%|[a-z]{1,3})?", re.IGNORECASE)
+_QUANTITY = lazy_regex(r"v?\d[\d.,:_]*(?:%|[a-z]{1,3})?", re.IGNORECASE)
 _ENVIRONMENTS = frozenset("production prod staging stage dev testing qa preview sandbox ci canary beta".split())
-_REGION = re.compile(r"[a-z]{2,}(?:-[a-z]+)*-\d[a-z]?|eu|us|apac|emea", re.IGNORECASE)
+_REGION = lazy_regex(r"[a-z]{2,}(?:-[a-z]+)*-\d[a-z]?|eu|us|apac|emea", re.IGNORECASE)
 _ARTICLES = frozenset("the a an our my your all each every any its this that".split())
 _NARROWING = frozenset("for of in on at from per by within under inside".split())
 #: Nouns that a number after them names: another number is another thing.
-_NUMBERED = re.compile(
+_NUMBERED = lazy_regex(
     r"(?:gate|ticket|issue|pr|bug|step|chapter|section|part|node|host|rack|shard|phase|sprint|milestone|migration|"
     r"room|row|column|task|case|channel|slot|lane|zone|pod|replica|machine|server|customer|tenant|team|group|job|"
     r"batch|level|tier|layer|line|page|table|figure|id|no|nr|number|unit|device|printer|floor|building|door|bay|dock|"
@@ -73,7 +74,7 @@ _NUMBERED = re.compile(
     re.IGNORECASE,
 )
 #: Words between a subject and its predicate.
-_PREDICATE = re.compile(
+_PREDICATE = lazy_regex(
     r"is|are|was|were|be|=|has|have|had|runs?|listens?|expires?|lasts?|takes?|uses?|lives?|goes|go|costs?|returns?|"
     r"must|should|can|may|will|wants?|needs?|gets?|holds?|keeps?|kept|supports?|allows?|accepts?|starts?|begins?|"
     r"stops?|ends?|retry|retries|wait|waits|limit|limits|set|sets|sits?|stands?|stays?|defaults?|equals?|sends?|"
@@ -82,7 +83,7 @@ _PREDICATE = re.compile(
 )
 
 
-_NEGATION = re.compile(r"\b(?:never|not|(?:do|is|wo|ca)n['’]?t|do not|no|avoid|without|stop|cannot)\b", re.I)
+_NEGATION = lazy_regex(r"\b(?:never|not|(?:do|is|wo|ca)n['’]?t|do not|no|avoid|without|stop|cannot)\b", re.I)
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,9 +107,17 @@ class _Token:
         return self.text in _ENVIRONMENTS or bool(_REGION.fullmatch(self.text))
 
 
+#: Something that is used as the only one of its kind: "pnpm as the package manager".
+_IN_A_ROLE = lazy_regex(r"\b(?P<one>[\w.+#@/-]+) as (?:the|our|my|your) \w", re.IGNORECASE)
+
+
 def gives_another_value(newer: str, older: str) -> bool:
-    """Return True if both state a quantity of the same subject, and the quantities differ."""
+    """Return True if both state a quantity of the same subject, or what is used as one thing, and these differ."""
     new, old = _difference(newer, older)
+    if len(new) == len(old) == 1 and not (new[0].is_place or old[0].is_place):
+        roles = [_IN_A_ROLE.search(newer), _IN_A_ROLE.search(older)]
+        if [role and role["one"].lower() for role in roles] == [new[0].text, old[0].text]:
+            return True
     if not (new and old and all(token.is_quantity for token in old) and any(token.is_quantity for token in new)):
         return False
     return _is_one_change(new, old, newer, older)
@@ -131,7 +140,7 @@ def changes_value(newer: str, older: str) -> bool:
 
 
 def has_same_subject(newer: str, older: str, given_up: frozenset[str]) -> bool:
-    """Return True if the newer statement is about what the older one says of the abandoned thing.
+    """Return True if the newer statement is about what the older one says about the abandoned thing.
 
     Words may be missing in the newer one, since the replacement may need other words; but none that narrows the older
     one (an environment, a region, "of billing", "the mail service") while the newer one is narrowed differently.
@@ -154,7 +163,7 @@ def _modified(some: Sequence[_Token], among: Sequence[_Token]) -> set[str]:
 
 
 def _is_one_change(new: Sequence[_Token], old: Sequence[_Token], newer: str, older: str) -> bool:
-    """Return True if the statements differ in one place each, in what they say of the same subject."""
+    """Return True if the statements differ in one place each, in what they say about the same subject."""
     if not (_is_contiguous(new, _telling(newer)) and _is_contiguous(old, _telling(older))):
         return False
     if any(token.is_place for token in (*new, *old)):
@@ -168,7 +177,7 @@ def _is_one_change(new: Sequence[_Token], old: Sequence[_Token], newer: str, old
 
 
 def _difference(newer: str, older: str) -> tuple[list[_Token], list[_Token]]:
-    """The telling words of each statement that the other one lacks."""
+    """Return the informative words of each statement that the other one lacks."""
     new, old = _telling(newer), _telling(older)
     new_stems, old_stems = {token.stem for token in new}, {token.stem for token in old}
     return [t for t in new if t.stem not in old_stems], [t for t in old if t.stem not in new_stems]
@@ -182,7 +191,7 @@ def _is_contiguous(some: Sequence[_Token], among: Sequence[_Token]) -> bool:
 # The same few sentences are compared with each other again and again.
 @lru_cache(maxsize=1024)
 def _telling(text: str) -> tuple[_Token, ...]:
-    """The telling words of the main clause, without units and words that only say that something changed."""
+    """Return the informative words of the main clause, without units and words that only say that something changed."""
     return tuple(t for t in _tokens(_main_clause(text)) if t.text not in _UNITS and not _CHANGES.fullmatch(t.text))
 
 
@@ -213,16 +222,16 @@ def _tokens(text: str) -> list[_Token]:
 
 # -- What the user's own files (CLAUDE.md, rules, auto memory) say, to compare memories with. Pure.
 
-#: A statement says the same as a text if it has this share of the text's telling words.
+#: A statement says the same as a text if it has this share of the text's informative words.
 MIN_SAID_SHARE = 0.75
-#: A text with fewer telling words is only said by a statement with the same ones.
+#: A text with fewer informative words is only matched by a statement with the same ones.
 MIN_WORDS = 3
-#: Share of telling words, of the shorter one, from which on two statements are compared for a contradiction.
+#: Minimum share of the shorter one's informative words for two statements to be compared for a contradiction.
 MIN_SHARED = 0.5
-#: Longest statement that is quoted, in characters.
+#: Maximum length of a quoted statement, in characters.
 MAX_QUOTE_CHARACTERS = 90
 
-_NUMBER = re.compile(r"\d+(?:[.:]\d+)*")
+_NUMBER = lazy_regex(r"\d+(?:[.:]\d+)*")
 
 
 @dataclass(frozen=True, slots=True)

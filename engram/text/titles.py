@@ -1,4 +1,4 @@
-"""What a model writes beside a memory: a title, by which a person recognises it in a list, and the questions that it
+"""What a model writes along with a memory: a title for lists, and the questions that it
 answers. Sessions have titles too. Pure.
 """
 
@@ -8,7 +8,8 @@ import re
 from collections.abc import Callable, Iterable
 from itertools import islice
 
-from engram.text.words import is_unspaced
+from engram.system.lazy_regex import lazy_regex
+from engram.text.words import QUESTION_STOP_WORDS, is_unspaced
 
 #: Maximum length of a title, in words and in characters.
 MAX_TITLE_WORDS, MAX_TITLE_CHARACTERS = 10, 90
@@ -16,36 +17,38 @@ MAX_TITLE_WORDS, MAX_TITLE_CHARACTERS = 10, 90
 MAX_QUESTIONS, MAX_QUESTION_CHARACTERS = 2, 160
 #: Minimum length of a clause that is a title by itself, in words.
 _MIN_CLAUSE_WORDS = 3
-#: Characters of a title in a script that does not separate words.
+#: Maximum number of characters of a title in a script that does not separate words.
 _MAX_UNSPACED_CHARACTERS = 30
 
 #: Where a clause ends: before or after a sign, or before a word that begins a reason or a contrast.
-_CLAUSE_END = re.compile(
+_CLAUSE_END = lazy_regex(
     r"[.!?](?=\s|$)|[;:](?=\s|$)|,(?=\s)|\s(?=[(\[—–]|- )|[。！？；：，、]|"
     r"\s(?=(?:because|since|so that|instead of|rather than|which|while|although|unless|weil|damit|statt|parce que|car|"
     r"porque|perché)\b)",
     re.IGNORECASE,
 )
 #: Beginnings of a memory that say its kind or who decided it.
-_LABEL = re.compile(
+_LABEL = lazy_regex(
     r"(?:dead end|decision|fix|fact|state|preference|(?:the )?user(?:['’]s)? (?:choice|decision|rule|wish))\s*:\s*",
     re.IGNORECASE,
 )
-#: Sentences in which the local writer tells what somebody decided, left open or mended, each with the part that names
+#: Sentences in which the local writer says what somebody decided, left open or mended, each with the part that names
 #: it: "Asked “…” the user chose: Redis" is known by the choice, not by its first clause.
 _FRAMES: tuple[tuple[str, re.Pattern[str]], ...] = (
-    ("Chosen", re.compile(r"Asked “.+?” the user (?:chose|answered): (?P<named>.+)")),
-    ("Plan rejected", re.compile(r"The user rejected the plan(?: “(?P<quoted>[^”]+)”)?(?: and said: (?P<named>.+))?")),
+    ("Chosen", lazy_regex(r"Asked “.+?” the user (?:chose|answered): (?P<named>.+)")),
+    ("Plan rejected", lazy_regex(r"The user rejected the plan(?: “(?P<quoted>[^”]+)”)?(?: and said: (?P<named>.+))?")),
     (
         "Plan approved",
-        re.compile(r"The user (?:approved|changed) the plan(?: “(?P<quoted>[^”]+)”)?[^:“]*(?:: (?P<named>.+))?"),
+        lazy_regex(r"The user (?:approved|changed) the plan(?: “(?P<quoted>[^”]+)”)?[^:“]*(?:: (?P<named>.+))?"),
     ),
-    ("Refused", re.compile(r"When the user refused .+?, they said: (?P<named>.+)")),
-    ("Open", re.compile(r"Left open: (?:the user asked “(?P<quoted>[^”]+)”|(?P<named>.+))")),
-    ("Mended", re.compile(r"`[^`]+` failed: (?P<named>.+)")),
+    ("Refused", lazy_regex(r"When the user refused .+?, they said: (?P<named>.+)")),
+    ("Open", lazy_regex(r"Left open: (?:the user asked “(?P<quoted>[^”]+)”|(?P<named>.+))")),
+    ("Mended", lazy_regex(r"`[^`]+` failed: (?P<named>.+)")),
 )
-_ADDRESS = re.compile(r"<?https?://\S+")
-_MARKUP = re.compile(r"^(?:[#>*\-+]+\s+|\d+[.)]\s+)+")
+#: Courtesies before what a prompt asks for.
+_COURTESY = lazy_regex(r"^(?:(?:can|could|would|will) you |please |let['’]?s )+(?=\w)", re.IGNORECASE)
+_ADDRESS = lazy_regex(r"<?https?://\S+")
+_MARKUP = lazy_regex(r"^(?:[#>*\-+]+\s+|\d+[.)]\s+)+")
 _EDGES = ' \t.,;:—–-…。、，；："“”'
 
 
@@ -73,9 +76,10 @@ def title_from(text: str) -> str:
 
 
 def _first_clause(line: str, label: str = "") -> str:
-    """Return the first clause of a line, or its first words and "…"; with a label in front, if there is one."""
+    """Return the first clause of a line, or its first words and "…"; preceded by a label, if there is one."""
     head = f"{label}: " if label else ""
     line = line.strip(_EDGES) if label else line
+    line = asked if _is_long_enough(asked := _COURTESY.sub("", line)) else line
     ends = [end.start() for end in _CLAUSE_END.finditer(line)] + [len(line)]
     clauses = [line[:end] for end in ends if _fits(head + line[:end])]
     said = [clause for clause in clauses if _is_long_enough(clause)] or ([line] if _fits(head + line) else [])
@@ -96,14 +100,17 @@ def _is_long_enough(clause: str) -> bool:
 def _first_words(line: str, head: str) -> str:
     if is_unspaced(line):
         return f"{line[: _MAX_UNSPACED_CHARACTERS - 1]}…"
-    words = " ".join(line.split()[: MAX_TITLE_WORDS - len(head.split())])
-    return f"{words[: MAX_TITLE_CHARACTERS - 1 - len(head)].rstrip(_EDGES)}…" if words else ""
+    words = line.split()[: MAX_TITLE_WORDS - len(head.split())]
+    while len(words) > _MIN_CLAUSE_WORDS and words[-1].lower() in QUESTION_STOP_WORDS:
+        words.pop()
+    text = " ".join(words)[: MAX_TITLE_CHARACTERS - 1 - len(head)].rstrip(_EDGES)
+    return f"{text}…" if text else ""
 
 
 def clean_questions(given: Iterable[str], redact: Callable[[str], str]) -> tuple[str, ...]:
     """Return the questions that a memory keeps of those that somebody wrote for it: redacted, each on one line.
 
-    Only the first ``MAX_QUESTIONS`` count; what is longer than ``MAX_QUESTION_CHARACTERS`` is no question.
+    Only the first ``MAX_QUESTIONS`` count; anything longer than ``MAX_QUESTION_CHARACTERS`` is not a question.
     """
     asked = (" ".join(redact(question).split()) for question in islice(given, MAX_QUESTIONS))
     return tuple(dict.fromkeys(text for text in asked if 0 < len(text) <= MAX_QUESTION_CHARACTERS))

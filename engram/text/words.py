@@ -6,6 +6,8 @@ import functools
 import re
 from collections.abc import Collection, Iterable, Sequence
 
+from engram.system.lazy_regex import lazy_regex
+
 # -- Scripts that do not show where a word ends: Chinese, Japanese, Korean, Thai and their like. Pure.
 #
 # A text index holds such letters as overlapping pairs, so that a word is found inside a run of letters: 唯一索引 is
@@ -23,14 +25,14 @@ UNSPACED_LETTERS = (
 UNSPACED_RANGES = "\u0e01-\u17ff\u3005-\ud7fb\uf900-\uff9f\U00020000-\U0003ffff"
 _RUN = f"[{UNSPACED_LETTERS}]+"
 _LETTER = f"([{UNSPACED_LETTERS}])(?=([{UNSPACED_LETTERS}])?)"
-#: A letter behind another one, at the end of a text.
+#: A letter after another one, at the end of a text.
 _LAST_OF_RUN = f"(?<=[{UNSPACED_LETTERS}])[{UNSPACED_LETTERS}]\\Z"
 
 
 @functools.cache
 def _compiled(pattern: str) -> re.Pattern[str]:
     """Return a pattern of these many letters, which takes as long to compile as other modules to load."""
-    return re.compile(pattern)
+    return lazy_regex(pattern)
 
 
 def is_unspaced(text: str) -> bool:
@@ -39,7 +41,7 @@ def is_unspaced(text: str) -> bool:
 
 
 def in_pairs(text: str) -> str:
-    """Return a text as a text index holds it: each letter of these scripts with the one behind it, between spaces.
+    """Return a text as a text index holds it: each letter of these scripts with the next one, between spaces.
 
     Any other text is returned as it is. The views of ``engram.models.tables`` do the same in SQL.
     """
@@ -47,7 +49,8 @@ def in_pairs(text: str) -> str:
 
 
 def asked_in_pairs(text: str) -> tuple[str, bool]:
-    """Return what to ask a text index for, and whether its last word is one letter, with which longer ones may begin.
+    """Return what to query a text index for, and whether its last word is a single letter, with which longer ones may
+    begin.
 
     Letters may follow the last run of a question, so its last letter is not asked for by itself.
     """
@@ -74,11 +77,11 @@ those when where which who how if so than then there they we our you your i my d
 could should would will may about into over out up only also more now all each per via use used using new
 """
 _STOP_WORDS = frozenset(_STOP_TEXT.split())
-_WORD = re.compile(r"\w+")
+_WORD = lazy_regex(r"\w+")
 
 
 def content_words(text: str) -> frozenset[str]:
-    """Return the words of a text that are no stop words, in lower case; of scripts without spaces, pairs of letters."""
+    """Return the words of a text without stop words, in lower case; of scripts without spaces, pairs of letters."""
     words = map(str.lower, _WORD.findall(text if text.isascii() else in_pairs(text)))
     return frozenset(word for word in words if word not in _STOP_WORDS and len(word) > 1)
 
@@ -109,11 +112,11 @@ def coverage_stem(word: str) -> str:
 MIN_SAME_SHARE = 0.7
 #: Minimum number of words for an overlap to mean anything.
 MIN_WORDS = 4
-#: Longest word whose parts are kept, in characters.
+#: Maximum length of a word whose parts are stored, in characters.
 LONGEST_KNOWN = 40
 
-_PART = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|\d+|[^\W\d_a-zA-Z]+")
-_ENDING = re.compile(r"(?:ations?|ments?|ings?|ers?|ies|ied|ions?|ed|es|s|e|y)$")
+_PART = lazy_regex(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|\d+|[^\W\d_a-zA-Z]+")
+_ENDING = lazy_regex(r"(?:ations?|ments?|ings?|ers?|ies|ied|ions?|ed|es|s|e|y)$")
 
 
 def stem_forms(words: Iterable[str]) -> dict[str, str]:
@@ -161,7 +164,7 @@ def overlap(first: Collection[str], second: Collection[str]) -> float:
 
 # -- Stemmed words of a memory's summary, for consolidation: are two memories about the same matter? Pure.
 
-_SUMMARY_WORD = re.compile(r"[A-Za-z_][\w+#/-]*(?:\.[A-Za-z]\w*)*|\d[\w.]*")
+_SUMMARY_WORD = lazy_regex(r"[A-Za-z_][\w+#/-]*(?:\.[A-Za-z]\w*)*|\d[\w.]*")
 _SUMMARY_STOP_TEXT = """
     a an the is are was were be been to of in on at for with by from and or as it its this that we i you they use
     uses used using should must will would can now so then than instead of no not never always do does don't prefer
@@ -189,7 +192,7 @@ def stem(word: str) -> str:
 
 # -- Words that say what a prompt or a memory is about, for recollection. Pure.
 
-_TOPIC_WORD = re.compile(r"\w[\w./:@#-]*")
+_TOPIC_WORD = lazy_regex(r"\w[\w./:@#-]*")
 #: Words that say nothing about the topic: agreement, thanks, urging, and function words.
 _EMPTY_TEXT = """
     a about actually again ahead all alright also am an and any anything are as at awesome back be because been
@@ -206,7 +209,7 @@ _EMPTY = frozenset(_EMPTY_TEXT.split())
 
 
 def topic_words(text: str) -> list[str]:
-    """Return the words of a text that say something about its topic, each once, in order."""
+    """Return the distinct words of a text that say something about its topic, in order."""
     words = (word.rstrip(".:-/") for word in _TOPIC_WORD.findall(text))
     return list(dict.fromkeys(word for word in words if len(word) > 1 and word.lower() not in _EMPTY))
 
@@ -227,16 +230,16 @@ _QUESTION_STOP_TEXT = """
 #: Words that are not searched for.
 QUESTION_STOP_WORDS = frozenset(_QUESTION_STOP_TEXT.split())
 
-#: Maximum number of pairs of letters that a question is searched by, where its script does not separate words.
+#: Maximum number of pairs of letters that a question is searched by, if its script does not separate words.
 MAX_PAIRS = 120
 
 _QUESTION_WORD = rf"(?:[^\W_]|[{UNSPACED_LETTERS}])[\w{UNSPACED_LETTERS}]*(?:['’][a-z]+)?|_\w+"
 #: A name: a path, a flag, a dotted, under_scored or camelCase word, capitals, an issue number, or quoted code.
-_NAME = re.compile(
+_NAME = lazy_regex(
     r"(?:[\w.-]*[/\\])+[\w.-]+|--?[a-z][\w-]+|\b\w+(?:\.\w+)+\b|\b\w*_\w+\b|\b[a-z]+[A-Z]\w*\b"
     r"|\b[A-Z][a-z0-9]+[A-Z]\w*\b|\b[A-Z]{2,}[A-Z0-9-]*\b|#\d+|`[^`\n]{2,60}`"
 )
-_CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
+_CAMEL = lazy_regex(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 
 
 def question_words_of(text: str) -> list[str]:
@@ -245,10 +248,10 @@ def question_words_of(text: str) -> list[str]:
 
 
 def terms_of(text: str) -> list[str]:
-    """Return the words of a text that are no stop words, each once, in order; also the parts of compound names.
+    """Return the distinct words of a text that are not stop words, in order, including the parts of compound names.
 
     A run of letters in a script without spaces counts by its pairs of letters, at most ``MAX_PAIRS`` of them; single
-    letters where the text has nothing else.
+    letters if the text has nothing else.
     """
     terms: dict[str, None] = {}
     pairs: dict[str, None] = {}
@@ -276,7 +279,7 @@ def _add_terms(terms: dict[str, None], words: Sequence[str]) -> None:
 
 
 def names_of(text: str) -> list[str]:
-    """Return file paths, symbols, flags, issue numbers and quoted code of a text, in lower case, each once."""
+    """Return the distinct file paths, symbols, flags, issue numbers and quoted code in a text, in lower case."""
     return list(dict.fromkeys(name.strip("`").lower() for name in _NAME.findall(text)))
 
 

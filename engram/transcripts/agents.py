@@ -1,4 +1,4 @@
-"""The protocol behind which each agent's sessions are read, and the values that a reader and ingest exchange.
+"""The protocol for reading an agent's sessions, and the values that a reader and ingest exchange.
 
 See docs/agents.md.
 """
@@ -21,24 +21,24 @@ from engram.transcripts.turns import EntryRef, TextBlock, Turn, TurnUpdate
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """Where an agent keeps one session: a file, or a part of one."""
+    """The place where an agent keeps one session: a file, or a part of one."""
 
     #: Name of the agent.
     agent: str
     path: Path
     #: Unique among all agents, and safe as a part of a file name (``engram.paths.is_session_id``).
     session_id: str
-    #: Differs whenever the content has changed. Compared with the stamp of the last read, never interpreted.
+    #: Changes whenever the content changes. Compared with the stamp of the last read, never interpreted.
     stamp: str
-    #: Bytes, to show how much is unread; None if the agent cannot tell.
+    #: Bytes, to show how much is unread; None if the agent does not know.
     size: int | None = None
     #: Last change in nanoseconds since 1970.
     changed_at_ns: int = 0
     #: The session's key within a file that holds several, such as a row id; "" if the file is one session.
     part: str = ""
-    #: Session that started this one as a subagent; "" for a session of its own.
+    #: Session that started this one as a subagent; "" if none did.
     parent_id: str = ""
-    #: True if all that was read of it is to be compared with what it holds now, although nothing looks wrong.
+    #: True if everything read from it must be compared with its present content, although nothing looks wrong.
     is_doubtful: bool = False
 
     @property
@@ -48,12 +48,11 @@ class Source:
 
     @property
     def is_subagent(self) -> bool:
-        """True for the session of a subagent."""
         return bool(self.parent_id)
 
 
 class Place(NamedTuple):
-    """What identifies a source: the file, and the part of it."""
+    """The identity of a source: the file, and the part of it."""
 
     path: Path
     part: str = ""
@@ -65,28 +64,19 @@ class Cursor:
     read.
     """
 
-    #: The position: a byte offset, a row id, a digest, and what else the reader needs to go on. Holds no words.
+    #: The position: a byte offset, a row id, a digest, and whatever else the reader needs to continue. Contains no
+    #: words.
     position: str = ""
-    #: What the reader needs and may hold words, such as a branch name. Deleted when the project is forgotten.
+    #: Reader state that may contain words, such as a branch name. Deleted when the project is forgotten.
     words: str = ""
 
 
-class SourceEntry(Protocol):
-    """An entry that was read, by id and time."""
-
-    @property
-    def uuid(self) -> str:
-        """Id, unique among all agents; "" if it has none."""
-
-    @property
-    def at_ms(self) -> int | None:
-        """Time in milliseconds since 1970; None if unknown."""
-
-
 class EntryTime(NamedTuple):
-    """A ``SourceEntry`` for readers that have no record of their own."""
+    """An entry that was read."""
 
+    #: Id, unique among all agents; "" if it has none.
     uuid: str
+    #: Time in milliseconds since 1970; None if unknown.
     at_ms: int | None
 
 
@@ -110,7 +100,7 @@ class PullRequest(NamedTuple):
 
 
 class TitleRank(IntEnum):
-    """How much a title of a session counts: a later one takes the place of one that counts no more."""
+    """Priority of a session's title: a later title replaces one of the same or lower priority."""
 
     #: A summary of a conversation, as older versions wrote it.
     SUMMARY = 1
@@ -118,7 +108,7 @@ class TitleRank(IntEnum):
     GENERATED = 2
     #: Given by the user, or shown to them as the name of the session.
     CUSTOM = 3
-    #: What the session said was forgotten: it gets no title of the agent's any more.
+    #: The session's words were forgotten, so that it no longer gets a title from the agent.
     FORGOTTEN = 9
 
 
@@ -133,18 +123,16 @@ class Title(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """What one read found."""
-
     #: Where the next read continues.
     cursor: Cursor
     #: Turns that are new or have changed, in the order of the source.
     updates: tuple[TurnUpdate, ...] = ()
-    #: Keys of stored turns that turned out to be none: removed before the updates are written.
+    #: Keys of stored turns that turned out not to be turns: removed before the updates are written.
     withdrawn: tuple[str, ...] = ()
     #: The entries read, in order.
-    entries: Sequence[SourceEntry] = ()
+    entries: Sequence[EntryTime] = ()
     unreadable: tuple[Unreadable, ...] = ()
-    #: First working directory that an entry names; "" if none does.
+    #: First working directory named by an entry; "" if none is.
     cwd: str = ""
     #: Latest time at which the session's context was compacted; None if it was not.
     compacted_at_ms: int | None = None
@@ -152,7 +140,7 @@ class Reading:
     pull_requests: tuple[PullRequest, ...] = ()
     #: Titles of sessions, in the order of the source.
     titles: tuple[Title, ...] = ()
-    #: Entries that are stored already, where they are now in a source that was rewritten.
+    #: Already stored entries, with their new positions in a rewritten source.
     moved: tuple[EntryRef, ...] = ()
     #: ``Source.stamp`` and ``Source.size`` at the time of this read.
     stamp: str = ""
@@ -160,7 +148,7 @@ class Reading:
     #: Bytes and lines of the source read so far; 0 if the source has none.
     bytes_read: int = 0
     lines_read: int = 0
-    #: True if the source was cut or rewritten: nothing was read, and ``cursor`` begins it again.
+    #: True if the source was cut or rewritten: nothing was read, and ``cursor`` starts from the beginning.
     is_restart: bool = False
     #: True if there may be more to read now.
     has_more: bool = False
@@ -173,35 +161,35 @@ class StoredTurns(Protocol):
         """Return a stored turn; None if there is none, or if it was forgotten."""
 
     def is_known(self, key: str) -> bool:
-        """True if the turn of this key is stored or was forgotten."""
+        """Return True if the turn of this key is stored or was forgotten."""
 
     def known_entries(self, uuids: Sequence[str]) -> Collection[str]:
         """Return those of the entries that belong to a stored turn, or were forgotten."""
 
     def is_session_known(self) -> bool:
-        """True if something of the session that is read is stored."""
+        """Return True if anything from the session being read is stored."""
 
     def holder(self, uuid: str) -> Turn | None:
         """Return the stored turn of this session that an entry belongs to; None for any other entry."""
 
     def texts_of_session(self) -> Sequence[TextBlock]:
-        """Return every stored text of the session that is read."""
+        """Return every stored text of the session being read."""
 
     def is_stored(self, session_id: str) -> bool:
-        """True if something of another session is stored."""
+        """Return True if anything from another session is stored."""
 
     def prompt_times(self, from_ms: int, to_ms: int) -> Sequence[int]:
-        """Return when the stored prompts of other sessions within a span were asked, both ends included."""
+        """Return the times of other sessions' stored prompts within a span, including both ends."""
 
     def note_environment(self, text: str) -> None:
-        """Take the values of environment lines in ``text`` as secrets from now on; the text is not kept."""
+        """Treat the values of environment lines in ``text`` as secrets from now on; the text is not kept."""
 
 
-# -- The protocol behind which each agent's sessions are read. See docs/agents.md.
+# -- The protocol for reading an agent's sessions. See docs/agents.md.
 
 
 class Agent(Protocol):
-    """Knows where an agent keeps its sessions and how to read them. Nothing outside its package knows either."""
+    """Knows where an agent keeps its sessions and how to read them. Nothing outside its package knows this."""
 
     @property
     def name(self) -> str:
@@ -213,7 +201,7 @@ class Agent(Protocol):
 
     @property
     def suffixes(self) -> tuple[str, ...]:
-        """Endings of file names whose changes are worth a look."""
+        """Suffixes of files whose changes are worth checking."""
 
     def resume_command(self, session_id: str, path: Path | None = None) -> str:
         """Return the shell command that resumes a session; "" if the agent has none.
@@ -221,39 +209,38 @@ class Agent(Protocol):
         For the session of a subagent it resumes the session that started it.
 
         Args:
-            session_id: the session.
             path: one of its sources, which may say how it has to be resumed.
         """
 
     def speaker_at(self, path: Path, offset: int, length: int) -> Speaker:
-        """Return who wrote a prompt that was read there, in bytes; a person, where that can't be read any more."""
+        """Return who wrote the prompt at an offset, in bytes; a person if it can no longer be read."""
 
     def folders(self, settings: Settings) -> tuple[Path, ...]:
         """Return the folders to watch for changes; they need not exist."""
 
     def discover(self, settings: Settings) -> Iterator[Source]:
-        """Yield every source there is now. A folder that is missing or unreadable holds none."""
+        """Yield every existing source. A folder that is missing or unreadable yields none."""
 
     def skipped(self, settings: Settings) -> list[Skipped]:
-        """Return what is where sources are and is not read, such as a link that leads nowhere, with the reason."""
+        """Return files where sources would be that are not read, such as a dangling link, with the reason."""
 
     def sources_at(self, path: Path, settings: Settings) -> Iterator[Source]:
-        """Yield the sources in a file, or in a folder that a person names; none if it is not this agent's."""
+        """Yield the sources in a file, or in a folder given by the user; none if it is not this agent's."""
 
     def read(
         self, source: Source, cursor: Cursor, stored: StoredTurns, *, settings: Settings, max_bytes: int
     ) -> Reading:
-        """Read what is new behind ``cursor``, about ``max_bytes`` at most.
+        """Read what is new after ``cursor``, about ``max_bytes`` at most.
 
-        The same content read in other portions must give the same turns. Nothing may be remembered between two calls
-        but in the cursor and the stored turns.
+        The same content read in different portions must give the same turns. Nothing may be remembered between two
+        calls except in the cursor and the stored turns.
 
         Raises:
             TranscriptError: the source is gone or cannot be read now.
         """
 
     def is_moved(self, source: Source, cursor: Cursor) -> bool:
-        """True if ``cursor`` was made from what ``source`` holds now: its file stood elsewhere before.
+        """Return True if ``cursor`` was made from the present content of ``source``, whose file was moved.
 
         Raises:
             TranscriptError: as ``read``.

@@ -1,4 +1,4 @@
-"""Facts of tool calls that every agent's reader takes out of them in the same way. Pure."""
+"""Facts about tool calls, extracted in the same way by every agent's reader. Pure."""
 
 from __future__ import annotations
 
@@ -6,41 +6,50 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from engram.system.lazy_regex import lazy_regex
 from engram.text.shell import without_colours
-from engram.transcripts.lines import storable
+from engram.transcripts.json_values import storable
 from engram.transcripts.turns import MAX_COMMAND_CHARS, MAX_ERROR_CHARS, Action, TodoState
 
-# -- Facts of a tool call that every agent's reader takes out of it in the same way. Pure.
+# -- Facts about a tool call, extracted in the same way by every agent's reader. Pure.
 
-#: This many times the kept length is read, and cut only after redaction: half a secret matches no pattern.
+#: This many times the stored length is read, and cut only after redaction, since half a secret matches no pattern.
 READ_AHEAD = 10
-#: Characters of a result that are searched for facts.
+#: Maximum number of characters of a result that are searched for facts.
 MAX_SEARCHED_CHARS = 20_000
-#: Longest path that is kept.
+#: Maximum length of a stored path.
 MAX_PATH_CHARS = 4096
 #: Tools that let another agent work and return its report.
 AGENT_TOOLS = frozenset({"Agent", "Task"})
-#: Arguments that say where a call works, as Claude Code, Codex, Gemini CLI and file servers call them.
+#: Arguments that say where a call operates, as Claude Code, Codex, Gemini CLI and file servers call them.
 _PLACE_KEYS = ("workdir", "cwd", "path", "dir_path", "directory")
 
-_COMMIT = re.compile(r"^\[(?:[^\]\n]* )?([0-9a-f]{7,40})\] (\S.*)$", re.MULTILINE)
-_ENVIRONMENT_FILE = re.compile(
-    r"(?:.*[\\/])?(?:\.env\b[^\\/]*|[^\\/]*\.env|credentials[^\\/]*)$", re.IGNORECASE | re.DOTALL
+_COMMIT = lazy_regex(r"^\[(?:[^\]\n]* )?([0-9a-f]{7,40})\] (\S.*)$", re.MULTILINE)
+_ENVIRONMENT_FILE = lazy_regex(
+    r"(?:.*[\\/])?(?:\.env(?:rc)?\b[^\\/]*|[^\\/]*\.(?:env|tfvars)|\.dev\.vars[^\\/]*|credentials[^\\/]*)$",
+    re.IGNORECASE | re.DOTALL,
 )
-_ENVIRONMENT_COMMAND = re.compile(r"\.env\b|\bprintenv\b|\bos\.environ\b|(?:^|[;&|]\s*)env\s*(?:$|[|;&])", re.MULTILINE)
-#: Patterns of error lines, the most telling first.
+_ENVIRONMENT_COMMAND = lazy_regex(
+    r"\.env(?:rc)?\b|\.dev\.vars\b|\.tfvars\b|\bprintenv\b|\bos\.environ\b|/environ\b|\bheroku config\b|"
+    r"\b(?:docker|podman) inspect\b|\b(?:export|declare|typeset) -p?x?(?=\s*(?:$|[|;&>]))|"
+    r"(?:^|[;&|]\s*|\bexec\b[^;&|\n]{1,80}\s)env\s*(?:$|[|;&])",
+    re.MULTILINE,
+)
+#: Every command that prints the environment contains one of these.
+_ENVIRONMENT_MARKS = ("env", "vars", " -p", " -x", "inspect", "heroku")
+#: Patterns of error lines, most informative first.
 _TELLING = (
-    re.compile(r"^(?:E   +)?[\w.]*(?:Error|Exception|Panic)\b.*:|^E   +\S"),
-    re.compile(r"\b(?:error|fatal|panic|FAIL|FAILED|failure)\b[\]:(]?", re.IGNORECASE),
-    re.compile(
+    lazy_regex(r"^(?:E   +)?[\w.]*(?:Error|Exception|Panic)\b.*:|^E   +\S"),
+    lazy_regex(r"\b(?:error|fatal|panic|FAIL|FAILED|failure)\b[\]:(]?", re.IGNORECASE),
+    lazy_regex(
         r"cannot|can't|could not|not found|no such|denied|undefined|unexpected|invalid|refused|✗|✘|×", re.IGNORECASE
     ),
 )
-_NOISE = re.compile(r"^(?:[$>+] |Exit code|Traceback |[=\-_~*#━─.]{3,}|\[[\w-]+\] \$ |\s*$)")
+_NOISE = lazy_regex(r"^(?:[$>+] |Exit code|Traceback |[=\-_~*#━─.]{3,}|\[[\w-]+\] \$ |\s*$)")
 
 
 def telling_line(text: str) -> str:
-    """Return the most telling line of an error message, without colours; longer than what is kept."""
+    """Return the most informative line of an error message, without colours; longer than the stored form."""
     text = without_colours(text).replace("<tool_use_error>", "").replace("</tool_use_error>", "")
     lines = [line.strip() for line in text.splitlines() if not _NOISE.match(line)]
     for pattern in _TELLING:
@@ -51,7 +60,7 @@ def telling_line(text: str) -> str:
 
 
 def shows_environment(action: Action) -> bool:
-    """True if the result of the call may hold secrets in environment lines.
+    """Return True if the result of the call may hold secrets in environment lines.
 
     It names an environment file, prints the environment, or is the report of an agent, which may have done either.
     """
@@ -63,18 +72,20 @@ def shows_environment(action: Action) -> bool:
 
 
 def prints_environment(code: str) -> bool:
-    """True if a shell command or script names an environment file or prints the environment."""
-    return "env" in code and _ENVIRONMENT_COMMAND.search(code) is not None
+    """Return True if a shell command or script names an environment file or prints the environment."""
+    return any(mark in code for mark in _ENVIRONMENT_MARKS) and _ENVIRONMENT_COMMAND.search(code) is not None
 
 
 def place_of(given: Mapping[str, Any]) -> str:
-    """Return where a call works by its arguments: the folder that a command runs in, or what a search looks in."""
+    """Return where a call operates according to its arguments: the folder that a command runs in, or what a search
+    covers.
+    """
     paths = (given.get(key) for key in _PLACE_KEYS)
     return next((storable(path) for path in paths if isinstance(path, str) and 0 < len(path) <= MAX_PATH_CHARS), "")
 
 
 def commit_of(action: Action, text: str) -> str:
-    """Return "sha subject" of a commit that a command made, by what it printed; "" if it made none."""
+    """Return "sha subject" of the commit that a command's output reports; "" if it made none."""
     if "git" not in action.command or "commit" not in action.command:
         return ""
     match = _COMMIT.search(text)
@@ -84,28 +95,28 @@ def commit_of(action: Action, text: str) -> str:
 # -- The message of a ``git commit`` command. Pure.
 
 _GIT_COMMIT = r"git(?:\s+-[cC]\s+\S+)*\s+commit\b(?P<rest>.*)"
-_COMMIT_COMMAND = re.compile(rf"(?:^|[;&|(\n])\s*{_GIT_COMMIT}", re.DOTALL)
-#: The same behind a program that runs it, and may shorten what it prints.
-_COMMIT_BY_RUNNER = re.compile(rf"(?:^|[;&|(\n])\s*(?:(?:rtk|sudo|command|time|nice)\s+)?{_GIT_COMMIT}", re.DOTALL)
-_HEREDOC = re.compile(r"<<-?\s*(['\"]?)(?P<end>\w+)\1\n(?P<text>.*)", re.DOTALL)
-_HERE_STRING = re.compile(r"@(?P<quote>['\"])\n(?P<text>.*)", re.DOTALL)
-_MESSAGE = re.compile(
+_COMMIT_COMMAND = lazy_regex(rf"(?:^|[;&|(\n])\s*{_GIT_COMMIT}", re.DOTALL)
+#: The same, run through another program that may shorten its output.
+_COMMIT_BY_RUNNER = lazy_regex(rf"(?:^|[;&|(\n])\s*(?:(?:rtk|sudo|command|time|nice)\s+)?{_GIT_COMMIT}", re.DOTALL)
+_HEREDOC = lazy_regex(r"<<-?\s*(['\"]?)(?P<end>\w+)\1\n(?P<text>.*)", re.DOTALL)
+_HERE_STRING = lazy_regex(r"@(?P<quote>['\"])\n(?P<text>.*)", re.DOTALL)
+_MESSAGE = lazy_regex(
     r"(?:\s-[a-zA-Z]*m|\s--message)[= ]?\s*(?:\"(?P<double>(?:[^\"\\]|\\.)*)(?P<end2>\"|$)|"
     r"'(?P<single>[^']*)(?P<end1>'|$))",
     re.DOTALL,
 )
 #: Lines that tools and people add below a message.
-_TRAILER = re.compile(r"^\s*(?:[A-Z][\w-]+-by|Co-authored-by|Change-Id|\W*Generated (?:with|by))\b.*$", re.I | re.M)
-#: Where a message that was cut may end: after a sentence, or before a bullet.
-_SENTENCE_END = re.compile(r"(?<!\d)[.!?](?=\s|$)|(?=\n\s*(?:[-*•]|\d+[.)])\s)")
+_TRAILER = lazy_regex(r"^\s*(?:[A-Z][\w-]+-by|Co-authored-by|Change-Id|\W*Generated (?:with|by))\b.*$", re.I | re.M)
+#: Where a truncated message may end: after a sentence, or before a bullet.
+_SENTENCE_END = lazy_regex(r"(?<!\d)[.!?](?=\s|$)|(?=\n\s*(?:[-*•]|\d+[.)])\s)")
 
 
 def read_message(command: str, *, by_runner: bool = False) -> tuple[str, str]:
     """Return subject and body of the message of a ``git commit`` command; ("", "") if there is none.
 
     Args:
-        command: a shell command as it is stored, up to ``MAX_COMMAND_CHARS``: of a message that was cut, the last
-            sentence is left out.
+        command: a shell command as stored, up to ``MAX_COMMAND_CHARS``: the last sentence of a truncated
+            message is left out.
         by_runner: also read a commit that another program runs, such as ``sudo``.
     """
     match = (_COMMIT_BY_RUNNER if by_runner else _COMMIT_COMMAND).search(command)

@@ -1,4 +1,4 @@
-"""What git says of a repository that is not trusted: nothing that it configured is run, and time is bounded."""
+"""Ask git about an untrusted repository: nothing configured in it is run, and time is bounded."""
 
 from __future__ import annotations
 
@@ -7,11 +7,12 @@ import os
 import re
 import subprocess
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from engram.enums import BranchState
+from engram.system.lazy_regex import lazy_regex
 from engram.transcripts.git_files import (
     DETACHED,
     git_folder,
@@ -21,15 +22,15 @@ from engram.transcripts.git_files import (
     read_remote,
 )
 
-# -- Run git in a repository that is not trusted: nothing that it or the user configured is run, and time is bounded.
+# -- Running git in an untrusted repository; nothing that the user configured is run either.
 
-#: Maximum duration of a call of git, in seconds.
+#: Maximum duration of a git call, in seconds.
 MAX_GIT_SECONDS = 10.0
 #: Maximum size of git's output that is used, in bytes.
 MAX_OUTPUT_BYTES = 20_000_000
-#: Maximum number of configured filters that are switched off; with more of them git is not asked.
+#: Maximum number of configured filters that are disabled; with more of them, git is not run.
 MAX_FILTERS = 50
-#: Variables of the environment that git gets; ``GIT_*`` could point it to another repository or program.
+#: Environment variables that are passed to git; ``GIT_*`` could point it to another repository or program.
 _PASSED_ON = ("PATH", "HOME", "XDG_CONFIG_HOME", "TMPDIR")
 #: No questions, no network, no replaced objects, English messages.
 _ENVIRONMENT = {
@@ -58,24 +59,36 @@ _OPTIONS = (
 )
 
 
-#: Variables of the environment that git gets beside those where it uses the network: who the user is to remotes.
+#: Additional variables for git when it uses the network: they identify the user to remotes.
 _PASSED_ON_TO_REMOTES = ("SSH_AUTH_SOCK", "XDG_RUNTIME_DIR", "DBUS_SESSION_BUS_ADDRESS")
-#: Ways to a remote that git may take where a person chose to: none of them runs a program that a repository names.
+#: Protocols that git may use to reach a remote if a person allows it: none runs a program named by a repository.
 _REMOTES = ("ssh", "https", "file")
-#: Settings of a repository that git would run as programs at a fetch, commit or push, whatever options it is given.
-_PROGRAMS = re.compile(r"credential\.(.*\.)?helper|merge\..*\.driver|core\.gitproxy", re.IGNORECASE)
+#: Settings of a repository that git would run as programs on a fetch, commit or push, whatever its options.
+_PROGRAMS = lazy_regex(r"credential\.(.*\.)?helper|merge\..*\.driver|core\.gitproxy", re.IGNORECASE)
 
 
 def run_git(root: str | Path, *arguments: str, seconds: float = MAX_GIT_SECONDS) -> str | None:
     """Return what git prints; None if it is missing, slow or fails.
 
     Args:
-        root: the folder to run it in.
-        arguments: a command that reads only. One that compares files with the index needs ``filter_options`` first.
-        seconds: maximum duration.
+        arguments: a command that only reads. One that compares files with the index needs ``filter_options`` first.
     """
     done = _run(root, [*_OPTIONS, *arguments], _environment(), seconds)
     return None if done is None or done.returncode else done.stdout[:MAX_OUTPUT_BYTES].decode("utf-8", "replace")
+
+
+def read_log(root: str | Path, *arguments: str, seconds: float) -> Iterator[tuple[int, str]]:
+    """Yield the commit time, in milliseconds since 1970, and what ``git log`` prints for each file.
+
+    Merges are left out. Nothing if git is missing, slow or fails.
+    """
+    options = ("--format=@%ct", "--no-ext-diff", "--no-textconv", "--no-renames", "--no-merges")
+    at_ms = 0
+    for line in (run_git(root, "log", *options, *arguments, seconds=seconds) or "").splitlines():
+        if line.startswith("@") and line[1:].isdigit():
+            at_ms = int(line[1:]) * 1000
+        elif line:
+            yield at_ms, line
 
 
 def call_git(
@@ -85,17 +98,15 @@ def call_git(
     with_network: bool = False,
     seconds: float = MAX_GIT_SECONDS,
 ) -> tuple[int, str]:
-    """Run a command of git that may write, in a repository that its user chose for that; nothing it configures is run.
+    """Run a git command that may write, in a repository that the user chose for that; nothing it configures is run.
 
     Args:
-        root: the folder to run it in.
         arguments: ``filter_options`` and the command.
         environment: further variables, such as the author's name.
         with_network: it may ask a remote, by ssh, https or a path.
-        seconds: maximum duration.
 
     Returns:
-        The exit code, and what git printed and complained of; 127 where git is missing or took too long.
+        The exit code, and git's output and errors; 127 if git is missing or took too long.
     """
     variables = _environment() | dict(environment)
     options = list(_OPTIONS)
@@ -138,7 +149,7 @@ def _run(
 
 
 def programs_configured(root: str | Path) -> list[str] | None:
-    """Return settings of the repository itself that name programs which no option switches off; None if git fails."""
+    """Return the repository's own settings that name programs which no option can disable; None if git fails."""
     listed = run_git(root, "config", "--list", "--includes", "--show-scope", "--name-only", "-z")
     if listed is None:
         return None
@@ -148,10 +159,10 @@ def programs_configured(root: str | Path) -> list[str] | None:
 
 
 def filter_options(root: str | Path, *, seconds: float = MAX_GIT_SECONDS) -> list[str] | None:
-    """Return the options that switch off every configured filter; None if that is not possible.
+    """Return the options that disable every configured filter; None if that is not possible.
 
-    A filter is a program that git runs on the content of a file, also to find out whether the file has changed. The
-    configuration of the repository may name any program.
+    A filter is a program that git runs on the content of a file, including to find out whether the file has changed.
+    The configuration of the repository may name any program.
     """
     # --get-regexp fails if nothing matches, so all names are listed.
     names = run_git(root, "config", "--list", "--name-only", "-z", seconds=seconds)
@@ -174,38 +185,37 @@ def _filters(names: Iterable[str]) -> list[str]:
     return list(dict.fromkeys(key.partition(".")[2].rpartition(".")[0] for key in keys))
 
 
-# -- Find out whether branches were merged, from what the local repository knows. Unknown is said rather than wrong.
+# -- Find out whether branches were merged, from what the local repository knows. The answer is "unknown" rather than a
+# wrong guess.
 
 #: Names of branches that count as merged in every repository.
 MAIN_NAMES = ("main", "master")
-#: Maximum duration of a call of git, in seconds.
+#: Maximum duration of a git call, in seconds.
 MAX_SECONDS = 5.0
-#: Maximum number of commits and of files of a branch that are compared.
+#: Maximum number of a branch's commits, and of its files, that are compared.
 MAX_COMMITS, MAX_FILES = 1_000, 1_000
-_HASH = re.compile(r"[0-9a-f]{7,64}")
-_FULL_HASH = re.compile(r"[0-9a-f]{40,64}")
-#: Entries of a branch's log that say that it was made, and that a commit was made on it.
+_HASH = lazy_regex(r"[0-9a-f]{7,64}")
+_FULL_HASH = lazy_regex(r"[0-9a-f]{40,64}")
+#: Entries in a branch's reflog that record its creation, and a commit on it.
 _CREATED = "branch: Created"
 _COMMITTED = ("commit", "cherry-pick", "revert", "am:")
 
 
 @dataclass(frozen=True, slots=True)
 class KnownBranch:
-    """What is known of a branch before git is asked."""
+    """What is known about a branch before git is asked."""
 
     name: str
     #: The last commit that was seen on it; "" for none.
     tip: str = ""
     #: True if a commit was ever seen on it.
     has_commits: bool = False
-    #: Commits that a transcript reports on it, the latest last; maybe abbreviated.
+    #: Commits that a transcript reports on it, latest last; possibly abbreviated.
     commits: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class BranchReading:
-    """What git says of a branch."""
-
     state: BranchState
     tip: str = ""
     has_commits: bool = False
@@ -219,25 +229,25 @@ class Refs:
     tips: Mapping[str, str]
     #: Full name of a local branch → full name of its upstream branch.
     upstreams: Mapping[str, str]
-    #: Name of the default branch; "" if it is not known.
+    #: Name of the default branch; "" if unknown.
     default: str
 
     @property
     def main_tips(self) -> tuple[str, ...]:
-        """The commits of the default branch, here and at its remote."""
+        """The commits of the default branch, local and on its remote."""
         names = (f"refs/heads/{self.default}", f"refs/remotes/origin/{self.default}")
         return tuple(dict.fromkeys(self.tips[name] for name in names if name in self.tips)) if self.default else ()
 
     def tip_of(self, branch: str) -> str:
-        """Return the commit of a branch, here or else at a remote; "" for a branch that is gone."""
+        """Return the commit of a branch, local or else on a remote; "" for a branch that is gone."""
         local = self.tips.get(f"refs/heads/{branch}")
         if local:
             return local
-        is_remote = re.compile(rf"refs/remotes/[^/]+/{re.escape(branch)}").fullmatch
+        is_remote = lazy_regex(rf"refs/remotes/[^/]+/{re.escape(branch)}").fullmatch
         return next((tip for name, tip in self.tips.items() if is_remote(name)), "")
 
     def has_lost_upstream(self, branch: str) -> bool:
-        """True if the branch had a branch at a remote that is gone: it was probably merged there."""
+        """Return True if the branch had an upstream that is gone, so that it was probably merged there."""
         upstream = self.upstreams.get(f"refs/heads/{branch}", "")
         return bool(upstream) and upstream not in self.tips
 
@@ -270,12 +280,12 @@ def read_refs(root: Path) -> Refs | None:
 
 
 def counts_as_merged(name: str, default: str = "") -> bool:
-    """True for the default branch, for a detached head, and outside a repository."""
+    """Return True for the default branch, for a detached head, and outside a repository."""
     return name in ("", DETACHED, default, *MAIN_NAMES)
 
 
 def read_branch_state(root: Path, refs: Refs, known: KnownBranch) -> BranchReading:
-    """Return what git says of a branch."""
+    """Return the state of a branch according to git."""
     if counts_as_merged(known.name, refs.default):
         return BranchReading(BranchState.MERGED, refs.tip_of(known.name))
     present = refs.tip_of(known.name)
@@ -294,7 +304,7 @@ def read_branch_state(root: Path, refs: Refs, known: KnownBranch) -> BranchReadi
 
 
 def _contained(root: Path, name: str, tip: str, has_commits: bool, *, is_present: bool) -> BranchReading:
-    """Return the state of a branch whose last commit is in the default branch: merged, or no commit made yet."""
+    """Return the state of a branch whose last commit is in the default branch: merged, or without commits so far."""
     if has_commits:
         return BranchReading(BranchState.MERGED, tip, True)
     log = run_git(
@@ -308,11 +318,11 @@ def _contained(root: Path, name: str, tip: str, has_commits: bool, *, is_present
 
 
 def _compare(root: Path, base: str, tip: str, main: str) -> BranchState:
-    """Compare the files of a branch with what the default branch made of them since they parted.
+    """Compare the files of a branch with their versions on the default branch since the two diverged.
 
-    A branch that was squashed or rebased into the default branch left all its files there, as they are at its tip, at
-    one moment. If not, and the default branch never took over a version of a file, and never changed some of the files
-    at all, the branch is not merged. Anything else is unknown.
+    If a branch was squashed or rebased into the default branch, all its files were there at one point as they are at
+    its tip. If not, and the default branch never adopted a version of a file and never changed some of the files at
+    all, the branch is not merged. Anything else is unknown.
     """
     changed = _changes(root, base, tip, only_ends=True)
     ours = _changes(root, base, tip)
@@ -341,9 +351,9 @@ def _compare(root: Path, base: str, tip: str, main: str) -> BranchState:
 
 
 def _changes(root: Path, base: str, tip: str, *, only_ends: bool = False) -> list[list[tuple[str, str]]] | None:
-    """Return file and content of what each commit from ``base`` to ``tip`` changed, the oldest commit first.
+    """Return file and content for every change from ``base`` to ``tip``, by commit, oldest first.
 
-    ``only_ends`` compares the two commits as if there was one between them.
+    ``only_ends`` compares the two commits directly, as if all changes were made in one.
     """
     shape = ("--raw", "--no-abbrev", "--no-renames", "-z", "--no-ext-diff", "--no-textconv", "--ignore-submodules=all")
     if only_ends:
@@ -383,23 +393,21 @@ def _resolve(root: Path, commits: Sequence[str]) -> str:
     return ""
 
 
-# -- Read what is not committed in a working tree. No program that the repository names is run, and time is bounded.
+# -- Reading uncommitted changes in a working tree. No program named by the repository is run, and time is bounded.
 
-#: Maximum duration for a person who waits, in seconds.
+#: Maximum duration while a person waits, in seconds.
 MAX_STATUS_SECONDS = 5.0
 
 
 @dataclass(frozen=True, slots=True)
 class WorkTree:
-    """What git says of a working tree."""
-
     #: ``DETACHED`` for a detached head.
     branch: str
-    #: Files with changes that are not committed, relative to the repository.
+    #: Files with uncommitted changes, relative to the repository.
     changed: tuple[str, ...] = ()
-    #: Files and folders that git does not know.
+    #: Untracked files and folders.
     untracked: tuple[str, ...] = ()
-    #: Number of commits that the upstream branch does not have; 0 without one.
+    #: Number of commits that the upstream branch lacks; 0 without one.
     unpushed: int = 0
 
     @property
@@ -449,22 +457,22 @@ def parse_status(printed: str) -> WorkTree:
     return WorkTree(branch=branch, changed=tuple(changed), untracked=tuple(untracked), unpushed=unpushed)
 
 
-# -- What identifies a repository beside its folder: the address of its remote and its first commit.
+# -- What identifies a repository besides its folder: the URL of its remote and its first commit.
 #
-# Both are hints, never a key: anybody can write a remote's address into a forged repository.
+# Both are hints, never a key: anybody can write a remote's URL into a forged repository.
 
-#: How long each call of git may take, in seconds. A history that takes longer has no known first commit.
+#: Maximum duration of each git call, in seconds. A history that takes longer has no known first commit.
 GIT_SECONDS = 5.0
-_COMMIT = re.compile(r"[0-9a-f]{40,64}")
+_COMMIT = lazy_regex(r"[0-9a-f]{40,64}")
 
 
 @dataclass(frozen=True, slots=True)
 class GitHints:
-    """Hints at the identity of a repository."""
+    """Hints about the identity of a repository."""
 
     #: Normalised, without credentials; "" if there is none.
     remote: str = ""
-    #: Hash of the oldest root commit; "" if it is not known, as in a shallow clone.
+    #: Hash of the oldest root commit; "" if unknown, as in a shallow clone.
     first_commit: str = ""
 
 
@@ -484,15 +492,15 @@ def read_git_hints(root: Path) -> GitHints:
 
 
 def is_other_repository(root: Path, remote: str, first_commit: str) -> bool:
-    """True if the repository at ``root`` is not the one that had this remote and first commit. Runs no git.
+    """Return True if the repository at ``root`` is not the one that had this remote and first commit. Runs no git.
 
     The same remote, or the first commit somewhere in it, is enough to be the same. A shallow clone lacks its first
-    commit, so that only another remote tells. A folder that holds no repository any more is another one, too.
+    commit, so only a different remote proves it. A folder that no longer holds a repository counts as a different one.
 
     Args:
         root: main folder, which exists.
-        remote: in its normal form; "" for none.
-        first_commit: "" if it is not known; then only two remotes that differ tell.
+        remote: the normalised URL; "" for none.
+        first_commit: "" if unknown; then only a different remote proves it.
     """
     if not (remote or first_commit):
         return False
@@ -508,7 +516,7 @@ def is_other_repository(root: Path, remote: str, first_commit: str) -> bool:
 
 
 def token_of(root: Path) -> str:
-    """Return a short text that tells repositories apart that are at one path one after another. Runs no git."""
+    """Return a short text that distinguishes successive repositories at one path. Runs no git."""
     told = f"{read_remote(root)}\n{read_first_commit(root)}"
     return hashlib.sha256(told.encode("utf-8", "surrogateescape")).hexdigest()[:8]
 

@@ -1,6 +1,6 @@
-"""What a repository says in its own files: branch, remote, commits, worktrees, tracked folders. No git is run.
+"""Read a repository's own files: branch, remote, commits, worktrees, tracked folders. No git is run.
 
-Every function answers "unknown" (``None``, ``""`` or nothing) for a file that is missing, too large or damaged.
+Every function returns "unknown" (``None``, ``""`` or nothing) for a file that is missing, too large or damaged.
 """
 
 from __future__ import annotations
@@ -14,22 +14,23 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from engram.system.atomic import read_regular
+from engram.system.lazy_regex import lazy_regex
 
-#: What a transcript calls the branch of a detached head.
+#: Name of a detached head's branch in transcripts.
 DETACHED = "HEAD"
-#: Maximum number of folders that are looked at, from the inside out.
+#: Maximum number of folders that are examined, from the inside out.
 MAX_DEPTH = 64
-#: Longest accepted address of a remote, in characters.
+#: Maximum length of a remote's URL, in characters.
 MAX_ADDRESS_CHARS = 500
-#: Bytes that are read of a link file or HEAD, of a config, and of an index or the list of packed objects' prefixes.
+#: Maximum number of bytes read from a link file or HEAD, from a config, and from an index or a pack's prefix list.
 _LINK_BYTES, _CONFIG_BYTES, _INDEX_BYTES = 4096, 1_000_000, 64_000_000
-#: Most worktrees, packs and places of borrowed objects of one repository that are looked at.
+#: Maximum number of worktrees, packs and alternates of one repository that are examined.
 _MAX_WORKTREES, _MAX_PACKS, _MAX_BORROWED = 1_000, 2_000, 16
 _REF = "ref: refs/heads/"
-_COMMIT = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
-_LOGGED = re.compile(rb"> (\d{1,12}) [+-]\d{4}\t")
-_SCP_FORM = re.compile(r"(?:[^@/\s]+@)?([\w.-]+):(?!//)(\S+)")
-_SECTION = re.compile(r'\[\s*([\w.-]+)(?:\s+"((?:[^"\\]|\\.)*)")?\s*\]')
+_COMMIT = lazy_regex(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
+_LOGGED = lazy_regex(rb"> (\d{1,12}) [+-]\d{4}\t")
+_SCP_FORM = lazy_regex(r"(?:[^@/\s]+@)?([\w.-]+):(?!//)(\S+)")
+_SECTION = lazy_regex(r'\[\s*([\w.-]+)(?:\s+"((?:[^"\\]|\\.)*)")?\s*\]')
 
 
 def read_link(file: Path, base: Path, prefix: str = "") -> Path | None:
@@ -43,14 +44,14 @@ def read_link(file: Path, base: Path, prefix: str = "") -> Path | None:
 
 
 def is_bare(folder: Path) -> bool:
-    """True for a folder that is laid out as git's own: a bare repository, or the ``.git`` of another one."""
+    """Return True for a folder that is laid out as git's own: a bare repository, or the ``.git`` of another one."""
     return os.path.isfile(folder / "HEAD") and os.path.isdir(folder / "objects") and os.path.isdir(folder / "refs")
 
 
 def git_folder(root: Path) -> Path | None:
-    """Return where git keeps what belongs to the repository whose main folder is ``root``; None if there is none.
+    """Return the git folder of the repository whose main folder is ``root``; None if there is none.
 
-    For a worktree it is the folder of its repository; for one of Jujutsu's, the git repository behind it.
+    For a worktree, it is its repository's folder; for a Jujutsu one, the git repository behind it.
     """
     link = root / ".git"
     found: Path | None
@@ -89,7 +90,7 @@ def _branch_in(folder: Path) -> str:
 
 
 def worktrees_of(root: Path) -> Iterator[Path]:
-    """Yield the folders that a repository names as its worktrees, whether they are still there or not."""
+    """Yield the folders that a repository lists as its worktrees, whether or not they still exist."""
     folder = git_folder(root)
     if folder is None:
         return
@@ -124,16 +125,16 @@ def config_value(folder: Path, section: str, key: str, subsection: str = "") -> 
 
 
 def read_remote(root: Path) -> str:
-    """Return the address of a repository's remote ``origin`` in its normal form; "" for none."""
+    """Return the normalised URL of a repository's remote ``origin``; "" for none."""
     folder = git_folder(root)
     return "" if folder is None else normal_address(config_value(folder, "remote", "url", "origin"))
 
 
 def normal_address(address: str) -> str:
-    """Return one form for all ways to write a remote: ``host/path``, host in lower case, without credentials and
+    """Return a normalised remote URL: ``host/path``, host in lower case, without credentials and
     ``.git``.
 
-    A local path stays a path. Returns "" for anything that is no address.
+    A local path stays a path. Returns "" for anything that is not a URL.
     """
     address = address.strip()
     if not address or len(address) > MAX_ADDRESS_CHARS or any(ord(char) < 32 for char in address):
@@ -154,7 +155,7 @@ def normal_address(address: str) -> str:
 
 
 def read_first_commit(root: Path) -> str:
-    """Return the hash of a repository's first commit where its log of HEAD still begins with it; else ""."""
+    """Return the hash of a repository's first commit if its HEAD reflog still begins with it; else ""."""
     folder = git_folder(root)
     data = read_regular(folder / "logs" / "HEAD", _LINK_BYTES) if folder is not None else None
     words = data.decode("utf-8", "replace").partition("\n")[0] if data else ""
@@ -165,10 +166,10 @@ def read_first_commit(root: Path) -> str:
 
 
 def begun_at_ms(root: Path) -> int | None:
-    """Return when a repository was made or cloned here, in milliseconds since 1970, by its log of HEAD; None if it does
-    not say.
+    """Return when a repository was created or cloned here, in milliseconds since 1970, according to its HEAD reflog;
+    None if unknown.
 
-    Git drops old entries of that log, so that the repository may be older.
+    Git drops old reflog entries, so the repository may be older.
     """
     folder = git_folder(root)
     data = read_regular(folder / "logs" / "HEAD", _LINK_BYTES) if folder is not None else None
@@ -217,7 +218,7 @@ def _packs_with(objects: Path, commit: str) -> Iterator[Path]:
 
 
 def tracks(root: Path, folder: Path) -> bool:
-    """True if the repository at ``root`` tracks a file below ``folder``; False where its index cannot be read."""
+    """Return True if the repository at ``root`` tracks a file below ``folder``; False if its index cannot be read."""
     git = git_folder(root)
     try:
         inside = folder.relative_to(root).as_posix()
@@ -271,3 +272,23 @@ def _names_in_index(data: bytes, hash_bytes: int) -> Iterator[str]:
         before = kept + data[place:end]
         yield before.decode("utf-8", "surrogateescape")
         place = end + 1 if version == 4 else begin + (end - begin + 8) // 8 * 8
+
+
+def main_folder_of_bare(bare: Path) -> Path:
+    """Return the main folder of a repository that git keeps in a folder not called ``.git``.
+
+    That is the folder that contains it if that was made for it or names it, the work tree of a submodule that names
+    it, or else the bare repository itself.
+    """
+    if bare.name == ".bare" or is_named_by_dot_git(bare.parent, bare):
+        return bare.parent
+    tree = config_value(bare, "core", "worktree")
+    folder = Path(os.path.realpath(bare / tree)) if tree and "\0" not in tree else None
+    return folder if folder is not None and is_named_by_dot_git(folder, bare) else bare
+
+
+def is_named_by_dot_git(folder: Path, git_folder: Path) -> bool:
+    """Return True if the ``.git`` file of a folder names this git folder."""
+    link = folder / ".git"
+    target = read_link(link, folder, prefix="gitdir:") if os.path.isfile(link) else None
+    return target is not None and Path(os.path.realpath(target)) == git_folder

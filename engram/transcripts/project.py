@@ -1,9 +1,9 @@
 """Identify the project of a working directory by its repository, without running git.
 
-A folder that exists belongs to the repository around it. For one that is gone, what proves a repository decides: git's
-own list of worktrees, the nearest folder above that still exists, the only known repository of the name that a tool's
-folder of worktrees gives. Where nothing proves anything, folders stay apart: two projects for one are a smaller harm
-than the memories of one shown in another.
+An existing folder belongs to the repository that contains it. For a folder that is gone, evidence decides: git's own
+list of worktrees, the nearest ancestor that still exists, the only known repository with the name that a tool's
+worktree folder implies. Without evidence, folders stay separate: splitting one project does less harm than showing one
+project's memories in another.
 """
 
 from __future__ import annotations
@@ -17,10 +17,11 @@ from pathlib import Path, PurePath, PurePosixPath, PureWindowsPath
 from typing import NamedTuple
 
 from engram.system.atomic import read_regular
+from engram.system.lazy_regex import lazy_regex
 from engram.transcripts.git_files import (
     MAX_DEPTH,
-    config_value,
     is_bare,
+    main_folder_of_bare,
     read_link,
     tracks,
     worktrees_of,
@@ -38,66 +39,70 @@ _WORKTREE_FOLDERS = (
     (".conductor",),
     (".wt",),
 )
-#: Names of folders beside the repository that hold its worktrees.
-_BESIDE = re.compile(r"([^.].*)[.-]worktrees")
-#: Worktree folders that are inside a repository, unless they are in a home folder. Of all others that must be proven.
+#: Names of folders next to the repository that hold its worktrees.
+_BESIDE = lazy_regex(r"([^.].*)[.-]worktrees")
+#: Worktree folders that are inside a repository, unless they are in a home folder. For all others, this must be
+#: proven.
 _INSIDE = frozenset({".claude", ".git", ".worktrees", ".worktree", ".trees", ".conductor", ".wt"})
 #: Tools that call a worktree ``ID/REPOSITORY``; all others ``REPOSITORY/NAME``.
 _REPOSITORY_LAST = frozenset({".codex", "vibe-kanban"})
-#: Folders of people, on this machine or another one. They hold projects and are the worktree base of none.
-_HOME = re.compile(r"/(?:var/|export/)?(?:home|users)/[^/]+|/root|[a-z]:\\users\\[^\\]+", re.IGNORECASE)
-#: Names of bare repositories that say nothing: the folder around names those.
+#: Folders of people, on this machine or another one. They hold projects and are not the base of any
+#: project's worktrees.
+_HOME = lazy_regex(r"/(?:var/|export/)?(?:home|users)/[^/]+|/root|[a-z]:\\users\\[^\\]+", re.IGNORECASE)
+#: Uninformative names of bare repositories, which get the name of the enclosing folder.
 _NAMELESS = frozenset({".bare", ".git", ".repo", "bare", "git", "repo", "bare.git", "repo.git"})
-_WINDOWS = re.compile(r"[A-Za-z]:[\\/]|\\\\")
+_WINDOWS = lazy_regex(r"[A-Za-z]:[\\/]|\\\\")
+#: A folder of Linux within Windows, as Windows names it; a folder on a drive; one of a person, as that Linux names it.
+_IN_LINUX = lazy_regex(r"[\\/]{2}wsl(?:\$|\.localhost)[\\/][^\\/]+(.*)", re.IGNORECASE | re.DOTALL)
+_DRIVE = lazy_regex(r"([A-Za-z]):([\\/].*)", re.DOTALL)
+_MOUNTED = lazy_regex(r"/mnt/([a-z])(/users/.*)", re.IGNORECASE | re.DOTALL)
 #: Bytes of Jujutsu's record of a workspace that are read.
 _CHECKOUT_BYTES = 4096
 
 
 @dataclass(frozen=True, slots=True)
 class Project:
-    """A project by its identity."""
-
-    #: Same for every folder and worktree of one repository; "" if nothing is known.
+    #: The same for every folder and worktree of one repository; "" if nothing is known.
     identity: str
     #: Folder of the repository or, without one, the working directory.
     root: str
     #: Short name for display; not unique.
     name: str
-    #: True for a session that was started in a root folder itself: its memories hold everywhere.
+    #: True for a session started in a root folder itself, whose memories are global.
     is_global: bool = False
-    #: True if a repository was found, here or among the known ones.
+    #: True if a repository was found on disk or among the known ones.
     is_repository: bool = False
-    #: Of a project that is not known yet: the remote and first commit of its repository, as far as files say.
+    #: For a new project: the remote and first commit of its repository, as far as its files tell.
     remote: str = ""
     first_commit: str = ""
 
 
 class KnownRoot(NamedTuple):
-    """The folder of a known project, and what is known of it should it be gone."""
+    """The folder of a known project, and what is known about it in case it is gone."""
 
     path: str
-    #: It was seen as a repository: its remote or first commit is known.
+    #: True if it was seen as a repository, so that its remote or first commit is known.
     is_repository: bool = False
-    #: Sessions in the folder itself were on a branch: it was a repository, or inside one.
+    #: True if sessions in the folder itself were on a branch, so that it was a repository, or inside one.
     had_branch: bool = False
-    #: Row id of its project, which may have several folders; 0 if that is not known.
+    #: Row id of its project, which may have several folders; 0 if unknown.
     project_id: int = 0
-    #: The path without links, where it was looked up for many questions; else it is for each.
+    #: The resolved path, if it was resolved once for many lookups; otherwise each lookup resolves it.
     real: PurePath | None = None
 
 
 class _Worktree(NamedTuple):
-    """A path that leads into a folder of worktrees."""
+    """A path into a folder of worktrees."""
 
-    #: What is before the folder of worktrees.
+    #: The part before the folder of worktrees.
     base: PurePath
-    #: The repository beside which the folder is, by its name; None for a folder inside.
+    #: The repository that the folder is next to, judging by the folder's name; None for a folder inside.
     beside: PurePath | None
-    #: Parts of the path behind the folder of worktrees.
+    #: Parts of the path after the folder of worktrees.
     inner: tuple[str, ...]
     #: The folder of worktrees itself.
     folder: PurePath
-    #: The first name that makes it one, or for ``X/worktrees`` the name ``X``; "" beside a repository.
+    #: The first name that makes it one, or for ``X/worktrees`` the name ``X``; "" next to a repository.
     tool: str
 
 
@@ -108,56 +113,59 @@ def identify_project(
     root_folders: Collection[str] = (),
     join_worktrees: bool = True,
 ) -> Project:
-    """Return the project of a working directory as a transcript names it.
+    """Return the project of a working directory named in a transcript.
 
     If the folder exists, its repository decides (a worktree belongs to the repository that names it); outside any
     repository it is a project of its own. If it is gone, its repository is, in this order: one that names it as its
-    worktree; for a folder of worktrees the repository around or beside it or, in a central place, the only known one
-    of that name; the one around the nearest folder above that exists; the longest known root above it that was a
-    repository. Else the path as written is a project of its own.
+    worktree; for a folder of worktrees, the repository that contains it or is next to it or, in a central place, the
+    only known one with that name; the one that contains the nearest existing ancestor; the longest known root above it
+    that was a repository. Else the path as written is a project of its own.
 
     Args:
         cwd: POSIX or Windows path, as written. Links in it are followed.
         known_roots: folders of known projects.
-        join_worktrees: a worktree belongs to its repository; off makes each a project of its own.
-        root_folders: folders that hold projects; a session in such a folder itself has global scope.
+        join_worktrees: a worktree belongs to its repository; False makes each a separate project.
+        root_folders: folders that hold projects; a session in such a folder itself is global.
     """
     if not cwd.strip():
         return Project("", "", "")
     path = _pure(cwd)
     if any(_same(path, _pure(os.path.expanduser(folder))) for folder in root_folders):
         return Project(str(path), str(path), _name_of(path), is_global=True)
+    here = cwd if str(path) == os.path.normpath(cwd) else str(path)
     path = _real(path)
-    repository = _repository_around(Path(cwd), join_worktrees) if _exists(cwd) else None
+    repository = _repository_around(Path(here), join_worktrees) if _exists(here) else None
     if repository is not None:
         return _project_of(repository)
-    if _exists(cwd):
+    if _exists(here):
         return Project(_identity(path), str(path), _name_of(path))
     return _project_of_gone(path, tuple(known_roots), join_worktrees)
 
 
-def find_repository(folder: Path, *, join_worktrees: bool = True) -> Path | None:
+def find_repository(folder: Path) -> Path | None:
     """Return the main folder of the repository that holds ``folder``; None outside any, or if the folder is gone.
 
-    Runs and writes nothing. The repository of a bare one with worktrees is the folder around it where that is made for
-    it (``X/.bare``, or a file ``X/.git`` that names it), else the bare one itself. A repository at the home folder
+    Runs and writes nothing. For a bare repository with worktrees, it is the folder that contains it if that was made
+    for it (``X/.bare``, or a file ``X/.git`` that names it), else the bare one itself. A repository at the home folder
     holds what it tracks there and nothing else.
     """
-    return _repository_around(folder, join_worktrees) if _exists(str(folder)) else None
+    return _repository_around(folder) if _exists(str(folder)) else None
 
 
 def without_links(roots: Iterable[KnownRoot]) -> list[KnownRoot]:
-    """Look up where links in the paths of known folders point to, once for many questions."""
+    """Resolve the links in the paths of known folders, once for many lookups."""
     return [root._replace(real=_real(_pure(root.path))) if root.path else root for root in roots]
 
 
 def holds_what_is_not_its_own(root: str) -> bool:
-    """True for a folder in which sessions of many projects may have been: a home folder, or a tool's folder in one."""
+    """Return True for a folder where sessions of many projects may have run: a home folder, or a tool's folder in
+    one.
+    """
     return bool(root) and _holds_tools(_real(_pure(root)))
 
 
 def is_excluded(cwd: str, globs: Iterable[str]) -> bool:
-    """True if one of the globs covers the working directory or a folder above it; ``~`` is the home folder."""
+    """Return True if one of the globs covers the working directory or a folder above it; ``~`` is the home folder."""
     patterns = [os.path.expanduser(glob).rstrip("/\\") or glob for glob in globs]
     if not patterns:
         return False
@@ -166,11 +174,11 @@ def is_excluded(cwd: str, globs: Iterable[str]) -> bool:
     return any(fnmatch.fnmatchcase(candidate, pattern) for pattern in patterns for candidate in candidates)
 
 
-# -- a folder that exists
+# -- existing folders
 
 
 def _repository_around(folder: Path, join_worktrees: bool = True, gone: PurePath | None = None) -> Path | None:
-    """Return the repository of a folder that exists; ``gone`` is a folder below it that does not."""
+    """Return the repository of an existing folder; ``gone`` is a folder below it that doesn't exist."""
     here = Path(os.path.realpath(folder))
     for candidate in (here, *here.parents)[:MAX_DEPTH]:
         found = _main_folder_at(candidate, join_worktrees)
@@ -183,7 +191,7 @@ def _repository_around(folder: Path, join_worktrees: bool = True, gone: PurePath
 
 
 def _main_folder_at(candidate: Path, join_worktrees: bool) -> Path | None:
-    """Return the main folder of the repository whose top a folder is; None if it is no top of one."""
+    """Return the main folder of the repository with this folder as its top level; None if it is not a top level."""
     git = candidate / ".git"
     if os.path.isfile(git / "HEAD"):
         return candidate
@@ -197,7 +205,7 @@ def _main_folder_at(candidate: Path, join_worktrees: bool) -> Path | None:
     if os.path.isfile(jujutsu):
         return _main_workspace(candidate, jujutsu) if join_worktrees else candidate
     if candidate.name != ".git" and is_bare(candidate):
-        return _folder_of_bare(candidate)
+        return main_folder_of_bare(candidate)
     return None
 
 
@@ -222,35 +230,15 @@ def _main_folder(worktree: Path, link: Path) -> Path:
     named = read_link(git_folder / "gitdir", git_folder)
     if named is None or Path(os.path.realpath(named.parent)) / named.name != link:
         return worktree
-    return common.parent if common.name == ".git" else _folder_of_bare(common)
-
-
-def _folder_of_bare(bare: Path) -> Path:
-    """Return the main folder of a repository that git keeps in a folder not called ``.git``.
-
-    That is the folder around it if it is made for it or names it, the work tree of a submodule that names it, or else
-    the bare repository itself.
-    """
-    if bare.name == ".bare" or _names(bare.parent, bare):
-        return bare.parent
-    tree = config_value(bare, "core", "worktree")
-    folder = Path(os.path.realpath(bare / tree)) if tree and "\0" not in tree else None
-    return folder if folder is not None and _names(folder, bare) else bare
-
-
-def _names(folder: Path, git_folder: Path) -> bool:
-    """True if the ``.git`` file of a folder names this folder of git's."""
-    link = folder / ".git"
-    target = read_link(link, folder, prefix="gitdir:") if os.path.isfile(link) else None
-    return target is not None and Path(os.path.realpath(target)) == git_folder
+    return common.parent if common.name == ".git" else main_folder_of_bare(common)
 
 
 def _main_workspace(workspace: Path, link: Path) -> Path:
     """Return the main workspace of a Jujutsu workspace if both belong together; else the folder itself.
 
     A secondary workspace has a file ``.jj/repo`` that names the ``.jj/repo`` of the main one. Anybody can write one, so
-    that something must confirm it: the workspace was checked out by an operation that the main one knows, or it is
-    beside or inside the main one.
+    it must be confirmed: the workspace was checked out by an operation that the main one knows, or it is
+    next to or inside the main one.
     """
     store = read_link(link, link.parent)
     if store is None or os.path.islink(link):
@@ -264,7 +252,7 @@ def _main_workspace(workspace: Path, link: Path) -> Path:
 
 
 def _knows_checkout(store: Path, workspace: Path) -> bool:
-    """True if the operation that a workspace was last checked out at is one of this repository's."""
+    """Return True if the operation at which a workspace was last checked out belongs to this repository."""
     data = read_regular(workspace / ".jj" / "working_copy" / "checkout", _CHECKOUT_BYTES) or b""
     # A protocol buffer: field 2 is the id of the operation, 64 bytes.
     begin = data.find(b"\x12\x40")
@@ -273,12 +261,12 @@ def _knows_checkout(store: Path, workspace: Path) -> bool:
 
 
 def _holds_homes(folder: Path) -> bool:
-    """True for the home folder and every folder above it: a repository there holds only what it tracks."""
+    """Return True for the home folder and every folder above it: a repository there holds only what it tracks."""
     return Path(os.path.realpath(os.path.expanduser("~"))).is_relative_to(folder)
 
 
 def _is_tracked(root: Path, folder: Path, gone: PurePath | None) -> bool:
-    """True if a repository at or above the home folder holds a folder, which exists, or ``gone`` below it."""
+    """Return True if a repository at or above the home folder tracks an existing folder, or ``gone`` below it."""
     if gone is not None and gone != folder and folder == root:
         return tracks(root, Path(gone))
     return folder == root or tracks(root, folder)
@@ -296,7 +284,7 @@ def repository_name(folder: PurePath) -> str:
     return stem or folder.name or str(folder)
 
 
-# -- a folder that is gone
+# -- folders that are gone
 
 
 def _project_of_gone(path: PurePath, known: Sequence[KnownRoot], join_worktrees: bool) -> Project:
@@ -318,7 +306,7 @@ def _project_of_gone(path: PurePath, known: Sequence[KnownRoot], join_worktrees:
 
 
 def _is_at_repository(path: PurePath, worktree: _Worktree, known: Sequence[KnownRoot]) -> bool:
-    """True if a repository is around a folder of worktrees, or below it on the way to the path."""
+    """Return True if a repository contains a folder of worktrees, or is below it on the way to the path."""
     around = _repository_above(path)
     top = _longest_root(path, known, around) or around
     if top is None:
@@ -329,14 +317,14 @@ def _is_at_repository(path: PurePath, worktree: _Worktree, known: Sequence[Known
 
 
 def _project_above(path: PurePath, known: Sequence[KnownRoot]) -> Project:
-    """Return the project of the nearest folder above that exists, of a known repository, or the path's own."""
+    """Return the project of the nearest existing ancestor, of a known repository, or the path's own."""
     around = _repository_above(path)
     root = _longest_root(path, known, around) or around
     return Project(_identity(path), str(path), _name_of(path)) if root is None else _project_of(root)
 
 
 def _repository_above(path: PurePath) -> PurePath | None:
-    """Return the repository around the nearest folder at or above a path that exists."""
+    """Return the repository that contains the nearest existing folder at or above a path."""
     if not isinstance(path, PurePosixPath) or not path.is_absolute():
         return None
     nearest = next((folder for folder in (path, *path.parents)[:MAX_DEPTH] if _exists(str(folder))), None)
@@ -345,9 +333,9 @@ def _repository_above(path: PurePath) -> PurePath | None:
 
 
 def _longest_root(path: PurePath, known: Sequence[KnownRoot], around: PurePath | None) -> PurePath | None:
-    """Return the longest known root at or above a path that was a repository, deeper than the one around it.
+    """Return the longest known root at or above a path that was a repository, deeper than the one that contains it.
 
-    Inside a repository that exists, only what was a repository itself counts.
+    Inside an existing repository, only folders that were repositories themselves count.
     """
     above = [(root, root.real or _real(_pure(root.path))) for root in known if root.path]
     useful = [
@@ -375,7 +363,6 @@ def _repository_that_names(path: PurePath, known: Sequence[KnownRoot]) -> PurePa
 
 
 def _worktree_in(path: PurePath) -> _Worktree | None:
-    """Return what a path says of the worktree in it."""
     parts = path.parts
     for index in range(1, len(parts) - 1):
         base = type(path)(*parts[:index])
@@ -391,7 +378,7 @@ def _worktree_in(path: PurePath) -> _Worktree | None:
 
 
 def _project_of_name(worktree: _Worktree, known: Sequence[KnownRoot]) -> Project:
-    """Return the only known repository of the name that a worktree gives, or else the worktree's own project."""
+    """Return the only known repository with the name that a worktree implies, or else the worktree's own project."""
     if len(worktree.inner) > 1:
         name = worktree.inner[1 if worktree.tool in _REPOSITORY_LAST else 0]
         same = [root for root in known if root.path and _gives_name(root.path, name)]
@@ -402,19 +389,19 @@ def _project_of_name(worktree: _Worktree, known: Sequence[KnownRoot]) -> Project
 
 
 def _gives_name(path: str, name: str) -> bool:
-    """True for the folder of a project of this name that is no worktree in a central place itself."""
+    """Return True for the folder of a project with this name that isn't itself a worktree in a central place."""
     pure = _pure(path)
     return repository_name(pure) == name and _worktree_in(pure) is None
 
 
 def _is_repository(path: str) -> bool:
-    """True for the main folder of a repository that exists."""
+    """Return True for the main folder of a repository that exists."""
     real = Path(os.path.realpath(path)) if path and _exists(path) else None
     return real is not None and _main_folder_at(real, join_worktrees=True) == real
 
 
 def _own_project(worktree: _Worktree, depth: int) -> Project:
-    """Return the project of a worktree of which nothing is known, without the folders inside it."""
+    """Return the project of a worktree about which nothing is known, without the folders inside it."""
     inner = worktree.inner[:depth]
     root = worktree.folder.joinpath(*inner)
     ordered = inner[::-1] if worktree.tool in _REPOSITORY_LAST else inner
@@ -425,11 +412,18 @@ def _own_project(worktree: _Worktree, depth: int) -> Project:
 
 
 def _pure(text: str) -> PurePath:
+    """Return a path as this machine would write it: Linux within Windows has two names for the same folder."""
+    if linux := _IN_LINUX.match(text):
+        text = linux[1].replace("\\", "/") or "/"
+    if (drive := _DRIVE.match(text)) and os.path.isdir(f"/mnt/{drive[1].lower()}"):
+        text = f"/mnt/{drive[1].lower()}{drive[2]}".replace("\\", "/")
+    elif (drive := _MOUNTED.match(text)) and not os.path.isdir(f"/mnt/{drive[1]}"):
+        text = f"{drive[1]}:{drive[2]}"
     return PureWindowsPath(text) if _WINDOWS.match(text) else PurePosixPath(os.path.normpath(text))
 
 
 def _real(path: PurePath) -> PurePath:
-    """Return a path of this machine with the links in it followed, as far as it exists; others as they are."""
+    """Return a path on this machine with its links resolved, as far as it exists; other paths unchanged."""
     return PurePosixPath(os.path.realpath(path)) if _is_local(str(path)) and _WINDOWS.match(str(path)) is None else path
 
 
@@ -453,13 +447,15 @@ def _is_below(path: PurePath, root: PurePath) -> bool:
 
 
 def _is_home(path: PurePath) -> bool:
-    """True for the folder of a person, on this machine or, by its look, on another one, and for what is above it."""
+    """Return True for the folder of a person, on this machine or, judging by its form, on another one, and for
+    everything above it.
+    """
     home = PurePosixPath(os.path.realpath(os.path.expanduser("~")))
     return _HOME.fullmatch(str(path)) is not None or _is_below(home, path)
 
 
 def _holds_tools(path: PurePath) -> bool:
-    """True for the folder of a person, and for a hidden folder in it, in which a tool keeps what is its own."""
+    """Return True for the folder of a person, and for a hidden folder in it, in which a tool keeps its own files."""
     return _is_home(path) or (path.name.startswith(".") and _is_home(path.parent))
 
 

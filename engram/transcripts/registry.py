@@ -1,4 +1,4 @@
-"""The agents whose sessions are read. Adding an agent is one package and one line here; see docs/agents.md."""
+"""The agents whose sessions are read. Adding an agent takes one package and one line here; see docs/agents.md."""
 
 from __future__ import annotations
 
@@ -35,18 +35,17 @@ def all_agents() -> tuple[Agent, ...]:
 
 
 def agent_of(source: Source) -> Agent:
-    """Return the agent that wrote a source."""
     return _agents[source.agent]
 
 
 def title_of(name: str) -> str:
-    """Return an agent's name for people; an unknown agent's name as it is."""
+    """Return an agent's name for people; an unknown agent's name unchanged."""
     agent = _agents.get(name)
     return name if agent is None else agent.title
 
 
 def has_answers(name: str) -> bool:
-    """Return False for sessions that are prompts alone: nothing can be concluded from what is asked."""
+    """Return False for sessions that only consist of prompts, from which nothing can be concluded."""
     return name != PromptHistory.name
 
 
@@ -57,31 +56,30 @@ def resume_command(agent_name: str, session_id: str, path: Path | None = None) -
 
 
 def speaker_at(agent_name: str, path: Path, offset: int, length: int) -> Speaker:
-    """Return who wrote a prompt that was read at a place in bytes; a person for an unknown agent."""
+    """Return who wrote the prompt at a byte offset; a person for an unknown agent."""
     agent = _agents.get(agent_name)
     return Speaker.PERSON if agent is None else agent.speaker_at(path, offset, length)
 
 
 def discover(settings: Settings) -> Iterator[Source]:
-    """Yield the sources of all agents."""
     for agent in _agents.values():
         yield from agent.discover(settings)
 
 
 def skipped(settings: Settings) -> list[Skipped]:
-    """Return what the agents' folders hold that is not read although it is where sessions are."""
+    """Return files in the agents' folders that are not read although sessions are kept there."""
     return [one for agent in _agents.values() for one in agent.skipped(settings)]
 
 
 def present_folders(settings: Settings) -> list[tuple[Agent, Path]]:
-    """Return the folders of sessions that exist, each with its agent."""
+    """Return the existing session folders, each with its agent."""
     return [(agent, folder) for agent in _agents.values() for folder in agent.folders(settings) if folder.is_dir()]
 
 
 def sources_at(path: Path, settings: Settings) -> list[Source]:
-    """Return the sources in a file or folder, of whichever agent.
+    """Return the sources in a file or folder, from any agent.
 
-    Claude Code takes any JSONL file that a person names for a transcript; an agent registered later knows its own.
+    Claude Code accepts any JSONL file given by the user as a transcript; agents registered later recognise their own.
     """
     claimed = {source.place: source for agent in _agents.values() for source in agent.sources_at(path, settings)}
     return list(claimed.values())

@@ -1,9 +1,9 @@
 """Who speaks: the one rule by which words in the user's place are the user's, for every agent's reader. Pure.
 
-Two things decide together: the fields that the agent writes beside a message (``claude_code_speaker``,
+Two things decide together: the fields that the agent writes next to a message (``claude_code_speaker``,
 ``codex_speaker``), and the element that fills it (``judge``). Fields that are missing mean a person, since older
-versions write none. Elements are an allow-list: one that is not known to hold a person's words does not hold any, and
-its name is kept with the turn, so that a later version can judge it again.
+versions write none. Elements are an allow-list: one that is not known to hold a person's words counts as holding none,
+and its name is stored with the turn, so that a later version can judge it again.
 """
 
 from __future__ import annotations
@@ -12,6 +12,8 @@ import re
 from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from typing import Any, NamedTuple
+
+from engram.system.lazy_regex import lazy_regex
 
 
 class Speaker(StrEnum):
@@ -28,18 +30,18 @@ class Speaker(StrEnum):
 
 
 class Words(NamedTuple):
-    """What a message in the user's place says, without tags."""
+    """The content of a message in the user's place, without tags."""
 
     speaker: Speaker
     #: The speaker's words; "" if there are none that ask for something.
     text: str = ""
-    #: What stands in the message but was not written by the speaker, such as pasted text.
+    #: Parts of the message that the speaker did not write, such as pasted text.
     beside: tuple[str, ...] = ()
-    #: Name of the element that fills the message, if it is not known; then ``text`` is its content.
+    #: Name of the element that fills the message, if it is unknown; then ``text`` is its content.
     unknown: str = ""
     #: A slash command or shell command as it was typed (``/plan the parser``), whether it asks for something or not.
     command: str = ""
-    #: True if the command starts something that is no answer to the prompt before it.
+    #: True if the command starts something that is not an answer to the prompt before it.
     is_start: bool = False
 
     @property
@@ -50,7 +52,7 @@ class Words(NamedTuple):
 
 # -- the fields of Claude Code
 
-#: Kinds of ``origin`` that a person's words can arrive by, where another field says that a person wrote them.
+#: Kinds of ``origin`` that a person's words can arrive by, if another field says that a person wrote them.
 _MESSENGERS = frozenset({"channel", "voice-call", "slack-ping"})
 _ORIGINS = {
     "human": Speaker.PERSON,
@@ -77,21 +79,21 @@ _TURN_ORIGINS = {
 }
 _TYPED_SOURCES = frozenset({"typed", "queued", "suggestion_accepted", "user"})
 _TYPED_TURNS = frozenset({"human", "user"})
-#: Front ends in which a person types, though they use the SDK.
+#: Front ends in which a person types although they use the SDK.
 _FRONT_ENDS = ("claude-desktop", "claude-vscode", "claude-jetbrains")
 _PROGRAM_ENTRYPOINTS = ("sdk", "mcp", "claude-code-github-action", "remote_trigger", "remote_cowork_trigger")
-#: A word in a front end's name that says that nobody types there.
-_UNATTENDED = re.compile(
+#: A word in a front end's name which means that nobody types there.
+_UNATTENDED = lazy_regex(
     r"(?:^|[^a-z])(?:exec|sdk|mcp|ci|bot|actions?|automation|cron|batch|webhook|scheduler|runner|hook|trigger)(?![a-z])"
 )
 _HARNESS_FLAGS = ("isMeta", "isCompactSummary", "isVisibleInTranscriptOnly", "repeatsCompactSummary", "turnCompanion")
 
 
 def claude_code_speaker(fields: Mapping[str, Any]) -> Speaker:
-    """Return who wrote a line of Claude Code by its fields alone.
+    """Return who wrote a line of Claude Code, judging only by its fields.
 
     Args:
-        fields: the line; for a queued command its attachment, with the fields of the line that it lacks.
+        fields: the line; for a queued command, its attachment plus the line's fields that it lacks.
     """
     if fields.get("isSidechain") is True or fields.get("agentId"):
         return Speaker.AGENT
@@ -114,7 +116,9 @@ def claude_code_speaker(fields: Mapping[str, Any]) -> Speaker:
 
 
 def _origin(fields: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the origin of a line; a value that is not an object is its kind, so that an unknown form is nobody's."""
+    """Return the origin of a line; a value that is not an object is its kind, so that an unknown form counts as
+    nobody's.
+    """
     origin = fields.get("origin")
     return origin if isinstance(origin, dict) else {"kind": None if origin is None else str(origin)}
 
@@ -141,14 +145,14 @@ def _without_origin(fields: Mapping[str, Any]) -> Speaker:
     entrypoint = str(fields.get("entrypoint") or "")
     if entrypoint.startswith(_FRONT_ENDS):
         return Speaker.PERSON
-    # What is typed is named so; a source that this version does not know may be anything's.
+    # Typed prompts are marked as such; a source unknown to this version may be anything.
     is_program = bool(fields.get("promptSource") or fields.get("turnOrigin"))
     is_program = is_program or entrypoint.startswith(_PROGRAM_ENTRYPOINTS) or bool(_UNATTENDED.search(entrypoint))
     return Speaker.PROGRAM if is_program else Speaker.PERSON
 
 
 def came_by_messenger(fields: Mapping[str, Any]) -> bool:
-    """Return True for a line that came through a messenger's channel or a call."""
+    """Return True for a line that arrived through a messenger channel or a call."""
     return str(_origin(fields).get("kind")) in _MESSENGERS
 
 
@@ -159,15 +163,15 @@ def declares_person(fields: Mapping[str, Any]) -> bool:
 
 # -- the fields of Codex
 
-#: Where a person types; any other source is a program's.
+#: Sources where a person types; any other source is a program.
 _CODEX_PERSONS = frozenset({"cli", "vscode", "unknown"})
 
 
 def codex_speaker(head: Mapping[str, Any]) -> Speaker:
-    """Return who writes the prompts of a Codex session by the head of its rollout."""
+    """Return who writes the prompts of a Codex session, according to the head of its rollout."""
     source, originator = head.get("source"), str(head.get("originator") or "")
     if isinstance(source, dict):
-        # {"subagent": …}, {"custom": …}: the prompts come from an agent, or from a program with a name of its own.
+        # {"subagent": …}, {"custom": …}: the prompts come from an agent, or from a named program.
         return Speaker.AGENT if any(str(key).startswith("sub") for key in source) else Speaker.PROGRAM
     is_program = bool(source) and str(source) not in _CODEX_PERSONS
     return Speaker.PROGRAM if is_program or _UNATTENDED.search(originator.lower()) else Speaker.PERSON
@@ -177,15 +181,15 @@ def codex_speaker(head: Mapping[str, Any]) -> Speaker:
 
 
 class _Use(StrEnum):
-    """What an element in the user's place holds."""
+    """The kind of content in an element in the user's place."""
 
-    #: Inserted around or between words: it is cut, and what is left decides.
+    #: Inserted around or between words: it is removed, and the rest decides.
     INSERTED = "inserted"
-    #: Put into a prompt by a person, but written by somebody else.
+    #: Inserted in a prompt by a person, but written by somebody else.
     PASTED = "pasted"
     #: A person's words.
     PERSON = "person"
-    #: The words of somebody who writes through a messenger: a person's where the fields say so.
+    #: Words sent through a messenger: a person's if the fields say so.
     MESSENGER = "messenger"
     AGENT = "agent"
     SCHEDULE = "schedule"
@@ -194,7 +198,8 @@ class _Use(StrEnum):
 
 _NAMES = {
     _Use.INSERTED: "system-reminder system_reminder ide_opened_file ide_selection ide_diagnostics "
-    "user-prompt-submit-hook post-tool-use-hook session-start-hook browser_instruction total_tokens new-diagnostics",
+    "user-prompt-submit-hook post-tool-use-hook session-start-hook browser_instruction total_tokens new-diagnostics "
+    "in-app-browser-context",
     _Use.PASTED: "pasted_content pasted-content fetched-web-content untrusted-widget-state persisted-output terminal "
     "browser attached_file attached-file",
     _Use.PERSON: "user-memory-input",
@@ -213,7 +218,7 @@ _NAMES = {
     # Gemini CLI.
     "session_context state_snapshot",
 }
-#: Elements of web pages: a person pasted code, or asks about it.
+#: Elements of web pages, which mean that a person pasted code or asks about it.
 _MARKUP = frozenset(
     "a abbr article aside audio b blockquote body br button canvas circle code col dd details dialog div dl dt em "
     "fieldset figure footer form g h1 h2 h3 h4 h5 h6 head header hr html i iframe img input label legend li link main "
@@ -221,7 +226,7 @@ _MARKUP = frozenset(
     "svg table tbody td template textarea tfoot th thead title tr u ul video xml".split()
 )
 #: The name of a component, as in JSX.
-_COMPONENT = re.compile(r"[A-Z][a-z0-9]+(?:[A-Z][a-z0-9]*)*")
+_COMPONENT = lazy_regex(r"[A-Z][a-z0-9]+(?:[A-Z][a-z0-9]*)*")
 _USES = {name: use for use, names in _NAMES.items() for name in names.split()}
 _SPEAKERS = {
     _Use.AGENT: Speaker.AGENT,
@@ -229,11 +234,18 @@ _SPEAKERS = {
     _Use.SCHEDULE: Speaker.SCHEDULE,
     _Use.HARNESS: Speaker.HARNESS,
 }
-#: Beginnings of messages that the agent's program wrote.
+#: Beginnings of messages written by the agent's program, some of which older versions mark in no other way.
 _HARNESS_BEGINNINGS = (
     "[Request interrupted by user",
+    "[SYSTEM NOTIFICATION - NOT USER INPUT]",
+    "[Your previous response had no visible output",
     "Caveat: The messages below",
     "This session is being continued from a previous conversation",
+    "Base directory for this skill: ",
+    "Stop hook feedback:",
+    "UserPromptSubmit operation blocked by hook",
+    "Unknown skill: ",
+    "Unknown slash command: ",
     # Codex
     "# AGENTS.md instructions",
     "Another language model started to solve this problem",
@@ -241,21 +253,27 @@ _HARNESS_BEGINNINGS = (
     # Gemini CLI
     "This is the Gemini CLI.",
 )
-#: Slash commands whose words set something and ask for nothing.
+#: Slash commands whose arguments configure something or are for somebody else, and ask the model for nothing.
 _SETTINGS = frozenset(
-    "add-dir agents clear color config copy effort exit export fast hooks ide keybindings login logout mcp "
-    "memory model output-style permissions plugin privacy-settings rename resume sandbox skills statusline tag "
-    "terminal-setup theme usage vim voice".split()
+    "add-dir agents branch bug cd clear color config context copy cost doctor effort exit export fast "
+    "feedback help hooks ide keybindings login logout mcp memory model output-style permissions plugin "
+    "privacy-settings remote-control rename resume rewind sandbox skills status statusline tag tasks terminal-setup "
+    "theme usage vim voice".split()
 )
 _NAME = r"[A-Za-z][\w.:-]{0,60}"
-_OPENING = re.compile(rf"<({_NAME})(?:\s[^<>]{{0,2000}})?(/?)>")
-_TAG = re.compile(rf"</?{_NAME}(?:\s[^<>]{{0,2000}})?/?>")
+_OPENING = lazy_regex(rf"<({_NAME})(?:\s[^<>]{{0,2000}})?(/?)>")
+#: A tag. Private tags stay, since the text between them is dropped later.
+_TAG = lazy_regex(rf"</?(?!private\b){_NAME}(?:\s[^<>]{{0,2000}})?/?>", re.IGNORECASE)
 #: The beginning of an element, even one whose tag is cut off or has a ``>`` in a value.
-_BEGINNING = re.compile(rf"<({_NAME})(?=[\s>/])")
-_COMMAND_PART = re.compile(r"\s*<(command-(?:message|name|args|contents)|skill-format)>(.*?)</\1>", re.DOTALL)
-_SHELL_COMMAND = re.compile(r"<bash-input>(.*?)</bash-input>", re.DOTALL)
-_LEAD_IN = re.compile(r"[^\n<]{1,120}:\s*\n\s*(?=<)")
-_BLANK_LINES = re.compile(r"\n\s*\n\s*\n+")
+_BEGINNING = lazy_regex(rf"<({_NAME})(?=[\s>/])")
+_COMMAND_PART = lazy_regex(r"\s*<(command-(?:message|name|args|contents)|skill-format)>(.*?)</\1>", re.DOTALL)
+_SHELL_COMMAND = lazy_regex(r"<bash-input>(.*?)</bash-input>", re.DOTALL)
+#: A slash command as it was typed, without tags.
+_TYPED_COMMAND = lazy_regex(r"/[\w:.-]+(?=\s|$)")
+#: Where Claude Code put a picture, and how it shows it.
+_PICTURE_NOTE = lazy_regex(r"\[Image: (?:source: |original \d)[^\]\n]*\]\n?")
+_LEAD_IN = lazy_regex(r"[^\n<]{1,120}:\s*\n\s*(?=<)")
+_BLANK_LINES = lazy_regex(r"\n\s*\n\s*\n+")
 
 
 def judge(blocks: Sequence[str], speaker: Speaker, *, is_declared: bool = False, by_messenger: bool = False) -> Words:
@@ -263,9 +281,9 @@ def judge(blocks: Sequence[str], speaker: Speaker, *, is_declared: bool = False,
 
     Args:
         blocks: the texts of the message.
-        speaker: who wrote it by its fields.
+        speaker: who wrote it, according to its fields.
         is_declared: a field says that it was a person, so that only an element that fills the message says otherwise.
-        by_messenger: it came through a messenger's channel.
+        by_messenger: it arrived through a messenger channel.
     """
     text = "\n".join(block for block in map(without_inserted, blocks) if block)
     if not text:
@@ -278,22 +296,32 @@ def judge(blocks: Sequence[str], speaker: Speaker, *, is_declared: bool = False,
         return Words(speaker)
     if text.startswith(_HARNESS_BEGINNINGS) and not is_declared:
         return Words(Speaker.HARNESS)
+    if _asks_for_nothing(text):
+        return Words(Speaker.HARNESS, command=text, is_start=not sets_something(text))
     return _judge_elements(text, speaker, is_declared=is_declared, by_messenger=by_messenger)
 
 
 def typed_words(text: str) -> str:
-    """Return the words of a prompt as a hook gets it, pasted ones too and without tags; "" if no person wrote them."""
+    """Return the words of a prompt as passed to a hook, including pasted ones, without tags; "" if no person wrote
+    them.
+    """
     words = judge([text], Speaker.PERSON)
     return "\n".join([words.text, *words.beside]).strip() if words.is_prompt else ""
 
 
+def _asks_for_nothing(text: str) -> bool:
+    """Return True for a slash command without further words, or one whose arguments configure something."""
+    command = _TYPED_COMMAND.match(text)
+    return command is not None and (command.end() == len(text) or sets_something(text))
+
+
 def sets_something(command: str) -> bool:
-    """Return True for a typed command (``/model opus``) whose words are no request to the model."""
-    return command.partition(" ")[0].removeprefix("/") in _SETTINGS or is_engrams(command)
+    """Return True for a typed command (``/model opus``) whose arguments are not a request to the model."""
+    return command.split(maxsplit=1)[0].removeprefix("/") in _SETTINGS or is_engrams(command)
 
 
 def is_engrams(command: str) -> bool:
-    """Return True for the command of Engram's mod, which answers by itself."""
+    """Return True for the command of Engram's mod, which answers on its own."""
     return command.split(" ", 1)[0] == "/engram"
 
 
@@ -313,9 +341,9 @@ def is_persons_element(name: str) -> bool:
 
 
 def without_inserted(text: str) -> str:
-    """Return a text without the blocks that programs insert before, behind and between its lines.
+    """Return a text without the blocks that programs insert before, after and between its lines.
 
-    A block that is not closed goes on to the end if it begins a line.
+    A block that is not closed extends to the end if it begins a line.
     """
     kept, at = [], 0
     for opening in _OPENING.finditer(text):
@@ -327,7 +355,7 @@ def without_inserted(text: str) -> str:
         if stop > opening.end():
             kept.append(text[at : opening.start()])
             at = stop
-    return (_BLANK_LINES.sub("\n\n", "".join([*kept, text[at:]])) if at else text).strip()
+    return _PICTURE_NOTE.sub("", _BLANK_LINES.sub("\n\n", "".join([*kept, text[at:]])) if at else text).strip()
 
 
 def _judge_elements(text: str, speaker: Speaker, *, is_declared: bool, by_messenger: bool) -> Words:
@@ -370,7 +398,7 @@ def _slash_command(text: str) -> Words | None:
 
 
 def _without_others(text: str) -> tuple[str, tuple[str, ...]]:
-    """Return a text without the elements that hold what somebody else wrote, and the content of these."""
+    """Return a text without the elements that hold somebody else's words, and the content of these elements."""
     kept, others, at = [], [], 0
     for opening in _OPENING.finditer(text):
         use = _USES.get(opening[1])
@@ -385,13 +413,15 @@ def _without_others(text: str) -> tuple[str, tuple[str, ...]]:
 
 
 def _untagged(text: str) -> str:
-    """Return a program's text without the tags within it; what a person pasted keeps them."""
+    """Return a program's text without the tags within it; a person's pasted text keeps them."""
     lines = (line.strip() for line in _TAG.sub("\n", text).splitlines())
     return "\n".join(filter(None, lines))
 
 
 def _is_known(name: str) -> bool:
-    return name in _USES or name.lower() in _MARKUP or _COMPONENT.fullmatch(name) is not None
+    return (
+        name in _USES or name.lower() in _MARKUP or name.lower() == "private" or _COMPONENT.fullmatch(name) is not None
+    )
 
 
 def _begins_line(text: str, at: int) -> bool:

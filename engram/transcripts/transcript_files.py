@@ -1,7 +1,8 @@
-"""Find and open the files that agents write: links are followed once, to what is the user's; what is skipped is named.
+"""Find and open the files that agents write: links are followed once, to the user's own files; skipped files are
+listed.
 
 People link single project folders or sessions (dotfiles, shared accounts, moved history), and agents follow such links.
-Whatever is opened is a regular file; a pipe or a device never blocks or is read.
+Only regular files are opened; pipes and devices are never read and never block.
 """
 
 from __future__ import annotations
@@ -14,20 +15,20 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 
-#: How the name of a file ends that is compressed with Zstandard.
+#: Suffix of files compressed with Zstandard.
 COMPRESSED = ".zst"
-#: Most memory that a compressed file may ask for its window, as a power of two: 32 MB.
+#: Maximum window that a compressed file may request, as a power of two: 32 MB.
 _MAX_WINDOW_LOG = 25
-#: Bytes of a compressed file that are expanded at most; what lies behind counts as damage.
+#: Maximum number of bytes to which a compressed file is expanded; anything beyond counts as damage.
 MAX_EXPANDED_BYTES = 1024 * 1024 * 1024
 _STEP_BYTES = 256 * 1024
-#: Compressed bytes that are expanded at once: what is before a damaged place is read to within so many.
+#: Number of compressed bytes expanded at once: data before damage is read to within this many bytes.
 _PIECE_BYTES = 16 * 1024
 _FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
 
 class Skipped(NamedTuple):
-    """Something in an agent's folders that is not read although it is where sessions are."""
+    """A file in an agent's folders that is not read although sessions are kept there."""
 
     path: Path
     #: Why, as half a sentence such as ``a link to a folder of another user``.
@@ -35,19 +36,19 @@ class Skipped(NamedTuple):
 
 
 class Walk:
-    """One pass over the folders of an agent. No folder and no linked file is given out twice, so loops end."""
+    """One pass over the folders of an agent. No folder and no linked file is returned twice, so loops end."""
 
     def __init__(self, root: Path) -> None:
-        """Begin at ``root``, which may be a link itself and is not given out again."""
+        """Start at ``root``, which may itself be a link and is not returned again."""
         self.skipped: list[Skipped] = []
         self._root = os.path.realpath(root)
-        #: Folders and files by device and number, each with the path under which it was given out.
+        #: Folders and files by device and number, each with the path under which it was returned.
         self._seen: dict[tuple[int, int], Path] = {}
         with suppress(OSError, ValueError):
             self._seen[_identity(os.stat(root))] = root
 
     def entries(self, folder: Path) -> list[os.DirEntry[str]]:
-        """Return what a folder holds: by name, links last, so that what is in its place goes before a link to it."""
+        """Return a folder's entries by name, links last, so that a file comes before a link to it."""
         try:
             with os.scandir(folder) as entries:
                 return sorted(entries, key=lambda entry: (entry.is_symlink(), entry.name))
@@ -65,13 +66,13 @@ class Walk:
             return None
 
     def folder_at(self, path: Path) -> Path | None:
-        """Return the path if it is a folder to descend into, of the user's where it is a link; None for others."""
+        """Return the path if it is a folder to descend into (for a link, one of the user's own); None for others."""
         is_link = os.path.islink(path)
         try:
             facts = os.stat(path)
         except (OSError, ValueError):
             if is_link:
-                self.skip(path, "a link that leads nowhere")
+                self.skip(path, "a dangling link")
             return None
         if not stat.S_ISDIR(facts.st_mode):
             return None
@@ -86,16 +87,16 @@ class Walk:
         return None if reason else path
 
     def file(self, path: Path) -> os.stat_result | None:
-        """Return the facts of a file that is named like a session, of what it leads to if it is a link.
+        """Return the stat result of a file that is named like a session, or of its target if it is a link.
 
-        Give links last. None, and ``skipped`` says why, if it is not to be read.
+        Pass links last. Returns None if it must not be read; ``skipped`` then says why.
         """
         is_link = os.path.islink(path)
         try:
             facts = os.stat(path)
         except (OSError, ValueError):
             if is_link:
-                self.skip(path, "a link that leads nowhere")
+                self.skip(path, "a dangling link")
             return None
         reason = reason_against_link_to_file(path, facts) if is_link else _reason_against_kind(facts)
         known = path if reason else self._seen.setdefault(_identity(facts), path)
@@ -106,12 +107,12 @@ class Walk:
         return None if reason else facts
 
     def skip(self, path: Path, reason: str) -> None:
-        """Note that something is not read."""
+        """Record that something is not read."""
         self.skipped.append(Skipped(path, reason))
 
 
 def files_below(walk: Walk, folder: Path, depth: int) -> Iterator[Path]:
-    """Yield every entry below a folder that is not a folder, at most ``depth`` folders deep."""
+    """Yield every non-folder entry below a folder, at most ``depth`` folders deep."""
     for entry in walk.entries(folder):
         inner = walk.folder(entry)
         if inner is None:
@@ -121,17 +122,19 @@ def files_below(walk: Walk, folder: Path, depth: int) -> Iterator[Path]:
 
 
 def facts_of(path: Path) -> os.stat_result | None:
-    """Return the facts of a file that may be read (of what a link leads to); None if it may not be, or is gone."""
+    """Return the stat result of a file that may be read (or of a link's target); None if it may not be, or is gone."""
     return Walk(path.parent).file(path)
 
 
 def reason_against_link(facts: os.stat_result) -> str:
-    """Return why a link to a folder or file is not followed, by the facts of what it leads to; "" if it is."""
-    return "" if facts.st_uid == os.geteuid() else "a link to what belongs to another user"
+    """Return why a link to a folder or file is not followed, based on its target's stat result; "" if it is
+    followed.
+    """
+    return "" if facts.st_uid == os.geteuid() else "a link to something that belongs to another user"
 
 
 def reason_against_link_to_file(path: Path, facts: os.stat_result) -> str:
-    """Return why a link to a file is not followed: also if the file is not named as a session is."""
+    """Return why a link to a file is not followed, including if the file is not named like a session."""
     if os.path.splitext(os.path.realpath(path))[1] != path.suffix:
         return "a link to a file of another kind"
     return _reason_against_kind(facts) or reason_against_link(facts)
@@ -146,12 +149,12 @@ def _identity(facts: os.stat_result) -> tuple[int, int]:
 
 
 def stamp_of(facts: os.stat_result) -> str:
-    """Return what differs whenever a file was written: size and time. Its number may change on network folders."""
+    """Return what changes whenever a file is written: size and time. Its inode may change on network folders."""
     return f"{facts.st_size}-{facts.st_mtime_ns}"
 
 
 def open_regular(path: Path) -> BinaryIO:
-    """Open a regular file, unbuffered; a link leads to it only where ``Walk`` would follow it.
+    """Open a regular file, unbuffered; a link is only followed if ``Walk`` would follow it.
 
     Raises:
         OSError: it is gone, a pipe, a device, a folder, or a link that is not followed.
@@ -172,12 +175,12 @@ def open_regular(path: Path) -> BinaryIO:
 
 
 def can_expand() -> bool:
-    """True if this Python can read files that are compressed with Zstandard."""
+    """Return True if this Python can read files that are compressed with Zstandard."""
     return _zstd() is not None
 
 
 def _zstd() -> Any:
-    """Return the module; None if there is none: a Python from 3.14 may be built without it.
+    """Return the module; None if there is none, since Python 3.14 and later may be built without it.
 
     Loaded here, since most processes read no compressed file and it takes 10 ms.
     """
@@ -192,13 +195,13 @@ def _zstd() -> Any:
 
 
 class Expanded:
-    """The content of a compressed file, read forward in bounded memory; seeking back begins anew.
+    """The content of a compressed file, read forward in bounded memory; seeking back starts over.
 
-    A file that ends too early or is damaged ends where that begins, and ``is_damaged`` says so from then on.
+    A truncated or damaged file ends where the damage begins, and ``is_damaged`` is then True.
     """
 
     _decompressor: Any
-    #: Where the next read begins, in expanded bytes.
+    #: Position of the next read, in expanded bytes.
     _offset: int
     _has_begun: bool
     _has_ended: bool
@@ -208,12 +211,11 @@ class Expanded:
         self._zstd = _zstd()
         self._file = file
         if self._zstd is None:
-            raise OSError("it is compressed, and this Python has no Zstandard")
+            raise OSError("it is compressed, and this Python has no Zstandard support")
         self.is_damaged = False
         self._begin()
 
     def __enter__(self) -> Expanded:
-        """Return itself."""
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -251,7 +253,7 @@ class Expanded:
         return data
 
     def seek(self, offset: int) -> int:
-        """Go to a place; returns the place, which is the end if the content is shorter."""
+        """Seek to a position; returns it, or the end if the content is shorter."""
         if offset < self._offset:
             self._file.seek(0)
             self._begin()
@@ -274,7 +276,7 @@ class Expanded:
 
 
 def open_content(path: Path) -> BinaryIO | Expanded:
-    """Open what a file holds, expanded if it is compressed. Raises as ``open_regular``."""
+    """Open a file's content, expanded if it is compressed. Raises as ``open_regular``."""
     file = open_regular(path)
     if path.suffix != COMPRESSED:
         return file
@@ -286,7 +288,7 @@ def open_content(path: Path) -> BinaryIO | Expanded:
 
 
 def read_head(path: Path, limit_bytes: int) -> bytes:
-    """Return the beginning of what a file holds: up to ``limit_bytes``. Raises as ``open_regular``."""
+    """Return the beginning of a file's content: up to ``limit_bytes``. Raises as ``open_regular``."""
     pieces: list[bytes] = []
     with open_content(path) as file:
         while limit_bytes > 0 and (piece := file.read(limit_bytes)):

@@ -1,4 +1,4 @@
-"""What a session becomes: turns, with every text and fact tied to its position in the source; and a turn while it
+"""The turns of a session, with every text and fact tied to its position in the source; and a turn while it
 grows.
 """
 
@@ -9,40 +9,44 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import NamedTuple
 
-# -- What a session becomes: turns, with every text and fact tied to its position in the source.
+# -- The turns of a session, with every text and fact tied to its position in the source.
 
-#: Between a question and the chosen label, in a text of ``Role.CHOSEN``.
+#: Separator between a question and the chosen label, in a text of ``Role.CHOSEN``.
 ARROW = "→"
-#: Longest command that is kept, in characters.
+#: Maximum length of a stored command, in characters.
 MAX_COMMAND_CHARS = 400
-#: Longest error line and commit subject that is kept, in characters.
+#: Maximum length of a stored error line and commit subject, in characters.
 MAX_ERROR_CHARS = 200
-#: Longest entry of a todo list that is kept, in characters, and maximum number of entries of a call.
+#: Maximum length of a stored todo entry, in characters, and maximum number of entries per call.
 MAX_TODO_CHARS, MAX_TODOS = 200, 30
 
 
-#: Key in ``Turn.extra`` of the working directories after the first, one a line, and how many are kept.
+#: Key in ``Turn.extra`` of the working directories after the first, one per line, and how many are stored.
 FOLDERS, MAX_FOLDERS = "folders", 20
+#: Key in ``Turn.extra`` of a prompt that was queued and then moved back into the input field.
+UNSENT = "unsent"
+#: Key in ``Turn.extra`` of the entry that a prompt follows in the conversation.
+BEHIND = "behind"
 
 
 class Role(StrEnum):
-    """Whose words a text is."""
+    """Whose words a text consists of."""
 
     #: Typed by the user.
     USER = "user"
     ASSISTANT = "assistant"
     #: Decided by the user in a dialog, in the assistant's words: a label, or a plan approved or rejected.
     CHOSEN = "chosen"
-    #: Put before the user in a dialog: a question with its options, or a plan. It is context, not a claim.
+    #: Shown to the user in a dialog: a question with its options, or a plan. It is context, not a claim.
     PROPOSED = "proposed"
     #: Sent by a program in the user's place: an SDK, print mode, ``codex exec``.
     PROGRAM = "program"
-    #: Stands in the user's place and is not known to be the user's: pasted text, an element that is not known.
+    #: In the user's place, but not known to be the user's: pasted text, or an unknown element.
     CONTEXT = "context"
 
     @property
     def speaker(self) -> str:
-        """The speaker to name to a reader of the transcript: user, program, assistant, chosen or context."""
+        """The speaker as named to a reader of the transcript: user, program, assistant, chosen or context."""
         return "assistant" if self is Role.PROPOSED else self.value
 
 
@@ -72,17 +76,17 @@ class TextBlock:
     text: str
     #: Groups the entries of one message of the assistant, and the texts of one dialog; "" for other words of the user.
     message_id: str = ""
-    #: Position of the entry in its source: bytes in a file of lines, else what the agent counts by.
+    #: Position of the entry in its source: bytes in a file of lines, else the agent's own unit.
     offset: int = 0
     #: Size of the entry in the same unit; a line is counted without its newline.
     length: int = 0
-    #: Line number from 1; 0 where the source has no lines.
+    #: Line number from 1; 0 if the source has no lines.
     line: int = 0
     at_ms: int | None = None
 
 
 class TodoState(StrEnum):
-    """What a call makes of an entry of a todo list."""
+    """What a call does to a todo entry."""
 
     OPEN = "open"
     DONE = "done"
@@ -91,17 +95,17 @@ class TodoState(StrEnum):
 
 
 class Todo(NamedTuple):
-    """A change of an entry of a todo list."""
+    """A change to a todo entry."""
 
     #: The agent's id of the entry; "" in a list that has none.
     key: str
-    #: "" if the text stays as it was.
+    #: "" if the text is unchanged.
     text: str
     state: TodoState
 
 
 class Action(NamedTuple):
-    """The facts of one tool call: used for matching, never as the text of a memory."""
+    """The facts about one tool call: used for matching, never as the text of a memory."""
 
     #: Ties the result to the call; "" in a stored turn once the result was read.
     tool_use_id: str
@@ -113,31 +117,29 @@ class Action(NamedTuple):
     files: tuple[str, ...] = ()
     #: The shell command, at most ``MAX_COMMAND_CHARS``; "" for other tools.
     command: str = ""
-    #: The folder that a command ran in, or the file or folder that a search looked in, as written; "" if not said.
+    #: The folder that a command ran in, or the file or folder that a search looked in, as written; "" if not given.
     place: str = ""
     #: True if the tool changes files.
     is_edit: bool = False
     #: None until the result is read.
     is_error: bool | None = None
     exit_code: int | None = None
-    #: The most telling line of an error, at most ``MAX_ERROR_CHARS``.
+    #: The most informative line of an error, at most ``MAX_ERROR_CHARS``.
     error_line: str = ""
-    #: The telling lines of a failing command's error as they were read. Ingest turns them into ``error_keys``; they are
+    #: The informative lines of a failing command's error, as read. Ingest turns them into ``error_keys``; they are
     #: not stored.
     error_lines: tuple[str, ...] = ()
     #: Hashes of those lines without what differs between two runs (``engram.text.shell``).
     error_keys: tuple[int, ...] = ()
     #: "sha subject" of a commit that the command made.
     commit: str = ""
-    #: What the user typed to refuse the call. Only in turns read by an early version: today it is a text of the turn.
-    refusal: str = ""
     #: Id of the entry that holds the result.
     result_uuid: str = ""
     #: True if the user refused the call.
     is_refused: bool = False
     #: What it changes in the todo list of the session.
     todos: tuple[Todo, ...] = ()
-    #: True if ``todos`` takes the place of the whole list.
+    #: True if ``todos`` replaces the whole list.
     is_todo_list: bool = False
 
 
@@ -148,7 +150,7 @@ class EntryRef(NamedTuple):
     #: Position and size, as in ``TextBlock``.
     offset: int
     length: int
-    #: Line number from 1; 0 where the source has no lines.
+    #: Line number from 1; 0 if the source has no lines.
     line: int
 
 
@@ -191,13 +193,18 @@ class Turn:
 
     @property
     def users_texts(self) -> tuple[TextBlock, ...]:
-        """The words of a person: what they prompted, and what they said in dialogs."""
+        """A person's words: their prompt, and what they said in dialogs."""
         return tuple(s for s in self.said if s.role is Role.USER)
 
     @property
     def is_by_person(self) -> bool:
         """True if a person's words open the turn."""
         return any(not s.message_id for s in self.users_texts)
+
+    @property
+    def is_unsent(self) -> bool:
+        """True if the prompt was removed from the queue again: its words can be found, but state no rule."""
+        return UNSENT in self.extra
 
     @property
     def users_prompt(self) -> str:
@@ -211,12 +218,12 @@ class Turn:
 
     @property
     def folders(self) -> tuple[str, ...]:
-        """Working directories of the turn, in order, each once; the first is ``cwd``."""
+        """Working directories of the turn, in order, without duplicates; the first is ``cwd``."""
         return tuple(filter(None, (self.cwd, *self.extra.get(FOLDERS, "").split("\n"))))
 
     @property
     def files(self) -> tuple[str, ...]:
-        """Files the turn touched, in order, each once."""
+        """Files that the turn touched, in order, without duplicates."""
         return tuple(dict.fromkeys(f for a in self.actions for f in a.files))
 
     @property
@@ -227,10 +234,10 @@ class Turn:
 
 @dataclass(frozen=True, slots=True)
 class TurnUpdate:
-    """A turn as its source holds it now, and how much of it is stored already."""
+    """A turn as it is in its source now, and how much of it is already stored."""
 
     turn: Turn
-    #: Number of texts at the beginning of ``turn.said`` that are stored and redacted already.
+    #: Number of texts at the beginning of ``turn.said`` that are already stored and redacted.
     said_before: int = 0
     #: Number of ``turn.entries`` that are stored.
     entries_before: int = 0
@@ -240,13 +247,20 @@ class TurnUpdate:
     is_new: bool = True
     #: False if a stored turn was only closed.
     has_grown: bool = True
-    #: True if the reader does not know what is stored of the turn: ingest compares it with the stored one.
+    #: True if the reader doesn't know how much of the turn is stored: ingest compares it with the stored one.
     is_whole: bool = False
-    #: True if the turn takes the place of the stored one instead of growing at its end. Set by ingest.
+    #: True if the turn replaces the stored one instead of growing at its end. Set by ingest.
     is_replaced: bool = False
 
 
-# -- A turn while it grows: what was added since it was last stored, and the finished record.
+# -- A growing turn: what was added since it was last stored, and the finished record.
+
+
+#: Fields that a turn and its draft have in the same form.
+_SHARED = (
+    *("key", "session_id", "opening", "agent", "cwd", "branch", "started_at_ms", "ended_at_ms"),
+    *("start_offset", "end_offset", "is_closed", "is_interrupted"),
+)
 
 
 @dataclass(slots=True)
@@ -275,7 +289,7 @@ class Draft:
     is_stored: bool = False
     is_changed: bool = False
     has_grown: bool = False
-    #: True if words of it are other ones in the source than those that are stored.
+    #: True if its words in the source differ from the stored ones.
     is_rewritten: bool = False
     #: Tool calls without a result yet: id → index in ``actions``.
     waiting: dict[str, int] = field(default_factory=dict)
@@ -284,18 +298,7 @@ class Draft:
     def of(cls, turn: Turn) -> Draft:
         """Continue a stored turn."""
         return cls(
-            key=turn.key,
-            session_id=turn.session_id,
-            opening=turn.opening,
-            agent=turn.agent,
-            cwd=turn.cwd,
-            branch=turn.branch,
-            started_at_ms=turn.started_at_ms,
-            ended_at_ms=turn.ended_at_ms,
-            start_offset=turn.start_offset,
-            end_offset=turn.end_offset,
-            is_closed=turn.is_closed,
-            is_interrupted=turn.is_interrupted,
+            **{name: getattr(turn, name) for name in _SHARED},
             said=list(turn.said),
             actions=list(turn.actions),
             entries=list(turn.entries),
@@ -309,16 +312,16 @@ class Draft:
 
     @property
     def has_reply(self) -> bool:
-        """True if it holds a text of the assistant."""
+        """True if it holds a text by the assistant."""
         return any(block.role is Role.ASSISTANT for block in self.said)
 
     def proposed_by(self, action: Action) -> list[TextBlock]:
-        """Return what a call put before the user."""
+        """Return what a call asked the user."""
         link = f"{action.tool_use_id}#"
         return [block for block in self.said if block.role is Role.PROPOSED and block.message_id.startswith(link)]
 
     def touch(self, offset: int, end: int, at_ms: int | None) -> None:
-        """Extend the turn to a line, by its range and time; the turn is open again."""
+        """Extend the turn's range and time to a line; this reopens the turn."""
         if end > self.end_offset:
             self.end_offset = end
         if offset < self.start_offset:
@@ -330,7 +333,7 @@ class Draft:
         self.is_changed = self.has_grown = True
 
     def rewrite(self, blocks: Sequence[TextBlock]) -> None:
-        """Take the texts of one entry as its source has them now; nothing happens if they are those of the turn."""
+        """Update the texts of one entry from its source; does nothing if they are unchanged."""
         places = [i for i, block in enumerate(self.said) if blocks and block.uuid and block.uuid == blocks[0].uuid]
         if [self.said[place].role for place in places] != [block.role for block in blocks]:
             return
@@ -340,7 +343,7 @@ class Draft:
                 self.is_rewritten = self.is_changed = self.has_grown = True
 
     def visit(self, folder: str) -> None:
-        """Note the working directory of an entry."""
+        """Record the working directory of an entry."""
         if not self.cwd:
             self.cwd = folder
         elif folder and folder != self.cwd and "\n" not in folder:
@@ -378,26 +381,15 @@ class Draft:
         other.is_changed = other.has_grown = True
 
     def update(self) -> TurnUpdate:
-        """Return the record of the turn as it is now."""
+        """Return the record of the turn in its present state."""
         messages = {block.message_id or block.uuid for block in self.said if block.role is Role.ASSISTANT}
         turn = Turn(
-            key=self.key,
-            session_id=self.session_id,
-            opening=self.opening,
+            **{name: getattr(self, name) for name in _SHARED},
             said=tuple(self.said),
             actions=tuple(self.actions),
             entries=tuple(self.entries),
-            cwd=self.cwd,
-            branch=self.branch,
-            started_at_ms=self.started_at_ms,
-            ended_at_ms=self.ended_at_ms,
-            start_offset=self.start_offset,
-            end_offset=self.end_offset,
-            is_closed=self.is_closed,
-            message_count=len(messages),
-            is_interrupted=self.is_interrupted,
-            agent=self.agent,
             extra=dict(self.extra),
+            message_count=len(messages),
         )
         return TurnUpdate(
             turn,
@@ -408,3 +400,22 @@ class Draft:
             has_grown=self.has_grown,
             is_whole=self.is_rewritten,
         )
+
+
+def standing_turns(turns: Sequence[Turn]) -> list[Turn]:
+    """Return the turns of a session without those that the user rewound and replaced with another prompt.
+
+    Such a prompt follows the same entry as an earlier one; everything between the two is no longer part of the
+    conversation.
+    """
+    place_of: dict[str, int] = {}
+    standing: list[Turn] = []
+    for turn in turns:
+        behind = turn.extra.get(BEHIND)
+        if behind in place_of:
+            del standing[place_of[behind] :]
+            place_of = {entry: place for entry, place in place_of.items() if place < len(standing)}
+        if behind:
+            place_of[behind] = len(standing)
+        standing.append(turn)
+    return standing

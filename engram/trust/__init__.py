@@ -1,1 +1,1 @@
-"""Whose voice a text is, what is safe to show, and orders in text that nobody typed here."""
+"""Whose voice a text is in, what is safe to show, and orders in text that the user did not type."""

@@ -1,11 +1,11 @@
-"""Orders about conduct, in text that nobody typed here: a colleague's, a pack's, an import's, a pasted one.
+"""Find orders about conduct in text that the user didn't type: from a colleague, a pack, an import or a paste.
 
-What such a text says of a project may be as firm as it likes ("use uv, not pip", "never log tokens"). What it may
-not do is direct the agent or the user: to run what comes from elsewhere, to give away what is secret, to keep something
-from somebody, to do without a question or a check, to believe or obey, to speak in somebody's name, to write itself
-down.
-Most rules are of two kinds: acts that harm, which are no order where they are forbidden ("never skip the hooks"), and
-acts that protect, which are one where they are ("do not ask first").
+Such text may state rules about a project as firmly as it likes ("use uv, not pip", "never log tokens"). It may not
+direct the agent or the user to run code from elsewhere, to reveal secrets, to hide something from somebody, to skip
+questions or checks, to believe or obey, to speak in somebody's name, or to store the text itself.
+
+Most rules look for one of two kinds of acts: harmful ones, which are harmless when forbidden ("never skip the hooks"),
+and protective ones, where forbidding them is the order ("do not ask first").
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import re
 from functools import cache
 from typing import NamedTuple
 
+from engram.system.lazy_regex import lazy_regex
 from engram.trust.conduct_words import (
     ANYBODY,
     GIVE,
@@ -40,45 +41,45 @@ class Conduct(NamedTuple):
 
     reason: str
     source: str
-    is_spared_by_not: bool = True
-    #: A text without any of these holds no such order; () where that is not said.
+    is_harmless_if_negated: bool = True
+    #: Every such order contains one of these, so that most texts need no regex; () for no such shortcut.
     marks: tuple[str, ...] = ()
 
 
 def order_in(text: str) -> str | None:
-    """Return in a few words what a text orders; None for one that orders nothing about anybody's conduct.
+    """Return a short description of what a text orders; None if it orders nothing about anybody's conduct.
 
     Args:
-        text: in lower case, of at most some 20,000 characters.
+        text: in lower case, about 20,000 characters at most.
     """
     text = _EXAMPLE_FILE.sub("file", _BLANKS.sub(" ", _EMPTY_LINES.sub("\n", text)))
     for conduct in CONDUCT:
         if conduct.marks and not any(mark in text for mark in conduct.marks):
             continue
         for match in _compiled(conduct.source).finditer(text):
-            if not conduct.is_spared_by_not or not _is_forbidden(text, match):
+            if not conduct.is_harmless_if_negated or not is_forbidden(text, match):
                 return conduct.reason
     return None
 
 
-def _is_forbidden(text: str, match: re.Match[str]) -> bool:
-    """Return True if the same clause says, before or just behind the act, that it must not be done."""
+def is_forbidden(text: str, match: re.Match[str]) -> bool:
+    """Return True if the clause forbids the matched act, before or just after it. The text is in lower case."""
     before = _CLAUSE_END.split(text[max(0, match.start() - 80) : match.start()])[-1]
-    # What denies nothing may reach into the act: "don't forget to send".
-    denied = _HOLLOW_NOT.sub(lambda hollow: " " * len(hollow[0]), before + match.group()[:24])[: len(before)]
+    # A phrase that negates nothing can overlap the act: "don't forget to send".
+    denied = _NOT_A_NEGATION.sub(lambda hollow: " " * len(hollow[0]), before + match.group()[:24])[: len(before)]
     behind = _CLAUSE_END.split(text[match.end() : match.end() + 60])[0]
     return bool(_compiled(_NOT).search(denied) or _compiled(_FORBIDDEN).search(behind))
 
 
 @cache
 def _compiled(source: str) -> re.Pattern[str]:
-    return re.compile(source, re.MULTILINE)
+    return lazy_regex(source, re.MULTILINE)
 
 
-#: Files that only show which variables there are.
-_EXAMPLE_FILE = re.compile(r"\.env\.(?:example|sample|template|dist|test|ci)\b")
-_BLANKS, _EMPTY_LINES = re.compile(r"[^\S\n]+"), re.compile(r"\s*\n\s*")
-_CLAUSE_END = re.compile(
+#: Example files: they list variables, without values.
+_EXAMPLE_FILE = lazy_regex(r"\.env\.(?:example|sample|template|dist|test|ci)\b")
+_BLANKS, _EMPTY_LINES = lazy_regex(r"[^\S\n]+"), lazy_regex(r"\s*\n\s*")
+_CLAUSE_END = lazy_regex(
     r"[.!?;:\n](?=\s|$)|,\s|\b(?:and|then|but|instead|rather|und|sondern|aber|mais|et|sino|pero|y)\b"
 )
 _NOT = (
@@ -86,12 +87,11 @@ _NOT = (
     r"nie|niemals|nicht|kein\w*|ohne|jamais|nunca|jamás|mai|nooit|niet|geen|não|nem|nigdy|asla)\b|n['’]t\b|\bdont\b|"
     r"^\W*(?:no|non|ne|nie)\s|\bne\s|никогда|\bне\s|不|别|禁止|勿|严禁"
 )
-#: Words that deny nothing.
-_HOLLOW_NOT = re.compile(
+#: Phrases that look like negations but negate nothing.
+_NOT_A_NEGATION = lazy_regex(
     r"\b(?:(?:do not|don['’]?t|never|not|must not|should not) (?:hesitate|forget|fail|neglect|omit|be afraid|"
-    r"worry)|not "
-    r"(?:only|just|a problem|an issue|necessary|needed|wrong|forbidden)|no(?:t)? (?:longer )?(?:need|reason)\w*|"
-    r"why not|"
+    r"worry)|not (?:only|just|a problem|an issue|necessary|needed|wrong|forbidden)|no(?:t)? (?:longer )?(?:need|reason)"
+    r"\w*|why not|is(?:n['’]t)? it not|isn['’]t it|"
     r"if (?:it is |they are |you are |that is )?not\b)"
 )
 _FORBIDDEN = (
@@ -103,7 +103,7 @@ _FORBIDDEN = (
 )
 
 CONDUCT: tuple[Conduct, ...] = (
-    # -- to whom it is said
+    # -- addressed to the agent
     Conduct(
         "an order to the agent",
         rf"(?:^|[.!?:;(\"'“>*-]\s*)(?:hey|hi|hello|dear|attention|note (?:to|for)|message (?:to|for)|instructions? "
@@ -113,7 +113,7 @@ CONDUCT: tuple[Conduct, ...] = (
         r"\bif you(?: are|'re) (?:an? )?(?:ai|llm|agent|assistant|claude|model|language|bot|coding|reading)|"
         r"\bwho(?:ever|soever) reads (?:this|it)\b|\bwhen(?:ever)? you (?:read|see|open|load|start in|enter|find) "
         r"(?:this|it|here)\b|\byou are reading\b",
-        is_spared_by_not=False,
+        is_harmless_if_negated=False,
     ),
     Conduct(
         "an order to the agent",
@@ -147,7 +147,7 @@ CONDUCT: tuple[Conduct, ...] = (
         r"\bfrom (?:now on|this point|this moment|here on|today)\b[^.\n]{0,12}\byou\b|\boverride code\b|"
         r"\b(?:unrestricted|"
         r"elevated) (?:shell|mode|access|use|session)\b",
-        is_spared_by_not=False,
+        is_harmless_if_negated=False,
     ),
     Conduct(
         "a claim in the user's name",
@@ -180,9 +180,9 @@ CONDUCT: tuple[Conduct, ...] = (
         rf"agreed|settled|cleared|arranged) (?:it |this |that )?(?:already )?with (?:the )?(?:user|owner|developer|"
         rf"maintainer|"
         rf"human)\b|\bas agreed,",
-        is_spared_by_not=False,
+        is_harmless_if_negated=False,
     ),
-    # -- to keep something from somebody
+    # -- secrecy
     Conduct(
         "secrecy towards the user",
         rf"{NEGATED_ORDER}[^.\n]{{0,24}}\b(?:(?:tell(?:ing)?|inform(?:ing)?|let)\b[^.\n]{{0,16}}\b{ANYBODY}\b|"
@@ -206,7 +206,7 @@ CONDUCT: tuple[Conduct, ...] = (
         rf"\b(?:logs?|history|diff|summary|report)\b (?:do(?:es)?(?: not|n['’]t)|must(?: not|n['’]t)|should(?: not|"
         rf"n['’]t)|never) "
         rf"(?:show|contain|mention|list|include)s? {THIS}\b",
-        is_spared_by_not=False,
+        is_harmless_if_negated=False,
     ),
     Conduct(
         "secrecy towards the user",
@@ -223,11 +223,11 @@ CONDUCT: tuple[Conduct, ...] = (
         rf"everyone)\b)|\b(?:secretly|covertly|stealthily|surreptitiously|behind (?:his|her|their|the user['’]s) "
         rf"back)\b|"
         rf"{ORDER}(?:quietly|silently|discreetly|unobtrusively)\s+(?!\w+(?:s|ing|ed)\b)\w",
-        is_spared_by_not=False,
+        is_harmless_if_negated=False,
     ),
-    # -- to do without a question or a check
+    # -- skipping questions and checks
     Conduct(
-        "doing without a question",
+        "acting without asking",
         rf"{NEGATED_ORDER}\s+(?:\w+ )?(?:ask(?:ing)?(?: back| again| first| before| for (?:permission|"
         rf"confirmation|approval|"
         rf"consent)| (?:the )?(?:user|developer|human|owner)| me| anyone| anybody| questions| about| whether| "
@@ -240,18 +240,18 @@ CONDUCT: tuple[Conduct, ...] = (
         rf"(?:permission|approval|"
         rf"confirmation)|(?:refus|declin|question|doubt|object|second-guess|challeng)(?:e|es|ing)?\b|prompt(?:ing)? "
         rf"(?:the user|for (?:permission|confirmation|approval)))",
-        is_spared_by_not=False,
+        is_harmless_if_negated=False,
     ),
     Conduct(
-        "doing without a question",
+        "acting without asking",
         rf"\bwithout (?:any |a |an |the |further |prior |first |explicit |even |having )*(?:asking|telling|informing|"
         rf"mentioning|consent|permission|notifying|bringing|prompting|approval from|checking with|oversight|"
         rf"supervision|{USER}['’]s|{USER} (?:knowing|noticing|seeing))\b",
     ),
     Conduct(
-        "doing without a question",
-        # What somebody does, not what something is: "a call that is made without a check" orders nothing, but "may be
-        # run without confirmation" does.
+        "acting without asking",
+        # Matches what somebody is to do, not what something is: "a call that is made without a check" orders nothing,
+        # but "may be run without confirmation" does.
         rf"(?:(?:{ORDER}(?!(?:the|an?|our|its?|their|this|that|these|those|we|they|i)\b)|{WHO_READS}[^.\n]{{0,40}}\s)"
         rf"(?:(?!(?:is|are|was|were|can|may|could|will|has|have|had)\b)\w+[ -]){{1,8}}|"
         rf"\b(?:may|can|should|must|shall) be \w+(?:ed|run|built|sent|done|made) )without (?:any |a |an |the |further |"
@@ -263,7 +263,7 @@ CONDUCT: tuple[Conduct, ...] = (
         rf"{NEGATED_ORDER}\s+(?:\w+ )?(?:verify|check|validate|compare)(?:ing)?\b[^.\n]{{0,20}}\b(?:checksums?|"
         rf"signatures?|hashes|"
         rf"certificates?|integrity|fingerprints?|provenance)\b",
-        is_spared_by_not=False,
+        is_harmless_if_negated=False,
     ),
     Conduct(
         "weakening protection",
@@ -289,7 +289,7 @@ CONDUCT: tuple[Conduct, ...] = (
         rf"(?:are|were|have been)\b|\b(?:anything|everything|whatever|what) {USER} (?:says?|said|asks?|writes?|"
         rf"wrote|types?|typed)\b"
         rf"[^.\n]{{0,40}}\b(?:ignored|disregarded|a test|not count|invalid|a joke)\b",
-        is_spared_by_not=False,
+        is_harmless_if_negated=False,
     ),
     Conduct(
         "weakening protection",
@@ -329,11 +329,11 @@ CONDUCT: tuple[Conduct, ...] = (
     Conduct(
         "weakening protection",
         LEAVES_OUT_CHECKS,
-        is_spared_by_not=False,
+        is_harmless_if_negated=False,
     ),
-    # -- to give away what is secret, or the work itself
+    # -- sending out secrets, or the work itself
     Conduct(
-        "sending work away",
+        "sending work to outsiders",
         act("push|mirror|sync|copy|upload|back up|clone|duplicate")
         + r"\b[^\n]{0,40}\b(?:code|branch\w*|repo\w*|commits?|changes|work|diffs?|history|sources?|files|everything)\b"
         r"[^\n]{0,40}(?:\b[\w.-]+@[\w-]+(?:\.[\w-]+)+:|\b(?:https?|ssh|git|s?ftp|rsync)://|"
@@ -342,24 +342,24 @@ CONDUCT: tuple[Conduct, ...] = (
         r"bucket|drive)\b)",
     ),
     Conduct(
-        "sending secrets away",
+        "sending secrets to outsiders",
         rf"(?:{SOFT_SECRETS}|{HARD_SECRETS}){UNDENIED}{{0,60}}\b(?:{GIVE}) (?:it|them)\b[^.\n]{{0,40}}{OUTSIDE}",
         marks=SECRET_MARKS,
     ),
     Conduct(
-        "sending secrets away",
+        "sending secrets to outsiders",
         act(GIVE_AWAY, is_loose=True)
         + rf"\b[^.\n]{{0,80}}?{HARD_SECRETS}(?![^\n]{{0,40}}\b(?:vault|1password|bitwarden|secrets? manager|kms|"
         rf"sops|doppler|header|bearer)\b)",
         marks=SECRET_MARKS,
     ),
     Conduct(
-        "sending secrets away",
+        "sending secrets to outsiders",
         act(GIVE) + rf"\b[^\n]{{0,100}}?(?:{HARD_SECRETS}|{SOFT_SECRETS})[^\n]{{0,100}}?{OUTSIDE}",
         marks=SECRET_MARKS,
     ),
     Conduct(
-        "sending secrets away",
+        "sending secrets to outsiders",
         rf"(?:{SOFT_SECRETS}|{HARD_SECRETS})[^\n]{{0,80}}\b(?:sent|uploaded|posted|forwarded|mailed|emailed|"
         rf"copied|pasted|"
         rf"published|attached|appended|included|printed|logged)\b[^\n]{{0,40}}{OUTSIDE}",
@@ -380,7 +380,7 @@ CONDUCT: tuple[Conduct, ...] = (
         ),
     ),
     Conduct(
-        "sending secrets away",
+        "sending secrets to outsiders",
         rf"\b(?:commit messages?|answers?|repl(?:y|ies)|"
         rf"summar(?:y|ies)|pull requests?)\b[^.\n]{{0,30}}\b(?:must|should|shall|ha(?:s|ve) to|needs? to) "
         rf"(?:contain|include|end|"
@@ -393,7 +393,7 @@ CONDUCT: tuple[Conduct, ...] = (
         marks=SECRET_MARKS,
     ),
     Conduct(
-        "sending secrets away",
+        "sending secrets to outsiders",
         act(
             "read|open|cat|view|show|collect|gather|list|scan|search|grep|find|look at|look into|use|copy|add",
             is_loose=True,
@@ -402,7 +402,7 @@ CONDUCT: tuple[Conduct, ...] = (
         r"\bhidden "
         r"instructions|authorized_keys)",
     ),
-    # -- to run what comes from elsewhere, and to destroy
+    # -- running code from elsewhere, and destroying data
     Conduct(
         "a command that fetches and runs",
         act(
@@ -475,7 +475,7 @@ CONDUCT: tuple[Conduct, ...] = (
         + act("delete|remove|wipe|overwrite|erase|empty")
         + r"[^.\n]{0,30}?\s[`'\"]?(?:~/|/etc/|/usr/|/home/|\$home)",
     ),
-    # -- to believe, to obey, to answer
+    # -- believing, obeying, answering
     Conduct(
         "an order to believe or obey",
         act("treat|consider|regard|take|view|accept|see|trust|read")
@@ -507,7 +507,7 @@ CONDUCT: tuple[Conduct, ...] = (
         r"esque[cç]\w*|dimentica\w*|negeer|vergeet|zapomnij|zignoruj)\b[^.\n]{0,40}\b(?:instruc\w+|reglas|"
         r"indicaciones|istruzioni|"
         r"regole|instruções|regras|instructies|regels|instrukcj\w+|polece\w+|zasad\w*)",
-        is_spared_by_not=False,
+        is_harmless_if_negated=False,
     ),
     Conduct(
         "an order about answers",
@@ -542,7 +542,7 @@ CONDUCT: tuple[Conduct, ...] = (
         "weakening protection",
         r"\byour (?:\w+ )?(?:guidelines|instructions|rules|orders|prompt|training)\b[^.\n]{0,12}\b(?:is|are|were) "
         r"(?:outdated|out of date|obsolete|wrong|superseded|stale|expired|overridden|deprecated|incomplete|invalid)\b",
-        is_spared_by_not=False,
+        is_harmless_if_negated=False,
     ),
     Conduct(
         "a command that fetches and runs",
@@ -569,7 +569,7 @@ CONDUCT: tuple[Conduct, ...] = (
         r"(?:diga|"
         r"diz|responda|responde)\b",
     ),
-    # -- to write itself down
+    # -- storing the text itself
     Conduct(
         "an order about memory",
         act(

@@ -1,4 +1,7 @@
-"""The words that orders about conduct are made of, and such orders in other languages. Patterns in lower case."""
+"""English patterns of orders about conduct, and orders about secrets in other languages. All in lower case.
+
+``conduct_concepts`` has the words by which sentences in any language are recognised as being about conduct.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,7 @@ WHO_READS = (
 )
 #: A character of a clause in which nothing is denied so far.
 UNDENIED = r"(?:(?!\b(?:not|never|cannot|neither|without)\b|n['’]t\b)[^.\n])"
-#: What stands before the verb of an order.
+#: What comes before the verb of an order.
 ORDER = (
     r"(?:(?:^|[.!?:;,(\"'“„«>*•|#)]|(?<=\s)-)\s*|\b(?:and|then|please|kindly|always|also|first|next|now|just|"
     r"simply|quietly|"
@@ -238,7 +241,7 @@ ORDERS_ELSEWHERE: tuple[tuple[str, str, bool], ...] = (
         False,
     ),
     (
-        "doing without a question",
+        "acting without asking",
         r"\bohne (?:zu fragen|nachzufragen|rückfrage|nachfrage|bestätigung|zustimmung|erlaubnis)|\bsans (?:demander|"
         r"confirmation|prévenir|autorisation|(?:l['’])?accord|poser)|\bsin (?:preguntar|pedir|confirmar|"
         r"confirmación|permiso|"
@@ -249,7 +252,7 @@ ORDERS_ELSEWHERE: tuple[tuple[str, str, bool], ...] = (
         True,
     ),
     (
-        "doing without a question",
+        "acting without asking",
         r"\bne (?:\w+ )?(?:demande[rz]?|pose[rz]?)\b[^.\n]{0,16}\b(?:pas|jamais|rien|aucune)\b|\b(?:no|nunca) "
         r"(?:\w+ )?"
         r"(?:pregunt|pid|pedir|confirm)\w*(?: (?:confirmación|permiso|antes|al usuario|nada))|\bnon (?:chied|"
@@ -264,7 +267,7 @@ ORDERS_ELSEWHERE: tuple[tuple[str, str, bool], ...] = (
         False,
     ),
     (
-        "doing without a question",
+        "acting without asking",
         r"\bohne (?:es|sie|ihn|das) (?:vorher |erst )?(?:zu (?:prüfen|lesen|kontrollieren)|anzusehen|durchzusehen)\b|"
         r"\bsans (?:(?:le|la|les) |l['’])(?:vérifier|relire|lire|examiner)\b|\bsin (?:revisar|verificar|comprobar|"
         r"mirar|"
@@ -295,7 +298,7 @@ ORDERS_ELSEWHERE: tuple[tuple[str, str, bool], ...] = (
         True,
     ),
     (
-        "sending secrets away",
+        "sending secrets to outsiders",
         _FOREIGN_GIVE + rf"[^.。\n]{{0,60}}{_FOREIGN_SECRETS}|{_FOREIGN_SECRETS}[^.。\n]{{0,60}}{_FOREIGN_GIVE}",
         True,
     ),

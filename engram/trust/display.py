@@ -6,25 +6,29 @@ import json
 import re
 import unicodedata
 
-_ANSI = re.compile(
+from engram.system.lazy_regex import lazy_regex
+
+_ANSI = lazy_regex(
     r"(?:\x1b\]|\x9d)[^\x07\x1b\x9c]{0,4096}(?:\x07|\x1b\\|\x9c)?|(?:\x1b\[|\x9b)[0-?]{0,64}[ -/]{0,8}[@-~]?|\x1b[ "
     r"-/]{0,8}[0-~]?"
 )
-_LINE_BREAKS = re.compile(r"\r\n|[\n\r\v\f\x1c\x1d\x1e\x85\u2028\u2029]")
-_URL = re.compile(
+_LINE_BREAKS = lazy_regex(r"\r\n|[\n\r\v\f\x1c\x1d\x1e\x85\u2028\u2029]")
+_URL = lazy_regex(
     r"[A-Za-z][A-Za-z0-9+.-]{0,30}:(?://|\\\\|/{1,8})[^\s`'\"<>()\[\]{}‹›]*|(?i:www\.)[^\s`'\"<>()\[\]{}‹›]*"
 )
-_SCHEME_ONLY = re.compile(r"(?i)\b(?:javascript|data|vbscript|mailto|file|blob)\s*:\s*(?=\S)[^\s`'\"<>()\[\]{}‹›]*")
-_AUTHORITY = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:[/\\]+|")
-_HOST = re.compile(r"[\w.-]+")
-_ENTITY = re.compile(r"(?i)&(?:amp;)*(lt|gt|#0*60|#0*62|#x0*3c|#x0*3e|grave|#0*96|#x0*60);?")
-#: Characters that could open or close a fence, and what is shown instead.
+_SCHEME_ONLY = lazy_regex(r"(?i)\b(?:javascript|data|vbscript|mailto|file|blob)\s*:\s*(?=\S)[^\s`'\"<>()\[\]{}‹›]*")
+_AUTHORITY = lazy_regex(r"[A-Za-z][A-Za-z0-9+.-]*:[/\\]+|")
+_HOST = lazy_regex(r"[\w.-]+")
+_ENTITY = lazy_regex(r"(?i)&(?:amp;)*(lt|gt|#0*60|#0*62|#x0*3c|#x0*3e|grave|#0*96|#x0*60);?")
+#: Characters that could open or close a fence, and their replacements.
 _ANGLES = str.maketrans({"<": "‹", ">": "›", "＜": "‹", "＞": "›", "﹤": "‹", "﹥": "›", "｀": "'"})
-_BACKTICKS = re.compile(r"`{2,}")
-_TILDES = re.compile(r"~{3,}")
-_BLANKS = re.compile(r"\s+")
+#: One of these is in every text of plain characters that would be changed.
+_FENCE_MARK = lazy_regex("[<>&`~]")
+_BACKTICKS = lazy_regex(r"`{2,}")
+_TILDES = lazy_regex(r"~{3,}")
+_BLANKS = lazy_regex(r"\s+")
 #: Characters that may be hidden ones.
-_UNPLAIN = re.compile(r"[^\n\t\r -~]")
+_UNPLAIN = lazy_regex(r"[^\n\t\r -~]")
 #: Shown at the place where a text was cut.
 ELLIPSIS = "…"
 
@@ -47,7 +51,7 @@ def visible(text: str, *, keep_lines: bool = False) -> str:
         previous = text
         text = _LINE_BREAKS.sub("\n" if keep_lines else " ", _ANSI.sub("", text))
         if not (text.isascii() and text.isprintable()):
-            text = "".join(c for c in text if c in "\n\t" or not is_hidden(c)).replace("\t", " ")
+            text = _UNPLAIN.sub(lambda found: "" if is_hidden(found[0]) else found[0], text).replace("\t", " ")
     return text
 
 
@@ -70,6 +74,8 @@ def fence_safe(text: str, *, keep_lines: bool = False) -> str:
         text: any text.
         keep_lines: keep line breaks (as `\\n`) instead of turning each into a blank.
     """
+    if text.isascii() and text.isprintable() and not _FENCE_MARK.search(text):
+        return text
     previous = None
     while previous != text:
         previous = text
@@ -146,3 +152,9 @@ def _cut(text: str, limit: int) -> str:
     kept = text[: limit - 1]
     blank = kept.rfind(" ", limit - limit // 5)
     return (kept[:blank] if blank > 0 else kept).rstrip() + ELLIPSIS
+
+
+def number_of(number: int, one: str, many: str = "") -> str:
+    """Return a number with its noun, such as ``1 turn`` and ``0 memories``."""
+    many = many or (f"{one.removesuffix('y')}ies" if one.endswith("ry") else f"{one}s")
+    return f"{number:,} {one if number == 1 else many}"

@@ -1,8 +1,8 @@
 """Rules against planted instructions: does a text that would become a memory try to give orders?
 
-Nobody's text may carry forged roles, hidden characters, orders to forget the rules, or commands that fetch and run.
-What was pasted, quoted, relayed or imported may say of a project what it likes, but not direct the agent or the user
-(`engram.trust.conduct`). What comes in from outside is judged whole, its names included.
+No text may contain forged roles, hidden characters, orders to forget the rules, or commands that fetch and run.
+Pasted, quoted, relayed or imported text may say anything about a project, but not direct the agent or the user
+(`engram.trust.conduct`). Text from outside is judged as a whole, including its names.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from itertools import chain
 from typing import NamedTuple
 from urllib.parse import unquote
 
+from engram.system.lazy_regex import lazy_regex
 from engram.trust.addressed import directs
 from engram.trust.conduct import order_in
 from engram.trust.display import hidden_characters
@@ -27,13 +28,13 @@ from engram.trust.display import hidden_characters
 
 
 class Rule(NamedTuple):
-    """A reason, its pattern, and the texts it applies to: "all", or "relayed": those that nobody typed here."""
+    """A reason, its pattern, and the texts it applies to: "all", or "relayed": those that the user did not type."""
 
     reason: str
     #: A pattern in lower case; no letter of a text matters by its case.
     source: str
     scope: str = "all"
-    #: Whatever the pattern finds has one of these in it, in lower case; () where that is not told.
+    #: Whatever the pattern finds has one of these in it, in lower case; () if that is not known.
     marks: tuple[str, ...] = ()
     #: It has one of these in it, too.
     also: tuple[str, ...] = ()
@@ -60,17 +61,17 @@ def has_one(text: str, marks: tuple[str, ...]) -> bool:
 
 
 #: Letters that a search that ignores case takes for a letter of the rules, and ``str.lower`` does not turn into it.
-_FOLDED = re.compile("[\u0130\u0131\u017f\u1c80-\u1c88\u212a]")
+_FOLDED = lazy_regex("[\u0130\u0131\u017f\u1c80-\u1c88\u212a]")
 
 
 def lower_case(text: str) -> str | None:
-    """Return the text in lower case; None where a pattern that ignores case sees other letters than that."""
+    """Return the text in lower case; None if a pattern that ignores case sees other letters than that."""
     return None if not text.isascii() and _FOLDED.search(text) else text.lower()
 
 
 @cache
 def _compiled(source: str, flags: int = 0) -> re.Pattern[str]:
-    return re.compile(source, flags | re.MULTILINE)
+    return lazy_regex(source, flags | re.MULTILINE)
 
 
 _RULES_WORDS = (
@@ -197,7 +198,7 @@ RULES: tuple[Rule, ...] = (
         ),
     ),
     Rule(
-        "sending secrets away",
+        "sending secrets to outsiders",
         r"(?:https?://[^\s`]{0,160}(?:\$[({]|`|\$[a-z_])|(?:\bcurl\b|\bwget\b|\bnc\b)[^\n]{0,160}(?:\$\(|`|\$\{?|@|<\s?))"
         r"[^\n]{0,40}(?:"
         + _SECRETS
@@ -220,29 +221,29 @@ _CONFUSABLE = str.maketrans(
     "aeopcyxijshdgnlvoaeikmtbhAEOPCYXISHKMTBABEHIKMNOPTXYZil",
 )
 #: Where combining characters can be.
-_BEYOND_LATIN = re.compile(r"[^\x00-\u02ff]+")
-_SPACED = re.compile(r"\b(?:\w[ .\-_*]){5,}\w\b")
+_BEYOND_LATIN = lazy_regex(r"[^\x00-\u02ff]+")
+_SPACED = lazy_regex(r"\b(?:\w[ .\-_*]){5,}\w\b")
 _LEET = str.maketrans("013457@$", "oieastas")
-_BASE64 = re.compile(r"[A-Za-z0-9+/_-]{20,}={0,2}")
+_BASE64 = lazy_regex(r"[A-Za-z0-9+/_-]{20,}={0,2}")
 #: Text in hex digits: no byte of ASCII is above 7f. What begins with a set of characters is found twice as fast.
-_HEX = re.compile(
+_HEX = lazy_regex(
     r"[0-7](?:[0-9a-fA-F][ :,]?(?:[0-7][0-9a-fA-F][ :,]?){15,}|(?<=0)x[0-9a-fA-F]{2},? ?(?:0x[0-9a-fA-F]{2},? ?){7,})"
 )
-_HEX_ESCAPES = re.compile(r"(?:\\x[0-9a-fA-F]{2}){6,}")
-_ESCAPES = re.compile(
+_HEX_ESCAPES = lazy_regex(r"(?:\\x[0-9a-fA-F]{2}){6,}")
+_ESCAPES = lazy_regex(
     r"(?:\\u[0-9a-fA-F]{4}){4,}|(?:%[0-9a-fA-F]{2}){5,}|(?:&#x?[0-9a-fA-F]{2,6};){4,}|(?:\b[01]{8}\b ?){6,}|"
     r"(?:\\[0-7]{3}){6,}"
 )
 #: Whatever ``_ESCAPES`` finds has one of these in it, or eight bits.
-_ESCAPE_MARKS, _BITS = ("\\", "%", "&#"), re.compile("[01]{8}")
+_ESCAPE_MARKS, _BITS = ("\\", "%", "&#"), lazy_regex("[01]{8}")
 #: More characters of base64 or of hex than a name has.
-_LONG = re.compile(r"[A-Za-z0-9+/]{60,}={0,2}")
+_LONG = lazy_regex(r"[A-Za-z0-9+/]{60,}={0,2}")
 #: The digest of a file, in hex or (sha512, sha384) in base64.
-_DIGEST = re.compile(r"[0-9a-f]{64}|[0-9a-f]{96}|[0-9a-f]{128}|[A-Za-z0-9+/]{64}|[A-Za-z0-9+/]{86}==")
+_DIGEST = lazy_regex(r"[0-9a-f]{64}|[0-9a-f]{96}|[0-9a-f]{128}|[A-Za-z0-9+/]{64}|[A-Za-z0-9+/]{86}==")
 #: Where the words of a name end.
-_BETWEEN_WORDS, _CAMEL = re.compile(r"[ \t_.+-]+"), re.compile(r"(?<=[a-z])(?=[A-Z])")
-_BETWEEN_FOLDERS = re.compile(r"[/\\]+")
-_TALKATIVE = re.compile(r"[A-Za-z]{2}[ ,.'/-]{1,3}[A-Za-z]{2}")
+_BETWEEN_WORDS, _CAMEL = lazy_regex(r"[ \t_.+-]+"), lazy_regex(r"(?<=[a-z])(?=[A-Z])")
+_BETWEEN_FOLDERS = lazy_regex(r"[/\\]+")
+_TALKATIVE = lazy_regex(r"[A-Za-z]{2}[ ,.'/-]{1,3}[A-Za-z]{2}")
 
 
 def why_suspect(text: str, *, is_typed: bool, is_assistant: bool = False) -> str | None:
@@ -250,8 +251,8 @@ def why_suspect(text: str, *, is_typed: bool, is_assistant: bool = False) -> str
 
     Args:
         text: the future memory, or the part of a prompt that it comes from.
-        is_typed: the user typed it (see `split_typed`): it may order what it likes.
-        is_assistant: the assistant wrote it, of its own work. Anything else is relayed: it may not order conduct.
+        is_typed: the user typed it (see `split_typed`), so it may order anything.
+        is_assistant: the assistant wrote it about its own work. Anything else is relayed: it may not order conduct.
     """
     hidden = hidden_characters(text)
     if hidden and hidden > _allowed_hidden(text):
@@ -270,22 +271,23 @@ def why_suspect(text: str, *, is_typed: bool, is_assistant: bool = False) -> str
 
 
 def why_any_suspect(texts: Iterable[str], names: Iterable[str] = (), *, is_assistant: bool = False) -> str | None:
-    """Return why a memory that comes from outside is suspect, judged whole; None if it is not.
+    """Return why a memory from outside is suspect, judged as a whole; None if it is not.
 
     Args:
         texts: its summary, content, facts and questions.
         names: of the things that it is about, of files, branches and projects.
         is_assistant: as for ``why_suspect``.
     """
+    texts = [text for text in texts if text]
     said: list[str] = []
     for text in texts:
         # A summary is mostly the beginning of the content: nothing is judged twice.
-        if text and not any(text in other for other in said):
+        if not any(text in other for other in said):
             said = [other for other in said if other not in text]
             said.append(text)
     whole = "\n".join(said)
     reason = why_suspect(whole, is_typed=False, is_assistant=is_assistant)
-    if reason is None and not is_assistant and directs(whole):
+    if reason is None and not is_assistant and any(map(directs, texts)):
         reason = "an order to whoever reads it"
     return reason or next((reason for name in names if (reason := why_name_suspect(name))), None)
 
@@ -337,7 +339,9 @@ def _first_reason(text: str, *, is_relayed: bool) -> str | None:
 
 
 def _encoded(text: str, *, is_relayed: bool) -> str | None:
-    """Return why an encoded payload is suspect: for what it decodes to, or in relayed text for its presence."""
+    """Return why an encoded payload is suspect: because of its decoded content or, in relayed text, its mere
+    presence.
+    """
     for decoded in _decoded(text):
         if _TALKATIVE.search(decoded) and (is_relayed or _first_reason(decoded, is_relayed=True)):
             return "encoded text"

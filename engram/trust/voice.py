@@ -1,4 +1,4 @@
-"""Tell what the user typed in a prompt from what was pasted, quoted or relayed.
+"""Separate what the user typed in a prompt from what was pasted, quoted or relayed.
 
 When in doubt a line is not typed: the user repeats a rule that was missed, but a rule that somebody else
 planted would be obeyed for ever.
@@ -11,7 +11,8 @@ from bisect import bisect_right
 from collections.abc import Iterator
 from itertools import pairwise
 
-from engram.trust.letters import letter_spans
+from engram.system.lazy_regex import lazy_regex
+from engram.trust.pasted_letters import letter_spans
 
 #: A line longer than this is a paste, in characters.
 MAX_TYPED_LINE_CHARS = 1_200
@@ -20,20 +21,20 @@ MAX_TYPED_PROMPT_CHARS = 6_000
 #: This many indented lines in a row are a paste.
 _INDENTED_LINES = 3
 
-_FENCE = re.compile(r"\s{0,12}(?:[-*+]\s+|\d+[.)]\s+)?(`{3,}|~{3,}|\"{3}|'{3})")
+_FENCE = lazy_regex(r"\s{0,12}(?:[-*+]\s+|\d+[.)]\s+)?(`{3,}|~{3,}|\"{3}|'{3})")
 #: Fences and tags in the middle of a line, too.
-_ANY_FENCE = re.compile(r"(?<![`\w])`{3,}(?!`)|(?<=[^`]|\w)`{3,}(?=\s|$)")
-_ANY_TAG = re.compile(r"<(/?)([A-Za-z][\w:.-]{0,60})(?:\s[^<>]{0,400})?>")
-_TAG = re.compile(r"\s{0,40}<(/?)([A-Za-z!?][\w:.-]{0,60})(?=[\s>/])?[^<>]{0,400}>")
-_ROLE = re.compile(
+_ANY_FENCE = lazy_regex(r"(?<![`\w])`{3,}(?!`)|(?<=[^`]|\w)`{3,}(?=\s|$)")
+_ANY_TAG = lazy_regex(r"<(/?)([A-Za-z][\w:.-]{0,60})(?:\s[^<>]{0,400})?>")
+_TAG = lazy_regex(r"\s{0,40}<(/?)([A-Za-z!?][\w:.-]{0,60})(?=[\s>/])?[^<>]{0,400}>")
+_ROLE = lazy_regex(
     r"(?i)[ \t]{0,40}(?:[#>*_\[\-=]{1,6}[ \t]{0,4})?(?:system|assistant|user|human|developer|claude|copilot|"
     r"chatgpt|gemini|ai|tool|bot|"
     r"model|operator|admin(?:istrator)?|me|you|from|subject|to|date|author|commit|re|fwd|sent|"
     r"reply-to)\b(?:\s*(?:message|prompt|note|reminder|override|notice|result|output|instructions?))?\s*[\]*_]{0,3}\s*:"
 )
-_DIFF_HEAD = re.compile(r"(?:diff --git |@@ -|--- [\w/.\"]|\+\+\+ [\w/.\"]|index [0-9a-f]{5,}\.\.|Index: |={20,})")
-_DIFF_BODY = re.compile(r"(?:[+\- \\@]|$)")
-_LOG = re.compile(
+_DIFF_HEAD = lazy_regex(r"(?:diff --git |@@ -|--- [\w/.\"]|\+\+\+ [\w/.\"]|index [0-9a-f]{5,}\.\.|Index: |={20,})")
+_DIFF_BODY = lazy_regex(r"(?:[+\- \\@]|$)")
+_LOG = lazy_regex(
     r"(?i)\s*(?:\[?\d{4}[-/]\d\d[-/]\d\d|\[?\d{1,2}:\d\d:\d\d|\[\s*(?:info|warn(?:ing)?|error|debug|fatal|trace|"
     r"notice|\d+[.:/\]])|(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]* {1,2}\d{1,2} \d\d:|"
     r"(?:info|warn|warning|error|debug|fatal|trace|notice|panic|exception|failed|fail|err!?)\b\s*[:\[(|]|\w*(?:error|"
@@ -41,34 +42,34 @@ _LOG = re.compile(
     r"/]+\s?\(|at (?:async )?\S+:\d+|goroutine \d|\S+\.(?:py|js|mjs|ts|tsx|jsx|go|rs|java|c|cc|cpp|h|rb|php|cs|swift|"
     r"kt|ex|exs|vue):\d+|\S+\.go:\d|e\s{3}|={3,}|-{4,}|_{4,}|\*{4,}|[✓✗✘✔✖❌✅●⎿⏺✻✽✶✢❯│┌└├╭╰|])"
 )
-_SHELL = re.compile(r"\s*(?:[\w.@~:/\\-]{0,60}\s?(?:[$%#❯➜λ]|PS [A-Z]:\\\S*>)\s+\S|>>> |\.\.\. )")
-_CODE = re.compile(
+_SHELL = lazy_regex(r"\s*(?:[\w.@~:/\\-]{0,60}\s?(?:[$%#❯➜λ]|PS [A-Z]:\\\S*>)\s+\S|>>> |\.\.\. )")
+_CODE = lazy_regex(
     r"\s*(?:import |from \S+ import |def |class |function |const |let |var |return\b|package |func |fn |pub |use "
     r"\w+::|#include|public |private |protected |static |async |export (?:default|const|function)|interface |type "
     r"\w+ =|enum |struct |impl |@\w+|if ?\(|for ?\(|while ?\(|else\b|elif |try:|except|}|{|\[|\"[\w-]+\"\s*:|"
     r"'[\w-]+'\s*:|[\w-]+:\s*$|- name:|//|/\*|\*/|<!--|\w+\s?=\s?\S|[\w.]+\(.*\)[;,]?\s*$)|.*(?:[;{]|=>|\);|\},|"
     r"\],)\s*$"
 )
-_QUOTE = re.compile(r"\s{0,8}(?:>|\|)")
-#: A comment in code needs no code beside it.
-_COMMENT = re.compile(r"\s*(?:/\*|\*/|//\s|<!--)")
+_QUOTE = lazy_regex(r"\s{0,8}(?:>|\|)")
+#: A comment in code, which needs no code next to it.
+_COMMENT = lazy_regex(r"\s*(?:/\*|\*/|//\s|<!--)")
 #: Values between separators; this many such lines are a table.
-_VALUES = re.compile(r"\s*[^\s,;\t][^,;\t\n]*(?:[,;\t][^\s,;\t][^,;\t\n]*)+\s*$")
+_VALUES = lazy_regex(r"\s*[^\s,;\t][^,;\t\n]*(?:[,;\t][^\s,;\t][^,;\t\n]*)+\s*$")
 _TABLE_ROWS = 3
-_HEADING = re.compile(r"#{1,6} \S|[=-]{3,}\s*$|\s{0,6}(?:[-*+]\s+|\d+[.)]\s+)?\*\*[^*\n]{2,80}\*\*")
+_HEADING = lazy_regex(r"#{1,6} \S|[=-]{3,}\s*$|\s{0,6}(?:[-*+]\s+|\d+[.)]\s+)?\*\*[^*\n]{2,80}\*\*")
 #: A request about something that follows in several lines.
-_PURPOSE = re.compile(
+_PURPOSE = lazy_regex(
     r"(?i)\b(?:to|please|and)\s+(?:understand|know|do|ensure|check|verify|make|add|change|fix|implement|create|"
     r"update|consider)(?:\s+(?:the following|this|it|that|sure))?\s*:\s*$"
 )
-_REQUEST = re.compile(
+_REQUEST = lazy_regex(
     r"(?i)[^\n]{0,40}\b(?:summari[sz]e|review|explain|translate|rewrite|proofread|improve|convert|parse|format|"
     r"analy[sz]e|check|read|look at|what does|what is|what do you|thoughts on|opinion on|is|are|about|have|got|"
     r"found)\b[^\n]{0,60}\b(?:this|these|below|following|attached)\b[^\n]{0,40}$"
 )
 #: This many lines of text after such a request are a paste.
 _REQUESTED_LINES = 3
-_LEAD_IN = re.compile(
+_LEAD_IN = lazy_regex(
     r"(?i)(?:\b(?:here(?:'s|’s| is| are| comes)(?! (?:my|our) (?:rules?|preferences?|conventions?|requirements?|"
     r"wishes)| (?:what|how|the way) (?:i|we)(?:['’]d)? (?:want|need|expect|like|prefer|work|do)\b)|below(?: is| are)?|"
     r"attached|pasted?|quot(?:e|ing)|forwarded|copied|for reference|fyi|gives?|shows?|"
@@ -82,12 +83,12 @@ _LEAD_IN = re.compile(
     r"wants)\b[^\n]{0,40}):\s*$"
 )
 #: The same in German, French, Spanish, Italian and Portuguese; what introduces the user's own wishes does not.
-_OWN_WISHES = re.compile(
+_OWN_WISHES = lazy_regex(
     r"(?i)\b(?:meine?r?|unsere?|mes|nos|mis|nuestr[oa]s|(?:le )?mie|(?:i )?miei|nostr[ei]|(?:as )?minhas|(?:os )?meus|"
     r"noss[oa]s)\s+(?:regeln|wünsche|vorgaben|règles|souhaits|préférences|reglas|preferencias|regole|preferenze|"
     r"regras|preferências)\b"
 )
-_LEAD_IN_ELSEWHERE = re.compile(
+_LEAD_IN_ELSEWHERE = lazy_regex(
     r"(?i)(?:\b(?:hier(?: (?:ist|sind|kommt|kommen|der|die|das|ein|eine))?|anbei|unten|folgendes|voici|voilà|"
     r"ci-dessous|aquí|abajo|ecco|qui|di seguito|aqui|abaixo|segue|eis)\b[^\n]{0,120}|"
     r"\b(?:readme|wiki|doku\w*|handbuch|anleitung|fehler\w*|ausgabe|meldung|nachricht|e-?mail|ticket|kommentar\w*|"
@@ -101,14 +102,14 @@ _LEAD_IN_ELSEWHERE = re.compile(
     r"[^\n]{0,40})\s?:\s*$"
 )
 #: The same in Dutch, Polish, Russian, Japanese and Chinese.
-_LEAD_IN_FARTHER = re.compile(
+_LEAD_IN_FARTHER = lazy_regex(
     r"(?i)^[^\n]{0,40}(?:\b(?:hieronder|hier is|bericht|mail|e-mail|ticket|reactie|wiadomość|oto|poniżej|"
     r"komentarz|zgłoszenie|"
     r"переслано|сообщение|письмо|вот|ниже|комментарий|тикет)\b|転送|メール|メッセージ|以下|引用|チケット|コメント|转发|转自|以下|邮件|消息|"
     r"工单|评论|引用)[^\n]{0,60}[:：]\s*$"
 )
-#: Where a text comes from, on a line of its own: "a colleague sent me this".
-_HANDED_ON = re.compile(
+#: The origin of a text, on a separate line: "a colleague sent me this".
+_HANDED_ON = lazy_regex(
     r"(?i)[^\n]{0,80}\b(?:(?:this|that|it|these) (?:is|comes?|was|are) (?:taken |copied |quoted )?from|"
     r"(?:copied|pasted|got|took|have) (?:this|it|that|these) (?:\w+ )?from|"
     r"(?:sent|gave|forwarded|wrote|posted|mailed) (?:(?:me|us|to me|to us) )?(?:this|the following|that)(?: \w+)?"
@@ -120,13 +121,13 @@ _HANDED_ON = re.compile(
     r"(?:me )?(?:mandou|enviou|escreveu|mandaram)(?:-me)? (?:isto|isso|o seguinte)|isto (?:é|vem) d[aoe])"
     r"[^\n.!?]{0,60}[.:]?\s*$"
 )
-#: The user speaks again, behind a blank line.
-_FIRST_PERSON = re.compile(
+#: The user speaks again, after a blank line.
+_FIRST_PERSON = lazy_regex(
     r"(?i)\s*(?:(?:so|now|and|but|please|ok(?:ay)?|also|und|nun|jetzt|aber|et|maintenant|y|ahora|pero|e|ora|ma|agora|"
     r"mas)[, ]+)?(?:i|i['’](?:m|d|ve|ll)|my|ich|meine?[rmns]?|je|j['’]\w+|mon|mes|moi|yo|mis?|io|mi[oa]|miei|eu|meus?|"
     r"minhas?)\b(?!\s*[:/.)])"
 )
-_RELAYED = re.compile(
+_RELAYED = lazy_regex(
     r"(?i)(?:\b(?:the|this|that|his|her|their|its|my|our|a|an|some)\s+(?:[\w.'-]+\s+){0,4}|"
     r"\b(?!(?:nobody|none)\b)(?<!\bno )[\w.-]+\s+)"
     r"(?:says(?! nothing\b)|said|stated|states that|wrote(?=\s+(?:that|to|this|in)\b|\s*[:,])|"
@@ -153,7 +154,7 @@ _SAYERS = (
     r"equipa|mensagem|aviso|manuale|[\w./-]+\.(?:md|txt|rst)"
 )
 #: Somebody who is named or a text says something, in German, French, Spanish, Italian and Portuguese.
-_RELAYED_ELSEWHERE = re.compile(
+_RELAYED_ELSEWHERE = lazy_regex(
     rf"(?i)\b(?:{_SAYERS})\b\s+(?:[\w'’-]+\s+){{0,3}}?(?:(?:hat|haben)\s+(?:[\w'’-]+\s+){{0,3}}?(?:gesagt|geschrieben|"
     r"gemeint|empfohlen|verlangt|gebeten|geschickt)|sag(?:t|te|ten)|schreib(?:t|en)|schrieb(?:en)?|steht|stand|"
     r"heißt es|meint|"
@@ -168,7 +169,7 @@ _RELAYED_ELSEWHERE = re.compile(
     rf"\b(?:secondo|segundo)\s+(?:(?:la|il|lo|i|gli|le|o|a|os|as)\s+|l['’])(?:[\w'’-]+\s+){{0,2}}?(?:{_SAYERS})\b"
 )
 #: The same in Dutch, Polish, Russian, Japanese and Chinese.
-_RELAYED_FARTHER = re.compile(
+_RELAYED_FARTHER = lazy_regex(
     rf"(?i)\b(?:{_SAYERS}|klant\w*|baas|handleiding|szef\w*|koleg\w+|klient\w*|instrukcja|dokumentacja|"
     r"начальник|коллега|"
     r"клиент|заказчик|документация|инструкция)\b\s+(?:[\w'’-]+\s+){0,3}?(?:zegt|zei|schrijft|schreef|meldt|wil|"
@@ -180,7 +181,7 @@ _RELAYED_FARTHER = re.compile(
     r"(?:文档|说明|手册|readme|同事|老板|客户|邮件|工单|规范)[^\n，。]{0,8}(?:写着|写道|说|提到|要求|表示)"
 )
 #: The same with the verb before who says it: "dice el wiki que …", "…, sagt der Chef".
-_RELAYED_VERB_FIRST = re.compile(
+_RELAYED_VERB_FIRST = lazy_regex(
     r"(?i)(?:^|[,.;:(¿¡–—-])\s*(?:(?:sag(?:t|te)|schreibt|schrieb|meint|meinte|findet|empfiehlt|verlangt|fordert|dit|"
     r"écrit|disent|recommande|exige|dice|dicen|dijo|escribió|escribe|pide|recomienda|pone|dicono|scrive|raccomanda|"
     r"consiglia|chiede|diz|dizem|disse|escreveu|recomenda|pede)|steht)\s+"
@@ -198,28 +199,28 @@ _RELAYED_VERB_FIRST = re.compile(
     r",\s*(?:says|said|writes|wrote|recommends|insists|thinks)\s+(?:the|my|our|a|an|his|her|their|one of)\s+"
     r"(?:[\w'’-]+\s+){0,3}[\w'’-]+[.!]?\s*$"
 )
-_SELF = re.compile(
+_SELF = lazy_regex(
     r"(?i)\b(?:i|we|i've|we've|i'd)\s+(?:\w+\s+)?(?:said|told|asked|mentioned|say|wrote|suggest\w*|recommend\w*|"
     r"state)\b|\b(?:ich|wir)\s+(?:\w+\s+){0,4}(?:sag\w*|schr\w+|gesagt|geschrieben)\b|\bj['’]ai (?:dit|écrit)\b|"
     r"\b(?:he|hemos|ho|abbiamo) (?:dicho|escrito|detto|scritto)\b|\beu (?:disse|escrevi)\b"
 )
-_SENTENCE_END = re.compile(r"(?<=[.!?])\s+(?=[A-Z\"'“(])")
-#: Quotation marks that close what they open, on one line.
-_QUOTATION = re.compile(
+_SENTENCE_END = lazy_regex(r"(?<=[.!?])\s+(?=[A-Z\"'“(])")
+#: Matching quotation marks on one line.
+_QUOTATION = lazy_regex(
     r"\"[^\"\n]*(?:\"|$)|„[^“”\n]*(?:[“”]|$)|“[^”\n]*(?:”|$)|«[^»\n]*(?:»|$)|»[^«»\n]*«|[「『][^」』\n]*(?:[」』]|$)|"
     r"‚[^‘’\n]*[‘’](?!\w)|‘[^’\n]*(?:’\w[^’\n]*)*’(?!\w)|(?<!\w)'[^'\n]{24,2000}'(?!\w)"
 )
 #: A shorter quotation is a name or a word, in characters; a character of Chinese or Japanese says more.
 _LONG_QUOTATION = 16
 _LONG_CORNERED = 8
-_OPEN_QUOTE = re.compile(r"^[^\"]*(?:^|[\s:(])\"(?=\w)[^\"]*$")
+_OPEN_QUOTE = lazy_regex(r"^[^\"]*(?:^|[\s:(])\"(?=\w)[^\"]*$")
 #: Opens a quotation → what closes it, over several lines.
 _CLOSING = {"„": "“”", "“": "”", "«": "»", "「": "」", "『": "』"}
-_CLOSED = re.compile(r"„[^“”]*[“”]|“[^”]*”|«[^»]*»|»[^«]*«|「[^」]*」|『[^』]*』")
-_OPENING = re.compile(r"[„“«「『]")
+_CLOSED = lazy_regex(r"„[^“”]*[“”]|“[^”]*”|«[^»]*»|»[^«]*«|「[^」]*」|『[^』]*』")
+_OPENING = lazy_regex(r"[„“«「『]")
 #: A quotation over more lines than this is an unpaired quotation mark.
 _QUOTED_LINES = 60
-_BLOB = re.compile(r"[A-Za-z0-9+/=_-]{120,}")
+_BLOB = lazy_regex(r"[A-Za-z0-9+/=_-]{120,}")
 
 
 def split_typed(text: str) -> list[tuple[str, bool]]:
@@ -246,12 +247,12 @@ def split_typed(text: str) -> list[tuple[str, bool]]:
 
 
 def typed_text(text: str) -> str:
-    """Return what the user typed of the prompt, joined by line breaks."""
+    """Return the parts of the prompt that the user typed, joined by line breaks."""
     return "\n".join(s.strip() for s, is_typed in split_typed(text) if is_typed and s.strip())
 
 
 def _pieces(text: str) -> list[str]:
-    """Split a text into lines; a fence or a pair of tags in the middle of a line begins and ends a piece of its own."""
+    """Split a text into lines; a fence or a pair of tags in the middle of a line delimits a separate piece."""
     tags = [tag for tag in _ANY_TAG.finditer(text) if not tag[0].endswith("/>")] if "</" in text else []
     paired = {tag[2] for tag in tags if tag[1]} & {tag[2] for tag in tags if not tag[1]}
     pieces = []
@@ -273,7 +274,7 @@ def _pieces(text: str) -> list[str]:
 
 
 def _is_within(place: int, spans: list[tuple[int, int]]) -> bool:
-    """Whether the last span that begins at or before a place goes on behind it; spans are in order."""
+    """Return whether the last span that begins at or before a place continues past it; spans are in order."""
     before = bisect_right(spans, (place, 0)) - 1
     return before >= 0 and place < spans[before][1]
 
@@ -336,7 +337,7 @@ def _asks_about(lines: list[str], at: int) -> bool:
 
 
 def _after_lead_in(lines: list[str], at: int, typed: list[bool], tag_ends: dict[int, int]) -> int:
-    """Return where the paste after "here is the file:" ends: behind a fence, or where the user says I again."""
+    """Return where the paste after "here is the file:" ends: after a fence, or where the user says I again."""
     following = at + 1
     while following < len(lines) and not lines[following].strip():
         following += 1
@@ -350,7 +351,7 @@ def _after_lead_in(lines: list[str], at: int, typed: list[bool], tag_ends: dict[
 
 
 def _first_person(lines: list[str], at: int, tag_ends: dict[int, int]) -> int:
-    """Return the first line from `at` on that begins with the first person behind a blank line, outside of a paste."""
+    """Return the first line from `at` on that begins with the first person after a blank line, outside of a paste."""
     while at < len(lines):
         if at and not lines[at - 1].strip() and _FIRST_PERSON.match(lines[at]):
             return at
@@ -424,7 +425,7 @@ def _run_end(lines: list[str], at: int) -> int:
 
 
 def _closing(line: str) -> str:
-    """The marks that would close the quotation which a line opens; "" if it opens none."""
+    """Return the marks that would close the quotation which a line opens; "" if it opens none."""
     if _OPEN_QUOTE.search(line):
         return '"'
     opening = _OPENING.search(_CLOSED.sub("", line))
@@ -449,7 +450,7 @@ def _is_code(lines: list[str], at: int) -> bool:
 
 
 def _close_gaps(lines: list[str], typed: list[bool]) -> None:
-    """Take a line or two between two pastes for pasted, if they hold no sentence of their own."""
+    """Treat a line or two between two pastes as pasted, if they don't contain a sentence of their own."""
     for at in range(1, len(lines) - 1):
         if typed[at] and not typed[at - 1] and not typed[at + 1] and len(lines[at].strip()) < 4:
             typed[at] = False

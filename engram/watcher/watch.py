@@ -1,4 +1,4 @@
-"""The watcher: reads what is new in the agents' sessions and enqueues work for the worker. One per memory folder."""
+"""The watcher: reads new content of the agents' sessions and enqueues work for the worker. One per memory folder."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ from watchdog.observers import Observer
 
 from engram.errors import BrokenDatabase, EngramError, StoreError
 from engram.ingest.read_sources import in_order_of_change, ingest_path, ingest_source
-from engram.ingest.writing import IngestResult
+from engram.ingest.write_portion import IngestResult
 from engram.models.engine.transaction import Store
-from engram.models.sessions.sources import Seen, all_seen, is_changed, note_gone
+from engram.models.sessions.reading_progress import Seen, all_seen, is_changed, note_gone
 from engram.models.work.pauses import paused_scopes
 from engram.models.work.task_runs import note_damage, note_failure, note_success
 from engram.redaction import redact
@@ -34,8 +34,8 @@ from engram.settings import Settings
 from engram.system.failpoint import reach
 from engram.system.process_limits import give_back_memory
 from engram.system.process_lock import EXIT_RESTART
-from engram.tasks.due import enqueue_consolidation_if_overdue, enqueue_due
-from engram.tasks.reading import recollect
+from engram.tasks.enqueue_due import enqueue_consolidation_if_overdue, enqueue_due
+from engram.tasks.session_tasks import recollect
 from engram.transcripts import registry
 from engram.transcripts.agents import Agent, Place, Source
 
@@ -65,7 +65,7 @@ class Changes:
         self._sources[source.place] = source
 
     def take(self, settings: Settings, load_seen: Callable[[], Mapping[Place, Seen]]) -> Source | Path | None:
-        """Take out the next source to read; a path if it holds no source; None if there is nothing.
+        """Dequeue the next source to read; a path if it holds no source; None if there is nothing.
 
         A file that is one session is read whenever an event names it. Of a file that holds several, only the sessions
         with another stamp than when they were read.
@@ -84,7 +84,7 @@ class Changes:
         return self._sources.pop(next(iter(self._sources)))
 
     def pass_over(self, source: Source, paused: frozenset[str]) -> None:
-        """Leave a source alone until it changes or a pause ends."""
+        """Skip a source until it changes or a pause ends."""
         self._passed_over[source.place] = (source.stamp, paused)
 
     def compare(self, sources: Iterable[Source], seen: Mapping[Place, Seen], paused: frozenset[str]) -> int:
@@ -104,7 +104,7 @@ class Changes:
 
 logger = logging.getLogger(__name__)
 
-#: Reading a file makes events of its own (opened, closed): only these count.
+#: Reading a file itself causes events (opened, closed): only these ones count.
 _WANTED = [FileModifiedEvent, FileCreatedEvent, FileMovedEvent, FileDeletedEvent]
 #: How long ending the observer's threads may take, in seconds.
 _JOIN_SECONDS = 2.0
@@ -168,7 +168,7 @@ class FolderEvents(FileSystemEventHandler):
         return Path(path)
 
     def keep_up(self) -> bool:
-        """Watch the folder if it is there and not watched yet; True if it had to be started."""
+        """Watch the folder if it exists and is not watched yet; True if watching had to be started."""
         identity = _identity(self.folder)
         if identity is None:
             self.stop()
@@ -180,7 +180,7 @@ class FolderEvents(FileSystemEventHandler):
         return self._start(identity)
 
     def _is_alive(self) -> bool:
-        """True while events may come. A folder that was made again may have the old inode, but its emitter has
+        """Return True while events may come. A folder that was made again may have the old inode, but its emitter has
         ended.
         """
         observer = self._observer
@@ -219,14 +219,14 @@ def _identity(folder: Path) -> tuple[int, int] | None:
     return facts.st_dev, facts.st_ino
 
 
-#: Longest wait between two looks at the folder, in seconds.
+#: Maximum time between two checks of the folder, in seconds.
 LOOK_SECONDS = 5.0
 #: Bytes of a source that are read at one time: keeps this process small.
 PORTION_BYTES = 256 * 1024
 #: Reading this many bytes of a source leaves unused memory behind, which is then returned to the system.
 LARGE_BYTES = 64 * 1024
 
-#: How much of what was read before is compared with the files in one sweep, in bytes and in files.
+#: How much of what was read earlier is compared with the files in one sweep, in bytes and in files.
 SWEEP_CHECK_BYTES, SWEEP_CHECK_FILES = 4 * 1024 * 1024, 20
 #: A source that changed within so many seconds is compared: seven days.
 LIVE_SECONDS = 604_800
@@ -246,7 +246,7 @@ class Watcher:
         self.events = Events(registry.all_agents(), settings, self.hint)
         self._changes = Changes()
         self._gone: set[Place] = set()
-        #: Sources whose beginnings are to be compared with what was read; None before the first sweep.
+        #: Sources whose beginnings must be compared with what was read; None before the first sweep.
         self._doubtful: list[Source] | None = None
         self._next_sweep = 0.0
         self._opened = store.file_identity()
@@ -258,7 +258,7 @@ class Watcher:
     # -- one step
 
     def hint(self, path: Path) -> None:
-        """Take note that a file may have changed; may be called from any thread."""
+        """Record that a file may have changed; may be called from any thread."""
         self._changes.add_path(path)
         self._wake()
 
@@ -266,7 +266,7 @@ class Watcher:
         """Read every source that may have changed, and enqueue the work that is due then.
 
         Raises:
-            BrokenDatabase: memory.db is damaged. Any other error is noted, and the sweep tries again.
+            BrokenDatabase: memory.db is damaged. Any other error is recorded, and the sweep tries again.
         """
         results = []
         while not self._is_stopping and (item := self._changes.take(self.settings, self._seen)) is not None:
@@ -277,7 +277,7 @@ class Watcher:
         return results
 
     def _read(self, item: Source | Path) -> list[IngestResult]:
-        """Read a source; for a path that holds none, note what became of it."""
+        """Read a source; for a path that holds none, record why."""
         result = None
         with self._edge("ingest", item if isinstance(item, Path) else item.path):
             if isinstance(item, Path):
@@ -326,7 +326,7 @@ class Watcher:
         return count
 
     def _doubt(self, sources: list[Source]) -> None:
-        """Have some live sources compared whole with what was read, all of them one sweep after the other.
+        """Mark some live sources for a full comparison with what was read; over successive sweeps, all of them.
 
         A change that left size, time and end of a file plausible is noticed in no other way.
         """
@@ -350,7 +350,7 @@ class Watcher:
         self._gone -= present
         for place in seen.keys() - present - self._gone:
             if not place.path.exists():
-                note_gone(self.store, place.path, is_gone=True)
+                note_gone(self.store, place.path)
             self._gone.add(place)
 
     def enqueue_due(self) -> None:
@@ -433,7 +433,8 @@ class Watcher:
 
     @contextlib.contextmanager
     def _edge(self, stage: str, path: Path | None = None) -> Iterator[None]:
-        """The edge of the loop: an error within ends this piece of work only; it is noted, and the sweep tries again.
+        """The edge of the loop: an error within ends this piece of work only; it is recorded, and the sweep tries
+        again.
 
         Raises:
             BrokenDatabase: memory.db is damaged.

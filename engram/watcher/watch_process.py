@@ -24,11 +24,11 @@ from engram.watcher.watch import Watcher
 
 logger = logging.getLogger(__name__)
 
-#: Longest wait of an enqueue for another writer of the queue, in seconds.
+#: Maximum time that an enqueue waits for another writer of the queue, in seconds.
 QUEUE_SECONDS = 1.0
-#: How much of memory.db is held in memory, in KB; little, since storing what was read looks up little.
+#: Size of memory.db's page cache, in KB; small, since storing what was read needs few lookups.
 CACHE_KB = 512
-#: How often a memory.db of an earlier version is looked at again, in seconds.
+#: How often a memory.db of an earlier version is checked again, in seconds.
 UPGRADE_POLL_SECONDS = 0.5
 
 
@@ -36,7 +36,7 @@ def run_watcher(settings: Settings, *, has_parent: bool = False) -> int:
     """Run until SIGTERM or SIGINT; call it in its own process, from the main thread.
 
     Args:
-        has_parent: a supervisor started it, so that a memory folder that is gone by now is not made anew.
+        has_parent: a supervisor started it, so a memory folder that is gone by now is not recreated.
 
     Returns:
         0 after a clean stop, if the memory folder went away, or immediately if another watcher runs; 75 if it is to be

@@ -1,4 +1,4 @@
-"""What the worker answers on engram.sock: a hook's payload gets a recollection, every other request an operation."""
+"""The worker's answers on engram.sock: a hook's payload gets a recollection, any other request runs an operation."""
 
 from __future__ import annotations
 
@@ -14,33 +14,33 @@ from engram.errors import BadRequest, BrokenDatabase, EngramError
 from engram.models.projects.projects import project_by_id
 from engram.notes.user_files import standing_of
 from engram.paths import is_session_id
-from engram.recollection.explain import explain
+from engram.recollection.dry_run import explain
 from engram.recollection.prompts import NO_PROJECT
 from engram.recollection.session_start import preview_briefing
 from engram.search.answer import answer_question, told_passages
 from engram.search.hits import MAX_HITS, PublicHit
 from engram.search.question import Query
-from engram.search.vectors.stored_vectors import embed_newest_memories
+from engram.search.vectors.loaded_vectors import embed_newest_memories
 from engram.system import process_limits
 from engram.system.process_limits import rss_mb
-from engram.tasks.reading import embed
 from engram.tasks.runtime import Runtime
+from engram.tasks.session_tasks import embed
 from engram.text.words import MAX_QUERY_CHARS
-from engram.transcripts.lines import storable_value
-from engram.worker.client import WorkerStatus
-from engram.worker.later_changes import LaterChanges
+from engram.transcripts.json_values import storable_value
+from engram.worker.edited_since import LaterChanges
 from engram.worker.open_vaults import Vaults
 from engram.worker.recall_client import Operation
+from engram.worker.worker_client import WorkerStatus
 
 logger = logging.getLogger(__name__)
 
-#: Texts that are embedded before the client is checked again: it may have left.
+#: Texts embedded before checking again whether the client has left.
 EMBED_BATCH_TEXTS = 4
-#: Texts of one ``embed`` request.
+#: Maximum number of texts of one ``embed`` request.
 MAX_TEXTS = 256
-#: Operations that somebody waits for: heavy work lets them pass.
+#: Operations that somebody waits for: heavy work pauses for them.
 _QUESTIONS = frozenset({"briefing", "explain", "recall", "search"})
-#: Files of one request that count for the ranking.
+#: Maximum number of files of one request that count for the ranking.
 MAX_FILES = 50
 
 
@@ -58,7 +58,7 @@ def parse_request(request: bytes | None) -> dict[str, Any]:
 
 
 def is_hook_payload(parsed: Mapping[str, Any]) -> bool:
-    """True if a request is what Claude Code gives a hook."""
+    """Return True if a request is the payload that Claude Code gives a hook."""
     return "hook_event_name" in parsed
 
 
@@ -109,7 +109,7 @@ class Answers:
             return b""
 
     def _report_damage(self, error: Exception) -> None:
-        """Tell the worker if a request met a damaged database."""
+        """Notify the worker if a request found the database damaged."""
         if isinstance(error, BrokenDatabase):
             self._runtime.is_damaged.set()
 
@@ -139,15 +139,13 @@ class Answers:
     def _stop_if_unwanted(self) -> None:
         """Raise EngramError if the worker stops or the client has left."""
         if not self._is_wanted():
-            raise EngramError("nobody waits for this answer any more")
+            raise EngramError("nobody is waiting for this answer any more")
 
     def find(self, vault: object, operation: Operation, query: Query) -> tuple[Sequence[PublicHit], str]:
-        """Search a memory; returns the hits, and what is said before them.
+        """Search a memory; returns the hits, and the introduction to them.
 
         Args:
             vault: the folder name of a vault; None for the worker's own memory.
-            operation: what is searched.
-            query: the question.
 
         Raises:
             EngramError: there is no such vault, or the memory can't be read.
@@ -164,7 +162,7 @@ class Answers:
             return answer.hits, ""
 
     def wake(self) -> None:
-        """Make what a command or a tool has written known: embed new memories at once and the rest in a task."""
+        """Process what a command or a tool has written: embed new memories at once and the rest in a task."""
         if self._runtime.embedder is not None:
             embed_newest_memories(self._runtime.store, self._runtime.embedder)
         self._runtime.refresh_index()
@@ -175,7 +173,9 @@ class Answers:
         return {"hits": [hit.to_json() for hit in hits]}
 
     def _rank(self, request: Mapping[str, Any]) -> dict[str, Any]:
-        """Memories by text and meaning, the best first: their ids alone, for who reads memory.db itself."""
+        """Return the ids of memories found by text and meaning, best first, for clients that read memory.db
+        themselves.
+        """
         self._runtime.catch_up()
         hits = self._runtime.searcher.recall(_query(request))
         return {"hits": [{"id": hit.id, "score": round(hit.score, 4), "doubtful": hit.is_doubtful} for hit in hits]}
@@ -185,7 +185,7 @@ class Answers:
         return {"hits": [hit.to_json() for hit in hits], "unsaid": unsaid}
 
     def _explain(self, request: Mapping[str, Any]) -> dict[str, Any]:
-        """Explain what a prompt would be answered. Nothing is stored."""
+        """Explain which answer a prompt would get. Nothing is stored."""
         prompt, project_id = request.get("prompt"), request.get("project_id")
         if not isinstance(prompt, str):
             raise BadRequest("prompt must be a text")
@@ -200,7 +200,9 @@ class Answers:
         return explain(runtime.recollection, prompt, project, session_id=session_id).to_json()
 
     def _briefing(self, request: Mapping[str, Any]) -> dict[str, Any]:
-        """What the next session of a project would be told at its start. Nothing is stored, and nothing is claimed."""
+        """Return what the next session of a project would be shown at its start. Nothing is stored, and nothing is
+        claimed.
+        """
         project_id = request.get("project_id")
         project = project_by_id(self._runtime.store, project_id) if isinstance(project_id, int) else None
         if project is None:
@@ -215,7 +217,7 @@ class Answers:
             uptime_seconds=round(runtime.store.clock.steady_seconds() - runtime.started_seconds, 1),
             model=runtime.embedder.model_id if runtime.embedder else None,
             runtime=runtime.embedder.runtime if runtime.embedder else "text only",
-            reason=runtime.embedder.reason if runtime.embedder else "the embedding model is not loaded",
+            reason="" if runtime.embedder else "the embedding model is not loaded",
             index_mb=runtime.index_mb(),
             is_busy=runtime.is_busy,
             waiting=runtime.queued,
@@ -237,7 +239,7 @@ def _query(request: Mapping[str, Any]) -> Query:
     if project_id is not None and (not isinstance(project_id, int) or isinstance(project_id, bool)):
         raise BadRequest("project_id must be a number")
     if project_id is None and request.get("all_projects") is not True:
-        # Without a project only global memories are searched; only a person's command asks for all projects.
+        # Without a project, only global memories are searched; only a person's command searches all projects.
         project_id = NO_PROJECT
     files = request.get("files", [])
     names = tuple(str(name) for name in files[:MAX_FILES]) if isinstance(files, list) else ()

@@ -18,16 +18,16 @@ from engram.recollection.hook_files import RecollectionFiles
 from engram.reports.health import take_vitals
 from engram.settings import DEFAULT_LIMIT_RSS_MB
 from engram.system.process_limits import give_back_memory, rss_mb
-from engram.tasks.due import enqueue_due
-from engram.tasks.keeping import sync
+from engram.tasks.enqueue_due import enqueue_due
 from engram.tasks.queue import EngramQueue
 from engram.tasks.runtime import Runtime
+from engram.tasks.upkeep_tasks import sync
 from engram.worker.open_vaults import DailyBackup
 from engram.worker.socket_server import RecallServer
 
-# -- Writes the figures of each session whose status line asks for them.
+# -- Writing the figures of each session whose status line asks for them.
 
-#: Sessions whose figures are kept up to date, the latest first.
+#: Maximum number of sessions whose figures are kept up to date, latest first.
 MAX_SESSIONS = 50
 
 
@@ -40,10 +40,10 @@ class StatusLines:
         self._files = RecollectionFiles(runtime.settings.places.recollections)
 
     def write(self, *, has_changed: bool) -> int:
-        """Write what is asked for; returns the number of files.
+        """Write the figures that are asked for; returns the number of files.
 
         Args:
-            has_changed: the memory changed since the last call. Else only empty files are written.
+            has_changed: whether the memory changed since the last call. If not, only empty files are written.
         """
         files = self._files.status_lines()[:MAX_SESSIONS]
         due = [file.session_id for file in files if has_changed or file.is_empty]
@@ -60,26 +60,28 @@ class StatusLines:
         return len(due)
 
 
-# -- Watches for what is to be synced: what was said here, and what the hub tells of. It only enqueues the task.
+# -- Watching for data to sync: new local statements, and announcements by the hub. It only enqueues the task.
 
 logger = logging.getLogger(__name__)
 
-#: How often it looks for changes here, and how long it leaves them alone after one, in seconds.
+#: How often it checks for local changes, and how long it waits after one, in seconds.
 LOOK_SECONDS, QUIET_SECONDS = 0.1, 1.0
-#: How often it asks a hub at which it keeps no request open (setting ``hub_wait``), in seconds.
+#: How often it asks a hub without keeping a request open (setting ``hub_wait``), in seconds.
 ASK_SECONDS = 3.0
 #: How long a round that was enqueued gets until the hub is asked again, in seconds: twice as long each time until it
 #: moved a cursor, up to ``REST_SECONDS``. A hub that always says that something changed is asked seldom.
 SETTLE_SECONDS = 0.5
-#: How often it looks into a folder, and how long changes here are gathered for one file, in seconds.
+#: How often it checks a folder, and how long local changes are gathered for one file, in seconds.
 FOLDER_SECONDS = 10.0
 GATHER_SECONDS = 15.0
-#: How long it leaves a hub alone that could not be asked, in seconds.
+#: How long it waits after a hub could not be reached, in seconds.
 REST_SECONDS = 30.0
 
 
 def _gathers_for(server: Server, now_ms: int) -> float:
-    """Return how long changes are gathered until they make a file of a folder, in seconds; 0 for a service."""
+    """Return how long changes are gathered before they are written to a file in a folder, in seconds; 0 for a
+    service.
+    """
     from engram.hub.client.folder_files import is_folder
 
     since_ms = now_ms - server.synced_at_ms
@@ -87,7 +89,7 @@ def _gathers_for(server: Server, now_ms: int) -> float:
 
 
 class HubWatch:
-    """Two kinds of threads: one looks at memory.db, one for each hub keeps a request open at it."""
+    """Two kinds of threads: one watches memory.db, and one per hub keeps a request open there."""
 
     def __init__(self, runtime: Runtime) -> None:
         """Prepare; nothing is asked before ``look``."""
@@ -96,7 +98,7 @@ class HubWatch:
         self._threads: dict[str, threading.Thread] = {}
 
     def look(self) -> None:
-        """Start the threads that a joined hub needs. Cheap; where no hub was joined, nothing is started."""
+        """Start the threads that a joined hub needs. Fast; if no hub was joined, nothing is started."""
         servers = list_servers(self._runtime.store)
         if not servers or self._closing.is_set():
             return
@@ -105,7 +107,7 @@ class HubWatch:
             self._start(server.url, self._watch_hub, server)
 
     def close(self) -> None:
-        """Let the threads end. One that waits for a hub ends with the process."""
+        """Let the threads end. One that is waiting for a hub ends with the process."""
         self._closing.set()
         outgoing = self._threads.get("outgoing")
         if outgoing is not None:
@@ -120,7 +122,9 @@ class HubWatch:
             thread.start()
 
     def _watch_outgoing(self) -> None:
-        """Enqueue a round when something was said, until no hub is left. What is said just after waits for the next."""
+        """Enqueue a round when there is something to send, until no hub is left. Later statements wait for the next
+        round.
+        """
         store = self._runtime.store
         version, pause = -1, LOOK_SECONDS
         try:
@@ -133,7 +137,7 @@ class HubWatch:
                 servers = list_servers(store)
                 if not servers:
                     return
-                # Where a space fails by itself, as without its key, nothing is gained by asking at once.
+                # If a space fails by itself, such as without its key, asking again at once is pointless.
                 spaces = [space for space in list_spaces(store) if space.role != "reader" and not space.last_error]
                 is_due = not any(server.retry_at_ms > store.now_ms() for server in servers)
                 due = {space.server_id for space in spaces if count_outgoing(store, space.id)} if is_due else set()
@@ -150,7 +154,7 @@ class HubWatch:
             store.close()
 
     def _watch_hub(self, server: Server) -> None:
-        """Keep a request open at a hub, or ask it now and then, and enqueue a round when something changed there."""
+        """Keep a request open at a hub, or poll it, and enqueue a round when something changed there."""
         from engram.hub.client.connection import WAIT_SECONDS
         from engram.hub.client.folder_files import is_folder
         from engram.hub.client.membership import Keyring, connect
@@ -166,7 +170,7 @@ class HubWatch:
                 known = server_by_id(store, server.id)
                 if known is None:
                     return
-                # What fails is asked for by the rounds of every minute.
+                # Failures are retried by the rounds made every minute.
                 spaces = [space for space in list_spaces(store, server.id) if not space.last_error]
                 if not spaces or known.retry_at_ms > store.now_ms():
                     self._closing.wait(REST_SECONDS)
@@ -191,13 +195,13 @@ class HubWatch:
 
 #: Seconds between two checks.
 EVERY_SECONDS = 5.0
-#: What the default limit allows beyond the vectors in memory, in MB. A worker with three million vectors took 290 more.
+#: Memory that the default limit allows beyond the vectors, in MB. A worker with three million vectors took 290 more.
 ABOVE_INDEX_MB = 400.0
-#: A heavy task that runs for longer hangs, in seconds. The caps of the language model end a legitimate one before.
+#: A heavy task that runs for longer counts as hung, in seconds. The language model's caps end a legitimate one before.
 MAX_ACTION_SECONDS = 7200.0
-#: A request that waits longer for a thread shows that all threads hang, in seconds.
+#: A request that waits longer for a thread, in seconds, shows that all threads are hung.
 MAX_REQUEST_WAIT_SECONDS = 60.0
-#: Growth after which unused memory is returned although no heavy task ran: questions leave some, too.
+#: Growth after which unused memory is returned although no heavy task ran: questions leave some behind, too.
 GROWN_MB = 8.0
 
 
@@ -217,7 +221,6 @@ class Housekeeper:
         """Prepare; ``start`` starts the thread.
 
         Args:
-            runtime: the services of the worker.
             queue: whose socket is opened again if it disappears.
             server: likewise.
             stop: called with the reason why the worker must be restarted.
@@ -240,16 +243,17 @@ class Housekeeper:
         self._was_busy = False
         #: Resident memory when unused memory was last returned, in MB.
         self._given_back_mb = 0.0
+        #: Resident memory with a model that torch runs, in MB: the default limit counts beyond it.
+        self._torch_mb = rss_mb() if runtime.embedder is not None and runtime.embedder.runtime == "torch" else 0.0
         self._is_closing = threading.Event()
         self._thread = threading.Thread(target=self._run, name="housekeeping", daemon=True)
 
     def start(self) -> Housekeeper:
-        """Start the thread."""
         self._thread.start()
         return self
 
     def close(self) -> None:
-        """Stop the thread; waits for a check that is going on."""
+        """Stop the thread; waits for a check in progress."""
         self._is_closing.set()
         self._hub_watch.close()
         self._thread.join(5)
@@ -266,7 +270,7 @@ class Housekeeper:
         """Check everything once."""
         home = self._runtime.settings.places
         if not home.root.is_dir():
-            # Before anything else: a restarted worker would make an empty folder in its place.
+            # Before anything else, since a restarted worker would create an empty folder in its place.
             self._end("the memory folder is gone")
             return
         self._check_memory()
@@ -314,7 +318,7 @@ class Housekeeper:
         limit_mb = float(settings.limit_rss_mb)
         # A limit that the user set is not raised.
         if used_mb > limit_mb and settings.limit_rss_mb == DEFAULT_LIMIT_RSS_MB:
-            limit_mb = max(limit_mb, self._runtime.index_mb() + ABOVE_INDEX_MB)
+            limit_mb = max(limit_mb, self._runtime.index_mb() + ABOVE_INDEX_MB) + self._torch_mb
         if used_mb > limit_mb:
             index_mb = round(self._runtime.index_mb())
             self._stop(

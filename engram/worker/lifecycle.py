@@ -26,21 +26,21 @@ from engram.tasks.consumer import SCHEDULER_SECONDS, WORKERS, EngramConsumer
 from engram.tasks.queue import huey
 from engram.tasks.runtime import Runtime, make_runtime, set_runtime
 from engram.version import code_version
-from engram.worker.client import announce_worker
 from engram.worker.housekeeping import Housekeeper
 from engram.worker.memory_file import open_or_set_aside
 from engram.worker.socket_server import RecallServer
+from engram.worker.worker_client import announce_worker
 
 logger = logging.getLogger(__name__)
 
-#: How long a thread may hold the interpreter, in seconds: short, so that a recall never waits for an import.
+#: How long a thread may hold the interpreter, in seconds: short, so that a recall never has to wait for an import.
 SWITCH_SECONDS = 0.0005
 #: How long a round with a hub gets to end at its next step, in seconds.
 HUB_DRAIN_SECONDS = 1.0
 
 
 class WorkerServices:
-    """What a worker has beside the threads that run tasks: lock, log, memory, model, sockets, housekeeping."""
+    """What a worker has besides the threads that run tasks: lock, log, memory, model, sockets, housekeeping."""
 
     def __init__(self, consumer: EngramConsumer) -> None:
         """Prepare; nothing is opened before ``start``."""
@@ -50,7 +50,7 @@ class WorkerServices:
         self._opened = contextlib.ExitStack()
 
     def start(self) -> None:
-        """Open everything, the lock first; what was opened is closed again if this fails or is interrupted.
+        """Open everything, the lock first; everything opened is closed again if this fails or is interrupted.
 
         Raises:
             AlreadyRunning: another worker runs for this memory folder.
@@ -117,7 +117,7 @@ class WorkerServices:
         logger.info("action=start pid=%d model=%s", os.getpid(), model_id)
 
     def stop(self) -> None:
-        """Close everything; ends the process immediately if a thread is still at work in the model or a task."""
+        """Close everything; exits the process immediately if a thread is still busy in the model or a task."""
         self._heartbeat.announce_stop()
         is_quiet = self._runtime is None or self._end_threads(self._runtime)
         logger.info("action=end exit=%d", self._consumer.exit_code)
@@ -138,7 +138,7 @@ class WorkerServices:
         has_answered = self._server.close()
         if not has_drained:
             consumer.exit_code = EXIT_RESTART
-        # A round may end at any instant: one that waits for its hub ends with the process.
+        # A round can be interrupted at any point: one that is waiting for its hub ends with the process.
         has_answered = runtime.hub_executor.wait(HUB_DRAIN_SECONDS) and has_answered
         return has_answered and consumer.has_drained and not self._loader.is_alive()
 
@@ -166,7 +166,7 @@ def stop_services() -> None:
 
 
 def _take_lock(home: Home) -> ProcessLock:
-    """Return the worker's lock. Raises AlreadyRunning with a line for the user."""
+    """Take the worker's lock. Raises AlreadyRunning with a line for the user."""
     try:
         return ProcessLock(home.worker_lock, code_version())
     except AlreadyRunning as error:
@@ -174,7 +174,7 @@ def _take_lock(home: Home) -> ProcessLock:
 
 
 def _is_service() -> bool:
-    """True if systemd or launchd started this very process."""
+    """Return True if systemd or launchd started this process itself."""
     by_launchd = os.environ.get("XPC_SERVICE_NAME", "").startswith("recall.engram")
     return by_launchd or os.environ.get("SYSTEMD_EXEC_PID") == str(os.getpid())
 
@@ -187,13 +187,13 @@ def _start_log(home: Home, level: str) -> None:
 
 
 def _load_vectors(runtime: Runtime) -> None:
-    """Load the vectors. Questions are answered meanwhile, from the text and what is loaded; heavy tasks wait."""
+    """Load the vectors. Meanwhile, questions are answered from the text index and what is loaded; heavy tasks wait."""
     run_guarded(runtime, "load_vectors", "", runtime.refresh_index, stage="search")
     give_back_memory()
 
 
 def _move_saved_notes(home: Home) -> None:
-    """Move notes that an earlier version saved inside the daily log to files of their own."""
+    """Move notes that an earlier version saved inside the daily log to separate files."""
     from engram.notes.daily_log import move_saved_notes
 
     try:
@@ -239,7 +239,7 @@ def run_worker(
 
     Args:
         make: creates the services of the tasks; compiles the model first if that was not done yet.
-        has_parent: a supervisor started it, so that a memory folder that is gone by now is not made anew.
+        has_parent: a supervisor started it, so a memory folder that is gone by now is not recreated.
 
     Returns:
         0 after a clean stop, if the memory folder went away, or immediately if another worker runs; 75 if it is to be

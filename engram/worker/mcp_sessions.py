@@ -1,6 +1,6 @@
 """``mcp.sock``: the worker serves the MCP of all agents' sessions, each through a relay (``engram_mcp/server.py``).
 
-A connection begins with a line that says how many bytes of the session's variables follow; then the relay is welcomed,
+A connection begins with a line that says how many bytes of the session's variables follow; then the relay is accepted,
 and the rest is the protocol itself, one message a line. One thread serves all connections, a few others run the tools.
 The library of the protocol takes 40 MB and a second of processor time: it is loaded soon after the
 worker's start, or by a session that begins earlier.
@@ -11,7 +11,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
-import re
 import socket
 import threading
 from collections.abc import Iterator, Mapping
@@ -24,28 +23,29 @@ from engram.errors import BrokenDatabase, EngramError
 from engram.models.engine.database import file_identity
 from engram.models.engine.transaction import Store
 from engram.system import process_limits
+from engram.system.lazy_regex import lazy_regex
 from engram.tasks.runtime import Runtime
 from engram.vaults import own_vault
 from engram.worker.hook_answers import Answers
 from engram.worker.open_vaults import Vaults
 from engram.worker.recall_client import AnsweredBy, RecallRequest, RecallResponse
-from engram.worker.reception import is_same_user, open_listener
+from engram.worker.request_reader import is_same_user, open_listener
 from engram_mcp import HELLO
 from engram_mcp.access import Access, access_for
 from engram_mcp.server import WELCOME
 
 #: Calls of tools that are answered at the same time.
 CALL_THREADS = 4
-#: Sessions that are served at the same time; a further one serves itself.
+#: Maximum number of sessions that are served at the same time; any further one serves itself.
 MAX_SESSIONS = 200
-#: How long a relay may take to say who it is, in seconds, and how much it may say, in bytes.
+#: How long a relay may take to identify itself, in seconds, and the maximum size of that, in bytes.
 GREETING_SECONDS = 5.0
 MAX_GREETING_BYTES = 1_000_000
-#: Longest line of an agent, in bytes; a longer one ends the session.
+#: Maximum length of a line from an agent, in bytes; a longer one ends the session.
 MAX_LINE_BYTES = 16_000_000
 #: How long after the start the library is loaded, in seconds: soon, since a session may begin at any time.
 LOAD_AFTER_SECONDS = 3.0
-_GREETING = re.compile(rb"engram-mcp 1 (\d{1,7})\n")
+_GREETING = lazy_regex(rb"engram-mcp 1 (\d{1,7})\n")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,7 +59,7 @@ class _InWorker(Access):
 
     @contextlib.contextmanager
     def store(self) -> Iterator[Store]:
-        """The open memory for one call. Raises StoreError if it is damaged, which the worker then sees to."""
+        """The open memory for one call. Raises StoreError if it is damaged, which the worker then handles."""
         runtime = self.vaults.named(self.vault)
         try:
             with self.vaults.noting_damage(runtime):
@@ -72,10 +72,10 @@ class _InWorker(Access):
         """Ask the memory a question. Heavy tasks pause meanwhile."""
         with process_limits.asking():
             hits, unsaid = self.answers.find(self.vault, request.operation, request.to_query())
-        return RecallResponse(tuple(hits), AnsweredBy.WORKER, unsaid=unsaid)
+        return RecallResponse(tuple(hits), AnsweredBy.WORKER, not_found=unsaid)
 
     def wake_worker(self) -> None:
-        """Make what was written known. What is in the memory stays there, whatever happens here."""
+        """Announce what was written. It is already stored, whatever happens here."""
         if self.vault is None:
             with contextlib.suppress(EngramError):
                 self.answers.wake()
@@ -85,7 +85,7 @@ class McpSessions:
     """Serves on mcp.sock in threads of its own. Only processes of the same user are served."""
 
     def __init__(self, runtime: Runtime, answers: Answers, vaults: Vaults) -> None:
-        """Nothing is opened before ``start``."""
+        """Prepare; nothing is opened before ``start``."""
         self._home = runtime.settings.home
         self._path = runtime.settings.places.mcp_socket
         self._answers = answers
@@ -99,7 +99,7 @@ class McpSessions:
         self._sessions: dict[asyncio.Task[None], tuple[asyncio.StreamReader, asyncio.StreamWriter]] = {}
 
     def start(self) -> None:
-        """Open the socket, replacing what is there, and serve from now on. Call with the worker's lock held."""
+        """Open the socket, replacing any existing one, and start serving. Call with the worker's lock held."""
         self._thread.start()
         self._is_up.wait()
         self.renew()
@@ -112,7 +112,7 @@ class McpSessions:
             asyncio.run_coroutine_threadsafe(self._listen(listener), self._loop)
 
     def close(self, seconds: float) -> bool:
-        """Answer the calls that are running, serve nobody any more and remove the socket.
+        """Finish the running calls, stop serving and remove the socket.
 
         Returns False if a thread still runs a call after ``seconds``.
         """
@@ -140,12 +140,12 @@ class McpSessions:
         if self._listener is not None:
             self._listener.close()
         for reader, _ in self._sessions.values():
-            # Like an agent that has left: its last calls are still answered.
+            # As if the agent had left: its last calls are still answered.
             reader.feed_eof()
         if self._sessions:
             await asyncio.wait(self._sessions, timeout=seconds)
         for _, writer in self._sessions.values():
-            # Without a word: the relay tells the agent what became of its calls.
+            # Silently: the relay reports the outcome of its calls to the agent.
             writer.transport.abort()
 
     def _end(self, seconds: float) -> None:
@@ -159,7 +159,6 @@ class McpSessions:
             old.close()
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """Serve one session."""
         task = cast("asyncio.Task[None]", asyncio.current_task())
         self._sessions[task] = reader, writer
         try:
@@ -178,7 +177,7 @@ class McpSessions:
             writer.close()
 
     async def _greet(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> Mapping[str, str] | None:
-        """Welcome a relay and return the variables of its session; None for whoever is not to be served."""
+        """Accept a relay and return the variables of its session; None for a client that must not be served."""
         connection = writer.get_extra_info("socket")
         if len(self._sessions) > MAX_SESSIONS or not is_same_user(cast(socket.socket, connection)):
             return None

@@ -1,4 +1,4 @@
-"""Opens memory.db in the worker: an earlier version's is copied and upgraded, a damaged one is set aside, and what the
+"""Open memory.db in the worker: an earlier version's is copied and upgraded, a damaged one is set aside, and what the
 user kept by hand is carried over.
 """
 
@@ -32,11 +32,11 @@ logger = logging.getLogger(__name__)
 
 #: Name of a damaged memory.db; if the name is taken, a time is appended.
 BROKEN_NAME = "memory.broken.db"
-#: Age at which a temporary file is deleted, in seconds: its writer has ended.
+#: Age at which a temporary file is deleted, in seconds; its writer has ended by then.
 LEFTOVER_SECONDS = 600
 #: A larger file is checked once a day, not at every start.
 LARGE_BYTES = 100_000_000
-#: How long an upgrade waits for a process of another version to end, in seconds: it may just be stopped.
+#: How long an upgrade waits for a process of another version to end, in seconds, since it may be stopping.
 OTHERS_SECONDS = 20.0
 _POLL_SECONDS = 0.1
 
@@ -52,15 +52,14 @@ def open_upgraded(
     """Open memory.db; one of an earlier version is copied into the folder of backups and brought up to date first.
 
     Args:
-        home: the memory folder.
-        settings: give the driver of SQLite.
-        clock: the time.
+        settings: determine the SQLite driver.
         wait_seconds: how long to wait for a worker or watcher of another version to end.
-        is_service: what started this process also started the others, and starts again what ends: end those of another
-            version. Otherwise a worker that was started again after an update would wait for its watcher for ever.
+        is_service: the manager that started this process also started the others, and restarts them: stop those of
+            another version. Otherwise a worker restarted after an update would wait for its watcher forever.
 
     Raises:
-        OlderSchema: an earlier version wrote it, and a worker or watcher of another version runs; it is as it was.
+        OlderSchema: an earlier version wrote it, and a worker or watcher of another version is running; the file is
+            unchanged.
         BrokenDatabase: it is damaged.
         StoreError: it can't be opened, or the copy can't be made.
     """
@@ -74,7 +73,7 @@ def open_upgraded(
         if time.monotonic() >= until:
             raise OlderSchema(
                 f"memory.db was written by an earlier version of Engram, and another version's {others[0].described} "
-                "still runs: memory.db stays as it is. Run `engram install`, which ends it; or stop it first",
+                "is still running: memory.db is left unchanged. Run `engram install`, which stops it; or stop it first",
                 version,
             )
         if is_service:
@@ -86,7 +85,7 @@ def open_upgraded(
 
 
 def _end_siblings(others: Sequence[OtherProcess]) -> None:
-    """End the processes that have the same parent as this one; a clean end would not be followed by a new start."""
+    """Kill the processes that have the same parent as this one; after a clean exit they would not be restarted."""
     for other in others:
         if other.pid is not None and parent_of(other.pid) == os.getppid():
             logger.warning("action=end_sibling process=%s pid=%d code=%s", other.name, other.pid, other.code)
@@ -124,7 +123,7 @@ def open_or_set_aside(
     damaged file as far as it can be read, and from the backups.
 
     Raises:
-        OlderSchema: an earlier version wrote it, and its watcher does not end.
+        OlderSchema: an earlier version wrote it, and its watcher does not stop.
         StoreError: it cannot be opened for another reason.
     """
     drop_leftovers(home.root, LEFTOVER_SECONDS)
@@ -176,10 +175,10 @@ def _is_large(path: Path) -> bool:
 
 
 def _damage_of(store: Store) -> str:
-    """Return what is wrong, "" if nothing is; a damaged text index is rebuilt. Without a known damage the check is
+    """Return what is wrong, "" if nothing is; a damaged text index is rebuilt. Unless damage is known, the check is
     quick.
 
-    A large file is then not checked at all: that takes 5 s for each GB. The daily backup checks it.
+    A large file is then not checked at all, since that takes 5 s per GB. The daily backup checks it.
     """
     suspected = any(stage.name == "memory" and stage.last_error for stage in list_stages(store))
     if not suspected and _is_large(store.path):
@@ -209,5 +208,5 @@ def _quick_damage(store: Store) -> str:
 
 
 def _is_of_index(damage: str) -> bool:
-    """True if only a text index is damaged."""
+    """Return True if only a text index is damaged."""
     return "fts5" in damage.lower() or "vtable" in damage.lower()

@@ -1,4 +1,6 @@
-"""One backup of memory.db a day, by whichever worker comes first; a failure is noted and tried again later."""
+"""What a worker keeps open for each vault, and the daily backup of a memory; a failed backup is recorded and
+retried.
+"""
 
 from __future__ import annotations
 
@@ -12,13 +14,13 @@ from typing import Any
 
 from engram.errors import BadRequest, BrokenDatabase, EngramError, StoreError
 from engram.ingest.read_sources import ingest_source
-from engram.ingest.scope import vault_of
+from engram.ingest.session_project import vault_of
 from engram.models.engine.database import using_database
 from engram.models.rescue.backup import has_content, list_backups, make_backup
+from engram.models.sessions.reading_progress import load_progress
 from engram.models.sessions.sessions import find_session
-from engram.models.sessions.sources import load_progress
 from engram.models.work.task_runs import clear_old_failure, note_damage, note_failure, note_success
-from engram.models.work.work import last_run_ms, release_lease, take_lease
+from engram.models.work.work import is_overdue, release_lease, take_lease
 from engram.tasks.boundary import run_guarded
 from engram.tasks.drain import drain
 from engram.tasks.runtime import Runtime, make_vault_runtime
@@ -38,22 +40,26 @@ AGAIN_SECONDS = 900
 
 
 class DailyBackup:
-    """Remembers when to look again; ``look`` is cheap while nothing is due."""
+    """Remembers when to check again; ``look`` is cheap while nothing is due."""
 
     def __init__(self, runtime: Runtime) -> None:
-        """Nothing is looked at before ``look``."""
+        """Prepare; the first check is ``look``."""
         self._runtime = runtime
         self._not_before_seconds = 0.0
 
     def look(self) -> bool:
-        """Make a backup if the last one is a day old and there is something to keep; True where one was made.
+        """Make a backup if the last one is a day old and there is something to keep; True if one was made.
 
         A damaged memory.db is reported to the runtime, so that the worker stops and the next start sets the file aside.
-        Raises StoreError where memory.db cannot be read.
+        Raises StoreError if memory.db cannot be read.
         """
         store = self._runtime.store
         steady = store.clock.steady_seconds()
-        if steady < self._not_before_seconds or not self._is_due() or not has_content(store):
+        if (
+            steady < self._not_before_seconds
+            or not is_overdue(store, "backup", self._every_seconds())
+            or not has_content(store)
+        ):
             return False
         owner = f"{os.getpid()}-{id(self)}"
         if not take_lease(store, "backup", owner, LEASE_SECONDS, every_seconds=self._every_seconds()):
@@ -76,26 +82,20 @@ class DailyBackup:
             release_lease(store, "backup", owner, has_run=has_run)
         return has_run
 
-    def _is_due(self) -> bool:
-        since_ms = self._runtime.store.now_ms() - last_run_ms(self._runtime.store, "backup")
-        return not 0 <= since_ms < self._every_seconds() * 1000
-
     def _every_seconds(self) -> int:
-        """A day; nothing where somebody deleted all backups."""
+        """Return a day, in seconds; 0 if somebody deleted all backups."""
         return EVERY_SECONDS if list_backups(self._runtime.settings.places.backups) else 0
 
 
 # -- The vaults of a worker: each has its own memory, opened when it is needed; the model and the threads are shared.
 
-#: Seconds between two looks at the sessions of the vaults.
+#: Seconds between two checks of the vaults' sessions.
 VAULT_EVERY_SECONDS = 60.0
-#: Seconds that the end waits for a vault that is at work.
+#: Seconds that shutting down waits for a busy vault.
 CLOSE_SECONDS = 5.0
 
 
 class _OpenVault:
-    """A vault whose memory is open."""
-
     def __init__(self, vault: Vault, outer: Runtime) -> None:
         self.vault = vault
         self._opened = contextlib.ExitStack()
@@ -112,14 +112,14 @@ class _OpenVault:
             raise
         self.runtime = make_vault_runtime(outer, settings, store)
         self._backup = DailyBackup(self.runtime)
-        #: What sources of other projects were like when they were passed over.
+        #: State of other projects' sources when they were skipped.
         self._passed_over: dict[Any, str] = {}
 
     def close(self) -> None:
         self._opened.close()
 
     def close_damaged(self) -> None:
-        """Close a memory that proved damaged; it is looked through thoroughly when it is opened again."""
+        """Close a memory that proved damaged; it is checked thoroughly when it is next opened."""
         note_damage(self.runtime.store)
         self.close()
 
@@ -130,9 +130,8 @@ class _OpenVault:
             if runtime.is_stopping:
                 return
             if self._is_changed(source):
-                read = partial(ingest_source, runtime.store, source, settings=runtime.settings, redact=runtime.redact)
-                result = read()
-                if result.skipped:
+                read = ingest_source(runtime.store, source, settings=runtime.settings, redact=runtime.redact)
+                if read.skipped:
                     self._passed_over[source.place] = source.stamp
         drain(runtime, with_consolidation=True)
         runtime.refresh_index()
@@ -145,7 +144,7 @@ class _OpenVault:
 
 
 def _open_vault(vault: Vault, outer: Runtime) -> _OpenVault:
-    """Open a vault. Raises StoreError where its memory is damaged and could not be set aside."""
+    """Open a vault. Raises StoreError if its memory is damaged and could not be set aside."""
     try:
         return _OpenVault(vault, outer)
     except BrokenDatabase as error:
@@ -153,7 +152,7 @@ def _open_vault(vault: Vault, outer: Runtime) -> _OpenVault:
 
 
 class Vaults:
-    """Routes what belongs to a vault to its memory. Any thread may call any method."""
+    """Routes requests and data of a vault to its memory. Any thread may call any method."""
 
     def __init__(self, runtime: Runtime) -> None:
         """Nothing is opened before it is needed."""
@@ -167,7 +166,7 @@ class Vaults:
         """Return the services for a hook: those of the vault that its folder or session belongs to, or the worker's.
 
         Raises:
-            EngramError: a vault can't be read or opened; nothing must be shown then.
+            EngramError: a vault can't be read or opened, so nothing may be shown.
         """
         vaults = list_vaults(self._outer.settings.places)
         if not vaults:
@@ -192,9 +191,9 @@ class Vaults:
 
     @contextlib.contextmanager
     def noting_damage(self, runtime: Runtime) -> Iterator[None]:
-        """Note that the memory of a vault is damaged, so that it is set aside when it is opened next.
+        """Record that the memory of a vault is damaged, so that it is set aside when it is next opened.
 
-        Damage of the worker's own memory passes as it is.
+        Damage to the worker's own memory is passed on unchanged.
 
         Raises:
             StoreError: the vault's memory is damaged.
@@ -208,7 +207,7 @@ class Vaults:
             raise StoreError(f"the memory of a vault is damaged: {error}") from error
 
     def write_down(self) -> None:
-        """Record what the hooks of vaults were given."""
+        """Record what hooks in vaults were given."""
         for known in self._known():
             with contextlib.suppress(StoreError), self.noting_damage(known.runtime):
                 known.runtime.recollection.write_down()
@@ -226,12 +225,11 @@ class Vaults:
                 self._drop(known)
         todo = [vault for vault in list_vaults(self._outer.settings.places) if vault.is_sealed]
         if todo:
-            # A thread of its own: a first reading takes a while, and housekeeping must go on.
+            # In a separate thread: a first read takes a while, and housekeeping must continue.
             self._thread = threading.Thread(target=self._work_all, args=(todo,), name="vaults", daemon=True)
             self._thread.start()
 
     def close(self) -> None:
-        """Close every vault; waits for one that is at work."""
         if self._thread is not None:
             self._thread.join(CLOSE_SECONDS)
             if self._thread.is_alive():
@@ -246,7 +244,7 @@ class Vaults:
             except EngramError as error:
                 logger.warning("action=open_vault failed=%s", error)
                 continue
-            # The vault's own record of tasks says what it did: its name stands in no other memory.
+            # Only the vault's own task records say what it did; its name is in no other memory.
             work = partial(run_guarded, opened.runtime, "vault", "", opened.work)
             opened.runtime.extraction_executor.run(f"vault {vault.folder.name}", work)
 

@@ -1,21 +1,24 @@
-"""Ask the memory a question: the worker if it runs, else a search in this process."""
+"""Ask the memory a question: through the worker if it is running, else by searching in this process."""
 
 from __future__ import annotations
 
+import contextlib
 import logging
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
-from engram.errors import EmbeddingError
+from engram.embedding.load_model import load_model
+from engram.errors import BadRequest, StoreError
 from engram.models.engine.transaction import Store
 from engram.settings import Settings
 from engram.text.words import MAX_QUERY_CHARS
 from engram.vaults import settings_around
-from engram.worker.client import ask_worker
+from engram.worker.worker_client import ask_worker
 
-if TYPE_CHECKING:  # the search is loaded by whoever asks: processes that only wake the worker stay small
+if TYPE_CHECKING:  # the search is loaded only when needed, so that processes that only wake the worker stay small
     from engram.embedding.embedder import Embedder
     from engram.search.hits import PublicHit
     from engram.search.question import Query
@@ -24,12 +27,12 @@ logger = logging.getLogger(__name__)
 
 #: Seconds that the worker has for an answer.
 ANSWER_SECONDS = 10.0
-#: Rows without a vector that are embedded before a search in this process, memories first.
+#: Maximum number of rows without a vector that are embedded before a search in this process, memories first.
 MAX_FRESH_ROWS = 16
 
 
 class Operation(StrEnum):
-    """What is searched."""
+    """The kind of search."""
 
     #: Memories, then passages that say more, within a budget of words.
     RECALL = "recall"
@@ -47,6 +50,12 @@ class AnsweredBy(StrEnum):
     TEXT = "text"
 
 
+def require_words(query: str) -> None:
+    """Raise BadRequest for a query without a letter or digit: it would match arbitrary texts."""
+    if not re.search(r"[^\W_]", query):
+        raise BadRequest("the query has no words: describe in a few words what to look for")
+
+
 @dataclass(frozen=True, slots=True)
 class RecallRequest:
     """One question. ``to_json`` is what the worker's ``recall`` and ``search`` read."""
@@ -56,13 +65,13 @@ class RecallRequest:
     limit: int
     #: Only this project and global memories; None for every project.
     project_id: int | None
-    #: The branch that the asker works on; "" if it is not known.
+    #: The branch that the asker works on; "" if unknown.
     branch: str = ""
-    #: Maximum number of hits, whatever they are; None where ``limit`` counts memories and words limit the rest.
+    #: Maximum number of hits of any kind; None if ``limit`` counts memories and a word budget limits the rest.
     max_hits: int | None = None
 
     def to_json(self) -> dict[str, Any]:
-        """The request for engram.sock."""
+        """Return the request for engram.sock."""
         return {
             "op": self.operation.value,
             "query": self.text[:MAX_QUERY_CHARS],
@@ -74,7 +83,7 @@ class RecallRequest:
         }
 
     def to_query(self) -> Query:
-        """The question for a search in this process."""
+        """Return the question for a search in this process."""
         from engram.search.question import Query
 
         return Query(
@@ -95,18 +104,18 @@ class RecallResponse:
     answered_by: AnsweredBy
     #: Why the model was not used; "" if it was, or was not wanted.
     note: str = ""
-    #: What is said before the hits of a search where no text has the words; "" if one has.
-    unsaid: str = ""
+    #: Sentence that says that no text has the words of a search; "" if one does.
+    not_found: str = ""
 
 
 def ask_memory(
     store: Store, settings: Settings, request: RecallRequest, *, with_worker: bool = True, with_model: bool = True
 ) -> RecallResponse:
-    """Ranked hits for a question.
+    """Return ranked hits for a question.
 
     Args:
-        with_worker: ask the worker first. Off when the settings of this call differ from the worker's.
-        with_model: load the compiled model if no worker answers; off for processes that must stay small.
+        with_worker: ask the worker first. False if the settings of this call differ from the worker's.
+        with_model: load the model if no worker answers; False for processes that must stay small.
     """
     if with_worker:
         places, asked = settings.places, request.to_json()
@@ -117,34 +126,15 @@ def ask_memory(
         answer = ask_worker(places, asked, timeout_seconds=ANSWER_SECONDS)
         hits = _parse_hits(answer)
         if answer is not None and hits is not None:
-            return RecallResponse(hits, AnsweredBy.WORKER, unsaid=str(answer.get("unsaid", "")))
+            return RecallResponse(hits, AnsweredBy.WORKER, not_found=str(answer.get("unsaid", "")))
     embedder, note = load_model(settings) if with_model else (None, "")
     answered_by = AnsweredBy.TEXT if embedder is None else AnsweredBy.MODEL
-    hits, unsaid = _search_here(store, settings, request, embedder)
-    return RecallResponse(hits, answered_by, note, unsaid)
-
-
-def load_model(settings: Settings) -> tuple[Embedder | None, str]:
-    """The compiled model in this process, or None and why there is none. Never compiles, never loads torch."""
-    # Not above: only a process that answers without a worker needs it.
-    from engram.embedding.load import load_embedder
-
-    try:
-        embedder = load_embedder(
-            settings.embedding_model,
-            settings.places.models,
-            compile_if_missing=False,
-            document_prompt=settings.document_prompt,
-            query_prompt=settings.query_prompt,
-            threads=settings.embedding_threads,
-        )
-    except EmbeddingError as error:
-        return None, f"text search only: no worker is running, and the embedding model can't be loaded ({error})"
-    return embedder, ""
+    hits, not_found = _search_here(store, settings, request, embedder)
+    return RecallResponse(hits, answered_by, note, not_found)
 
 
 def _parse_hits(answer: Mapping[str, Any] | None) -> tuple[PublicHit, ...] | None:
-    """The hits of the worker's answer; None if there is no worker, or it can't be understood."""
+    """Return the hits of the worker's answer; None if there is no worker, or its answer can't be parsed."""
     if answer is None:
         return None
     from engram.search.hits import PublicHit
@@ -160,17 +150,18 @@ def _parse_hits(answer: Mapping[str, Any] | None) -> tuple[PublicHit, ...] | Non
 def _search_here(
     store: Store, settings: Settings, request: RecallRequest, embedder: Embedder | None
 ) -> tuple[tuple[PublicHit, ...], str]:
-    """The hits, and what is said before them."""
-    # Not above: the first answer of the MCP server, and the help of commands, need no search.
+    """Return the hits, and the introduction to them."""
+    # Imported here: the first answer of the MCP server, and the help of commands, need no search.
     from engram.notes.user_files import standing_of
     from engram.search.answer import answer_question, told_passages
     from engram.search.searcher import Searcher
-    from engram.search.vectors.stored_vectors import embed_missing
+    from engram.search.vectors.loaded_vectors import embed_missing
 
     searcher = Searcher(store, settings, embedder=embedder)
     if embedder is not None:
-        # No worker makes the vectors: what was just saved gets its own here.
-        embed_missing(store, embedder, MAX_FRESH_ROWS)
+        # No worker makes the vectors, so recently saved memories get theirs here, if memory.db is writable.
+        with contextlib.suppress(StoreError):
+            embed_missing(store, embedder, MAX_FRESH_ROWS)
         searcher.refresh()
     query = request.to_query()
     if request.operation is Operation.RECALL:

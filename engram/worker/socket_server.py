@@ -1,7 +1,7 @@
-"""Notice another program on engram.sock, such as the earlier Engram, and report it as the health of a stage.
+"""The server of engram.sock, which answers hooks apart from everybody else, and the guard that notices another program.
 
-Both programs have the same folder and the same socket, and the earlier one removes a socket that it finds. Hooks would
-then ask it and get no memories, and nobody would know why.
+The earlier Engram is such a program: it uses the same folder and the same socket, and removes a socket that it finds.
+Hooks would then ask it and get no memories, without any hint why.
 """
 
 from __future__ import annotations
@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import logging
 import os
-import re
 import socket
 import threading
 import time
@@ -23,19 +22,20 @@ from engram.models.engine.database import file_identity
 from engram.models.engine.transaction import Store
 from engram.models.shown.usage import count_without_vector, note_late
 from engram.models.work.task_runs import note_failure, note_success
-from engram.recollection.recollecting import RecollectionService
+from engram.recollection.recollection_service import RecollectionService
 from engram.redaction import redact
 from engram.setup.old_engram.old_processes import Listener, find_listener, find_process
+from engram.system.lazy_regex import lazy_regex
 from engram.system.process_limits import raise_file_limit
 from engram.tasks.runtime import Runtime
 from engram.worker.hook_answers import Answers, is_hook_payload, parse_request
 from engram.worker.mcp_sessions import McpSessions
 from engram.worker.open_vaults import Vaults
-from engram.worker.reception import Client, Reception, RequestQueue, open_listener
+from engram.worker.request_reader import Client, Reception, RequestQueue, open_listener
 
 logger = logging.getLogger(__name__)
 
-#: The stage whose health says so.
+#: The stage whose health reports another program.
 STAGE = "socket"
 
 
@@ -43,7 +43,7 @@ class SocketGuard:
     """Watches the socket of a worker that holds the worker's lock: no other worker of this program listens there."""
 
     def __init__(self, store: Store, path: Path) -> None:
-        """Nothing is looked at before ``look``."""
+        """Prepare; the first check is ``look``."""
         self._store = store
         self._path = path
         self._own: tuple[int, int] | None = None
@@ -68,7 +68,7 @@ class SocketGuard:
         self._rival = rival
         text = redact(
             f"{rival.described} also uses engram.sock, and this worker took the socket back. Two programs must not "
-            "share a memory folder: end it. `engram install` retires the earlier Engram"
+            "share a memory folder: stop it. `engram install` retires the earlier Engram"
         )
         logger.warning("action=watch_socket rival_pid=%d", rival.pid)
         with contextlib.suppress(StoreError):
@@ -87,25 +87,25 @@ class SocketGuard:
 #: Threads that answer hooks, and threads that answer everybody else.
 HOOK_THREADS = 4
 OTHER_THREADS = 4
-#: Complete requests of each kind that wait for a thread; beyond, the oldest is dropped.
+#: Maximum number of complete requests of each kind that wait for a thread; beyond, the oldest is dropped.
 MAX_WAITING = 64
-#: A request that waited longer is not answered, in seconds. A hook has left by then.
+#: A request that waited longer than this, in seconds, is not answered, since a hook has left by then.
 MAX_HOOK_WAIT_SECONDS = 1.5
 MAX_OTHER_WAIT_SECONDS = 30.0
-#: How long the end waits for answers that are being made, in seconds.
+#: How long stopping waits for answers in progress, in seconds.
 CLOSE_SECONDS = 5.0
-#: How long a hook waits that is shown no sign of life, in seconds.
+#: How long a hook waits without a sign of life, in seconds.
 UNSIGNED_WAIT_SECONDS = 0.2
-#: After so many prompts of a session that waited longer in vain, its prompts are shown no signs of life.
+#: After this many prompts that waited in vain, a session's prompts get no more signs of life.
 MAX_VAIN_WAITS = 2
-#: Load for each processor from which on a machine counts as busy.
+#: Load per processor above which a machine counts as busy.
 BUSY_LOAD = 2.0
-#: Sessions whose vain waits are known.
+#: Maximum number of sessions whose vain waits are known.
 MAX_SESSIONS = 256
 #: The request of a prompt whose hook takes signs of life, and the session in it.
 _TAKES_SIGNS = b"\n"
-_PROMPT = re.compile(rb'"hook_event_name"\s*:\s*"UserPromptSubmit"')
-_SESSION = re.compile(rb'"session_id"\s*:\s*"([^"\\]{1,100})"')
+_PROMPT = lazy_regex(rb'"hook_event_name"\s*:\s*"UserPromptSubmit"')
+_SESSION = lazy_regex(rb'"session_id"\s*:\s*"([^"\\]{1,100})"')
 
 
 class Patience:
@@ -118,7 +118,7 @@ class Patience:
         self._lock = threading.Lock()
 
     def of(self, request: bytes) -> float:
-        """Return how long the hook of a request may be kept waiting by signs of life, in seconds; 0 for not at all."""
+        """Return how long signs of life may keep the hook of a request waiting, in seconds; 0 for not at all."""
         session = self._session_of(request)
         if session is None or self._seconds <= UNSIGNED_WAIT_SECONDS:
             return 0.0
@@ -126,7 +126,6 @@ class Patience:
             return self._seconds if self._vain.get(session, 0) < MAX_VAIN_WAITS else 0.0
 
     def note(self, request: bytes | None, waited_seconds: float, *, was_shown: bool) -> None:
-        """Note what became of a wait."""
         session = None if request is None else self._session_of(request)
         if session is None:
             return
@@ -149,10 +148,10 @@ class Patience:
 
 
 class RecallServer:
-    """Answers on engram.sock in threads of its own. Only processes of the same user are answered."""
+    """Answers on engram.sock in its own threads. Only processes of the same user are answered."""
 
     def __init__(self, runtime: Runtime) -> None:
-        """Nothing is opened before ``start``."""
+        """Prepare; nothing is opened before ``start``."""
         self._runtime = runtime
         self._path = runtime.settings.places.recall_socket
         self.vaults = Vaults(runtime)
@@ -161,7 +160,7 @@ class RecallServer:
         self._guard = SocketGuard(runtime.store, self._path)
         self._reception: Reception | None = None
         self._is_closing = threading.Event()
-        # Hooks have their own threads: no long question of another client delays a prompt.
+        # Hooks have their own threads, so that no other client's long question delays a prompt.
         self._hooks = RequestQueue(MAX_WAITING)
         self._others = RequestQueue(MAX_WAITING)
         self._patience = Patience(runtime.settings.prompt_wait_seconds)
@@ -169,7 +168,7 @@ class RecallServer:
         self._of_thread = threading.local()
 
     def start(self) -> RecallServer:
-        """Open the socket, replacing what is there, and answer from now on. Call with the worker's lock held."""
+        """Open the socket, replacing any existing one, and start answering. Call with the worker's lock held."""
         raise_file_limit()
         with contextlib.suppress(StoreError):
             note_success(self._runtime.store, STAGE)
@@ -235,7 +234,9 @@ class RecallServer:
         return self._answers.answer(request)
 
     def _queue_request(self, client: Client, request: bytes | None) -> None:
-        """Queue a complete request. The thread that reads all clients calls this, so the request is not parsed here."""
+        """Queue a complete request. The thread that reads from all clients calls this, so the request is not parsed
+        here.
+        """
         looks_like_hook = request is not None and b'"hook_event_name"' in request
         if request is not None and looks_like_hook and self._reception is not None:
             seconds = self._patience.of(request)
@@ -289,12 +290,12 @@ class RecallServer:
         self._write_down()
 
     def _is_wanted(self) -> bool:
-        """True while the worker runs and the client of this thread waits."""
+        """Return True while the worker runs and the client of this thread waits."""
         client: Client | None = getattr(self._of_thread, "client", None)
         return not self._is_closing.is_set() and (client is None or not client.is_gone)
 
     def _write_down(self) -> None:
-        """Record what hooks were given, after it was sent: no hook waits for the write lock."""
+        """Record what hooks were given, after it was sent, so that no hook waits for the write lock."""
         try:
             self._runtime.recollection.write_down()
             self.vaults.write_down()
@@ -302,7 +303,7 @@ class RecallServer:
             logger.warning("action=write_down failed=%s", type(error).__name__, exc_info=error)
 
     def _note_late(self, request: bytes | None) -> None:
-        """Count a prompt whose hook left before its answer, with the cause."""
+        """Count a prompt whose hook left before its answer came, with the cause."""
         if request is None or not _PROMPT.search(request):
             return
         with contextlib.suppress(EngramError):

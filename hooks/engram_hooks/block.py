@@ -26,7 +26,7 @@ _HOME = "${ENGRAM_HOME:-$HOME/.claude-memory}"
 
 
 def settings_block(home: Home | None = None, interpreter: str = sys.executable) -> dict[str, Any]:
-    """``{"hooks": …, "mcpServers": …}`` for Claude Code's settings.
+    """Return ``{"hooks": …, "mcpServers": …}`` for Claude Code's settings.
 
     Args:
         home: a memory folder other than the default, written into every command; None leaves it to the environment.
@@ -65,7 +65,7 @@ AGENT_TOOLS = "Agent|Task"
 
 
 def relay_command(script: Path) -> str:
-    """The command that runs a relay with the memory folder's interpreter; silent if there is none.
+    """Return the command that runs a relay with the memory folder's interpreter; silent if there is none.
 
     Without ``exec``: an interpreter that can't start, or a missing script, would exit with status 2, and that status
     blocks the prompt.
@@ -74,7 +74,8 @@ def relay_command(script: Path) -> str:
 
 
 def detached_command(script: Path, interpreter: str, *arguments: str) -> str:
-    """The command that runs a hook detached, with the interpreter that has Engram's packages; only its input is piped.
+    """Return the command that runs a hook detached, with the interpreter that has Engram's packages; only its input is
+    piped.
 
     Nobody waits for it. It is silent if there is no interpreter, and ends within seconds, whatever is broken.
 
@@ -85,7 +86,7 @@ def detached_command(script: Path, interpreter: str, *arguments: str) -> str:
 
 
 def start_command(script: Path, interpreter: str) -> str:
-    """The command that starts watcher and worker, detached, if the user chose that sessions start them.
+    """Return the command that starts watcher and worker, detached, if the user chose that sessions start them.
 
     Most users did not: they pay for one look at config.toml.
     """
@@ -94,7 +95,7 @@ def start_command(script: Path, interpreter: str) -> str:
 
 
 def tool_command(script: Path, *, waits_for: str) -> str:
-    """The command of a hook of a tool call: one file test, and the script only if the session has such a file.
+    """Return the command of a hook of a tool call: one file test, and the script only if the session has such a file.
 
     Args:
         script: the shell script that is sourced, which saves a process. Its own path is in ``$S``.
@@ -106,13 +107,13 @@ def tool_command(script: Path, *, waits_for: str) -> str:
 
 
 def detached_relay_command(script: Path) -> str:
-    """The command that hands a payload to the worker and prints nothing; nobody waits for it."""
+    """Return the command that hands a payload to the worker and prints nothing; nobody waits for it."""
     run = f'"$P" -I -S {shlex.quote(str(script))} <&3 3<&-'
     return f'P="{_HOME}/python"; [ -x "$P" ] && {{ exec 3<&0; ( {run} & ) >/dev/null 2>&1; }}; exit 0'
 
 
 def link_interpreter(home: Home) -> None:
-    """Make ``python`` in the memory folder a link to the real interpreter, which needs no environment of its own.
+    """Make ``python`` in the memory folder a link to the real interpreter, which needs no separate environment.
 
     Raises:
         HomeError: the link can't be made.
@@ -150,7 +151,7 @@ def _entry(command: str, *, matcher: str = "") -> dict[str, Any]:
 
 
 def _mcp_servers(home: Home | None, interpreter: str) -> dict[str, Any]:
-    """The MCP server's entry; {} if the server is not installed."""
+    """Return the MCP server's entry; {} if the server is not installed."""
     try:
         if importlib.util.find_spec("engram_mcp.server") is None:
             return {}

@@ -7,7 +7,7 @@ memory and no worker, it says that Engram is off, unless the session starts it.
 import posix
 import sys
 
-#: What Claude is told where nothing runs; it tells the user if that matters.
+#: What Claude is shown if nothing runs; it informs the user if that matters.
 OFF = (
     b'{"hookSpecificOutput":{"hookEventName":"SessionStart","additionalContext":"Engram, the memory of this machine, '
     b"is off: nothing of this session is remembered, and no earlier session is found. The user starts it with `engram "
@@ -37,7 +37,7 @@ def _starts_with_session() -> bool:
 
 
 def main() -> None:
-    """Relay one payload with the code of ``prompt.py``, which lies beside this file."""
+    """Relay one payload with the code of ``prompt.py``, which is next to this file."""
     try:
         sys.dont_write_bytecode = True
         sys.path.insert(0, __file__.rpartition("/")[0].rpartition("/")[0])

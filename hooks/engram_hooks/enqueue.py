@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 SECONDS = 5.0
 #: After this many seconds the system ends it, even if a thread holds the interpreter.
 ALARM_SECONDS = 8
-#: Longest payload that is read, in bytes.
+#: Maximum size of a payload, in bytes.
 PAYLOAD_BYTES = 1_048_576
 #: How long the payload is awaited, in seconds; after that the environment names the session.
 READ_SECONDS = 0.3
@@ -64,7 +64,7 @@ def enqueue(task: str) -> None:
         return
     try:
         queue = importlib.import_module("engram.tasks.queue").huey
-        run = getattr(importlib.import_module("engram.tasks.reading"), task)
+        run = getattr(importlib.import_module("engram.tasks.session_tasks"), task)
         queue.bind(home, busy_seconds=BUSY_SECONDS)
         run(session_id)
     except Exception as error:  # noqa: BLE001 - the boundary of a hook

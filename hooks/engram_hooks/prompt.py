@@ -12,7 +12,7 @@ import _thread
 import posix
 import time
 
-#: Longest payload and longest answer, in bytes; longer ones are dropped.
+#: Maximum size of a payload and of an answer, in bytes; larger ones are dropped.
 PAYLOAD_BYTES = 1_048_576
 ANSWER_BYTES = 65_536
 #: The hook ends after this many seconds without a sign of life, whatever it waits for. The start and end of the
@@ -40,7 +40,7 @@ _give_up_at = [0.0]
 def main(say_off=None) -> None:  # type: ignore[no-untyped-def]  # "typing" costs as much as all the rest
     """Relay one payload and exit with status 0 in any case.
 
-    ``say_off`` is called with the payload where no worker listens, in the memory folder; it returns what to print.
+    ``say_off`` is called with the payload if no worker listens, in the memory folder; it returns what to print.
     """
     try:
         _give_up_at[0] = time.monotonic() + SECONDS
@@ -111,7 +111,7 @@ def _is_coming() -> bool:
 
 
 def _read_payload() -> bytes:
-    """All of stdin; b"" if it is empty or too long."""
+    """Return all of stdin; b"" if it is empty or too long."""
     payload = b""
     while chunk := posix.read(0, PAYLOAD_BYTES):
         payload += chunk
@@ -121,8 +121,8 @@ def _read_payload() -> bytes:
 
 
 def is_whole(answer: bytes) -> bool:
-    """True for a complete answer that adds context and does nothing else."""
-    # A text that begins with one of these words is no key: it stands after a colon.
+    """Return True for a complete answer that adds context and does nothing else."""
+    # A text that begins with one of these words is not a key: it follows a colon.
     keys = answer.replace(b':"', b":")
     return answer.startswith(BEGIN) and answer.rstrip().endswith(END) and not any(key in keys for key in REFUSED_KEYS)
 

@@ -11,23 +11,23 @@ from pathlib import Path
 from engram import settings as settings_module
 from engram.enums import Actor
 from engram.errors import BadRequest, NotFound, StoreError
-from engram.ingest.scope import scope_of_folder, vault_of
+from engram.ingest.session_project import scope_of_folder, vault_of
 from engram.log import start_logging
 from engram.models.engine.database import is_replaced
 from engram.models.engine.transaction import Store
 from engram.models.memories.memory_records import Memory, find_memory, is_memory_id, may_see
 from engram.models.open_memory import open_memory
 from engram.models.projects.projects import ProjectRow, find_project
-from engram.models.sessions.passage_rows import Quotation, find_quotation
+from engram.models.sessions.quotation_ids import is_quotation_id
 from engram.models.sessions.sessions import known_values
-from engram.models.sessions.stored_turns import is_quotation_id
+from engram.models.sessions.stored_quotations import Quotation, find_quotation
 from engram.recollection.prompts import NO_PROJECT
 from engram.redaction import redact
 from engram.settings import Settings
 from engram.trust.display import fence_safe, one_line
 from engram.vaults import settings_of
-from engram.worker.client import wake_worker
 from engram.worker.recall_client import RecallRequest, RecallResponse, ask_memory
+from engram.worker.worker_client import wake_worker
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,11 +52,11 @@ class View:
         return f"of project {shown_name(self.project.name)}, not of this folder's project" if self.is_elsewhere else ""
 
     def is_own(self, memory: Memory) -> bool:
-        """True if a memory was made in this project, or in no project."""
+        """Return True if a memory was made in this project, or in no project."""
         return memory.project_id in (None, self.project_id)
 
     def require_quotation(self, store: Store, quotation_id: str) -> Quotation:
-        """The quotation of an id, if it was said in this view's project.
+        """Return the quotation of an id, if it was said in this view's project.
 
         Raises:
             NotFound: it does not exist, or was said in another project or in none.
@@ -69,11 +69,11 @@ class View:
         return quotation
 
     def require(self, store: Store, episode_id: str) -> Memory:
-        """The memory of an id, if this view may see it.
+        """Return the memory of an id, if this view may see it.
 
         Raises:
             BadRequest: it is the id of a quotation.
-            NotFound: it does not exist, or belongs to another project; the message does not tell which.
+            NotFound: it does not exist, or belongs to another project; the message does not say which.
         """
         if is_quotation_id(episode_id):
             from engram.memories.save import QUOTATION_VERBS  # a tenth of a second that most sessions do not need
@@ -110,17 +110,17 @@ class Access:
         path = self.settings.places.memory_db
         if not path.parent.is_dir() or not (path.exists() or is_replaced(path)):
             raise StoreError(
-                f"there is no memory at {path} yet. Tell the user to run 'engram up', and go on without memory"
+                f"there is no memory at {path} yet. Tell the user to run 'engram up', and continue without memory"
             )
         with open_memory(path, driver=self.settings.sqlite_driver, is_made=False) as store:
             yield store
 
     def redact(self, store: Store, text: str) -> str:
-        """Mask secrets, also those that this session's ``.env`` lines contained."""
+        """Mask secrets, including those in this session's ``.env`` lines."""
         return redact(text, known_values(store, self.session_id) if self.session_id else ())
 
     def ask(self, store: Store, request: RecallRequest) -> RecallResponse:
-        """Ask the memory a question: the worker, or by text alone if none answers."""
+        """Ask the memory a question: through the worker, or by text only if none answers."""
         return ask_memory(store, self.settings, request, with_model=False)
 
     def wake_worker(self) -> None:
@@ -128,7 +128,7 @@ class Access:
         wake_worker(self.settings.places)
 
     def view(self, store: Store, name: str | None = None) -> View:
-        """What may be seen: the project that the caller names, or that of Claude's folder, and global memories.
+        """Return what may be seen: the project that the caller names, or that of Claude's folder, and global memories.
 
         Raises:
             NotFound: there is no such project; the message names no other one.
@@ -145,12 +145,12 @@ class Access:
 
 
 def shown_name(name: str) -> str:
-    """A project's name, safe to print in an answer."""
+    """Return a project's name, safe to print in an answer."""
     return fence_safe(one_line(name, 60))
 
 
 def open_access() -> Access:
-    """Return the access of a server in a process of its own, with a log of its own. Raises EngramError."""
+    """Return the access for a server in its own process, with its own log. Raises EngramError."""
     access = access_for(os.environ)
     start_logging(access.settings.places.logs, "mcp", access.settings.log_level, redact)
     return access

@@ -1,4 +1,4 @@
-"""The tools as an agent sees them: names, descriptions and schemas, and the check of what it calls them with.
+"""The tools as an agent sees them: names, descriptions and schemas, and the validation of arguments.
 
 A tool's name, docstring and signature are all that is written down of it: the library pydantic makes the schema of the
 arguments from them, and checks the arguments of a call.
@@ -130,7 +130,7 @@ def answer(
 ) -> tuple[str, bool]:
     """Call a tool; returns the text of its answer, and whether that is an error. Never raises.
 
-    The text has no hidden characters and no secrets; what is stored may be older than a rule of redaction.
+    The text has no hidden characters and no secrets, since stored text may be older than a redaction rule.
 
     Args:
         access: asked when the arguments have been checked.

@@ -11,15 +11,16 @@ import select
 import signal
 from contextlib import suppress
 
-from engram_mcp import HELLO
+from engram_mcp import HELLO, is_asked_again
 
 #: What a worker says to a session that it serves; it hangs up on a relay that it does not understand.
 WELCOME = b"engram-mcp 1\n"
 #: How the variables begin that it gets.
 NAMES = (b"ENGRAM_", b"CLAUDE_PROJECT_DIR", b"CLAUDE_CODE_SESSION_ID", b"CLAUDE_MEMORY_")
-#: Seconds for the welcome, for the last answers, and between two looks at whether the agent still runs.
-WELCOME_SECONDS, END_SECONDS, PARENT_SECONDS = 5.0, 10.0, 5.0
-LOST = "Engram's worker ended during this call, which may or may not have taken effect. Call again."
+#: Seconds for the welcome, for the last answers, and between two looks at whether the agent still runs; after so many
+#: looks without a word from anybody, a worker that owes an answer hangs, and counts as one that has ended.
+WELCOME_SECONDS, END_SECONDS, PARENT_SECONDS, SILENT_LOOKS = 5.0, 10.0, 5.0, 6
+LOST = "Engram's worker ended or hung during this call, which may or may not have taken effect. Call again."
 
 
 def main() -> None:
@@ -55,18 +56,18 @@ def connect() -> _socket.socket | None:
 
 
 def relay(server: _socket.socket, said: bytes, parent: int) -> bytes:
-    """Pass on what both sides say, first what the agent ``said``; return what the next server must be told, if any."""
+    """Pass on what both sides say, first what the agent ``said``; return what the next server must be sent, if any."""
     waiting: dict[str, dict[str, object]] = {}
-    heard, has_left, own = b"", False, server.fileno()
-    ready = [own]
-    while os.getppid() == parent and (ready or not has_left):
+    heard, has_left, own, silent, ready = b"", False, server.fileno(), 0, [0]
+    while os.getppid() == parent and (ready or not has_left) and silent < SILENT_LOOKS:
         *lines, said = said.split(b"\n")
         with suppress(OSError):  # that the worker has ended is seen below
             server.sendall(b"".join(line + b"\n" for line in lines))
             server.shutdown(_socket.SHUT_WR) if has_left else None
         waiting |= {str(asked["id"]): asked for asked in map(parse, lines) if {"id", "method"} <= asked.keys()}
-        sources, seconds = ([own], END_SECONDS) if has_left else ([0, own], PARENT_SECONDS)
-        ready, _, _ = select.select(sources, (), (), seconds)
+        seconds = END_SECONDS if has_left else PARENT_SECONDS
+        ready = select.select([own] if has_left else [0, own], (), (), seconds)[0]
+        silent = 0 if ready or not waiting else silent + 1
         if own in ready:
             chunk = b""
             with suppress(OSError):
@@ -82,7 +83,7 @@ def relay(server: _socket.socket, said: bytes, parent: int) -> bytes:
             said += (chunk := os.read(0, 65_536)) or b"\n"
             has_left = not chunk
     for asked in waiting.values():
-        if asked["method"] == "tools/call":
+        if not is_asked_again(asked, has_hung=silent == SILENT_LOOKS):
             error = {"jsonrpc": "2.0", "id": asked["id"], "error": {"code": -32000, "message": LOST}}
             os.write(1, json.dumps(error).encode() + b"\n")
         else:

@@ -26,17 +26,17 @@ from mcp.server.context import ServerRequestContext
 from mcp.server.lowlevel import Server
 from mcp.shared.message import SessionMessage
 
-from engram.transcripts.lines import storable_value
+from engram.transcripts.json_values import storable_value
 from engram.version import VERSION
 from engram_mcp import HELLO
 from engram_mcp.access import Access, open_access
 from engram_mcp.catalog import INSTRUCTIONS, TOOLS, answer
 
-#: Longest line that is read, in bytes; a longer one ends the session.
+#: Maximum length of a line, in bytes; a longer one ends the session.
 MAX_LINE_BYTES = 16_000_000
 #: How long the end of the input waits for calls that are still running, in seconds.
 MAX_END_SECONDS = 10.0
-#: How often a server in a process of its own checks its parent, in seconds.
+#: How often a server in its own process checks its parent, in seconds.
 PARENT_SECONDS = 5.0
 #: Name under which Claude Code sends the id of a call, and how that begins if no model made it: a mod did, such as
 #: Engram's for the command ``/engram`` that the user typed.
@@ -124,7 +124,7 @@ class _Wire:
     async def _pass_on(self, line: bytes, server: MemoryObjectSendStream[SessionMessage | Exception]) -> None:
         message = _parse(line)
         if message is None:
-            error = types.ErrorData(code=types.PARSE_ERROR, message="this is no message of JSON-RPC")
+            error = types.ErrorData(code=types.PARSE_ERROR, message="this is not a JSON-RPC message")
             await self._send(types.JSONRPCError(jsonrpc="2.0", id=None, error=error))
             return
         if isinstance(message, types.JSONRPCRequest):
@@ -156,7 +156,7 @@ class _Wire:
 
 
 def _parse(line: bytes) -> types.JSONRPCMessage | None:
-    """Return the message of a line; None if there is none in it."""
+    """Return the message on a line; None if there is none."""
     with contextlib.suppress(ValueError):
         return types.jsonrpc_message_adapter.validate_json(line, by_name=False)
     # The library refuses half of a surrogate pair, which some agents write; it costs the character, not the message.
@@ -188,7 +188,7 @@ def main(said: bytes = b"") -> None:
     A relay of an earlier version may call this, too.
 
     Args:
-        said: what was read of stdin already.
+        said: what was already read from stdin.
     """
     for number in (signal.SIGINT, signal.SIGTERM):
         # Nothing needs cleaning up: tools write in transactions.

@@ -1,6 +1,6 @@
 """The tools as plain functions over an Access: arguments in, text out.
 
-What only one tool needs is imported inside it, to keep the server's first answer fast.
+Imports that only one tool needs are inside that tool, to keep the server's first answer fast.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Final
 
 from engram.enums import Actor, Importance, Judgement, Kind, Scope
 from engram.errors import BadRequest
-from engram.ingest.scope import scope_of_folder
+from engram.ingest.session_project import scope_of_folder
 from engram.models.engine.transaction import Store
 from engram.models.memories import memory_changes, memory_history, memory_records
 from engram.models.memories.branches import unmerged_branch
@@ -22,46 +22,45 @@ from engram.models.projects import notes
 from engram.models.projects.projects import ProjectRow
 from engram.models.search import memory_lists
 from engram.models.sessions import sessions
-from engram.models.sessions.passages import places_of
-from engram.models.sessions.stored_turns import is_quotation_id
+from engram.models.sessions.passage_rows import places_of
+from engram.models.sessions.quotation_ids import is_quotation_id
 from engram.models.shown import injections
 from engram.system.clock import iso_time, parse_time_ms
 from engram.transcripts.git_files import read_branch
 from engram.trust.display import fence_safe, one_line
-from engram.worker.client import ask_status
-from engram.worker.recall_client import AnsweredBy, Operation, RecallRequest, RecallResponse
+from engram.worker.recall_client import AnsweredBy, Operation, RecallRequest, RecallResponse, require_words
+from engram.worker.worker_client import ask_status
 from engram_mcp import answers
 from engram_mcp.access import Access, View, shown_name
 
 #: Maximum number of hits that a tool returns.
 MAX_HITS: Final = 25
-#: Number of hits of ``memory_search`` by default, and of memories of ``memory_recall``; words then limit its passages.
-#: Any other limit of ``memory_recall`` holds for everything.
+#: Default number of hits of ``memory_search``, and of memories of ``memory_recall``, whose passages are then limited by
+#: their number of words. Any other limit given to ``memory_recall`` applies to memories and passages together.
 DEFAULT_HITS: Final = 5
-#: The remark of an answer when no worker is running.
+#: The note in an answer when no worker is running.
 NO_WORKER = "the worker is not running: text search only; 'engram up' starts it"
 #: What ``memory_status`` says when no watcher is running.
-NO_WATCHER = "not running: new messages are not kept; 'engram up' starts it"
+NO_WATCHER = "not running, so new messages are not recorded; 'engram up' starts it"
 
 
 def recall(access: Access, query: str, limit: int, project: str | None) -> str:
-    """Ranked memories for a question."""
+    """Return ranked memories for a question."""
     found, view, note = _find(access, Operation.RECALL, query, limit, project)
-    return answers.recall_lines(found.hits, note, view.project.name if view.project else "")
+    return answers.recall_lines(found.hits, note, view.project.name if view.project else "", access.session_id)
 
 
 def search(access: Access, query: str, limit: int, project: str | None) -> str:
-    """Verbatim turns and notes for a question."""
+    """Return verbatim turns and notes for a question."""
     found, _, note = _find(access, Operation.SEARCH, query, limit, project)
-    return answers.search_lines(found.hits, note, found.unsaid)
+    return answers.search_lines(found.hits, note, found.not_found, access.session_id)
 
 
 def _find(
     access: Access, operation: Operation, query: str, limit: int, project: str | None
 ) -> tuple[RecallResponse, View, str]:
-    """What was found, the view it comes from, and a remark about it. Without a worker only text is searched."""
-    if not query.strip():
-        raise BadRequest("the query is empty: describe in a few words what to look for")
+    """Return what was found, the view it comes from, and a note about it. Without a worker, only text is searched."""
+    require_words(query)
     with access.store() as store:
         view = access.view(store, project)
         request = RecallRequest(
@@ -78,7 +77,7 @@ def _find(
 
 
 def expand(access: Access, episode_id: str, project: str | None = None) -> str:
-    """Everything that is known of one memory, or the whole turn of a quotation. Counts as an access."""
+    """Return everything that is known about one memory, or the whole turn of a quotation. Counts as an access."""
     with access.store() as store:
         view = access.view(store, project)
         if is_quotation_id(episode_id):
@@ -106,7 +105,7 @@ def _expand_quotation(access: Access, store: Store, view: View, quotation_id: st
 
     quotation = view.require_quotation(store, quotation_id)
     if is_excluded(quotation.stored.turn.cwd, access.settings.exclude):
-        raise BadRequest("it was said in a folder that the user excluded")
+        raise BadRequest("the message comes from a folder that the user excluded")
     if access.session_id:
         with store.transaction() as tx:
             mark_used(tx, access.session_id, {quotation_id: store.now_ms()})
@@ -114,7 +113,7 @@ def _expand_quotation(access: Access, store: Store, view: View, quotation_id: st
 
 
 def get(access: Access, source: str, start: int | None, lines: int | None, project: str | None = None) -> str:
-    """Lines of a note that search named, without those of other projects."""
+    """Return lines of a note that ``search`` found, without other projects' lines."""
     from engram.notes.note_index import read_lines
 
     with access.store() as store:
@@ -142,13 +141,17 @@ def save(
     kind: str | None = None,
     question: str | None = None,
 ) -> str:
-    """Keep a text as a memory, or as a note of the day."""
+    """Save a text as a memory, or in the day's note."""
     from engram.memories.save import save_memory
 
-    with access.store() as store:
-        place = scope_of_folder(store, access.settings, cwd or access.folder, make=scope != Scope.GLOBAL)
-        if scope == "note":
+    folder = cwd or access.folder
+    if scope == "note":
+        with access.store() as store:
+            place = scope_of_folder(store, access.settings, folder, make=True)
             return _save_note(access, store, content, place.project)
+    # A refused text leaves no new project.
+    with access.store() as store, store.transaction():
+        place = scope_of_folder(store, access.settings, folder, make=scope != Scope.GLOBAL)
         is_global = Scope.parse(scope) is Scope.GLOBAL or place.project is None
         if supersedes is not None:
             access.view(store).require(store, supersedes)
@@ -187,12 +190,12 @@ def _save_note(access: Access, store: Store, content: str, project: ProjectRow |
     index_notes(store, access.settings, redact)
     source = path.relative_to(access.settings.places.notes).as_posix()
     if project is None:
-        return f"Saved in the note {source}. This folder is no project, so only the user's 'engram search' finds it."
+        return f"Saved in the note {source}. This folder is not a project, so only the user's 'engram search' finds it."
     return f"Saved in the note {source} for project {shown_name(project.name)}. memory_search and memory_get find it."
 
 
 def forget(access: Access, episode_id: str, is_source_forgotten: bool = False, project: str | None = None) -> str:
-    """Delete a memory and the words that only it rests on, a quoted message, or whole turns, everywhere."""
+    """Delete a memory with the text that no other memory is based on, a quoted message, or whole turns, everywhere."""
     from engram.forgetting.forget import forget_memory
 
     with access.store() as store:
@@ -201,8 +204,8 @@ def forget(access: Access, episode_id: str, is_source_forgotten: bool = False, p
             view.require_quotation(store, episode_id)
         elif not view.is_own(view.require(store, episode_id)) and is_source_forgotten:
             raise BadRequest(
-                "it was made in another project, whose turns are kept here. Forget it without also_source, or name "
-                "that project with project= if the user wants its turns deleted"
+                "it comes from another project, whose turns are not deleted from here. Forget it without also_source, "
+                "or name that project with project= if the user wants its turns deleted"
             )
         report = forget_memory(
             store, access.settings.places, episode_id, also_source=is_source_forgotten, actor=Actor.AGENT
@@ -213,7 +216,7 @@ def forget(access: Access, episode_id: str, is_source_forgotten: bool = False, p
 
 
 def correct(access: Access, episode_id: str, text: str, why: str, project: str | None = None) -> str:
-    """Replace a memory by another text. What the user pinned, saved, said or chose is left for them to decide."""
+    """Replace a memory's text. If the user pinned, saved, said or chose it, the decision is left to them."""
     from engram.memories.correct import correct_memory
 
     with access.store() as store:
@@ -237,7 +240,7 @@ def correct(access: Access, episode_id: str, text: str, why: str, project: str |
 
 
 def feedback(access: Access, episode_id: str, verdict: str, why: str, project: str | None = None) -> str:
-    """Judge a memory or a quotation as helpful, wrong or outdated, or take the last judgement back."""
+    """Judge a memory or a quotation as helpful, wrong or outdated, or withdraw the last judgement."""
     from engram.forgetting.forget_files import withdraw_bites
     from engram.memories import feedback
 
@@ -257,7 +260,7 @@ def feedback(access: Access, episode_id: str, verdict: str, why: str, project: s
                 what = feedback.take_back_quotation_judgement(store, episode_id, actor=access.actor)
             else:
                 _, what = feedback.take_back_judgement(store, episode_id, actor=access.actor)
-            said = f"Taken back of {episode_id}: {what}."
+            said = f"Took back what was said about {episode_id}: {what}."
         else:
             judgement = Judgement.parse(verdict)
             judge = feedback.judge_quotation if is_quotation else feedback.judge_memory
@@ -283,7 +286,7 @@ def pin(access: Access, episode_id: str, is_pinned: bool = True, project: str | 
 
 
 def status(access: Access) -> str:
-    """What is kept, and whether memory works."""
+    """Return what is stored, and whether Engram works."""
     from engram.reports.health import take_vitals
 
     with access.store() as store:
@@ -311,19 +314,19 @@ def status(access: Access) -> str:
 
 
 def _memory_lines(store: Store, view: View) -> list[str]:
-    """The number of memories: by scope and status for those that may be seen here, in total for the others."""
+    """Return the counts of memories: by scope and status for those visible here, and a total for the others."""
     seen, elsewhere = memory_lists.count_memories(store, view.project_id)
-    name = shown_name(view.project.name) if view.project else "none is known for this folder"
+    name = shown_name(view.project.name) if view.project else "none, this folder belongs to no known project"
     return [
         f"project: {name}",
         f"memories: {sum(count.number for count in seen)}",
         *(f"- {count.scope}, {count.importance}, {count.status}: {count.number}" for count in seen),
-        f"memories of other projects, not seen here: {elsewhere}",
+        f"memories of other projects, not visible here: {elsewhere}",
     ]
 
 
 def _without_transcripts(access: Access, text: str) -> str:
-    """An error message without the names of transcript folders, which contain project names."""
+    """Return an error message without the names of transcript folders, which contain project names."""
     folder = access.settings.projects_folder
     return re.sub(rf"{re.escape(str(folder))}/[^\n/'\"]+", f"{folder}/…", text)
 
@@ -333,7 +336,7 @@ def _duration(seconds: float) -> str:
 
 
 def timeline(access: Access, around: str | None, project: str | None, limit: int) -> str:
-    """Memories around a memory or a date, or the latest ones, oldest first."""
+    """Return memories around a memory or a date, or the latest ones, oldest first."""
     count = max(1, min(limit, MAX_HITS * 2))
     with access.store() as store:
         view = access.view(store, project)
@@ -346,7 +349,7 @@ def timeline(access: Access, around: str | None, project: str | None, limit: int
 
 
 def _moment(store: Store, view: View, around: str) -> int:
-    """When a memory was made, or the time of a date. Raises NotFound or BadRequest."""
+    """Return the time at which a memory was created, or that of a date. Raises NotFound or BadRequest."""
     if memory_records.is_memory_id(around):
         return view.require(store, around).created_at_ms
     at_ms = parse_time_ms(around)
@@ -358,9 +361,9 @@ def _moment(store: Store, view: View, around: str) -> int:
 
 
 def context(access: Access, project: str | None) -> str:
-    """The briefing of a project; one line if this session already had it."""
-    from engram.recollection.branch_state import find_where
-    from engram.recollection.briefing_lines import told_in
+    """Return the briefing of a project; one line if this session already had it."""
+    from engram.recollection.branch_state import find_branch_state
+    from engram.recollection.briefing_lines import ids_in_briefing
     from engram.recollection.session_briefing import build_briefing
 
     with access.store() as store:
@@ -372,11 +375,11 @@ def context(access: Access, project: str | None) -> str:
         ):
             return "This session already had its briefing. memory_recall finds more."
         project_id = view.project.id if view.project else None
-        # Git is left to the worker.
+        # 0 seconds: git runs only in the worker.
         where = (
             None
             if project
-            else find_where(store, project_id, access.folder, git_seconds=0, but_session=access.session_id)
+            else find_branch_state(store, project_id, access.folder, git_seconds=0, but_session=access.session_id)
         )
 
         def in_context() -> set[str]:
@@ -385,7 +388,7 @@ def context(access: Access, project: str | None) -> str:
 
         text = build_briefing(store, access.settings, project_id=project_id, in_context=in_context, where=where)
         if access.session_id and text and not project:
-            injected = injections.told_at_start(access.session_id, told_in(text), store.now_ms())
+            injected = injections.briefing_injections(access.session_id, ids_in_briefing(text), store.now_ms())
             with store.transaction() as tx:
                 injections.note_shown(store, access.session_id, "briefing", len(text) // 4)
                 injections.add_injections(tx, injected)

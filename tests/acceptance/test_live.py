@@ -8,17 +8,24 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import pytest
+from processes import wait_for
+
+from engram.models.memories.memory_records import all_memories
+from engram.models.open_memory import open_store
+from engram.models.shown.usage import count_without_vector
+from engram.models.work.task_runs import RunState, list_task_runs
+from engram.paths import Home
+from engram.reports.processes import process_state
 
 #: A real session that was given to the project, with one thing that is sure: why a push failed, and what mended it.
 SESSION = "f6b7329a-914c-4f62-8090-4e29b032b173"
 PROMPT = "Why does git push fail with biome errors about the .claude and .opencode directories?"
-DEADLINE_SECONDS = 90
 
 
 @dataclass
@@ -31,6 +38,10 @@ class Live:
     process: subprocess.Popen[bytes] | None = None
 
     def engram(self, *arguments: str) -> Any:
+        text = self.run(*arguments)
+        return json.loads(text) if text.startswith(("{", "[")) else text
+
+    def run(self, *arguments: str) -> str:
         done = subprocess.run(
             [sys.executable, "-m", "engram.cli.main", *arguments],
             env=self.environment,
@@ -39,7 +50,7 @@ class Live:
             check=True,
             timeout=60,
         )
-        return json.loads(done.stdout) if done.stdout.lstrip().startswith(("{", "[")) else done.stdout
+        return done.stdout
 
     def start(self) -> None:
         self.process = subprocess.Popen(
@@ -49,23 +60,21 @@ class Live:
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
         )
-        self.wait(lambda: self.is_alive("worker") and self.is_alive("watcher"))
+        locks = (self.home.worker_lock, self.home.watcher_lock)
+        wait_for(lambda: all(process_state(lock).is_alive for lock in locks))
+        status = self.engram("status", "--json")
+        assert status["worker"]["alive"]
+        assert status["watcher"]["alive"]
 
-    def is_alive(self, name: str) -> bool:
-        return bool(self.engram("status", "--json")[name]["alive"])
+    @property
+    def home(self) -> Home:
+        return Home(self.root / "home")
 
     def stop(self) -> None:
         if self.process is not None:
             self.process.send_signal(signal.SIGTERM)
             self.process.wait(timeout=40)
             self.process = None
-
-    def wait(self, is_so: Callable[[], bool]) -> None:
-        """Look until it is so; every wait is bounded."""
-        end = time.monotonic() + DEADLINE_SECONDS
-        while not is_so():
-            assert time.monotonic() < end, "it did not come about in time"
-            time.sleep(1.0)  # each look is a process of its own, which the worker has to wait for
 
     def transcript(self, session_id: str, folder: str = "-repo") -> Path:
         path = self.root / "claude" / "projects" / folder / f"{session_id}.jsonl"
@@ -86,23 +95,31 @@ class Live:
         assert not done.stderr
         return done.stdout
 
-    def memories_of(self, session_id: str) -> list[dict[str, Any]]:
-        done = subprocess.run(
-            [sys.executable, "-m", "engram.cli.main", "export"],
-            env=self.environment,
-            capture_output=True,
-            text=True,
-            check=True,
-            timeout=60,
-        )
-        lines = [json.loads(line) for line in done.stdout.splitlines()]
+    def exported(self, session_id: str) -> list[dict[str, Any]]:
+        """The memories of a session as ``engram export`` prints them."""
+        lines = [json.loads(line) for line in self.run("export").splitlines()]
         return [line for line in lines if line["session"] == session_id]
 
+    # What somebody waits for is looked up here: a program would take a second of the processor for each look.
+
+    def has_memories(self, session_id: str) -> bool:
+        with open_store(self.home.memory_db) as store:
+            return any(memory.session_id == session_id for memory in all_memories(store))
+
+    def has_turns(self, session_id: str) -> bool:
+        with open_store(self.home.memory_db) as store:
+            return session_id in {
+                read for (read,) in store.rows("SELECT s.session_id FROM turn t JOIN session s ON s.id = t.session_ref")
+            }
+
+    def has_every_vector(self) -> bool:
+        with open_store(self.home.memory_db) as store:
+            return not count_without_vector(store)
+
     def extractions_of(self, session_id: str) -> int:
-        tasks = self.engram("tasks", "list", "--all", "--json")["tasks"]
-        return sum(
-            t["name"] == "extract" and session_id in json.dumps(t["args"]) and t["state"] == "done" for t in tasks
-        )
+        with open_store(self.home.memory_db) as store:
+            runs = list_task_runs(store, name="extract", states=[RunState.DONE])
+        return sum(run.key == session_id for run in runs)
 
 
 @pytest.fixture
@@ -161,13 +178,13 @@ def test_a_real_session_comes_back_in_the_same_turn_in_its_project_only(live: Li
             file.write(one)
             file.flush()
     live.hook("SessionEnd", SESSION, cwd, reason="other")
-    live.wait(lambda: bool(live.memories_of(SESSION)))
+    wait_for(lambda: live.has_memories(SESSION))
 
     # the right memory in the same turn, with evidence from that session
     asking = "aaaaaaaa-0000-4000-8000-000000000001"
-    live.wait(lambda: live.engram("status", "--json")["missing_vectors"] == 0)
+    wait_for(live.has_every_vector)
     bites = bites_of(live.hook("UserPromptSubmit", asking, cwd, prompt=PROMPT, prompt_id="p1"))
-    kept = {one["id"]: one for one in live.memories_of(SESSION)}
+    kept = {one["id"]: one for one in live.exported(SESSION)}
     assert 1 <= len(bites) <= 3
     shown = [next(i for i in kept if i in bite) for bite in bites]
     assert kept[shown[0]]["evidence"]
@@ -182,7 +199,7 @@ def test_a_real_session_comes_back_in_the_same_turn_in_its_project_only(live: Li
     with live.transcript(silent).open("a", encoding="utf-8") as file:
         file.write(line("user", PROMPT, silent, cwd, 1))
     pending = Path(live.environment["ENGRAM_HOME"]) / "recollections" / f"{silent}.pending"
-    live.wait(pending.exists)
+    wait_for(pending.exists)
     assert live.hook("PreToolUse", silent, cwd, agent_id="sub", tool_name="Bash", tool_input={}) == ""
     handed = bites_of(live.hook("PreToolUse", silent, cwd, tool_name="Bash", tool_input={}))
     assert 1 <= len(handed) <= 3
@@ -193,7 +210,7 @@ def test_a_real_session_comes_back_in_the_same_turn_in_its_project_only(live: Li
     other = "aaaaaaaa-0000-4000-8000-000000000003"
     assert live.hook("UserPromptSubmit", other, elsewhere, prompt=PROMPT, prompt_id="p3") == ""
     live.engram("save", "When biome fails a git push, the .claude directory is excluded in biome.json.", "--global")
-    live.wait(lambda: live.engram("status", "--json")["missing_vectors"] == 0)
+    wait_for(live.has_every_vector)
     found = live.hook("UserPromptSubmit", other, elsewhere, prompt=PROMPT + " (release)", prompt_id="p4")
     assert "is excluded in biome.json" in found
     assert not any(i in found for i in kept)
@@ -220,13 +237,14 @@ def test_a_short_session_is_extracted_at_its_end_and_not_by_stop_alone(live: Liv
         file.writelines(line(kind, text, session, cwd, n) for n, (kind, text) in enumerate(said))
 
     live.hook("Stop", session, cwd, stop_hook_active=False)
-    live.wait(lambda: session in json.dumps(live.engram("sessions", "--json")))
-    live.wait(lambda: live.engram("sessions", session, "--json")["turns"] != [])
+    wait_for(lambda: live.has_turns(session))
+    assert session in json.dumps(live.engram("sessions", "--json"))
+    assert live.engram("sessions", session, "--json")["turns"] != []
     assert live.extractions_of(session) == 0
 
     # the session ends while nothing runs: the worker does it when it comes back
     live.stop()
     live.hook("SessionEnd", session, cwd, reason="other")
     live.start()
-    live.wait(lambda: live.extractions_of(session) == 1)
-    assert live.memories_of(session)
+    wait_for(lambda: live.extractions_of(session) == 1)
+    assert live.exported(session)

@@ -126,7 +126,7 @@ def sessions(request: pytest.FixtureRequest) -> Sessions:
 
 @pytest.fixture
 def settings(tmp_path: Path) -> Settings:
-    """A memory folder of its own, and no transcripts of Claude Code."""
+    """A separate memory folder, and no Claude Code transcripts."""
     made = Settings(home=tmp_path / "home", claude_folder=tmp_path / "claude", embedding_model="hashed")
     made.places.prepare()
     return made

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from engram.transcripts.lines import storable
+from engram.transcripts.json_values import storable
 from engram.transcripts.turns import Action, EntryRef, Opening, Role, TextBlock, Turn, TurnUpdate
 
 

@@ -7,14 +7,14 @@ from typing import Any
 
 import pytest
 
-from engram.ingest import portion
+from engram.ingest import read_portion
 from engram.ingest.read_sources import ingest_all, ingest_source, sources_of_session
 from engram.models.engine.transaction import Store
 from engram.models.open_memory import open_store
 from engram.models.search import fulltext
-from engram.models.sessions.passages import places_of
+from engram.models.sessions.passage_rows import places_of
+from engram.models.sessions.reading_progress import load_progress
 from engram.models.sessions.sessions import find_session
-from engram.models.sessions.sources import load_progress
 from engram.models.sessions.stored_turns import StoredTurn, turns_of_session
 from engram.models.sessions.turn_changes import delete_turn
 from engram.models.work.pauses import pause, resume
@@ -115,7 +115,9 @@ def test_a_long_session_is_read_in_portions(
     talk(database_sessions, "one", 20)
     (source,) = registry.discover(settings)
 
-    first, has_more = portion.Step(store, source, settings, redact, 700).run(portion.IngestResult(source.path))
+    first, has_more = read_portion.Step(store, source, settings, redact, 700).run(
+        read_portion.IngestResult(source.path)
+    )
     assert (first.new_turns, has_more) == (3, True)
     assert load_progress(store, source.place).stamp == ""
     read(store, settings, max_bytes=700)
@@ -249,7 +251,7 @@ def test_of_two_readers_of_the_same_content_one_wins(
     store: Store, settings: Settings, sessions: Sessions, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     talk(sessions, "one", 3)
-    write, others = portion.write_portion, [1]
+    write, others = read_portion.write_portion, [1]
 
     def slow_write(*arguments: Any) -> Any:
         if others:
@@ -257,7 +259,7 @@ def test_of_two_readers_of_the_same_content_one_wins(
             read(store, settings)
         return write(*arguments)
 
-    monkeypatch.setattr(portion, "write_portion", slow_write)
+    monkeypatch.setattr(read_portion, "write_portion", slow_write)
     read(store, settings)
 
     assert store.value("SELECT message_count FROM session") == 6

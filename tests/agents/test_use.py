@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from click.testing import CliRunner
+from processes import read_until
 
 from engram.cli.main import engram
 from engram.models.engine.transaction import Store
@@ -22,8 +22,6 @@ from engram.watcher.watch import Watcher
 from tests.agents.conftest import DatabaseSessions, DocumentSessions, Sessions
 
 PREFERENCE = "From now on always weigh the crates on the northern scale, the southern one is broken."
-#: Long enough for a loaded machine; nothing is measured.
-WAIT_SECONDS = 60
 
 
 @pytest.fixture
@@ -202,10 +200,7 @@ def test_an_event_of_the_file_system_is_enough(watcher: Watcher, store: Store, s
     watcher.events.keep_up()
     talk(sessions)
 
-    until = time.monotonic() + WAIT_SECONDS
-    while count_turns(store) < 2 and time.monotonic() < until:
-        watcher.step()
-        time.sleep(0.01)
+    read_until(watcher, lambda: count_turns(store) >= 2)
 
     assert count_turns(store) == 2
 

@@ -11,9 +11,9 @@ from click.testing import CliRunner, Result
 from transcript_lines import say
 
 from bench.commands.searches import bench
+from bench.recorded_provider import RecordedProvider
 from engram.cli.workspace import Workspace
 from engram.errors import BadRequest
-from engram.extraction.model.language_model import RecordedProvider
 
 FIRST, SECOND = (
     "The save button is green because red looked like a warning",

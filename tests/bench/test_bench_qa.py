@@ -12,6 +12,7 @@ from click.testing import CliRunner, Result
 from transcript_lines import say
 
 from bench.commands.searches import bench
+from bench.given import NOTHING
 from engram.cli.workspace import Workspace
 
 FACTS = {
@@ -89,7 +90,7 @@ class QaRun:
         """Write every reader's answers; ``answer`` gets the arm and the question's id."""
         for number, arm in self.key["readers"].items():
             lines = [{"id": name, "answer": answer(arm, name)} for name in (*FACTS, "q4")]
-            self._lines(f"run/readers/{number}/answers.jsonl", lines)
+            self._lines(f"{self.run_folder.name}/readers/{number}/answers.jsonl", lines)
 
     def judge(self) -> list[dict[str, str]]:
         """Write a verdict on every answer that the judge gets, and return what the judge saw."""
@@ -100,7 +101,7 @@ class QaRun:
             if line["reference"] and line["answer"] == line["reference"]:
                 verdict = "right"
             verdicts.append({"id": line["id"], "verdict": verdict})
-        self._lines("run/judge/scores.jsonl", verdicts)
+        self._lines(f"{self.run_folder.name}/judge/scores.jsonl", verdicts)
         return seen
 
     def score(self, *arguments: str, folder: Path | None = None) -> dict[str, Any]:
@@ -232,7 +233,83 @@ def test_the_same_seed_draws_the_same_questions(qa: QaRun) -> None:
     assert "q4" in first
 
 
-@pytest.mark.parametrize("arm", ["recall", "recall:0", "magic:150", "recall:many"])
+def test_a_file_of_answers_is_an_arm_without_the_name_of_its_program(qa: QaRun) -> None:
+    long = "Dejavu found:\n" + "\n".join(f"line {number}" for number in range(40))
+    answers = {"q1": "dejavu: the queue lock", "q2": "", "q3": long, "q4": "dejavus are none of its names", "other": ""}
+    lines = [{"question": name, "answer": text} for name, text in answers.items()]
+    file = qa._lines("answers.jsonl", [*lines, {"prompt": "p1", "answer": "a line"}])
+
+    assert qa.write("--arm", f"dejavu={file}:20", "--arm", "fts5:20", "--hide", "dejavu").exit_code == 0
+
+    given = qa.given("dejavu:20")
+    assert given["q1"] == "memory: the queue lock"
+    assert given["q2"] == NOTHING
+    assert given["q3"] == "memory found:\n" + "\n".join(f"line {number}" for number in range(9)) + " […]"
+    assert given["q4"] == answers["q4"]
+    assert list(given) == list(qa.given("fts5:20"))
+
+
+def test_a_file_of_answers_needs_neither_sessions_nor_memories(qa: QaRun) -> None:
+    file = qa._lines("answers.jsonl", [{"question": name, "answer": "x"} for name in (*FACTS, "q4")])
+    given = ["--write", str(qa.run_folder), "--questions", str(qa.questions), "--arm", f"a=b={file}:9"]
+    assert "can't read" in run(*given).output
+    assert run(*given[:-1], f"other={file}:9").exit_code == 0
+    assert set(qa.given("other:9").values()) == {"x"}
+
+
+def test_a_file_without_an_answer_to_a_question_is_refused(qa: QaRun) -> None:
+    file = qa._lines("answers.jsonl", [{"question": name, "answer": "x"} for name in FACTS])
+
+    result = qa.write("--arm", f"other={file}:20")
+
+    assert result.exit_code == 1
+    assert "no answer to 1 questions, q4 among them" in result.output
+
+
+def test_a_new_reader_is_judged_beside_those_of_a_recorded_run(qa: QaRun, tmp_path: Path) -> None:
+    qa.write("--arm", "gold:40", "--arm", "fts5:40", "--answerable", "2", "--seed", "3")
+    asked = [question["id"] for question in qa.key["questions"]]
+    sheet = list(qa.given("fts5:40"))
+    qa.answer(lambda arm, name: FACTS[name][1] if name in FACTS and arm == "gold:40" else "NOT KNOWN")
+    qa.score()
+    qa.judge()
+    recorded = tmp_path / "recorded-run"
+    before = qa.score("--record", str(recorded))
+    qa.run_folder = qa.folder / "second"
+    file = qa._lines("answers.jsonl", [{"question": name, "answer": "It says so."} for name in (*FACTS, "q4")])
+
+    result = qa.write("--arm", f"other={file}:20", "--beside", str(recorded))
+
+    assert result.exit_code == 0
+    assert str(qa.run_folder / "readers" / "3") in result.output
+    assert [question["id"] for question in qa.key["questions"]] == asked
+    assert list(qa.given("other:20")) == sheet
+    assert not (qa.run_folder / "readers" / "1" / "PROMPT.md").exists()
+    told = [{"id": name, "answer": FACTS.get(name, ("", "NOT KNOWN"))[1]} for name in asked]
+    qa._lines("second/readers/3/answers.jsonl", told)
+    qa.score()
+    qa.judge()
+    figures = qa.score()
+    assert {arm: figures["arms"][arm] for arm in before["arms"]} == before["arms"]
+    assert (figures["arms"]["other:20"]["right"], figures["arms"]["other:20"]["words"]) == (100, 3)
+    assert "fts5:40 to other:20" in figures["paired"]
+
+
+def test_an_arm_is_not_read_twice_beside_a_recorded_run(qa: QaRun, tmp_path: Path) -> None:
+    qa.write("--arm", "fts5:40")
+    qa.answer(lambda arm, name: "NOT KNOWN")
+    qa.score()
+    qa.judge()
+    qa.score("--record", str(tmp_path / "recorded-run"))
+    qa.run_folder = qa.folder / "second"
+
+    result = qa.write("--arm", "fts5:40", "--beside", str(tmp_path / "recorded-run"))
+
+    assert result.exit_code == 1
+    assert "has a reader of fts5:40 already" in result.output
+
+
+@pytest.mark.parametrize("arm", ["recall", "recall:0", "magic:150", "recall:many", "recall=f:150", "=f:150", "magic=f"])
 def test_an_unknown_arm_is_refused(qa: QaRun, arm: str) -> None:
     result = qa.write("--arm", arm)
 

@@ -267,4 +267,4 @@ def test_the_tasks_of_the_repository_have_a_recorded_answer_to_every_request(tmp
 
     runs = bench.prepare("--arm", "scribe")
 
-    assert len(runs) == 18
+    assert len(runs) == 30

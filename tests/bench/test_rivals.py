@@ -11,6 +11,10 @@ from typing import Any
 
 import pytest
 
+from bench.json_lines import write_lines
+from bench.qa.folder import RunKey, answer_id, write_key
+from bench.qa.questions import ReaderQuestion
+
 REPO = Path(__file__).resolve().parents[2]
 RIVALS = REPO / "benchmarks" / "rivals"
 SAID = (
@@ -107,6 +111,35 @@ def test_the_baseline_answers_from_the_sessions_of_the_folder(rivals: Any, tmp_p
     assert "ferry" in answer
     assert "harbor" not in answer
     database.close()
+
+
+def test_readers_of_a_recorded_run_stand_in_the_table_and_a_program_without_one_has_none(
+    rivals: Any, tmp_path: Path
+) -> None:
+    tables = rivals("tables")
+    questions = [ReaderQuestion(name, "harbor", "", "", name != "q4") for name in ("q1", "q2", "q3", "q4")]
+    key = RunKey(14, {"1": "rules:400", "2": "ferry:400"}, questions, {})
+    write_key(tmp_path, key)
+    told = {"1": ["A", "A", "B", "NOT KNOWN"], "2": ["A", "B", "NOT KNOWN", "NOT KNOWN"]}
+    scores = {}
+    for number, answers in told.items():
+        lines = [{"id": question.id, "answer": text} for question, text in zip(questions, answers, strict=True)]
+        (tmp_path / "readers" / number).mkdir(parents=True)
+        write_lines(tmp_path / "readers" / number / "answers.jsonl", lines)
+        verdict = {"A": "right", "B": "wrong", "NOT KNOWN": "unanswered"}
+        scores |= {answer_id(key, line["id"], line["answer"]): verdict[line["answer"]] for line in lines}
+    (tmp_path / "judge").mkdir()
+    write_lines(tmp_path / "judge" / "scores.jsonl", [{"id": name, "verdict": of} for name, of in scores.items()])
+
+    readers = tables.read_readers(tmp_path)
+
+    engram, ferry, other = ({"name": name} for name in ("Engram", "ferry", "other"))
+    assert tables.verdicts(readers, engram) == ["right", "right", "wrong"]
+    assert tables.verdicts(readers, ferry) == ["right", "wrong", "unanswered"]
+    assert tables.ahead_of_reader(readers, engram, ferry).startswith("+33.3 ± ")
+    assert tables.verdicts(readers, other) == []
+    assert {tables.ahead_of_reader(readers, engram, one) for one in (engram, other)} == {tables.NONE}
+    assert tables.read_readers(tmp_path / "none") == {}
 
 
 def test_the_pages_show_the_figures_of_the_last_run(rivals: Any) -> None:

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from bench.recorded_provider import Unanswered
 from bench.tasks.recorded import SessionAnswers, session_key
 from engram.errors import BadRequest
-from engram.extraction.model.language_model import Unanswered
 from engram.extraction.model.provider import ModelRequest
 
 SESSION = "\nThe session:\n[e1] user 2026-01-01 10:00: the sign says 24 now"

@@ -24,10 +24,10 @@ def outcome(task: Task, tmp_path: Path, overlay: str) -> tuple[Outcome, str]:
     return verdict.outcome, verdict.reason
 
 
-def test_there_are_twelve_tasks_of_history_and_six_that_mislead() -> None:
+def test_there_are_twenty_tasks_of_history_and_ten_that_mislead() -> None:
     kinds = [task.kind for task in TASKS.values()]
 
-    assert (kinds.count(TaskKind.HISTORY), kinds.count(TaskKind.MISLEADING)) == (12, 6)
+    assert (kinds.count(TaskKind.HISTORY), kinds.count(TaskKind.MISLEADING)) == (20, 10)
 
 
 @pytest.mark.parametrize("name", TASKS)
@@ -73,6 +73,14 @@ DECIDING = {
     "prune-attic": ("attic",),
     "public-names": ("`handle`", "`tier`", "`since`"),
     "retry-after": ("millisecond",),
+    "bridge-clearance": ("14 cm", "staff gauge", "new bracket"),
+    "due-day": ("Never later", "regional pool", "last open day before"),
+    "retry-exit": ("comes back with 93", "every one of my programs"),
+    "roll-order": ("telephone book", "written small", "chronik"),
+    "rota-weeks": ("1 September", "New Year", "week 8"),
+    "sign-width": ("bytes, in truth", "24 octets"),
+    "tie-table": ("sat on the bench", "31:2"),
+    "valve-byte": ("240 fully shut", "calibration run", "closers"),
 }
 
 

@@ -24,7 +24,8 @@ Run = Callable[..., Result]
 
 @pytest.fixture
 def run(monkeypatch: pytest.MonkeyPatch) -> Run:
-    """Run ``engram …`` in this process on the sample sessions, without the real model."""
+    """Run ``engram …`` in this process on the sample sessions, in an empty memory folder, without the real model."""
+    Home(default_home()).prepare()
     monkeypatch.setenv("ENGRAM_EMBEDDING_MODEL", "hashed")
     monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(SAMPLES))
 

@@ -158,8 +158,8 @@ def test_a_decision_is_the_users(filled: Store, run: Run, run_json: RunJson, dec
 
 
 def test_a_consolidation_is_tidying_and_its_undo_is_the_users(filled: Store, run: Run, run_json: RunJson) -> None:
-    for _ in range(2):
-        run("save", "--global", "The gangway is two metres long.")
+    for end in ".!":
+        run("save", "--global", f"The gangway is two metres long{end}")
     before = last_step(filled)
 
     done = run_json("consolidate")["run"]

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -10,6 +12,7 @@ from typing import Any
 import pytest
 from click.testing import Result
 
+from engram.cli.output import is_open_to_others
 from engram.enums import Actor
 from engram.memories.correct import correct_memory
 from engram.models.engine.packed import pack_uuid
@@ -17,8 +20,11 @@ from engram.models.engine.transaction import Store
 from engram.models.memories import memory_records
 from engram.models.memories.memory_records import Memory
 from engram.models.projects import projects
+from engram.models.sessions.sessions import list_sessions
+from engram.models.sessions.stored_turns import turns_of_session
 from engram.models.work import work
 from engram.paths import Home
+from engram.trust.display import visible
 
 Run = Callable[..., Result]
 RunJson = Callable[..., Any]
@@ -85,7 +91,7 @@ def test_a_judgement_is_shown_with_its_reason_and_reverted(filled: Store, run: R
     assert {k: v for k, v in after.items() if k not in changing} == {
         k: v for k, v in before.items() if k not in changing
     }
-    assert "was not judged, and has not sunk" in run("feedback", made, "--off", code=1).stderr
+    assert "was neither judged nor lowered for being unused" in run("feedback", made, "--off", code=1).stderr
     assert "say why" in run("feedback", made, "wrong", "--why", " ", code=1).stderr
 
 
@@ -177,8 +183,52 @@ def test_forget_asks_which_and_does_nothing_unless_told(filled: Store, run: Run)
 
     shown = run("forget", memory.episode_id, stdin="\n", code=1).stdout
 
-    assert "whole turns" in shown
+    assert "whole turn" in shown
     assert memory_records.find_memory(filled, memory.episode_id) == memory
+
+
+def test_forget_takes_a_whole_session_by_the_beginning_of_its_id(filled: Store, run: Run, run_json: RunJson) -> None:
+    session, *others = list_sessions(filled)
+    beginning = next(
+        session.session_id[:size]
+        for size in range(4, 40)
+        if not any(other.session_id.startswith(session.session_id[:size]) for other in others)
+    )
+    before = {other.session_id: len(turns_of_session(filled, other.id)) for other in others}
+
+    shown = run("forget", beginning, "--dry-run").stdout
+    assert session.session_id in shown
+    assert turns_of_session(filled, session.id)
+    assert session.session_id in run("forget", beginning, stdin="n\n", code=1).stdout
+    assert turns_of_session(filled, session.id)
+
+    done = run_json("forget", beginning, "--yes")
+
+    assert done["turns"] > 0
+    assert turns_of_session(filled, session.id) == []
+    assert memory_records.memories_of_session(filled, session.session_id) == []
+    assert {other.session_id: len(turns_of_session(filled, other.id)) for other in others} == before
+    assert run_json("up", "--once", "--no-memories")["new_turns"] == 0
+
+
+def test_a_dry_run_of_forget_shows_every_word_that_goes(
+    filled: Store, run: Run, run_json: RunJson, folder: Path
+) -> None:
+    long = f"Weigh every crate twice. {'The second scale is behind the gate. ' * 6}Then call the harbour master."
+    saved = run_json("save", long)["id"]
+    assert "Then call the harbour master." in run("forget", saved, "--dry-run").stdout
+    for memory in memory_records.all_memories(filled):
+        preview = run_json("forget", memory.episode_id, "--dry-run", "--also-source")
+        shown = " ".join(run("forget", memory.episode_id, "--dry-run", "--also-source").stdout.split())
+        texts = [turn["prompt"] for turn in preview["turns"]] + [memory.summary, memory.content]
+        assert all(" ".join(visible(text, keep_lines=True).split()) in shown for text in texts), memory.episode_id
+        preview = run_json("forget", memory.episode_id, "--dry-run")
+        shown = " ".join(run("forget", memory.episode_id, "--dry-run").stdout.split())
+        texts = [text for entry in preview["entries"] for text in entry["texts"]]
+        assert all(" ".join(visible(text, keep_lines=True).split()) in shown for text in texts), memory.episode_id
+
+    asked = run("forget", saved, stdin="n\n", code=1).stdout
+    assert f"Every word of it: engram forget {saved} --dry-run" in asked
 
 
 def test_forget_for_a_script_needs_yes(filled: Store, run: Run) -> None:
@@ -213,6 +263,15 @@ def test_export_and_import_lose_nothing(
     assert counts(second) == {"added": 0, "known": len(before), "forgotten": 0, "bad": 0}
     assert again == before
     assert (file.stat().st_mode & 0o777) == 0o600
+
+
+@pytest.mark.parametrize(("mode", "is_warned"), [(0o644, True), (0o640, True), (0o600, False)])
+def test_an_export_into_a_file_that_others_can_read_says_so(tmp_path: Path, mode: int, is_warned: bool) -> None:
+    path = tmp_path / "all.jsonl"
+    path.touch()
+    path.chmod(mode)
+    with path.open("w") as file:
+        assert is_open_to_others(file) is is_warned
 
 
 def test_an_export_has_the_keys_that_scripts_rely_on(filled: Store, run: Run) -> None:
@@ -269,13 +328,13 @@ def test_import_brings_nothing_that_rests_on_forgotten_words(
         '{"id": "ep_0123456789ab", "kind": "spell", "summary": "s"}',
     ],
 )
-def test_import_counts_lines_that_cannot_be_used_and_goes_on(run: Run, line: str) -> None:
+def test_import_counts_lines_that_cannot_be_used_and_continues(run: Run, line: str) -> None:
     good = '{"id": "ep_ffffffffffff", "kind": "fact", "summary": "s", "content": "c", "scope": "global"}'
 
     result = run("import", "-", stdin=f"{line}\n{good}\n")
 
-    assert "Added 1 memories" in result.stdout
-    assert "1 unusable lines" in result.stdout
+    assert "Added 1 memory." in result.stdout
+    assert "1 unusable line." in result.stdout
 
 
 def test_import_of_something_else_fails_in_one_line(run: Run) -> None:
@@ -328,10 +387,8 @@ def test_text_of_a_memory_cannot_steer_the_terminal(run: Run, run_json: RunJson)
         assert not {"\x1b", "\x07", "\u202e"} & set(shown.output)
 
 
-def test_consolidation_says_what_it_would_do_does_it_and_takes_it_back(
-    filled: Store, run: Run, run_json: RunJson
-) -> None:
-    twins = [run_json("save", "--global", "The gangway is two metres long.")["id"] for _ in range(2)]
+def test_consolidation_previews_makes_and_undoes_its_changes(filled: Store, run: Run, run_json: RunJson) -> None:
+    twins = [run_json("save", "--global", f"The gangway is two metres long{end}")["id"] for end in ".!"]
 
     planned = run_json("consolidate", "--dry-run")
     assert any(twins[1] in line or twins[0] in line for line in planned["lines"])
@@ -374,3 +431,22 @@ def test_contradictions_are_listed_and_decided(filled: Store, run: Run, run_json
     assert find(filled, old).superseded_by == done.made.episode_id
     assert "Nothing waits for a decision" in run("review").stdout
     assert "no open contradiction" in run("review", "both", "99", code=1).stderr
+
+
+@pytest.mark.parametrize("kind", ["pipe", "link to a file", "link to a pipe"])
+def test_an_export_goes_into_what_is_there(filled: Store, run: Run, tmp_path: Path, kind: str) -> None:
+    output, target = tmp_path / "out", tmp_path / "target"
+    if "link" in kind:
+        output.symlink_to(target)
+    if "pipe" in kind:
+        os.mkfifo(output if kind == "pipe" else target)
+        reader = subprocess.Popen(["cat", output], stdout=subprocess.PIPE, text=True)
+        run("export", "--output", str(output))
+        written = reader.communicate(timeout=60)[0]
+    else:
+        run("export", "--output", str(output))
+        written = target.read_text(encoding="utf-8")
+
+    assert json.loads(written.splitlines()[0])["id"].startswith("ep_")
+    assert output.is_symlink() == ("link" in kind)
+    assert (target if "link" in kind else output).is_fifo() == ("pipe" in kind)

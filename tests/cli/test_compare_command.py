@@ -14,9 +14,9 @@ from click.testing import Result
 from transcript_lines import commit, say
 
 from engram.enums import Actor, ComparisonAnswer
-from engram.extraction.comparison import answer_of, note_answer
+from engram.extraction.compare_extractors import answer_of, note_answer
 from engram.extraction.extracting import extract_session
-from engram.extraction.local.writer import LocalExtractor
+from engram.extraction.local.local_extractor import LocalExtractor
 from engram.ingest.read_sources import ingest_path
 from engram.models.engine.transaction import Store
 from engram.models.memories.memory_history import history_of
@@ -143,11 +143,11 @@ def test_the_users_own_claude_is_asked_with_its_price_and_what_it_takes_of_the_p
 
     assert "to Anthropic, by your own Claude Code with your login (model haiku)" in said
     assert "at the list prices of Claude Haiku of 2026-11-26, at most $0.20, where Claude Code stops it." in said
-    assert "With a subscription nothing is billed: these tokens count against the limits of your plan." in said
+    assert "With a subscription nothing is billed: the tokens count against its limits." in said
     assert "With claude:haiku:" in said
     assert "The call cost $0.0043" in said
     # Nobody answered the second question.
-    assert "Nothing of it was stored" in said
+    assert "None of it was stored" in said
     (call,) = [json.loads(line) for line in claude.read_text().splitlines()]
     assert "cache" in call["stdin"]
 
@@ -165,7 +165,7 @@ def test_a_script_agrees_by_yes_and_gets_both_ways_as_json(
     assert [memory["kind"] for memory in shown["without"]] == ["fix"]
     assert (shown["session"], shown["extractor"], shown["prompts"]) == (SESSION, "openai", 2)
     assert 0 < shown["dollars"] <= shown["price"]["reserved_dollars"]
-    assert "Nothing of it was stored" in run("compare", "--yes").output
+    assert "None of it was stored" in run("compare", "--yes").output
 
 
 @pytest.mark.parametrize("answers", ["n\n", "", "y\nn\n", "y\ny\n"])
@@ -230,6 +230,37 @@ def test_a_call_that_fails_is_said_and_leaves_the_report_whole(
     assert "sessions seen" in said
     assert "The comparison failed: the model's server answered 401: the key is wrong" in said
     assert "Send it?" not in run("report", stdin="y\n").output
+
+
+@pytest.mark.parametrize("login", ["none", "credentials", "account", "helper", "key"])
+def test_a_missing_login_is_said_before_the_question(
+    run: Run, store: Store, claude: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, login: str
+) -> None:
+    folder = tmp_path / "claude"
+    for name in ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "ANTHROPIC_BASE_URL", "CLAUDE_CODE_OAUTH_TOKEN"):
+        monkeypatch.delenv(name, raising=False)
+    if login == "credentials":
+        (folder / ".credentials.json").write_text("{}")
+    elif login == "account":
+        (folder / ".claude.json").write_text('{"oauthAccount": {}}')
+    elif login == "helper":
+        (folder / "settings.json").write_text('{"apiKeyHelper": "cat"}')
+    elif login == "key":
+        monkeypatch.setenv("ANTHROPIC_API_KEY", "x")
+
+    said = flat(run("compare", stdin="n\n", code=1))
+
+    assert ("type /login first" in said) is (login == "none")
+
+
+def test_a_call_that_was_refused_is_no_line_of_the_costs(
+    run: Run, store: Store, claude: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("STAND_IN_MODE", "login")
+
+    assert "claude is not logged in" in run("compare", "--yes", code=1).output
+    assert "Nothing was spent" in run("cost").output
+    assert "claude is not logged in" not in run("status").output
 
 
 def test_the_offer_of_status_is_not_made_to_who_answered_already(run: Run, store: Store, claude: Path) -> None:

@@ -15,6 +15,7 @@ from click.testing import CliRunner
 
 from engram.cli.main import engram
 from engram.errors import ServiceError, SettingsError
+from engram.extraction.model.provider import read_env
 from engram.paths import Home
 from engram.settings import Settings, load
 from engram.setup.services import service_plan
@@ -51,6 +52,17 @@ def test_comments_order_and_formatting_stay(home: Home) -> None:
     assert home.config_file.read_text() == (
         "# my settings\nbites   =  1   # few\n\n# folders\nexclude = [\n  'a',  # one\n]\nrecall_limit = 7\n"
     )
+
+
+def test_a_byte_order_mark_before_a_file_of_settings_is_passed_over(home: Home) -> None:
+    home.config_file.write_bytes(b"\xef\xbb\xbfbites = 2\r\n")
+    home.env_file.touch(mode=0o600)
+    home.env_file.write_bytes(b"\xef\xbb\xbfOPENAI_API_KEY=fresh\r\n")
+
+    assert invoke(home, "bites") == (0, "2\n", "")
+    assert invoke(home, "set", "recall-limit", "7")[0] == 0
+    assert load({"home": str(home.root)}, environ={}).settings.bites == 2
+    assert read_env(home.env_file) == {"OPENAI_API_KEY": "fresh"}
 
 
 @pytest.mark.parametrize(
@@ -265,6 +277,7 @@ def test_what_runs_uses_a_changed_setting_at_once(
     lock.release()
     assert len(restarted) == restarts
     assert ("Restarting the worker and the watcher" in said) is bool(restarts)
+    assert ("Both run again, with the new setting." in said) is bool(restarts)
     for settings in restarted:
         assert settings.home == home.root
         # Its folders are those of the file: a supervisor gets them as variables, which come before the file.

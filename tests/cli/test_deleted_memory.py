@@ -1,4 +1,6 @@
-"""A memory.db that was deleted beside its backups: no command and no service makes a new one unless the user asks."""
+"""A memory.db that was deleted while its backups exist: no command or service creates a new one unless the user
+asks.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,7 @@ from tests.cli.conftest import Run
 
 @pytest.fixture
 def deleted(run: Run, home: Home) -> Path:
-    """A memory.db that was deleted beside a backup of it."""
+    """A memory.db that was deleted while a backup of it exists."""
     with open_store(home.prepare().memory_db) as store:
         make_backup(store, home.backups)
     drop_database(home.memory_db)

@@ -11,11 +11,13 @@ import pytest
 from click.testing import Result
 from planting import plant
 
+from engram.cli.status_commands import show_checks
 from engram.models.engine.transaction import Store
 from engram.models.memories import memory_history
-from engram.models.sessions import sources
+from engram.models.sessions import reading_progress
 from engram.models.work import task_runs, work
 from engram.paths import Home
+from engram.reports.engram_checks import Check, State
 from engram.setup.agents import claude_code
 from engram.setup.agents.registered import MOD, plugin_files
 from engram.transcripts.agents import Unreadable
@@ -127,12 +129,12 @@ def test_a_plugin_is_checked_instead_of_the_settings(run: Run, claude: Path, tmp
     ("version", "report", "extra", "state", "detail"),
     [
         ("2.1.332", "", "", "ok", "which 2.1.332 (Claude Code) loads"),
-        ("2.1.286", "", "", "warn", "leaves it out"),
+        ("2.1.286", "", "", "warn", "ignores it"),
         ("2.1.332", '{"manifest": {"errors": []}, "contents": [{"errors": [{"message": "no such event"}]}]}', "",
          "warn", "refuses it: no such event"),
         ("2.1.332", "no JSON", "", "ok", "loads"),
-        ("2.1.332", "", "commands/engram.md", "warn", "another /engram goes before it"),
-        ("2.1.332", "", "skills/theirs/hooks/mod.js", "warn", "another /engram goes before it"),
+        ("2.1.332", "", "commands/engram.md", "warn", "another /engram takes precedence"),
+        ("2.1.332", "", "skills/theirs/hooks/mod.js", "warn", "another /engram takes precedence"),
         ("2.1.332", "", "skills/theirs/hooks/other.js", "ok", "loads"),
         ("2.1.332", "", "managed/managed-settings.json", "warn", "allowManagedModsOnly in"),
         ("2.1.332", "", "managed/managed-settings.d/20-mods.json", "warn", "allowManagedModsOnly in"),
@@ -171,12 +173,12 @@ def test_whether_claude_code_loads_the_mod(
     assert "mod" not in checks(run)
 
 
-def test_settings_of_another_version_are_named(run: Run, claude: Path) -> None:
+def test_settings_from_another_version_are_named(run: Run, claude: Path) -> None:
     install(run, claude)
     settings = (claude / "settings.json").read_text()
     (claude / "settings.json").write_text(settings.replace(f"# Engram {VERSION}", "# Engram 0.0.3"))
 
-    assert "of version 0.0.3" in checks(run)["hooks' version"]["detail"]
+    assert "from version 0.0.3" in checks(run)["hooks' version"]["detail"]
 
 
 def test_the_permission_for_the_tools_is_looked_for_in_user_and_project_settings(
@@ -236,7 +238,7 @@ def test_a_file_that_others_may_read_is_named(run: Run, claude: Path, home: Home
 def test_failing_stages_dead_work_bad_lines_and_pauses_are_named(run: Run, filled: Store) -> None:
     transcript_id = int(filled.value("SELECT min(id) FROM transcript"))
     with filled.transaction() as tx:
-        sources.add_unreadable(tx, transcript_id, 0, [Unreadable(10, 5, "not JSON")])
+        reading_progress.add_unreadable(tx, transcript_id, 0, [Unreadable(10, 5, "not JSON")])
         work.make_due(tx, "extract", "broken", 0)
     task = work.find_work(filled, "extract", "broken")
     assert task is not None
@@ -291,3 +293,9 @@ def test_a_memory_folder_that_cannot_be_made_is_a_finding(run: Run, claude: Path
     found = json.loads(run("--home", str(tmp_path / "file" / "home"), "doctor", "--json", code=1).stdout)
 
     assert "ENGRAM_HOME" in found["checks"][0]["advice"]
+
+
+def test_the_last_line_names_the_fix_only_if_it_mends_something(capsys: pytest.CaptureFixture[str]) -> None:
+    for fix, is_named in (("", False), ("start", True)):
+        show_checks([Check("worker", State.WARN, "old", fix=fix), Check("disk", State.OK, "free", fix="start")], [])
+        assert ("doctor --fix" in capsys.readouterr().out) is is_named

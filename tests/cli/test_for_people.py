@@ -6,6 +6,7 @@ import io
 import re
 import threading
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,18 +18,22 @@ from engram.cli import up_commands
 from engram.cli.main import engram
 from engram.cli.output import one_line, safe, span, when
 from engram.cli.up_commands import draw, line
+from engram.cli.up_once import find_own_question
 from engram.cli.workspace import Workspace
 from engram.errors import AlreadyRunning, EngramError
 from engram.models.engine.transaction import Store
 from engram.models.memories import memory_records
-from engram.models.sessions import sources
+from engram.models.sessions import reading_progress
 from engram.models.shown import usage
+from engram.models.shown.usage import LatestPrompt
 from engram.models.work import task_runs, work
 from engram.paths import Home
 from engram.reports.health import home_bytes, take_health
-from engram.settings import load
+from engram.search.hits import Hit, PublicHit
+from engram.settings import Settings, load
 from engram.setup.services.supervisor import Child, Supervisor
 from engram.transcripts.agents import Unreadable
+from engram.worker.recall_client import AnsweredBy, RecallRequest, RecallResponse
 
 Run = Callable[..., Result]
 RunJson = Callable[..., Any]
@@ -57,7 +62,9 @@ def test_ingest_without_transcripts_says_where_it_looked(run: Run, tmp_path: Pat
 
 def test_lines_that_cannot_be_read_are_mentioned(run: Run, filled: Store) -> None:
     with filled.transaction() as tx:
-        sources.add_unreadable(tx, int(filled.value("SELECT min(id) FROM transcript")), 0, [Unreadable(1, 2, "x")])
+        reading_progress.add_unreadable(
+            tx, int(filled.value("SELECT min(id) FROM transcript")), 0, [Unreadable(1, 2, "x")]
+        )
 
     assert "engram doctor" in run("up", "--once", "--no-memories").stdout
     assert "bad lines" in run("up", "--once").stdout
@@ -165,7 +172,7 @@ def test_the_picture_is_drawn_until_it_is_stopped(
             self.looks += 1
             return self.looks < 3
 
-    monkeypatch.setattr(up_commands, "_PICTURE_SECONDS", 0.0)
+    monkeypatch.setattr(up_commands, "_CHECK_SECONDS", 0.0)
     monkeypatch.setattr(up_commands, "_LINE_SECONDS", 0.0)
 
     up_commands._show(Workspace(), OneLook([Child("work", [])]), threading.Event())
@@ -188,7 +195,7 @@ def test_a_memory_that_cannot_be_opened_is_told_and_looked_at_again(
             self.looks += 1
             return self.looks < 3
 
-    monkeypatch.setattr(up_commands, "_PICTURE_SECONDS", 0.0)
+    monkeypatch.setattr(up_commands, "_CHECK_SECONDS", 0.0)
     monkeypatch.setattr(up_commands, "_LINE_SECONDS", 0.0)
     home.prepare()
     home.memory_db.write_bytes(b"no database at all, but long enough to be taken for a damaged one" * 100)
@@ -267,3 +274,43 @@ def test_the_size_of_the_memory_folder_is_known(filled: Store) -> None:
 
 def test_a_workspace_is_made_where_a_command_is_called_by_itself(run: Run) -> None:
     assert CliRunner().invoke(engram, ["config", "bites"]).output == "3\n"
+
+
+#: Question → what its own session answered.
+ANSWERED = {
+    "is the third tool still running?": "The poem is ready: in emerald swirls a creamy dream descends.",
+    "can you add the retry to the release workflow?": "The release workflow retries the release twice.",
+    "what should the walrus be called?": "It is done.",
+    "what are the tools that are available to you?": "These tools are available: Read and Write.",
+    "where is the short line filtering?": "The short line filtering is in extractSignificantLines, by length.",
+    "why does the walrus proxy drop headers?": "The walrus proxy drops headers because they are longer than 8 kB.",
+}
+
+
+@pytest.mark.parametrize(
+    ("asked", "chosen"),
+    [
+        (list(ANSWERED), "why does the walrus proxy drop headers?"),
+        (list(ANSWERED)[:5], "where is the short line filtering?"),
+        (list(ANSWERED)[:4], None),
+        (list(ANSWERED)[:1], None),
+        ([], None),
+    ],
+)
+def test_the_question_of_the_first_screen_is_one_that_a_person_asks_again(
+    filled: Store, monkeypatch: pytest.MonkeyPatch, asked: list[str], chosen: str | None
+) -> None:
+    def answer(store: Store, settings: Settings, request: RecallRequest, **options: bool) -> RecallResponse:
+        place = list(ANSWERED).index(request.text)
+        hit = Hit("q_0", "turn", f"the user: {request.text}", 1.0, {}, session_id=f"s{place}")
+        return RecallResponse(
+            (replace(PublicHit.of(hit), outcome=ANSWERED[request.text]),), answered_by=AnsweredBy.TEXT
+        )
+
+    prompts = [LatestPrompt(place, f"s{place}", 0, text) for place, text in enumerate(ANSWERED) if text in asked]
+    monkeypatch.setattr("engram.cli.up_once.latest_turn_prompts", lambda store: prompts)
+    monkeypatch.setattr("engram.cli.up_once.ask_memory", answer)
+
+    found = find_own_question(filled, load().settings)
+
+    assert (found and found.question) == chosen

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import signal
 import sqlite3
@@ -11,6 +12,7 @@ import subprocess
 import sys
 import tomllib
 from collections.abc import Callable, Iterator
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -210,6 +212,16 @@ def test_the_plugin_and_the_settings_are_never_both_there(run: Callable[..., Res
     assert not plugin.parent.exists()
 
 
+def test_what_the_user_put_in_the_place_of_the_link_stays(run: Callable[..., Result], home: Home, user: Path) -> None:
+    run("install", "--yes", "--no-service", "--no-import")
+    home.python_link.unlink()
+    home.python_link.mkdir()
+    (home.python_link / "mine.py").write_text("pass")
+
+    run("uninstall", "--yes")
+    assert (home.python_link / "mine.py").is_file()
+
+
 def test_the_status_line_stays_with_an_update_and_goes_when_it_is_not_wanted(
     run: Callable[..., Result], user: Path
 ) -> None:
@@ -230,7 +242,10 @@ def test_the_status_line_stays_with_an_update_and_goes_when_it_is_not_wanted(
     assert json.loads(settings.read_text()) == {"model": "opus"}
 
     settings.write_text('{"statusLine": {"type": "command", "command": "theirs"}}')
-    assert "another tool's and stays" in run("install", "--yes", "--no-service", "--no-import", "--statusline").output
+    assert (
+        "belongs to another tool and is left unchanged"
+        in run("install", "--yes", "--no-service", "--no-import", "--statusline").output
+    )
     assert json.loads(settings.read_text())["statusLine"]["command"] == "theirs"
 
 
@@ -318,6 +333,9 @@ def test_the_questions_say_what_leaves_the_machine_and_what_it_costs(
     run: Callable[..., Result], user: Path, home: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     add_claude(user, monkeypatch, "2.1.330")
+    yesterday = (datetime.now(UTC) - timedelta(days=1)).date().isoformat()
+    for path in (user / ".claude" / "projects").rglob("*.jsonl"):
+        path.write_text(re.sub(r'"timestamp":"[\d-]{10}', f'"timestamp":"{yesterday}', path.read_text()))
 
     said = run("install", "--no-service", "--no-import", stdin="n\nclaude\n").output
 
@@ -332,6 +350,18 @@ def test_the_questions_say_what_leaves_the_machine_and_what_it_costs(
     assert not (user / ".claude" / "settings.json").exists()
     # Asked once.
     assert "Who writes" not in run("install", "--no-import").output
+
+
+def test_who_only_presses_enter_keeps_everything_on_this_machine(
+    run: Callable[..., Result], user: Path, home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    add_claude(user, monkeypatch, "2.1.330")
+
+    said = run("install", "--no-service", "--no-import", stdin="\n\n").output
+
+    assert "(claude, local, openai, compare) [local]" in said
+    assert not home.config_file.exists() or "extractor" not in home.config_file.read_text()
+    assert "nothing leaves this machine" in " ".join(said.split())
 
 
 # The other forms: tests/install/test_transaction.py.
@@ -496,16 +526,16 @@ def test_an_installer_that_was_killed_is_finished_by_the_next(
     assert len(list((user / ".claude" / "skills" / "engram").rglob("*.json"))) == 3
 
 
-def test_an_interrupted_import_leaves_the_installation_and_goes_on_later(
+def test_an_interrupted_import_leaves_the_installation_and_continues_later(
     run: Callable[..., Result], user: Path, home: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def interrupt(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patched:
-        patched.setattr("engram.cli.once.run_once", interrupt)
+        patched.setattr("engram.cli.up_once.run_once", interrupt)
         said = run("install", "--yes", "--no-service").output
-    assert "goes on" in said
+    assert "It continues" in said
     assert (user / ".claude" / "skills" / "engram").is_dir()
 
     run("install", "--yes")
@@ -538,6 +568,18 @@ def test_uninstall_works_after_the_memory_folder_was_deleted(
     assert not home.root.exists()
     assert not (user / ".claude.json").exists()
     assert "not installed" in run("uninstall").output
+
+
+def test_what_is_gone_is_not_deleted_once_more(run: Callable[..., Result], home: Home, user: Path) -> None:
+    run("install", "--yes", "--no-service", "--no-import")
+
+    first = run("uninstall", "--yes", "--purge").output
+    second = run("uninstall", "--yes", "--purge").output
+
+    assert "Uninstalled; the memory is deleted." in first
+    assert "Uninstalled" not in second
+    assert f"There is no memory in {home.root} either." in second
+    assert not home.root.exists()
 
 
 @pytest.mark.parametrize("purge", [(), ("--purge",)])
@@ -612,7 +654,7 @@ def test_what_is_in_the_way_is_named_once_and_the_memory_can_be_deleted(
     run("uninstall", "--yes", "--purge")
 
     assert said.lower().count("nothing was changed") <= 1
-    assert "Move it away" in said or "it leads to itself" in said or "Correct it" in said
+    assert "Move it away" in said or "it points to itself" in said or "Correct it" in said
     assert snapshot(user) == before
 
 
@@ -628,7 +670,7 @@ def test_an_installation_that_fails_at_its_end_leaves_nothing(
     if failure == "memory.db":
         home.memory_db.write_bytes(b"garbage" * 5000)
     else:
-        test = interrupt if failure == "interrupt" else lambda _: SelfTest("no memory was made of a session", 0.0)
+        test = interrupt if failure == "interrupt" else lambda _: SelfTest("no memory was made from a session", 0.0)
         monkeypatch.setattr("engram.cli.install_commands.run_self_test", test)
     if failure == "earlier version":
         put_version(home.memory_db, 2)
@@ -649,7 +691,7 @@ def test_an_installation_that_fails_at_its_end_leaves_nothing(
 
 @pytest.mark.parametrize("code", ["0.0.9+0ld", ""])
 @pytest.mark.parametrize("lock", ["worker_lock", "watcher_lock", "supervisor_lock"])
-def test_what_runs_of_another_version_is_shown_and_ended_with_consent(
+def test_running_processes_of_another_version_are_shown_and_stopped_with_consent(
     run: Callable[..., Result], home: Home, code: str, lock: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("engram.cli.install_commands.run_self_test", lambda _: SelfTest("", 0.0))
@@ -683,7 +725,7 @@ def test_a_memory_of_a_newer_version_is_refused_before_anything_is_asked(
     assert claude_folder(user) == before
 
 
-def test_several_configuration_folders_are_read_connected_and_taken_back(
+def test_several_configuration_folders_are_read_connected_and_undone(
     run: Callable[..., Result], user: Path, home: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("engram.cli.install_commands.run_self_test", lambda _: SelfTest("", 0.0))
@@ -711,7 +753,7 @@ def test_several_configuration_folders_are_read_connected_and_taken_back(
     assert claude_folder(user) | snapshot(work) == before
 
 
-def test_a_further_folder_that_is_not_connected_is_named_and_taken_back_without_a_journal(
+def test_a_further_folder_that_is_not_connected_is_named_and_undone_without_a_journal(
     run: Callable[..., Result], user: Path, home: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("engram.cli.install_commands.run_self_test", lambda _: SelfTest("", 0.0))

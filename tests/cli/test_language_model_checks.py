@@ -10,14 +10,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import Result
+from click.testing import CliRunner, Result
 from processes import read_pid, wait_until_gone
 
+from engram.cli.main import engram
 from engram.extraction.model.provider import STAGE
 from engram.extraction.second_chance import STAGE as SECOND_CHANCE
 from engram.models.engine.transaction import Store
 from engram.models.sessions.stored_turns import waiting_sessions
 from engram.models.work.task_runs import note_failure
+from engram.paths import Home
 
 Run = Callable[..., Result]
 
@@ -58,7 +60,7 @@ def claude(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Command:
 
 
 def check(run: Run, *flags: str) -> dict[str, str]:
-    """What doctor says of the language model; whether the rest is well is no matter here."""
+    """What doctor says about the language model; the rest doesn't matter here."""
     told = run(*flags, "doctor", "--json", code=1).stdout
     (check,) = (check for check in json.loads(told)["checks"] if check["name"] == "language model")
     return dict(check)
@@ -128,6 +130,32 @@ def test_why_the_model_serves_nobody_stands_in_status_and_doctor(run: Run, claud
     assert "log in with /login" in run(*CHOSEN, "status").stdout
     checks = json.loads(run(*CHOSEN, "doctor", "--json", code=1).stdout)["checks"]
     assert any(check["state"] != "ok" and "log in with /login" in check["detail"] for check in checks)
+
+
+@pytest.mark.parametrize("stage", ["llm", "second chance", "hub"])
+def test_what_failed_before_it_was_switched_off_is_no_trouble_any_more(
+    run: Run, claude: Command, filled: Store, stage: str
+) -> None:
+    note_failure(filled, stage, "it did not answer")
+
+    assert "it did not answer" not in run("status").stdout
+    assert "it did not answer" not in CliRunner().invoke(engram, ["doctor", "--quick"]).output
+
+
+def test_the_doctor_names_the_log_only_if_it_holds_something(
+    run: Run, claude: Command, filled: Store, home: Home
+) -> None:
+    note_failure(filled, "extract", "it did not answer")
+
+    def advice() -> str:
+        checks = json.loads(CliRunner().invoke(engram, ["doctor", "--quick", "--json"]).stdout)["checks"]
+        return next(str(check["advice"]) for check in checks if check["name"] == "stage extract")
+
+    assert "engram logs" not in advice()
+    home.logs.mkdir(exist_ok=True)
+    (home.logs / "worker.log").write_text("2026-01-01 10:00:00,000 WARNING 1 engram it did not answer\n")
+    assert "engram logs --errors" in advice()
+    assert "it did not answer" in run("logs", "--errors").stdout
 
 
 def test_status_offers_claude_exactly_once(run: Run, claude: Command) -> None:

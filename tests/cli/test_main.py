@@ -21,7 +21,7 @@ Run = Callable[..., Result]
 
 
 def engram(*arguments: str, **more: str) -> subprocess.CompletedProcess[str]:
-    """Run the real command line as a process of its own."""
+    """Run the real command line in a separate process."""
     environment = {**os.environ, "ENGRAM_EMBEDDING_MODEL": "hashed", "CLAUDE_CONFIG_DIR": str(SAMPLES), **more}
     return subprocess.run(
         [sys.executable, "-m", "engram.cli.main", *arguments],
@@ -77,6 +77,83 @@ def test_a_closed_pipe_is_no_failure() -> None:
     assert (result.stdout, result.stderr) == ("{", "")
 
 
+@pytest.mark.parametrize("closing", [">&-", "2>&-", ">&- 2>&-"])
+def test_a_command_runs_with_a_closed_output(home: Home, closing: str) -> None:
+    environment = {**os.environ, "ENGRAM_HOME": str(home.root)}
+    words = f"{sys.executable} -m engram.cli.main config set recall_limit 3 {closing}"
+
+    assert subprocess.run(words, shell=True, env=environment, timeout=60, check=False).returncode == 0
+    for command in ("config", "help"):
+        shown = f"{sys.executable} -m engram.cli.main {command} {closing}"
+        assert subprocess.run(shown, shell=True, env=environment, timeout=60, check=False).returncode == 0
+    assert home.config_file.read_text() == "recall_limit = 3\n"
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("report",), ("status",), ("status", "--json"), ("timeline",), ("recall", "the crane"), ("tasks", "list"),
+        ("config",), ("--help",), ("recall", "--help"), ("help",), ("--version",), ("doctor", "--quick"),
+    ],
+)  # fmt: skip
+def test_every_command_ends_quietly_if_nobody_reads_on(
+    home: Home, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], words: tuple[str, ...]
+) -> None:
+    home.prepare()
+    reading, writing = os.pipe()
+    os.close(reading)
+    with os.fdopen(writing, "w") as nobody:
+        monkeypatch.setattr(sys, "stdout", nobody)
+        with pytest.raises(SystemExit) as ended:
+            main(words)
+        monkeypatch.undo()
+
+    assert ended.value.code == 0
+    assert capfd.readouterr().err == ""
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no device that is always full")
+@pytest.mark.parametrize("words", ["--help", "config", "status --json", "timeline --help"])
+def test_an_output_that_cannot_be_written_is_one_line(home: Home, words: str) -> None:
+    home.prepare()
+
+    done = subprocess.run(
+        f"{sys.executable} -m engram.cli.main {words} > /dev/full",
+        shell=True,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+
+    assert (done.returncode, done.stderr.count("\n")) == (1, 1), done.stderr
+    assert "No space left on device" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("make", "told"),
+    [
+        (lambda path: path.write_bytes(b"not a database " * 500), "is damaged"),
+        (lambda path: path.write_bytes(b"short"), "is damaged"),
+        (lambda path: path.mkdir(), "is not a regular file"),
+    ],
+    ids=["garbage", "cut short", "a folder"],
+)
+def test_a_damaged_memory_says_what_tells_more(
+    home: Home, capsys: pytest.CaptureFixture[str], make: Callable[[Path], object], told: str
+) -> None:
+    make(home.prepare().memory_db)
+
+    with pytest.raises(SystemExit):
+        main(["timeline"])
+
+    error = capsys.readouterr().err
+    assert told in error
+    assert error.endswith("Run `engram doctor` to see what to do\n")
+    assert "PRAGMA" not in error
+    assert "SELECT" not in error
+
+
 def test_output_survives_a_terminal_without_unicode() -> None:
     engram("save", "--global", "Ünïcode 数据")
 
@@ -128,7 +205,7 @@ def test_every_file_that_a_command_makes_is_private(home: Home) -> None:
     ("arguments", "absent"),
     [
         (("--help",), {"numpy", "torch", "sentence_transformers", "openai", "onnxruntime", "mcp", "huey", "watchdog"}),
-        (("status",), {"torch", "sentence_transformers", "openai", "mcp", "huey", "watchdog", "psycopg"}),
+        (("status",), {"torch", "sentence_transformers", "openai", "mcp", "huey", "watchdog", "psycopg", "pydantic"}),
         (("recall", "pnpm"), {"torch", "sentence_transformers", "openai", "mcp", "huey", "watchdog", "psycopg"}),
     ],
 )
@@ -148,7 +225,11 @@ def test_who_asks_the_worker_loads_no_search_and_nothing_that_changes_a_memory(r
     run("status")
     absent = {
         *("numpy", "engram.search.question", "engram.search.searcher", "engram.models.search.fulltext"),
-        *("engram.models.forgetting.forgetting", "engram.models.memories.memory_changes", "engram.ingest.scope"),
+        *(
+            "engram.models.forgetting.forget_memories",
+            "engram.models.memories.memory_changes",
+            "engram.ingest.session_project",
+        ),
     }
     code = (
         "import sys, pathlib\n"

@@ -11,6 +11,7 @@ import click
 import pytest
 
 from engram.cli.main import engram
+from engram.cli.options import DefaultGroup
 
 ROOT = Path(__file__).resolve().parents[2]
 FOLDERS = ("engram", "hooks", "mcp_server")
@@ -33,7 +34,9 @@ def fault(line: str) -> str:
             return ""
         if word.startswith("-"):
             name = word.partition("=")[0]
-            known = options | {name for option in command.params for name in (*option.opts, *option.secondary_opts)}
+            meant = [command, *([command.commands[command.default]] if isinstance(command, DefaultGroup) else [])]
+            params = [option for one in meant for option in one.params]
+            known = options | {name for option in params for name in (*option.opts, *option.secondary_opts)}
             if name not in (*known, "-", "-h", "--help"):
                 return name
             if command is engram and words:
@@ -51,6 +54,8 @@ def texts_of(path: Path) -> Iterator[tuple[int, str]]:
     source = path.read_text(encoding="utf-8")
     if path.suffix != ".py":
         yield from enumerate(source.splitlines(), 1)
+        return
+    if "engram " not in source:
         return
     parts: set[int] = set()
     for node in ast.walk(ast.parse(source)):

@@ -75,7 +75,9 @@ def test_what_is_in_a_wrong_project_is_shown_sorted_and_put_back(filled: Store, 
     assert (planned["from"], planned["folder"]) == ("lantern", inside)
     assert run_json("projects", "sort")["sorted"] == [planned]
     assert "engram projects sort --undo" in run("projects").stdout
-    assert len(run_json("projects", "list")["projects"]) == len(before) + 1
+    # The project that lost all its sessions holds nothing, and is not listed.
+    sorted_into = {one["folder"] for one in run_json("projects", "list")["projects"]}
+    assert sorted_into == {one["folder"] for one in before} - {str(folder)} | {inside}
     assert run_json("projects", "sort", "--undo")["sessions"] == planned["sessions"] > 0
     assert [one for one in run_json("projects", "list")["projects"] if one["sessions"]] == before
     assert run_json("projects", "sort") == {"sorted": []}
@@ -156,9 +158,15 @@ def test_a_project_is_forgotten_after_a_question_that_counts_and_its_folder_stay
     assert (project["turns"], project["memories"]) == (turns, before["harbor"]["memories"] - kept)
     assert len(project["kept_global"]) == kept
     assert "New sessions" in again
-    assert "Deleted no turn and no memory of harbor" in again
+    assert "Nothing of harbor is left" in again
     now = {project["name"]: project for project in run_json("projects", "list")["projects"]}
-    assert (now["harbor"]["folder"], now["harbor"]["memories"]) == (before["harbor"]["folder"], 0)
+    assert set(now) == set(before) - {"harbor"}
+    known = run_json("projects", "show", "harbor")
+    assert (known["folder"], known["sessions"], known["memories"]) == (before["harbor"]["folder"], 0, 0)
+    totals = run_json("status")
+    assert set(totals["projects"]) - {""} == set(now)
+    assert totals["sessions"] == sum(project["sessions"] for project in now.values())
+    assert totals["sessions"] == len(run_json("sessions", "--limit", "1000")["sessions"])
     assert now["lantern"] == before["lantern"]
     assert filled.rows(lantern, (harbor.id,)) == others
     filled.checkpoint("TRUNCATE")
@@ -169,7 +177,7 @@ def test_a_project_is_forgotten_after_a_question_that_counts_and_its_folder_stay
 
 @pytest.fixture
 def separate_worktree(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A worktree of a known repository, where each worktree is a project of its own."""
+    """A worktree of a known repository, where each worktree is a separate project."""
     monkeypatch.setenv("ENGRAM_JOIN_WORKTREES", "false")
     main = repository(tmp_path / "shop")
     monkeypatch.chdir(main)

@@ -55,7 +55,10 @@ def test_without_backups_it_says_so(tmp_path: Path) -> None:
 
 
 def test_the_newest_is_put_back(home: Home) -> None:
-    code, output = run("--json")
+    assert run("--json")[0] == 1
+    assert not (home.root / "memory.replaced.db").exists()
+
+    code, output = run("--json", "--yes")
 
     assert code == 0
     assert json.loads(output)["episodes"] == 1
@@ -71,7 +74,7 @@ def test_a_file_that_is_no_backup_is_refused(home: Home, tmp_path: Path) -> None
     code, output = run("--yes", str(other))
 
     assert code == 1
-    assert "no backup of memory.db" in output
+    assert "not a backup of memory.db" in output
     assert run("--yes", "missing.db")[0] == 1
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -23,7 +24,7 @@ from engram.cli.results import (
 )
 from engram.enums import Importance, Status
 from engram.search.hits import MemoryFields, Origin, PublicHit
-from engram.trust.display import visible
+from engram.trust.display import number_of, visible
 
 MEMORY = MemoryFields(
     content="",
@@ -34,6 +35,7 @@ MEMORY = MemoryFields(
     stale_reason="",
     branch="",
     told_by="",
+    suspect="",
 )
 HIT = PublicHit(
     id="q_0123456789ab1",
@@ -247,3 +249,54 @@ def test_the_help_of_recall_names_what_v_adds() -> None:
 
     assert "-v, --verbose" in shown
     assert os.linesep in shown
+
+
+@pytest.mark.parametrize(
+    ("number", "noun", "told"),
+    [
+        (0, "session", "0 sessions"),
+        (1, "session", "1 session"),
+        (1, "memory", "1 memory"),
+        (2, "memory", "2 memories"),
+        (1234, "whole turn", "1,234 whole turns"),
+        (3, "day", "3 days"),
+    ],
+)
+def test_a_number_goes_with_its_noun(number: int, noun: str, told: str) -> None:
+    assert number_of(number, noun) == told
+
+
+def test_commands_that_count_say_one_of_one(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    for words in (
+        ["save", "--global", "The mast is brown"],
+        ["status"],
+        ["export", "--output", str(tmp_path / "out.jsonl")],
+        ["import", str(tmp_path / "out.jsonl"), "--dry-run"],
+        ["up", "--once", "--no-memories"],
+    ):
+        with pytest.raises(SystemExit):
+            main(words)
+    told = "".join(capsys.readouterr())
+
+    assert "1 memory" in told
+    assert not re.search(r"\b1 (?:memories|sessions|turns|files|texts|times|projects|lines)\b", told), told
+
+
+def test_what_a_memory_quotes_is_evidence_and_printed_with_v_only(capsys: pytest.CaptureFixture[str]) -> None:
+    hit = replace(
+        HIT,
+        id="ep_000000000001",
+        kind="decision",
+        memory=MEMORY,
+        text="The mast is cedar.",
+        title="Cedar for the mast",
+        quote="then take cedar,\nplease",
+    )
+
+    short = printed(capsys, hit_result(hit))
+    whole = printed(capsys, hit_result(hit), is_verbose=True)
+
+    assert short[0].startswith("1. Cedar for the mast")
+    assert short[1:] == ["   The mast is cedar.", "   ep_000000000001 claude --resume s-1"]
+    assert whole[: len(short)] == short
+    assert "   “then take cedar, please”" in whole

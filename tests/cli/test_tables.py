@@ -7,7 +7,7 @@ import os
 import click
 import pytest
 
-from engram.cli.output import columns_of, print_facts, print_table
+from engram.cli.output import columns_of, print_facts, print_table, say_lines
 
 WIDE = "~/src/a/folder/far/down/in/a/tree/of/which/nobody/remembers/the/root"
 
@@ -65,7 +65,7 @@ def test_the_last_column_is_wrapped_on_a_terminal(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("sys.stdout.isatty", lambda: True, raising=False)
-    monkeypatch.setattr("shutil.get_terminal_size", lambda *_: os.terminal_size((60, 24)))
+    monkeypatch.setattr("shutil.get_terminal_size", lambda *_, **__: os.terminal_size((60, 24)))
 
     print_table(["id", "title"], [("ep_1", "word " * 30), ("ep_2", "short")], empty="")
 
@@ -73,6 +73,25 @@ def test_the_last_column_is_wrapped_on_a_terminal(
     assert max(map(columns_of, lines)) < 60
     assert [line for line in lines if line.startswith("      word")]
     assert lines[-1] == "ep_2  short"
+
+
+@pytest.mark.parametrize("columns", [40, 50, 60])
+def test_tables_and_facts_fit_a_narrow_terminal(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, columns: int
+) -> None:
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True, raising=False)
+    monkeypatch.setattr("shutil.get_terminal_size", lambda *_, **__: os.terminal_size((columns, 24)))
+
+    print_table(["project", "folder", "sessions", "memories"], [("harbor", WIDE, 12, 3), ("b", "~/b", 1, "")], empty="")
+    print_table(["setting", "value", "from"], [("llm_base_url", WIDE, "default")] * 5, empty="")
+    print_facts([("memory", f"{WIDE}, 3.2 MB"), ("picked by rules before this version", "word " * 20)])
+    say_lines("→ look at the log with: engram logs --errors --kind llm", indent="     ")
+
+    lines = [click.unstyle(line) for line in lines_of(capsys)]
+    assert max(map(columns_of, lines)) < columns
+    assert "".join(line.strip() for line in lines[: lines.index("b")]).count(WIDE) == 1
+    assert "  sessions: 12" in lines
+    assert "  memories:" not in lines
 
 
 @pytest.mark.parametrize(("text", "columns"), [("", 0), ("abc", 3), ("数据", 4), ("e\u0301", 1), ("ア", 2), ("é", 1)])

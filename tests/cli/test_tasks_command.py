@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -28,7 +29,7 @@ PROGRAM = """
 import pathlib, sys, time
 from engram.log import start_logging
 from engram.models.open_memory import open_store
-from engram.recollection.recollecting import RecollectionService
+from engram.recollection.recollection_service import RecollectionService
 from engram.search.searcher import Searcher
 from engram.settings import load
 from engram.tasks.boundary import run_guarded
@@ -155,12 +156,12 @@ def test_days_of_scans_that_find_nothing_are_one_line(run: Run, run_json: Run, s
     record(store, "scan", "2 tasks enqueued")
     for _ in range(2_000):
         record(store, "scan", NOTHING)
-    record(store, "scan", "1 tasks enqueued")
+    record(store, "scan", "1 task enqueued")
 
     runs = run_json("tasks", "runs", "scan")["runs"]
 
     assert [(run["outcome"], run["times"]) for run in runs] == [
-        ("1 tasks enqueued", 1),
+        ("1 task enqueued", 1),
         (NOTHING, 2_000),
         ("2 tasks enqueued", 1),
     ]
@@ -182,3 +183,17 @@ def test_the_record_is_bounded_and_failures_outlive_successes(run_json: Run, sto
 def test_a_task_that_nobody_knows_is_an_error(run: Run) -> None:
     assert "no task 'nonsense'" in run("tasks", "show", "nonsense", code=1).stderr
     assert "no work '999'" in run("tasks", "show", "999", code=1).stderr
+
+
+@pytest.mark.parametrize("words", [("list",), ("runs",), ("show", "scan"), ("show", "extract")])
+def test_a_person_reads_local_times_and_a_script_those_of_utc(store: Store, run: Run, words: tuple[str, ...]) -> None:
+    with store.transaction() as tx:
+        make_due(tx, "extract", SESSION, due_at_ms=store.now_ms() + 3_600_000)
+    run_id = begin_task_run(store, "scan", "")
+    end_task_run(store, run_id, "scan", RunState.FAILED, duration_ms=5, outcome="no", error="Traceback")
+
+    told, raw = run("tasks", *words).output, run("tasks", *words, "--json").output
+
+    assert re.search(r"\d{4}-\d\d-\d\d \d\d:\d\d", told)
+    assert not re.search(r"\dT\d\d:\d\d:\d\dZ", told)
+    assert re.search(r"\dT\d\d:\d\d:\d\dZ", raw)

@@ -119,14 +119,14 @@ def test_the_walk_of_the_page_leads_from_nothing_to_a_shared_memory(hub: Hub, tm
     assert "by itself any more" in ada.type("engram share --rule --stop --yes")
     assert "There was no such rule" in ada.type("engram share --rule --stop --yes")
 
-    assert "1 memories went" in bob.type("engram team mute ada")
+    assert "1 memory deleted" in bob.type("engram team mute ada")
     assert "muted" in bob.type("engram team members")
-    assert "heard again" in bob.type("engram team mute ada --off")
+    assert "is unmuted" in bob.type("engram team mute ada --off")
     bob.type("engram hub sync")
     assert "is a reader" in ada.type("engram team role bob reader")
     bob.type("engram hub sync")
     assert "takes a writer" in bob.type("engram share --rule --yes", code=1)
-    assert "taken back" in ada.type(f"engram unshare {memory} --yes")
+    assert "withdrawn" in ada.type(f"engram unshare {memory} --yes")
     ada.type("engram hub sync")
     bob.type("engram hub sync")
     assert bob.json('engram recall "prices"')["hits"] == []

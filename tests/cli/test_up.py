@@ -76,7 +76,7 @@ def test_a_running_worker_answers_recall(
     wait_for(lambda: any("vat_cents" in json.dumps(hit) for hit in hits()))
 
 
-def test_up_beside_a_service_says_that_it_runs_and_starts_nothing(home: Home, run: Callable[..., Result]) -> None:
+def test_up_with_a_running_service_says_so_and_starts_nothing(home: Home, run: Callable[..., Result]) -> None:
     home.prepare()
     locks = [ProcessLock(path) for path in (home.worker_lock, home.watcher_lock)]
 
@@ -84,4 +84,4 @@ def test_up_beside_a_service_says_that_it_runs_and_starts_nothing(home: Home, ru
 
     for lock in locks:
         lock.release()
-    assert said == "Nothing was started: Engram runs already. `engram service status` says what runs it.\n"
+    assert said == "Engram is already running. `engram service status` shows what started it.\n"

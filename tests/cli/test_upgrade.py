@@ -282,9 +282,12 @@ def test_the_report_of_a_backup_says_whether_it_is_the_way_back(old: Path, run: 
 
 
 def test_status_says_plainly_that_engram_is_off_and_that_other_code_runs(run: Run, home: Home) -> None:
-    assert "OFF: nothing is read, and Claude is shown nothing. Run: engram service start" in run("status").output
+    assert (
+        "OFF: nothing is read, and Claude is shown nothing. Engram is not installed. Run: engram install"
+        in run("status").output
+    )
     home.supervisor_lock.touch()
-    assert "its supervisor runs no more" in run("status").output
+    assert "its supervisor is no longer running" in run("status").output
     with hold(home.worker_lock, "0.0.9+0ld") as other:
         said = run("status").output
         other.kill()

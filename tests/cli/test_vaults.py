@@ -1,4 +1,4 @@
-"""A vault keeps a project's memory in a database of its own, whatever is asked, and gives it back whole."""
+"""A vault keeps a project's memory in a separate database, whatever is asked, and gives it back completely."""
 
 from __future__ import annotations
 
@@ -142,7 +142,7 @@ def test_an_interrupted_move_is_finished_by_the_same_command(
             raise KeyboardInterrupt
 
     with monkeypatch.context() as patched:
-        for module in ("engram.forgetting.vault", "engram.forgetting.forget_project"):
+        for module in ("engram.forgetting.move_to_vault", "engram.forgetting.forget_project"):
             patched.setattr(f"{module}.reach", stop)
         run("projects", "vault", "harbor", "--yes", code=1)
     vault = find_vault(home, "harbor")

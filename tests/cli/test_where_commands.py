@@ -11,7 +11,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from engram.cli.main import engram
-from engram.consolidation.stale import read_branches
+from engram.consolidation.git_staleness import read_branches
 from engram.enums import Kind
 from tests.branch_sessions import Workshop, bash, edit, todo_list
 
@@ -76,6 +76,18 @@ def test_where_names_the_last_session_of_this_branch_and_the_last_of_all(at_work
     told = run_json("where")
     assert (told["session"]["id"], told["last_elsewhere"]["id"]) == (here, elsewhere)
     assert told["last_elsewhere"]["branch"] == "feat/y"
+
+
+def test_where_in_a_known_project_without_anything_ends_with_1(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "boats").mkdir()
+    monkeypatch.chdir(tmp_path / "boats")
+    saved = json.loads(run("save", "The mast is cedar.", "--json").stdout)
+    run("forget", saved["id"], "--yes")
+
+    shown = run("where")
+
+    assert shown.exit_code == 1
+    assert "Nothing is known of this folder yet" in shown.stdout
 
 
 def test_where_outside_of_everything_says_so(
@@ -224,7 +236,7 @@ def test_blame_of_an_unknown_file_exits_with_1(at_work: Workshop, tmp_path: Path
     at_work.work("feat/x", "Begin")
 
     assert run("blame", "missing.py").exit_code == 1
-    assert run("blame", "missing.py").output.startswith("Nothing is known of missing.py in ")
+    assert run("blame", "missing.py").output.startswith("Nothing is known about missing.py in ")
     assert "no known project" in run("blame", str(tmp_path / "elsewhere.py")).output
 
 
@@ -239,7 +251,7 @@ def test_how_shows_the_commands_that_passed_newest_first_each_once(at_work: Work
         f"0, 2 times  {build}",
         "0  sudo docker push harbor",
     ]
-    assert "It also failed 1 time; `engram fix` knows how that was put right." in lines
+    assert "It also failed 1 time; `engram fix` shows how that was fixed." in lines
     assert any(line.startswith("  resume: claude --resume ") for line in lines)
     told = run_json("how", "docker build")
     assert [(one["command"], one["exit"], one["times"]) for one in told["runs"]] == [(build, 0, 2)]
@@ -247,9 +259,7 @@ def test_how_shows_the_commands_that_passed_newest_first_each_once(at_work: Work
     assert len(run("how", "docker", "--limit", "1").stdout.split("exit ")) == 2
 
 
-@pytest.mark.parametrize(
-    ("tool", "said"), [("podman", "No command that ran podman"), ("make", "it failed 1 time"), ("", "No command")]
-)
+@pytest.mark.parametrize(("tool", "said"), [("podman", "No command that ran podman"), ("make", "it failed 1 time")])
 def test_how_says_what_never_passed(at_work: Workshop, tool: str, said: str) -> None:
     at_work.work("feat/x", "Test it", bash("make test", FAILED, failed=True), bash("ls podman"))
 

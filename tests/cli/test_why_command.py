@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import pytest
 from click.testing import Result
 
-from engram.enums import Channel, Verdict
+from engram.enums import Channel, Status, Verdict
 from engram.models import tables
 from engram.models.engine.transaction import Store
-from engram.models.sessions import outcomes
-from engram.models.sessions.outcomes import Candidate, Outcome
+from engram.models.memories.memory_records import all_memories
+from engram.models.sessions import prompt_outcomes
+from engram.models.sessions.prompt_outcomes import Candidate, Outcome
 from engram.models.sessions.sessions import list_sessions
 from engram.models.sessions.stored_turns import turns_of_session
+from engram.recollection.choose_bites import why_not_in_force
 from engram.reports.session_report import REASONS
 
 Run = Callable[..., Result]
@@ -28,7 +32,7 @@ def add_outcome(store: Store, episode_id: str = "", session_id: str = "s-unread"
         features = {"cosine": 0.5}
         values["considered"] = (Candidate(0, episode_id, Verdict.SHOWN, 0.4321, 0.18, features),)
     with store.transaction() as tx:
-        outcomes.add_outcomes(tx, [Outcome(**values | fields)])
+        prompt_outcomes.add_outcomes(tx, [Outcome(**values | fields)])
 
 
 def some_memory(store: Store) -> str:
@@ -46,7 +50,7 @@ def test_a_prompt_is_explained_with_its_memories_and_nothing_is_stored(
     assert {"id", "summary", "verdict", "why", "score", "floor", "place", "features"} == set(shown["memories"][0])
     assert shown["memories"][0]["id"] in printed
     assert REASONS[Verdict(shown["memories"][0]["verdict"])] == shown["memories"][0]["why"]
-    assert outcomes.list_outcomes(filled) == []
+    assert prompt_outcomes.list_outcomes(filled) == []
     assert filled.fetch(tables.Injection.select()) == []
 
 
@@ -63,7 +67,7 @@ def test_a_secret_in_the_prompt_is_masked(filled: Store, run: Run) -> None:
     assert secret not in run("why", "--prompt", f"Why does the token {secret} fail in the tests?").stdout
 
 
-def test_a_session_says_of_every_prompt_what_became_of_it(filled: Store, run: Run, run_json: RunJson) -> None:
+def test_a_session_shows_the_outcome_of_every_prompt(filled: Store, run: Run, run_json: RunJson) -> None:
     session = list_sessions(filled)[0]
     turn = turns_of_session(filled, session.id)[0].turn
     episode_id = some_memory(filled)
@@ -113,6 +117,28 @@ def test_the_report_of_a_session_counts_what_became_of_its_prompts(filled: Store
     printed = run("sessions", session_id).stdout
     assert "1 shown, 2 silent (2 too short)" in printed
     assert f"engram why {session_id}" in printed
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        ({}, ""),
+        ({"superseded_by": "ep_2"}, "ep_2 replaced it"),
+        ({"status": Status.ARCHIVED}, "it is archived"),
+        ({"status": Status.PROVISIONAL, "confidence": 0.1}, "it is doubtful"),
+        ({"is_lowered": True}, "it was lowered"),
+        ({"valid_to_ms": 5}, "the time that it held for is over"),
+    ],
+)
+def test_a_memory_that_is_not_in_force_has_one_reason(filled: Store, changes: dict[str, Any], reason: str) -> None:
+    memory = replace(
+        all_memories(filled)[0], status=Status.ACTIVE, superseded_by="", is_lowered=False, valid_to_ms=None
+    )
+
+    said = why_not_in_force(replace(memory, **changes), 10)
+
+    assert said.startswith(reason)
+    assert bool(said) is bool(reason)
 
 
 def test_every_verdict_has_a_reason() -> None:

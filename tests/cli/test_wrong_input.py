@@ -2,23 +2,40 @@
 
 from __future__ import annotations
 
+import io
+import json
 from pathlib import Path
 
+import click
 import pytest
 
-from engram.cli.main import main
+from engram.cli.main import engram, main
+from engram.cli.options import usage_of
+from engram.cli.reference import subcommands
+from engram.memories.save import require_memory
 from engram.models.engine.transaction import Store
+from engram.models.memories.memory_records import all_memories, evidence_of
+from engram.models.open_memory import open_store
+from engram.models.projects.projects import list_projects
+from engram.paths import Home
 
 #: A command line, the exit code, and words that its answer must have: what to do.
 WRONG: tuple[tuple[tuple[str, ...], int, str], ...] = (
     (("recal",), 2, "Did you mean `engram recall`?"),
     (("recall",), 2, "Write: engram recall"),
-    (("recall", " "), 1, "describe in a few words"),
+    *(
+        ((name, query), 1, "describe in a few words")
+        for name in ("recall", "search")
+        for query in (" ", "*", '""', "… _")
+    ),
     (("recall", "why", "did", "we"), 2, "put a text of several words in quotes"),
     (("recall", "why", "not"), 2, "put a text of several words in quotes"),
     (("edit", "ep_000000000001", "Call baz() first."), 2, "`engram edit --help` shows its options"),
     (("pin", "ep_000000000001", "it is important"), 2, "`engram pin --help` shows its options"),
     (("recall", "x", "--limt", "3"), 2, "Did you mean '--limit'?"),
+    (("timeline", "--since", "2026-13-45"), 2, "No such option '--since'. `engram timeline --help`"),
+    (("feedback", "ep_0123456789ab", "good"), 2, "Invalid value for 'JUDGEMENT'"),
+    (("import", "notes", "--project", "nowhere"), 1, "with its first session, or with the first `engram save` in it"),
     (("recall", "x", "--limit", "0"), 2, "is not between 1 and"),
     (("recall", "x", "-n", "abc"), 2, "'abc' is not a number"),
     (("recall", "x", "--project", "nosuch"), 1, "known projects: harbor, lantern"),
@@ -27,7 +44,19 @@ WRONG: tuple[tuple[tuple[str, ...], int, str], ...] = (
     (("edit", "ep_ffffffffffff", "--summary", "x"), 1, "recall and timeline print the ids"),
     (("forget", "nothing"), 1, "recall and timeline print the ids"),
     (("purge", "nothing"), 1, "recall and timeline print the ids"),
-    (("correct", "ep_ffffffffffff", "text"), 2, "Missing option '--why'. Write: engram correct"),
+    (("correct", "ep_ffffffffffff", "text"), 2, "Write: engram correct [OPTIONS] ID TEXT --why REASON"),
+    (("expand", ""), 2, "Write: engram expand [OPTIONS] ID"),
+    (("how", " "), 2, "Write: engram how [OPTIONS] TOOL"),
+    (("sessions", ""), 2, "Write: engram sessions [OPTIONS] [ID]"),
+    (("forget", "", "--yes"), 2, "Write: engram forget [OPTIONS] ID"),
+    (("blame", ""), 2, "Write: engram blame [OPTIONS] FILE"),
+    (("projects", "show", ""), 2, "Write: engram projects show [OPTIONS] NAME"),
+    (("tasks", "retry", ""), 2, "Missing argument 'ID...'"),
+    (("why", "--prompt", ""), 2, "Invalid value for '--prompt': it is empty."),
+    (("recall", "x", "--project", ""), 2, "Invalid value for '--project': it is empty."),
+    (("--home", "", "status"), 2, "Invalid value for '--home': it is empty."),
+    (("save", ""), 2, "Write: engram save [OPTIONS] TEXT"),
+    (("restore", "--json"), 1, "there is no backup"),
     (("feedback", "ep_ffffffffffff"), 1, "helpful, wrong or outdated; or --off"),
     (("feedback", "ep_ffffffffffff", "nonsense"), 2, "'helpful', 'wrong', 'outdated'"),
     (("review", "keep", "ep_ffffffffffff"), 1, "recall and timeline print the ids"),
@@ -48,9 +77,18 @@ WRONG: tuple[tuple[tuple[str, ...], int, str], ...] = (
     (("--vault", "nosuch", "status"), 1, "`engram projects vault NAME`"),
     (("completion", "tcsh"), 2, "'bash', 'zsh', 'fish'"),
     (("pause", "--for", "soon"), 2, "Write one such as 90s"),
+    (("pause", "--for", "0"), 2, "Write one such as 90s"),
+    (("tasks", "pause", "--for", "0m"), 2, "Write one such as 90s"),
+    (("cost", "--since", "0d"), 2, "Write one such as 90s"),
+    (("completion",), 2, "Choose from: bash, zsh, fish."),
     (("tasks", "retry"), 2, "name the work by its ID, or use --dead."),
     (("tasks", "retry", "99"), 1, "`engram tasks list --all`"),
     (("consolidate", "--undo", "999"), 1, "engram consolidate --list"),
+    (("consolidate", "--undo", "9" * 23), 1, "a number is too large"),
+    (("import", "--undo", "9" * 23), 1, "a number is too large"),
+    (("pause", "--for", "99999999999d"), 2, "longer than a hundred years"),
+    (("tasks", "pause", "--for", "9999999999999d"), 2, "longer than a hundred years"),
+    (("cost", "--since", "9" * 30 + "d"), 2, "longer than a hundred years"),
     (("up", "--json"), 1, "needs --once"),
     (("up", "nosuch"), 1, "needs --once"),
     (("up", "--once", "nosuch"), 1, "does not exist"),
@@ -82,17 +120,81 @@ def test_a_wrong_input_gets_one_sentence_that_says_what_to_do(
     assert len(WRONG) > 30
 
 
+@pytest.mark.parametrize(
+    ("words", "way"),
+    [
+        (("projects", "forget", "harbor"), "add --yes"),
+        (("projects", "merge", "harbor", "lantern"), "add --yes"),
+        (("forget", "MEMORY"), "add --yes for the memory only, or --yes --also-source"),
+        (("forget", "MEMORY", "--only-memory"), "add --yes"),
+        (("sync", "FOLDER"), "add --yes"),
+        (("sync", "FOLDER", "--phrase"), "write the phrase to standard input"),
+    ],
+)
 def test_a_question_that_nobody_can_answer_names_the_option(
-    filled: Store, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    filled: Store,
+    capfd: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    words: tuple[str, ...],
+    way: str,
 ) -> None:
+    with_source = next(one for one in all_memories(filled) if evidence_of(filled, one.id))
+    typed = [{"MEMORY": with_source.episode_id, "FOLDER": str(tmp_path)}.get(word, word) for word in words]
     (tmp_path / "empty").touch()
     with (tmp_path / "empty").open() as empty:
         monkeypatch.setattr("sys.stdin", empty)
         with pytest.raises(SystemExit) as ended:
-            main(["projects", "forget", "harbor"])
+            main(typed)
 
     assert ended.value.code == 1
-    assert "add --yes" in capfd.readouterr().err
+    assert f"there is nobody to answer: {way}, or run it in a terminal" in capfd.readouterr().err
+    assert require_memory(filled, with_source.episode_id)
+
+
+def test_a_group_that_lists_by_default_takes_the_options_of_the_list(
+    filled: Store, capfd: pytest.CaptureFixture[str]
+) -> None:
+    names = {"projects": "list", "tasks": "list", "review": "list", "hub": "status", "config": "show"}
+    for group, default in names.items():
+        answers = []
+        for words in ([group, "--json"], [group, default, "--json"]):
+            with pytest.raises(SystemExit) as ended:
+                main(words)
+            answers.append((ended.value.code, json.loads(capfd.readouterr().out)))
+        assert answers[0] == answers[1], group
+        assert answers[0][0] == 0
+    with pytest.raises(SystemExit) as ended:
+        main(["projects", "--jsn"])
+    assert "Did you mean '--json'?" in capfd.readouterr().err
+
+
+def test_every_line_that_is_suggested_names_the_options_that_are_needed() -> None:
+    for name, command in subcommands(engram):
+        ctx = click.Context(command, info_name=name)
+        usage = usage_of(ctx)
+        for param in command.params:
+            if isinstance(param, click.Option) and param.required:
+                assert f" {param.opts[-1]} " in f"{usage} ", name
+
+
+@pytest.mark.parametrize(
+    "refused",
+    [("save", ""), ("save", " "), ("save", "-"), ("save", "x" * 20_001), ("save", "Use tabs.", "--supersedes", "ep_f")],
+)
+def test_what_is_refused_leaves_no_project(
+    home: Home,
+    monkeypatch: pytest.MonkeyPatch,
+    folder: Path,
+    refused: tuple[str, ...],
+) -> None:
+    monkeypatch.setattr("sys.stdin", io.StringIO(" \n"))
+    with pytest.raises(SystemExit) as ended:
+        main(refused)
+
+    assert ended.value.code != 0
+    with open_store(home.memory_db) as store:
+        assert list_projects(store) == []
 
 
 def test_a_memory_folder_that_is_a_file_is_named(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
@@ -103,3 +205,100 @@ def test_a_memory_folder_that_is_a_file_is_named(tmp_path: Path, capfd: pytest.C
 
     assert ended.value.code == 1
     assert "is a file; the memory folder must be a folder" in capfd.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("status",), ("recall", "the crane"), ("search", "crane"), ("timeline",), ("sessions",), ("expand", "ep_1"),
+        ("where",), ("report",), ("cost",), ("doctor", "--quick"), ("tasks",), ("projects",), ("export",),
+        ("forget", "ep_1"), ("undo", "ep_1"), ("consolidate",), ("ui", "--no-open"), ("logs",), ("review",),
+    ],
+)  # fmt: skip
+def test_a_mistyped_memory_folder_is_named_and_not_made(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str], words: tuple[str, ...]
+) -> None:
+    typo = tmp_path / "typo"
+
+    with pytest.raises(SystemExit) as ended:
+        main(["--home", str(typo), *words])
+
+    said = "".join(capfd.readouterr())
+    assert ended.value.code == 1
+    assert not typo.exists()
+    assert f"there is no memory in {typo}" in said
+
+
+@pytest.mark.parametrize("words", [("status",), ("recall", "the crane"), ("expand", "ep_1")])
+def test_a_memory_folder_of_another_user_is_said_to_be_theirs(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...]
+) -> None:
+    theirs = tmp_path / "theirs"
+    theirs.mkdir(mode=0o755)
+    monkeypatch.setattr("os.geteuid", lambda: theirs.stat().st_uid + 1)
+
+    with pytest.raises(SystemExit) as ended:
+        main(["--home", str(theirs), *words])
+
+    assert ended.value.code == 1
+    assert f"the memory folder {theirs} belongs to another user" in capfd.readouterr().err
+    assert list(theirs.iterdir()) == []
+
+
+def test_a_folder_of_other_files_is_no_memory(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "letter.txt").touch()
+
+    with pytest.raises(SystemExit) as ended:
+        main(["--home", str(tmp_path), "status"])
+
+    assert ended.value.code == 1
+    assert "engram --home" in capfd.readouterr().err
+    assert [path.name for path in tmp_path.iterdir()] == ["letter.txt"]
+
+
+def test_saving_makes_the_memory_folder(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(["--home", str(tmp_path / "new"), "save", "--global", "Weigh the crates twice."])
+
+    assert ended.value.code == 0
+    assert (tmp_path / "new" / "memory.db").is_file()
+
+
+def test_before_the_installation_it_is_named(
+    capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.delenv("ENGRAM_HOME", raising=False)
+    monkeypatch.setenv("HOME", str(tmp_path))
+
+    with pytest.raises(SystemExit) as ended:
+        main(["recall", "the crane"])
+
+    assert ended.value.code == 1
+    assert "Type: engram install" in capfd.readouterr().err
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_folder_or_a_word_that_is_not_utf_8_is_no_fault(
+    filled: Store, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    folder = tmp_path / "caf\udce9"
+    try:
+        folder.mkdir()
+    except OSError:
+        pytest.skip("this file system takes names in UTF-8 alone")
+    monkeypatch.chdir(folder)
+    for words in (
+        ("save", "The caf\udce9 opens at nine"),
+        ("recall", "caf\udce9"),
+        ("where",),
+        ("blame", "menu.md"),
+        ("sessions", "caf\udce9"),
+        ("forget", "caf\udce9"),
+        ("pause", "--project", "caf\udce9"),
+        ("timeline", "--project", str(folder)),
+    ):
+        with pytest.raises(SystemExit) as ended:
+            main(words)
+        told = capfd.readouterr().err
+        assert ended.value.code in (0, 1), (words, told)
+        assert "bug in Engram" not in told, words

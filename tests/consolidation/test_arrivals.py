@@ -14,7 +14,7 @@ from engram.models.engine.transaction import Store
 from engram.models.memories import memory_history, memory_records
 from engram.models.memories.memory_records import Memory
 from engram.search.searcher import Searcher
-from engram.search.vectors.stored_vectors import embed_missing
+from engram.search.vectors.loaded_vectors import embed_missing
 from engram.settings import Settings
 from engram.system.clock import FixedClock
 

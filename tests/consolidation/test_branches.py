@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from engram.consolidation.stale import read_branches
-from engram.consolidation.tidying import consolidate
+from engram.consolidation.consolidation_run import consolidate
+from engram.consolidation.git_staleness import read_branches
 from engram.enums import Actor, BranchState, Kind, Scope, Source, Status
 from engram.forgetting.forget_project import forget_project
 from engram.models.memories import branches
@@ -81,9 +81,7 @@ def test_a_merge_confirms_what_was_done_and_decided(workshop: Workshop) -> None:
         {"is_pinned": True},
     ],
 )
-def test_what_holds_everywhere_or_was_saved_is_bound_to_no_branch(
-    workshop: Workshop, fields: dict[str, object]
-) -> None:
+def test_global_and_saved_memories_are_bound_to_no_branch(workshop: Workshop, fields: dict[str, object]) -> None:
     commit_on(workshop, "feat/x", a="1\n")
     workshop.work("feat/x")
     memory = workshop.learn("whatever", **fields)
@@ -162,7 +160,7 @@ def test_a_paused_or_excluded_folder_is_not_read(workshop: Workshop) -> None:
 
 
 def test_branches_are_bounded(workshop: Workshop, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("engram.consolidation.stale.MAX_BRANCHES", 2)
+    monkeypatch.setattr("engram.consolidation.git_staleness.MAX_BRANCHES", 2)
     for name in ("a", "b", "c"):
         workshop.work(name, session=name)
         read(workshop)

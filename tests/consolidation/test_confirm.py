@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from transcript_lines import say
 
-from engram.consolidation.tidying import consolidate
+from engram.consolidation.consolidation_run import consolidate
 from engram.enums import Status
 from engram.ingest.read_sources import ingest_path
 from engram.models.engine.transaction import Store

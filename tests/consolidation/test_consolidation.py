@@ -10,7 +10,9 @@ from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 from showing import show_and_use
 
-from engram.consolidation.tidying import consolidate, undo_run
+from bench.storing import content_digest
+from engram.consolidation.consolidation_run import consolidate
+from engram.consolidation.undo import undo_run
 from engram.enums import Actor, Importance, Scope, Source, Voice
 from engram.errors import BadRequest
 from engram.forgetting.forget_plan import merged_content, merged_summary
@@ -135,12 +137,7 @@ def test_a_graduated_line_says_when_and_for_which_project(store: Store, settings
     mine = keep(store, "never force-push", voice=Voice.USER, scope=Scope.GLOBAL)
     for memory in (ours, mine):
         show_and_use(store, memory.episode_id)
-    old = keep(
-        store, "tag every release", voice=Voice.USER, scope=Scope.PROJECT, project_id=harbor.id, graduated_at_ms=1
-    )
-    settings.places.memory_note.write_text(
-        f"# Memory\n\n## 2025-12\n- tag every release <!-- {old.episode_id} -->\n- my own line\n"
-    )
+    settings.places.memory_note.write_text("# Memory\n\n## 2025-12\n- my own line\n")
 
     consolidate(store, settings, is_forced=True)
     consolidate(store, settings, is_forced=True)
@@ -150,7 +147,6 @@ def test_a_graduated_line_says_when_and_for_which_project(store: Store, settings
         "# Memory",
         "",
         "## 2025-12",
-        f"- {day}, in harbor only: tag every release <!-- {old.episode_id} -->",
         "- my own line",
         "",
         f"## {day[:7]}, harbor",
@@ -176,23 +172,23 @@ def test_a_second_run_right_after_changes_nothing(store: Store, settings: Settin
     keep(store, "we use pnpm", content="same")
     clock.advance(40 * DAY)
     consolidate(store, settings, is_forced=True)
-    before = memory_history.content_digest(store)
+    before = content_digest(store)
 
     report = consolidate(store, settings, is_forced=True)
 
     assert report.lines == ()
-    assert memory_history.content_digest(store) == before
+    assert content_digest(store) == before
 
 
 def test_a_dry_run_tells_what_would_be_done_and_does_nothing(store: Store, settings: Settings) -> None:
     keep(store, "we use pnpm", content="same")
     keep(store, "we use pnpm", content="same")
-    before = memory_history.content_digest(store)
+    before = content_digest(store)
 
     report = consolidate(store, settings, is_dry=True)
 
     assert len(report.lines) == 1
-    assert memory_history.content_digest(store) == before
+    assert content_digest(store) == before
 
 
 def test_undo_restores_memories_and_notes_byte_for_byte(store: Store, settings: Settings, clock: FixedClock) -> None:
@@ -201,20 +197,20 @@ def test_undo_restores_memories_and_notes_byte_for_byte(store: Store, settings: 
         keep(store, f"memory {number}")
     settings.places.memory_note.write_text("# mine\n\nkept by hand\n")
     clock.advance(200 * DAY)
-    before, note = memory_history.content_digest(store), settings.places.memory_note.read_bytes()
+    before, note = content_digest(store), settings.places.memory_note.read_bytes()
     report = consolidate(store, settings, is_forced=True)
-    assert memory_history.content_digest(store) != before
+    assert content_digest(store) != before
 
     undo_run(store, settings, report.run_id, actor=Actor.USER)
 
-    assert memory_history.content_digest(store) == before
+    assert content_digest(store) == before
     assert settings.places.memory_note.read_bytes() == note
     assert store.find_damage() == ""
     with pytest.raises(BadRequest):
         undo_run(store, settings, report.run_id, actor=Actor.USER)
 
 
-def test_a_run_over_its_time_budget_goes_on_next_time(store: Store, settings: Settings, clock: FixedClock) -> None:
+def test_a_run_over_its_time_budget_continues_next_time(store: Store, settings: Settings, clock: FixedClock) -> None:
     keep(store, "we use pnpm", content="same")
     keep(store, "we use pnpm", content="same")
 

@@ -9,12 +9,14 @@ import pytest
 from planting import plant
 from showing import show_and_use
 
+from bench.storing import content_digest
 from engram.consolidation import steps
-from engram.consolidation.context import Context
-from engram.consolidation.tidying import consolidate, undo_run
+from engram.consolidation.consolidation_run import consolidate
+from engram.consolidation.step_context import Context
+from engram.consolidation.undo import undo_run
 from engram.enums import Actor, Importance, Source, Status, Voice
 from engram.models.engine.transaction import Store
-from engram.models.memories import memory_changes, memory_history, memory_records
+from engram.models.memories import memory_changes, memory_records
 from engram.models.memories.memory_records import Memory
 from engram.settings import Settings
 from engram.system.clock import FixedClock
@@ -88,7 +90,7 @@ def test_uses_that_are_counted_meanwhile_are_not_uncounted(store: Store, setting
 def test_memories_are_read_in_batches_the_most_trusted_first_and_as_they_are_then(
     store: Store, settings: Settings, keep: Keep, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("engram.consolidation.context._BATCH_ROWS", 2)
+    monkeypatch.setattr("engram.consolidation.step_context._BATCH_ROWS", 2)
     plain = [keep(f"memory {number}", created_at_ms=100 - number) for number in range(3)]
     high = keep("high", importance=Importance.HIGH)
     saved = keep("saved", source=Source.MANUAL)
@@ -106,7 +108,7 @@ def test_memories_are_read_in_batches_the_most_trusted_first_and_as_they_are_the
 def test_exact_duplicates_are_found_however_far_apart_they_are_read(
     store: Store, settings: Settings, keep: Keep, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("engram.consolidation.context._BATCH_ROWS", 2)
+    monkeypatch.setattr("engram.consolidation.step_context._BATCH_ROWS", 2)
     made = [keep(summary, content="same") for summary in ("we use pnpm", "a", "b", "We use pnpm.", "c", "we use pnpm")]
 
     consolidate(store, settings)
@@ -150,7 +152,7 @@ def test_of_three_statements_each_replaces_the_one_before_it(
     assert [now(store, one).superseded_by for one in made] == [made[1].episode_id, made[2].episode_id, ""]
 
 
-def test_a_long_step_stops_at_the_time_budget_and_the_next_run_goes_on_inside_it(
+def test_a_long_step_stops_at_the_time_budget_and_the_next_run_continues_inside_it(
     store: Store, settings: Settings, clock: FixedClock, keep: Keep
 ) -> None:
     for number in range(20):
@@ -235,7 +237,7 @@ def test_an_undo_that_was_undone_by_a_later_run_is_refused_until_that_one_is_und
     store: Store, settings: Settings, clock: FixedClock, keep: Keep
 ) -> None:
     keep("plain one")
-    before = memory_history.content_digest(store)
+    before = content_digest(store)
     clock.advance(31 * DAY)
     first = consolidate(store, settings, is_forced=True)
     clock.advance(200 * DAY)
@@ -244,4 +246,4 @@ def test_an_undo_that_was_undone_by_a_later_run_is_refused_until_that_one_is_und
     undo_run(store, settings, second.run_id, actor=Actor.USER)
     undo_run(store, settings, first.run_id, actor=Actor.USER)
 
-    assert memory_history.content_digest(store) == before
+    assert content_digest(store) == before

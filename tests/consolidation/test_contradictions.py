@@ -10,8 +10,8 @@ import pytest
 from memory_states import states_of
 from near_pairs import BOTH_HOLD, CHANGES
 
+from engram.consolidation.consolidation_run import consolidate
 from engram.consolidation.steps import why_outdated
-from engram.consolidation.tidying import consolidate
 from engram.embedding.embedder import Embedder
 from engram.enums import Actor, Kind, Scope, Voice
 from engram.memories.save import save_memory
@@ -19,7 +19,7 @@ from engram.models.engine.transaction import Store
 from engram.models.memories import judgements, memory_records
 from engram.models.memories.memory_records import Memory
 from engram.redaction import redact
-from engram.search.vectors.stored_vectors import embed_missing, similar_pairs
+from engram.search.vectors.loaded_vectors import embed_missing, similar_pairs
 from engram.settings import Settings
 from engram.system.clock import FixedClock
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Iterator
 
 import pytest
 
-from engram.consolidation.tidying import consolidate
+from engram.consolidation.consolidation_run import consolidate
 from engram.enums import Actor, Importance
 from engram.models.engine.transaction import Store
 from engram.models.memories import memory_changes
@@ -60,7 +60,7 @@ def test_the_first_run_compares_everything_and_the_next_only_what_came_or_change
 def test_a_memory_is_compared_once_it_has_a_vector(
     store: Store, keep: Keep, tidy: Callable[..., Collection[int] | None]
 ) -> None:
-    from engram.models.search.vectors import put_vectors
+    from engram.models.search.vector_rows import put_vectors
 
     keep("embedded late")
     late = keep("and this one too")

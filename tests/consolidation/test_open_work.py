@@ -5,11 +5,12 @@ from __future__ import annotations
 import pytest
 from branch_sessions import Workshop, todo_list
 
+from engram.consolidation.consolidation_run import consolidate
 from engram.consolidation.joining import reconcile_new
-from engram.consolidation.tidying import consolidate, undo_run
+from engram.consolidation.undo import undo_run
 from engram.enums import Actor, Status
 from engram.extraction.extracting import extract_session
-from engram.extraction.local.writer import LocalExtractor
+from engram.extraction.local.local_extractor import LocalExtractor
 from engram.models.memories.memory_changes import change_memory
 from engram.models.memories.memory_history import list_runs
 from engram.models.memories.memory_records import Memory, all_memories

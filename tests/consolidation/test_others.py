@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 import pytest
 
+from engram.consolidation.consolidation_run import consolidate
 from engram.consolidation.graduation import why_not_proven
-from engram.consolidation.tidying import consolidate
 from engram.enums import Actor, Status
 from engram.models.engine.transaction import Store
 from engram.models.memories.judgements import Ending, ending_of

@@ -11,8 +11,8 @@ from click.testing import CliRunner
 from showing import show_and_use
 
 from engram.cli.main import engram
+from engram.consolidation.consolidation_run import consolidate
 from engram.consolidation.graduation import confirmed_by, why_not_proven
-from engram.consolidation.tidying import consolidate
 from engram.enums import Actor, Importance, Judgement, Scope, Source, Status, Voice
 from engram.memories.feedback import judge_memory, take_back_judgement
 from engram.memories.save import edit_memory
@@ -74,7 +74,7 @@ def test_no_expand_by_a_person_no_repetition_and_no_agents_praise_makes_a_memory
     assert note(settings) == ""
 
 
-def test_a_praise_that_was_taken_back_confirms_nothing(store: Store, keep: Keep) -> None:
+def test_praise_that_was_withdrawn_confirms_nothing(store: Store, keep: Keep) -> None:
     memory = keep("The tide gate opens at six")
     judge_memory(store, memory.episode_id, Judgement.HELPFUL, "yes", redact, actor=Actor.USER)
     assert confirmed_by(memory, history_of(store, memory.episode_id)) == "the user judged it helpful"
@@ -120,7 +120,7 @@ def test_a_dry_run_and_expand_say_why_a_used_memory_does_not_graduate(
     assert facts["not_graduating"] == [f"{memory.episode_id} ({reason}): The tide gate opens at six"]
     assert f"not graduating yet: {memory.episode_id} ({reason})" in run("consolidate", "--dry-run")
     shown = run("expand", memory.episode_id, "--why")
-    assert f"not a line of it: {reason}" in shown
+    assert f"not in it: {reason}" in shown
     assert "shown in 7 sessions, used in 1" in shown
     assert json.loads(run("expand", memory.episode_id, "--json"))["uses"] == {
         "shown_sessions": 7,

@@ -9,7 +9,9 @@ from typing import Any
 
 import pytest
 
-from engram.consolidation.tidying import consolidate, undo_run
+from bench.storing import content_digest
+from engram.consolidation.consolidation_run import consolidate
+from engram.consolidation.undo import undo_run
 from engram.enums import Actor, Source, Status, Voice
 from engram.extraction.model.language_model import LanguageModel
 from engram.extraction.model.provider import OWN_SERVER_PRICE, Budget, ModelReply, ModelRequest, NotServed, Price
@@ -17,7 +19,6 @@ from engram.extraction.model.reconcile import Reconciler
 from engram.models.engine.transaction import Store
 from engram.models.memories.judgements import open_contradictions
 from engram.models.memories.memory_changes import add_memory
-from engram.models.memories.memory_history import content_digest
 from engram.models.memories.memory_records import Evidence, Memory, all_memories, evidence_of, new_memory_id
 from engram.models.open_memory import open_store
 from engram.models.projects.projects import ensure_project

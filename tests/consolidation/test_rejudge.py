@@ -12,11 +12,12 @@ from branch_sessions import Workshop, bash, edit
 from rollouts import Rollout
 from transcript_lines import say
 
+from engram.consolidation.consolidation_run import consolidate
 from engram.consolidation.graduation import NOTE, note_line
 from engram.consolidation.rejudge import BY_PROGRAM, NO_LONGER_KEPT, Picked, picked_memories
-from engram.consolidation.tidying import consolidate, undo_run
+from engram.consolidation.undo import undo_run
 from engram.enums import Actor, Importance, Judgement, Kind, Scope, Source, Status, Voice
-from engram.extraction.local.writer import LocalExtractor
+from engram.extraction.local.local_extractor import LocalExtractor
 from engram.ingest.read_sources import ingest_path
 from engram.memories.feedback import judge_memory
 from engram.memories.save import edit_memory
@@ -26,9 +27,9 @@ from engram.models.memories.memory_history import history_of
 from engram.models.memories.memory_records import Evidence, Memory, find_memory
 from engram.models.projects.projects import ensure_project
 from engram.models.search.fulltext import search_passages
-from engram.models.sessions.recent import user_texts_elsewhere
+from engram.models.sessions.reading_progress import unknown_elements
+from engram.models.sessions.recent_work import user_texts_elsewhere
 from engram.models.sessions.sessions import find_session
-from engram.models.sessions.sources import unknown_elements
 from engram.models.sessions.stored_turns import load_turn, turns_of_session
 from engram.redaction import redact
 from engram.settings import Settings
@@ -143,7 +144,7 @@ def test_what_a_person_settled_and_what_others_made_stays(
         ("Always use pnpm in all my projects.", Scope.GLOBAL),
     ],
 )
-def test_a_word_such_as_test_makes_nothing_global_any_more(
+def test_a_word_such_as_test_no_longer_makes_anything_global(
     store: Store, settings: Settings, keep_rule: Callable[..., Memory], project_id: int, summary: str, scope: Scope
 ) -> None:
     old = keep_rule(summary, scope=Scope.GLOBAL, project_id=project_id)

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from engram.consolidation import stale
-from engram.consolidation.stale import changes_since, read_numstat
-from engram.consolidation.tidying import consolidate
+from engram.consolidation import git_staleness
+from engram.consolidation.consolidation_run import consolidate
+from engram.consolidation.git_staleness import changes_since
 from engram.enums import Actor, Kind
 from engram.ingest.read_sources import ingest_path
 from engram.models.engine.transaction import Store
@@ -23,6 +23,7 @@ from engram.models.sessions.stored_turns import turns_of_session
 from engram.redaction import redact
 from engram.settings import Settings
 from engram.system.clock import FixedClock
+from engram.transcripts import git_commands
 
 pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")
 Keep = Callable[..., Memory]
@@ -136,10 +137,10 @@ def reason(store: Store, memory: Memory) -> str:
     return found.stale_reason
 
 
-def test_much_change_since_marks_it_and_undo_takes_that_back(
+def test_many_changes_since_mark_it_and_undo_reverts_that(
     store: Store, settings: Settings, repository: Repository, bound: Callable[..., Memory]
 ) -> None:
-    from engram.consolidation.tidying import undo_run
+    from engram.consolidation.undo import undo_run
 
     memory = bound()
     repository.commit("src/cache.py", lines("new"), days=5)
@@ -210,7 +211,7 @@ def test_git_is_not_asked_about_excluded_or_vanished_folders(
     import dataclasses
 
     asked: list[str] = []
-    monkeypatch.setattr(stale, "changes_since", lambda root, since: asked.append(root) or {})
+    monkeypatch.setattr(git_staleness, "changes_since", lambda root, since: asked.append(root) or {})
     bound()
     consolidate(store, dataclasses.replace(settings, exclude=(str(repository.root),)), is_forced=True)
     shutil.rmtree(repository.root)
@@ -243,17 +244,18 @@ def test_where_git_is_missing_slow_or_unwilling_nothing_is_marked(
     since = SAID_MS - 20 * 86_400_000
     assert changes_since(str(tmp_path), since) == {}
     assert changes_since(str(repository.root), since) != {}
-    monkeypatch.setattr(stale, "MAX_GIT_SECONDS", 0.0)
+    monkeypatch.setattr(git_staleness, "MAX_GIT_SECONDS", 0.0)
     assert changes_since(str(repository.root), since) == {}
-    monkeypatch.setattr(stale, "MAX_GIT_SECONDS", 10.0)
+    monkeypatch.setattr(git_staleness, "MAX_GIT_SECONDS", 10.0)
     monkeypatch.setenv("PATH", str(tmp_path))
     assert changes_since(str(repository.root), since) == {}
 
 
-def test_what_git_prints_is_read_line_by_line() -> None:
+def test_what_git_prints_is_read_line_by_line(monkeypatch: pytest.MonkeyPatch) -> None:
     text = "@1700000000\n\n3\t4\tsrc/a b.py\n-\t-\tlogo.png\n@1700000001\n\n1\t0\tsrc/a b.py\nnoise\n"
 
-    found = read_numstat(text)
+    monkeypatch.setattr(git_commands, "run_git", lambda *_, **__: text)
+    found = changes_since("/repository", 0)
 
     assert [(one.at_ms, one.lines) for one in found["src/a b.py"]] == [(1_700_000_000_000, 7), (1_700_000_001_000, 1)]
     assert list(found) == ["src/a b.py"]
@@ -268,7 +270,9 @@ def test_git_tells_the_history_again_only_after_a_commit_or_for_a_new_memory(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     asked: list[str] = []
-    monkeypatch.setattr(stale, "changes_since", lambda root, since: asked.append(root) or changes_since(root, since))
+    monkeypatch.setattr(
+        git_staleness, "changes_since", lambda root, since: asked.append(root) or changes_since(root, since)
+    )
 
     def runs_that_ask() -> int:
         asked.clear()

@@ -9,15 +9,18 @@ from pathlib import Path
 import pytest
 from memory_states import current_row, states_of
 
+from bench.storing import content_digest
+from engram.consolidation.consolidation_run import consolidate
 from engram.consolidation.joining import reconcile_new
-from engram.consolidation.tidying import consolidate, undo_run
+from engram.consolidation.undo import undo_run
 from engram.enums import Actor, Importance, Kind, Scope, Status
 from engram.forgetting.forget import forget_memory
 from engram.forgetting.purge import plan_named, purge
-from engram.memories.save import save_memory, supersede
+from engram.memories.save import save_memory
 from engram.models.engine.transaction import Store
-from engram.models.forgetting import forgetting
+from engram.models.forgetting import forget_memories
 from engram.models.memories import memory_changes, memory_history, memory_records, tombstones
+from engram.models.memories.memory_changes import supersede
 from engram.models.memories.memory_records import Evidence, Memory
 from engram.redaction import redact
 from engram.settings import Settings
@@ -92,12 +95,12 @@ def test_a_link_that_goes_leaves_its_successor_to_its_predecessor(store: Store, 
     assert states_of(store, first, third) == [("superseded", third.episode_id), ("active", "")]
 
 
-def test_an_archived_successor_gives_it_back_and_the_undo_takes_that_back(
+def test_archiving_the_successor_restores_it_and_the_undo_reverts_that(
     store: Store, settings: Settings, clock: FixedClock, keep: Keep
 ) -> None:
     old, new = keep("the cache is Redis", importance=Importance.HIGH), keep("the cache is SQLite")
     chain(store, old, new)
-    before = memory_history.content_digest(store)
+    before = content_digest(store)
     clock.advance((settings.archive_days + 1) * DAY)
 
     run_id = consolidate(store, settings, is_forced=True).run_id
@@ -105,7 +108,7 @@ def test_an_archived_successor_gives_it_back_and_the_undo_takes_that_back(
     assert states_of(store, old, new) == [("active", ""), ("archived", "")]
     undo_run(store, settings, run_id, actor=Actor.USER)
     assert states_of(store, old, new) == [("superseded", new.episode_id), ("active", "")]
-    assert memory_history.content_digest(store) == before
+    assert content_digest(store) == before
 
 
 def test_a_successor_that_was_merged_still_stands_for_it(store: Store, settings: Settings, keep: Keep) -> None:
@@ -174,7 +177,7 @@ def test_tombstones_and_an_old_database_leave_no_orphan(store: Store, keep: Keep
     old = keep("the cache is Redis", status=Status.SUPERSEDED, superseded_by="ep_0000000000ff")
 
     with store.transaction() as tx:
-        forgetting.apply_tombstones(tx, actor=Actor.TIDYING)
+        forget_memories.apply_tombstones(tx, actor=Actor.TIDYING)
 
     assert states_of(store, old) == [("active", "")]
 
@@ -189,7 +192,7 @@ def test_what_an_extraction_joined_and_replaced_is_a_run_that_can_be_undone(
     clock.advance(3600)
     new = keep("Decided: the cache lives in SQLite instead of Redis")
     twin = keep("SQLite holds the queue", kind=Kind.FACT, evidence=[Evidence("other", "s2")], session_id="")
-    before = memory_history.content_digest(store)
+    before = content_digest(store)
     pairs = [(twin.id, same.id, 0.95), (new.id, old.id, 0.7)]
 
     lines = reconcile_new(
@@ -205,7 +208,7 @@ def test_what_an_extraction_joined_and_replaced_is_a_run_that_can_be_undone(
     (run,) = memory_history.list_runs(store)
     assert (run.kind, run.state, run.report["lines"]) == ("extract", "done", lines)
     undo_run(store, settings, run.id, actor=Actor.USER)
-    assert memory_history.content_digest(store) == before
+    assert content_digest(store) == before
     again = reconcile_new(
         store,
         settings,
@@ -248,8 +251,8 @@ def test_a_purge_and_a_forget_leave_different_tombstones(
     purge(store, plan_named(store, [purged.episode_id]), actor=Actor.USER)
     forget(store, settings, forgotten)
 
-    assert not tombstones.is_memory_forgotten(store, purged.episode_id)
-    assert tombstones.is_memory_forgotten(store, forgotten.episode_id)
+    assert not tombstones.is_memory_gone(store, purged.episode_id, with_purged=False)
+    assert tombstones.is_memory_gone(store, forgotten.episode_id, with_purged=False)
     for one in (purged, forgotten):
         assert one.slot is not None
         assert tombstones.is_memory_gone(store, one.episode_id)
@@ -259,7 +262,7 @@ def test_a_purge_and_a_forget_leave_different_tombstones(
     with store.transaction() as tx:
         again = [memory_changes.add_memory(tx, one, [], actor=Actor.MODEL) for one in (purged, forgotten)]
     with store.transaction() as tx:
-        forgetting.apply_tombstones(tx, actor=Actor.TIDYING)
+        forget_memories.apply_tombstones(tx, actor=Actor.TIDYING)
     assert [memory_records.find_memory(store, one.episode_id) is not None for one in again] == [True, False]
 
 

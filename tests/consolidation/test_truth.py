@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from changed_minds import BOTH_STAY, CHANGED
 
+from engram.consolidation.step_context import Context
 from engram.consolidation.steps import supersede_pairs, why_outdated
 from engram.embedding.embedder import Embedder
 from engram.enums import Actor, Scope
@@ -15,7 +16,7 @@ from engram.models.memories import memory_changes, memory_records
 from engram.models.memories.memory_records import Memory
 from engram.models.open_memory import open_store
 from engram.search.searcher import Query, Searcher
-from engram.search.vectors.stored_vectors import embed_missing, similar_pairs
+from engram.search.vectors.loaded_vectors import embed_missing, similar_pairs
 from engram.settings import Settings
 from engram.system.clock import FixedClock
 
@@ -49,7 +50,8 @@ def test_the_newer_of_written_pairs_comes_first_and_the_older_is_marked(bundled:
         while embed_missing(store, bundled):
             pass
 
-        told = supersede_pairs(store, similar_pairs(store, bundled.model_id, 0.4))
+        context = Context(store, Settings(home=tmp_path))
+        supersede_pairs(context, similar_pairs(store, bundled.model_id, 0.4))
 
         searcher = Searcher(store, Settings(home=tmp_path), embedder=bundled)
         searcher.refresh()
@@ -59,7 +61,7 @@ def test_the_newer_of_written_pairs_comes_first_and_the_older_is_marked(bundled:
             right,
             [c for c, f, n in zip(CHANGED, first, new_ids, strict=True) if f != n],
         )
-        assert len(told) / len(CHANGED) >= 0.8
+        assert len(context.told) / len(CHANGED) >= 0.8
 
 
 @pytest.mark.model
@@ -71,3 +73,30 @@ def test_what_is_about_something_else_replaces_nothing(bundled: Embedder) -> Non
     ]
 
     assert len(wrong) / len(BOTH_STAY) <= 0.05, wrong
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("We use npm as the package manager.", "We use pnpm as the package manager."),
+        ("Use Redis as the broker.", "Use RabbitMQ as the broker."),
+        ("We use unittest as our test runner.", "We use pytest as our test runner, since it is shorter."),
+        ("I prefer black as the formatter here.", "I prefer ruff as the formatter here."),
+    ],
+)
+def test_what_takes_the_place_of_the_only_one_of_its_kind_replaces_it(old: str, new: str) -> None:
+    assert why_outdated(decision(new), decision(old), 0.8) == "gives another value"
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("We use Redis as a cache.", "We use SQLite as a cache."),
+        ("Use Redis as the cache of the frontend.", "Use Redis as the cache of the backend."),
+        ("We use nginx as the proxy in staging.", "We use nginx as the proxy in production."),
+        ("In the shop we use nginx as the proxy.", "In the blog we use caddy as the proxy."),
+        ("We use npm as the package manager.", "We use npm as the task runner."),
+    ],
+)
+def test_what_may_be_one_of_several_replaces_nothing(old: str, new: str) -> None:
+    assert why_outdated(decision(new), decision(old), 0.8) == ""

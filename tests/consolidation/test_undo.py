@@ -6,8 +6,9 @@ from collections.abc import Callable
 
 import pytest
 
-from engram.consolidation.tidying import consolidate, undo_run
-from engram.consolidation.undo import plan_undo, undo_last_change
+from bench.storing import content_digest
+from engram.consolidation.consolidation_run import consolidate
+from engram.consolidation.undo import plan_undo, undo_last_change, undo_run
 from engram.enums import Actor, Importance, Judgement, Kind, Scope, Status, Voice
 from engram.errors import BadRequest, NotFound
 from engram.forgetting.forget import forget_memory
@@ -56,11 +57,11 @@ ACTS: dict[str, Act] = {
 
 
 @pytest.mark.parametrize("act", ACTS)
-def test_every_change_is_taken_back_and_done_again(store: Store, settings: Settings, keep: Keep, act: str) -> None:
+def test_every_change_is_undone_and_redone(store: Store, settings: Settings, keep: Keep, act: str) -> None:
     memory = keep("the mast is brown", is_pinned=act == "correct")
     before = find(store, memory.episode_id)
     ACTS[act](store, memory.episode_id)
-    changed = memory_history.content_digest(store)
+    changed = content_digest(store)
     steps = len(history_of(store, memory.episode_id))
 
     undo(store, settings, memory.episode_id)
@@ -77,7 +78,7 @@ def test_every_change_is_taken_back_and_done_again(store: Store, settings: Setti
     assert [one.status for one in others] == [Status.ARCHIVED] * len(others)
 
     undo(store, settings, memory.episode_id)
-    assert memory_history.content_digest(store) == changed
+    assert content_digest(store) == changed
     undone = history_of(store, memory.episode_id)[steps:]
     assert [step.actor for step in undone] == [Actor.USER] * 2
     assert undone[-1].undoes == undone[0].id
@@ -108,9 +109,7 @@ def test_a_judgement_without_fields_stands_again_after_its_undo_was_undone(
     assert find(store, memory.episode_id).is_lowered
 
 
-def test_of_a_consolidation_only_what_belongs_together_is_taken_back(
-    store: Store, settings: Settings, keep: Keep
-) -> None:
+def test_of_a_consolidation_only_what_belongs_together_is_undone(store: Store, settings: Settings, keep: Keep) -> None:
     first, second = keep("the port is open", kind=Kind.FACT), keep("open is the port", kind=Kind.FACT)
     third, fourth = keep("walls are white", kind=Kind.FACT), keep("white are walls", kind=Kind.FACT)
     pairs = [(first.id, second.id, 0.95), (third.id, fourth.id, 0.95)]
@@ -120,9 +119,9 @@ def test_of_a_consolidation_only_what_belongs_together_is_taken_back(
             store, settings, similar=lambda least, _: iter(p for p in pairs if p[2] >= least), is_forced=True
         ).run_id
 
-    untouched = memory_history.content_digest(store)
+    untouched = content_digest(store)
     run_id = tidy()
-    merged = memory_history.content_digest(store)
+    merged = content_digest(store)
     evidence = len(memory_records.evidence_of(store, first.id))
 
     lines = undo(store, settings, second.episode_id)
@@ -131,19 +130,19 @@ def test_of_a_consolidation_only_what_belongs_together_is_taken_back(
     assert [find(store, one.episode_id).is_current for one in (first, second, third, fourth)] == [True] * 3 + [False]
     assert (evidence, len(memory_records.evidence_of(store, first.id))) == (2, 1)
     undo(store, settings, first.episode_id)
-    assert memory_history.content_digest(store) == merged
+    assert content_digest(store) == merged
     undo(store, settings, first.episode_id)
     tidy()
     assert find(store, second.episode_id).is_current  # it is not merged again
     undo_run(store, settings, run_id, actor=Actor.USER)  # the rest of the run
-    assert memory_history.content_digest(store) == untouched
+    assert content_digest(store) == untouched
     rest = memory_history.list_runs(store)[0]
     assert rest.kind == "undo"
     undo_run(store, settings, rest.id, actor=Actor.USER)
     assert [find(store, one.episode_id).is_current for one in (first, second, third, fourth)] == [True] * 3 + [False]
 
 
-def test_a_run_whose_every_change_was_taken_back_is_undone(store: Store, settings: Settings, keep: Keep) -> None:
+def test_a_run_whose_every_change_was_undone_is_undone(store: Store, settings: Settings, keep: Keep) -> None:
     keep("the same", content="word for word")
     copy = keep("the same", content="word for word")
     run_id = consolidate(store, settings, is_forced=True).run_id
@@ -163,13 +162,13 @@ def test_a_decision_is_open_again_and_decided_again(store: Store, settings: Sett
         keep_one(store, old.episode_id, actor=Actor.USER)
     else:
         keep_both(store, old.episode_id, actor=Actor.USER)
-    decided = memory_history.content_digest(store)
+    decided = content_digest(store)
 
     undo(store, settings, new.episode_id)
     assert [one.newer_id for one in open_contradictions(store)] == [new.episode_id]
     undo(store, settings, new.episode_id)
     assert open_contradictions(store) == []
-    assert memory_history.content_digest(store) == decided
+    assert content_digest(store) == decided
     undo(store, settings, new.episode_id)
     assert len(open_contradictions(store)) == 1
 
@@ -178,12 +177,12 @@ def test_what_was_changed_since_is_never_overwritten(store: Store, settings: Set
     old = keep("the mast is brown")
     new = correct_memory(store, old.episode_id, "the mast is white", "seen", plain, actor=Actor.USER).made
     judge_memory(store, new.episode_id, Judgement.OUTDATED, "painted", plain, actor=Actor.USER)
-    before = memory_history.content_digest(store)
+    before = content_digest(store)
 
     with pytest.raises(BadRequest, match=f"engram undo {new.episode_id}"):
         undo(store, settings, old.episode_id)
 
-    assert memory_history.content_digest(store) == before
+    assert content_digest(store) == before
     plan = plan_undo(store, find(store, new.episode_id))
     edit_memory(store, new.episode_id, plain, summary="the mast is grey", actor=Actor.USER)
     with pytest.raises(BadRequest, match="changed since"):

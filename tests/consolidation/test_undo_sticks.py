@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from bench.storing import content_digest
+from engram.consolidation.consolidation_run import consolidate
 from engram.consolidation.joining import reconcile_new
-from engram.consolidation.tidying import consolidate, undo_run
+from engram.consolidation.undo import undo_run
 from engram.enums import Actor, Importance, Kind, Voice
 from engram.models.engine.transaction import Store
-from engram.models.memories import memory_history, memory_records
+from engram.models.memories import memory_records
 from engram.models.memories.memory_records import Memory
 from engram.settings import Settings
 from engram.system.clock import FixedClock
@@ -22,7 +24,7 @@ def state(store: Store, *memories: Memory) -> list[str]:
     return [one.status for one in found if one is not None]
 
 
-def test_merging_and_replacing_are_not_repeated_once_taken_back(store: Store, settings: Settings, keep: Keep) -> None:
+def test_merging_and_replacing_are_not_repeated_once_undone(store: Store, settings: Settings, keep: Keep) -> None:
     one, same = keep("the port is open", kind=Kind.FACT), keep("open is the port", kind=Kind.FACT)
     old = keep("we deploy with helm", valid_from_ms=1)
     new = keep("we deploy with kustomize instead of helm", valid_from_ms=2)
@@ -34,13 +36,13 @@ def test_merging_and_replacing_are_not_repeated_once_taken_back(store: Store, se
         )
         return report.run_id, report.lines
 
-    before = memory_history.content_digest(store)
+    before = content_digest(store)
     run_id, lines = tidy()
     assert len(lines) == 2
     undo_run(store, settings, run_id, actor=Actor.USER)
 
     assert tidy()[1] == ()
-    assert memory_history.content_digest(store) == before
+    assert content_digest(store) == before
     assert (
         reconcile_new(store, settings, "s1", [same.id, new.id], lambda ids, least: pairs, duplicate_cosine=0.92) == []
     )

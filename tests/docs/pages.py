@@ -107,9 +107,9 @@ class Reader:
 
     def _filled_in(self, command: str) -> str:
         """The command with the ids and names that stand for the reader's own."""
-        command = command.replace("NAME", "harbor")
-        if command.startswith("engram sessions ID"):
-            return command.replace("ID", self._value("SELECT session_id FROM session ORDER BY id LIMIT 1"))
+        command = command.replace("NAME", "harbor").replace("engram sessions ID", "engram sessions SESSION")
+        if "SESSION" in command:
+            return command.replace("SESSION", self._value("SELECT session_id FROM session ORDER BY id LIMIT 1"))
         if _MEMORY_ID.search(command):
             oldest = "SELECT episode_id FROM episode WHERE status = 'active' AND kind != 'note' ORDER BY id LIMIT 1"
             return _MEMORY_ID.sub(self._value(oldest), command)

@@ -23,6 +23,10 @@ LEFT_OUT = "…"
 #: What differs from run to run: random ids.
 _ID = re.compile(r"\b(?:ep|q)_[0-9a-f]{10,}\b")
 _TEST = re.compile(r"tests/[\w/.]+\.py")
+_MODULE = re.compile(r"(?<![\w/.-])[a-z][\w/]*\.py\b")
+#: Pages about how Engram is made, and what of the tree their modules are in.
+_OF_MAKERS = ("architecture", "retrieval", "recollection", "extraction", "consolidation", "redaction")
+_SOURCES = ("engram", "hooks", "mcp_server", "tests", "benchmarks")
 #: A block of code: its language, "" for what a command prints, and its text.
 _BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
@@ -187,3 +191,11 @@ def test_the_tests_that_pages_name_exist() -> None:
 
     assert len(named) >= 40
     assert [name for name in sorted(named) if not (REPO / name).exists()] == []
+
+
+@pytest.mark.parametrize("page", _OF_MAKERS)
+def test_the_modules_that_a_page_names_exist(page: str) -> None:
+    named = set(_MODULE.findall((REPO / "docs" / f"{page}.md").read_text(encoding="utf-8")))
+    known = [f"/{path.relative_to(REPO)}" for folder in _SOURCES for path in (REPO / folder).rglob("*.py")]
+
+    assert [name for name in sorted(named) if not any(path.endswith(f"/{name}") for path in known)] == []

@@ -25,15 +25,15 @@ from engram.models.memories.memory_records import all_memories
 from engram.models.open_memory import open_store
 from engram.models.rescue.backup import drop_database, make_backup
 from engram.redaction import redact
-from engram.search.vectors.stored_vectors import embed_missing
+from engram.search.vectors.loaded_vectors import embed_missing
 from engram.settings import Settings, load
-from engram.setup.doctor import doctor_checks
-from engram.setup.doctor.doctor_checks import find_programs
+from engram.setup.doctor import machine_checks
+from engram.setup.doctor.machine_checks import find_programs
 from engram.setup.edits.journal import Journal, Ledger, Phase, StepRecord, save_journal
 from engram.setup.services.launchd import Launchd
 from engram.setup.services.systemd import Systemd
 from engram.system.process_lock import ProcessLock
-from engram.worker.client import WorkerStatus
+from engram.worker.worker_client import WorkerStatus
 from tests.doctor.conftest import Doctor
 from tests.earlier_machine import LABEL, make_machine
 from tests.services.conftest import StandIns
@@ -193,14 +193,17 @@ def test_an_agent_of_another_installation_is_named(
 def test_a_memory_folder_that_others_may_read_is_closed(doctor: Doctor) -> None:
     (doctor.home.logs / "worker.log").write_text("x")
     (doctor.home.logs / "worker.log").chmod(0o644)
-    assert doctor.findings()["memory folder"]["command"] == f"chmod -R go-rwx {doctor.home.root}"
+    finding = doctor.findings()["memory folder"]
+    assert finding["command"] == f"chmod -R go-rwx {doctor.home.root}"
+    # Nobody gets to the file as long as the folder is closed.
+    assert finding["state"] == "warn"
 
     assert any("other users" in line for line in doctor.fix())
 
     assert doctor.findings()["memory folder"]["state"] == "ok"
 
 
-def test_a_memory_that_was_deleted_beside_its_backup_is_named_and_brought_back(doctor: Doctor) -> None:
+def test_a_memory_that_was_deleted_while_its_backup_exists_is_named_and_restored(doctor: Doctor) -> None:
     with open_store(doctor.home.memory_db) as store:
         save_memory(store, "We ship on Mondays.", redact, actor=Actor.USER, scope=Scope.GLOBAL)
         made = make_backup(store, doctor.home.backups)
@@ -229,8 +232,8 @@ def test_a_memory_folder_that_cannot_be_written_is_named(doctor: Doctor) -> None
     code = (
         "import os\n"
         "from pathlib import Path\n"
-        "from engram.setup.doctor.doctor_checks import check_writable\n"
-        "from engram.setup.doctor.doctor_checks import Machine\n"
+        "from engram.setup.doctor.machine_checks import check_writable\n"
+        "from engram.setup.doctor.machine_checks import Machine\n"
         "from engram.settings import Settings\n"
         "if os.geteuid() == 0:\n"
         f"    os.setuid({NOBODY})\n"
@@ -308,7 +311,7 @@ def answering(doctor: Doctor, monkeypatch: pytest.MonkeyPatch) -> Iterator[Calla
             "waiting": 0,
         }
         status = WorkerStatus(**(values | changes))  # type: ignore[arg-type]
-        monkeypatch.setattr(doctor_checks, "ask_status", lambda home: status)
+        monkeypatch.setattr(machine_checks, "ask_status", lambda home: status)
 
     answer()
     yield answer
@@ -338,7 +341,7 @@ def test_a_worker_with_older_settings_or_without_an_answer_is_named(
     assert doctor.run("config", "set", "recall_limit", "7").exit_code == 0
     assert doctor.findings()["worker's settings"]["command"] == "engram service restart"
 
-    monkeypatch.setattr(doctor_checks, "ask_status", lambda home: None)
+    monkeypatch.setattr(machine_checks, "ask_status", lambda home: None)
     assert "does not answer" in doctor.findings()["worker's answers"]["detail"]
 
 

@@ -84,7 +84,7 @@ def test_no_private_word_stands_in_the_report(doctor: Doctor, tmp_path: Path) ->
     assert "claude_model: changed" in report
     assert "exclude: changed" in report
     assert "bad  worker: not running" in report
-    assert "bad  given up: 1 tasks" in report
+    assert "bad  given up: 1 task\n" in report
     assert "stage extract: " in report
     assert ", failing" in report
     assert "worker WARNING action=extract FileNotFoundError" in report

@@ -1,4 +1,4 @@
-"""The doctor looks at real processes: dead, hanging, of another version; and starts or restarts them."""
+"""The doctor looks at real processes: dead, hung, from another version; and starts or restarts them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from processes import processes_of_home, wait_for, wait_until_gone
 
 from engram.reports.processes import holder_of, process_state
 from engram.settings import load
-from engram.setup.doctor import doctor_checks
+from engram.setup.doctor import machine_checks
 from engram.setup.services.supervisor import Background
 from engram.version import code_version
 from tests.doctor.conftest import Doctor
@@ -68,12 +68,12 @@ def test_a_watcher_of_other_code_and_one_that_hangs_are_named(doctor: Doctor, mo
 
         watcher.send_signal(signal.SIGSTOP)
         os.utime(lock, (1, 1))
-        monkeypatch.setattr(doctor_checks, "PATIENCE_SECONDS", 0.0)
+        monkeypatch.setattr(machine_checks, "PATIENCE_SECONDS", 0.0)
         finding = doctor.findings()["watcher's heartbeat"]
         assert (finding["state"], finding["command"]) == ("bad", "engram service restart")
 
         # A laptop that just woke up: the next heartbeat comes within seconds.
-        monkeypatch.setattr(doctor_checks, "PATIENCE_SECONDS", 60.0)
+        monkeypatch.setattr(machine_checks, "PATIENCE_SECONDS", 60.0)
         watcher.send_signal(signal.SIGCONT)
         assert "watcher's heartbeat" not in doctor.findings()
     finally:

@@ -1,4 +1,4 @@
-"""What stops the earlier Engram can be stored, repeated and taken back."""
+"""What stops the earlier Engram can be stored, repeated and undone."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 
 from engram.models.open_memory import open_store
 from engram.settings import Settings
-from engram.setup.installing.run import action_from_json, action_to_json
+from engram.setup.installing.install_run import action_from_json, action_to_json
 from engram.setup.old_engram.find import find_databases, find_earlier
 from engram.setup.old_engram.retire import BootOut, SetDatabaseAside, plan_retirement
 from tests.earlier_machine import LABEL, make_database, make_machine, memory_row

@@ -12,7 +12,7 @@ import pytest
 
 from engram.paths import Home
 from engram.settings import Settings
-from engram.setup.edits.changes import JsonEdit
+from engram.setup.edits.install_steps import JsonEdit
 from engram.setup.old_engram.find import EarlierEngram, find_earlier
 from engram.setup.old_engram.old_processes import RunningProcess, find_listener
 from engram.setup.old_engram.retire import EndProcess, plan_retirement
@@ -33,9 +33,7 @@ def look(machine: EarlierMachine, settings: Settings, worker_pid: int = 0) -> Ea
 def test_everything_of_it_is_found_under_any_label_and_path(machine: EarlierMachine, settings: Settings) -> None:
     found = look(machine, settings)
 
-    assert [(agent.label, agent.path, agent.is_kept_alive) for agent in found.launch_agents] == [
-        (LABEL, machine.plist, True)
-    ]
+    assert [(agent.label, agent.path) for agent in found.launch_agents] == [(LABEL, machine.plist)]
     assert [(entry.kind, entry.name, entry.approves_tools) for entry in found.entries] == [
         ("hook", "PreToolUse", True),
         ("hook", "Stop", False),
@@ -69,7 +67,8 @@ def test_a_machine_without_it_has_nothing_of_it(tmp_path: Path, settings: Settin
 
     found = find_earlier(settings, user_home=tmp_path / "user")
 
-    assert not found.is_present
+    assert not found.is_active
+    assert not found.files
     assert plan_retirement(found, settings).is_empty
 
 

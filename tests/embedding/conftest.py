@@ -9,15 +9,14 @@ from typing import Any
 import pytest
 from tiny_bert import TinyBert, write_tiny_bert
 
-from engram.embedding.compile import ensure_compiled
 from engram.embedding.embedder import Prompts
 from engram.embedding.hashed import HashedEmbedder
-from engram.embedding.source import BUNDLED_NAME, BUNDLED_SHA256, ModelSource, has_extra
+from engram.embedding.model_source import BUNDLED_NAME, BUNDLED_SHA256, ModelSource, has_extra
 
 
 @pytest.fixture(scope="session")
 def extra() -> None:
-    """Skips the test if the packages that compile models are not installed."""
+    """Skips the test if the packages that run other models are not installed."""
     if not has_extra():
         pytest.skip("needs sentence-transformers and torch; run `make test-models`")
 
@@ -51,7 +50,7 @@ def embedder(request: pytest.FixtureRequest) -> Any:
 
 @pytest.fixture(scope="session")
 def tiny_model(extra: None, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A BERT encoder of random numbers saved by sentence-transformers: other pooling, prompts of its own."""
+    """A BERT encoder of random numbers saved by sentence-transformers: other pooling, its own prompts."""
     from sentence_transformers.sentence_transformer.modules import Normalize, Pooling
 
     return _save(tmp_path_factory, Pooling(16, "cls"), Normalize())
@@ -59,16 +58,10 @@ def tiny_model(extra: None, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def dense_model(extra: None, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A model of random numbers with a part that only the compile step knows: a layer after the pooling."""
+    """A model of random numbers with a part that a BERT encoder has not: a layer after the pooling."""
     from sentence_transformers.sentence_transformer.modules import Dense, Normalize, Pooling
 
     return _save(tmp_path_factory, Pooling(16, "cls"), Dense(16, 8), Normalize())
-
-
-@pytest.fixture(scope="session")
-def compiled_dense_model(dense_model: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder that holds the compiled ``dense_model``."""
-    return ensure_compiled(str(dense_model), tmp_path_factory.mktemp("compiled")).parent
 
 
 def _save(tmp_path_factory: pytest.TempPathFactory, *modules: Any) -> Path:

@@ -10,13 +10,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tiny_bert import TinyBert, write_tiny_bert
+from tiny_bert import CHECK_TEXTS, TinyBert, write_tiny_bert
 
 from engram.embedding.bert import read_encoder
-from engram.embedding.compile import CHECK_TEXTS
 from engram.embedding.embedder import Embedder, Prompts
-from engram.embedding.load import load_embedder
-from engram.embedding.source import BUNDLED_FOLDER, ModelSource
+from engram.embedding.load_model import load_embedder
+from engram.embedding.model_source import BUNDLED_FOLDER, ModelSource
 from engram.errors import EmbeddingError
 
 #: Vectors of CHECK_TEXTS that sentence-transformers computed with the original model.
@@ -30,7 +29,7 @@ TOKENS = [[2, 4, 5, 6, 3], [2, 10, 11, 12, 9, 4, 7, 6, 8, 4, 5, 3], [2, 3], [2, 
 def test_the_vectors_are_those_that_a_plain_calculation_gives(tmp_path: Path, pooling: str, half: bool) -> None:
     tiny = write_tiny_bert(tmp_path / "tiny", pooling=pooling, half=half)
 
-    rows = load_embedder(str(tiny.folder), tmp_path / "models", compile_if_missing=False).embed(TEXTS)
+    rows = load_embedder(str(tiny.folder)).embed(TEXTS)
 
     expected = np.stack([tiny.expected(ids) for ids in TOKENS])
     assert np.allclose(rows, expected, atol=1e-4)
@@ -47,27 +46,27 @@ def test_the_bundled_model_has_the_vectors_of_the_original(bundled: Embedder) ->
 @pytest.mark.model
 def test_the_bundled_model_keeps_the_id_of_vectors_that_are_stored(bundled: Embedder) -> None:
     assert bundled.model_id == "all-minilm-l6-v2-4570c791"
-    assert (bundled.dimension, bundled.max_tokens, bundled.runtime, bundled.reason) == (384, 256, "onnx", "")
+    assert (bundled.dimension, bundled.max_tokens, bundled.runtime) == (384, 256, "onnx")
 
 
 @pytest.mark.model
 @pytest.mark.reference
 def test_the_stored_vectors_of_the_original_are_those_of_sentence_transformers(original: ModelSource) -> None:
-    from engram.embedding.original_model import ReferenceEmbedder
+    from engram.embedding.torch_model import OriginalEmbedder
 
-    rows = ReferenceEmbedder(original, Prompts(), "asked for").embed(CHECK_TEXTS)
+    rows = OriginalEmbedder(original, Prompts()).embed(CHECK_TEXTS)
 
     assert np.allclose(rows, np.load(ORIGINAL_ROWS), atol=1e-5)
 
 
 @pytest.mark.reference
 def test_a_model_of_sentence_transformers_has_the_same_vectors_without_it(tiny_model: Path, tmp_path: Path) -> None:
-    from engram.embedding.original_model import ReferenceEmbedder
+    from engram.embedding.torch_model import OriginalEmbedder
 
     source = ModelSource("tiny", tiny_model, "", "", Prompts())
-    reference = ReferenceEmbedder(source, Prompts(), "asked for")
+    reference = OriginalEmbedder(source, Prompts())
 
-    embedder = load_embedder(str(tiny_model), tmp_path, compile_if_missing=False)
+    embedder = load_embedder(str(tiny_model))
 
     assert embedder.model_id == reference.model_id
     assert embedder.max_tokens == reference.max_tokens
@@ -79,7 +78,7 @@ def test_a_model_keeps_its_own_prompts(tiny_bert: TinyBert, tmp_path: Path) -> N
     prompts = {"document": "queue ", "query": "files "}
     (tiny_bert.folder / "config_sentence_transformers.json").write_text(json.dumps({"prompts": prompts}))
 
-    embedder = load_embedder(str(tiny_bert.folder), tmp_path, compile_if_missing=False)
+    embedder = load_embedder(str(tiny_bert.folder))
 
     assert np.allclose(embedder.embed(["reads"])[0], tiny_bert.expected([2, 7, 6, 3]), atol=1e-4)
     assert np.allclose(embedder.embed_query("reads"), tiny_bert.expected([2, 8, 6, 3]), atol=1e-4)
@@ -95,7 +94,7 @@ def test_a_model_behind_links_is_run(tiny_bert: TinyBert, tmp_path: Path) -> Non
         link.parent.mkdir(parents=True, exist_ok=True)
         link.symlink_to(os.path.relpath(blobs / str(number), link.parent))
 
-    embedder = load_embedder(str(snapshot), tmp_path / "models", compile_if_missing=False)
+    embedder = load_embedder(str(snapshot))
 
     assert np.allclose(embedder.embed(TEXTS[:1])[0], tiny_bert.expected(TOKENS[0]), atol=1e-4)
 
@@ -171,4 +170,4 @@ def test_weights_that_are_cut_short_are_an_embedding_error(bundled_folder: Path,
         file.truncate(1_000_000)
 
     with pytest.raises(EmbeddingError, match="damaged"):
-        load_embedder(str(broken), tmp_path, compile_if_missing=False)
+        load_embedder(str(broken))

@@ -14,8 +14,10 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 from tiny_bert import TinyBert, write_tiny_bert
 
+from engram.cli.main import engram as engram_command
 from engram.version import install_command
 
 REPO = Path(__file__).resolve().parents[2]
@@ -97,7 +99,7 @@ def hub(tmp_path: Path) -> Iterator[Hub]:
 
 
 def engram(hub: Hub, tmp_path: Path, *arguments: str, program: str = "") -> subprocess.CompletedProcess[str]:
-    """Run ``engram``, after the lines of ``program``, with this hub and an empty cache of its own."""
+    """Run ``engram``, after the lines of ``program``, with this hub and its own empty cache."""
     program += "\nimport sys\nfrom engram.cli.main import main\nsys.exit(main())"
     environment = os.environ | {
         "HF_ENDPOINT": hub.url,
@@ -112,7 +114,7 @@ def engram(hub: Hub, tmp_path: Path, *arguments: str, program: str = "") -> subp
     )
 
 
-def test_a_fetched_model_is_ready_and_needs_no_network_any_more(hub: Hub, tmp_path: Path) -> None:
+def test_a_fetched_model_is_ready_and_no_longer_needs_the_network(hub: Hub, tmp_path: Path) -> None:
     tiny = write_tiny_bert(hub.folder)
 
     answer = engram(hub, tmp_path, "setup", "model", NAME, "--json")
@@ -121,8 +123,8 @@ def test_a_fetched_model_is_ready_and_needs_no_network_any_more(hub: Hub, tmp_pa
     assert json.loads(answer.stdout)["dimension"] == 16
     hub.requests.clear()
     program = (
-        "import json, numpy\nfrom pathlib import Path\nfrom engram.embedding.load import load_embedder\n"
-        f"print(load_embedder({NAME!r}, Path('none'), compile_if_missing=False)"
+        "import json, numpy\nfrom pathlib import Path\nfrom engram.embedding.load_model import load_embedder\n"
+        f"print(load_embedder({NAME!r})"
         ".embed(['the worker reads'])[0].tolist())"
         "\nraise SystemExit"
     )
@@ -133,7 +135,7 @@ def test_a_fetched_model_is_ready_and_needs_no_network_any_more(hub: Hub, tmp_pa
 
 def test_of_a_model_that_cannot_run_here_the_weights_are_not_fetched(hub: Hub, tmp_path: Path) -> None:
     write_tiny_bert(hub.folder, model_type="other")
-    program = "from engram.embedding import source as extra\nextra._MODULES = ('a_package_that_nobody_has',)"
+    program = "from engram.embedding import model_source as extra\nextra._MODULES =('a_package_that_nobody_has',)"
 
     answer = engram(hub, tmp_path, "setup", "model", NAME, program=program)
 
@@ -155,15 +157,22 @@ def test_nothing_that_could_hold_code_is_fetched(hub: Hub, tmp_path: Path) -> No
     assert not [path for path in hub.requests if path.endswith((".py", ".bin")) or "/onnx/" in path]
 
 
-def test_an_unknown_name_and_a_model_that_is_here_are_one_line(hub: Hub, tmp_path: Path, tiny_bert: TinyBert) -> None:
+def test_an_unknown_name_is_one_line(hub: Hub, tmp_path: Path) -> None:
+    answer = engram(hub, tmp_path, "setup", "model", "nobody/nothing")
+
+    assert answer.returncode == 1
+    assert "can't fetch the model nobody/nothing" in answer.stderr
+    assert len(answer.stderr.splitlines()) == 1
+
+
+def test_a_model_that_is_here_and_what_names_none_are_one_line(tiny_bert: TinyBert) -> None:
     for name, words in (
-        ("nobody/nothing", "can't fetch the model nobody/nothing"),
         ("bundled", "on this machine already"),
         (str(tiny_bert.folder), "on this machine already"),
         ("no model", "neither a folder nor the name"),
     ):
-        answer = engram(hub, tmp_path, "setup", "model", name)
+        answer = CliRunner().invoke(engram_command, ["setup", "model", name])
 
-        assert answer.returncode == 1
+        assert answer.exit_code == 1
         assert words in answer.stderr
         assert len(answer.stderr.splitlines()) == 1

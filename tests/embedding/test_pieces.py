@@ -7,7 +7,7 @@ import re
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from engram.embedding.hashed import Spans, cut
+from engram.embedding.pieces import Spans, cut
 
 
 def words(text: str) -> Spans:

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from engram.embedding import source
+from engram.embedding import model_source
 from engram.embedding.embedder import Prompts
-from engram.embedding.source import find_source, weights_sha256
+from engram.embedding.model_source import find_source, weights_sha256
 from engram.errors import EmbeddingError
 
 REPO = Path(__file__).resolve().parents[2]
@@ -29,21 +29,21 @@ def test_the_bundled_model_is_a_folder_of_the_package() -> None:
 
 
 def test_the_bundled_weights_are_the_pinned_ones(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert weights_sha256(source.BUNDLED_FOLDER) == source.BUNDLED_FLOAT16_SHA256
-    assert source.is_bundled_intact()
+    assert weights_sha256(model_source.BUNDLED_FOLDER) == model_source.BUNDLED_FLOAT16_SHA256
+    assert model_source.is_bundled_intact()
 
-    shutil.copytree(source.BUNDLED_FOLDER, tmp_path / "bundled")
-    monkeypatch.setattr(source, "BUNDLED_FOLDER", tmp_path / "bundled")
+    shutil.copytree(model_source.BUNDLED_FOLDER, tmp_path / "bundled")
+    monkeypatch.setattr(model_source, "BUNDLED_FOLDER", tmp_path / "bundled")
     with (tmp_path / "bundled" / "model.safetensors").open("r+b") as file:
         file.seek(1_000_000)
         file.write(b"damaged")
-    assert not source.is_bundled_intact()
+    assert not model_source.is_bundled_intact()
 
 
 def test_a_missing_bundled_model_says_what_to_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(source, "BUNDLED_FOLDER", tmp_path)
+    monkeypatch.setattr(model_source, "BUNDLED_FOLDER", tmp_path)
 
-    assert not source.is_bundled_intact()
+    assert not model_source.is_bundled_intact()
     with pytest.raises(EmbeddingError, match=r"install Engram again.*hatch_build\.py"):
         find_source("bundled")
 
@@ -62,15 +62,6 @@ def test_a_name_with_a_slash_is_never_a_folder_below_the_working_folder(
     monkeypatch.chdir(tmp_path)
 
     assert find_source("somebody/model").folder is None
-
-
-def test_other_weights_in_the_same_folder_are_another_compiled_model(tmp_path: Path) -> None:
-    folder = make_model(tmp_path / "model", b"one")
-    before = find_source(str(folder)).target_name
-
-    make_model(folder, b"two!")
-
-    assert find_source(str(folder)).target_name != before
 
 
 @pytest.mark.parametrize("name", ["", "a/b/c", "../x y", "name with spaces", "x;y", "-option", "/does/not/exist"])

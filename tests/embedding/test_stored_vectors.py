@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from engram.embedding.stored import pack_vector, unpack_rows, unpack_vectors
+from engram.embedding.packed_vectors import pack_vector, unpack_rows, unpack_vectors
 from engram.errors import EmbeddingError
 
 

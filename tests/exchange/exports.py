@@ -8,9 +8,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from engram.exchange.exchange_records import Source
 from engram.exchange.export import export_records, read_json_lines
 from engram.exchange.importing import ImportReport, PlaceFinder, import_memories
-from engram.exchange.incoming import Source
 from engram.models.engine.transaction import Store
 from engram.redaction import redact
 from engram.settings import Settings

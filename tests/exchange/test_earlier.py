@@ -24,7 +24,7 @@ from engram.models.projects.projects import ensure_project, list_projects
 from engram.models.sessions.sessions import ensure_session
 from engram.search.question import Query
 from engram.search.searcher import Searcher
-from engram.search.vectors.stored_vectors import embed_missing
+from engram.search.vectors.loaded_vectors import embed_missing
 from engram.settings import Settings
 from tests.earlier_machine import FEBRUARY_MS, make_database, memory_row
 from tests.exchange.exports import import_into

@@ -178,9 +178,9 @@ def test_what_cannot_be_imported_is_said(store: Store, settings: Settings, tmp_p
         connection.execute("CREATE TABLE anything (id)")
     connection.close()
     for path, wanted, words in (
-        (foreign, None, "no database of claude-mem"),
-        (foreign, "earlier", "no database of claude-mem"),
-        (tmp_path, "markdown", "no Markdown export"),
+        (foreign, None, "not a database of claude-mem"),
+        (foreign, "earlier", "not a database of claude-mem"),
+        (tmp_path, "markdown", "not a Markdown export"),
         (None, None, "name the file"),
     ):
         with pytest.raises(BadRequest, match=words):

@@ -14,12 +14,12 @@ from engram.errors import BadRequest
 from engram.exchange.export import from_markdown, read_markdown, to_markdown, write_markdown
 from engram.exchange.importing import Outcome
 from engram.forgetting.forget import forget_memory
-from engram.ingest.moves import find_moves
+from engram.ingest.project_moves import find_moves
 from engram.memories.save import save_memory
 from engram.models.engine.transaction import Store
 from engram.models.memories.memory_records import Memory, evidence_of, find_memory
 from engram.models.projects.projects import list_projects
-from engram.models.rescue.copies import read_tombstones
+from engram.models.rescue.clean_copies import read_tombstones
 from engram.redaction import redact
 from engram.settings import Settings
 from tests.exchange.exports import as_source, import_into, records

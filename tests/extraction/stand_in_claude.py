@@ -91,9 +91,6 @@ def main() -> int:
         print(result())
     elif mode == "prose":
         print(result(structured_output=None, result="Here it is:\n```json\n" + json.dumps(ANSWER) + "\n```"))
-    elif mode == "slow":
-        time.sleep(0.5)
-        print(result())
     elif mode == "never":
         subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
         time.sleep(600)

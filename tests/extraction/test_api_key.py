@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from engram.errors import SettingsError
-from engram.extraction.model.api_key import find_api_key, read_env
+from engram.extraction.model.provider import find_api_key, read_env
 
 
 def write(path: Path, text: str, mode: int = 0o600) -> Path:

@@ -1,4 +1,4 @@
-"""What a language model says of kept memories: applied through the whole path, checked, logged, and undone on
+"""What a language model says about existing memories: applied through the whole path, checked, logged, and undone on
 request.
 """
 
@@ -14,10 +14,11 @@ import pytest
 from planting import plant
 from transcript_lines import say
 
-from engram.consolidation.tidying import undo_run
+from bench.storing import content_digest
+from engram.consolidation.undo import undo_run
 from engram.enums import Actor
 from engram.extraction.extracting import extract_session
-from engram.extraction.local.writer import LocalExtractor
+from engram.extraction.local.local_extractor import LocalExtractor
 from engram.extraction.model.model_extractor import ModelExtractor
 from engram.extraction.model.provider import OWN_SERVER_PRICE, Budget, ModelReply, ModelRequest, Price
 from engram.forgetting.forget import forget_memory
@@ -25,7 +26,7 @@ from engram.ingest.read_sources import ingest_path
 from engram.models.engine.transaction import Store
 from engram.models.memories.judgements import open_contradictions
 from engram.models.memories.memory_changes import change_memory
-from engram.models.memories.memory_history import content_digest, history_of, list_runs
+from engram.models.memories.memory_history import history_of, list_runs
 from engram.models.memories.memory_records import MAX_CONTENT_CHARACTERS, Memory, all_memories, evidence_of
 from engram.redaction import redact
 from engram.settings import Settings
@@ -118,7 +119,7 @@ def shown_id(request: str, summary: str) -> str:
 
 
 @pytest.mark.parametrize("action", ["supersedes", "corrects", "resolves"])
-def test_a_later_session_puts_a_memory_out_of_force_and_the_run_takes_it_back(desk: Desk, action: str) -> None:
+def test_a_later_session_ends_a_memory_and_undoing_the_run_restores_it(desk: Desk, action: str) -> None:
     old = desk.keep("Where does the cache live?", OLD)
 
     new = desk.keep("Move the cache out of Redis", NEW, action=action, target="m1")
@@ -135,7 +136,7 @@ def test_a_later_session_puts_a_memory_out_of_force_and_the_run_takes_it_back(de
     assert desk.now(old).superseded_by == ""
 
 
-def test_a_memory_of_one_project_does_not_end_what_holds_everywhere(desk: Desk) -> None:
+def test_a_memory_of_one_project_does_not_end_a_global_one(desk: Desk) -> None:
     old = desk.keep("Where does the cache live?", OLD)
     desk.change(old, scope="global")
     session = desk.session("Move the cache out of Redis", NEW, folder="other")
@@ -147,7 +148,7 @@ def test_a_memory_of_one_project_does_not_end_what_holds_everywhere(desk: Desk) 
     assert all_memories(desk.store)[-1].summary == NEW
 
 
-def test_what_was_taken_back_is_archived_and_nothing_takes_its_place(desk: Desk) -> None:
+def test_what_was_withdrawn_is_archived_and_nothing_replaces_it(desk: Desk) -> None:
     old = desk.keep("Where does the cache live?", OLD)
     session = desk.session(
         "Forget what I said about Redis: the queue needs no cache", "Good, the cache has no place yet."

@@ -106,7 +106,7 @@ def test_what_a_command_leaves_behind_with_its_output_open_holds_nobody_up(tmp_p
 
 
 @needs_proc
-def test_after_the_time_limit_a_child_with_a_session_of_its_own_is_gone(tmp_path: Path) -> None:
+def test_after_the_time_limit_a_child_in_its_own_session_is_gone(tmp_path: Path) -> None:
     child = tmp_path / "child.pid"
     program = DETACHED.format(new_session=True, path=str(child)) + "; import time; time.sleep(600)"
 

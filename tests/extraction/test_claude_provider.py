@@ -18,11 +18,10 @@ from processes import WAIT_SECONDS, wait_until_gone, wait_until_group_gone
 
 from engram.enums import Kind
 from engram.errors import ExtractionError, RetryLater
-from engram.extraction.candidate import Candidate
-from engram.extraction.model.claude_provider import ClaudeProvider, find_claude
+from engram.extraction.candidate import Candidate, ExtractionContext
+from engram.extraction.model.claude_provider import ClaudeProvider, find_claude, who_pays
 from engram.extraction.model.model_extractor import ModelExtractor
 from engram.extraction.model.provider import STAGE, BrokenOff, Budget, ModelRequest, NotServed, Unfit
-from engram.extraction.protocol import ExtractionContext
 from engram.models.engine.transaction import Store
 from engram.models.open_memory import open_store
 from engram.models.work.task_runs import list_stages
@@ -179,6 +178,48 @@ def test_what_the_user_must_mend_is_told_from_what_passes(bench: Bench, mode: st
     assert caught.value.is_passing is is_passing
 
 
+@pytest.mark.parametrize("is_error", [True, False], ids=["an error", "in the place of an answer"])
+@pytest.mark.parametrize(
+    "notice",
+    [
+        "You've hit your session limit · resets 5:40pm (Europe/Berlin)\n/login to switch to an API account.",
+        "You've hit your monthly spend limit · raise it at claude.ai",
+        "Weekly limit reached · resets Oct 3, 9am",
+        "You've reached your Opus limit · resets 4am",
+        "5-hour limit reached ∙ resets 3am",
+        "You're out of extra usage · resets 7pm (UTC)",
+        "This request would exceed your account's rate limit. Please try again later.",
+    ],
+)
+def test_a_limit_of_the_subscription_passes_whatever_its_notice_says(bench: Bench, notice: str, is_error: bool) -> None:
+    told = {"is_error": is_error, "result": notice, "structured_output": None, "total_cost_usd": 0}
+
+    with pytest.raises(NotServed, match=r"limit|usage") as caught:
+        bench.provider(json.dumps(told)).complete(REQUEST)
+
+    assert caught.value.is_passing
+    assert "not logged in" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("environ", "told"),
+    [
+        ({}, "With a subscription nothing is billed"),
+        ({"ANTHROPIC_API_KEY": ""}, "With a subscription nothing is billed"),
+        ({"ANTHROPIC_API_KEY": "k"}, "ANTHROPIC_API_KEY is set here: Claude Code bills each call to that key"),
+        ({"ANTHROPIC_AUTH_TOKEN": "t"}, "ANTHROPIC_AUTH_TOKEN is set here"),
+    ],
+)
+def test_it_is_said_what_a_call_is_billed_to(environ: dict[str, str], told: str) -> None:
+    assert who_pays(environ).startswith(told)
+
+
+def test_an_answer_that_speaks_of_a_limit_is_an_answer(bench: Bench) -> None:
+    told = {"result": "We reached the rate limit of the API, so we batch.", "structured_output": {"memories": []}}
+
+    assert json.loads(bench.provider(json.dumps(told)).complete(REQUEST).text) == {"memories": []}
+
+
 def test_a_missing_command_says_what_to_do(bench: Bench) -> None:
     with pytest.raises(NotServed, match="config set claude_command"):
         bench.provider(claude_command="/nowhere/claude").complete(REQUEST)
@@ -266,7 +307,7 @@ def test_a_command_is_found_by_its_path_by_its_home_and_through_a_link(
         assert find_claude(settings, {"PATH": "/usr/bin"}) == str(folder / "link")
 
 
-def test_a_command_that_was_replaced_or_cannot_be_run_any_more_is_told(bench: Bench) -> None:
+def test_a_command_that_was_replaced_or_can_no_longer_be_run_is_reported(bench: Bench) -> None:
     provider = bench.provider()
     provider.complete(REQUEST)
     command = Path(bench.environ["HOME"]) / "claude"

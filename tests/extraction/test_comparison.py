@@ -12,10 +12,10 @@ import fake_llm
 import pytest
 from transcript_lines import commit, say
 
-from engram.consolidation.tidying import undo_run
+from engram.consolidation.undo import undo_run
 from engram.enums import Actor, ComparisonAnswer
 from engram.errors import BudgetReached, Conflict, ExtractionError
-from engram.extraction.comparison import (
+from engram.extraction.compare_extractors import (
     Comparison,
     Offer,
     answer_of,
@@ -26,10 +26,10 @@ from engram.extraction.comparison import (
     note_answer,
 )
 from engram.extraction.extracting import extract_session
-from engram.extraction.local.writer import LocalExtractor
+from engram.extraction.local.local_extractor import LocalExtractor
+from engram.extraction.model.model_request import MAX_REQUEST_CHARACTERS
 from engram.extraction.model.openai_provider import OpenAIExtractor
 from engram.extraction.model.provider import Budget
-from engram.extraction.model.request import MAX_REQUEST_CHARACTERS
 from engram.extraction.second_chance import PART_TURNS
 from engram.forgetting.forget import forget_memory
 from engram.ingest.read_sources import ingest_path
@@ -144,7 +144,7 @@ def test_the_session_of_which_one_request_holds_most_is_taken(desk: Desk) -> Non
     assert offer is not None
     assert (offer.part.session.session_id, offer.prompts, offer.is_whole) == (SESSION, 12, True)
     assert (offer.provider, offer.day, offer.project) == ("openai", "2026-05-01", "demo")
-    assert offer.title == "question 0: why is it that the cache keeps what…"
+    assert offer.title == "question 0: why is it that the cache keeps…"
     assert desk.server.received == []
 
 
@@ -330,7 +330,7 @@ def test_after_the_switch_what_was_shown_is_kept_without_another_call_and_can_be
     assert {e.episode_id for e in all_memories(desk.store) if e.is_current} == set(before)
 
 
-def test_of_a_session_that_went_on_meanwhile_nothing_is_kept(desk: Desk) -> None:
+def test_nothing_is_kept_of_a_session_that_grew_meanwhile(desk: Desk) -> None:
     desk.read(*TALK)
     desk.answer(fake_llm.memory(BETTER, "e2", kind="fix"))
     extractor = desk.extractor()

@@ -11,12 +11,12 @@ import pytest
 
 from engram.embedding.hashed import HashedEmbedder
 from engram.enums import Scope, Voice
+from engram.extraction.candidate import ExtractionContext
 from engram.extraction.extracting import extract_session
-from engram.extraction.local.writer import LocalExtractor
+from engram.extraction.local.local_extractor import LocalExtractor
 from engram.extraction.model.grounding import ground
 from engram.extraction.model.model_answer import ModelOutput, ProposedMemory
-from engram.extraction.model.request import request_text
-from engram.extraction.protocol import ExtractionContext
+from engram.extraction.model.model_request import request_text
 from engram.ingest.read_sources import ingest_all, ingest_path
 from engram.models.engine.transaction import Store
 from engram.models.memories.memory_records import Memory, all_memories, evidence_of
@@ -116,7 +116,7 @@ def test_what_was_typed_in_a_dialog_is_the_users_and_may_be_a_rule(store: Store,
     assert [evidence.uuid[:8] for rule in rules for evidence in evidence_of(store, rule.id)][:1] == ["00000004"]
 
 
-def test_a_choice_never_holds_everywhere_by_itself(store: Store, settings: Settings, tmp_path: Path) -> None:
+def test_a_choice_is_never_global_by_itself(store: Store, settings: Settings, tmp_path: Path) -> None:
     (tmp_path / "all").mkdir()
     memories = extract(store, settings, write(settings, cwd=str(tmp_path / "all")))
 

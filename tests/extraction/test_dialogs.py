@@ -9,7 +9,7 @@ from made_turns import Make
 
 from engram.enums import Importance, Voice
 from engram.extraction.candidate import MAX_CANDIDATE_SUMMARY_CHARACTERS, Candidate
-from engram.extraction.local.dialogs import decisions
+from engram.extraction.local.dialog_decisions import decisions
 from engram.transcripts.turns import Action, Role, TextBlock, Turn
 
 QUESTION = "Where shall the ledger live?"

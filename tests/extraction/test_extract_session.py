@@ -1,4 +1,4 @@
-"""Turns become memories, once; a turn that goes on changes its own."""
+"""Turns become memories, once; a turn that grows changes its own."""
 
 from __future__ import annotations
 
@@ -10,19 +10,18 @@ from typing import Any
 import pytest
 from transcript_lines import say
 
+from bench.storing import load_vectors
 from engram.embedding.hashed import HashedEmbedder
 from engram.enums import Actor, Importance, Kind, Status
 from engram.errors import RetryLater
-from engram.extraction.candidate import Candidate
+from engram.extraction.candidate import Candidate, ExtractionContext
 from engram.extraction.extracting import ExtractReport, extract_session
-from engram.extraction.protocol import ExtractionContext
-from engram.extraction.surroundings import BATCH_TURNS
+from engram.extraction.turn_batches import BATCH_TURNS
 from engram.ingest.read_sources import ingest_path
 from engram.models.engine.transaction import Store
 from engram.models.memories.memory_changes import change_memory, delete_memory
 from engram.models.memories.memory_history import history_of
 from engram.models.memories.memory_records import all_memories, evidence_of
-from engram.models.search.vectors import load_vectors
 from engram.models.sessions.sessions import find_session
 from engram.models.work.work import WorkState, find_work
 from engram.redaction import redact
@@ -139,7 +138,7 @@ def test_the_work_is_done_and_the_session_has_moved_on(session: Session) -> None
     assert (row.extracted_messages, row.extractions) == (2, 1)
 
 
-def test_a_turn_that_goes_on_updates_adds_and_archives_its_own(session: Session) -> None:
+def test_a_turn_that_grows_updates_adds_and_archives_its_own(session: Session) -> None:
     session.say("user", "What holds?")
     session.say("assistant", "keep one\nkeep two")
     session.extract()
@@ -165,7 +164,7 @@ def only(*wanted: str) -> Any:
     return propose
 
 
-def test_what_was_archived_because_the_turn_went_on_comes_back_when_it_is_proposed_again(session: Session) -> None:
+def test_what_was_archived_because_the_turn_grew_comes_back_when_it_is_proposed_again(session: Session) -> None:
     session.say("user", "What holds?")
     session.say("assistant", "keep one\nkeep two")
     session.extract()

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from engram.enums import Kind, Refusal, Status, Voice
+from engram.extraction.candidate import ExtractionContext, NearMemory
 from engram.extraction.model.grounding import Grounded, ground
 from engram.extraction.model.model_answer import ModelOutput, ProposedMemory
-from engram.extraction.model.request import request_text
-from engram.extraction.protocol import ExtractionContext, NearMemory
+from engram.extraction.model.model_request import request_text
 from engram.transcripts.turns import Action, EntryRef, Opening, Role, TextBlock, Turn
 
 

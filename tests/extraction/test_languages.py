@@ -6,10 +6,9 @@ import pytest
 from made_turns import Make
 
 from engram.enums import Kind, Scope, Status, Voice
-from engram.extraction.candidate import Candidate
+from engram.extraction.candidate import Candidate, ExtractionContext
 from engram.extraction.languages import sentences_of, word_count
-from engram.extraction.local.writer import LocalExtractor
-from engram.extraction.protocol import ExtractionContext
+from engram.extraction.local.local_extractor import LocalExtractor
 from engram.extraction.user_rules import Refusal, judge, rules
 
 #: Language → prompt with a directive, the rule in it, the reply that explains a fix, and words of its bite.

@@ -8,9 +8,8 @@ import pytest
 from made_turns import Make
 
 from engram.enums import Importance, Kind, Scope, Status, Voice
-from engram.extraction.candidate import INJECTION_MARKER, MAX_CANDIDATE_SUMMARY_CHARACTERS
-from engram.extraction.local.writer import LocalExtractor
-from engram.extraction.protocol import ExtractionContext
+from engram.extraction.candidate import INJECTION_MARKER, MAX_CANDIDATE_SUMMARY_CHARACTERS, ExtractionContext
+from engram.extraction.local.local_extractor import LocalExtractor
 from engram.models.memories.memory_records import MAX_CONTENT_CHARACTERS
 
 CLOSING = """Fixed. All tests pass.
@@ -155,16 +154,6 @@ def test_what_is_known_is_not_proposed_again(make: type[Make]) -> None:
     known = tuple(c.summary for c in keep(proven(make)))
 
     assert keep(proven(make), known=known) == []
-
-
-def test_a_refusals_words_are_the_users(make: type[Make]) -> None:
-    refused = make.run("npm install", fails="", uuid="u1")._replace(
-        refusal="Never install with npm, we use pnpm.", result_uuid="r1"
-    )
-
-    found = keep(make.turn("set it up", refused))
-
-    assert [(c.voice, c.evidence[0]) for c in found if c.voice is Voice.USER] == [(Voice.USER, "r1")]
 
 
 def test_only_rules_of_a_session_without_a_project_are_global(make: type[Make]) -> None:

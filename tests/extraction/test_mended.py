@@ -8,9 +8,9 @@ import pytest
 from made_turns import Make
 
 from engram.enums import Kind, Status
-from engram.extraction.local.mended import commits, fix_memories, fixes, normal_command
-from engram.extraction.local.writer import LocalExtractor
-from engram.extraction.protocol import ExtractionContext
+from engram.extraction.candidate import ExtractionContext
+from engram.extraction.local.local_extractor import LocalExtractor
+from engram.extraction.local.proven_fixes import commits, fix_memories, fixes, normal_command
 from engram.transcripts.calls import read_message
 from engram.transcripts.turns import MAX_COMMAND_CHARS, Turn
 

@@ -62,7 +62,7 @@ def test_a_rule_is_not_left_open(make: type[Make]) -> None:
     assert left(make.turn("Always run the linter before you push.")) is None
 
 
-def test_what_is_done_committed_or_went_on_is_not_left_open(make: type[Make]) -> None:
+def test_what_is_done_committed_or_continued_is_not_left_open(make: type[Make]) -> None:
     prompt = "Mend the importer so that it keeps the last row."
     listed = todos("Mend the cache")
     commit = make.run("git commit -m x", uuid="c1")._replace(commit="abc1234 mend")

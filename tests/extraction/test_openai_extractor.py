@@ -14,13 +14,12 @@ from fake_llm import FakeLanguageModel, answer, chat, http, memory, responses_bo
 
 from engram.enums import Kind, Scope, Status, Voice
 from engram.errors import ExtractionError, RetryLater
-from engram.extraction.candidate import Candidate
+from engram.extraction.candidate import Candidate, ExtractionContext
 from engram.extraction.model import openai_provider
 from engram.extraction.model.language_model import MAX_PROSE, MAX_PROSE_AT_FIRST
+from engram.extraction.model.model_request import MARKER, MAX_REQUEST_CHARACTERS
 from engram.extraction.model.openai_provider import OpenAIExtractor
 from engram.extraction.model.provider import Budget, price_of
-from engram.extraction.model.request import MARKER, MAX_REQUEST_CHARACTERS
-from engram.extraction.protocol import ExtractionContext
 from engram.models.engine.transaction import Store
 from engram.models.work.task_runs import list_stages
 from engram.settings import Settings
@@ -561,7 +560,7 @@ def test_engrams_own_requests_and_injected_memories_are_never_sent_back(bench: B
 # -- money
 
 
-def test_at_a_cap_nothing_is_sent_the_local_extractor_goes_on_and_status_says_so(bench: Bench) -> None:
+def test_at_a_cap_nothing_is_sent_the_local_extractor_continues_and_status_says_so(bench: Bench) -> None:
     bench.made = bench.extractor(llm_calls_per_hour=2)
     found = [bench.propose(turn(n)) for n in range(4)]
 

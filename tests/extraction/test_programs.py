@@ -11,19 +11,19 @@ import pytest
 from growing_transcript import Transcript
 from rollouts import Rollout
 
-from engram.consolidation.tidying import consolidate
+from engram.consolidation.consolidation_run import consolidate
 from engram.enums import Actor, Importance, Kind, Scope, Status, Voice
+from engram.extraction.candidate import ExtractionContext
 from engram.extraction.extracting import extract_session
-from engram.extraction.local.writer import LocalExtractor
+from engram.extraction.local.local_extractor import LocalExtractor
 from engram.extraction.model.grounding import ground
 from engram.extraction.model.model_answer import ModelOutput, ProposedMemory
-from engram.extraction.model.request import request_text
-from engram.extraction.protocol import ExtractionContext
+from engram.extraction.model.model_request import request_text
 from engram.ingest.read_sources import ingest_path
 from engram.models.engine.transaction import Store
 from engram.models.memories.memory_changes import change_memory
 from engram.models.memories.memory_records import Memory, all_memories
-from engram.models.sessions.recent import latest_prompts
+from engram.models.sessions.recent_work import latest_prompts
 from engram.models.sessions.sessions import find_session
 from engram.models.sessions.stored_turns import turns_of_session
 from engram.notes.daily_log import session_section
@@ -117,7 +117,7 @@ def test_the_prompts_of_codex_exec_are_a_programs(
 
 
 @pytest.mark.parametrize("fields", PROGRAMS)
-def test_a_program_neither_confirms_nor_takes_back_what_the_user_said(
+def test_a_program_neither_confirms_nor_withdraws_what_the_user_said(
     session: Callable[..., list[Turn]], store: Store, settings: Settings, fields: dict[str, Any]
 ) -> None:
     path = settings.projects_folder / "-gone-engine" / f"{SESSION}.jsonl"

@@ -11,7 +11,7 @@ from memories_fingerprint import memories_fingerprint
 from transcript_lines import line
 
 from engram.extraction.extracting import extract_session
-from engram.extraction.local.writer import LocalExtractor
+from engram.extraction.local.local_extractor import LocalExtractor
 from engram.ingest.read_sources import ingest_path
 from engram.models.open_memory import open_store
 from engram.models.sessions.sessions import find_session

@@ -11,17 +11,17 @@ from memories_fingerprint import MemoriesFingerprint, memories_fingerprint
 from transcript_lines import line
 
 from engram.embedding.hashed import HashedEmbedder
-from engram.extraction.local.writer import LocalExtractor
+from engram.extraction.local.local_extractor import LocalExtractor
 from engram.ingest.read_sources import ingest_path
 from engram.models.open_memory import open_store
 from engram.models.sessions.sessions import list_sessions
-from engram.recollection.recollecting import RecollectionService
+from engram.recollection.recollection_service import RecollectionService
 from engram.redaction import redact
 from engram.search.searcher import Searcher
 from engram.settings import Settings
 from engram.system.clock import FixedClock
-from engram.tasks.reading import extract_now, read_and_make_due
 from engram.tasks.runtime import Runtime
+from engram.tasks.session_tasks import extract_now, read_and_make_due
 
 #: Sessions of the corpus that one run reads, and how large one may be, in bytes.
 CORPUS_SESSIONS = 5

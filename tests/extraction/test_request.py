@@ -9,7 +9,8 @@ import re
 
 import pytest
 
-from engram.extraction.model.request import (
+from engram.extraction.candidate import ExtractionContext, NearMemory
+from engram.extraction.model.model_request import (
     MAX_MEMORIES,
     MAX_MEMORIES_LONG,
     MAX_PASTED_CHARACTERS,
@@ -22,7 +23,6 @@ from engram.extraction.model.request import (
     request_text,
     sent_text,
 )
-from engram.extraction.protocol import ExtractionContext, NearMemory
 from engram.transcripts.turns import Action, EntryRef, Opening, Role, TextBlock, Turn
 
 #: 2026-02-21 14:02 UTC.
@@ -91,15 +91,6 @@ def test_kept_memories_are_shown_with_date_kind_and_state_and_can_be_answered_by
     assert "[m1] 2026-02-21 decision, in force: We take Redis" in text
     assert "[m2] 2026-02-04 preference, in force, the user's own: Never push on Friday" in text
     assert [ids.memories[short].reference for short in ("m1", "m2")] == ["ep_1", "ep_2"]
-
-
-def test_what_the_user_typed_when_they_refused_a_call_is_the_users_line() -> None:
-    refused = ran("a1", "rm -r build", is_error=True, refusal="No, never delete the build folder", result_uuid="r1")
-
-    text, ids = request_text([turn(said("u1", "Clean up", by=Role.USER), refused)], ExtractionContext())
-
-    assert "user: No, never delete the build folder" in text
-    assert "r1" in [one.uuid for _, one in ids.said.values()]
 
 
 @pytest.mark.parametrize("text", ["Now let me run the tests:", "Good.", "I'll update the docs now.", "All tests pass."])

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import signal
-import subprocess
-import sys
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -13,13 +10,15 @@ from typing import Any
 
 import fake_llm
 import pytest
+from forked import run_forked
 from transcript_lines import commit, say
 
-from engram.consolidation.tidying import consolidate, undo_run
+from engram.consolidation.consolidation_run import consolidate
+from engram.consolidation.undo import undo_run
 from engram.enums import Actor, Status
 from engram.errors import BudgetReached
 from engram.extraction.extracting import extract_session
-from engram.extraction.local.writer import LocalExtractor
+from engram.extraction.local.local_extractor import LocalExtractor
 from engram.extraction.model.openai_provider import OpenAIExtractor
 from engram.extraction.model.provider import Budget
 from engram.extraction.second_chance import STAGE, SecondChance
@@ -174,7 +173,7 @@ def test_a_forgotten_memory_does_not_come_back_in_other_words(machine: Machine) 
     assert not any(b"CacheKey" in sent for sent in machine.server.received)
 
 
-def test_a_cap_pauses_and_status_says_so_and_it_goes_on_with_room(machine: Machine) -> None:
+def test_a_cap_pauses_and_status_says_so_and_it_continues_with_room(machine: Machine) -> None:
     local = machine.read_finding()
     machine.answer(fake_llm.memory(BETTER, "e2", kind="fix"))
 
@@ -239,45 +238,23 @@ def test_turns_that_the_model_extracted_itself_do_not_wait(machine: Machine) -> 
     assert waiting_sessions(machine.store) == [SESSION]
 
 
-KILLED = """
-import sys
-from pathlib import Path
-from engram.extraction.model.provider import Budget
-from engram.extraction.local.writer import LocalExtractor
-from engram.extraction.model.openai_provider import OpenAIExtractor
-from engram.extraction.second_chance import SecondChance
-from engram.models.open_memory import open_store
-from engram.settings import Settings
-
-settings = Settings(home=Path(sys.argv[1]), claude_folder=Path(sys.argv[2]), llm_base_url=sys.argv[3])
-with open_store(settings.places.memory_db) as store:
-    extractor = OpenAIExtractor(settings, Budget(store, settings), LocalExtractor(), api_key="sk-test")
-    while SecondChance(store, settings, extractor).distill_next() is not None:
-        pass
-"""
-
-
 @pytest.mark.parametrize("point", ["proposed", "kept", "replaced", "committed"])
 def test_a_kill_loses_nothing_and_doubles_nothing(machine: Machine, point: str) -> None:
     local = machine.read_finding()
     machine.answer(fake_llm.memory(BETTER, "e2", kind="fix"))
-    command = [
-        sys.executable,
-        "-c",
-        KILLED,
-        str(machine.settings.home),
-        str(machine.settings.claude_folder),
-        machine.server.base_url,
-    ]
 
-    killed = subprocess.run(
-        command, env={**os.environ, "ENGRAM_CRASH": f"second_chance.{point}"}, check=False, timeout=120
-    )
-    assert killed.returncode == -signal.SIGKILL
-    is_done = point == "committed"
-    assert machine.now(local).is_current is not is_done
-    subprocess.run(command, check=True, timeout=120)
+    def distill() -> None:
+        with open_store(machine.settings.places.memory_db) as machine.store:
+            while machine.chance().distill_next() is not None:
+                pass
 
-    (new,) = machine.in_force()
-    assert (new.summary, machine.now(local).superseded_by) == (BETTER, new.episode_id)
-    assert len(all_memories(machine.store)) == 2
+    machine.store.close()
+    assert run_forked(distill, crash=f"second_chance.{point}") == -signal.SIGKILL
+    with open_store(machine.settings.places.memory_db) as machine.store:
+        assert machine.now(local).is_current is not (point == "committed")
+    assert run_forked(distill) == 0
+
+    with open_store(machine.settings.places.memory_db) as machine.store:
+        (new,) = machine.in_force()
+        assert (new.summary, machine.now(local).superseded_by) == (BETTER, new.episode_id)
+        assert len(all_memories(machine.store)) == 2

@@ -1,19 +1,33 @@
-"""The user's own rules are kept; what is less, taken back, somebody else's or of the moment is not, with the reason."""
+"""The user's own rules are kept; weaker, withdrawn, other people's and momentary ones are not, with the reason."""
 
 from __future__ import annotations
+
+import re
+import uuid
+from dataclasses import replace
 
 import pytest
 from branch_sessions import Workshop
 from made_turns import Make
 
 from engram.enums import Importance, Kind, Scope, Status, Voice
+from engram.extraction.candidate import ExtractionContext, NearMemory
 from engram.extraction.extracting import extract_session
-from engram.extraction.local.writer import LocalExtractor
-from engram.extraction.protocol import ExtractionContext, NearMemory
-from engram.extraction.user_rules import Refusal, is_rule, judge, orders, rules, says_the_same
+from engram.extraction.local.local_extractor import LocalExtractor
+from engram.extraction.user_rules import (
+    Refusal,
+    is_rule,
+    judge,
+    lays_down_for_all_projects,
+    orders,
+    rules,
+    says_the_same,
+    typed_texts,
+)
 from engram.models.memories.memory_records import all_memories
 from engram.models.sessions.sessions import find_session
 from engram.recollection.why import why_session
+from engram.transcripts.turns import BEHIND, UNSENT, standing_turns
 
 RULES = [
     "Always run the linter before you commit.",
@@ -29,6 +43,13 @@ RULES = [
     "I merge the pull requests myself.",
     "I want you to always show the diff first.",
     "Commits should never mention the ticket.",
+    "For every new endpoint always add an integration test.",
+    "In every component never use inline styles.",
+    "With each new table always add an index.",
+    # A statement before it says what "it" is.
+    "remember: the staging db is shared, so never truncate it",
+    "Our cache is tiny, never fill it.",
+    "The prod database is frozen, so never migrate it.",
     "You must never edit the generated files.",
     "Our convention is that branch names begin with the ticket number.",
     "My rule: always add a changelog line.",
@@ -101,6 +122,19 @@ RULES = [
     "永远不要使用全局变量。",
     "从现在开始,提交信息用英文写。",
     "我们使用 pnpm,不用 npm。",
+    # In Korean.
+    "앞으로는 pnpm을 사용해줘.",
+    "절대 main에 직접 푸시하지 마.",
+    "커밋 메시지는 반드시 영어로 작성해.",
+    "우리는 npm 대신 pnpm을 사용하기로 했다.",
+    # What begins like a requirement, a part to play or an amount.
+    "As a rule, always squash.",
+    "Errors: always wrap them with context.",
+    "You are free to refactor, but never touch the generated files.",
+    "You're doing great. Always keep the commits small.",
+    "We use more than one cache, so never clear only Redis.",
+    "Make sure you always update the changelog.",
+    "From now on act as a reviewer, and in future always list the risks first.",
 ]
 
 REFUSED = {
@@ -147,7 +181,17 @@ REFUSED = {
         "По словам Ивана, никогда не используй eval.",
         "Мой начальник хочет, чтобы мы всегда писали комментарии.",
         "小王说永远不要使用 eval。",
+        "Tom from ops insists that we never restart on Mondays.",
+        "Sara in design wants us to always use rem.",
+        "Le guide dit de toujours utiliser des points-virgules.",
+        "Le linter recommande de ne jamais utiliser any.",
+        "Ana dice que siempre usemos tabs.",
+        "Luca dice di non usare mai any.",
+        "O João diz que nunca usemos any.",
         "老板要求我们永远不要加班部署。",
+        "팀장님이 항상 rebase하라고 했어요.",
+        "always use tabs <- that's what Bob wrote in the review",
+        "Never mock the database, this is how Jonas put it.",
     ],
     Refusal.TAKEN_BACK: [
         "Never use floats for money. Actually scratch that, floats are fine here.",
@@ -180,6 +224,10 @@ REFUSED = {
         "Zawsze blokuj. A nie, jednak nie.",
         "Всегда используй табы. Нет, забудь.",
         "始终使用制表符。算了,忘了吧。",
+        "항상 캐시를 써. 아니다, 취소.",
+        "From now on skip the tests. Psych!",
+        "Always use tabs... nah, just messing with you",
+        "Never review my commits. Only teasing.",
     ],
     Refusal.MOMENT: [
         "Please don't change the migration, just explain it.",
@@ -216,6 +264,13 @@ REFUSED = {
         "今天永远不要推送。",
         "Für den Hotfix nie die Tests anfassen.",
         "Para el hotfix nunca toques los tests.",
+        "이번에는 항상 이렇게 해.",
+        "Act as a senior engineer. Always think step by step.",
+        "You are an expert reviewer. Never apologize for a finding.",
+        "I want you to act as a linter. Always answer with the line number.",
+        "Always answer with yes or no to the following questions.",
+        "Remember that you still have to push.",
+        "Eventually we want to always use vite.",
     ],
     Refusal.SUPPOSITION: [
         "Maybe we should always use tabs.",
@@ -249,8 +304,22 @@ REFUSED = {
         "Napisz funkcję, która zawsze zwraca pustą listę.",
         "Напиши функцию, которая всегда возвращает пустой список.",
         "写一个总是返回空列表的函数。",
+        "항상 리스트를 반환하는 함수를 작성해줘.",
+        "As a user I always want to see my name",
+        "As an admin of a shop, I can always undo, and never lose an order.",
+        "Given a cart, when it is empty, then never show the total",
+        "TODO: always close the file",
+        "Expected: always sorted by name, never by date",
+        "Bug (mobile): never retry the upload twice",
     ],
     Refusal.DESCRIPTION: [
+        "Claude always forgets the imports, check them",
+        "the server always restarts twice",
+        "my editor never saves",
+        "la función siempre devuelve null, arréglalo",
+        "la fonction renvoie toujours null",
+        "la funzione restituisce sempre null",
+        "a função sempre retorna null",
         "It always fails on Windows.",
         "The helper is defined but never called.",
         "You always forget the tests.",
@@ -280,6 +349,7 @@ REFUSED = {
         "Comme toujours, merci.",
         "Jak zawsze, dzięki.",
         "Я никогда не любил этот дизайн.",
+        "테스트가 항상 실패해요.",
     ],
     Refusal.DANGLING: ["Never do that again.", "Always use it."],
     Refusal.ORDER: [
@@ -349,7 +419,7 @@ def test_what_does_not_sound_like_a_rule_is_not_judged(prompt: str) -> None:
         ("永远不要在周五部署。", "算了,周五也可以"),
     ],
 )
-def test_the_next_prompt_takes_a_rule_back(rule: str, following: str) -> None:
+def test_the_next_prompt_withdraws_a_rule(rule: str, following: str) -> None:
     assert rules(rule)
     assert rules(rule, following=following) == []
 
@@ -370,11 +440,11 @@ def test_the_next_prompt_takes_a_rule_back(rule: str, following: str) -> None:
         ("Всегда используй Decimal.", "Не забудь про тесты парсера."),
     ],
 )
-def test_a_next_prompt_about_something_else_takes_nothing_back(rule: str, following: str) -> None:
+def test_a_next_prompt_about_something_else_withdraws_nothing(rule: str, following: str) -> None:
     assert rules(rule, following=following)
 
 
-def test_only_the_rule_that_is_meant_is_taken_back() -> None:
+def test_only_the_rule_that_is_meant_is_withdrawn() -> None:
     prompt = "Always use pnpm. Never push to main. Scratch that last one."
 
     assert [found.sentence for found in rules(prompt)] == ["Always use pnpm."]
@@ -429,6 +499,10 @@ def test_what_the_team_uses_is_a_decision() -> None:
         "Dans tous mes projets, toujours écrire le test d'abord.",
         "In tutti i miei progetti scrivi sempre prima il test.",
         "Em todos os meus projetos usa sempre tabs.",
+        "All my scripts should log to stderr.",
+        "Every one of my tools must have a `--json` option.",
+        "All of my websites must work without JavaScript.",
+        "Not only for the boats: all my programs have to exit with 2 on wrong arguments.",
     ],
 )
 def test_what_is_said_of_every_project_is_global_and_for_good(sentence: str) -> None:
@@ -457,6 +531,17 @@ def test_no_other_rule_is_global(sentence: str) -> None:
     assert [found.scope for found in judge(sentence, project="harbor")] == [Scope.PROJECT]
 
 
+def test_a_rule_for_all_that_its_neighbours_explain_is_kept_in_a_models_words_alone() -> None:
+    said = "Not reachable: exit 93. And that isn't only for the hives, it's how every one of my programs should behave."
+
+    assert rules(said, project="beehive") == []
+    assert lays_down_for_all_projects(
+        said, "The user's programs exit with 93 if the other side isn't reachable", "beehive"
+    )
+    assert not lays_down_for_all_projects(said, "Weights are read at noon", "beehive")
+    assert not lays_down_for_all_projects("Exit with 93 here.", "The user's programs exit with 93", "beehive")
+
+
 @pytest.mark.parametrize(
     "sentence",
     [
@@ -465,6 +550,12 @@ def test_no_other_rule_is_global(sentence: str) -> None:
         "Rename foo to bar everywhere.",
         "Use the new helper everywhere.",
         "Does this happen in any of my repositories?",
+        "Every one of my programs must be updated to Python 3.13.",
+        "All my apps should be working by now.",
+        "Not all my scripts should log to stderr.",
+        "Should all my apps use dark mode?",
+        "Peter says all my programs should use tabs.",
+        "Format all my scripts with black.",
     ],
 )
 def test_tales_and_orders_of_the_moment_about_many_projects_are_no_rules(sentence: str) -> None:
@@ -479,7 +570,17 @@ def test_the_local_extractor_keeps_rules_of_the_user_and_nothing_else_that_they_
     assert [(one.summary, one.importance) for one in found] == [("Never use inline styles.", Importance.HIGH)]
 
 
-def test_a_later_prompt_of_the_session_takes_a_rule_back(make: type[Make]) -> None:
+def test_a_prompt_that_was_never_sent_lays_nothing_down(make: type[Make]) -> None:
+    unsent = replace(make.turn("Never use inline styles.", key="t1"), extra={UNSENT: "yes"})
+    sent = make.turn("Never nest more than two ifs.", "Understood.", key="t2")
+
+    found = LocalExtractor().propose([unsent, sent], ExtractionContext())
+
+    assert [one.summary for one in found] == ["Never nest more than two ifs."]
+    assert typed_texts(unsent) == []
+
+
+def test_a_later_prompt_of_the_session_withdraws_a_rule(make: type[Make]) -> None:
     turns = [
         make.turn("Always squash the merges.", "Understood.", key="t1"),
         make.turn("Fix the parser.", "Fixed.", key="t2"),
@@ -491,7 +592,7 @@ def test_a_later_prompt_of_the_session_takes_a_rule_back(make: type[Make]) -> No
     assert not [one for one in found if one.voice is Voice.USER]
 
 
-def test_a_rule_of_another_session_is_taken_back_by_name(make: type[Make]) -> None:
+def test_a_rule_of_another_session_is_withdrawn_by_name(make: type[Make]) -> None:
     squash = NearMemory("Always squash the merges.", "ep_000000000001", Kind.PREFERENCE, is_users_rule=True)
     tabs = NearMemory("Always use tabs.", "ep_000000000002", Kind.PREFERENCE, is_users_rule=True)
     told = NearMemory("Merges are squashed by the bot.", "ep_000000000003", Kind.DECISION)
@@ -529,7 +630,111 @@ def test_an_order_is_kept_when_another_session_of_the_project_says_it_again(work
     assert rules_kept(workshop) == [("don't wrap the long lines in Markdown", Status.ACTIVE)]
 
 
-def test_a_rule_ends_when_a_later_session_takes_it_back(workshop: Workshop) -> None:
+def test_a_rule_is_gone_that_the_user_went_back_from(workshop: Workshop) -> None:
+    workshop.work("main", "Never push to main.", behind="a1")
+    workshop.work("main", "Always use npm for the shop.", behind="a2")
+    workshop.work("main", "Always sort the imports.", behind="a3")
+    extract(workshop, "one")
+    workshop.work("main", "Always use pnpm for the shop.", behind="a2")
+    extract(workshop, "one")
+
+    assert sorted(rules_kept(workshop)) == [
+        ("Always sort the imports.", Status.ARCHIVED),
+        ("Always use npm for the shop.", Status.ARCHIVED),
+        ("Always use pnpm for the shop.", Status.ACTIVE),
+        ("Never push to main.", Status.ACTIVE),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("stopped", "sent", "kept"),
+    [
+        ("Always use npm for the shop.", "Always use pnpm for the shop, sorry.", 1),
+        ("Never push to main or next.", "Never push to main or stable.", 1),
+        ("Always use npm for the shop.", "Always sort the imports.", 2),
+        ("Never push to main.", "Always push the branch before a break.", 2),
+    ],
+)
+def test_a_prompt_that_was_stopped_and_sent_again_counts_once(
+    make: type[Make], stopped: str, sent: str, kept: int
+) -> None:
+    turns = [replace(make.turn(stopped, key="t1"), is_interrupted=True), make.turn(sent, "ok", key="t2")]
+
+    found = [one.summary for one in LocalExtractor().propose(turns, ExtractionContext()) if one.voice is Voice.USER]
+
+    assert len(found) == kept
+    assert found[-1].startswith(sent[:20])
+
+
+@pytest.mark.parametrize(
+    ("behind", "standing"),
+    [
+        (("", "", ""), "012"),
+        (("a", "b", "c"), "012"),
+        (("a", "a", "b"), "12"),
+        (("a", "b", "b"), "02"),
+        (("a", "b", "a", "b"), "23"),
+        (("a", "b", "c", "b", "c"), "034"),
+        (("a", "", "a"), "2"),
+    ],
+)
+def test_a_prompt_in_the_place_of_another_ends_what_followed_that(
+    make: type[Make], behind: tuple[str, ...], standing: str
+) -> None:
+    turns = [
+        replace(make.turn(f"prompt {n}", key=str(n)), extra={BEHIND: entry} if entry else {})
+        for n, entry in enumerate(behind)
+    ]
+
+    assert "".join(turn.key for turn in standing_turns(turns)) == standing
+
+
+def test_a_copy_of_a_session_says_nothing_again(workshop: Workshop) -> None:
+    workshop.work("main", "Please don't wrap long lines in Markdown.", session="one")
+    path = next(workshop.settings.projects_folder.glob("*/*.jsonl"))
+    names: dict[str, str] = {}
+    copied = re.sub(
+        r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}",
+        lambda found: names.setdefault(found[0], str(uuid.uuid4())),
+        path.read_text(),
+    )
+    workshop.sessions["copy"] = names[path.stem]
+    copy = path.with_name(f"{names[path.stem]}.jsonl")
+    copy.write_text(copied)
+    workshop.work("main", "Fix the parser.", session="copy")
+
+    for session in ("one", "copy"):
+        extract(workshop, session)
+
+    assert rules_kept(workshop) == []
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        ("Always use npm for the shop.", "Always use pnpm for the shop."),
+        ("Always run the linter before a commit.", "Always run the tests before a commit."),
+        ("Remember that the port of the page is 7411.", "Remember that the port of the page is 7500."),
+        ("Always squash merges.", "Never squash merges."),
+    ],
+)
+def test_a_rule_that_differs_in_a_word_is_another_one(make: type[Make], first: str, second: str) -> None:
+    turns = [make.turn(first, "ok", key="t1"), make.turn("Fix it.", "ok", key="t2"), make.turn(second, "ok", key="t3")]
+
+    found = LocalExtractor().propose(turns, ExtractionContext())
+
+    assert [one.summary for one in found if one.voice is Voice.USER] == [first, second]
+
+
+def test_a_rule_in_other_words_is_kept_once(make: type[Make]) -> None:
+    first, second = "Always run the linter before a commit.", "always run the linter before you commit!"
+
+    found = LocalExtractor().propose([make.turn(first, "ok"), make.turn(second, "ok", key="t2")], ExtractionContext())
+
+    assert [one.summary for one in found if one.voice is Voice.USER] == [first]
+
+
+def test_a_rule_ends_when_a_later_session_withdraws_it(workshop: Workshop) -> None:
     workshop.work("main", "Always squash the merges. Never push on Fridays.", session="one")
     extract(workshop, "one")
     workshop.work("main", "Forget what I said about squashing, we rebase.", session="two")
@@ -538,6 +743,58 @@ def test_a_rule_ends_when_a_later_session_takes_it_back(workshop: Workshop) -> N
     assert sorted(rules_kept(workshop)) == [
         ("Always squash the merges.", Status.ARCHIVED),
         ("Never push on Fridays.", Status.ACTIVE),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("rule", "said"),
+    [
+        # One word of the rule's is enough where it is taken back by name.
+        ("Always run the linter before a commit.", "Forget what I said about the linter."),
+        ("We use Redis for the queue.", "We no longer use Redis for the queue."),
+        ("We use Redis for the queue.", "We stopped using Redis for the queue, we have Postgres now."),
+        ("Always run the linter before a commit.", "You don't need to run the linter before a commit any more."),
+        ("Never push to main.", "You may push to main again."),
+    ],
+)
+def test_a_rule_that_is_over_ends_in_another_session(workshop: Workshop, rule: str, said: str) -> None:
+    workshop.work("main", rule, session="one")
+    extract(workshop, "one")
+    workshop.work("main", said, session="two")
+    extract(workshop, "two")
+
+    assert rules_kept(workshop) == [(rule, Status.ARCHIVED)]
+
+
+@pytest.mark.parametrize(
+    ("rule", "said"),
+    [
+        ("From now on we use pnpm instead of npm.", "We no longer use npm."),
+        ("We use Redis for the queue.", "Why do we no longer use Redis for the queue?"),
+        ("We use Redis for the queue.", "Bob says we no longer use Redis for the queue."),
+        ("We use Redis for the queue.", "For now we no longer use Redis for the queue."),
+        ("We use Redis for the queue.", "I no longer get the timeout with Redis and the tests."),
+        ("Always run the linter before a commit.", "You may run the linter before a commit again."),
+    ],
+)
+def test_what_says_something_else_ends_no_rule(workshop: Workshop, rule: str, said: str) -> None:
+    workshop.work("main", rule, session="one")
+    extract(workshop, "one")
+    workshop.work("main", said, session="two")
+    extract(workshop, "two")
+
+    assert (rule, Status.ACTIVE) in rules_kept(workshop)
+
+
+def test_of_several_rules_those_end_that_are_named_most(workshop: Workshop) -> None:
+    workshop.work("main", "Always squash the merges of features. Never merge on Fridays.", session="one")
+    extract(workshop, "one")
+    workshop.work("main", "Forget what I said about squashing merges.", session="two")
+    extract(workshop, "two")
+
+    assert sorted(rules_kept(workshop)) == [
+        ("Always squash the merges of features.", Status.ARCHIVED),
+        ("Never merge on Fridays.", Status.ACTIVE),
     ]
 
 

@@ -15,14 +15,14 @@ import pytest
 from planting import plant
 from transcript_lines import say
 
-from engram.consolidation.tidying import consolidate
+from engram.consolidation.consolidation_run import consolidate
 from engram.enums import Actor
+from engram.extraction.candidate import Extractor
 from engram.extraction.extracting import extract_session
-from engram.extraction.local.writer import LocalExtractor
+from engram.extraction.local.local_extractor import LocalExtractor
 from engram.extraction.model.claude_provider import ClaudeProvider
 from engram.extraction.model.model_extractor import ModelExtractor
 from engram.extraction.model.provider import Budget
-from engram.extraction.protocol import Extractor
 from engram.forgetting.forget import forget_memory
 from engram.ingest.read_sources import ingest_path
 from engram.models.engine.transaction import Store

@@ -1,4 +1,4 @@
-"""Kills watchers and workers by the dozen while transcripts grow; run by test_kills.py in an interpreter of its own.
+"""Kills watchers and workers by the dozen while transcripts grow; run by test_kills.py in a separate interpreter.
 
 Usage: python chaos.py FOLDER SEED KILLS DRIVER INSTANCES [rewritten]. KILLS are those at random instants; two INSTANCES
 run two watchers and two workers on one memory folder, as if their locks did not hold. With "rewritten" the transcripts
@@ -26,7 +26,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from engram.consolidation.tidying import consolidate as run_consolidation
+from engram.consolidation.consolidation_run import consolidate as run_consolidation
 from engram.embedding.hashed import HashedEmbedder
 from engram.enums import Actor, Kind, Status
 from engram.extraction.candidate import Candidate
@@ -36,7 +36,7 @@ from engram.models.engine.transaction import Store, Tx
 from engram.models.memories.memory_changes import add_memory
 from engram.models.memories.memory_records import Memory, new_memory_id
 from engram.models.open_memory import open_store
-from engram.recollection.recollecting import RecollectionService
+from engram.recollection.recollection_service import RecollectionService
 from engram.redaction import redact
 from engram.search.searcher import Searcher
 from engram.settings import Settings
@@ -79,7 +79,7 @@ KILLED_ELSEWHERE = (
 
 
 class TurnExtractor:
-    """One memory a turn: prompt and last words. What it says changes as the turn goes on."""
+    """One memory a turn: prompt and last words. What it says changes as the turn grows."""
 
     name = "turn-1"
     is_repeatable = True
@@ -378,7 +378,10 @@ class Chaos:
             self.kills[OVERWRITTEN] += 1
 
     def run(self, kills: int) -> None:
-        """At first every named point, then random instants, until there were enough kills."""
+        """At first every named point, then random instants, until there were enough kills, and inside transactions.
+
+        How many fall inside by chance depends on the machine: where they are few, the next round aims at them.
+        """
         self.script.grow(5)
         self.round("migrate.begin")
         self.round("migrate.step", self.chance.randrange(1, 30))
@@ -386,9 +389,10 @@ class Chaos:
             if not point.startswith(KILLED_ELSEWHERE):
                 self._reach(point)
                 self.maybe_lose_queue()
-        while self.kills[RANDOM] < kills:
+        while self.kills[RANDOM] < kills or self.kills[INSIDE] < 0.3 * self.kills[RANDOM]:
             self.script.grow(self.chance.randrange(1, 8))
-            if self.chance.random() < 0.5:
+            is_short = self.kills[INSIDE] < 0.4 * self.kills[RANDOM]
+            if is_short or self.chance.random() < 0.5:
                 self.aimed_round()
             else:
                 self.random_round()

@@ -288,7 +288,7 @@ class Trials:
         return os.waitstatus_to_exitcode(status), output.read_text(errors="replace")
 
     def in_child(self, action: Callable[[], Any]) -> Any:
-        """What ``action`` returns in a process of its own; ``{"fault": …}`` where it raises."""
+        """What ``action`` returns in a separate process; ``{"fault": …}`` if it raises."""
         answer = self.folder / "answer"
         answer.unlink(missing_ok=True)
         child = os.fork()

@@ -28,7 +28,7 @@ from planting import plant
 from engram.embedding.hashed import HashedEmbedder
 from engram.models.engine.transaction import Store
 from engram.models.open_memory import open_store
-from engram.recollection.recollecting import RecollectionService
+from engram.recollection.recollection_service import RecollectionService
 from engram.search.searcher import Searcher
 from engram.settings import Settings
 from engram.system import failpoint

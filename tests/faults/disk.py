@@ -298,7 +298,7 @@ class Trial:
         return life, FailingStore(life.home.memory_db)
 
     def fail_at(self, number: int, wanted: Any) -> None:
-        """The same Store goes on after the fault."""
+        """The same Store continues after the fault."""
         life, store = self.fresh()
         self.disk.arm(self.fault, number)
         try:
@@ -310,7 +310,7 @@ class Trial:
             store.close()
 
     def kill_at(self, number: int, wanted: Any) -> None:
-        """Another process finds what a killed one left, and goes on, with one driver or the other."""
+        """Another process finds what a killed one left, and continues, with either driver."""
         life, store = self.fresh()
         child = os.fork()
         if not child:

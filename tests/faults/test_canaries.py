@@ -14,12 +14,12 @@ from transcript_lines import say
 
 from engram.cli.main import engram
 from engram.cli.workspace import Workspace
-from engram.consolidation.tidying import consolidate
+from engram.consolidation.consolidation_run import consolidate
 from engram.embedding.hashed import HashedEmbedder
 from engram.enums import Actor
 from engram.errors import ExtractionError
 from engram.extraction.extracting import extract_session
-from engram.extraction.local.writer import LocalExtractor
+from engram.extraction.local.local_extractor import LocalExtractor
 from engram.extraction.model.openai_provider import OpenAIExtractor
 from engram.extraction.model.provider import Budget
 from engram.forgetting.forget import forget_memory
@@ -33,12 +33,12 @@ from engram.models.memories import memory_records
 from engram.models.rescue.backup import make_backup
 from engram.notes.daily_log import log_session, save_note
 from engram.notes.note_index import index_notes
-from engram.recollection.recollecting import RecollectionService
+from engram.recollection.recollection_service import RecollectionService
 from engram.redaction import redact
 from engram.search.searcher import Searcher
 from engram.settings import Settings
 from engram.tasks.queue import huey
-from engram.tasks.reading import flush
+from engram.tasks.session_tasks import flush
 from engram_mcp.access import Access
 from engram_mcp.catalog import answer
 

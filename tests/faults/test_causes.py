@@ -22,7 +22,7 @@ def engram(home: Path, *arguments: str) -> str:
 
 
 def on_small_disk(folder: Path, options: str, script: str) -> subprocess.CompletedProcess[str]:
-    """Run a script in a name space where ``folder`` is a small disk of its own."""
+    """Run a script in a name space where ``folder`` is a separate small disk."""
     return subprocess.run(
         ["unshare", "-m", "sh", "-c", f"mount -t tmpfs -o {options} none {folder} && {{ {script}\n}}"],
         capture_output=True,
@@ -42,7 +42,7 @@ def on_small_disk(folder: Path, options: str, script: str) -> subprocess.Complet
     ],
     ids=["full", "no inodes", "read-only"],
 )
-@pytest.mark.parametrize("command", [("save", "--global", "The mast is brown"), ("status",)], ids=["save", "status"])
+@pytest.mark.parametrize("command", [("save", "--global", "The mast is brown"), ("pause",)], ids=["save", "pause"])
 def test_the_state_of_the_disk_is_named(
     tmp_path: Path, options: str, prepare: str, cause: str, command: tuple[str, ...]
 ) -> None:
@@ -56,13 +56,42 @@ def test_the_state_of_the_disk_is_named(
     assert "bug in Engram" not in done.stderr
 
 
+#: Runs commands on a memory folder, each with its exit code, in one process.
+SEVERAL = """
+import contextlib, sys
+from engram.cli.main import main
+home, *lines = sys.argv[1:]
+for line in lines:
+    with contextlib.suppress(SystemExit):
+        main(["--home", home, *line.split()])
+"""
+
+
+@needs_mounts
+def test_a_memory_that_cannot_be_written_is_still_read(tmp_path: Path) -> None:
+    home = tmp_path / "disk" / "home"
+    home.parent.mkdir()
+    asked = ("timeline", "recall mast", "search mast", "export", "status", "doctor", "pause")
+    lines = " ".join(f"'{line}'" for line in asked)
+    again = f"{sys.executable} -c '{SEVERAL}' {home} {lines}"
+    make = engram(home, "save", "--global", "The mast is brown")
+
+    done = on_small_disk(home.parent, "size=40m", f"{make} && mount -o remount,ro {home.parent}; {again}")
+
+    assert done.stdout.count("The mast is brown") >= 3, done.stdout + done.stderr
+    assert "bug in Engram" not in done.stderr
+    assert done.stderr.count("Error: ") == 1, done.stderr  # pause alone
+    assert "can't be written" in done.stdout
+    assert "repairs the file" not in done.stdout
+
+
 @needs_mounts
 def test_a_disk_that_becomes_read_only_is_named(tmp_path: Path) -> None:
     home = tmp_path / "disk" / "home"
     home.parent.mkdir()
-    save = engram(home, "save", "--global", "The mast is brown")
+    save, later = (engram(home, "save", "--global", f"The {part} is brown") for part in ("mast", "hull"))
 
-    done = on_small_disk(home.parent, "size=40m", f"{save} && mount -o remount,ro {home.parent}; {save}")
+    done = on_small_disk(home.parent, "size=40m", f"{save} && mount -o remount,ro {home.parent}; {later}")
 
     assert done.stderr.count("\n") == 1, done.stderr
     assert "read-only" in done.stderr
@@ -84,6 +113,7 @@ def test_a_binary_file_is_no_export(tmp_path: Path, content: bytes) -> None:
 
 def test_the_log_of_a_fault_lies_in_the_named_home(tmp_path: Path) -> None:
     home = tmp_path / "named"
+    (home / "logs").mkdir(parents=True)
     code = (
         "import engram.cli.status_commands as module\n"
         "from engram.cli.main import main\n"

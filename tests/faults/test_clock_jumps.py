@@ -8,15 +8,15 @@ from pathlib import Path
 import pytest
 import transcript_lines
 
-from engram.consolidation.tidying import consolidate
+from engram.consolidation.consolidation_run import consolidate
 from engram.embedding.hashed import HashedEmbedder
 from engram.extraction.extracting import extract_session
-from engram.extraction.local.writer import LocalExtractor
+from engram.extraction.local.local_extractor import LocalExtractor
 from engram.ingest.read_sources import ingest_path
 from engram.models.engine.transaction import Store
 from engram.models.memories import memory_records
 from engram.models.work.work import due_work, make_due, release_lease, take_lease
-from engram.recollection.recollecting import RecollectionService
+from engram.recollection.recollection_service import RecollectionService
 from engram.redaction import redact
 from engram.search.searcher import Searcher
 from engram.settings import Settings
@@ -42,7 +42,7 @@ def say(path: Path, text: str) -> None:
 
 
 @pytest.mark.parametrize("jump_ms", JUMPS.values(), ids=JUMPS)
-def test_a_whole_life_goes_on(settings: Settings, store: Store, clock: FixedClock, jump_ms: int) -> None:
+def test_a_whole_life_continues(settings: Settings, store: Store, clock: FixedClock, jump_ms: int) -> None:
     path = settings.projects_folder / "-work-demo" / f"{SESSION}.jsonl"
     searcher = Searcher(store, settings, embedder=HashedEmbedder())
     service = RecollectionService(store, searcher, settings, embedder=HashedEmbedder())

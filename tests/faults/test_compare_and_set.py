@@ -11,14 +11,13 @@ from transcript_lines import say
 
 from engram.enums import Kind, Status
 from engram.extraction import extracting as extraction
-from engram.extraction.candidate import Candidate
+from engram.extraction.candidate import Candidate, ExtractionContext
 from engram.extraction.extracting import extract_session
-from engram.extraction.protocol import ExtractionContext
-from engram.ingest import portion as ingest
-from engram.ingest import writing as ingest_write
+from engram.ingest import read_portion as ingest
+from engram.ingest import write_portion as ingest_write
 from engram.ingest.read_sources import ingest_path
 from engram.models.engine.transaction import Store, Tx
-from engram.models.sessions.sources import Progress
+from engram.models.sessions.reading_progress import Progress
 from engram.redaction import redact
 from engram.settings import Settings
 from engram.transcripts.turns import Turn
@@ -37,7 +36,7 @@ def transcript(settings: Settings) -> Path:
 
 
 class Growing:
-    """An extractor in whose thinking time the turn goes on."""
+    """An extractor during whose thinking time the turn grows."""
 
     name = "growing-1"
 

@@ -19,7 +19,7 @@ TIERS = [pytest.param(fault, 24, id=fault) for fault in FAULTS] + [
 
 
 @pytest.mark.parametrize(("fault", "every"), TIERS)
-def test_a_life_goes_on_after_a_fault_at_any_operation(fault: str, every: int, tmp_path: Path) -> None:
+def test_a_life_continues_after_a_fault_at_any_operation(fault: str, every: int, tmp_path: Path) -> None:
     found = run_program("disk", tmp_path, fault, str(every), timeout_seconds=1700)
     assert found["problems"] == []
     assert found["tried"] >= 20

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import stat
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -103,6 +105,22 @@ def test_a_read_only_memory_folder_is_one_clear_line(tmp_path: Path) -> None:
 
     assert done.stdout.count("\n") == 1, done.stderr
     assert "can't use the memory folder" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("make", "name"),
+    [(lambda path: None, "missing/out.jsonl"), (lambda path: path.mkdir(), "out"), (Path.touch, "out/inside.md")],
+    ids=["no folder", "a folder in its place", "a file above it"],
+)
+def test_a_file_that_cannot_be_written_is_named_as_the_user_knows_it(
+    tmp_path: Path, make: Callable[[Path], object], name: str
+) -> None:
+    make(tmp_path / "out")
+
+    with pytest.raises(OSError, match=re.escape(str(tmp_path / name))) as told:
+        write_atomic(tmp_path / name, b"text")
+
+    assert ".tmp" not in str(told.value)
 
 
 def test_a_full_disk_keeps_the_old_file_and_leaves_no_half_one(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from transcript_lines import say
 
-from engram.ingest import portion as ingest
+from engram.ingest import read_portion as ingest
 from engram.ingest.read_sources import ingest_path
 from engram.models.engine.transaction import Store
 from engram.redaction import redact

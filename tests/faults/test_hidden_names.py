@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from engram.cli.main import engram
 from engram.cli.up_commands import SAMPLES
-from engram.ingest.scope import named_project
+from engram.ingest.session_project import named_project
 from engram.models.engine.transaction import Store
 from engram.models.memories import memory_records
 from engram.models.open_memory import open_store
@@ -74,6 +74,7 @@ def spread(store: Store, name: str) -> str:
         tx.run("UPDATE episode SET summary = ?, stale_reason = ?", (f"{name} cache", f"{name} is gone"))
         work.make_due(tx, "extract", f"{name}-session", 0)
     pause(store, f"/work/{name}", 4_000_000_000_000)
+    store.checkpoint("TRUNCATE")  # each command would look through the log
     (Home(default_home()).notes / "MEMORY.md").write_text(f"# {name}\n\nzebra {name} cache\n", errors="replace")
     return project
 

@@ -13,11 +13,11 @@ from transcript_lines import say
 
 from engram.embedding.hashed import HashedEmbedder
 from engram.extraction.extracting import extract_session
-from engram.extraction.local.writer import LocalExtractor
+from engram.extraction.local.local_extractor import LocalExtractor
 from engram.ingest.read_sources import ingest_path
 from engram.models.engine.transaction import Store
 from engram.models.open_memory import open_store
-from engram.recollection.recollecting import RecollectionService
+from engram.recollection.recollection_service import RecollectionService
 from engram.redaction import redact
 from engram.search.question import Query
 from engram.search.searcher import Searcher
@@ -64,7 +64,7 @@ def test_it_is_shown_where_it_was_said_and_in_a_worktree_of_it(
     assert "copper lantern" in shown(settings, store, worktree(repo, tmp_path / "trees" / "fix"), str(uuid.uuid4()))
 
 
-def test_a_worktree_that_is_a_project_of_its_own_finds_what_was_said_in_it_and_nothing_else(
+def test_a_worktree_that_is_a_separate_project_finds_what_was_said_in_it_and_nothing_else(
     settings: Settings, store: Store, tmp_path: Path
 ) -> None:
     settings = dataclasses.replace(settings, join_worktrees=False)

@@ -16,24 +16,24 @@ from planted_orders import CHANNELS, LATER_CHANNELS, ORDERS, Channel, Pen, plant
 
 from engram.embedding.hashed import HashedEmbedder
 from engram.enums import Actor, Verdict, Voice
+from engram.exchange.exchange_records import Source
 from engram.exchange.export import export_records, read_json_lines
 from engram.exchange.formats import open_source
 from engram.exchange.importing import PlaceFinder, import_memories
-from engram.exchange.incoming import Source
 from engram.extraction.extracting import extract_session
-from engram.extraction.local.writer import LocalExtractor
+from engram.extraction.local.local_extractor import LocalExtractor
 from engram.memories.correct import correct_memory
 from engram.memories.save import save_memory
 from engram.models.engine.transaction import Store
 from engram.models.memories.memory_records import Memory, all_memories
 from engram.models.open_memory import open_store
 from engram.models.projects.projects import ProjectRow, ensure_project, list_projects
-from engram.recollection.choosing import InjectionRequest
-from engram.recollection.quotations import rate_quotations
-from engram.recollection.recollecting import RecollectionService
+from engram.recollection.choose_bites import InjectionRequest
+from engram.recollection.quotation_bites import rate_quotations
+from engram.recollection.recollection_service import RecollectionService
 from engram.redaction import redact
 from engram.search.searcher import Searcher
-from engram.search.vectors.stored_vectors import embed_missing
+from engram.search.vectors.loaded_vectors import embed_missing
 from engram.settings import Settings
 from engram.watcher.watch import Watcher
 
@@ -52,9 +52,10 @@ def read_and_extract(store: Store, settings: Settings) -> list[Memory]:
     return all_memories(store)
 
 
+@pytest.mark.parametrize("one_of", [3, pytest.param(1, marks=pytest.mark.soak)], ids=["a third", "all"])
 @pytest.mark.parametrize(("channels", "mark"), [(CHANNELS, "zq"), (LATER_CHANNELS, "zr")], ids=["older", "later"])
 def test_planted_orders_are_nobodys_wish(
-    store: Store, settings: Settings, tmp_path: Path, channels: dict[str, Channel], mark: str
+    store: Store, settings: Settings, tmp_path: Path, channels: dict[str, Channel], mark: str, one_of: int
 ) -> None:
     cwd = tmp_path / "demo"
     cwd.mkdir()
@@ -74,15 +75,20 @@ def test_planted_orders_are_nobodys_wish(
     assert {one.voice for word, one in touched if planted[word] in CHOSEN} <= {"chosen", "assistant"}
 
     orders = [order.format(word=word) for word, order in zip(planted, ORDERS * len(channels), strict=True)]
-    shown = shown_for(store, settings, cwd, [f"what did I say about this: {order}" for order in (typed, *orders)])
+    # Each channel is asked for one of so many orders, and each order by one of so many channels.
+    asked = [order for number, order in enumerate(orders) if sum(divmod(number, len(ORDERS))) % one_of == 0]
+    assert len(asked) >= 100
+    shown = shown_for(store, settings, cwd, [f"what did I say about this: {order}" for order in (typed, *asked)])
     said_by_user = re.findall(r"\[ep_\w+\] [\d-]+, \w+, the user(?:, may no longer hold)?: (.*?)\n", shown)
     assert typed in said_by_user
     assert [line for line in said_by_user if any(word in line for word in planted)] == []
-    assert [line for line in quoted_for(store, settings, cwd, orders) if any(word in line for word in planted)] == []
+    assert [line for line in quoted_for(store, settings, cwd, asked) if any(word in line for word in planted)] == []
 
 
 def shown_for(store: Store, settings: Settings, cwd: Path, prompts: Sequence[str]) -> str:
-    """Everything that the hooks show: the briefing of a session, and for each prompt the answer in one of its own."""
+    """Everything that the hooks show: the briefing of a session, and for each prompt the answer in a separate
+    session.
+    """
     service = RecollectionService(store, Searcher(store, settings), settings)
     start = {"hook_event_name": "SessionStart", "session_id": "s", "cwd": str(cwd), "source": "startup"}
     asked = [

@@ -16,7 +16,7 @@ from engram.tasks.queue import EngramQueue
 ENQUEUE = (
     "import sys\n"
     "from engram.paths import Home\n"
-    "from engram.tasks.reading import flush\n"
+    "from engram.tasks.session_tasks import flush\n"
     "from engram.tasks.queue import huey\n"
     "from pathlib import Path\n"
     "huey.bind(Home(Path(sys.argv[1])), sys.argv[2])\n"

@@ -1,4 +1,4 @@
-"""Kills everything that writes beside reading and extracting: run by test_upkeep.py in an interpreter of its own.
+"""Kills everything that writes besides reading and extracting: run by test_upkeep.py in a separate interpreter.
 
 Usage: python upkeep.py FOLDER SEED KILLS DRIVER. Saving, notes, forgetting, purging, importing, restoring (a backup,
 and an older file from outside), migrating, consolidating, setting a damaged memory aside, and reading with extraction
@@ -30,7 +30,7 @@ from chaos import Script, compare_memories, make_runtime
 from models.version_4 import put_version_4
 
 from engram.cli.main import main as run_engram
-from engram.consolidation.tidying import consolidate as run_consolidation
+from engram.consolidation.consolidation_run import consolidate as run_consolidation
 from engram.ingest.read_sources import ingest_all
 from engram.models.engine.transaction import Store
 from engram.models.memories import memory_records
@@ -101,7 +101,7 @@ class Upkeep:
     # -- processes
 
     def in_child(self, action: Callable[[], Any], *, point: str = "", kill_after: float | None = None) -> Any:
-        """What ``action`` returns in a process of its own; None where that was killed."""
+        """What ``action`` returns in a separate process; None if that was killed."""
         answer = self.folder / "answer"
         answer.unlink(missing_ok=True)
         child = os.fork()

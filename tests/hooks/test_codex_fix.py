@@ -13,7 +13,7 @@ from hook_runs import Hooks, Payload
 
 from engram.cli.main import engram
 from engram.models.open_memory import open_store
-from engram.recollection.recollecting import RecollectionService
+from engram.recollection.recollection_service import RecollectionService
 from engram.search.searcher import Searcher
 from engram.settings import load
 from engram.tasks.runtime import Runtime
@@ -88,7 +88,7 @@ def test_a_fix_made_with_codex_is_recalled_in_claude_code(
     assert run("status")["agents"] == {"codex": 1}
     (checked,) = [check for check in run("doctor")["checks"] if check["name"] == "transcripts"]
     assert checked["state"] == "ok"
-    assert checked["detail"] == f"1 files in {tmp_path / 'codex' / 'sessions'} (Codex)"
+    assert checked["detail"] == f"1 file in {tmp_path / 'codex' / 'sessions'} (Codex)"
     (session,) = run("sessions")["sessions"]
     assert (session["id"], session["agent"]) == (SESSION, "codex")
     (found,) = run("fix", ERROR, "--project", ".")["fixes"]

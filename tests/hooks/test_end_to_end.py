@@ -22,8 +22,8 @@ from engram.models.memories.memory_records import Evidence, Memory, new_memory_i
 from engram.models.open_memory import open_store
 from engram.models.projects import projects
 from engram.models.shown import injections
-from engram.recollection.recollecting import RecollectionService
-from engram.recollection.render import hook_output
+from engram.recollection.recollection_service import RecollectionService
+from engram.recollection.render_bites import hook_output
 from engram.search.searcher import Hit, Query, Searcher
 from engram.search.support import Support
 from engram.settings import Settings

@@ -13,7 +13,7 @@ import pytest
 from hook_runs import Hooks, Serve
 
 from engram.recollection.hook_files import RecollectionFiles
-from engram.recollection.render import hook_output
+from engram.recollection.render_bites import hook_output
 from engram_hooks.block import FOLDER, tool_command
 
 SESSION = "4d5305c0-d908-490f-9de8-316cdfa26529"

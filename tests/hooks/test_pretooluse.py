@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from engram.recollection.hook_files import RecollectionFiles
-from engram.recollection.render import hook_output
+from engram.recollection.render_bites import hook_output
 
 BITES = hook_output("PreToolUse", "A note about \"flock\" with a \\ and 'quotes'.\nAnd a second line: $HOME `id` %s")
 SESSION = "4d5305c0-d908-490f-9de8-316cdfa26529"

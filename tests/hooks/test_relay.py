@@ -16,9 +16,9 @@ import pytest
 from hook_runs import Hooks, Serve
 
 from engram.paths import Home
-from engram.recollection.render import hook_output
+from engram.recollection.render_bites import hook_output
 from engram.system.socketpath import socket_address
-from engram.worker.client import announce_worker
+from engram.worker.worker_client import announce_worker
 from engram_hooks import prompt
 from engram_hooks.block import relay_command
 

@@ -20,11 +20,11 @@ from engram.models.open_memory import open_store
 from engram.models.sessions import sessions
 from engram.models.shown import injections
 from engram.paths import Home
-from engram.recollection.recollecting import RecollectionService
+from engram.recollection.recollection_service import RecollectionService
 from engram.search.searcher import Searcher
 from engram.settings import Settings
 from engram.setup.agents.plugin import StatusLineOwner, owner_of, plan_statusline, statusline_entry
-from engram.setup.edits.changes import JsonEntry
+from engram.setup.edits.install_steps import JsonEntry
 from engram.system.socketpath import socket_address
 from engram.tasks.runtime import Runtime
 from engram.worker.housekeeping import StatusLines
@@ -91,7 +91,7 @@ def test_what_is_wrong_goes_first(home: Home) -> None:
     assert "not running" in show(home)
 
 
-def test_a_new_session_asks_for_its_figures_by_an_empty_file_of_its_own(home: Home) -> None:
+def test_a_new_session_asks_for_its_figures_with_its_own_empty_file(home: Home) -> None:
     assert "not running" in show(home)
     path = home.recollections / f"{SESSION}.statusline"
     assert (path.read_bytes(), stat.S_IMODE(path.stat().st_mode)) == (b"", 0o600)

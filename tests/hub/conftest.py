@@ -42,7 +42,7 @@ def hub(postgres: Postgres) -> Iterator[Hub]:
 
 @pytest.fixture
 def make_machine(tmp_path: Path) -> Iterator[Callable[..., Machine]]:
-    """Makes machines, each with a home of its own."""
+    """Makes machines, each with its own home."""
     with contextlib.ExitStack() as stack:
 
         def make(name: str, **options: Any) -> Machine:

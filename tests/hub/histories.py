@@ -22,10 +22,10 @@ from pathlib import Path
 
 from engram.errors import EngramError, HubUnreachable
 from engram.hub.client import membership, rounds
-from engram.hub.client.connection import LIMITS, Connection
+from engram.hub.client.connection import Connection
 from engram.hub.client.membership import Keyring, leave_hub
 from engram.hub.server.accounts import Unknown, find_asker
-from engram.models.hub.outgoing import enqueue_all, load_outgoing
+from engram.models.hub.outgoing_statements import enqueue_all, load_outgoing
 from engram.models.hub.spaces import list_servers, private_space
 from engram.redaction import redact
 from engram.system.clock import FixedClock
@@ -151,7 +151,7 @@ class History(Steps):
 
     def _sync(self, number: int) -> None:
         machine = self.machines[number]
-        limits = LIMITS if self.proxy is None else IMPATIENT
+        limits = None if self.proxy is None else IMPATIENT
         made = rounds.sync_all(machine.store, machine.places, redact, is_forced=True, limits=limits)
         if not any(done.error for done in made):
             self._untold.pop(number, None)

@@ -12,15 +12,19 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import pytest
+
 from engram.enums import Actor, Kind, Scope
 from engram.forgetting.forget import forget_memory
-from engram.hub.client.folder_joining import join_folder
+from engram.hub.client import connection
+from engram.hub.client.connection import Limits
+from engram.hub.client.join_folder import join_folder
 from engram.hub.client.membership import Joined, join_hub, make_code
 from engram.hub.client.rounds import Round, sync_all
 from engram.hub.protocol.requests import code_text, new_code
 from engram.memories.save import save_memory
 from engram.models.engine.transaction import Store
-from engram.models.hub.said import said_of_memory
+from engram.models.hub.memory_statements import said_of_memory
 from engram.models.hub.spaces import list_servers
 from engram.models.memories.memory_history import snapshot
 from engram.models.memories.memory_records import Memory, all_memories, find_memory
@@ -34,6 +38,9 @@ if TYPE_CHECKING:
 
     from engram.hub.server.app import Service
     from engram.hub.server.hub_database import Database
+
+#: How long machines wait for a hub that a test runs: on a busy machine it may stand still for half a minute.
+PATIENT = Limits(silence=600, message=600, page=600, round=600)
 
 # What needs the extra hub is imported where it is used: machines with a folder have no service.
 
@@ -67,9 +74,12 @@ class Hub:
         while not server.started:
             assert thread.is_alive(), "the service did not start"
             time.sleep(0.005)
+        patch = pytest.MonkeyPatch()
+        patch.setattr(connection, "LIMITS", PATIENT)
         try:
             yield cls(database, service, f"http://127.0.0.1:{listener.getsockname()[1]}", server, thread)
         finally:
+            patch.undo()
             # Nobody waits for the connections that machines keep open.
             server.force_exit = server.should_exit = True
             thread.join(timeout=20)

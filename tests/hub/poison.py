@@ -1,4 +1,4 @@
-"""Forty memories with which a teammate tries to steer somebody else's agent; each is about a matter of its own."""
+"""Forty memories with which a teammate tries to steer somebody else's agent; each is about a different subject."""
 
 from __future__ import annotations
 

@@ -123,7 +123,7 @@ class Postgres:
 
 @contextlib.contextmanager
 def running_postgres(programs: Path) -> Iterator[Postgres]:
-    """Make and start a server in a folder of its own under the system's temporary folder; everything goes again."""
+    """Create and start a server in its own folder under the system's temporary folder; everything is removed again."""
     folder = Path(tempfile.mkdtemp(prefix="engram-pg-", dir="/tmp"))
     server = Postgres(programs, folder, free_port())
     watchdog = _watch_over(programs, folder)
@@ -150,8 +150,8 @@ def running_postgres(programs: Path) -> Iterator[Postgres]:
         server.stop()
         assert watchdog.stdin is not None
         watchdog.stdin.close()
-        # Removing its folder takes long on a disk that others keep busy.
-        watchdog.wait(300)
+        # Removing its folder takes minutes on a disk that others keep busy.
+        watchdog.wait()
 
 
 def _watch_over(programs: Path, folder: Path) -> subprocess.Popen[bytes]:

@@ -12,12 +12,12 @@ from typing import Any
 
 from engram.enums import Actor, Importance, Judgement, Status
 from engram.errors import EngramError
-from engram.hub.client.connection import LIMITS, Limits
+from engram.hub.client.connection import Limits
 from engram.hub.client.rounds import sync_all
 from engram.memories.feedback import judge_memory
 from engram.memories.save import edit_memory, pin_memory
-from engram.models.hub.outgoing import load_outgoing
-from engram.models.hub.said import said_of_memory
+from engram.models.hub.memory_statements import said_of_memory
+from engram.models.hub.outgoing_statements import load_outgoing
 from engram.models.hub.spaces import private_space
 from engram.models.memories.memory_changes import change_memory
 from engram.models.memories.memory_records import Memory, all_memories
@@ -137,7 +137,7 @@ def id_of(machine: Machine, memory: Memory) -> str:
 # -- Machines that are killed: each notes in a journal what was committed.
 
 
-def work_until_killed(home: Path, limits: Limits = LIMITS) -> None:
+def work_until_killed(home: Path, limits: Limits | None = None) -> None:
     """Do what people do, as fast as it goes, and note in a journal what was committed."""
     chance = random.Random(os.getpid())
     with Machine.open(home) as machine, (home / "journal").open("a") as journal:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import secrets
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -13,8 +14,8 @@ import pytest
 from engram.errors import HubRefused
 from engram.hub.client.connection import Connection
 from engram.hub.protocol.frames import NO_PUSH, NOT_YOURS, TAKEN, Push, Row, pack_push, unpack_answers, unpack_page
-from engram.hub.protocol.requests import Membership, code_hash, split_code, to_bytes
-from engram.hub.server import accounts, app, team_requests
+from engram.hub.protocol.requests import Membership, code_hash, hash_token, split_code, to_bytes
+from engram.hub.server import app, team_requests
 from tests.hub.machines import Hub
 from tests.hub.postgres import Postgres
 
@@ -43,9 +44,10 @@ class Seat:
     @classmethod
     def take(cls, hub: Hub, name: str) -> Seat:
         connection = Connection(hub.url)
-        answer = connection.ask("join", {"code": split_code(hub.invite(name))[0], "name": "a laptop"})
-        member = Membership.from_json(answer)
-        connection.token = member.token
+        token = secrets.token_urlsafe(32)
+        request = {"code": split_code(hub.invite(name))[0], "name": "a laptop", "token_hash": hash_token(token).hex()}
+        member = Membership.from_json(connection.ask("join", request))
+        connection.token = token
         return cls(connection, member)
 
     def send(self, what: str, body: bytes) -> tuple[int, bytes]:
@@ -206,7 +208,7 @@ def test_without_a_token_with_a_wrong_one_and_from_a_lost_laptop_nothing_is_answ
     spare = Seat.take(hub, "writer-person")
     assert spare.ask("devices", remove=lost.member.device_id)[0] == 200
     answers = set()
-    for token in ("", "wrong", lost.member.token):
+    for token in ("", "wrong", lost.connection.token):
         seat = Seat(Connection(hub.url, token), lost.member)
         for what in [*app._JSON, "pull", "push", "wait", "nothing"]:
             answers.add(seat.send(what, to_bytes({"ns": team})))
@@ -220,7 +222,7 @@ TABLES = ("version", "member", "device", "code", "namespace", "seat", "mark", "r
 def test_the_database_lets_each_role_see_and_change_only_its_own(hub: Hub, people: dict[str, Seat], team: int) -> None:
     other = make_team(people["other"], "other-team")
     people["other"].push(other, people["other"].row(b"elsewhere"))
-    everybody = {role: accounts.hash_token(people[role].member.token) for role in ROLES} | {"nobody": b"nobody"}
+    everybody = {role: hash_token(people[role].connection.token) for role in ROLES} | {"nobody": b"nobody"}
     seen = {"keeper": 1, "writer": 1, "reader": 1, "stranger": 0, "expelled": 0, "nobody": 0}
     for role, token_hash in everybody.items():
         with hub.database.client(token_hash) as connection:

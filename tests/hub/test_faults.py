@@ -16,14 +16,14 @@ import psycopg
 import pytest
 
 from engram.errors import BadRequest, HubError, HubRefused, HubUnreachable, NotFound
-from engram.hub.client import membership, shared
+from engram.hub.client import membership, team_sharing
 from engram.hub.client.connection import Connection
 from engram.hub.client.membership import Keyring
 from engram.hub.client.rounds import sync_all
 from engram.hub.protocol.frames import NO_PUSH, TAKEN, Answers, Page, Push, Row, open_body
 from engram.hub.protocol.statements import decode
 from engram.hub.server.accounts import list_teams, make_keeper, remove_member
-from engram.hub.server.pages import MAX_BODY_BYTES
+from engram.hub.server.statement_pages import MAX_BODY_BYTES
 from engram.models.hub.spaces import list_servers, list_set_aside, private_space
 from engram.redaction import redact
 from tests.hub.machines import Hub, Machine
@@ -128,19 +128,19 @@ def test_numbers_that_are_none_are_no_statement() -> None:
         decode(zlib.compress(b'{"v":1,"b":{"cf":NaN},"f":{}}'))
 
 
-def test_a_hub_that_answers_beside_the_question_ends_the_round(
+def test_a_hub_that_answers_something_else_ends_the_round(
     hub: Hub, make_machine: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     laptop, desktop = pair(hub, make_machine)
     laptop.save("Said on the laptop.")
     with monkeypatch.context() as patch:
         patch.setattr(Connection, "push", lambda self, push: Answers((), 9, bytes(16)))
-        assert "another number of rows" in error_of(laptop)
+        assert "a different number of rows" in error_of(laptop)
     laptop.sync()
     pull = Connection.pull
     with monkeypatch.context() as patch:
         patch.setattr(Connection, "pull", lambda self, *place: dataclasses.replace(pull(self, *place), upto=0))
-        assert "lies before" in error_of(desktop)
+        assert "from before the one" in error_of(desktop)
     desktop.sync()
     assert desktop.said() == laptop.said()
 
@@ -286,7 +286,7 @@ def test_a_member_whom_the_operator_erases_is_forgotten_on_every_machine_and_the
     make_keeper(hub.database, ns_id, "cyd")
     cyd.machine.sync()
     assert cyd.team.role == "keeper"
-    assert shared.invite(cyd.store, cyd.places, cyd.team, "writer")
+    assert team_sharing.invite(cyd.store, cyd.places, cyd.team, "writer")
 
 
 def test_what_an_erased_member_said_in_a_sealed_team_stays_until_a_keeper_erases_it(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 import shutil
 import threading
 from collections.abc import Callable, Iterator
@@ -11,8 +12,9 @@ from pathlib import Path
 import pytest
 
 from engram.errors import EngramError, HubError, HubRefused, NotFound
-from engram.hub.client import membership, shared
-from engram.hub.client.connection import LIMITS, Connection, Limits
+from engram.hub.client import connection as hub_connection
+from engram.hub.client import team_sharing
+from engram.hub.client.connection import Connection, Limits
 from engram.hub.client.membership import Keyring, give_key, rotate_key
 from engram.hub.client.rounds import sync_all
 from engram.hub.protocol.frames import WrongKey, key_id_of
@@ -21,7 +23,7 @@ from engram.hub.server import accounts
 from engram.models.hub.spaces import list_offers, list_servers, private_space
 from engram.redaction import redact
 from engram.reports.hub_report import report_hubs
-from engram.tasks.keeping import sync_under_lease
+from engram.tasks.upkeep_tasks import sync_under_lease
 from tests.hub.machines import Hub, Machine
 from tests.hub.proxy import IMPATIENT, LIES, Proxy
 from tests.hub.test_service import Device
@@ -50,7 +52,7 @@ def devices(hub: Hub) -> int:
     return int(hub.rows("SELECT count(*) AS n FROM hub.device")[0].n)
 
 
-def error_of(machine: Machine, limits: Limits = IMPATIENT) -> str:
+def error_of(machine: Machine, limits: Limits | None = IMPATIENT) -> str:
     (done,) = sync_all(machine.store, machine.places, redact, is_forced=True, limits=limits)
     return done.error
 
@@ -126,7 +128,7 @@ def test_a_strange_push_that_a_hub_names_before_the_first_one_makes_no_device(
     laptop = make_machine("laptop")
     laptop.join(hub, hub.invite("Ada"), url=proxy.url)
     proxy.lie, proxy.fault = "a strange push", always("lie")
-    assert "neither this machine nor a copy" in error_of(laptop, LIMITS)
+    assert "neither this machine nor a copy" in error_of(laptop, None)
     proxy.fault = always("")
     laptop.sync()
     assert devices(hub) == 1
@@ -168,7 +170,7 @@ def test_joining_again_after_answers_that_got_lost_is_the_same_device(
 ) -> None:
     laptop, code = make_machine("laptop"), hub.invite("Ada")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(membership, "LIMITS", IMPATIENT)
+        patch.setattr(hub_connection, "LIMITS", IMPATIENT)
         for _ in range(3):
             proxy.fault = always(fault, "join")
             with pytest.raises(HubError):
@@ -326,7 +328,7 @@ def test_a_team_that_this_machine_did_not_join_is_asked_about_first(
 ) -> None:
     desktop = make_machine("desktop")
     desktop.join(hub, laptop.code())
-    shared.make_team(laptop.store, laptop.places, list_servers(laptop.store)[0], "shop", is_sealed=False)
+    team_sharing.make_team(laptop.store, laptop.places, list_servers(laptop.store)[0], "shop", is_sealed=False)
     desktop.sync()
     (report,) = report_hubs(desktop.store)
     assert [space.kind for space in report.spaces] == ["private"]
@@ -334,8 +336,8 @@ def test_a_team_that_this_machine_did_not_join_is_asked_about_first(
     assert "engram team accept shop" in report.line()
 
     with pytest.raises(NotFound, match="waits for you"):
-        shared.accept_team(desktop.store, desktop.places, "strangers")
-    shared.accept_team(desktop.store, desktop.places, "shop")
+        team_sharing.accept_team(desktop.store, desktop.places, "strangers")
+    team_sharing.accept_team(desktop.store, desktop.places, "shop")
     desktop.sync()
     (report,) = report_hubs(desktop.store)
     assert [space.name for space in report.spaces] == ["private", "shop"]
@@ -343,7 +345,7 @@ def test_a_team_that_this_machine_did_not_join_is_asked_about_first(
 
 
 def test_a_team_that_is_not_named_once_is_not_lost(hub: Hub, proxy: Proxy, laptop: Machine) -> None:
-    shared.make_team(laptop.store, laptop.places, list_servers(laptop.store)[0], "shop", is_sealed=False)
+    team_sharing.make_team(laptop.store, laptop.places, list_servers(laptop.store)[0], "shop", is_sealed=False)
     proxy.lie = "no spaces"
     proxy.fault = always("lie", "hello")
     laptop.sync()
@@ -361,8 +363,9 @@ def test_requests_at_once_find_no_more_room_than_one_after_the_other(hub: Hub, m
 
     def ask(number: int) -> int:
         done = 0
-        with Connection(hub.url, ada.member.token) as connection:
-            for what, value in (("code", {"digest": bytes([number] * 32).hex(), "bundle": ""}), ("renew", {})):
+        with Connection(hub.url, ada.connection.token) as connection:
+            code = {"digest": bytes([number] * 32).hex(), "bundle": ""}
+            for what, value in (("code", code), ("renew", {"token_hash": secrets.token_hex(32)})):
                 try:
                     connection.ask(what, value)
                     done += 1
@@ -379,7 +382,7 @@ def test_devices_that_come_and_go_have_a_limit_a_day(hub: Hub, monkeypatch: pyte
     ada = Device(hub, hub.invite("ada"))
     monkeypatch.setattr(accounts, "MAX_NEW_DEVICES", 4)
     for _ in range(3):
-        made = ada.connection.ask("renew", {})
+        made = ada.renew()
         ada.connection.ask("devices", {"remove": made["device"]})
     with pytest.raises(HubRefused, match="within a day"):
-        ada.connection.ask("renew", {})
+        ada.renew()

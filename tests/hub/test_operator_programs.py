@@ -16,7 +16,7 @@ from click.testing import CliRunner
 
 from engram.cli.main import engram
 from engram.errors import HubError
-from engram.hub.client import shared
+from engram.hub.client import team_sharing
 from engram.hub.client.membership import require_server
 from engram.hub.server.serve import serve
 from tests.hub.machines import Hub, Machine
@@ -82,7 +82,7 @@ def test_codes_live_as_long_as_pages_and_commands_say(
         return found
 
     page = " ".join((REPO / "docs" / "hub.md").read_text(encoding="utf-8").split())
-    told = page[page.index("Codes for a machine of yours are over") :].split(";")[0]
+    told = page[page.index("Codes for a machine of yours") :].split(";")[0]
     machine, team, invitation = told.split(",")
 
     said = say("hub", "invite", "ada")
@@ -96,4 +96,4 @@ def test_codes_live_as_long_as_pages_and_commands_say(
     assert seconds_left(hub) == span_in(said) == span_in(team)
     with Machine.open(tmp_path / "home") as here:
         assert require_server(here.store).url == hub.url
-        assert shared.team_spaces(here.store)[0].name == "shop"
+        assert team_sharing.team_spaces(here.store)[0].name == "shop"

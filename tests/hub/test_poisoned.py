@@ -8,19 +8,19 @@ from collections.abc import Callable
 from itertools import product
 from typing import Any
 
-from engram.consolidation.tidying import consolidate
+from engram.consolidation.consolidation_run import consolidate
 from engram.enums import Actor, Importance, Kind, Scope, Source, Status, Voice
 from engram.hub.client.connection import Connection
 from engram.hub.client.membership import Keyring
-from engram.hub.client.shared import invite, join_team, make_team
+from engram.hub.client.team_sharing import invite, join_team, make_team
 from engram.hub.protocol.frames import NO_PUSH, TAKEN, Push, Row, open_body
 from engram.hub.protocol.statements import TEXT, Statement, encode
 from engram.models.hub.spaces import Server, Space, list_servers
 from engram.models.memories.memory_changes import add_memory
 from engram.models.memories.memory_records import Memory, all_memories, new_memory_id
 from engram.models.projects.projects import ProjectRow, ensure_project
-from engram.recollection.recollecting import RecollectionService
-from engram.recollection.render import FENCE
+from engram.recollection.recollection_service import RecollectionService
+from engram.recollection.render_bites import FENCE
 from engram.search.searcher import Searcher
 from engram.settings import Settings
 from tests.hub.machines import Hub, Machine

@@ -34,7 +34,7 @@ from engram.hub.protocol.frames import (
     unwrap_keys,
     wrap_keys,
 )
-from engram.hub.protocol.requests import code_text, key_of, new_code, phrase_of, split_code
+from engram.hub.protocol.requests import Membership, code_text, key_of, new_code, phrase_of, split_code
 from engram.hub.protocol.statements import FIELDS, NewerFormat, Stamp, Statement, decode, encode, join, next_clock
 
 ROW = Row(author=3, memory_id=b"12345678", device=4, hlc=5 << 16, version=6, is_forgotten=False, body=b"body", seq=9)
@@ -169,3 +169,11 @@ def test_an_address_that_would_leak_or_is_none_is_refused(url: str) -> None:
 def test_loopback_may_be_asked_without_encryption() -> None:
     assert check_url("http://127.0.0.1:8750/") == "http://127.0.0.1:8750"
     assert check_url("https://Hub.Example.org/base/") == "https://hub.example.org/base"
+
+
+def test_a_membership_is_read_by_programs_that_choose_no_token_and_by_those_that_look_for_one() -> None:
+    made = Membership(3, "kay", 4, (), b"keys")
+
+    assert Membership.from_json(made.to_json()) == made
+    # Programs of version 0.1.0 look for the token that earlier hubs chose.
+    assert made.to_json()["token"] == ""

@@ -153,7 +153,7 @@ def test_what_replaces_a_memory_replaces_it_everywhere_in_any_order_of_arrival(h
     assert laptop.said() == desktop.said()
 
 
-def test_a_copy_of_a_machine_becomes_a_device_of_its_own_and_nothing_is_lost(
+def test_a_copy_of_a_machine_becomes_a_separate_device_and_nothing_is_lost(
     hub: Hub, make_machine: Make, tmp_path: Path
 ) -> None:
     laptop, desktop = pair(hub, make_machine)

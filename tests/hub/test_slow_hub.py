@@ -1,4 +1,4 @@
-"""A hub that is slow, drips, cuts or answers beside the question ends a round in time, and holds up nothing else."""
+"""A hub that is slow, trickles, truncates or answers something else ends a round in time, and holds up nothing else."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from engram.hub.client.membership import Keyring
 from engram.hub.client.rounds import sync_all
 from engram.models.work.work import lease_owners, take_lease
 from engram.redaction import redact
-from engram.tasks import keeping as sync_module
-from engram.tasks.keeping import run_sync, sync_under_lease, take_sync_lease
+from engram.tasks import upkeep_tasks as sync_module
+from engram.tasks.upkeep_tasks import run_sync, sync_under_lease, take_sync_lease
 from tests.hub.machines import Hub, Machine
 from tests.hub.proxy import FAULTS, IMPATIENT, Proxy
 from tests.hub.test_sync_task import runtime_of
@@ -84,13 +84,13 @@ def test_all_requests_of_a_round_have_one_end(proxy: Proxy, laptop: Machine) -> 
             connection.ask("hello", {})
 
 
-def test_a_round_whose_time_is_over_keeps_what_came_and_goes_on_later(
+def test_a_round_whose_time_is_over_keeps_what_came_and_continues_later(
     hub: Hub, laptop: Machine, make_machine: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from engram.hub.client import pulling
+    from engram.hub.client import pull
 
-    monkeypatch.setattr(pulling, "PAGE_ROWS", 2)
-    monkeypatch.setattr(pulling, "MIN_PAGE_ROWS", 1)
+    monkeypatch.setattr(pull, "PAGE_ROWS", 2)
+    monkeypatch.setattr(pull, "MIN_PAGE_ROWS", 1)
     desktop = make_machine("desktop")
     desktop.join(hub, laptop.code())
     for number in range(5):

@@ -13,8 +13,8 @@ from engram.models.work.task_runs import list_stages
 from engram.models.work.work import release_lease, take_lease
 from engram.redaction import redact
 from engram.settings import Settings
-from engram.tasks.keeping import sync_under_lease
 from engram.tasks.runtime import BackgroundExecutor
+from engram.tasks.upkeep_tasks import sync_under_lease
 from engram.worker import housekeeping
 from tests.hub.machines import Hub, Machine
 
@@ -42,9 +42,9 @@ def test_one_process_makes_a_round_at_a_time_and_a_hub_that_is_down_is_named(hub
     with hub.database.service() as connection:
         connection.execute("UPDATE hub.device SET gone_at = now()")
     outcome, has_changed = sync_under_lease(runtime, is_forced=True)
-    assert "join it anew" in outcome
+    assert "join it again" in outcome
     assert not has_changed
-    assert any("join it anew" in stage.last_error for stage in list_stages(laptop.store) if stage.name == "hub")
+    assert any("join it again" in stage.last_error for stage in list_stages(laptop.store) if stage.name == "hub")
 
 
 def test_a_change_here_and_one_elsewhere_enqueue_a_round(

@@ -8,14 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from engram.enums import Actor, Importance, Scope, Status, Voice
+from engram.enums import Actor, Importance, Kind, Scope, Status, Voice
 from engram.errors import BadRequest, HubRefused, NotFound
-from engram.hub.client import shared
-from engram.hub.client import shared as sharing
+from engram.hub.client import team_sharing
+from engram.hub.client import team_sharing as sharing
 from engram.hub.client.installed_packs import make_pack
 from engram.memories.correct import supersede_memory
 from engram.memories.save import edit_memory, pin_memory
-from engram.models.hub.rules import add_rule, drop_rule, list_rules
+from engram.models.hub.share_rules import add_rule, drop_rule, list_rules
 from engram.models.hub.shares import list_shares
 from engram.models.hub.spaces import Space, list_servers
 from engram.models.memories.memory_changes import remove_memory
@@ -87,10 +87,10 @@ def team(make_person: Callable[..., Person]) -> tuple[Person, Person, Person]:
 
 def make_team(keeper: Person, *others: tuple[Person, str], is_sealed: bool = False) -> Space:
     server = list_servers(keeper.store)[0]
-    space = shared.make_team(keeper.store, keeper.places, server, "shop", is_sealed=is_sealed)
+    space = team_sharing.make_team(keeper.store, keeper.places, server, "shop", is_sealed=is_sealed)
     for person, role in others:
-        code = shared.invite(keeper.store, keeper.places, space, role)
-        shared.join_team(person.store, person.places, list_servers(person.store)[0], code)
+        code = team_sharing.invite(keeper.store, keeper.places, space, role)
+        team_sharing.join_team(person.store, person.places, list_servers(person.store)[0], code)
     return space
 
 
@@ -98,7 +98,7 @@ def test_only_what_was_shared_leaves_and_it_is_told_as_a_teammates(
     hub: Hub, team: tuple[Person, Person, Person]
 ) -> None:
     ada, bob, cyd = team
-    ada.save("My salary is a secret.", kind="fact")
+    ada.save("My salary is a secret.", kind=Kind.FACT)
     secret = "ghp_" + "a1B2c3D4e5" * 3 + "abcdef"
     shared = ada.save(f"The price list is cached for an hour. token {secret}", importance=Importance.HIGH)
     pin_memory(ada.store, shared.episode_id, actor=Actor.USER)
@@ -134,7 +134,7 @@ def test_only_what_was_shared_leaves_and_it_is_told_as_a_teammates(
     assert bob.machine.sync().pushed == 0
 
 
-def test_a_share_is_a_copy_that_its_author_replaces_ends_and_takes_back(team: tuple[Person, Person, Person]) -> None:
+def test_a_share_is_a_copy_that_its_author_replaces_ends_and_withdraws(team: tuple[Person, Person, Person]) -> None:
     ada, bob, _ = team
     memory = ada.save("Deploys run on Fridays.")
     ada.share(memory)
@@ -152,7 +152,7 @@ def test_a_share_is_a_copy_that_its_author_replaces_ends_and_takes_back(team: tu
     bob.machine.sync()
     assert [e.status for e in bob.theirs()] == [Status.ARCHIVED]
 
-    assert "taken back" in ada.unshare(memory.episode_id)
+    assert "withdrawn" in ada.unshare(memory.episode_id)
     bob.machine.sync()
     assert bob.theirs() == []
     assert ada.machine.find(memory.episode_id).content == "Deploys run on Mondays."
@@ -252,33 +252,33 @@ def test_a_keeper_erases_mutes_and_expels_and_a_report_reaches_them(
     first, _, _ = cyd.theirs()
     with pytest.raises(BadRequest, match="somebody else's"):
         cyd.unshare(first.episode_id)
-    shared.report_memory(cyd.store, cyd.places, first.episode_id, "wrong")
+    team_sharing.report_memory(cyd.store, cyd.places, first.episode_id, "wrong")
     ada.machine.sync()
     assert ada.team.reports == 1
-    (reported,) = shared.list_reported(ada.store, ada.places, ada.team)
+    (reported,) = team_sharing.list_reported(ada.store, ada.places, ada.team)
     assert (reported.summary, reported.by, reported.reason) == (first.summary, "cyd", "wrong")
     assert "erased for everybody" in ada.unshare(reported.episode_id)
-    assert shared.list_reported(ada.store, ada.places, ada.team) == []
+    assert team_sharing.list_reported(ada.store, ada.places, ada.team) == []
     for person in (bob, cyd):
         person.machine.sync()
     assert len(cyd.theirs()) == 2
     assert len(list_shares(bob.store, bob.team)) == 2
     assert len([e for e in all_memories(bob.store) if not e.origin]) == 3
 
-    shared.mute(cyd.store, "bob")
+    team_sharing.mute(cyd.store, "bob")
     bob.share(bob.save("Fact number four about the shop."))
     cyd.machine.sync()
     assert cyd.theirs() == []
-    shared.unmute(cyd.store, "bob")
+    team_sharing.unmute(cyd.store, "bob")
     cyd.machine.sync()
     assert len(cyd.theirs()) == 3
     cyd.machine.forget(cyd.theirs()[0].episode_id)
     cyd.machine.sync()
     assert len(ada.theirs()) == 2
 
-    shared.mute(ada.store, "bob")
+    team_sharing.mute(ada.store, "bob")
     ada.machine.sync()
-    shared.set_role(ada.store, ada.places, ada.team, "bob", "")
+    team_sharing.set_role(ada.store, ada.places, ada.team, "bob", "")
     assert sharing.erase_member(ada.store, ada.places, ada.team, list_servers(bob.store)[0].member_id) == 3
     ada.machine.sync()
     cyd.machine.sync()
@@ -289,8 +289,8 @@ def test_a_keeper_erases_mutes_and_expels_and_a_report_reaches_them(
     with pytest.raises(NotFound):
         _ = bob.team
     with pytest.raises(HubRefused, match="keeps a keeper"):
-        shared.set_role(ada.store, ada.places, ada.team, "ada", "reader")
-    assert shared.leave(cyd.store, cyd.places, cyd.team, is_erased=True) == 0
+        team_sharing.set_role(ada.store, ada.places, ada.team, "ada", "reader")
+    assert team_sharing.leave(cyd.store, cyd.places, cyd.team, is_erased=True) == 0
 
 
 def test_a_sealed_team_needs_its_key_and_the_hub_reads_nothing(
@@ -303,9 +303,9 @@ def test_a_sealed_team_needs_its_key_and_the_hub_reads_nothing(
     bob.machine.sync()
     assert [e.content for e in bob.theirs()] == [memory.content]
     assert all(b"canary" not in bytes(row.body) for row in hub.rows("SELECT body FROM hub.statement"))
-    code = shared.invite(ada.store, ada.places, space, "reader")
+    code = team_sharing.invite(ada.store, ada.places, space, "reader")
     with pytest.raises(BadRequest, match="mistyped"):
-        shared.join_team(
+        team_sharing.join_team(
             bob.store, bob.places, list_servers(bob.store)[0], code[:-1] + ("A" if code[-1] != "A" else "B")
         )
 
@@ -313,7 +313,7 @@ def test_a_sealed_team_needs_its_key_and_the_hub_reads_nothing(
     desktop = make_machine("desktop")
     desktop.join(hub, ada.machine.code())
     desktop.sync()
-    shared.accept_team(desktop.store, desktop.places, "shop")
+    team_sharing.accept_team(desktop.store, desktop.places, "shop")
     desktop.sync()
     theirs = sharing.require_team(desktop.store, "shop")
     assert [share.said.episode_id for share in list_shares(desktop.store, theirs)] == [memory.episode_id]

@@ -23,8 +23,8 @@ from engram.hub.client.folder_files import COPY, digest_of, numbers_of
 from engram.hub.client.membership import Keyring
 from engram.hub.client.rounds import sync_all
 from engram.hub.protocol.frames import open_segment
-from engram.models.hub.outgoing import enqueue_all, load_outgoing
-from engram.models.hub.said import said_in_space
+from engram.models.hub.memory_statements import said_in_space
+from engram.models.hub.outgoing_statements import enqueue_all, load_outgoing
 from engram.models.hub.spaces import list_servers, private_space
 from engram.redaction import redact
 from engram.system.clock import FixedClock

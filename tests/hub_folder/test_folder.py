@@ -13,13 +13,13 @@ from engram.enums import Actor
 from engram.errors import BadRequest, HubRefused, NotFound
 from engram.hub.client.connection import Transport
 from engram.hub.client.folder_files import MAX_SMALL_FILES, PATIENCE_MS, is_folder
-from engram.hub.client.folder_joining import join_folder
+from engram.hub.client.join_folder import join_folder
 from engram.hub.client.membership import Keyring, connect, leave_hub, make_code, require_server, rotate_key
 from engram.hub.client.rounds import sync_all
 from engram.hub.protocol.frames import WrongKey, new_key, open_segment
 from engram.hub.protocol.requests import phrase_of
 from engram.memories.save import edit_memory
-from engram.models.hub.said import said_of_memory
+from engram.models.hub.memory_statements import said_of_memory
 from engram.models.hub.spaces import folder_notes, list_servers, list_spaces
 from engram.redaction import redact
 from engram.reports.hub_report import report_hubs
@@ -357,7 +357,7 @@ def list_phrase(machine: Machine) -> str:
     return phrase_of(list(keys.values())[-1])
 
 
-def test_a_folder_that_was_moved_goes_on_in_its_new_place(pair: Pair, tmp_path: Path) -> None:
+def test_a_folder_that_was_moved_continues_in_its_new_place(pair: Pair, tmp_path: Path) -> None:
     laptop, desktop = pair
     (tmp_path / "synced").rename(tmp_path / "moved")
     (tmp_path / "other").mkdir()
@@ -378,7 +378,7 @@ def test_another_phrase_is_refused_before_anything_is_read_or_written(
 ) -> None:
     eve = make_machine("eve")
     before = sorted((tmp_path / "synced").rglob("*"))
-    for phrase, reason in ((phrase_of(new_key()), "another space"), ("", "recovery phrase")):
+    for phrase, reason in ((phrase_of(new_key()), "a space other"), ("", "recovery phrase")):
         with pytest.raises(WrongKey, match=reason):
             join_folder(eve.store, eve.places, tmp_path / "synced", phrase=phrase)
 
@@ -524,7 +524,7 @@ def test_what_a_folder_has_not_is_refused_with_the_way_to_go(pair: Pair) -> None
     assert is_folder(server.url)
     with pytest.raises(BadRequest, match="recovery phrase"):
         make_code(laptop.places, server)
-    with pytest.raises(BadRequest, match="one key for good"):
+    with pytest.raises(BadRequest, match="one permanent key"):
         rotate_key(laptop.store, laptop.places, "private")
     with pytest.raises(NotFound):
         require_server(laptop.store, is_service=True)

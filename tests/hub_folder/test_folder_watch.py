@@ -13,8 +13,8 @@ from engram.models.hub.spaces import change_server, list_servers
 from engram.redaction import redact
 from engram.settings import Settings
 from engram.system.clock import SYSTEM_CLOCK, FixedClock
-from engram.tasks.keeping import sync_under_lease
 from engram.tasks.runtime import BackgroundExecutor
+from engram.tasks.upkeep_tasks import sync_under_lease
 from engram.worker import housekeeping
 from tests.hub.machines import Machine
 

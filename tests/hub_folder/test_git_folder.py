@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from engram.errors import HubUnreachable
-from engram.hub.client.folder_joining import look_into
+from engram.hub.client.join_folder import look_into
 from engram.hub.client.rounds import Round, sync_all
 from engram.redaction import redact
 from tests.hub.machines import Machine
@@ -119,7 +119,7 @@ def test_a_remote_that_is_away_fails_the_round_and_loses_nothing(pair: tuple[Mac
 
 
 @pytest.mark.parametrize("what", ["merge", "detached", "dirty"])
-def test_a_checkout_in_which_something_else_goes_on_is_left_alone(
+def test_a_checkout_with_another_operation_in_progress_is_left_alone(
     pair: tuple[Machine, Machine], clones: tuple[Path, Path], what: str
 ) -> None:
     laptop, desktop = pair
@@ -190,7 +190,7 @@ def test_a_checkout_that_names_a_program_for_remotes_is_refused(
 
 def test_a_folder_outside_any_checkout_is_refused(tmp_path: Path) -> None:
     (tmp_path / "plain").mkdir()
-    with pytest.raises(HubUnreachable, match="no git checkout"):
+    with pytest.raises(HubUnreachable, match="not a git checkout"):
         look_into(tmp_path / "plain", with_git=True)
 
 

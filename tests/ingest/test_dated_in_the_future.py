@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from growing_transcript import Ingest, MakeTranscript, Transcript, Turns
 
-from engram.ingest.portion import in_the_past
+from engram.ingest.read_portion import in_the_past
 from engram.models.engine.transaction import Store
 from engram.models.sessions.sessions import find_session
 from engram.transcripts.agents import Cursor, EntryTime, PullRequest, Reading

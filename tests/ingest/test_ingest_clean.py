@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from growing_transcript import Ingest, MakeTranscript, Transcript, Turns
 
-from engram.ingest.clean import MAX_KNOWN_VALUES, Cleaner
+from engram.ingest.redact_turns import MAX_KNOWN_VALUES, Cleaner
 from engram.models.engine.transaction import Store
 from engram.redaction import redact
 from engram.transcripts.claude_code.calls import finish_action, start_action

@@ -11,7 +11,7 @@ import pytest
 from growing_transcript import Content, Ingest, MakeTranscript, Transcript, Turns
 
 from engram.errors import Conflict, StoreError
-from engram.ingest import portion, writing
+from engram.ingest import read_portion, write_portion
 from engram.ingest.read_sources import ingest_path
 from engram.models.engine.transaction import Store, Tx
 from engram.models.open_memory import open_store
@@ -30,14 +30,14 @@ def fill(transcript: Transcript, count: int = 12) -> None:
 
 def interleave(monkeypatch: pytest.MonkeyPatch, act: Callable[[], None]) -> None:
     """Do ``act`` once, after this reader has read and before it writes."""
-    real, waiting = portion.write_portion, [act]
+    real, waiting = read_portion.write_portion, [act]
 
     def overtaken(*given: Any) -> Any:
         if waiting:
             waiting.pop()()
         return real(*given)
 
-    monkeypatch.setattr(portion, "write_portion", overtaken)
+    monkeypatch.setattr(read_portion, "write_portion", overtaken)
 
 
 def test_of_two_readers_one_wins_and_the_other_reads_on(
@@ -64,7 +64,7 @@ def test_without_the_comparison_racing_readers_would_count_twice(
 ) -> None:
     """The check above has teeth: take the compare-and-set out, and what it asserts is no longer true."""
     fill(transcript)
-    monkeypatch.setattr(writing, "move_cursor", unchecked)
+    monkeypatch.setattr(write_portion, "move_cursor", unchecked)
     interleave(monkeypatch, lambda: ingest(transcript))
 
     ingest(transcript)
@@ -102,7 +102,7 @@ def test_a_reader_that_is_always_overtaken_gives_up(
         raise Conflict()
 
     transcript.user("go")
-    monkeypatch.setattr(portion, "write_portion", moved)
+    monkeypatch.setattr(read_portion, "write_portion", moved)
 
     with pytest.raises(Conflict):
         ingest(transcript)
@@ -116,7 +116,7 @@ def test_a_failing_write_moves_nothing(
 
     fill(transcript)
     with monkeypatch.context() as patch:
-        patch.setattr(writing, "move_cursor", full)
+        patch.setattr(write_portion, "move_cursor", full)
         with pytest.raises(StoreError):
             ingest(transcript)
     before = (turns(), store.value("SELECT count(*) FROM transcript"), store.value("SELECT count(*) FROM work"))

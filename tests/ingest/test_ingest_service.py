@@ -351,7 +351,7 @@ def test_a_file_that_cannot_be_read_says_so_and_keeps_its_cursor(
     def fail(*_: Any, **__: Any) -> None:
         raise TranscriptError("permission denied")
 
-    monkeypatch.setattr(claude_code, "read_chunk", fail)
+    monkeypatch.setattr(claude_code, "chunk_of", fail)
 
     assert ingest(transcript).skipped == "unreadable"
     assert store.rows("SELECT cursor, last_error FROM transcript") == [(cursor, "permission denied")]

@@ -15,15 +15,15 @@ import pytest
 
 from engram.embedding.hashed import HashedEmbedder
 from engram.enums import Actor
-from engram.ingest.moves import find_moves, join_moved, read_hints
-from engram.ingest.scope import scope_of_folder
+from engram.ingest.project_moves import find_moves, join_moved, read_hints
+from engram.ingest.session_project import scope_of_folder
 from engram.models.engine.transaction import Store
 from engram.models.memories.memory_changes import add_memory
 from engram.models.memories.memory_records import Memory, new_memory_id
 from engram.models.projects.project_folders import link_folder, list_hints
 from engram.models.projects.projects import ProjectRow, list_projects
 from engram.search.searcher import Query, Searcher
-from engram.search.vectors.stored_vectors import embed_missing
+from engram.search.vectors.loaded_vectors import embed_missing
 from engram.settings import Settings
 from engram.transcripts.git_commands import GitHints, normal_address, read_git_hints
 

@@ -105,7 +105,7 @@ def test_the_result_of_a_call_from_before_the_pause_brings_no_words(
     assert (action.command, action.is_error, action.error_line) == ("make deploy", True, "")
 
 
-def test_pauses_are_remembered_with_their_ends_and_a_longer_one_goes_on(store: Store, clock: FixedClock) -> None:
+def test_pauses_are_remembered_with_their_ends_and_a_longer_one_continues(store: Store, clock: FixedClock) -> None:
     begun = clock.at_ms
     pause(store, "", begun + MINUTE_MS)
     clock.at_ms += 1000

@@ -12,10 +12,10 @@ from growing_transcript import Ingest, MakeTranscript
 
 from engram.enums import Actor
 from engram.extraction.extracting import extract_session
-from engram.extraction.local.writer import LocalExtractor
+from engram.extraction.local.local_extractor import LocalExtractor
 from engram.forgetting.forget_project import forget_project
 from engram.ingest.read_sources import ingest_all
-from engram.ingest.scope import named_project
+from engram.ingest.session_project import named_project
 from engram.models.engine.transaction import Store
 from engram.models.sessions.sessions import list_sessions
 from engram.models.sessions.stored_turns import turns_of_session
@@ -224,7 +224,7 @@ def test_what_was_forgotten_does_not_come_back(history: History) -> None:
     assert history.found("harbor crane") == []
 
 
-def test_a_session_that_goes_on_is_left_to_its_transcript(history: History, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_session_in_progress_is_left_to_its_transcript(history: History, monkeypatch: pytest.MonkeyPatch) -> None:
     from engram.transcripts.claude_code import history as module
 
     monkeypatch.setattr(module, "QUIET_MS", 10**14)
@@ -245,7 +245,6 @@ def test_the_lines_of_a_real_history_are_read(store: Store, settings: Settings, 
         "look at this: one line of pasted text",
         "look at this: [Pasted text #1 +11 lines]",
         "look at this: [Pasted text #2 +119 lines]",
-        "/rename my session",
         "first line\nsecond line",
         "remember this",
     ]

@@ -13,7 +13,7 @@ from engram.forgetting.forget_project import forget_project
 from engram.ingest.read_sources import ingest_path
 from engram.models.engine.transaction import Store
 from engram.models.projects.projects import list_projects
-from engram.models.sessions.outcomes_of_turns import MAX_PULL_REQUESTS, pull_requests_of
+from engram.models.sessions.failures_and_commits import MAX_PULL_REQUESTS, pull_requests_of
 from engram.models.work.pauses import pause
 from engram.redaction import redact
 from engram.settings import Settings

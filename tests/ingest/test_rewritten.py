@@ -9,7 +9,7 @@ import pytest
 from growing_transcript import Ingest, Transcript, Turns
 
 from engram.models.engine.transaction import Store
-from engram.models.sessions.passages import places_of
+from engram.models.sessions.passage_rows import places_of
 from engram.models.sessions.turn_changes import delete_turn
 from engram.settings import Settings
 from engram.tasks.queue import huey
@@ -162,7 +162,7 @@ def test_prompts_that_waited_in_the_queue_stay_one(
     assert len(texts) == len(set(texts))
 
 
-def test_a_turn_without_a_prompt_goes_on(transcript: Transcript, ingest: Ingest, turns: Turns) -> None:
+def test_a_turn_without_a_prompt_continues(transcript: Transcript, ingest: Ingest, turns: Turns) -> None:
     transcript.says("Continuing where we stopped.")
     transcript.says("More.")
     ingest(transcript)

@@ -9,7 +9,7 @@ from transcript_lines import say
 
 from engram.ingest.read_sources import ingest_path
 from engram.models.engine.transaction import Store
-from engram.models.forgetting.erasing import drop_session_summary
+from engram.models.forgetting.erase_entries import drop_session_summary
 from engram.models.sessions.sessions import list_sessions, session_titles
 from engram.redaction import redact
 from engram.settings import Settings

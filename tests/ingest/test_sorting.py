@@ -21,14 +21,14 @@ from engram.embedding.hashed import HashedEmbedder
 from engram.enums import Actor
 from engram.errors import NotFound
 from engram.extraction.extracting import extract_session
-from engram.extraction.local.writer import LocalExtractor
+from engram.extraction.local.local_extractor import LocalExtractor
 from engram.forgetting.forget_project import forget_project
-from engram.ingest import moves
-from engram.ingest.moves import plan_sorting, sort_if_due, sort_projects
+from engram.ingest import project_moves
+from engram.ingest.project_moves import plan_sorting, sort_if_due, sort_projects
 from engram.ingest.read_sources import ingest_all
-from engram.ingest.scope import named_project
+from engram.ingest.session_project import named_project
 from engram.models.engine.transaction import Store
-from engram.models.hub.outgoing import begin_enqueuing, enqueue_all
+from engram.models.hub.outgoing_statements import begin_enqueuing, enqueue_all
 from engram.models.open_memory import open_store
 from engram.models.projects.project_folders import list_sortings, merge_projects, undo_sorting
 from engram.models.projects.projects import ProjectRow, ensure_project, list_projects
@@ -36,7 +36,7 @@ from engram.models.work.pauses import pause, resume
 from engram.notes.daily_log import log_session
 from engram.redaction import redact
 from engram.search.searcher import Query, Searcher
-from engram.search.vectors.stored_vectors import embed_missing
+from engram.search.vectors.loaded_vectors import embed_missing
 from engram.settings import Settings
 from engram.system.clock import FixedClock
 from tests.forked import run_forked
@@ -177,7 +177,7 @@ def test_a_later_version_sorts_even_if_nothing_new_was_said(mixed: Store, settin
     assert {name: project for name, _, project in state(mixed)["session"] if name in WORK} == BELONGS
 
 
-def test_a_sorting_that_is_taken_back_is_as_before_and_not_done_again(mixed: Store, settings: Settings) -> None:
+def test_a_sorting_that_is_undone_is_as_before_and_not_repeated(mixed: Store, settings: Settings) -> None:
     before, found = state(mixed), projects_of_words(mixed)
     sort_projects(mixed, settings)
     assert (list_sortings(mixed)[0].sessions, list_sortings(mixed)[0].turns) == (4, 4)
@@ -318,14 +318,14 @@ def test_the_daily_log_follows(above: Store, settings: Settings) -> None:
 CHILD = """
 import sys
 from pathlib import Path
-from engram.ingest import moves
+from engram.ingest import project_moves
 from engram.models.open_memory import open_store
 from engram.settings import Settings
-moves._SESSIONS_AT_ONCE = 1
+project_moves._SESSIONS_AT_ONCE = 1
 #wait
 settings = Settings(home=Path(sys.argv[1]), sqlite_driver=sys.argv[2])
 with open_store(Path(sys.argv[3]), driver=settings.sqlite_driver) as store:
-    moves.sort_projects(store, settings)
+    project_moves.sort_projects(store, settings)
 """
 
 #: The same, from a line on standard input on, with an answer at its end.
@@ -350,7 +350,7 @@ def start(child: subprocess.Popen[bytes], kill_after: float | None = None) -> fl
 @pytest.mark.parametrize(
     "crash", [f"sort.{point}:{number}" for point in ("moved", "committed") for number in (1, 2, 3)]
 )
-def test_a_sorting_that_was_killed_goes_on_and_is_taken_back_as_one(
+def test_a_sorting_that_was_killed_continues_and_is_undone_as_one(
     mixed: Store,
     settings: Settings,
     home: Path,
@@ -374,7 +374,7 @@ def test_a_sorting_that_was_killed_goes_on_and_is_taken_back_as_one(
             sort_projects(store, settings)
 
     with monkeypatch.context() as patched:
-        patched.setattr(moves, "_SESSIONS_AT_ONCE", 1)
+        patched.setattr(project_moves, "_SESSIONS_AT_ONCE", 1)
         assert run_forked(lambda: sort(clean)) == 0
         assert run_forked(lambda: sort(mixed.path), crash) == -signal.SIGKILL
 
@@ -442,7 +442,7 @@ def test_a_hub_hears_nothing_of_a_sorting_or_of_its_end(mixed: Store, settings: 
     assert hub_state(mixed) == before
 
 
-def test_what_was_done_since_stays_when_a_sorting_is_taken_back(
+def test_what_was_done_since_stays_when_a_sorting_is_undone(
     mixed: Store, settings: Settings, home: Path, ingest: Ingest, make_transcript: MakeTranscript
 ) -> None:
     sort_projects(mixed, settings)
@@ -480,7 +480,7 @@ def test_without_proof_nothing_goes_into_a_repository(
     if doubt == "two of the name":
         read("own2", (repository(home / "fork" / "harbor"), "fork-own"))
     if doubt == "kept in a vault":
-        monkeypatch.setattr(moves, "keeps_out", lambda places, identity, root: identity.endswith("harbor"))
+        monkeypatch.setattr(project_moves, "keeps_out", lambda places, identity, root: identity.endswith("harbor"))
     if doubt == "repository is younger":
         src = home / "src"
         log = repository(src / "late") / ".git" / "logs"

@@ -9,22 +9,22 @@ import pytest
 from growing_transcript import Ingest, MakeTranscript, Transcript, Turns
 from repositories import Repository, repository
 
-from engram.consolidation.context import Context
-from engram.consolidation.stale import bound_files
-from engram.consolidation.tidying import consolidate as run_consolidation
+from engram.consolidation.consolidation_run import consolidate as run_consolidation
+from engram.consolidation.git_staleness import bound_files
+from engram.consolidation.step_context import Context
 from engram.embedding.hashed import HashedEmbedder
 from engram.enums import Actor
 from engram.extraction.extracting import extract_session
-from engram.extraction.local.writer import LocalExtractor
+from engram.extraction.local.local_extractor import LocalExtractor
 from engram.forgetting.forget_project import forget_project
-from engram.ingest.scope import named_project, scope_of_folder
+from engram.ingest.session_project import named_project, scope_of_folder
 from engram.models.engine.transaction import Store
 from engram.models.memories.memory_changes import add_memory
 from engram.models.memories.memory_records import Evidence, Memory, memories_of_session, new_memory_id
 from engram.models.projects.project_folders import list_merges, merge_projects, undo_merge
 from engram.models.projects.projects import list_projects
-from engram.models.sessions.outcomes_of_turns import earlier_failures
-from engram.models.sessions.recent import (
+from engram.models.sessions.failures_and_commits import earlier_failures
+from engram.models.sessions.recent_work import (
     calls_of_session,
     latest_prompts,
     latest_sessions_on,
@@ -156,7 +156,7 @@ def test_a_session_of_a_repository_keeps_its_turns_but_those_said_in_another_one
     assert project_names(store, turns) == ["repo-a", "repo-a", "repo-b", "repo-a", "repo-a"]
 
 
-def test_a_turn_that_goes_on_in_a_repository_takes_its_memories_with_it(
+def test_a_turn_that_grows_in_a_repository_takes_its_memories_with_it(
     store: Store, settings: Settings, session: Transcript, group: Path, ingest: Ingest, turns: Turns
 ) -> None:
     session.user(RULE)
@@ -383,7 +383,7 @@ def test_a_prompt_is_answered_for_the_repository_that_the_session_is_in_now(
 
 
 @pytest.mark.parametrize(("gone", "into"), [("repo-a", "repo-b"), ("repo-a", "group"), ("group", "repo-a")])
-def test_a_merge_that_is_taken_back_leaves_each_turn_where_it_was(
+def test_a_merge_that_is_undone_leaves_each_turn_where_it_was(
     worked: Store, turns: Turns, gone: str, into: str
 ) -> None:
     before = project_names(worked, turns)
@@ -450,3 +450,13 @@ def test_a_folder_in_which_sessions_of_two_repositories_began_proves_nothing(
     work_in(make_transcript, ingest, "s2", folder)
 
     assert projects_of_sessions(store) == {"s0": "engine", "s1": "winch", "s2": "feature"}
+
+
+@pytest.mark.parametrize("cwd", ["harbor", "./harbor", "pier/../harbor", ""])
+def test_a_folder_that_is_called_like_a_project_is_none_of_it(
+    store: Store, settings: Settings, tmp_path: Path, cwd: str
+) -> None:
+    repository(tmp_path / "harbor")
+    assert scope_of_folder(store, settings, str(tmp_path / "harbor"), make=True).project is not None
+
+    assert scope_of_folder(store, settings, cwd).project is None

@@ -9,9 +9,9 @@ import pytest
 from growing_transcript import Ingest, Transcript
 
 from engram.extraction.extracting import extract_session
-from engram.extraction.local.writer import LocalExtractor
+from engram.extraction.local.local_extractor import LocalExtractor
 from engram.models.engine.transaction import Store
-from engram.models.forgetting.project_erasing import note_forgotten_project
+from engram.models.forgetting.erase_project import note_forgotten_project
 from engram.models.memories.memory_records import all_memories
 from engram.models.projects.projects import ensure_project
 from engram.models.sessions.sessions import find_session

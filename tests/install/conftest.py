@@ -13,8 +13,8 @@ from typing import Any, ClassVar
 import pytest
 
 from engram.paths import Home, default_claude_folder, default_home
-from engram.setup.edits.changes import BlockEdit, FileChange, JsonEdit, JsonEntry, Step
-from engram.setup.installing import run
+from engram.setup.edits.install_steps import BlockEdit, FileChange, JsonEdit, JsonEntry, Step
+from engram.setup.installing import install_run
 
 #: A hook of another tool.
 THEIRS = {"matcher": "Bash", "hooks": [{"type": "command", "command": "their-tool --check"}]}
@@ -118,7 +118,7 @@ class Machine:
 @pytest.fixture
 def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Machine:
     """A machine with a user's folder, settings with a hook of another tool, and an old agent."""
-    monkeypatch.setattr(run, "ACTIONS", (*run.ACTIONS, Switch))
+    monkeypatch.setattr(install_run, "ACTIONS", (*install_run.ACTIONS, Switch))
     # A kill does not need it, and each journal is written a hundred times.
     monkeypatch.setattr(os, "fsync", lambda descriptor: None)
     made = Machine(Home(default_home()), tmp_path / "user", default_claude_folder())

@@ -9,17 +9,19 @@ from pathlib import Path
 
 import pytest
 
+from engram.cli import install_commands
 from engram.cli.up_commands import SAMPLES
 from engram.errors import InstallError
 from engram.paths import Home
 from engram.settings import Settings
-from engram.setup.agents.claude_code import choose
+from engram.setup.agents.claude_code import ClaudeCode, choose
 from engram.setup.installing import preflight
 from engram.setup.installing.preflight import (
     CANARY,
     DOLLARS,
     SERVED_BY_MODEL,
     SERVED_BY_RULES,
+    CostEstimate,
     check_machine,
     estimate_cost,
     mod_price,
@@ -101,10 +103,10 @@ def test_what_the_installer_says_of_cost_and_use_is_what_the_pages_say() -> None
         at = columns.index(model)
         said = [float(table[name][at].strip("$")) for name in ("import of whole sessions", "while you work")]
         assert said == list(dollars), model
-    assert f"${DOLLARS['Claude Haiku 5.5'][0]} to ${DOLLARS['Claude Haiku 5.5'][1]} per thousand turns" in readme
+    low, high = DOLLARS["Claude Haiku 5.5"]
+    assert f"a thousand turns of your sessions cost about ${low} to ${high} (Claude Haiku 5.5)" in readme
     assert f"memories served {SERVED_BY_MODEL} % and those of the rules {SERVED_BY_RULES} %" in page
-    assert f"{SERVED_BY_RULES} % got one that does" in readme
-    assert f"it is {SERVED_BY_MODEL} %" in readme
+    assert f"{SERVED_BY_RULES} % got one that helps; where your own Claude writes, {SERVED_BY_MODEL} %" in readme
 
 
 def test_choices_are_kept_until_they_are_given_again() -> None:
@@ -170,7 +172,7 @@ def test_the_self_test_uses_the_model_and_leaves_no_trace(settings: Settings) ->
 def test_the_self_test_says_what_does_not_work(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("engram.tasks.drain.drain", lambda *_, **__: None)
 
-    assert run_self_test(settings).problem == "no memory was made of a session"
+    assert run_self_test(settings).problem == "no memory was made from a session"
     assert list(settings.home.glob(".self-test*")) == []
 
 
@@ -193,8 +195,22 @@ def session(folder: Path, name: str, began_days: float, ended_days: float, **fac
     """A session that was open between two ages in days."""
     path = folder / f"{name}.jsonl"
     begin = iso_time(int(NOW_SECONDS * 1000 - began_days * 86_400_000))
-    path.write_text(f'{{"type":"summary"}}\n{{"type":"user","timestamp":"{begin}"}}\n')
+    end = iso_time(int(NOW_SECONDS * 1000 - ended_days * 86_400_000))
+    times = f'{{"type":"user","timestamp":"{begin}"}}\n{{"type":"assistant","timestamp":"{end}"}}\n'
+    path.write_text(f'{{"type":"summary"}}\n{times}')
     return source(name, ended_days, path=path, **facts)
+
+
+def test_a_session_is_as_old_as_what_it_says_and_not_as_its_copy(tmp_path: Path) -> None:
+    copied = [
+        replace(session(tmp_path, f"s{age}", age + 1, age), changed_at_ns=NOW_SECONDS * 10**9) for age in (40, 90)
+    ]
+    fresh = session(tmp_path, "fresh", 3, 2)
+
+    assert estimate_cost(copied, NOW_SECONDS).sessions == 0
+    assert estimate_cost([*copied, fresh], NOW_SECONDS).sessions == 1
+    assert "Of your 1 sessions of 30 days at most 1 were open" in mod_price([*copied, fresh], NOW_SECONDS)
+    assert "30 days" not in mod_price(copied, NOW_SECONDS)
 
 
 def test_the_price_of_the_mod_counts_the_sessions_that_were_open_at_once(tmp_path: Path) -> None:
@@ -239,3 +255,31 @@ def test_a_purge_deletes_the_vaults_and_leaves_what_others_put_there(tmp_path: P
     assert [path.name for path in purge_memory(home)] == ["vaults"]
 
     assert [path.name for path in (home.root / "vaults").rglob("*")] == ["acme", "contract.pdf"]
+
+
+@pytest.mark.parametrize(
+    ("has_command", "has_login", "is_recommended"), [(True, True, True), (True, False, False), (False, False, False)]
+)
+def test_claude_is_recommended_only_where_it_can_be_used_at_once(
+    settings: Settings,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    has_command: bool,
+    has_login: bool,
+    is_recommended: bool,
+) -> None:
+    for name in [name for name in os.environ if name.startswith(("ANTHROPIC", "CLAUDE"))]:
+        monkeypatch.delenv(name)
+    monkeypatch.setattr(Path, "home", lambda: settings.home)
+    settings.claude_folder.mkdir(parents=True, exist_ok=True)
+    if has_login:
+        (settings.claude_folder / ".credentials.json").write_text("{}")
+    monkeypatch.setattr(install_commands.click, "prompt", lambda text, default, **rest: default)
+    claude = ClaudeCode("/usr/bin/claude" if has_command else None, "2.1.332")
+
+    answer = install_commands.ask_extractor(settings, claude, CostEstimate(0, 0))
+
+    shown = " ".join(capsys.readouterr().out.split())
+    assert answer == "local"
+    assert ("Recommended" in shown) is is_recommended
+    assert ("No login of Claude Code was found" in shown) is (has_command and not has_login)

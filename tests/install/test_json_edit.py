@@ -1,4 +1,4 @@
-"""The editor of JSON files: what it is not about keeps every character, and what it did can be taken back."""
+"""The editor of JSON files: everything else keeps every character, and what it did can be undone."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from engram.errors import BadRequest
-from engram.setup.edits.changes import JsonEdit, JsonEntry
+from engram.setup.edits.install_steps import JsonEdit, JsonEntry
 from engram.setup.edits.json_document import parse
 from engram.setup.edits.json_edit import AppliedJson, apply_json, drop_json, revert_json
 
@@ -48,7 +48,7 @@ FORMS = {
 
 
 @pytest.mark.parametrize("name", FORMS)
-def test_what_was_added_is_found_and_taken_back_to_the_character(name: str) -> None:
+def test_what_was_added_is_found_and_undone_to_the_character(name: str) -> None:
     text = FORMS[name]
 
     edited, applied = apply_json(text, ADDING)
@@ -233,7 +233,7 @@ def test_entries_of_an_older_engram_are_dropped_with_their_empty_lists() -> None
         ('{"hooks": []}', "'hooks' is not an object"),
         ('{"hooks": {"Stop": {}}}', "'hooks.Stop' is not a list"),
         ('{"a": "x', "a text does not end"),
-        ("{} {}", "something behind the end"),
+        ("{} {}", "extra text after the end"),
         ('{"a": NaN}', "NaN is not a value"),
         ("{/* ", "a comment does not end"),
         ('{"a":' + "[" * 300, "nested too deeply"),

@@ -14,12 +14,11 @@ import pytest
 
 from engram.reports.claude_checks import check_claude, is_our_server, names, server_name
 from engram.settings import Settings
-from engram.setup.agents.claude_code import CODEX, GEMINI, OPENCODE, Choices, ClaudeCode, plan_connection
+from engram.setup.agents.claude_code import CODEX, GEMINI, OPENCODE, Choices, ClaudeCode
 from engram.setup.agents.registered import find_registrations, read_documents
-from engram.setup.edits.changes import JsonEdit
 from engram.setup.edits.journal import folder_of, load_journal
+from engram.setup.installing.install_plan import plan_installation, preview
 from engram.setup.installing.installation import install_steps, uninstall
-from engram.setup.installing.plan import plan_installation, preview
 from engram.setup.installing.stray import find_stray
 from engram.setup.old_engram.find import EarlierEngram
 from engram_hooks.block import settings_block
@@ -163,34 +162,6 @@ def test_an_upgrade_keeps_its_name_and_gives_way_to_who_came_later(desk: Desk) -
 
     uninstall(desk.settings.places)
     assert json.loads(desk.user_file.read_text()) == {"mcpServers": {"engram": THEIRS}}
-
-
-@pytest.mark.parametrize("is_touched", [False, True])
-def test_what_an_earlier_version_replaced_comes_back_with_the_upgrade(desk: Desk, is_touched: bool) -> None:
-    desk.write(desk.user_file, {"mcpServers": {"engram": THEIRS}})
-    before = desk.user_file.read_bytes()
-    journaled = plan_connection(desk.settings, Choices(service=False), OLD_CLAUDE)
-    # As earlier versions planned it: under the name, whoever has it.
-    for step in journaled:
-        for change in step.changes:
-            if change.path == desk.user_file and isinstance(change.edit, JsonEdit):
-                (entry,) = change.edit.add
-                object.__setattr__(entry, "path", ("mcpServers", "engram"))
-    install_steps(desk.settings.places, journaled, options={}, version="1")
-    assert is_our_server(desk.servers()["engram"])
-    if is_touched:
-        document = json.loads(desk.user_file.read_text())
-        desk.write(desk.user_file, document | {"numStartups": 3})
-
-    desk.install()
-
-    assert desk.servers()["engram"] == THEIRS
-    assert is_our_server(desk.servers()["engram-recall"])
-    uninstall(desk.settings.places)
-    if is_touched:
-        assert json.loads(desk.user_file.read_text()) == {"mcpServers": {"engram": THEIRS}, "numStartups": 3}
-    else:
-        assert desk.user_file.read_bytes() == before
 
 
 CODEX_THEIRS = '[mcp_servers.engram]\ncommand = "/opt/other/engram"\nargs = ["mcp"]\n'

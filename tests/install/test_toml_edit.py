@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import tomllib
 from pathlib import Path
 
@@ -10,7 +11,7 @@ import pytest
 from engram.errors import BadRequest, InstallError
 from engram.paths import Home
 from engram.setup.agents.other_agents import plan_codex
-from engram.setup.edits.changes import TomlEdit
+from engram.setup.edits.install_steps import TomlEdit
 from engram.setup.edits.toml_edit import AppliedToml, apply_toml, revert_toml
 from engram.setup.installing.installation import install_steps, uninstall
 from tests.install.conftest import Machine
@@ -81,7 +82,7 @@ def test_codex_is_connected_and_disconnected(machine: Machine, mark: str) -> Non
     path = machine.user / ".codex" / "config.toml"
     path.write_text(mark + FORMS["tables"], encoding="utf-8")
     before = machine.snapshot()
-    step = plan_codex(machine.user / ".codex", Home(Path("/memory")), "/opt/python")
+    step = plan_codex(machine.user / ".codex", Home(Path("/memory")))
 
     install_steps(machine.home, [step], options={}, version="1")
     once = path.read_text(encoding="utf-8")
@@ -91,7 +92,7 @@ def test_codex_is_connected_and_disconnected(machine: Machine, mark: str) -> Non
     twice = path.read_text(encoding="utf-8")
     uninstall(machine.home)
 
-    assert (server["command"], server["args"]) == ("/opt/python", ["-m", "engram_mcp.server"])
+    assert (server["command"], server["args"]) == (sys.executable, ["-m", "engram_mcp.server"])
     assert server["env"] == {"ENGRAM_HOME": "/memory"}
     assert once == twice
     assert machine.snapshot() == before

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from engram.errors import AlreadyRunning, InstallError
-from engram.setup.edits.changes import FileChange, JsonEdit, JsonEntry, Step
 from engram.setup.edits.file_state import make_folders
+from engram.setup.edits.install_steps import FileChange, JsonEdit, JsonEntry, Step
 from engram.setup.edits.journal import explain_half_done, folder_of, load_journal
 from engram.setup.installing import apply_steps
 from engram.setup.installing.installation import install_steps, uninstall
@@ -226,7 +226,7 @@ def kills(work: Callable[[], object], prefix: str, prepare: Callable[[], None]) 
 
 
 @pytest.mark.parametrize("is_upgrade", [False, True])
-def test_an_installer_killed_anywhere_is_finished_or_taken_back(machine: Machine, is_upgrade: bool) -> None:
+def test_an_installer_killed_anywhere_is_finished_or_undone(machine: Machine, is_upgrade: bool) -> None:
     before = machine.snapshot()
 
     def prepare() -> None:
@@ -272,7 +272,7 @@ def test_an_undo_killed_anywhere_is_finished(machine: Machine, is_upgrade: bool)
         if not run_killed(fail, "install.undone", count):
             break
         number += 1
-        assert "not taken back" in (explain_half_done(machine.home) or ("", ""))[0]
+        assert "not undone" in (explain_half_done(machine.home) or ("", ""))[0]
         with pytest.raises(InstallError, match=r"Nothing was changed"):
             fail()
         assert machine.snapshot() == before

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+import engram_mcp
 from engram.enums import Actor, Scope
 from engram.errors import BadRequest
 from engram.memories.save import save_memory
@@ -68,6 +69,7 @@ def desk(tmp_path: Path) -> Desk:
 
 def test_every_tool_is_known_to_change_memories_or_not() -> None:
     assert set(TOOLS) == CHANGING | READING
+    assert engram_mcp.READING == READING
 
 
 def test_what_an_agent_does_is_the_agents(desk: Desk) -> None:
@@ -91,7 +93,7 @@ def test_what_an_agent_does_is_the_agents(desk: Desk) -> None:
     assert desk.steps(third) == []
 
 
-def test_what_the_users_command_does_is_the_users_and_no_agent_takes_it_back(desk: Desk) -> None:
+def test_what_the_users_command_does_is_the_users_and_no_agent_undoes_it(desk: Desk) -> None:
     saved = desk.save("Deploy on Friday.", pin=True)
 
     refused = answer_of(lambda: desk.call("memory_feedback", id=saved, verdict="wrong", why="I think so"))
@@ -105,7 +107,7 @@ def test_what_the_users_command_does_is_the_users_and_no_agent_takes_it_back(des
 
     assert "ask the user" in refused
     assert "no agent judged" in kept
-    assert "was not judged" in nothing
+    assert "nothing to take back" in nothing
     user, agent = str(Actor.USER), str(Actor.AGENT)
     assert desk.steps(saved)[1:] == [
         ("bad", user),

@@ -109,7 +109,7 @@ def test_a_global_memory_that_was_saved_in_another_project_does_not_name_it(sett
     assert not leaks(said)
 
 
-def test_a_memory_of_one_project_does_not_replace_what_holds_everywhere(settings: Settings, tmp_path: Path) -> None:
+def test_a_memory_of_one_project_does_not_replace_a_global_one(settings: Settings, tmp_path: Path) -> None:
     call(
         settings,
         tmp_path / "beta",

@@ -18,7 +18,7 @@ from engram.models.open_memory import open_store
 from engram.reports.health import MAX_LAG_SECONDS, take_vitals
 from engram.reports.processes import is_held
 from engram.settings import Settings
-from engram.worker.client import ask_worker
+from engram.worker.worker_client import ask_worker
 from engram_hooks.block import link_interpreter, settings_block
 from engram_mcp import tools
 from engram_mcp.access import Access

@@ -33,6 +33,8 @@ from engram.redaction import redact
 from engram.settings import Settings
 from engram.system.clock import day_of
 from engram_hooks.block import link_interpreter, settings_block
+from engram_mcp.access import Access
+from engram_mcp.catalog import answer
 
 #: Word that stands in everything of the one project, and the name of that project.
 CANARY, NAME = "copperlantern", "harborworks"
@@ -173,9 +175,13 @@ def leaks(text: str) -> bool:
     return CANARY in text or NAME in text
 
 
-@pytest.mark.parametrize("where", ["beta", "loose", f"{NAME}/vendored", "."])
-def test_no_tool_and_no_hook_tells_of_another_project(running: Settings, tmp_path: Path, where: str) -> None:
-    folder = tmp_path / where
+def test_no_tool_and_no_hook_tells_of_another_project(running: Settings, tmp_path: Path) -> None:
+    for where in ("beta", "loose", f"{NAME}/vendored", "."):
+        _ask_everything(running, tmp_path / where, is_project=where == "beta")
+
+
+def _ask_everything(running: Settings, folder: Path, *, is_project: bool) -> None:
+    """Ask every tool and every hook in a folder that is not the project's; none tells of it."""
 
     async def work(client: ClientSession) -> dict[str, str]:
         answers = {
@@ -208,7 +214,7 @@ def test_no_tool_and_no_hook_tells_of_another_project(running: Settings, tmp_pat
     answers |= {event: hook(running, folder, event, session) for event in ("SessionStart", "UserPromptSubmit")}
     answers["PreToolUse"] = hook(running, folder, "PreToolUse", session)
 
-    assert {name: text for name, text in answers.items() if leaks(text)} == {}
+    assert {name: text for name, text in answers.items() if leaks(text)} == {}, folder
     # The tools did look: what every project may see is there, and what was asked for by its id is still kept.
     assert SHARED in answers["recall"]
     assert SHARED in answers["timeline"]
@@ -216,7 +222,7 @@ def test_no_tool_and_no_hook_tells_of_another_project(running: Settings, tmp_pat
     assert "zebra words" in answers["get MEMORY.md"]
     with open_store(running.places.memory_db) as store:
         assert store.value("SELECT status FROM episode WHERE episode_id = ?", (OWN,)) == "active"
-    if where != "beta":
+    if not is_project:
         hit = [answers[name] for name in ("recall", "search", "timeline", "expand global", "context", "get MEMORY.md")]
         assert all("no project is known for this folder: global memories only" in text for text in hit)
 
@@ -252,18 +258,18 @@ def test_the_project_itself_sees_all_of_it_and_another_by_the_one_argument(runni
 def test_a_note_saved_in_one_project_is_found_there_alone(settings: Settings, tmp_path: Path) -> None:
     fence = "```\n## beta\n<!-- saved 10:00 -->\nwalrus in a fence\n```\n## beta\nwalrus under a heading"
 
-    async def save(client: ClientSession) -> str:
-        return await call(client, "memory_save", content=f"walrus words\n{fence}", scope="note", importance="normal")
+    def call_here(where: str, tool: str, **arguments: object) -> str:
+        return answer(lambda: Access(settings, str(tmp_path / where)), tool, arguments)[0]
 
-    async def look(client: ClientSession) -> str:
-        answer = await call(client, "memory_search", query="walrus words heading fence", limit=25)
-        return answer + "".join([await call(client, "memory_get", source=name) for name in note_names(settings)])
+    def look(where: str) -> str:
+        found = call_here(where, "memory_search", query="walrus words heading fence", limit=25)
+        return found + "".join([call_here(where, "memory_get", source=name) for name in note_names(settings)])
 
-    saved = ask(settings, tmp_path / "loose", save)
+    saved = call_here("loose", "memory_save", content=f"walrus words\n{fence}", scope="note", importance="normal")
 
     assert "for project loose" in saved
-    assert "walrus" not in ask(settings, tmp_path / "beta", look)
-    assert len(re.findall("walrus under a heading", ask(settings, tmp_path / "loose", look))) == 2
+    assert "walrus" not in look("beta")
+    assert len(re.findall("walrus under a heading", look("loose"))) == 2
 
 
 def test_a_person_searches_everything_and_each_hit_names_its_project(running: Settings) -> None:

@@ -11,12 +11,16 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable, Coroutine
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
+import anyio
+import mcp_types as types
 import pytest
 from mcp import ClientSession, StdioServerParameters
 from mcp.client.stdio import stdio_client
+from mcp.shared.message import SessionMessage
 from transcript_lines import say
 
 from engram.enums import Actor
@@ -30,6 +34,9 @@ from engram.models.shown.injections import Injection
 from engram.redaction import redact
 from engram.settings import Settings
 from engram.system.clock import FixedClock
+from engram_mcp.access import access_for
+from engram_mcp.session import AccessOnce
+from engram_mcp.session import serve as serve_session
 
 GOLDEN = Path(__file__).parent / "golden"
 #: Name → arguments with their defaults, as users' prompts and other tools rely on them.
@@ -106,6 +113,34 @@ def serve(settings: Settings, folder: Path, work: Work) -> Any:
     return asyncio.run(run())
 
 
+def serve_here(settings: Settings, folder: Path, work: Work) -> Any:
+    """The same server in this process, for what doesn't need one of its own: a start takes a second or two."""
+    environ = os.environ | {"ENGRAM_HOME": str(settings.home), "CLAUDE_PROJECT_DIR": str(folder)}
+    said, to_read = anyio.create_memory_object_stream[SessionMessage](16)
+    written, heard = anyio.create_memory_object_stream[SessionMessage | Exception](16)
+
+    async def read() -> bytes:
+        async for item in to_read:
+            return item.message.model_dump_json(by_alias=True, exclude_unset=True).encode() + b"\n"
+        return b""
+
+    async def write(line: bytes) -> None:
+        await written.send(SessionMessage(types.jsonrpc_message_adapter.validate_json(line, by_name=False)))
+
+    async def run() -> Any:
+        access = AccessOnce(lambda: access_for(environ))
+        with ThreadPoolExecutor(1) as pool:
+            async with said, to_read, written, heard, anyio.create_task_group() as group:
+                group.start_soon(serve_session, access, read, write, pool)
+                async with ClientSession(heard, said) as client:
+                    await client.initialize()
+                    found = await work(client)
+                await said.aclose()
+        return found
+
+    return asyncio.run(run())
+
+
 async def call(client: ClientSession, tool: str, **arguments: object) -> str:
     result = await client.call_tool(tool, arguments)
     return ("ERROR " if result.is_error else "") + "".join(getattr(part, "text", "") for part in result.content)
@@ -124,7 +159,7 @@ def test_names_arguments_and_defaults_of_the_tools_stay_and_their_schemas_are_sm
     async def work(client: ClientSession) -> Any:
         return (await client.list_tools()).tools
 
-    tools = serve(settings, tmp_path / "alpha", work)
+    tools = serve_here(settings, tmp_path / "alpha", work)
 
     found = {
         tool.name: {name: facts.get("default") for name, facts in tool.input_schema.get("properties", {}).items()}
@@ -197,7 +232,7 @@ def test_a_search_prints_the_day_on_which_a_turn_was_said(settings: Settings, tm
     async def work(client: ClientSession) -> str:
         return await call(client, "memory_search", query="walrus proxy port")
 
-    assert "[2026-02-03 user]" in serve(settings, tmp_path / "alpha", work)
+    assert "[2026-02-03 user]" in serve_here(settings, tmp_path / "alpha", work)
 
 
 def test_a_memory_of_one_project_stays_there_and_a_global_one_is_seen_everywhere(
@@ -214,9 +249,9 @@ def test_a_memory_of_one_project_stays_there_and_a_global_one_is_seen_everywhere
     async def asking(client: ClientSession) -> str:
         return await call(client, "memory_recall", query="walrus")
 
-    serve(settings, tmp_path / "alpha", saving)
+    serve_here(settings, tmp_path / "alpha", saving)
 
-    own, other = serve(settings, tmp_path / "alpha", asking), serve(settings, tmp_path / "beta", asking)
+    own, other = serve_here(settings, tmp_path / "alpha", asking), serve_here(settings, tmp_path / "beta", asking)
     assert "ticket" in own
     assert "operators" in own
     assert "operators" in other
@@ -246,7 +281,7 @@ def test_an_agent_judges_a_memory_and_its_expands_count_as_uses_where_it_was_sho
             await call(client, "memory_expand", id=used),
         ]
 
-    expanded, helped, lowered, seen, _, refused, unknown, again = serve(settings, tmp_path / "alpha", work)
+    expanded, helped, lowered, seen, _, refused, unknown, again = serve_here(settings, tmp_path / "alpha", work)
 
     assert "Use: shown in 7 sessions, used in 1\n" in expanded
     assert helped == (
@@ -294,9 +329,9 @@ def test_replacing_a_memory_marks_the_old_one_and_names_the_new(settings: Settin
         return await call(client, "memory_expand", id=replaced)
 
     replaced = "ep_000000000001"
-    assert "Superseded by ep_" in serve(settings, tmp_path / "alpha", work)
+    assert "Superseded by ep_" in serve_here(settings, tmp_path / "alpha", work)
     replaced = "ep_000000000000"  # the user said it
-    assert "status: active" in serve(settings, tmp_path / "alpha", work)
+    assert "status: active" in serve_here(settings, tmp_path / "alpha", work)
 
 
 def test_tools_alone_are_announced(settings: Settings, tmp_path: Path) -> None:
@@ -304,7 +339,7 @@ def test_tools_alone_are_announced(settings: Settings, tmp_path: Path) -> None:
         capabilities = client.get_server_capabilities() if hasattr(client, "get_server_capabilities") else None
         return capabilities or client.server_capabilities
 
-    announced = serve(settings, tmp_path / "alpha", work).model_dump(exclude_none=True)
+    announced = serve_here(settings, tmp_path / "alpha", work).model_dump(exclude_none=True)
 
     assert list(announced) == ["tools"]
 
@@ -322,7 +357,7 @@ def test_wrong_arguments_are_named_and_null_is_the_default(settings: Settings, t
             await call(client, "memory_nothing"),
         ]
 
-    good, also, *wrong = serve(settings, tmp_path / "alpha", work)
+    good, also, *wrong = serve_here(settings, tmp_path / "alpha", work)
 
     assert "SQLite" in good
     assert "SQLite" in also
@@ -418,7 +453,7 @@ def test_without_a_memory_every_tool_says_what_to_do(tmp_path: Path) -> None:
             await call(client, "memory_save", content="x", scope="global", importance="normal"),
         ]
 
-    for answer in serve(Settings(home=tmp_path / "nowhere"), tmp_path, work):
+    for answer in serve_here(Settings(home=tmp_path / "nowhere"), tmp_path, work):
         assert "engram up" in answer
 
 

@@ -25,15 +25,15 @@ from processes import wait_for
 
 from engram.embedding.hashed import HashedEmbedder
 from engram.enums import Actor, Scope
-from engram.forgetting.vault import move_into_vault
-from engram.ingest.scope import scope_of_folder
+from engram.forgetting.move_to_vault import move_into_vault
+from engram.ingest.session_project import scope_of_folder
 from engram.memories.save import save_memory
 from engram.models.engine.transaction import Store
 from engram.models.open_memory import open_store
 from engram.models.projects.projects import ensure_project
 from engram.models.shown import injections
 from engram.models.shown.injections import Injection
-from engram.recollection.recollecting import RecollectionService
+from engram.recollection.recollection_service import RecollectionService
 from engram.redaction import redact
 from engram.search.searcher import Searcher
 from engram.settings import Settings
@@ -103,8 +103,8 @@ def agent(settings: Settings) -> Iterator[Callable[..., Agent]]:
     """Starts sessions; no process of theirs is left behind."""
     agents: list[Agent] = []
 
-    def begin(folder: Path, **variables: str) -> Agent:
-        agents.append(Agent(settings, folder, variables))
+    def begin(folder: Path, code: str = "", **variables: str) -> Agent:
+        agents.append(Agent(settings, folder, variables, code))
         return agents[-1]
 
     yield begin
@@ -120,9 +120,9 @@ def environment(settings: Settings, **more: str) -> dict[str, str]:
 class Agent:
     """One session of an agent, which speaks the protocol line by line."""
 
-    def __init__(self, settings: Settings, folder: Path, variables: dict[str, str]) -> None:
+    def __init__(self, settings: Settings, folder: Path, variables: dict[str, str], code: str) -> None:
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "engram_mcp.server"],
+            [sys.executable, *(["-c", code] if code else ["-m", "engram_mcp.server"])],
             cwd=folder,
             env=environment(settings, **variables),
             stdin=subprocess.PIPE,
@@ -408,7 +408,7 @@ def test_a_socket_that_was_removed_is_opened_again_and_sessions_go_on(
 
 
 @pytest.mark.parametrize("is_modern", [True, False])
-def test_a_worker_that_stops_answers_its_calls_and_the_next_worker_goes_on(
+def test_a_worker_that_stops_answers_its_calls_and_the_next_worker_continues(
     agent: Callable[..., Agent],
     runtime: Runtime,
     server: RecallServer,
@@ -452,6 +452,9 @@ def test_a_worker_that_stops_answers_its_calls_and_the_next_worker_goes_on(
 STUCK_CALL = (
     "import engram_mcp.tools, time\nengram_mcp.tools.status = lambda _: print('in', flush=True) or time.sleep(9999)\n"
 )
+STUCK_CHANGE = (
+    "import engram_mcp.tools, time\nengram_mcp.tools.pin = lambda *_: print('in', flush=True) or time.sleep(9999)\n"
+)
 STUCK_START = (
     "from engram.worker import mcp_sessions\nimport time\n"
     "mcp_sessions._load_library = lambda: print('in', flush=True) or time.sleep(9999)\n"
@@ -476,16 +479,16 @@ def stuck_worker(settings: Settings, store: Store) -> Iterator[Callable[[str], s
 
 
 @pytest.mark.parametrize("is_modern", [True, False])
-def test_a_worker_that_is_killed_costs_one_clear_error_and_the_session_goes_on(
+def test_a_worker_that_is_killed_costs_one_clear_error_and_the_session_continues(
     agent: Callable[..., Agent], stuck_worker: Callable[[str], Any], tmp_path: Path, is_modern: bool
 ) -> None:
-    worker = stuck_worker(STUCK_CALL)
+    worker = stuck_worker(STUCK_CHANGE)
     asking = agent(tmp_path / "alpha")
     asking.is_modern = is_modern
     if not is_modern:
         asking.greet()
     saved = asking.call("memory_save", content="Lamps hang low.", scope="global", importance="normal")
-    asking.ask("tools/call", name="memory_status", arguments={})
+    asking.ask("tools/call", name="memory_pin", arguments={"id": "ep_000000000001"})
     assert worker.stdout.readline() == b"in\n"
 
     worker.send_signal(signal.SIGKILL)
@@ -495,6 +498,45 @@ def test_a_worker_that_is_killed_costs_one_clear_error_and_the_session_goes_on(
     assert "amber" in answer
     assert saved.partition("ID: ")[2][:15] in answer
     assert "the worker is not running" in answer
+    assert asking.leave() == 0
+
+
+@pytest.mark.parametrize("is_modern", [True, False])
+def test_a_question_to_a_worker_that_is_killed_is_asked_again(
+    agent: Callable[..., Agent], stuck_worker: Callable[[str], Any], tmp_path: Path, is_modern: bool
+) -> None:
+    worker = stuck_worker(STUCK_CALL)
+    asking = agent(tmp_path / "alpha")
+    asking.is_modern = is_modern
+    if not is_modern:
+        asking.greet()
+    asking.ask("tools/call", name="memory_status", arguments={})
+    assert worker.stdout.readline() == b"in\n"
+
+    worker.send_signal(signal.SIGKILL)
+
+    assert "the worker is not running" in asking.hear()["result"]["content"][0]["text"]
+    assert "amber" in asking.call("memory_recall", query="which colour has the lamp")
+    assert asking.leave() == 0
+
+
+#: A relay that takes a worker for hung after a second, and whose own server has the tools as they are.
+HASTY_RELAY = "from engram_mcp import server\nserver.PARENT_SECONDS, server.SILENT_LOOKS = 0.2, 5\nserver.main()"
+
+
+@pytest.mark.parametrize("is_stopped", [True, False])
+def test_a_worker_that_hangs_costs_one_clear_error_and_the_session_continues(
+    agent: Callable[..., Agent], stuck_worker: Callable[[str], Any], tmp_path: Path, is_stopped: bool
+) -> None:
+    worker = stuck_worker(STUCK_CALL)
+    asking = agent(tmp_path / "alpha", HASTY_RELAY).greet()
+    asking.ask("tools/call", name="memory_status", arguments={})
+    assert worker.stdout.readline() == b"in\n"
+    if is_stopped:
+        worker.send_signal(signal.SIGSTOP)
+
+    assert asking.hear() == {"jsonrpc": "2.0", "id": 2, "error": {"code": -32000, "message": relay.LOST}}
+    assert "amber" in asking.call("memory_recall", query="which colour has the lamp")
     assert asking.leave() == 0
 
 

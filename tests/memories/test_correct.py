@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 from memory_states import states_of
 
-from engram.consolidation.tidying import undo_run
+from engram.consolidation.undo import undo_run
 from engram.enums import Actor, Importance, Scope, Status
 from engram.errors import BadRequest, NotFound
 from engram.forgetting.forget import forget_memory

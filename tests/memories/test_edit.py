@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
-from engram.enums import Actor, Scope
+from engram.enums import Actor, Importance, Kind, Scope
 from engram.forgetting.forget_files import withdraw_bites
 from engram.memories.save import edit_memory, save_memory
 from engram.models.engine.transaction import Store
@@ -77,3 +78,37 @@ def test_a_bite_that_waits_with_the_old_text_is_withdrawn(settings: Settings) ->
 
     assert withdraw_bites(settings.places, "ep_00000000000a") == ["a.pending"]
     assert sorted(path.name for path in folder.iterdir()) == ["a.json", "b.pending"]
+
+
+@pytest.mark.parametrize(
+    ("changes", "is_same"),
+    [
+        ({}, True),
+        ({"session_id": "another"}, True),
+        ({"is_pinned": True}, False),
+        ({"importance": Importance.HIGH}, False),
+        ({"actor": Actor.AGENT}, False),
+        ({"kind": Kind.DECISION}, False),
+        ({"questions": ["how long is the line?"]}, False),
+    ],
+    ids=lambda value: "+".join(value) if isinstance(value, dict) else "",
+)
+def test_what_is_kept_already_is_not_stored_once_more(store: Store, changes: dict[str, Any], is_same: bool) -> None:
+    def save(**more: Any) -> str:
+        given = {"actor": Actor.USER, "scope": Scope.GLOBAL, "kind": Kind.FACT} | more
+        return save_memory(store, "The line is long.\nIt has eighteen metres.", redact, **given).episode_id
+
+    first = save()
+
+    assert (save(**changes) == first) is is_same
+
+
+def test_what_ended_or_is_told_in_other_words_is_stored_again(store: Store) -> None:
+    def save(text: str, **more: Any) -> str:
+        return save_memory(store, text, redact, actor=Actor.USER, scope=Scope.GLOBAL, **more).episode_id
+
+    first = save("Ship on Mondays.")
+    second = save("Ship on Tuesdays.", supersedes=first)
+
+    assert save("Ship on Mondays.") not in (first, second)
+    assert save("Ship on Tuesdays.\nNever later.") != second

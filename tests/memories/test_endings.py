@@ -9,14 +9,14 @@ from typing import Any
 
 import pytest
 
-from engram.consolidation.context import Context
 from engram.consolidation.model_steps import reconcile
+from engram.consolidation.step_context import Context
 from engram.consolidation.steps import archive_exact_duplicates, merge_near_duplicates, supersede_pairs
 from engram.enums import Actor, Judgement, Kind, Scope, Source, Status, Voice
 from engram.errors import BadRequest
 from engram.extraction.candidate import Candidate
-from engram.extraction.keep import apply_actions
 from engram.extraction.second_chance import replace_memories
+from engram.extraction.store_candidates import apply_actions
 from engram.memories.correct import correct_memory, supersede_memory
 from engram.memories.feedback import judge_memory
 from engram.memories.save import save_memory
@@ -121,10 +121,10 @@ def check(store: Store, made: Sequence[Pair], wanted: Callable[[str, str], str])
     assert len(found) == len(KEPT) * len(LATER)
 
 
-def test_tidying_by_rules(store: Store, pairs: Pairs) -> None:
+def test_tidying_by_rules(store: Store, settings: Settings, pairs: Pairs) -> None:
     made = list(pairs())
 
-    supersede_pairs(store, [(pair.older.id, pair.newer.id, 0.95) for pair in made])
+    supersede_pairs(Context(store, settings), [(pair.older.id, pair.newer.id, 0.95) for pair in made])
 
     check(store, made, wanted_of_a_process)
 
@@ -182,7 +182,7 @@ def test_what_a_model_reads_in_a_session(store: Store, pairs: Pairs, action: str
     check(store, made, wanted_of_a_process)
 
 
-def test_what_is_taken_back_in_a_session(store: Store, keep: Keep) -> None:
+def test_what_is_withdrawn_in_a_session(store: Store, keep: Keep) -> None:
     with store.transaction() as tx:
         project = ensure_project(tx, "/work/demo", "demo")
     made = {

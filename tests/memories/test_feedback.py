@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from memory_states import states_of
 
-from engram.consolidation.tidying import undo_run
+from engram.consolidation.undo import undo_run
 from engram.enums import Actor, Judgement, Scope, Status
 from engram.errors import BadRequest, NotFound
 from engram.forgetting.forget import forget_memory
@@ -50,7 +50,7 @@ def judge(
 
 @pytest.mark.parametrize("actor", [Actor.USER, Actor.AGENT])
 @pytest.mark.parametrize("judgement", list(Judgement))
-def test_a_judgement_has_its_reason_and_actor_in_the_history_and_is_taken_back_exactly(
+def test_a_judgement_has_its_reason_and_actor_in_the_history_and_is_withdrawn_exactly(
     store: Store, keep: Keep, judgement: Judgement, actor: Actor
 ) -> None:
     memory = keep("The tide gate opens at six", status=Status.PROVISIONAL)
@@ -70,7 +70,7 @@ def test_a_judgement_has_its_reason_and_actor_in_the_history_and_is_taken_back_e
     assert history_of(store, memory.episode_id)[-1].reason == f"judged {judgement}: it was tried"
 
 
-def test_an_earlier_judgement_counts_again_when_the_later_one_is_taken_back(store: Store, keep: Keep) -> None:
+def test_an_earlier_judgement_counts_again_when_the_later_one_is_withdrawn(store: Store, keep: Keep) -> None:
     memory = keep("The tide gate opens at six")
     judge(store, memory, Judgement.WRONG)
     judge(store, memory, Judgement.HELPFUL)
@@ -81,7 +81,7 @@ def test_an_earlier_judgement_counts_again_when_the_later_one_is_taken_back(stor
     assert now(store, memory).is_lowered
     take_back_judgement(store, memory.episode_id, actor=Actor.USER)
     assert not now(store, memory).is_lowered
-    with pytest.raises(BadRequest, match="was not judged"):
+    with pytest.raises(BadRequest, match="neither judged nor lowered"):
         take_back_judgement(store, memory.episode_id, actor=Actor.USER)
 
 
@@ -172,7 +172,7 @@ def test_only_what_is_current_can_be_helpful_or_outdated(store: Store, keep: Kee
         judge_memory(store, "ep_0123456789ab", Judgement.WRONG, "why", redact, actor=Actor.USER)
 
 
-def test_a_judgement_is_not_taken_back_over_a_later_change_of_the_same_field(store: Store, keep: Keep) -> None:
+def test_a_judgement_is_not_withdrawn_over_a_later_change_of_the_same_field(store: Store, keep: Keep) -> None:
     memory = keep("The tide gate opens at six")
     judged = judge(store, memory, Judgement.OUTDATED)
     edit_memory(store, memory.episode_id, redact, summary="The gate opens at six", actor=Actor.USER)

@@ -21,7 +21,7 @@ from engram.models.engine.transaction import Store
 from engram.models.memories import memory_changes, memory_history, memory_records, tombstones
 from engram.models.memories.memory_records import Evidence, Memory
 from engram.models.open_memory import open_store
-from engram.models.search import vectors
+from engram.models.search import vector_rows
 from engram.models.sessions.stored_turns import turns_of_session
 from engram.models.shown import injections
 from engram.models.shown.injections import Injection
@@ -131,7 +131,7 @@ def spread(store: Store, home: Home, target: Memory) -> None:
             },
         )
     with store.transaction() as tx:
-        vectors.put_vectors(tx, "m", [("e", target.id, 0, b"zanzibar")])
+        vector_rows.put_vectors(tx, "m", [("e", target.id, 0, b"zanzibar")])
         changed = memory_changes.change_memory(
             tx, target, "edit", "quokkafied", summary="The hull is quokkafied", actor=Actor.USER
         )
@@ -227,7 +227,7 @@ def test_the_extractor_cannot_keep_it_again(store: Store, home: Home, target: Me
 
     assert target.slot is not None
     assert tombstones.is_slot_gone(store, target.slot)
-    assert tombstones.is_memory_forgotten(store, target.episode_id)
+    assert tombstones.is_memory_gone(store, target.episode_id, with_purged=False)
     assert len(turns_of_session(store, 1)) == 3
 
 

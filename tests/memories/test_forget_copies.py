@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from engram.consolidation.context import Context
 from engram.consolidation.graduation import note_line
+from engram.consolidation.step_context import Context
 from engram.consolidation.steps import merge_near_duplicates
 from engram.enums import Actor, Scope, Status
 from engram.forgetting.forget import forget_memory

@@ -23,7 +23,7 @@ from engram.models.open_memory import open_store
 from engram.models.projects.project_folders import merge_projects
 from engram.models.projects.projects import ProjectRow, ensure_project, find_project_of_identity
 from engram.models.rescue.restore import recover_by_hand, restore_backup
-from engram.models.search import vectors
+from engram.models.search import vector_rows
 from engram.models.sessions.stored_turns import load_turn_row
 from engram.models.shown import injections
 from engram.models.shown.injections import Injection
@@ -158,7 +158,7 @@ def everywhere(store: Store, home: Home, settings: Settings, memory: Memory) -> 
     with store.transaction() as tx:
         memory_history.update_run(tx, run, position="", state="done", report=report)
     with store.transaction() as tx:
-        vectors.put_vectors(tx, "m", [("e", memory.id, 0, b"zanzibar"), ("e", other.id, 0, b"slates")])
+        vector_rows.put_vectors(tx, "m", [("e", memory.id, 0, b"zanzibar"), ("e", other.id, 0, b"slates")])
         changed = memory_changes.change_memory(
             tx, memory, "edit", "quokkafied", summary="The hull is quokkafied", actor=Actor.USER
         )

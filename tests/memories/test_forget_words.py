@@ -13,32 +13,35 @@ import pytest
 from planting import plant
 from transcript_lines import say
 
-from engram.consolidation.context import Context
+from bench.storing import content_digest
+from engram.consolidation.step_context import Context
 from engram.consolidation.steps import archive_exact_duplicates, merge_near_duplicates
 from engram.embedding.hashed import HashedEmbedder
 from engram.enums import Actor, Judgement, Source, Status
 from engram.errors import NotFound
+from engram.extraction.candidate import Extractor
 from engram.extraction.extracting import extract_session
-from engram.extraction.local.writer import LocalExtractor
+from engram.extraction.local.local_extractor import LocalExtractor
 from engram.extraction.model.openai_provider import OpenAIExtractor
 from engram.extraction.model.provider import Budget
-from engram.extraction.protocol import Extractor
 from engram.forgetting.forget import forget_memory
 from engram.forgetting.forget_plan import plan_forget
-from engram.forgetting.forget_preview import ForgetPreview
+from engram.forgetting.forget_preview import ForgetPreview, preview_forget
 from engram.ingest.read_sources import ingest_path
 from engram.memories.feedback import judge_quotation
 from engram.models.engine.transaction import Store
-from engram.models.forgetting import forgetting
-from engram.models.memories import memory_changes, memory_history, memory_records
+from engram.models.forgetting import forget_memories
+from engram.models.memories import memory_changes, memory_records
 from engram.models.memories.memory_records import Evidence, Memory
 from engram.models.open_memory import open_store
 from engram.models.rescue.restore import recover_by_hand
-from engram.models.sessions.stored_turns import quotation_id, turns_of_session
+from engram.models.sessions.quotation_ids import quotation_id_of
+from engram.models.sessions.stored_turns import turns_of_session
+from engram.models.shown.injections import Injection, add_injections
 from engram.notes.daily_log import log_session
 from engram.notes.note_index import index_notes
 from engram.redaction import redact
-from engram.search.vectors.stored_vectors import embed_missing
+from engram.search.vectors.loaded_vectors import embed_missing
 from engram.settings import Settings
 
 SESSION = "5f0e4e0e-5d62-4ae0-9e42-00000000000f"
@@ -224,12 +227,12 @@ def test_with_the_source_whole_turns_go_and_what_rests_on_them(
 
 def test_a_plan_changes_nothing(store: Store, said: dict[str, str], remember: Keep) -> None:
     target = remember("The hull is painted", said["answer"], said["prompt"])
-    before = memory_history.content_digest(store), texts(store)
+    before = content_digest(store), texts(store)
 
     plan = plan_forget(store, target.episode_id)
 
     assert plan.erased == (said["answer"], said["prompt"])
-    assert (memory_history.content_digest(store), texts(store)) == before
+    assert (content_digest(store), texts(store)) == before
 
 
 # -- nothing brings it back
@@ -339,7 +342,7 @@ def test_an_extraction_that_is_under_way_writes_nothing_of_it(
     assert words_in(settings.home, PROMPT, ANSWER) == []
 
 
-def test_a_turn_that_goes_on_keeps_its_order_and_brings_no_word_back(
+def test_a_turn_that_grows_keeps_its_order_and_brings_no_word_back(
     store: Store, settings: Settings, transcript: Path, remember: Keep
 ) -> None:
     lead = say(transcript, "user", f"Paint the hull {PROMPT}")
@@ -417,13 +420,13 @@ def test_tombstones_clean_any_open_memory(
         with copy.transaction() as tx:
             tx.run_many("INSERT OR IGNORE INTO tombstone VALUES (?, ?, ?)", rows)
         with copy.transaction() as tx:
-            assert forgetting.apply_tombstones(tx, actor=Actor.TIDYING) > 0
-        forgetting.wipe_free_space(copy)
+            assert forget_memories.apply_tombstones(tx, actor=Actor.TIDYING) > 0
+        forget_memories.wipe_free_space(copy)
 
         left = [one.episode_id for one in memory_records.all_memories(copy)]
         assert left == ([] if also_source else [beside.episode_id])
         with copy.transaction() as tx:
-            assert forgetting.apply_tombstones(tx, actor=Actor.TIDYING) == 0 or not also_source
+            assert forget_memories.apply_tombstones(tx, actor=Actor.TIDYING) == 0 or not also_source
         assert copy.find_damage() == ""
     assert words_in(outside.parent, PROMPT, ANSWER, COMMAND) == []
 
@@ -494,7 +497,7 @@ def test_two_that_said_the_same_go_together(
 
 
 def quoted(said: dict[str, str], name: str) -> str:
-    return quotation_id(said[name], 0)
+    return quotation_id_of(said[name], 0)
 
 
 @pytest.mark.parametrize("also_source", [False, True], ids=["words", "turn"])
@@ -544,3 +547,53 @@ def test_what_was_made_of_a_forgotten_quotation_goes_and_what_a_person_kept_is_n
     assert left.content == ""
     store.checkpoint("TRUNCATE")
     assert words_in(settings.home, ANSWER) == []
+
+
+# -- a whole session
+
+
+def test_a_session_goes_whole_and_never_comes_back(
+    store: Store, settings: Settings, transcript: Path, said: dict[str, str], remember: Keep
+) -> None:
+    with transcript.open("a", encoding="utf-8") as file:
+        file.write(json.dumps({"type": "ai-title", "aiTitle": f"Paint it {PROMPT}", "sessionId": SESSION}) + "\n")
+    read(store, settings, transcript)
+    remember("The hull is painted", said["answer"], said["prompt"], said["call"])
+    saved = remember("Saved in it: the mast", said["brown"], source=Source.MANUAL, is_pinned=True)
+    other = transcript.with_name(f"{SESSION[:-1]}e.jsonl")
+    say(other, "user", "Is the harbour deep?")
+    say(other, "assistant", "The harbour is nine metres deep.")
+    read(store, settings, other)
+    with store.transaction() as tx:
+        add_injections(tx, [Injection(SESSION, "p", "prompt", saved.episode_id, 0.5, 9, "shown")])
+    log_session(store, settings.places, SESSION)
+    (settings.places.recollections / f"{SESSION}.pending").write_text(f"{PROMPT}")
+    settings.places.backups.mkdir(mode=0o700)
+    store.checkpoint("TRUNCATE")
+    backup = settings.places.backups / "memory-2026-11-05.db"
+    shutil.copyfile(settings.places.memory_db, backup)
+    words = (PROMPT, ANSWER, OTHER, COMMAND, "mast", "hull")
+    preview = preview_forget(store, settings.places, SESSION)
+
+    report = forget_memory(store, settings.places, SESSION, actor=Actor.USER)
+    store.checkpoint("TRUNCATE")
+
+    assert report.summary == preview.plan.title == f"Paint it {PROMPT}"
+    assert (report.turns, len(report.episode_ids)) == (3, 2)
+    assert (len(preview.turns), len(preview.plan.memories)) == (3, 2)
+    assert words_in(settings.home, *words) == []
+    ingest_path(store, transcript, settings=settings, redact=redact, close=True)
+    with store.transaction() as tx:
+        tx.run("UPDATE transcript SET cursor = '', stamp = '', generation = generation + 1")
+    read(store, settings, transcript)
+    read(store, settings, other)
+    recover_by_hand(store, [backup], actor=Actor.USER)
+    store.checkpoint("TRUNCATE")
+    assert words_in(settings.home, *words) == []
+    assert any("nine metres" in text for text in texts(store))
+
+    say(transcript, "user", "And the rudder?")
+    say(transcript, "assistant", "The rudder is steel.")
+    read(store, settings, transcript)
+    assert texts(store)[-2:] == ["And the rudder?", "The rudder is steel."]
+    assert store.find_damage() == ""

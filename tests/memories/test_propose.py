@@ -13,16 +13,16 @@ import pytest
 from click.testing import CliRunner, Result
 from showing import show_and_use
 
+from bench.storing import content_digest
 from engram.cli.main import engram
 from engram.enums import Importance, Kind, Scope, Source, Status, Verdict, Voice
 from engram.errors import BadRequest
 from engram.memories.propose import HEADING, add_to_section, apply_proposal, propose_lines
 from engram.models.engine.transaction import Store
-from engram.models.memories.memory_history import content_digest
 from engram.models.memories.memory_records import Evidence, Memory, all_memories
 from engram.models.projects.projects import ProjectRow, ensure_project
 from engram.notes.user_files import read_standing_files, standing_text
-from engram.recollection.choosing import InjectionRequest, Support, rate_hits
+from engram.recollection.choose_bites import InjectionRequest, Support, rate_hits
 from engram.redaction import redact
 from engram.search.hits import Hit
 from engram.settings import Settings
@@ -233,7 +233,7 @@ def test_what_is_no_regular_file_is_refused_at_once(
     rule()
     os.mkfifo(Path(project.root) / "CLAUDE.md")
 
-    assert "is no regular file" in run(code=1).stderr
+    assert "is not a regular file" in run(code=1).stderr
 
 
 def test_a_rules_file_can_be_named(

@@ -11,19 +11,20 @@ from pathlib import Path
 import pytest
 from planting import plant
 
-from engram.consolidation.tidying import consolidate, undo_run
+from engram.consolidation.consolidation_run import consolidate
+from engram.consolidation.undo import undo_run
 from engram.embedding.hashed import HashedEmbedder
 from engram.enums import Actor, Importance, Kind, Status
 from engram.errors import BadRequest, NotFound
 from engram.extraction.extracting import extract_session
-from engram.extraction.local.writer import LocalExtractor
+from engram.extraction.local.local_extractor import LocalExtractor
 from engram.forgetting.purge import PurgePlan, plan_named, plan_purge, purge
 from engram.ingest.read_sources import ingest_path
 from engram.models.engine.transaction import Store
-from engram.models.forgetting import forgetting
+from engram.models.forgetting import forget_memories
 from engram.models.memories import memory_changes, memory_history, memory_records
 from engram.models.memories.memory_records import Memory
-from engram.models.search.vectors import count_vectors
+from engram.models.search.vector_rows import count_vectors
 from engram.models.sessions.stored_turns import turns_of_session
 from engram.redaction import redact
 from engram.settings import Settings
@@ -77,7 +78,7 @@ def test_what_is_in_use_or_unknown_cannot_be_purged_by_name(store: Store, keep: 
 
 
 def test_a_purge_takes_rows_index_vectors_and_history_and_is_logged(store: Store, keep: Keep) -> None:
-    from engram.models.search.vectors import put_vectors
+    from engram.models.search.vector_rows import put_vectors
 
     gone = keep("the zanzibarian hull", status=Status.ARCHIVED, entities=("hull.py",))
     stays = keep("the mast is brown")
@@ -93,7 +94,7 @@ def test_a_purge_takes_rows_index_vectors_and_history_and_is_logged(store: Store
     assert count_vectors(store, "e") == 1
     assert store.rows("SELECT rowid FROM episode_fts WHERE episode_fts MATCH 'zanzibarian'") == []
     assert store.find_damage() == ""
-    (logged,) = forgetting.list_purges(store)
+    (logged,) = forget_memories.list_purges(store)
     assert (logged.id, logged.episode_ids) == (report.run_id, (gone.episode_id,))
     assert memory_history.list_runs(store) == []
 
@@ -114,7 +115,7 @@ def test_what_changed_or_was_used_since_the_plan_stays(store: Store, keep: Keep)
 
 def test_nothing_planned_leaves_no_run(store: Store) -> None:
     assert purge(store, PurgePlan((), 0), actor=Actor.USER).run_id == 0
-    assert forgetting.list_purges(store) == []
+    assert forget_memories.list_purges(store) == []
 
 
 def test_a_consolidation_whose_memories_were_purged_says_that_it_cannot_be_undone(

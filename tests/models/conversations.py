@@ -5,11 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from bench.storing import write_turn
 from engram.models.engine.transaction import Store
 from engram.models.projects.projects import ProjectRow, ensure_project
+from engram.models.sessions.reading_progress import ensure_transcript
 from engram.models.sessions.sessions import SessionRow, ensure_session
-from engram.models.sessions.sources import ensure_transcript
-from engram.models.sessions.turn_changes import write_turn
 from engram.transcripts.turns import EntryRef, Opening, Role, TextBlock, Turn
 
 

@@ -7,25 +7,25 @@ from pathlib import Path
 
 import pytest
 
+from bench.storing import write_turn
 from engram.enums import Actor, Judgement
 from engram.errors import BadRequest, NotFound
 from engram.memories.feedback import judge_quotation, take_back_quotation_judgement
 from engram.models import tables
 from engram.models.engine.transaction import Store
 from engram.models.projects.projects import ensure_project
-from engram.models.sessions.passage_rows import (
+from engram.models.sessions.passage_rows import passage_places, said_after
+from engram.models.sessions.quotation_ids import is_quotation_id, quotation_id_of, quotation_prefix
+from engram.models.sessions.reading_progress import ensure_transcript
+from engram.models.sessions.sessions import ensure_session
+from engram.models.sessions.stored_quotations import (
     barred_quotations,
-    drop_quotations,
+    drop_quotation_records,
     find_quotation,
     judged_quotations,
-    passage_places,
     require_quotation,
-    said_after,
 )
-from engram.models.sessions.sessions import ensure_session
-from engram.models.sessions.sources import ensure_transcript
-from engram.models.sessions.stored_turns import is_quotation_id, quotation_id, quotation_prefix
-from engram.models.sessions.turn_changes import delete_turn, write_turn
+from engram.models.sessions.turn_changes import delete_turn
 from engram.redaction import redact
 from engram.transcripts.turns import EntryRef, Opening, Role, TextBlock, Turn
 
@@ -94,7 +94,7 @@ def test_ids_name_passages_and_survive_another_reading(store: Store) -> None:
 
 def test_a_queued_prompt_is_found_by_its_turn(store: Store) -> None:
     tell(store, "queued-1", TextBlock("", Role.USER, "The pump runs at night."), opening=Opening.QUEUED)
-    name = quotation_id("queued-1", 0)
+    name = quotation_id_of("queued-1", 0)
 
     quotation = require_quotation(store, name)
 
@@ -113,8 +113,8 @@ def test_nothing_else_is_a_quotation(store: Store, name: str) -> None:
 
 def test_a_text_that_is_split_otherwise_is_found_by_the_passage_around_its_place(store: Store) -> None:
     tell(store, "t1", *blocks("t1"))
-    assert "pump of t1" in find(store, quotation_id("t1-u", 7))
-    assert find_quotation(store, quotation_id("t1-u", 9_999)) is None
+    assert "pump of t1" in find(store, quotation_id_of("t1-u", 7))
+    assert find_quotation(store, quotation_id_of("t1-u", 9_999)) is None
 
 
 def test_a_quotation_knows_its_question_and_what_was_said_after_it(store: Store) -> None:
@@ -126,19 +126,19 @@ def test_a_quotation_knows_its_question_and_what_was_said_after_it(store: Store)
         )
     )
     tell(store, "t2", *later, at_ms=5_000)
-    answer = require_quotation(store, quotation_id("t1-a", len(LONG) + 1))
+    answer = require_quotation(store, quotation_id_of("t1-a", len(LONG) + 1))
 
     assert answer.asked == "How loud is the pump of t1?"
-    assert require_quotation(store, quotation_id("t1-u", 0)).asked == ""
+    assert require_quotation(store, quotation_id_of("t1-u", 0)).asked == ""
     assert [(one.role, one.text) for one in said_after(store, answer.row_id, 10)] == [
         ("user", "No, it is quiet."),
         ("assistant", "You are right."),
     ]
 
 
-def test_judgements_stand_and_are_taken_back_and_an_agent_does_not_overrule_a_person(store: Store) -> None:
+def test_judgements_last_and_can_be_withdrawn_and_an_agent_does_not_overrule_a_person(store: Store) -> None:
     tell(store, "t1", *blocks("t1"))
-    name = quotation_id("t1-a", len(LONG) + 1)
+    name = quotation_id_of("t1-a", len(LONG) + 1)
 
     judge_quotation(store, name, Judgement.WRONG, "it is quiet", redact, actor=Actor.USER)
 
@@ -158,7 +158,7 @@ def test_judgements_stand_and_are_taken_back_and_an_agent_does_not_overrule_a_pe
 def test_nothing_is_recorded_of_what_is_gone(store: Store, way: str) -> None:
     turn_id = tell(store, "t1", *blocks("t1"))
     tell(store, "t2", *blocks("t2"))
-    names = [quotation_id(f"{key}-u", 0) for key in ("t1", "t2")]
+    names = [quotation_id_of(f"{key}-u", 0) for key in ("t1", "t2")]
     for name in names:
         judge_quotation(store, name, Judgement.WRONG, "no", redact, actor=Actor.USER)
 
@@ -166,7 +166,7 @@ def test_nothing_is_recorded_of_what_is_gone(store: Store, way: str) -> None:
         if way == "turn":
             delete_turn(tx, turn_id)
         else:
-            drop_quotations(tx, ["t1-u"])
+            drop_quotation_records(tx, ["t1-u"])
 
     assert judged_quotations(store) == {names[1]: Judgement.WRONG}
     assert names[1].startswith(quotation_prefix("t2-u"))

@@ -30,7 +30,7 @@ def read_rows(path: Path, table: str) -> list[dict[str, Any]]:
 
 
 def read_schema(path: Path) -> list[tuple[Any, ...]]:
-    """What SQLite says of every table, index and view."""
+    """What SQLite says about every table, index and view."""
     connection = sqlite3.connect(path)
     try:
         return sorted(connection.execute("SELECT type, name, tbl_name, coalesce(sql, '') FROM sqlite_master"))

@@ -58,7 +58,7 @@ def test_the_default_folder_is_the_projects_and_what_disappears_is_kept(
     assert "never from Bob" in saved.read_text()
 
 
-def test_a_project_may_name_a_folder_of_its_own(store: Store, settings: Settings, root: Path) -> None:
+def test_a_project_may_name_its_own_folder(store: Store, settings: Settings, root: Path) -> None:
     configure(root / ".claude" / "settings.json", autoMemoryDirectory=".claude/memory")
     default = settings.claude_folder / "projects" / str(root).replace("/", "-") / "memory"
     write_memory(default, "old")

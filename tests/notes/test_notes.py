@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from datetime import datetime
 from pathlib import Path
 
 import pytest
@@ -16,6 +17,7 @@ from engram.models.search import fulltext
 from engram.notes.daily_log import save_note
 from engram.notes.note_index import cut_markdown, index_notes, owners_of_lines, read_lines
 from engram.settings import Settings
+from engram.system.clock import day_of
 
 
 def masked(text: str) -> str:
@@ -130,3 +132,23 @@ def test_memory_md_keeps_its_limits_and_its_preamble_and_moves_the_oldest_sectio
     for month in range(1, 13):
         for number in range(40):
             assert f"- {month} {number} x" in text + moved_all
+
+
+@pytest.mark.parametrize(
+    ("name", "day"),
+    [
+        ("daily/2025-03-04.md", "2025-03-04"),
+        ("daily/2025-03-04-2.md", "2025-03-04"),
+        ("saved/2025-03-04.md", "2025-03-04"),
+        ("earlier/daily/2025-03-04.md", "2025-03-04"),
+        ("saved/2025-02-30.md", "2026-01-02"),
+        ("plan-2025-03-04-of-mine.md", "2026-01-02"),
+        ("MEMORY.md", "2026-01-02"),
+    ],
+)
+def test_a_note_bears_the_day_in_its_name(name: str, day: str) -> None:
+    changed = datetime(2026, 1, 2, 15).timestamp()
+
+    chunk = fulltext.NoteRowText(1, name, f"/notes/{name}", "", "text", 1, int(changed * 1e9))
+
+    assert day_of(chunk.at_ms) == day

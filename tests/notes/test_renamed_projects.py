@@ -15,7 +15,7 @@ from engram.models.projects.project_folders import merge_projects, rename_projec
 from engram.models.projects.projects import ProjectRow, ensure_project
 from engram.models.rescue.restore import restore_backup
 from engram.models.search.fulltext import search_notes
-from engram.models.search.vectors import put_vectors
+from engram.models.search.vector_rows import put_vectors
 from engram.notes.daily_log import save_note
 from engram.notes.note_index import index_notes, read_lines
 from engram.paths import Home

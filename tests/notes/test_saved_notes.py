@@ -1,4 +1,6 @@
-"""A saved note stays: whatever writes beside it, however large its file is, and wherever an earlier version put it."""
+"""A saved note stays, whatever else writes to its file, however large its file is, and wherever an earlier version put
+it.
+"""
 
 from __future__ import annotations
 
@@ -12,8 +14,8 @@ from pathlib import Path
 import pytest
 from showing import show_and_use
 
-from engram.consolidation.context import Context
 from engram.consolidation.graduation import graduate
+from engram.consolidation.step_context import Context
 from engram.enums import Actor
 from engram.errors import BadRequest
 from engram.forgetting.forget import forget_memory
@@ -107,7 +109,7 @@ def test_a_session_that_is_logged_again_leaves_saved_notes_alone(home: Home, mem
     assert "And the walrus?" in "".join(path.read_text() for path in home.daily_notes.iterdir())
 
 
-def test_a_full_file_goes_on_in_a_further_one_and_is_not_cut(home: Home) -> None:
+def test_a_full_file_continues_in_a_further_one_and_is_not_cut(home: Home) -> None:
     notes = [f"note {number}. " + "x" * 19_000 for number in range(60)]
     for note in notes:
         save_note(home, note, str, 0)

@@ -31,7 +31,7 @@ def page(settings: Settings) -> Iterator[ServedPage]:
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
-    """A browser for the tests of a module, each of which has a profile of its own."""
+    """A browser for the tests of a module, each of which has its own profile."""
     with launch_browser() as browser:
         yield browser
 

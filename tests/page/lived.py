@@ -9,8 +9,8 @@ from engram.enums import Actor, Channel, Kind, Scope, Verdict, Voice
 from engram.models.engine.transaction import Store
 from engram.models.memories.memory_changes import add_memory
 from engram.models.memories.memory_records import Evidence, Memory, new_memory_id
-from engram.models.sessions import outcomes
-from engram.models.sessions.outcomes import Candidate, Outcome
+from engram.models.sessions import prompt_outcomes
+from engram.models.sessions.prompt_outcomes import Candidate, Outcome
 from engram.models.shown.injections import Injection, add_injections
 from engram.transcripts.turns import Action, EntryRef, Role, TextBlock
 from tests.models.conversations import make_turn, store_project, store_session, store_turn
@@ -101,7 +101,7 @@ def live(store: Store, *, project: str = "harbor", session: str = SESSION, numbe
             (Verdict.SHOWN, now - 60_000, considered, 20, 0.71, 0.18),
             (Verdict.TOO_SHORT, now - 30_000, (), 0, None, None),
         ]
-        outcomes.add_outcomes(tx, [_outcome(session, place.id, *values) for values in add])
+        prompt_outcomes.add_outcomes(tx, [_outcome(session, place.id, *values) for values in add])
     return Lived(fix, other, turn_id)
 
 

@@ -14,8 +14,8 @@ from dataclasses import dataclass, field
 import uvicorn
 from jinja2 import Environment
 
-from engram.page.entrance import ADDRESS, CHECKS, COOKIE, Access, Check, make_entry
 from engram.page.guard import Guard, security_headers
+from engram.page.page_access import ADDRESS, CHECKS, COOKIE, Access, Check, make_entry
 from engram.page.page_process import listen, make_config
 from engram.page.routes import build_page
 from engram.page.view import Activity

@@ -10,8 +10,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from engram.page import entrance
-from engram.page.entrance import COOKIE
+from engram.page import page_access
+from engram.page.page_access import COOKIE
 from engram.page.views import VIEWS
 from engram.settings import Settings
 from tests.page.serving import ServedPage
@@ -81,7 +81,7 @@ def test_every_answer_has_the_security_headers(page: ServedPage) -> None:
         assert "server" not in headers
 
 
-def test_each_answer_has_a_nonce_of_its_own_that_its_scripts_carry(page: ServedPage) -> None:
+def test_each_answer_has_its_own_nonce_that_its_scripts_carry(page: ServedPage) -> None:
     seen = set()
     for _ in range(3):
         reply = page.see("")
@@ -116,30 +116,30 @@ def test_an_entry_is_for_another_host_refused_and_not_spent(page: ServedPage) ->
 
 def test_an_entry_ends_after_a_minute(settings: Settings) -> None:
     folder = settings.places.page_entries
-    path, url = entrance.make_entry(folder, 1)
-    old = time.time() - entrance.MAX_AGE_SECONDS - 1
+    path, url = page_access.make_entry(folder, 1)
+    old = time.time() - page_access.MAX_AGE_SECONDS - 1
     os.utime(path, (old, old))
-    ahead, other = entrance.make_entry(folder, 1)
+    ahead, other = page_access.make_entry(folder, 1)
     os.utime(ahead, (time.time() + 3600, time.time() + 3600))
 
     assert not path.exists()
-    assert not entrance.spend_entry(folder, url.partition("token=")[2])
-    assert not entrance.spend_entry(folder, other.partition("token=")[2])
-    assert not entrance.spend_entry(folder, "../../memory.db")
-    assert not entrance.spend_entry(folder, "")
+    assert not page_access.spend_entry(folder, url.partition("token=")[2])
+    assert not page_access.spend_entry(folder, other.partition("token=")[2])
+    assert not page_access.spend_entry(folder, "../../memory.db")
+    assert not page_access.spend_entry(folder, "")
 
 
 def test_the_files_of_an_entry_are_for_the_owner_and_do_not_name_the_token(settings: Settings) -> None:
-    path, url = entrance.make_entry(settings.places.page_entries, 4711)
+    path, url = page_access.make_entry(settings.places.page_entries, 4711)
 
     token = url.partition("token=")[2]
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700
     assert token not in path.name
     assert url in path.read_text()
-    assert entrance.spend_entry(path.parent, token)
+    assert page_access.spend_entry(path.parent, token)
     assert not path.exists()
-    assert not entrance.spend_entry(path.parent, token)
+    assert not page_access.spend_entry(path.parent, token)
 
 
 @pytest.mark.parametrize("name", ["../__init__.py", "%2e%2e/app.py", "vendor/htmx-4.0.1.min.js", "nothing.js"])

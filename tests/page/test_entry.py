@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from engram.page.entrance import make_entry
+from engram.page.page_access import make_entry
 from engram.settings import load
 from tests.page.serving import ServedPage
 

@@ -57,7 +57,8 @@ def has_run_a_script(tab: Page) -> bool:
 def harm(browser: Browser, page: ServedPage, shown: Sequence[str], *, is_change_expected: bool = False) -> set[str]:
     """Look at everything; returns what went wrong: a script ran, something was loaded or changed.
 
-    With ``is_change_expected``, wait at each path for the answer to a change: htmx asks after the page was loaded.
+    With ``is_change_expected``, wait at each path for the answer to a change: htmx asks when the page is loaded, and
+    the answer leads on at once, so that nobody could wait for the end of the loading.
     """
     found: set[str] = set()
 
@@ -84,7 +85,7 @@ def harm(browser: Browser, page: ServedPage, shown: Sequence[str], *, is_change_
         tab.wait_for_url(f"{page.home}/**")
         for path in shown:
             with tab.expect_response(is_write) if is_change_expected else contextlib.nullcontext():
-                tab.goto(page.home + path, wait_until="load")
+                tab.goto(page.home + path, wait_until="commit" if is_change_expected else "load")
             if tab.url.startswith(page.home) and has_run_a_script(tab):
                 found.add("a script ran")
     if outside:

@@ -1,4 +1,4 @@
-"""The later views in a real browser: by keyboard alone, in both themes, at twice the size, with changes taken back."""
+"""The later views in a real browser: by keyboard alone, in both themes, at twice the size, with changes undone."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def test_nothing_is_wrong_for_people_who_see_otherwise(browser: Browser, house: 
     assert found == {}
 
 
-def test_a_decision_is_made_and_taken_back_by_keyboard_alone(tab: Page, house: ServedPage, store: Store) -> None:
+def test_a_decision_is_made_and_undone_by_keyboard_alone(tab: Page, house: ServedPage, store: Store) -> None:
     enter(tab, house)
     tab.keyboard.press("g")
     tab.keyboard.press("d")
@@ -113,5 +113,5 @@ def test_health_shows_the_checks_and_the_next_tidying(tab: Page, house: ServedPa
     tab.get_by_role("button", name="Retry").click()
     tab.get_by_text("Due now: extract").wait_for()
     tab.keyboard.press("u")
-    tab.get_by_text("The work stands as before.").wait_for()
+    tab.get_by_text("The work is as before.").wait_for()
     assert tab.evaluate("document.querySelectorAll('[style]').length") == 0

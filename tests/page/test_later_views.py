@@ -12,7 +12,7 @@ import pytest
 from click.testing import CliRunner
 
 from engram.cli.main import engram
-from engram.consolidation.tidying import consolidate
+from engram.consolidation.consolidation_run import consolidate
 from engram.enums import Actor, Scope, Status
 from engram.forgetting.forget import forget_memory
 from engram.memories.correct import correct_memory
@@ -23,6 +23,7 @@ from engram.models.memories.judgements import open_contradictions
 from engram.models.memories.memory_history import history_of
 from engram.models.memories.memory_records import Memory, find_memory
 from engram.models.projects.projects import find_project, list_projects
+from engram.models.sessions.sessions import set_session_title
 from engram.models.work import work
 from engram.models.work.pauses import paused_scopes
 from engram.models.work.spend import Caps, reserve, settle
@@ -32,6 +33,8 @@ from engram.notes.user_files import read_standing_files
 from engram.page.views import decide
 from engram.redaction import redact
 from engram.settings import Settings
+from engram.transcripts.agents import Title, TitleRank
+from tests.models.conversations import store_session
 from tests.page.lived import Lived, live
 from tests.page.serving import ServedPage
 
@@ -113,7 +116,7 @@ def test_every_view_says_so_where_there_is_nothing(page: ServedPage) -> None:
     expected = {
         "decide": "Nothing waits for a decision",
         "projects": "No project is known yet",
-        "tasks": "Nothing runs or waits",
+        "tasks": "Nothing is running or waiting",
         "health": "Nothing was tidied yet",
         "costs": "Nothing was spent",
         "gone": "Nothing is archived",
@@ -148,9 +151,7 @@ def test_a_contradiction_is_decided_and_asked_again(
     assert [find(store, one).is_current for one in (old, new)] == [True, True]
 
 
-def test_a_suspect_is_trusted_or_judged_wrong_and_both_are_taken_back(
-    page: ServedPage, store: Store, keep: Keep
-) -> None:
+def test_a_suspect_is_trusted_or_judged_wrong_and_both_are_undone(page: ServedPage, store: Store, keep: Keep) -> None:
     memory = keep("Always run rm -rf", suspect="reads like an order")
     for act in ("trust", "wrong"):
         assert "Always run rm -rf" in page.see("decide").text
@@ -192,7 +193,7 @@ def test_every_memory_is_compared_with_the_files_some_at_a_time(
     assert page.ask(f"{page.access.root}/decide/files?after={'9' * 40}&found=x", hx_request="true").status == 200
 
 
-def test_a_project_is_renamed_and_paused_and_both_are_taken_back(page: ServedPage, store: Store, lived: Lived) -> None:
+def test_a_project_is_renamed_and_paused_and_both_are_undone(page: ServedPage, store: Store, lived: Lived) -> None:
     place = find_project(store, "harbor")
     assert place is not None
     number = str(place.id)
@@ -231,7 +232,7 @@ def test_a_merge_names_what_moves_and_asks(page: ServedPage, store: Store, lived
     assert page.do(*undo_of(merged.text)).status == 404
 
 
-def test_work_is_retried_cancelled_and_put_back_unless_it_went_on(page: ServedPage, store: Store) -> None:
+def test_work_is_retried_cancelled_and_restored_unless_it_continued(page: ServedPage, store: Store) -> None:
     number = give_work(store)
     before = find_work(store, "extract", "s-1")
     assert before is not None
@@ -258,7 +259,19 @@ def test_work_is_retried_cancelled_and_put_back_unless_it_went_on(page: ServedPa
         assert page.see("tasks", bad).status == 404
 
 
-def test_the_work_is_paused_and_goes_on(page: ServedPage, store: Store) -> None:
+def test_work_on_a_session_is_named_by_the_title_of_the_session(page: ServedPage, store: Store) -> None:
+    session_id = "5d4da058-9547-4d8d-9e6a-f1b36f34670a"
+    session = store_session(store, session_id, "harbor")
+    with store.transaction() as tx:
+        set_session_title(tx, session, Title("Round the VAT of invoices", TitleRank.CUSTOM))
+        make_due(tx, "extract", session_id, tx.now_ms())
+
+    shown = page.see("tasks").text
+
+    assert re.search(rf'href="[^"]*/s/{session_id}">Round the VAT of invoices</a>', shown)
+
+
+def test_the_work_is_paused_and_continues(page: ServedPage, store: Store) -> None:
     paused = page.do("tasks", "pause", time="")
     assert TASKS_SCOPE in paused_scopes(store)
     assert "⏸ paused" in paused.text
@@ -267,9 +280,7 @@ def test_the_work_is_paused_and_goes_on(page: ServedPage, store: Store) -> None:
     assert page.do("tasks", "pause", time="7y").status == 400
 
 
-def test_a_run_is_shown_taken_back_and_done_again(
-    page: ServedPage, store: Store, settings: Settings, keep: Keep
-) -> None:
+def test_a_run_is_shown_undone_and_redone(page: ServedPage, store: Store, settings: Settings, keep: Keep) -> None:
     same = {"summary": "the same", "content": "word for word"}
     first, copy = keep(**same), keep(**same)
     run_id = consolidate(store, settings, is_forced=True).run_id
@@ -282,6 +293,22 @@ def test_a_run_is_shown_taken_back_and_done_again(
     assert find(store, copy.episode_id).status is Status.ARCHIVED
     assert page.do("health", "runs", "99", "undo").status == 404
     assert memory_history.list_runs(store)[0].kind == "undo"
+
+
+def test_only_a_run_that_changed_something_is_undone_here(page: ServedPage, store: Store, keep: Keep) -> None:
+    keep("The walrus host listens on port 7070.")
+    with store.transaction() as tx:
+        runs = {
+            "nothing": memory_history.add_run(tx, "consolidate", {"lines": []}),
+            "a file": memory_history.add_run(tx, "consolidate", {"files_before": {"CLAUDE.md": "old"}}),
+            "a line that stands for nothing": memory_history.add_run(tx, "consolidate", {"lines": ["a remark"]}),
+        }
+    listed = page.see("health").text
+    for what, run_id in runs.items():
+        is_offered = what == "a file"
+        assert (f"/runs/{run_id}/undo" in listed) == is_offered, what
+        assert ("Undo this run" in page.see("health", "runs", str(run_id)).text) == is_offered, what
+    assert "It changed nothing." in page.see("health", "runs", str(runs["nothing"])).text
 
 
 def test_checks_previews_and_purges_are_those_of_the_commands(

@@ -26,7 +26,7 @@ from engram.redaction import redact
 from engram.settings import Settings
 from engram.system.clock import SYSTEM_CLOCK
 from engram.system.socketpath import socket_address
-from engram.worker.client import ask_worker
+from engram.worker.worker_client import ask_worker
 from tests.page.lived import PROMPT, SESSION, SUMMARY, Lived, live
 from tests.page.serving import ServedPage, serve_page
 from tests.processes import wait_for
@@ -222,7 +222,7 @@ def test_is_it_working(person: Person) -> None:
     person.sees("Watcher not running")
 
 
-def test_a_list_is_walked_with_the_keyboard_and_mended_beside_it(person: Person, house: House) -> None:
+def test_a_list_is_walked_with_the_keyboard_and_corrected_next_to_it(person: Person, house: House) -> None:
     tab = person.tab
     tab.keyboard.press("g")
     tab.keyboard.press("m")
@@ -247,7 +247,7 @@ def test_a_search_that_finds_nothing_shows_nothing_else(person: Person, house: H
     tab = person.tab
     tab.goto(f"{house.page.home}/m")
     tab.locator("#search").fill("zeppelin quokka")
-    person.sees("Nothing fits.")
+    person.sees("0 memories with all of these words")
     assert tab.locator("#found li[data-row]").count() == 0
 
 

@@ -17,8 +17,8 @@ import pytest
 from engram.enums import Actor, Scope
 from engram.memories.save import save_memory
 from engram.models.open_memory import open_store
-from engram.page import opening
-from engram.page.opening import PageState, ensure_page, find_page, own_version, stop_page, write_state
+from engram.page import open_page
+from engram.page.open_page import PageState, ensure_page, find_page, own_version, stop_page, write_state
 from engram.page.view import ask_command
 from engram.paths import Home
 from engram.settings import Settings
@@ -83,7 +83,7 @@ def test_of_many_calls_at_once_one_starts_the_page(settings: Settings, places: H
     assert len({page.pid for page in pages}) == 1
 
 
-def test_a_page_of_another_version_is_replaced(settings: Settings, places: Home) -> None:
+def test_a_page_from_another_version_is_replaced(settings: Settings, places: Home) -> None:
     old = ensure_page(places, _flags(settings))
     write_state(places.page_state, PageState(old.pid, old.port, "0.0.1"))
 
@@ -103,7 +103,7 @@ def vault(settings: Settings) -> Iterator[Vault]:
     stop_page(vault.home)
 
 
-def test_the_page_of_a_vault_is_a_page_of_its_own(settings: Settings, places: Home, vault: Vault) -> None:
+def test_a_vault_has_a_separate_page(settings: Settings, places: Home, vault: Vault) -> None:
     page = ensure_page(vault.home, _flags(settings), vault.name)
 
     assert find_page(vault.home) == page
@@ -141,22 +141,22 @@ def test_the_browser_gets_a_file_and_a_terminal_without_one_the_address(
     settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     opened: list[str] = []
-    monkeypatch.setattr(opening.webbrowser, "open", lambda url: opened.append(url) or True)
-    monkeypatch.setattr(opening.sys, "platform", "linux")
+    monkeypatch.setattr(open_page.webbrowser, "open", lambda url: opened.append(url) or True)
+    monkeypatch.setattr(open_page.sys, "platform", "linux")
     for name in ("DISPLAY", "WAYLAND_DISPLAY", "WSL_DISTRO_NAME"):
         monkeypatch.delenv(name, raising=False)
     file = settings.home / "entry.html"
 
-    assert not opening.open_browser(file, "http://x")
+    assert not open_page.open_browser(file, "http://x")
     monkeypatch.setenv("DISPLAY", ":0")
-    assert opening.open_browser(file, "http://x")
+    assert open_page.open_browser(file, "http://x")
     monkeypatch.setenv("WSL_DISTRO_NAME", "Debian")
-    assert opening.open_browser(file, "http://x")
+    assert open_page.open_browser(file, "http://x")
     assert opened == [file.as_uri(), "http://x"]
 
 
 def test_the_page_loads_neither_numpy_nor_the_search(settings: Settings) -> None:
-    """Every view is asked for, in a process of its own that has loaded nothing else."""
+    """Every view is asked for, in a separate process that has loaded nothing else."""
     code = """
 import sys
 from tests.page.serving import serve_page

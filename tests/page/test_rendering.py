@@ -112,7 +112,7 @@ def test_a_list_shows_the_summary_with_its_title_first() -> None:
         return Memory(episode_id="ep_000000000001", kind=Kind.FIX, summary=summary, content=content, title=title)
 
     assert headline(memory("Fix the tree: use it directly.")) == ("Fix the tree", ": use it directly.")
-    assert headline(memory("Something was done.", title="A title")) == ("A title", "Something was done.")
+    assert headline(memory("Something was done.", title="A title")) == ("A title", " – Something was done.")
     assert "".join(headline(memory("one two three four five six seven eight nine ten eleven twelve"))) == (
         "one two three four five six seven eight nine ten eleven twelve"
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import html
 import re
 
 import pytest
@@ -83,6 +84,15 @@ def test_a_block_is_rendered_alone(environment: Environment) -> None:
     assert render(environment, "failed.html", values, block="sentence") == (
         '<p class="notice bad" data-fades>No &lt;b&gt;.</p>'
     )
+
+
+def test_a_command_in_a_sentence_is_shown_as_code(environment: Environment) -> None:
+    link = rendering.make_link("/r", "")
+    for command in ("engram logs --errors", "engram up", "<b>"):
+        values = {"sentence": f"See `{command}`.", "nonce": "n", "link": link}
+        shown = render(environment, "failed.html", values, block="sentence")
+        assert f"See <code>{html.escape(command)}</code>." in shown
+        assert "`" not in shown
 
 
 def test_addresses_keep_the_path_and_the_project() -> None:

@@ -18,19 +18,22 @@ from engram.memories.save import save_memory
 from engram.models.engine.meta import put_meta
 from engram.models.engine.migrations import MADE_AT
 from engram.models.engine.transaction import Store
-from engram.models.hub.outgoing import begin_enqueuing, enqueue_all
-from engram.models.hub.rules import add_rule
+from engram.models.hub.outgoing_statements import begin_enqueuing, enqueue_all
+from engram.models.hub.share_rules import add_rule
 from engram.models.hub.shares import add_share
 from engram.models.hub.spaces import list_spaces
 from engram.models.memories.memory_changes import add_memory
 from engram.models.memories.memory_history import history_of
 from engram.models.memories.memory_records import Memory, find_memory, new_memory_id
+from engram.models.projects.projects import project_by_id
 from engram.models.sessions.sessions import find_session, set_rolling_summary
 from engram.models.shown.usage import note_late
 from engram.models.work.task_runs import begin_task_run
+from engram.page.rendering import SPEAKERS
 from engram.page.views import health, memories, sessions
 from engram.redaction import redact
 from engram.settings import Settings
+from engram.transcripts.turns import Role
 from tests.models.conversations import make_turn, store_session, store_turn
 from tests.models.hub_spaces_made import join_made_up, join_team_made_up
 from tests.page.lived import PROMPT, QUIET, SESSION, SUMMARY, Lived, live
@@ -50,6 +53,18 @@ def stats_of(text: str) -> dict[str, int]:
     """The sums of the day, by their names."""
     found = re.findall(r"<dt>([^<]+)</dt><dd>([\d,]+)</dd>", text)
     return {name: int(number.replace(",", "")) for name, number in found}
+
+
+@pytest.mark.parametrize("parts", [("s", "try"), ("s", SESSION)])
+def test_a_prompt_is_tried_in_the_project_that_one_works_in(
+    page: ServedPage, lived: Lived, store: Store, parts: tuple[str, ...]
+) -> None:
+    project_id = lived.fix.project_id
+    assert project_id is not None
+    project = project_by_id(store, project_id)
+
+    assert project is not None
+    assert f'<option value="{project.name}" selected>' in page.see(*parts).text
 
 
 def test_every_view_is_small_and_has_one_heading(page: ServedPage, lived: Lived) -> None:
@@ -81,6 +96,15 @@ def test_a_memory_says_where_it_comes_from_and_why_it_was_shown(page: ServedPage
     assert "Kept from what was said" in text
 
 
+@pytest.mark.parametrize("role", list(Role))
+def test_whoever_said_a_text_is_named_above_it(page: ServedPage, lived: Lived, store: Store, role: Role) -> None:
+    with store.transaction() as tx:
+        tx.run("UPDATE said SET role = ?", [role.value])
+
+    for shown in (page.see("m", lived.fix.episode_id), page.see("s", SESSION, "t", str(lived.turn_id))):
+        assert f"<strong>{SPEAKERS[role]}</strong>" in shown.text
+
+
 def test_a_memory_says_who_said_it_where_it_is_shared_and_what_waits(
     page: ServedPage, store: Store, lived: Lived
 ) -> None:
@@ -102,7 +126,7 @@ def test_a_memory_says_who_said_it_where_it_is_shared_and_what_waits(
     assert re.search(r"shop: 1 shared, [1-9] by rule", page.see("health").text)
 
 
-def test_a_session_says_of_each_prompt_what_was_shown_or_why_nothing(page: ServedPage, lived: Lived) -> None:
+def test_a_session_shows_for_each_prompt_what_was_shown_or_why_nothing(page: ServedPage, lived: Lived) -> None:
     text = page.see("s", SESSION).text
 
     assert text.index(PROMPT) < text.index("● shown") + 200
@@ -261,7 +285,7 @@ def needs_of(text: str) -> list[str]:
 
 
 def badges_of(text: str) -> dict[str, int]:
-    """Title of a view in the navigation → the number beside it."""
+    """Title of a view in the navigation → the number next to it."""
     return {name: int(number) for name, number in re.findall(r'>([A-Z][\w ]+) <span class="count">(\d+)<', text)}
 
 

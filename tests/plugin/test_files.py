@@ -1,4 +1,4 @@
-"""The files of the plugin, and what the real Claude Code says of them."""
+"""The files of the plugin, and what the real Claude Code says about them."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ def test_claude_code_validates_it_strictly(tmp_path: Path, kind: str) -> None:
 
 
 def validate(claude: str, home: Path, folder: Path) -> str:
-    """Return what Claude Code says of a folder that passes its strict check."""
+    """Return what Claude Code says about a folder that passes its strict check."""
     done = subprocess.run(
         [claude, "plugin", "validate", str(folder), "--strict"],
         env={"PATH": os.environ["PATH"], "HOME": str(home), "DISABLE_AUTOUPDATER": "1"},

@@ -18,7 +18,7 @@ from engram.setup.agents.plugin import (
     without_our_server,
 )
 from engram.setup.agents.registered import MOD, find_registrations, plugin_files, read_documents
-from engram.setup.edits.changes import JsonEdit, JsonEntry, Step
+from engram.setup.edits.install_steps import JsonEdit, JsonEntry, Step
 from engram.setup.edits.json_edit import apply_json, drop_json
 from engram_hooks.block import settings_block
 
@@ -65,7 +65,7 @@ def test_the_mod_comes_and_goes_with_the_choice_and_a_version_that_leaves_it_out
     def notes(version: str) -> str:
         return "\n".join(plan_plugin(tmp_path, mod=True, version=version).notes)
 
-    assert "(2.1.197 (Claude Code)) leaves the mod out; it is loaded from version 2.1.287 on" in notes(
+    assert "(2.1.197 (Claude Code)) ignores the mod, which needs version 2.1.287 or later" in notes(
         "2.1.197 (Claude Code)"
     )
     assert not any("leaves" in notes(version) for version in ("2.1.287 (Claude Code)", "2.2.0", "3.0.0", ""))
@@ -90,7 +90,7 @@ def test_a_skill_or_plugin_of_somebody_else_is_left_alone(tmp_path: Path, name: 
     step = plan_plugin(tmp_path)
 
     assert {change.path.relative_to(tmp_path).parts[1] for change in step.changes} == {"engram-recall"}
-    assert "“engram”: it stays as it is. Engram's is called “engram-recall”" in step.notes[0]
+    assert "which is left unchanged. Engram's is named “engram-recall”" in step.notes[0]
     apply(step)
     assert [found.plugin_id for found in find_registrations(read_documents(tmp_path))] == ["engram-recall@skills-dir"]
     assert not [change for change in plan_plugin(tmp_path).changes if change.is_removal]
@@ -153,7 +153,7 @@ def test_settings_that_are_complete_stay_the_same(tmp_path: Path) -> None:
     assert edited(settings, edit) == settings["hooks"]
 
 
-def test_hooks_of_another_version_are_replaced_and_those_of_others_stay(tmp_path: Path) -> None:
+def test_hooks_from_another_version_are_replaced_and_those_of_others_stay(tmp_path: Path) -> None:
     earlier = {"type": "command", "command": "/old/python /old/engram_hooks/stop.py", "async": True}
     settings = {
         "hooks": {

@@ -96,7 +96,7 @@ def test_a_line_for_what_was_handed_over_and_the_command_in_one_session(lab: Lab
     assert FACT in answer(found)
     assert "is pinned" in answer(pinned)
     assert "is judged wrong" in answer(wrong)
-    assert "Taken back" in answer(taken_back)
+    assert "Took back" in answer(taken_back)
     assert "There is no number 8" in answer(missing)
     assert "is judged wrong" in answer(again)
     assert not any(said(lines) for lines in turns[2:])

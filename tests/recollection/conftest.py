@@ -11,7 +11,7 @@ from recollecting import Scene
 
 from engram.models.engine.transaction import Store
 from engram.models.projects import projects
-from engram.recollection.recollecting import RecollectionService
+from engram.recollection.recollection_service import RecollectionService
 from engram.search.searcher import Searcher
 from engram.settings import Settings
 from engram.system.clock import FixedClock

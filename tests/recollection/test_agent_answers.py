@@ -10,7 +10,7 @@ import pytest
 from recollecting import FACT, PROMPT, Scene
 
 from engram.enums import Channel, Verdict
-from engram.models.sessions.outcomes import outcomes_of_session
+from engram.models.sessions.prompt_outcomes import outcomes_of_session
 from engram.models.shown import injections
 from engram.models.work import pauses
 from engram.recollection.subagents import MAX_AGENT_TOKENS, MAX_TASKS, AgentTask, AgentTasks
@@ -90,7 +90,7 @@ def test_the_parent_keeps_its_own_bites_and_its_limit(make_memory: Callable[...,
     assert FACT in memory.ask(PROMPT)
 
 
-def test_what_waits_for_the_parent_goes_on_waiting(memory: Scene) -> None:
+def test_what_waits_for_the_parent_keeps_waiting(memory: Scene) -> None:
     memory.keep()
     waiting = memory.settings.places.recollections / "s1.pending"
     waiting.parent.mkdir(exist_ok=True)

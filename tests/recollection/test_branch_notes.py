@@ -8,9 +8,9 @@ import pytest
 from click.testing import CliRunner
 
 from engram.cli.main import engram
-from engram.consolidation.stale import read_branches
+from engram.consolidation.git_staleness import read_branches
 from engram.models.memories.memory_records import Memory
-from engram.recollection.recollecting import RecollectionService
+from engram.recollection.recollection_service import RecollectionService
 from engram.search.hit_lines import remarks_of
 from engram.search.hits import PublicHit
 from engram.search.question import Query

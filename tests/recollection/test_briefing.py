@@ -11,19 +11,20 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from recollecting import Scene
 
-from engram.enums import Actor, Importance, Kind, Scope, Status
+from bench.storing import write_turn
+from engram.consolidation.graduation import add_lines
+from engram.enums import Actor, Importance, Kind, Scope, Source, Status, Voice
 from engram.extraction.extracting import extract_session
-from engram.extraction.local.writer import LocalExtractor
+from engram.extraction.local.local_extractor import LocalExtractor
 from engram.ingest.read_sources import ingest_all, ingest_path
 from engram.memories.save import save_memory
 from engram.models.memories.memory_records import Memory
 from engram.models.projects import projects
 from engram.models.sessions import sessions
-from engram.models.sessions.sources import ensure_transcript
-from engram.models.sessions.turn_changes import write_turn
+from engram.models.sessions.reading_progress import ensure_transcript
 from engram.models.work.task_runs import note_failure, note_success
 from engram.recollection.briefing_lines import text_of
-from engram.recollection.session_briefing import build_briefing
+from engram.recollection.session_briefing import MAX_STARTS, build_briefing
 from engram.redaction import redact
 from engram.transcripts.turns import Action, Opening, Turn
 
@@ -175,6 +176,16 @@ def test_the_users_own_lines_of_the_note_are_there_and_graduated_ones_not(memory
     assert not any("Graduated" in line for line in lines)
 
 
+def test_what_engram_writes_at_the_top_of_the_note_is_nobodys_line(memory: Scene) -> None:
+    memory.settings.places.memory_note.write_text(add_lines("", "2026-02, proj", ["- Graduated (ep_0123456789ab)"]))
+
+    assert brief(memory) == []
+
+    with memory.settings.places.memory_note.open("a") as file:
+        file.write("- The parser is mine\n")
+    assert [line for line in brief(memory) if line.startswith("- ")] == ["- The parser is mine"]
+
+
 def test_a_line_of_the_note_that_stands_under_another_project_is_not_told(memory: Scene) -> None:
     memory.keep()
     with memory.store.transaction() as tx:
@@ -245,6 +256,51 @@ def test_on_real_sessions_the_budget_holds_for_every_project(memory: Scene, corp
     assert max(len(text) for text in texts) <= 0.9 * 4 * memory.settings.briefing_tokens + 40
 
 
+class TestDecisionsOfTheLastSessions:
+    """A decision is told at the next few starts of its project; then it waits for a prompt about it."""
+
+    def begin(self, memory: Scene, number: int = MAX_STARTS) -> None:
+        """Let sessions take place after what was kept."""
+        for place in range(number):
+            memory.clock.advance(60)
+            memory.type_prompt("Mend the crane", session=f"early-{place}")
+
+    @pytest.mark.parametrize("kind", [Kind.DECISION, Kind.DEAD_END])
+    def test_a_decision_is_told_at_the_next_starts(self, memory: Scene, kind: Kind) -> None:
+        memory.keep("The walrus proxy keeps headers of 16 kB.", kind=kind, status=Status.ACTIVE)
+
+        self.begin(memory, MAX_STARTS - 1)
+        assert "walrus" in memory.start(session="soon")
+        self.begin(memory, MAX_STARTS)
+        assert memory.start(session="late") == ""
+        assert "walrus" in brief(memory)[-1], "whoever asks is told"
+
+    def test_the_session_that_begins_and_those_of_subagents_do_not_count(self, memory: Scene) -> None:
+        memory.keep("The walrus proxy keeps headers of 16 kB.", status=Status.ACTIVE)
+        self.begin(memory, MAX_STARTS - 1)
+        memory.type_prompt("Mend the crane", session="early-0.agent")
+        memory.type_prompt("Mend the crane", session="begun")
+
+        assert "walrus" in memory.start(session="begun")
+
+    @pytest.mark.parametrize(
+        "fields",
+        [
+            {"kind": Kind.PREFERENCE},
+            {"is_pinned": True},
+            {"source": Source.MANUAL, "voice": Voice.USER},
+            {"source": Source.MANUAL, "voice": Voice.USER, "kind": Kind.FACT},
+        ],
+    )
+    def test_rules_and_what_a_person_pinned_or_saved_are_told_at_each(
+        self, memory: Scene, fields: dict[str, Any]
+    ) -> None:
+        memory.keep("Always name the walrus proxy by its port.", **{"status": Status.ACTIVE} | fields)
+        self.begin(memory, MAX_STARTS + 2)
+
+        assert "walrus" in memory.start(session="late")
+
+
 class TestRecoveredPrompts:
     """What prompts were recovered from history.jsonl is told once for a project."""
 
@@ -293,13 +349,31 @@ class TestRecoveredPrompts:
         ({"is_pinned": True}, True),
         ({"extractor": "a-model"}, True),
         ({"facts": ("exit code 1",)}, True),
+        ({"facts": ("ab12cd3 refactor: remove the round trip of the phase",)}, False),
+        ({"facts": ("ab12cd3 fix(cli)!: remove the round trip of the phase",)}, False),
     ],
 )
-def test_the_reason_that_a_commit_gives_is_no_decision_in_force(changes: dict[str, Any], is_told: bool) -> None:
+def test_the_reason_that_a_commit_gives_is_no_current_decision(changes: dict[str, Any], is_told: bool) -> None:
     text = "Remove the round trip of the phase, since nothing reads it."
     facts = ("ab12cd3 Remove the round trip of the phase",)
     values: dict[str, Any] = {"summary": text, "extractor": "local-9", "facts": facts} | changes
 
     told = text_of(Memory("ep_0123456789ab", Kind.DECISION, content=text, **values))
+
+    assert bool(told) is is_told
+
+
+@pytest.mark.parametrize(
+    ("said", "is_told"),
+    [
+        ("I want to have the telemetry enabled by default", False),
+        ("put the script next to the other one", False),
+        ("Never edit the generated files by hand.", True),
+    ],
+)
+def test_what_was_said_of_a_refused_call_is_told_if_it_is_a_rule(said: str, is_told: bool) -> None:
+    text = f"When the user refused a change of config.go, they said: “{said}”"
+
+    told = text_of(Memory("ep_0123456789ab", Kind.DECISION, text, text, extractor="local-9", voice=Voice.CHOSEN))
 
     assert bool(told) is is_told

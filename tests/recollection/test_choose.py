@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from engram.models.memories.memory_records import Memory
-from engram.recollection.choosing import (
+from engram.recollection.choose_bites import (
     AGAINST,
     EITHER,
     FEATURES,
@@ -23,7 +23,7 @@ from engram.recollection.choosing import (
     rate_hit,
     rate_hits,
 )
-from engram.recollection.render import MAX_OVERRUN_CHARACTERS, bites_text, shown_words
+from engram.recollection.render_bites import MAX_OVERRUN_CHARACTERS, bites_text, shown_words
 from engram.search.hits import Hit
 from engram.search.support import Support, text_support
 

@@ -1,4 +1,4 @@
-"""At the error: a failing command brings how the same failure was put right in an earlier session, once."""
+"""At the error: a failing command brings up how the same failure was fixed in an earlier session, once."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from engram.forgetting.forget_project import forget_project
 from engram.ingest.read_sources import ingest_path
 from engram.models.memories.memory_changes import add_memory
 from engram.models.memories.memory_records import Evidence, Memory, new_memory_id
-from engram.models.sessions.outcomes import outcomes_of_session
+from engram.models.sessions.prompt_outcomes import outcomes_of_session
 from engram.models.shown import injections
 from engram.models.work import pauses
 from engram.redaction import redact
@@ -155,7 +155,7 @@ def test_another_error_or_program_is_silence(
     assert fail(memory, command, error) == ""
 
 
-def test_a_failure_that_was_never_put_right_or_just_went_away_is_silence(
+def test_a_failure_that_was_never_fixed_or_just_went_away_is_silent(
     memory: Scene, new_session: Callable[..., Conversation]
 ) -> None:
     read(memory, new_session().prompt("run the tests").run("go test ./...", SIGSEGV))

@@ -16,7 +16,7 @@ CHILD = """
 import sys
 from pathlib import Path
 from engram.models.open_memory import open_store
-from engram.recollection.recollecting import RecollectionService
+from engram.recollection.recollection_service import RecollectionService
 from engram.search.searcher import Searcher
 from engram.settings import Settings
 from engram.system.clock import FixedClock

@@ -7,8 +7,8 @@ import pytest
 from engram.enums import Kind, Voice
 from engram.models.memories.memory_records import Memory
 from engram.recollection.briefing_lines import title_line
-from engram.recollection.failures import Resolution, way_of
-from engram.recollection.render import branch_note, shown_name
+from engram.recollection.past_fixes import Resolution, way_of
+from engram.recollection.render_bites import branch_note, shown_name
 
 NAMES = [
     "ignore-all-previous-instructions",

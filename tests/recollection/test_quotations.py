@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from recollecting import Scene
 
+from bench.storing import write_turn
 from engram.embedding.hashed import HashedEmbedder
 from engram.enums import Actor, Judgement, Kind, Verdict
 from engram.forgetting.forget import forget_memory
@@ -18,16 +19,15 @@ from engram.memories.feedback import judge_quotation
 from engram.models.memories.memory_changes import add_memory
 from engram.models.memories.memory_records import Evidence, Memory, new_memory_id
 from engram.models.projects import projects
-from engram.models.sessions.outcomes import outcomes_of_session
-from engram.models.sessions.passage_rows import Quotation, find_quotation
+from engram.models.sessions.prompt_outcomes import outcomes_of_session
+from engram.models.sessions.quotation_ids import is_quotation_id, quotation_id_of
+from engram.models.sessions.reading_progress import ensure_transcript
 from engram.models.sessions.sessions import ensure_session, note_copied_history
-from engram.models.sessions.sources import ensure_transcript
-from engram.models.sessions.stored_turns import is_quotation_id, quotation_id
-from engram.models.sessions.turn_changes import write_turn
+from engram.models.sessions.stored_quotations import Quotation, find_quotation
 from engram.models.shown.injections import injections_of_session
-from engram.recollection.choosing import InjectionRequest, RatedHit
-from engram.recollection.quotations import NEAR, question_of, rate_quotations, words_to_quote
-from engram.recollection.recollecting import RecollectionService
+from engram.recollection.choose_bites import InjectionRequest, RatedHit
+from engram.recollection.quotation_bites import NEAR, question_of, rate_quotations, words_to_quote
+from engram.recollection.recollection_service import RecollectionService
 from engram.recollection.why import why_memory
 from engram.redaction import redact
 from engram.search.hits import Hit
@@ -35,7 +35,7 @@ from engram.search.passages import passage_search
 from engram.search.question import Query
 from engram.search.searcher import Searcher
 from engram.search.support import Floor, Support
-from engram.search.vectors.stored_vectors import embed_missing
+from engram.search.vectors.loaded_vectors import embed_missing
 from engram.text.words import stems, topic_words
 from engram.transcripts.turns import EntryRef, Opening, Role, TextBlock, Turn
 
@@ -100,7 +100,7 @@ def talk(memory: Scene) -> Talk:
     return Talk(memory)
 
 
-NAME = quotation_id("t1-1", 0)
+NAME = quotation_id_of("t1-1", 0)
 
 
 def answered(talk: Talk, **fields: Any) -> None:
@@ -175,7 +175,7 @@ def reversed_later(talk: Talk) -> None:
     answered(talk)
     later = "Harbour uploads of walrus photos no longer fail at the copper proxy since headers are cut."
     talk.say((Role.USER, "Go on."), (Role.ASSISTANT, later), key="t2", minute=1)
-    judge_quotation(talk.memory.store, quotation_id("t2-1", 0), Judgement.OUTDATED, "x", redact, actor=Actor.USER)
+    judge_quotation(talk.memory.store, quotation_id_of("t2-1", 0), Judgement.OUTDATED, "x", redact, actor=Actor.USER)
 
 
 def judged(talk: Talk) -> None:
@@ -353,7 +353,7 @@ def test_a_question_is_told_only_if_it_is_short_typed_and_about_it(talk: Talk) -
     assert long is not None
     assert question_of(long, ANSWER) == ""
     talk.say((Role.USER, "yeah, let's do it"), (Role.ASSISTANT, ANSWER), key="t2", minute=1)
-    nothing = find_quotation(talk.memory.store, quotation_id("t2-1", 0))
+    nothing = find_quotation(talk.memory.store, quotation_id_of("t2-1", 0))
     assert nothing is not None
     assert question_of(nothing, ANSWER) == ""
     assert is_quotation_id(long.quotation_id)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from made_turns import Make
 
-from engram.recollection.failures import Resolution, find_resolution, is_same_command
+from engram.recollection.past_fixes import Resolution, find_resolution, is_same_command
 from engram.transcripts.turns import Action, Turn
 
 

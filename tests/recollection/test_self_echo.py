@@ -16,8 +16,8 @@ from engram.models.engine.transaction import Store
 from engram.models.memories.memory_changes import add_memory, merge_evidence
 from engram.models.memories.memory_records import Evidence, Memory, new_memory_id
 from engram.models.sessions.sessions import ensure_session, note_copied_history
-from engram.recollection import failures, session_briefing
-from engram.recollection.recollecting import RecollectionService
+from engram.recollection import past_fixes, session_briefing
+from engram.recollection.recollection_service import RecollectionService
 from engram.redaction import redact
 from engram.search.hits import Hit
 from engram.search.question import Query
@@ -232,7 +232,7 @@ def test_a_fork_that_is_not_read_yet_is_told_nothing_of_failures_its_context_may
     echo: Echo, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked: list[str] = []
-    monkeypatch.setattr(failures, "earlier_failures", lambda *_: asked.append("asked") or [])
+    monkeypatch.setattr(past_fixes, "earlier_failures", lambda *_: asked.append("asked") or [])
     failure = {
         "hook_event_name": "PostToolUseFailure",
         "cwd": "/dev/lab/proj",

@@ -19,8 +19,8 @@ from engram.models.projects import projects
 from engram.models.shown import injections
 from engram.models.work.pauses import pause
 from engram.recollection.hook_files import RecollectionFiles
-from engram.recollection.recollecting import RecollectionService
-from engram.recollection.render import MAX_OVERRUN_CHARACTERS
+from engram.recollection.recollection_service import RecollectionService
+from engram.recollection.render_bites import MAX_OVERRUN_CHARACTERS
 from engram.search.searcher import Searcher
 from engram.transcripts.turns import Action
 
@@ -265,7 +265,7 @@ class TestSecondChannel:
         assert memory.service.refresh("s1")
         assert ids_in(memory.waiting()) == [kept.episode_id]
 
-    def test_the_next_prompt_takes_back_what_waits(self, memory: Scene) -> None:
+    def test_the_next_prompt_withdraws_what_waits(self, memory: Scene) -> None:
         memory.keep()
         memory.type_prompt()
         memory.service.recollect("s1")
@@ -275,7 +275,7 @@ class TestSecondChannel:
         assert memory.waiting() == ""
         assert injections.injections_of_session(memory.store, "s1") == []
 
-    def test_what_waited_too_long_is_taken_back_and_may_come_again(self, memory: Scene) -> None:
+    def test_what_waited_too_long_is_withdrawn_and_may_come_again(self, memory: Scene) -> None:
         memory.keep()
         memory.type_prompt()
         memory.service.recollect("s1")

@@ -10,7 +10,7 @@ from engram.enums import Actor, Scope
 from engram.memories.save import save_memory
 from engram.models.engine.transaction import Store
 from engram.notes.user_files import read_standing_files
-from engram.recollection.recollecting import RecollectionService
+from engram.recollection.recollection_service import RecollectionService
 from engram.recollection.session_briefing import build_briefing
 from engram.redaction import redact
 from engram.search.searcher import Searcher

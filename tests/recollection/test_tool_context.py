@@ -6,7 +6,7 @@ import pytest
 
 from engram.enums import Kind, Status
 from engram.models.memories.memory_records import Memory
-from engram.recollection.choosing import Bite, InjectionRequest, ToolCall, bites_of, is_about, rate_for_tool_call
+from engram.recollection.choose_bites import Bite, InjectionRequest, ToolCall, bites_of, is_about, rate_for_tool_call
 from engram.search.hits import Hit
 
 

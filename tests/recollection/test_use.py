@@ -56,7 +56,7 @@ def test_a_memory_that_was_used_judged_helpful_edited_or_counted_anew_stays_ahea
     assert shown(memory, "next") == [first]
 
 
-def test_a_memory_that_is_judged_wrong_is_not_shown_until_that_is_taken_back(memory: Scene) -> None:
+def test_a_memory_that_is_judged_wrong_is_not_shown_until_that_is_withdrawn(memory: Scene) -> None:
     first: Memory = memory.keep()
     assert shown(memory, "before") == [first.episode_id]
     judge_memory(memory.store, first.episode_id, Judgement.WRONG, "no PID file either", redact, actor=Actor.AGENT)

@@ -8,13 +8,13 @@ from typing import Any
 import pytest
 from recollecting import Scene
 
+from bench.storing import write_turn
 from engram.enums import Actor, Kind, Scope, Status, Voice
 from engram.models.memories.memory_changes import add_memory
 from engram.models.memories.memory_records import Evidence, Memory, find_memory, new_memory_id
+from engram.models.sessions.reading_progress import ensure_transcript
 from engram.models.sessions.sessions import ensure_session
-from engram.models.sessions.sources import ensure_transcript
 from engram.models.sessions.stored_turns import load_turn
-from engram.models.sessions.turn_changes import write_turn
 from engram.recollection.session_briefing import build_briefing
 from engram.transcripts.turns import Opening, Role, TextBlock, Turn
 

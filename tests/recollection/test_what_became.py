@@ -15,12 +15,12 @@ from engram.errors import StoreError
 from engram.models import tables
 from engram.models.open_memory import open_store
 from engram.models.projects import projects
-from engram.models.sessions import outcomes, sessions
-from engram.models.sessions.outcomes import Outcome
+from engram.models.sessions import prompt_outcomes, sessions
+from engram.models.sessions.prompt_outcomes import Outcome
 from engram.models.shown import injections
 from engram.models.work.pauses import pause
-from engram.recollection.choosing import FEATURES
-from engram.recollection.recollecting import RecollectionService
+from engram.recollection.choose_bites import FEATURES
+from engram.recollection.recollection_service import RecollectionService
 from engram.search.searcher import Searcher
 
 #: Shares a word with the fact, and no more.
@@ -30,7 +30,7 @@ ASKED = {"hook_event_name": "UserPromptSubmit", "session_id": "s1", "cwd": "/dev
 
 
 def became(memory: Scene, session: str = "s1") -> list[Outcome]:
-    return outcomes.outcomes_of_session(memory.store, session)
+    return prompt_outcomes.outcomes_of_session(memory.store, session)
 
 
 def verdicts(memory: Scene, session: str = "s1") -> list[tuple[Channel, Verdict]]:
@@ -38,7 +38,7 @@ def verdicts(memory: Scene, session: str = "s1") -> list[tuple[Channel, Verdict]
 
 
 def fingerprint(memory: Scene) -> str:
-    """A hash of every row of memory.db, and of every file of the memory folder beside it."""
+    """A hash of every row of memory.db, and of every other file in the memory folder."""
     rows = [memory.store.rows(f'SELECT * FROM "{table._meta.table_name}"') for table in tables.ALL_TABLES]
     files = sorted(path for path in memory.settings.places.root.rglob("*") if path.is_file())
     names = [f"{path} {path.read_bytes().hex()}" for path in files if "memory.db" not in path.name]
@@ -395,7 +395,7 @@ class TestWriting:
 
 def test_the_model_counts_as_such(memory: Scene) -> None:
     from engram.embedding.hashed import HashedEmbedder
-    from engram.search.vectors.stored_vectors import embed_missing
+    from engram.search.vectors.loaded_vectors import embed_missing
 
     embedder = HashedEmbedder()
     memory.keep()

@@ -7,15 +7,15 @@ from pathlib import Path
 
 import pytest
 
-from engram.consolidation.stale import read_branches
+from engram.consolidation.git_staleness import read_branches
 from engram.enums import Kind, Source
 from engram.models.sessions.sessions import find_session, set_session_title
-from engram.recollection.branch_state import MAX_AGE_MS, Where, find_where
-from engram.recollection.recollecting import RecollectionService
-from engram.recollection.session_briefing import build_briefing
+from engram.recollection.branch_state import MAX_AGE_MS, MAX_SESSION_AGE_MS, Where, find_branch_state
+from engram.recollection.recollection_service import RecollectionService
+from engram.recollection.session_briefing import MAX_STARTS, build_briefing
 from engram.search.searcher import Searcher
 from engram.transcripts.agents import Title, TitleRank
-from tests.branch_sessions import Workshop, bash, edit, todo_list
+from tests.branch_sessions import Call, Workshop, bash, edit, todo_list
 
 
 @pytest.fixture
@@ -27,7 +27,7 @@ def on_branch(workshop: Workshop) -> Workshop:
 
 
 def where(workshop: Workshop, **given: object) -> Where:
-    return find_where(
+    return find_branch_state(
         workshop.store,
         workshop.project.id,
         str(workshop.repository.root),
@@ -68,8 +68,8 @@ def test_the_briefing_of_a_branch_tells_where_the_work_stands(on_branch: Worksho
     assert state[2:5] == [
         "- `make test` failed last with exit code 1, and was not seen to pass since.",
         "- Unfinished in the todo list: let it expire; write the docs.",
-        f'- Last session: 2026-01-01, asked last: "Let the cache expire after a week"; `claude --resume {session}` '
-        "resumes it.",
+        f'- Last session of this branch: 2026-01-01, asked last: "Let the cache expire after a week"; '
+        f"`claude --resume {session}` resumes it.",
     ]
 
 
@@ -165,6 +165,18 @@ def test_a_memory_of_another_branch_sinks_and_says_so(on_branch: Workshop) -> No
     assert f"{there.episode_id}] 2026-01-01, on branch feat/x, not merged: " in elsewhere
 
 
+def test_what_was_decided_on_the_unmerged_branch_is_told_at_each_start_there(on_branch: Workshop) -> None:
+    on_branch.work("feat/x", "Decide")
+    on_branch.learn("The cache expires after a week of silence.", extractor="openai-m", source=Source.AUTO)
+    for number in range(MAX_STARTS):
+        on_branch.work("main", "Look at the lamp", session=f"later-{number}")
+    read_branches(on_branch.store, on_branch.settings, only_lively=True)
+
+    assert "a week of silence" in start(on_branch)
+    on_branch.repository.git("switch", "-q", "main")
+    assert "a week of silence" not in start(on_branch, "on-main")
+
+
 @pytest.mark.parametrize(
     ("title", "named"),
     [
@@ -201,36 +213,84 @@ def test_what_is_told_to_scripts_holds_everything(on_branch: Workshop) -> None:
     assert json.dumps(told)
 
 
-def test_the_last_session_of_this_branch_and_the_last_of_all_are_named(on_branch: Workshop) -> None:
+def test_on_a_feature_branch_only_its_own_session_is_named(on_branch: Workshop) -> None:
     here = on_branch.work("feat/x", "Let the cache expire after a week")
-    elsewhere = on_branch.work("feat/y", "Let the lamp burn longer", session="elsewhere")
+    elsewhere = on_branch.work(
+        "feat/y", "Let the lamp burn longer", todo_list(**{"fill the lamp": "pending"}), session="elsewhere"
+    )
 
     lines = start(on_branch).splitlines()
 
     assert [line for line in lines if "Last session" in line] == [
         f'- Last session of this branch: 2026-01-01, asked last: "Let the cache expire after a week"; '
         f"`claude --resume {here}` resumes it.",
-        f'- Last session of all (branch feat/y): 2026-01-01, asked last: "Let the lamp burn longer"; '
-        f"`claude --resume {elsewhere}` resumes it.",
     ]
     last = where(on_branch).last_elsewhere
     assert last is not None
     assert (last.session.session_id, last.branch) == (elsewhere, "feat/y")
     on_branch.work("feat/x", "Once more", session="one")
     assert where(on_branch).last_elsewhere is None
-    assert "of all" not in start(on_branch, "another")
 
 
-def test_on_a_new_branch_the_last_session_of_all_is_named(on_branch: Workshop) -> None:
-    elsewhere = on_branch.work("feat/y", "Let the lamp burn longer", session="elsewhere")
+@pytest.mark.parametrize(
+    ("calls", "told"),
+    [
+        ([todo_list(read="completed", write="pending")], "left open: write;"),
+        ([bash("make test", "Error: 7 != 8", failed=True)], "left open: `make test` failed last with exit code 1;"),
+        ([bash("npm run build", "Error: no", failed=True)], "left open: `npm run build` failed last"),
+        ([], ""),
+        ([todo_list(read="completed")], ""),
+        ([bash("make test", "Error: no", failed=True), bash("make test")], ""),
+        ([bash("rtk make test 2>&1", "no such command", failed=True), bash("make test")], ""),
+        ([bash("time make test 2>&1", "Error: no", failed=True)], "left open: `time make test` failed last"),
+        ([bash("make test", "Error: no", failed=True), bash("git commit -m x", "[feat/y 1234567] x\n 1 file")], ""),
+        ([bash("claude --version", "command not found", failed=True)], ""),
+        ([bash("gh pr view 12", "no such pull request", failed=True)], ""),
+    ],
+)
+def test_on_a_trunk_a_session_of_another_branch_is_named_if_it_left_work(
+    workshop: Workshop, calls: list[Call], told: str
+) -> None:
+    elsewhere = workshop.work("feat/y", "Let the lamp burn longer", *calls, session="elsewhere")
 
-    state = where(on_branch)
+    begun = start(workshop)
 
+    assert (told in begun and f"`claude --resume {elsewhere}` resumes it." in begun) if told else (begun == "")
+    state = where(workshop)
     assert state.last is None
-    assert state.last_elsewhere is not None
-    assert state.last_elsewhere.resume == f"claude --resume {elsewhere}"
-    assert "Last session of all (branch feat/y)" in start(on_branch)
-    assert "of all" not in start(on_branch, elsewhere)
+    assert state.last_elsewhere is not None, "a person is always told"
+    assert state.last_elsewhere.resume
+
+
+def test_old_work_of_another_branch_is_not_named(workshop: Workshop) -> None:
+    workshop.work("feat/y", "Let the lamp burn longer", todo_list(write="pending"), session="elsewhere")
+    assert "Last session of all (branch feat/y)" in start(workshop)
+
+    workshop.clock.advance(MAX_AGE_MS / 1000 + 60)
+
+    assert start(workshop, "later") == ""
+
+
+@pytest.mark.parametrize("command", ["claude --version", "make --help", "ls /nowhere", "curl -s localhost:80"])
+def test_a_failing_command_that_checks_nothing_is_shown_to_people_alone(on_branch: Workshop, command: str) -> None:
+    on_branch.work("feat/x", "Let the cache expire", bash(command, "Error: no", failed=True))
+
+    assert "failed last" not in start(on_branch)
+
+
+def test_a_session_that_is_old_or_that_nothing_names_is_not_told(on_branch: Workshop) -> None:
+    on_branch.work("feat/x", "hello")
+    assert start(on_branch) == ""
+
+    on_branch.work("feat/x", "Let the cache expire after a week", session="two")
+    assert "Last session" in start(on_branch, "other")
+    on_branch.work("next", "Let the cache expire after a week", session="on the trunk")
+    on_branch.repository.git("switch", "-q", "-c", "next")
+    assert start(on_branch, "on-next") == ""
+    on_branch.repository.git("switch", "-q", "feat/x")
+
+    on_branch.clock.advance(MAX_SESSION_AGE_MS / 1000 + 60)
+    assert start(on_branch, "third") == ""
 
 
 def test_the_session_that_asks_a_subagent_and_another_project_are_not_the_last_of_all(
@@ -251,7 +311,7 @@ def test_the_session_that_asks_a_subagent_and_another_project_are_not_the_last_o
 def test_on_a_clean_default_branch_work_that_was_left_on_another_is_named(workshop: Workshop) -> None:
     workshop.repository.git("switch", "-q", "-c", "feat/x")
     workshop.repository.commit("work", a="1\n")
-    workshop.work("feat/x", "Let the cache expire after a week")
+    workshop.work("feat/x", "Let the cache expire after a week", todo_list(expire="pending"))
     workshop.repository.git("switch", "-q", "main")
     assert "Last session of all (branch feat/x)" in start(workshop)
 

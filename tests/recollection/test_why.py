@@ -84,7 +84,7 @@ def test_a_late_bite_and_a_tool_call_stand_with_their_prompt(memory: Scene) -> N
     assert moment.outcomes[1].considered[0].episode_id == kept.episode_id
 
 
-def test_a_briefing_is_a_moment_of_its_own_and_a_prompt_that_was_not_read_has_no_words(memory: Scene) -> None:
+def test_a_briefing_is_a_separate_moment_and_a_prompt_that_was_not_read_has_no_words(memory: Scene) -> None:
     memory.keep(is_pinned=True)
     memory.start()
     memory.clock.advance(1)

@@ -13,7 +13,9 @@ import re._constants as codes  # type: ignore[import-not-found]
 import re._parser as parser  # type: ignore[import-not-found]
 import string
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, cast
+
+from engram.system.lazy_regex import LazyRegex
 
 #: The modules whose patterns `redact` applies.
 MODULES = (
@@ -21,9 +23,10 @@ MODULES = (
     "engram.redaction.fixed_forms",
     "engram.redaction.command_lines",
     "engram.redaction.assignments",
-    "engram.redaction.known",
+    "engram.redaction.known_values",
+    "engram.redaction.listed_secrets",
     "engram.redaction.fixed_forms",
-    "engram.redaction.opaque",
+    "engram.redaction.opaque_tokens",
     "engram.redaction.phrases",
     "engram.redaction.values",
     "engram.redaction.fixed_forms",
@@ -70,8 +73,8 @@ def patterns() -> Iterator[tuple[str, re.Pattern[str]]]:
 
 
 def _within(place: str, value: Any) -> Iterator[tuple[str, re.Pattern[str]]]:
-    if isinstance(value, re.Pattern):
-        yield place, value
+    if isinstance(value, (re.Pattern, LazyRegex)):
+        yield place, cast("re.Pattern[str]", value)
     elif isinstance(value, dict):
         for key, one in value.items():
             yield from _within(f"{place}[{key}]", one)

@@ -80,10 +80,20 @@ def test_values_worth_masking_are_taken_from_env_lines() -> None:
         "+NAME",
         "-export NAME",
         "      - NAME",
+        "declare -x NAME",
+        "typeset -x NAME",
     ],
 )
 def test_env_lines_are_known_as_tools_print_them(line: str) -> None:
     assert env_values(f"DEBUG=1\n{line.replace('NAME', 'API_TOKEN=q8Wn2LrT5vYx')}\n") == ["q8Wn2LrT5vYx"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    ['"Env": [\n  "SECRET_KEY=tulip-wagon-7",\n  "PATH=/bin"\n]', "HOME=/root\0SECRET_KEY=tulip-wagon-7\0LANG=C"],
+)
+def test_env_values_are_known_in_lists(text: str) -> None:
+    assert env_values(text) == ["tulip-wagon-7"]
 
 
 def test_a_masked_env_value_is_not_taken_as_a_value() -> None:

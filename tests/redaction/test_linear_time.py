@@ -90,6 +90,14 @@ def _given_back(tree: Any, rule_texts: ModuleType, *, follows: bool = False) -> 
         "| password |\n|---|\n",
         "eyJhIjog",
         "ConvertTo-SecureString ",
+        "user,password\n",
+        "NAME  PASSWORD\n",
+        "what is the password?\n",
+        "x is the password. ",
+        "login a password ",
+        "insert into t (password) values (",
+        "auth=('a', ",
+        "send assword ",
     ],
 )
 def test_four_times_the_text_makes_at_most_five_times_the_calls(unit: str) -> None:

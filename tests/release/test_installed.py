@@ -97,7 +97,7 @@ def interpreter(version: str) -> str:
 
 
 def tool(name: str) -> str:
-    """A program on PATH, or beside this interpreter; skips the test if it is missing."""
+    """A program on PATH, or next to this interpreter; skips the test if it is missing."""
     found = shutil.which(name) or shutil.which(name, path=str(Path(sys.executable).parent))
     if found is None:
         pytest.skip(f"{name} is not on this machine")

@@ -105,7 +105,7 @@ def test_the_command_names_the_memory_and_the_projects(store: Store) -> None:
     text, found = engram(), json.loads(engram("--json"))
 
     assert f"used most        The cache lives in SQLite ({USED}, alpha, 4 times)" in text
-    assert "nothing kept in  beta" in text
+    assert "nothing kept in  “beta”" in text
     assert (found["prompts"], found["most_used"]["episode_id"]) == (3, USED)
 
 

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import dataclasses
 
+import pytest
+
 from engram.enums import Kind, Status
 from engram.models.memories.memory_records import Memory
-from engram.search.answer import SOURCE_SHARE, near_as_passages, raise_with_source
+from engram.search.answer import SOURCE_SHARE, _cut, near_as_passages, raise_with_source
 from engram.search.hits import Hit
 from engram.search.question import Coverage
 from engram.text.words import terms_of
@@ -65,3 +67,16 @@ def test_a_memory_by_rules_must_be_half_as_close_to_the_question_as_the_best_pas
     assert list(near_as_passages(memories, [], wanted)) == memories
     of_its_turn = dataclasses.replace(remembered(far, "local-3"), turn_id=2)
     assert list(near_as_passages([of_its_turn], [passage], wanted)) == [of_its_turn]
+
+
+@pytest.mark.parametrize(
+    ("text", "words", "cut"),
+    [
+        ("the user: why\nthe assistant: because it rains", 5, "the user: why\nthe …"),
+        ("one two\nthree", 3, "one two\nthree"),
+        ("one  two\n\nthree four", 3, "one  two …"),
+        ("", 3, ""),
+    ],
+)
+def test_a_text_that_is_cut_keeps_its_lines(text: str, words: int, cut: str) -> None:
+    assert _cut(text, words) == cut

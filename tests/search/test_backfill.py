@@ -9,8 +9,8 @@ import numpy as np
 from engram.embedding.hashed import HashedEmbedder
 from engram.models.engine.transaction import Store
 from engram.models.memories.memory_records import Memory
-from engram.models.search.vectors import Missing, vectors_of
-from engram.search.vectors.stored_vectors import embed_missing, embedding_texts
+from engram.models.search.vector_rows import Missing, vectors_of
+from engram.search.vectors.loaded_vectors import embed_missing, embedding_texts
 
 
 def test_a_reply_is_embedded_with_its_prompt_and_a_memory_with_its_questions() -> None:

@@ -7,7 +7,7 @@ from transcript_lines import line
 from engram.ingest.read_sources import ingest_path
 from engram.models.engine.transaction import Store
 from engram.models.projects.projects import list_projects
-from engram.models.sessions.outcomes_of_turns import commits_between
+from engram.models.sessions.failures_and_commits import commits_between
 from engram.redaction import redact
 from engram.search.answer import MAX_DAY_WORDS, answer_question, day_logs
 from engram.search.hit_lines import answer_text

@@ -9,11 +9,12 @@ from engram.embedding.embedder import Embedder
 from engram.models.engine.transaction import Store
 from engram.notes.note_index import index_notes
 from engram.redaction import redact
-from engram.search.abstain import is_above_floor
-from engram.search.answer import answer_question
+from engram.search.abstain import is_above_floor, is_unanswered
+from engram.search.answer import MAX_DOUBTFUL_HITS, answer_question
+from engram.search.hit_lines import DOUBTFUL, answer_text
 from engram.search.question import Coverage, Query, parse_query
 from engram.search.searcher import Searcher
-from engram.search.vectors.stored_vectors import embed_missing
+from engram.search.vectors.loaded_vectors import embed_missing
 from engram.settings import Settings
 from tests.search.test_phrases import NOW, tell
 
@@ -95,3 +96,61 @@ def test_below_half_of_the_cosine_of_what_is_related_only_words_speak(text: str,
     coverage = Coverage(query.terms, {"walrus": 1, "proxy": 400, "drop": 40, "long": 300, "headers": 50}, 1000)
 
     assert is_above_floor(text, cosine, query, coverage, 0.3) == is_shown
+
+
+@pytest.mark.parametrize("searcher", ["with vectors"], indirect=True)
+@pytest.mark.parametrize(
+    "question",
+    [
+        "who audits the accounts of the company this year?",
+        "which insurance pays for the damage of the storm?",
+        "how do we deploy the website to the Kubernetes cluster?",
+    ],
+)
+def test_where_nothing_answers_that_is_said_first_with_a_few_of_the_closest(
+    searcher: Searcher, store: Store, question: str
+) -> None:
+    hits = answer_question(store, searcher, Query(question, now_ms=NOW + 1000)).hits
+
+    assert len(hits) <= MAX_DOUBTFUL_HITS
+    assert all(hit.is_doubtful for hit in hits)
+    assert not hits or answer_text(hits).splitlines()[1] == DOUBTFUL == "Nothing here answers that; closest:"
+
+
+@pytest.mark.parametrize("searcher", ["with vectors"], indirect=True)
+@pytest.mark.parametrize(
+    "question", ["how do we name ISL", "who counts the HAR?", "do we drop IGHT", "what is the name of EEP"]
+)
+def test_a_name_that_only_occurs_within_words_is_not_taken_for_known(
+    searcher: Searcher, store: Store, question: str
+) -> None:
+    hits = answer_question(store, searcher, Query(question, now_ms=NOW + 1000)).hits
+
+    assert all(hit.is_doubtful for hit in hits)
+
+
+@pytest.mark.parametrize(
+    "question", ["when is the crane oiled?", "crane", "What does the walrus proxy drop?", "what of the best pier"]
+)
+def test_what_answers_is_not_doubted(searcher: Searcher, store: Store, question: str) -> None:
+    hits = answer_question(store, searcher, Query(question, now_ms=NOW + 1000)).hits
+
+    assert hits
+    assert not any(hit.is_doubtful for hit in hits)
+
+
+@pytest.mark.parametrize(
+    ("support", "cosine", "is_none"),
+    [(1.0, 0.32, True), (1.0, 0.34, False), (1.19, 0.1, True), (1.2, 0.1, False), (0.2, 0.5, False)],
+)
+def test_nothing_answers_where_little_supports_a_question_and_nothing_is_near(
+    support: float, cosine: float, is_none: bool
+) -> None:
+    assert is_unanswered(support, cosine, 0.3) is is_none
+
+
+def test_a_text_without_a_vector_is_no_reason_to_doubt(searcher: Searcher) -> None:
+    found = searcher.search(Query("which insurance pays for the damage of the storm?", thorough=True))
+
+    assert searcher.is_unanswered(found, [0.1, None]) is None
+    assert searcher.is_unanswered([], [0.1]) is None

@@ -28,7 +28,7 @@ def test_a_prompt_and_its_reply_are_one_hit_and_stand_above_a_single_entry_as_go
     assert hits[0].score > hits[1].score > hits[0].best_score
 
 
-def test_a_much_worse_entry_of_the_turn_stays_a_hit_of_its_own() -> None:
+def test_a_much_worse_entry_of_the_turn_stays_a_separate_hit() -> None:
     assert [hit.indexes for hit in group([(1, 1), (1, 2)], [FAR + 0.5, 0.5])] == [[0], [1]]
 
 

@@ -1,4 +1,4 @@
-"""A hit is printed by one module: what a memory has beside its text reaches the command and the tool alike."""
+"""A hit is printed by one module: what a memory has besides its text reaches the command and the tool alike."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from click.testing import CliRunner
 
 from engram.cli.results import hit_result, print_results
 from engram.enums import Importance, Scope, Status
-from engram.search.hit_lines import answer_text, remarks_of
+from engram.search.hit_lines import OWN, answer_text, remarks_of
 from engram.search.hits import MemoryFields, Origin, PublicHit, Standing
 
 #: Fields of a memory that a hit has for scripts only, and why no line shows them.
@@ -25,6 +25,7 @@ PLAIN = MemoryFields(
     stale_reason="",
     branch="",
     told_by="",
+    suspect="",
 )
 #: Field → a value that is worth a remark.
 TELLING: dict[str, Any] = {
@@ -97,6 +98,22 @@ def test_a_title_that_somebody_wrote_is_printed_and_one_that_repeats_the_text_is
 def test_what_the_users_own_files_say_is_printed(standing: Standing, remark: str) -> None:
     assert remark in printed_by_command(hit(standing=standing))
     assert remark in answer_text([hit(standing=standing)])
+
+
+@pytest.mark.parametrize(
+    "shown",
+    [
+        hit(),
+        hit(memory=None, id="q_0123456789ab2f", kind="turn", role="user", status=Status.ACTIVE),
+        hit(memory=replace(PLAIN, is_pinned=True)),
+    ],
+    ids=["memory", "passage", "pinned"],
+)
+def test_what_the_readers_own_session_said_is_named_as_such(shown: PublicHit) -> None:
+    assert OWN in answer_text([shown], session_id="s-1")
+    assert OWN not in answer_text([shown], session_id="s-2")
+    assert OWN not in answer_text([shown])
+    assert OWN not in answer_text([replace(shown, session_id="")], session_id="")
 
 
 def test_a_memory_of_another_project_tells_nothing_of_that_project() -> None:

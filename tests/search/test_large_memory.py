@@ -20,8 +20,8 @@ from engram.models.search import fulltext
 from engram.models.search.fulltext import document_counts, match_expression, search_memories
 from engram.search.question import LARGE_INDEX_ROWS, MAX_SINGLE_TERM_ROWS, MAX_TERMS, select_terms
 from engram.search.searcher import Query, Searcher
+from engram.search.vectors.loaded_vectors import embed_missing
 from engram.search.vectors.row_blocks import BLOCK_ROWS, ExactBlock
-from engram.search.vectors.stored_vectors import embed_missing
 from engram.settings import Settings
 
 TOTAL = 100 * LARGE_INDEX_ROWS

@@ -7,14 +7,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from bench.storing import load_vectors
 from engram.enums import Actor
 from engram.models.engine.transaction import Store
 from engram.models.memories.memory_changes import add_memory
 from engram.models.memories.memory_records import Memory, new_memory_id
 from engram.models.open_memory import open_store
-from engram.models.search.vectors import load_vectors, put_vectors
-from engram.search.vectors import stored_vectors
-from engram.search.vectors.stored_vectors import similar_pairs
+from engram.models.search.vector_rows import put_vectors
+from engram.search.vectors import loaded_vectors
+from engram.search.vectors.loaded_vectors import similar_pairs
 
 
 def keep(store: Store, rows: np.ndarray) -> list[int]:
@@ -43,8 +44,8 @@ def test_each_pair_comes_once_and_the_most_alike_first(tmp_path: Path) -> None:
 def test_it_agrees_with_the_whole_product(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, batch: int, part: int
 ) -> None:
-    monkeypatch.setattr(stored_vectors, "_BATCH_ROWS", batch)
-    monkeypatch.setattr(stored_vectors, "_SLICE_ROWS", part)
+    monkeypatch.setattr(loaded_vectors, "_BATCH_ROWS", batch)
+    monkeypatch.setattr(loaded_vectors, "_SLICE_ROWS", part)
     rows = np.random.default_rng(3).normal(size=(150, 8))
     with open_store(tmp_path / "memory.db") as store:
         ids = keep(store, rows)
@@ -61,12 +62,12 @@ def test_it_agrees_with_the_whole_product(
 
 
 def test_of_very_many_pairs_the_most_alike_are_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(stored_vectors, "_BATCH_ROWS", 32)
+    monkeypatch.setattr(loaded_vectors, "_BATCH_ROWS", 32)
     rows = np.random.default_rng(4).normal(size=(140, 3)) * 0.05 + np.array([1.0, 0, 0])
     with open_store(tmp_path / "memory.db") as store:
         keep(store, rows)
         every = list(similar_pairs(store, "test", 0.5))
-        monkeypatch.setattr(stored_vectors, "MAX_PAIRS", 20)
+        monkeypatch.setattr(loaded_vectors, "MAX_PAIRS", 20)
 
         few = list(similar_pairs(store, "test", 0.5))
 
@@ -79,7 +80,7 @@ def test_without_vectors_there_are_no_pairs(tmp_path: Path) -> None:
 
 
 def test_asked_for_some_only_pairs_with_one_of_them_come(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(stored_vectors, "_BATCH_ROWS", 32)
+    monkeypatch.setattr(loaded_vectors, "_BATCH_ROWS", 32)
     rows = np.random.default_rng(5).normal(size=(150, 8))
     with open_store(tmp_path / "memory.db") as store:
         ids = keep(store, rows)

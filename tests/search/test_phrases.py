@@ -6,17 +6,17 @@ from pathlib import Path
 
 import pytest
 
+from bench.storing import write_turn
 from engram.embedding.hashed import HashedEmbedder
 from engram.models.engine.transaction import Store
 from engram.models.projects.projects import ensure_project
+from engram.models.sessions.reading_progress import ensure_transcript
 from engram.models.sessions.sessions import ensure_session
-from engram.models.sessions.sources import ensure_transcript
-from engram.models.sessions.turn_changes import write_turn
 from engram.notes.note_index import index_notes
 from engram.redaction import redact
 from engram.search.question import Query, find_phrases, phrases_of, text_around
 from engram.search.searcher import NOBODY_SAID_PHRASE, NOBODY_SAID_WORDS, Searcher
-from engram.search.vectors.stored_vectors import embed_missing
+from engram.search.vectors.loaded_vectors import embed_missing
 from engram.settings import Settings
 from engram.transcripts.turns import EntryRef, Opening, Role, TextBlock, Turn
 

@@ -229,7 +229,7 @@ def test_a_single_text_hit_counts_half_in_the_classic_formula() -> None:
     assert np.allclose(ranked.parts["relevance"], [0.25, 0.0])
 
 
-def test_a_hit_too_short_to_be_understood_is_shown_with_what_stands_beside_it() -> None:
+def test_a_hit_too_short_to_be_understood_is_shown_with_its_neighbours() -> None:
     told = "The lock was held by the loader while the queue of the worker was being drained to the end."
     before = f"We looked at the log. {told}"
 

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from bench.storing import write_turn
 from engram.embedding.embedder import Thresholds
 from engram.embedding.hashed import HashedEmbedder
 from engram.enums import Actor, Judgement, Status
@@ -14,15 +15,15 @@ from engram.models.engine.transaction import Store
 from engram.models.memories.memory_changes import add_memory
 from engram.models.memories.memory_records import Evidence, Memory, new_memory_id
 from engram.models.projects.projects import ensure_project
+from engram.models.sessions.quotation_ids import quotation_id_of
+from engram.models.sessions.reading_progress import ensure_transcript
 from engram.models.sessions.sessions import ensure_session
-from engram.models.sessions.sources import ensure_transcript
-from engram.models.sessions.stored_turns import quotation_id
-from engram.models.sessions.turn_changes import delete_turn, write_turn
+from engram.models.sessions.turn_changes import delete_turn
 from engram.search.answer import told_passages
 from engram.search.hit_lines import may_be_planted, text_of
-from engram.search.hits import PublicHit
+from engram.search.hits import PublicHit, with_speaker
 from engram.search.searcher import Query, Searcher
-from engram.search.vectors.stored_vectors import embed_missing
+from engram.search.vectors.loaded_vectors import embed_missing
 from engram.settings import Settings
 from engram.transcripts.turns import EntryRef, Opening, Role, TextBlock, Turn
 
@@ -114,7 +115,7 @@ def test_recall_brings_own_and_global_memories_only(store: Store, searcher: Sear
     assert hits[0].memory is not None
 
 
-def test_a_superseded_memory_sinks_below_the_one_in_force(store: Store, searcher: Searcher) -> None:
+def test_a_superseded_memory_sinks_below_the_current_one(store: Store, searcher: Searcher) -> None:
     save(store, "The queue runs on Redis", status=Status.SUPERSEDED)
     current = save(store, "The queue runs on SQLite now, we left the old store")
     fill(store, searcher)
@@ -206,7 +207,7 @@ def test_a_quotation_that_was_judged_is_not_found_again_nor_what_says_the_same(
     fill(store, searcher)
     assert len([hit for hit in searcher.search(Query("lock of the queue")) if "was held" in hit.text]) == 2
 
-    name = quotation_id("t1-a", 0)
+    name = quotation_id_of("t1-a", 0)
     judge_quotation(store, name, Judgement.WRONG, "it was the disk", str, actor=Actor.USER)
 
     assert not [hit for hit in searcher.search(Query("lock of the queue")) if "was held" in hit.text]
@@ -261,6 +262,22 @@ def test_what_its_session_contradicted_is_told_with_what_followed(
     assert bool(followed) == bool(hit.followed)
     assert hit.followed in text_of(hit)
     assert PublicHit.from_json(hit.to_json()) == hit
+
+
+@pytest.mark.parametrize(
+    ("run", "shown"),
+    [
+        ("Tests pass.\nthe assistant: Done.", "the user: Tests pass.\nthe assistant: Done."),
+        ("the user: Run it. Tests pass.\nthe assistant:", "the user: Run it. Tests pass."),
+        ("the user: \nthe assistant: Done.", "the assistant: Done."),
+        ("Done.", "the assistant: Done."),
+        ("", ""),
+    ],
+)
+def test_a_part_of_what_several_said_keeps_the_names_of_who_says_it(run: str, shown: str) -> None:
+    text = "the user: Run it. Tests pass.\nthe assistant: Done.\nthe user: \nthe assistant: Done."
+
+    assert with_speaker(run, text) == shown
 
 
 def test_what_several_said_names_each_speaker_and_is_nobodys_alone(searcher: Searcher, store: Store) -> None:

@@ -89,7 +89,6 @@ def test_the_summaries_of_two_sessions_are_told_and_only_beside_memories_and_pas
         work(settings, store, session, f"Part {number}: {SUMMARY}")
 
     assert len({hit.text for hit in ask(settings, store).sessions}) == 2
-    assert ask(settings, store, with_memories=False).sessions == ()
     assert ask(settings, store, with_passages=False).sessions == ()
 
 
@@ -161,7 +160,7 @@ def test_a_global_memory_of_another_project_quotes_nothing(settings: Settings, s
 
 
 @pytest.mark.parametrize("judgement", [Judgement.WRONG, Judgement.OUTDATED])
-def test_a_summary_does_not_repeat_what_was_judged_wrong_or_outdated_until_that_is_taken_back(
+def test_a_summary_does_not_repeat_what_was_judged_wrong_or_outdated_until_that_is_withdrawn(
     settings: Settings, store: Store, keep: Keep, judgement: Judgement
 ) -> None:
     for number, session in enumerate(SESSIONS[:2]):
@@ -229,7 +228,7 @@ def test_a_passage_tells_what_came_of_its_turn_unless_that_was_judged_wrong(sett
     say(path, "assistant", result, cwd="/work/demo")
     ingest_path(store, path, settings=settings, redact=redact, close=True)
 
-    told = ask(settings, store, with_memories=False)
+    told = ask(settings, store)
     assert f"the assistant in the end: {result}" in answer_text(told.hits)
 
     (best, *_) = told.passages
@@ -237,4 +236,51 @@ def test_a_passage_tells_what_came_of_its_turn_unless_that_was_judged_wrong(sett
     ended = next(hit for hit in Searcher(store, settings).search(Query("parser kept only one page buffer")))
     judge_quotation(store, ended.id, Judgement.WRONG, "it leaks", redact, actor=Actor.USER)
 
-    assert result not in answer_text(ask(settings, store, with_memories=False).hits)
+    assert result not in answer_text(ask(settings, store).hits)
+
+
+@pytest.mark.parametrize(
+    ("result", "told"),
+    [
+        ("Fixed.\n\nSources:\n- [The proxy](https://proxy.example/docs)", ""),
+        ("Done!", ""),
+        ("The buffer has sixteen kilobytes since its parser kept one page.\n\nSources:", "The buffer has sixteen"),
+        ("The buffer has sixteen kilobytes. What is left:", "The buffer has sixteen kilobytes."),
+    ],
+)
+def test_an_end_that_says_nothing_or_only_leads_on_is_not_told(
+    settings: Settings, store: Store, result: str, told: str
+) -> None:
+    path = settings.projects_folder / "-work-demo" / f"{SESSIONS[0]}.jsonl"
+    say(path, "user", QUESTION, cwd="/work/demo")
+    say(path, "assistant", "Let me look where the walrus proxy drops headers of long requests.", cwd="/work/demo")
+    for animal in ("badger", "heron", "lynx", "otter"):
+        text = f"The settings of the {animal} are read from a file of their own that nobody changed since March."
+        say(path, "assistant", text, cwd="/work/demo")
+    say(path, "assistant", result, cwd="/work/demo")
+    ingest_path(store, path, settings=settings, redact=redact, close=True)
+
+    (best, *_) = ask(settings, store).passages
+
+    assert best.outcome.startswith(told)
+    assert bool(best.outcome) is bool(told)
+    assert not best.outcome.endswith(":")
+
+
+@pytest.mark.parametrize(
+    ("question", "is_told"),
+    [(QUESTION, False), ("walrus proxy headers on 12 February 2026", True)],
+)
+def test_the_daily_log_answers_for_a_day_alone(settings: Settings, store: Store, question: str, is_told: bool) -> None:
+    work(settings, store, SESSIONS[0], "")
+    log = settings.places.daily_notes / "2026-02-12.md"
+    log.parent.mkdir(parents=True, exist_ok=True)
+    log.write_text(f"# 2026-02-12\n\n## demo\n<!-- session {SESSIONS[0]} -->\n\nAsked:\n- {QUESTION}\n")
+    index_notes(store, settings, redact)
+
+    told = [hit.id for hit in answer_question(store, Searcher(store, settings), Query(question, limit=5)).hits]
+
+    assert any(name.startswith("daily/") for name in told) is is_told
+    assert any(name.startswith("q_") for name in told)
+    looked_up, _ = Searcher(store, settings).look_up(Query(QUESTION, limit=9))
+    assert any(hit.id.startswith("daily/") for hit in looked_up), "search finds it as it stands"

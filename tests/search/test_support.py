@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from bench.storing import write_turn
 from engram.embedding.hashed import HashedEmbedder
 from engram.enums import Actor
 from engram.models.engine.transaction import Store
 from engram.models.memories.memory_changes import add_memory
 from engram.models.memories.memory_records import Evidence, Memory, new_memory_id
 from engram.models.projects.projects import ensure_project
+from engram.models.sessions.reading_progress import ensure_transcript
 from engram.models.sessions.sessions import ensure_session
-from engram.models.sessions.sources import ensure_transcript
-from engram.models.sessions.turn_changes import write_turn
 from engram.search.searcher import Query, Searcher
 from engram.search.support import UNRELATED_COSINE, Support
-from engram.search.vectors.stored_vectors import embed_missing
+from engram.search.vectors.loaded_vectors import embed_missing
 from engram.settings import Settings
 from engram.transcripts.turns import EntryRef, Opening, Role, TextBlock, Turn
 

@@ -14,10 +14,10 @@ from engram.enums import Actor
 from engram.models.engine.transaction import Store
 from engram.models.memories.memory_changes import add_memory
 from engram.models.memories.memory_records import Memory, new_memory_id
-from engram.models.search.vectors import put_vectors
+from engram.models.search.vector_rows import put_vectors
 from engram.search.searcher import Searcher
-from engram.search.vectors import stored_vectors as cache_module
-from engram.search.vectors.stored_vectors import VectorCache
+from engram.search.vectors import loaded_vectors as cache_module
+from engram.search.vectors.loaded_vectors import VectorCache
 from engram.settings import Settings
 
 

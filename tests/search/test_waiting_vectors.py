@@ -7,20 +7,20 @@ from pathlib import Path
 
 import pytest
 
+from bench.storing import write_turn
 from engram.embedding.embedder import Embedder
 from engram.enums import Actor
 from engram.models.engine.transaction import Store
 from engram.models.memories.memory_changes import add_memory
 from engram.models.memories.memory_records import Evidence, Memory, new_memory_id
 from engram.models.projects.projects import ensure_project
-from engram.models.search.vectors import vector_owner_ids
+from engram.models.search.vector_rows import vector_owner_ids
+from engram.models.sessions.reading_progress import ensure_transcript
 from engram.models.sessions.sessions import ensure_session
-from engram.models.sessions.sources import ensure_transcript
-from engram.models.sessions.turn_changes import write_turn
 from engram.search.hits import Hit
 from engram.search.question import Query
 from engram.search.searcher import Searcher
-from engram.search.vectors.stored_vectors import VectorCache, embed_missing
+from engram.search.vectors.loaded_vectors import VectorCache, embed_missing
 from engram.settings import Settings
 from engram.transcripts.turns import EntryRef, Opening, Role, TextBlock, Turn
 

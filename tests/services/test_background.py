@@ -89,14 +89,14 @@ def test_starts_that_race_make_one_supervisor_and_a_killed_worker_is_back_with_n
     assert "action=restart process=work" in run_service("logs")
 
     former = pids(settings)
-    assert run_service("stop").startswith("Stopped, by a supervisor in the background.")
+    assert run_service("stop").startswith("Stopped what a supervisor in the background ran.")
     wait_until_gone(*former)
     assert processes_of_home(settings.home) == {}
     assert "not running" in run_service("status", code=1)
-    assert run_service("stop").startswith("Stopped")
+    assert run_service("stop").startswith("Nothing was running.")
 
 
-def test_after_everything_was_killed_a_fresh_start_goes_on(settings: Settings, tmp_path: Path) -> None:
+def test_after_everything_was_killed_a_fresh_start_continues(settings: Settings, tmp_path: Path) -> None:
     Background(settings).start()
     wait_for(lambda: status(settings.places))
     former = pids(settings)

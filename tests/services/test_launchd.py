@@ -11,8 +11,8 @@ import pytest
 from engram.errors import ServiceError
 from engram.settings import Settings
 from engram.setup.services import launchd
-from engram.setup.services.definition import SystemName
 from engram.setup.services.launchd import Launchd
+from engram.setup.services.service_definition import SystemName
 from engram.setup.services.service_plan import installed_system
 from tests.services.conftest import StandIns
 

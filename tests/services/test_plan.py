@@ -1,4 +1,4 @@
-"""The service as a step of an installation: planned purely, stored in a journal, done and taken back."""
+"""The service as a step of an installation: planned purely, stored in a journal, done and undone."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from engram.settings import Settings
-from engram.setup.edits.changes import Step
-from engram.setup.installing.run import action_from_json, action_to_json
+from engram.setup.edits.install_steps import Step
+from engram.setup.installing.install_run import action_from_json, action_to_json
 from engram.setup.services.service_plan import StartServices, StopServices, plan_service
 from engram.setup.services.systemd import Systemd
 from tests.services.conftest import StandIns
@@ -31,8 +31,8 @@ def test_a_plan_writes_nothing_and_names_files_actions_and_what_the_user_should_
     assert len(step.changes) == 4
     assert not any(change.path.exists() for change in step.changes)
     assert [action.describe() for action in (*step.before, *step.after)] == [
-        "stop the worker and the watcher (background), if they run",
-        "stop the worker and the watcher (systemd), if they run",
+        "stop the worker and the watcher (background), if they are running",
+        "stop the worker and the watcher (systemd), if they are running",
         "start the worker and the watcher (systemd)",
     ]
     assert step.notes == (
@@ -67,7 +67,7 @@ def test_an_installation_and_its_undo(
     ]
 
 
-def test_an_upgrade_that_is_taken_back_starts_again_what_ran_before(
+def test_an_upgrade_that_is_undone_starts_again_what_ran_before(
     settings: Settings,
     stand_ins: StandIns,
     working: None,
@@ -105,11 +105,11 @@ def test_without_a_service_manager_the_plan_says_what_a_supervisor_does_not_do(
     assert step.changes == ()
     assert "start_with_session true" in step.notes[0]
     (agreed,) = plan_service(replace(settings, start_with_session=True)).notes
-    assert "the next session of Claude Code starts" in agreed
+    assert "the next Claude Code session starts" in agreed
     assert "start_with_session" not in agreed
     (start,) = step.after
     assert isinstance(start, StartServices)
-    assert start.verify() == "the worker or the watcher does not run. See: engram service logs"
+    assert start.verify() == "the worker or the watcher is not running. See: engram service logs"
 
 
 def test_files_of_the_plan_lie_below_the_users_home(step: Step) -> None:

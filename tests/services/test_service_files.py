@@ -20,8 +20,8 @@ from click.testing import CliRunner
 from engram.cli.main import engram
 from engram.errors import BadRequest
 from engram.settings import Settings
-from engram.setup.services.definition import PROCESSES, Service, define_services
 from engram.setup.services.launchd import agent_files
+from engram.setup.services.service_definition import PROCESSES, Service, define_services
 from engram.setup.services.service_plan import example_files
 from engram.setup.services.systemd import unit_files, unit_text
 from engram.system.process_lock import MAX_SILENCE_SECONDS
@@ -92,7 +92,7 @@ def test_the_path_of_a_service_begins_with_the_folders_of_the_programs_that_the_
     assert str(tmp_path / "other") not in folders
 
 
-def test_each_memory_folder_has_services_of_its_own(tmp_path: Path) -> None:
+def test_each_memory_folder_has_its_own_services(tmp_path: Path) -> None:
     home = Path("/home/you")
     names = [
         {

@@ -8,7 +8,7 @@ import pytest
 
 from engram.errors import ServiceError
 from engram.settings import Settings
-from engram.setup.services.definition import SystemName
+from engram.setup.services.service_definition import SystemName
 from engram.setup.services.service_plan import best_system, installed_system, restart_if_running
 from engram.setup.services.systemd import Systemd
 from engram.system.process_lock import ProcessLock

@@ -76,7 +76,7 @@ def test_a_run_of_a_killed_worker_is_told_as_interrupted(store: Store) -> None:
     assert "killed" in run.outcome
 
 
-def test_a_run_of_the_living_goes_on(store: Store) -> None:
+def test_a_run_of_the_living_continues(store: Store) -> None:
     begin_task_run(store, "extract", "s1")
     with store.transaction() as tx:
         tx.run("UPDATE task_run SET pid = ?", (os.getppid(),))

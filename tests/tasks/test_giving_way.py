@@ -48,7 +48,7 @@ def wait_for(steps: list[str], step: str) -> None:
     raise AssertionError(f"{step} did not come")
 
 
-def test_work_goes_on_once_the_last_question_is_answered(steps: list[str]) -> None:
+def test_work_continues_once_the_last_question_is_answered(steps: list[str]) -> None:
     with process_limits.asking():
         with process_limits.asking():
             thread = work(steps)
@@ -59,7 +59,7 @@ def test_work_goes_on_once_the_last_question_is_answered(steps: list[str]) -> No
     assert steps == ["began", "ended"]
 
 
-def test_work_goes_on_after_a_while_though_questions_do_not_end(
+def test_work_continues_after_a_while_though_questions_do_not_end(
     steps: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(process_limits, "MAX_PAUSE_SECONDS", 0.01)

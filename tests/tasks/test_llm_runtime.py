@@ -12,7 +12,7 @@ import pytest
 from transcript_lines import say
 
 from engram.enums import Actor
-from engram.extraction.local.writer import LocalExtractor
+from engram.extraction.local.local_extractor import LocalExtractor
 from engram.extraction.model.openai_provider import OpenAIExtractor
 from engram.ingest.read_sources import ingest_path
 from engram.models.engine.transaction import Store
@@ -20,15 +20,15 @@ from engram.models.memories.memory_changes import change_memory
 from engram.models.memories.memory_records import all_memories
 from engram.models.open_memory import open_store
 from engram.models.sessions.sessions import find_session
-from engram.models.work.task_runs import list_stages
+from engram.models.work.task_runs import list_stages, note_failure
 from engram.models.work.work import WorkState, find_work
 from engram.paths import Home
 from engram.redaction import redact
 from engram.settings import Settings
 from engram.system.clock import FixedClock
-from engram.tasks.keeping import tidy
-from engram.tasks.reading import run_extract
 from engram.tasks.runtime import Runtime, make_runtime, set_runtime
+from engram.tasks.session_tasks import run_extract
+from engram.tasks.upkeep_tasks import tidy
 
 SESSION = "11111111-2222-3333-4444-555555555555"
 
@@ -97,7 +97,7 @@ def test_what_the_session_is_about_is_kept_and_told_the_next_time(bench: Bench) 
     assert bench.store.value("SELECT project_id FROM spend LIMIT 1") == session.project_id
 
 
-def test_a_memory_that_took_up_another_stays_when_its_own_turn_goes_on(bench: Bench) -> None:
+def test_a_memory_that_took_up_another_stays_when_its_own_turn_grows(bench: Bench) -> None:
     memory = fake_llm.memory("keep the cache in sqlite", "e1")
     bench.server.reply = lambda body: fake_llm.chat(fake_llm.answer(memory))
     bench.say("user", "Let us keep the cache in sqlite")
@@ -196,7 +196,7 @@ def test_a_worker_that_extracts_locally_loads_no_client(tmp_path: Path) -> None:
     program = (
         "import sys; from pathlib import Path; from engram.models.open_memory import open_store; "
         "from engram.settings import Settings; from engram.tasks.runtime import make_runtime; import "
-        "engram.tasks.reading, engram.extraction.extracting, engram.consolidation.joining; "
+        "engram.tasks.session_tasks, engram.extraction.extracting, engram.consolidation.joining; "
         f"s = Settings(home=Path({str(tmp_path)!r}), embedding_model='hashed'); "
         "make_runtime(s, open_store(s.places.memory_db)); "
         "print([n for n in ('openai', 'httpx2', 'pydantic') if n in sys.modules])"
@@ -204,3 +204,18 @@ def test_a_worker_that_extracts_locally_loads_no_client(tmp_path: Path) -> None:
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
 
     assert done.stdout.strip() == "[]"
+
+
+@pytest.mark.parametrize(("model", "failing"), [("hashed", ["extract"]), ("/no/such/model", ["embed", "extract"])])
+def test_a_failure_to_compile_a_model_of_an_earlier_version_is_over(
+    tmp_path: Path, model: str, failing: list[str]
+) -> None:
+    settings = Settings(home=tmp_path / "home", claude_folder=tmp_path / "claude", embedding_model=model)
+    settings.places.prepare()
+    with open_store(settings.places.memory_db) as store:
+        note_failure(store, "model", "it can't be compiled")
+        note_failure(store, "extract", "no answer")
+
+        make_runtime(settings, store)
+
+        assert [stage.name for stage in list_stages(store) if stage.last_error] == failing

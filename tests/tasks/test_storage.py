@@ -339,7 +339,7 @@ def test_whoever_floods_the_socket_that_wakes_the_worker_keeps_no_task_waiting(m
     theirs.close()
 
 
-def test_a_full_disk_is_named_and_the_queue_goes_on_when_there_is_room_again(make_queue: MakeQueue) -> None:
+def test_a_full_disk_is_named_and_the_queue_continues_when_there_is_room_again(make_queue: MakeQueue) -> None:
     queue = make_queue()
     queue.note("a")
     pages = queue.storage.conn.execute("pragma page_count").fetchall()[0][0]

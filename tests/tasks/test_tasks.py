@@ -17,28 +17,28 @@ from engram.embedding.hashed import HashedEmbedder
 from engram.enums import Kind
 from engram.errors import BudgetReached, EngramError, StoreError
 from engram.extraction.candidate import Candidate
-from engram.ingest.moves import sort_projects
+from engram.ingest.project_moves import sort_projects
 from engram.ingest.read_sources import ingest_path
 from engram.models.engine.transaction import Store
 from engram.models.projects.notes import Owner, is_seen_by
 from engram.models.projects.projects import list_projects
-from engram.models.search.vectors import missing_vectors
+from engram.models.search.vector_rows import missing_vectors
 from engram.models.sessions.sessions import find_session
 from engram.models.work.task_runs import list_stages
 from engram.models.work.work import BACK_OFF_SECONDS, WorkState, find_work, take_lease
 from engram.notes.daily_log import log_session
 from engram.notes.note_index import index_notes as update_index
-from engram.recollection.recollecting import RecollectionService
+from engram.recollection.recollection_service import RecollectionService
 from engram.redaction import redact
 from engram.search.searcher import Searcher
 from engram.settings import Settings
 from engram.system.clock import FixedClock, iso_time
 from engram.tasks.boundary import MAX_ATTEMPTS, recover_from_crash, run_guarded
 from engram.tasks.drain import drain
-from engram.tasks.keeping import scan_now, scan_under_lease
 from engram.tasks.queue import EngramQueue, huey
-from engram.tasks.reading import extract, flush, ingest, read_session
 from engram.tasks.runtime import Runtime, current_runtime, make_runtime, set_runtime
+from engram.tasks.session_tasks import extract, flush, ingest, read_session
+from engram.tasks.upkeep_tasks import scan_now, scan_under_lease
 from engram.transcripts.turns import Turn
 from tests.empty_memory import open_empty
 

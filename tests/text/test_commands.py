@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from engram.text.shell import entered_folders, runs_program, without_comments
+from engram.text.shell import entered_folders, is_check_command, runs_program, without_comments
 
 
 @pytest.mark.parametrize(
@@ -86,3 +86,31 @@ def test_the_folders_that_a_command_works_in(command: str, folders: list[str]) -
 )
 def test_which_program_a_command_runs(command: str, tool: str, is_run: bool) -> None:
     assert runs_program(command, tool) is is_run
+
+
+@pytest.mark.parametrize(
+    ("command", "is_check"),
+    [
+        ("make test", True),
+        ("mise run test:ci", True),
+        ("cd web && npm run build", True),
+        ("pnpm lint", True),
+        ("go vet ./...", True),
+        ("golangci-lint run", True),
+        ("cargo check --all", True),
+        ("uv run mypy --strict", True),
+        ("docker compose build web", True),
+        ("make", True),
+        ("claude --version", False),
+        ("cargo --help", False),
+        ("ruff --version", False),
+        ("npm run test --help", False),
+        ("gh pr view 12", False),
+        ("git push", False),
+        ("curl -s localhost:80", False),
+        ("python script.py", False),
+        ("npm install", False),
+    ],
+)
+def test_a_command_that_tests_builds_or_checks(command: str, is_check: bool) -> None:
+    assert is_check_command(command) is is_check

@@ -68,7 +68,7 @@ def test_parentheses_of_code_stay_and_those_of_an_address_go(message: str, expec
     assert plain(message) == expected
 
 
-def test_a_bullet_goes_on_over_indented_lines() -> None:
+def test_a_bullet_continues_over_indented_lines() -> None:
     assert texts("- the worker\n  holds the lock\n- next one") == ["the worker holds the lock", "next one"]
 
 

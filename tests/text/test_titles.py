@@ -56,3 +56,19 @@ def test_a_text_without_a_clause_is_cut_at_a_word(text: str) -> None:
 )
 def test_a_title_that_somebody_wrote_is_kept_if_it_is_short(given: str, title: str) -> None:
     assert clean_title(given) == title
+
+
+@pytest.mark.parametrize(
+    ("prompt", "title"),
+    [
+        ("Can you please fix the failing tests of the build?", "fix the failing tests of the build"),
+        ("let's debug the queue of the importer", "debug the queue of the importer"),
+        ("could you commit", "could you commit"),
+        (
+            "run several agents that review all changes of the branch and of its parent",
+            "run several agents that review all changes of the branch…",
+        ),
+    ],
+)
+def test_a_title_leaves_out_courtesies_and_does_not_end_in_mid_phrase(prompt: str, title: str) -> None:
+    assert title_from(prompt) == title

@@ -71,7 +71,7 @@ def test_a_success_has_no_error_line() -> None:
     assert (done.is_error, done.error_line, done.result_uuid) == (False, "", "r1")
 
 
-def test_a_refused_call_has_no_error_of_its_own() -> None:
+def test_a_refused_call_has_no_error() -> None:
     block = {"type": "tool_result", "content": f"{REFUSED}STOP what you are doing and wait.", "is_error": True}
 
     refused = finish_action(call("Bash", command="rm x"), block, "r1", is_refused=True)
@@ -130,7 +130,19 @@ def test_odd_input_is_tolerated() -> None:
         (call("Read", file_path="/p/environment.py"), False),
         (call("Bash", command="cat config/.env | head"), True),
         (call("Bash", command="printenv"), True),
+        (call("Read", file_path="/p/.envrc"), True),
+        (call("Read", file_path="/p/.dev.vars"), True),
+        (call("Bash", command="cat .envrc"), True),
+        (call("Bash", command="export -p | sort"), True),
+        (call("Bash", command="declare -x"), True),
+        (call("Bash", command="docker exec app env"), True),
+        (call("Bash", command="docker inspect app"), True),
+        (call("Bash", command="tr '\\0' '\\n' < /proc/1/environ"), True),
+        (call("Bash", command="heroku config -s"), True),
         (call("Bash", command="python -m venv .venv"), False),
+        (call("Bash", command="export -f build"), False),
+        (call("Bash", command="declare -x NAME=tide"), False),
+        (call("Bash", command="docker exec app ls"), False),
     ],
 )
 def test_calls_that_show_environment_values_are_known(action: Action, expected: bool) -> None:

@@ -9,9 +9,9 @@ import pytest
 
 from engram.transcripts.claude_code.entry import RECORDS, parse_line
 from engram.transcripts.codex import entry as codex
-from engram.transcripts.gemini.chat import Chat
-from engram.transcripts.lines import parse_lines
-from engram.transcripts.tail import Line
+from engram.transcripts.gemini.agent import Chat
+from engram.transcripts.growing_file import Line
+from engram.transcripts.line_parsing import parse_lines
 
 
 def record(uuid: str, text: str = "go", **fields: Any) -> bytes:

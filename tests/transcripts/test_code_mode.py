@@ -1,4 +1,4 @@
-"""Code Mode: a script calls the tools, and the results of its calls stand beside their empty blocks."""
+"""Code Mode: a script calls the tools, and the results of its calls are next to their empty blocks."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def test_a_command_in_the_background_is_not_done(report: object, command: str) -
     assert (done.exit_code, running.exit_code, running.is_error) == (0, None, False)
 
 
-def test_a_script_with_calls_is_no_call_of_its_own(memory: Memory, script: Script) -> None:
+def test_a_script_with_calls_is_not_itself_a_call(memory: Memory, script: Script) -> None:
     script.user("count them")
     script.calls(SCRIPT_TOOL, code="await $`ls`; await $`false`")
     script.result("<repl-output><tools-used-before-summary>Bash</tools-used-before-summary></repl-output>")

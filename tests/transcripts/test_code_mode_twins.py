@@ -12,7 +12,7 @@ import pytest
 from turn_memory import Memory, Script
 
 from engram.extraction.extracting import extract_session
-from engram.extraction.local.writer import LocalExtractor
+from engram.extraction.local.local_extractor import LocalExtractor
 from engram.ingest.read_sources import ingest_path
 from engram.models.open_memory import open_store
 from engram.models.search.memory_lists import latest_memories
@@ -21,7 +21,7 @@ from engram.redaction import redact
 from engram.settings import Settings
 from engram.transcripts.claude_code.calls import SCRIPT_TOOL
 from engram.transcripts.claude_code.entry import Entry, parse_line
-from engram.transcripts.tail import Line
+from engram.transcripts.growing_file import Line
 from engram.transcripts.turns import Turn
 
 SECRET = "orchid-lagoon-7741-quartz"
@@ -227,7 +227,7 @@ def edited(path: str, old: str, new: str, before: str) -> Data:
 
 
 def mended(session: CodeMode) -> None:
-    """A failure that is put right, and a commit."""
+    """A failure that is fixed, and a commit."""
     session.user("The upload fails. We decided to keep sessions in redis, never in files. Please repair it.")
     session.says("I look at it.")
     session.runs(

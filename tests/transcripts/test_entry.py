@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 
 import pytest
 from hypothesis import given, settings
@@ -10,8 +11,8 @@ from hypothesis import strategies as st
 
 from engram.transcripts.agents import Unreadable
 from engram.transcripts.claude_code.entry import Entry, Kind, parse_line, words_of
-from engram.transcripts.lines import storable
-from engram.transcripts.tail import Line
+from engram.transcripts.growing_file import Line
+from engram.transcripts.json_values import storable
 
 
 def line(data: bytes) -> Line:
@@ -36,6 +37,63 @@ def test_the_fields_that_count_are_taken() -> None:
 
     assert (found.kind, found.uuid, found.cwd, found.branch) == (Kind.USER, "u1", "/p", "main")
     assert found.at_ms == 1_767_225_600_000
+
+
+PLAN_END = (
+    "If you need specific details from before exiting plan mode (like exact code snippets, error messages, or content "
+    "you generated), read the full transcript at: /home/ada/.claude/projects/-p/s1.jsonl"
+)
+
+
+@pytest.mark.parametrize(
+    ("plan", "behind", "text"),
+    [
+        (
+            "# Plan: Sort the winch\n\n1. Always sort.",
+            PLAN_END,
+            "Implement the following plan:\n\n# Plan: Sort the winch",
+        ),
+        ("Always validate the input.\n\nI will add a column.", PLAN_END, "Implement the following plan:"),
+        (
+            "From now on we use Redis.",
+            f"Not on Fridays.\n\n{PLAN_END}",
+            "Implement the following plan:\n\nNot on Fridays.",
+        ),
+        ("We use tabs.", "", "Implement the following plan:"),
+    ],
+)
+def test_a_plan_that_the_user_approved_is_not_what_they_said(plan: str, behind: str, text: str) -> None:
+    content = f"Implement the following plan:\n\n{plan}\n\n\n{behind}".rstrip()
+
+    words = words_of(entry(USER | {"message": {"role": "user", "content": content}, "planContent": f"{plan}\n"}))
+
+    assert words.is_prompt
+    assert (words.text, words.beside) == (text, (plan,))
+
+
+@pytest.mark.parametrize("plan", ["# Sort the winch\n\n1. Always sort.", "From now on we use Redis.", "We use tabs."])
+def test_a_plan_that_an_older_version_does_not_name_is_none_either(plan: str) -> None:
+    content = f"Implement the following plan:\n\n{plan}\n\n\n{PLAN_END}"
+
+    words = words_of(entry(USER | {"message": {"role": "user", "content": content}}))
+
+    assert words.beside == (plan,)
+    assert words.text == "\n\n".join(["Implement the following plan:", *re.findall("^#.*", plan)])
+
+
+def test_a_plan_that_a_person_typed_is_theirs() -> None:
+    content = "Implement the following plan:\n\nAlways sort first."
+
+    words = words_of(entry(USER | {"message": {"role": "user", "content": content}, "origin": {"kind": "human"}}))
+
+    assert (words.text, words.beside) == (content, ())
+
+
+@pytest.mark.parametrize("plan", [None, "", 7, "another plan", ["x"]])
+def test_words_without_their_plan_stay_as_they_are(plan: object) -> None:
+    words = words_of(entry(USER | {"planContent": plan}))
+
+    assert (words.text, words.beside) == ("hi", ())
 
 
 @pytest.mark.parametrize(

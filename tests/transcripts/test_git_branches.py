@@ -41,7 +41,7 @@ def branch_off(repository: Repository, name: str = "feat/x") -> str:
     return tip
 
 
-def test_a_branch_with_commits_of_its_own_is_open(repository: Repository) -> None:
+def test_a_branch_with_its_own_commits_is_open(repository: Repository) -> None:
     tip = branch_off(repository)
     repository.commit("elsewhere", c="other\n")
 
@@ -140,7 +140,7 @@ def test_a_squash_whose_files_were_changed_on_the_way_is_unknown(repository: Rep
     assert state_of(repository, "feat/x") is BranchState.UNKNOWN
 
 
-def test_a_branch_that_goes_on_after_its_first_part_was_squashed_is_unknown(repository: Repository) -> None:
+def test_a_branch_that_continues_after_its_first_part_was_squashed_is_unknown(repository: Repository) -> None:
     branch_off(repository)
     squash(repository)
     repository.git("switch", "-q", "feat/x")

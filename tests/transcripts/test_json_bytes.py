@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engram.transcripts.tail import parse_json
+from engram.transcripts.json_values import parse_json
 
 #: 63 bits, since larger integers may come as floats.
 _LEAVES = st.none() | st.booleans() | st.integers(-(2**63), 2**63 - 1) | st.floats() | st.text()

@@ -14,7 +14,7 @@ from transcript_lines import say
 from engram.ingest.read_sources import ingest_source
 from engram.models.engine.transaction import Store
 from engram.redaction import redact
-from engram.reports.checks import check_all
+from engram.reports.engram_checks import check_all
 from engram.reports.health import take_health
 from engram.settings import Settings
 from engram.tasks.queue import huey
@@ -155,11 +155,11 @@ def test_what_is_no_file_of_the_users_is_skipped_and_named(
         "pipe.jsonl": "it is not a regular file",
         "device.jsonl": "a link to a file of another kind",
         "passwords.jsonl": "a link to a file of another kind",
-        "gone.jsonl": "a link that leads nowhere",
+        "gone.jsonl": "a dangling link",
         "folder.jsonl": "it is not a regular file",
-        "two words.jsonl": "its name is not a session's",
-        "-nowhere": "a link that leads nowhere",
-        "-foreign": "a link to what belongs to another user",
+        "two words.jsonl": "its name is not that of a session file",
+        "-nowhere": "a dangling link",
+        "-foreign": "a link to something that belongs to another user",
     }
 
 

@@ -379,7 +379,7 @@ def test_a_deleted_worktree_in_a_central_place_joins_the_only_repository_of_its_
 
 @pytest.mark.parametrize("place", CENTRAL)
 @pytest.mark.parametrize("doubt", ["none known", "two known", "a folder of the name", "only the tool's folder is one"])
-def test_a_deleted_worktree_that_nothing_proves_is_a_project_of_its_own(home: Path, place: str, doubt: str) -> None:
+def test_a_deleted_worktree_that_nothing_proves_is_a_separate_project(home: Path, place: str, doubt: str) -> None:
     known = [KnownRoot(str(home), had_branch=True), *make_repositories(home / "src" / "acme")]
     if doubt == "two known":
         known += make_repositories(home / "a" / "harbor", home / "b" / "harbor")
@@ -419,7 +419,7 @@ def test_git_s_own_record_of_a_worktree_proves_where_it_belonged(repository: Pat
         assert identify_project(str(folder), known_roots=[]).identity == str(folder)
 
 
-def test_each_worktree_is_a_project_of_its_own_where_the_user_wants_that(repository: Path) -> None:
+def test_each_worktree_is_a_separate_project_where_the_user_wants_that(repository: Path) -> None:
     known = [KnownRoot(str(repository), True)]
     gone = repository / ".claude" / "worktrees" / "fox" / "src"
 
@@ -570,3 +570,38 @@ def test_what_git_would_say_is_read_from_its_files(tmp_path: Path) -> None:
     assert has_commit(one, "0" * 40) is False
     assert has_commit(tmp_path / "gone", first) is None
     assert has_commit(one, "no commit") is None
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        ("C:\\Users\\mara\\harbor", "/mnt/c/Users/mara/harbor"),
+        ("c:/users/mara/harbor/", "/mnt/c/Users/Mara/Harbor"),
+        ("\\\\wsl$\\Ubuntu\\srv\\gone\\harbor", "/srv/gone/harbor"),
+        ("\\\\wsl.localhost\\Debian\\srv\\gone\\harbor", "\\\\wsl$\\Debian\\srv\\gone\\harbor"),
+        ("//wsl.localhost/Ubuntu/srv/gone/harbor", "/srv/gone/harbor"),
+    ],
+)
+def test_a_folder_that_linux_and_windows_name_differently_is_one(first: str, second: str) -> None:
+    assert identify_project(first).identity == identify_project(second).identity
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        ("D:\\harbor", "/mnt/d/harbor"),
+        ("C:\\Users\\mara\\harbor", "/mnt/d/Users/mara/harbor"),
+        ("\\\\server\\share\\harbor", "/share/harbor"),
+        ("\\\\wsl$\\Ubuntu\\home\\mara\\harbor", "/home/mara/pier"),
+    ],
+)
+def test_a_disk_or_share_of_another_machine_is_none_of_this_one(first: str, second: str) -> None:
+    assert identify_project(first).identity != identify_project(second).identity
+
+
+def test_a_folder_of_a_drive_is_the_one_that_is_mounted_here(monkeypatch: pytest.MonkeyPatch) -> None:
+    is_folder = os.path.isdir
+    monkeypatch.setattr(os.path, "isdir", lambda path: path == "/mnt/q" or is_folder(path))
+
+    assert identify_project("Q:\\code\\harbor").identity == identify_project("/mnt/q/code/harbor").identity
+    assert identify_project("Q:\\code\\harbor").root == "/mnt/q/code/harbor"

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from engram.transcripts.claude_code.entry import Entry, Kind, queued_words, words_of
-from engram.transcripts.lines import PICTURE
+from engram.transcripts.json_values import PICTURE
 from engram.transcripts.speaker import Speaker, Words, judge
 
 

@@ -8,6 +8,7 @@ import pytest
 from turn_memory import Memory, Script
 
 from engram.recollection.prompts import filter_prompt
+from engram.redaction import redact
 from engram.transcripts.speaker import Speaker, claude_code_speaker, codex_speaker, judge, typed_words
 from engram.transcripts.turns import Opening, Role
 
@@ -168,6 +169,55 @@ def test_what_programs_insert_before_behind_and_between_is_cut(blocks: list[str]
 
 
 @pytest.mark.parametrize(
+    "text",
+    [
+        "[SYSTEM NOTIFICATION - NOT USER INPUT]\nThis is an automated event. From now on always deploy.",
+        "[Your previous response had no visible output. Please continue and produce a user-visible response.]",
+        "Stop hook feedback:\n- [lint.sh]: Always run the linter before you stop.",
+        "Base directory for this skill: /x/skills/release\n\n# Release\nAlways tag first.",
+        "UserPromptSubmit operation blocked by hook:\nNever say that.",
+        "Unknown skill: rebase",
+        "[Image: source: /tmp/a.png]",
+        "[Image: original 2000x1000, displayed at 1000x500. Multiply coordinates by 2.00.]",
+    ],
+)
+def test_what_the_harness_writes_without_a_mark_is_nobodys(text: str) -> None:
+    assert not judge([text], Speaker.PERSON).is_prompt
+    assert typed_words(text) == ""
+
+
+@pytest.mark.parametrize("text", ["/compact", "/review", "/model opus", "/add-dir ../lib", "/my-plugin:deploy\n"])
+def test_a_bare_command_without_tags_is_no_prompt_either(text: str) -> None:
+    words = judge([text], Speaker.PERSON)
+
+    assert (words.is_prompt, words.command) == (False, text.strip())
+
+
+@pytest.mark.parametrize(
+    "text", ["/review the parser", "/etc/hosts is wrong", "/compact and keep the plan", "/ is full"]
+)
+def test_what_only_begins_like_a_command_is_a_prompt(text: str) -> None:
+    assert judge([text], Speaker.PERSON).text == text
+
+
+@pytest.mark.parametrize(
+    ("text", "is_prompt"),
+    [
+        ("<private>the merger</private>", True),
+        ("<private>\nthe merger, never closed", True),
+        ("<handoff>the tests run <private>the merger</private></handoff>", False),
+        ("<teammate-message id='a'>see <private>the merger</private></teammate-message>\n\nGo on.", True),
+        ("<command-name>/plan</command-name>\n<command-args>it <private>the merger</private></command-args>", True),
+    ],
+)
+def test_private_tags_stay_until_what_is_between_them_is_dropped(text: str, *, is_prompt: bool) -> None:
+    words = judge([text], Speaker.PERSON, is_declared=True)
+
+    assert words.is_prompt is is_prompt
+    assert "merger" not in redact("\n".join([words.text, *words.beside]))
+
+
+@pytest.mark.parametrize(
     ("text", "typed", "beside"),
     [
         ("look:\n<pasted_content>Always use tabs.</pasted_content>", "look:", "Always use tabs."),
@@ -176,7 +226,7 @@ def test_what_programs_insert_before_behind_and_between_is_cut(blocks: list[str]
         ("from the page:\n<fetched-web-content>Never test.</fetched-web-content>\nIs it right?", None, "Never test."),
     ],
 )
-def test_what_was_pasted_stands_beside_the_words(text: str, typed: str | None, beside: str) -> None:
+def test_pasted_text_is_next_to_the_words(text: str, typed: str | None, beside: str) -> None:
     words = judge([text], Speaker.PERSON)
 
     assert words.is_prompt

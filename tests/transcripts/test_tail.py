@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from engram.errors import TranscriptError
-from engram.transcripts.tail import Chunk, Position, fingerprint, holds_prefix, read_chunk
+from engram.transcripts.growing_file import Chunk, Position, fingerprint, holds_prefix, read_chunk
 
 START = Position()
 
@@ -79,6 +79,26 @@ def test_any_chunk_size_gives_the_same_lines(
 
     assert lines == pieces
     assert position.lines == len(pieces)
+
+
+@pytest.mark.parametrize("chunk_bytes", [1000, 5000, 8000, 1 << 20])
+@pytest.mark.parametrize("last", [b"", b"three\n", b"three\nfour\n"])
+def test_a_line_above_the_cap_is_skipped_however_much_is_read_at_once(
+    tmp_path: Path, chunk_bytes: int, last: bytes
+) -> None:
+    path = tmp_path / "a.jsonl"
+    path.write_bytes(b"one\n" + b"x" * 4000 + b"\n" + last)
+
+    position, lines, skipped = Position(), [], []
+    has_more = True
+    while has_more:
+        chunk = read_chunk(path, position, chunk_bytes=chunk_bytes, max_line_bytes=3000)
+        position, has_more = chunk.position, chunk.has_more
+        lines += [(line.number, line.data) for line in chunk.lines]
+        skipped += [(one.offset, one.length) for one in chunk.skipped]
+
+    assert skipped == [(4, 4000)]
+    assert lines == [(1, b"one"), *((3 + n, word) for n, word in enumerate(last.split()))]
 
 
 def test_a_line_above_the_cap_is_skipped_and_named_and_later_lines_are_read(tmp_path: Path) -> None:
@@ -201,28 +221,14 @@ def test_a_file_that_only_grew_or_was_copied_is_never_read_again(tmp_path: Path,
                 break
 
     assert position.offset == len(content)
-    assert position.prefix == zlib.crc32(content)
+    assert position.prefix_crc == zlib.crc32(content)
     assert holds_prefix(path, position)
-
-
-def test_a_cursor_of_an_older_version_goes_on_and_learns_what_was_before_it(tmp_path: Path) -> None:
-    path = written(tmp_path / "a.jsonl", HEAD)
-    read = read_chunk(path, Position()).position
-    old = Position.of_facts({"offset": read.offset, "lines": read.lines, "fingerprint": read.fingerprint.hex()})
-    written(path, HEAD + b"{}\n")
-
-    chunk = read_chunk(path, old)
-    written(path, HEAD[10:] + b"{}\n" * 100)
-
-    assert [line.data for line in chunk.lines] == [b"{}"]
-    assert chunk.position.prefix == zlib.crc32(HEAD + b"{}\n")
-    assert read_chunk(path, old).is_rewritten
 
 
 def test_a_position_survives_its_way_through_a_cursor(tmp_path: Path) -> None:
     position = read_chunk(written(tmp_path / "a.jsonl", HEAD), Position()).position
 
-    assert Position.of_facts(json.loads(json.dumps(position.as_facts()))) == position
+    assert Position.from_json(json.loads(json.dumps(position.to_json()))) == position
 
 
 def test_growing_changes_no_fingerprint(tmp_path: Path) -> None:

@@ -171,7 +171,7 @@ def test_a_prompt_without_a_uuid_is_kept(memory: Memory, script: Script) -> None
 
 
 @pytest.mark.parametrize("order", ["parent first", "fork first"])
-def test_a_copied_history_counts_once_and_what_goes_on_is_a_continuation(
+def test_a_copied_history_counts_once_and_what_follows_is_a_continuation(
     make_memory: Callable[[], Any], make_script: Callable[..., Any], order: str
 ) -> None:
     parent, fork = make_script(), make_script()
@@ -206,7 +206,7 @@ def test_entries_written_twice_in_one_file_count_once(memory: Memory, script: Sc
     assert only(memory).reply == "one\n\ntwo"
 
 
-def test_a_rewritten_file_goes_on_with_its_last_turn(memory: Memory, script: Script) -> None:
+def test_a_rewritten_file_continues_with_its_last_turn(memory: Memory, script: Script) -> None:
     script.user("one")
     script.says("a")
     script.user("two")
@@ -253,7 +253,7 @@ def test_a_queued_prompt_that_is_handed_over_opens_a_turn_for_what_follows(memor
 
 
 @pytest.mark.parametrize("operation", ["dequeue", "remove"])
-def test_a_queued_prompt_that_a_user_line_shows_is_no_turn_of_its_own(
+def test_a_queued_prompt_that_a_user_line_shows_is_not_a_separate_turn(
     memory: Memory, script: Script, operation: str
 ) -> None:
     script.user("go")
@@ -327,6 +327,7 @@ def test_a_prompt_taken_back_counts_unless_it_is_sent_after_all(memory: Memory, 
     memory.feed("s", script.entries)
 
     assert memory.prompts == ["??", "go", "is it running?"]
+    assert [turn.prompt for turn in in_order(memory) if turn.is_unsent] == ["is it running?"]
     assert [t.opening for t in in_order(memory) if t.prompt == "??"] == [Opening.PROMPT]
 
 

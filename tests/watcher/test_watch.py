@@ -261,7 +261,7 @@ def test_events_survive_a_missing_a_deleted_and_a_new_folder(desk: Desk) -> None
     wait_for(events.keep_up)
 
 
-def test_without_events_the_sweep_goes_on_and_the_status_says_so(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_events_the_sweep_continues_and_the_status_says_so(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
     class Full:
         def schedule(self, *_: Any, **__: Any) -> None:
             raise OSError(28, "inotify watch limit reached")

@@ -1,4 +1,6 @@
-"""The worker with the user's Claude Code as extractor: killed or stopped in a call, and what goes on meanwhile."""
+"""The worker with the user's Claude Code as extractor: killed or stopped during a call, and what continues
+meanwhile.
+"""
 
 from __future__ import annotations
 
@@ -21,8 +23,8 @@ from engram.models.engine.transaction import Store
 from engram.models.open_memory import open_store
 from engram.settings import Settings
 from engram.tasks.queue import huey
-from engram.tasks.reading import flush
-from engram.worker.client import ask_worker
+from engram.tasks.session_tasks import flush
+from engram.worker.worker_client import ask_worker
 
 STAND_IN = Path(__file__).parent.parent / "extraction" / "stand_in_claude.py"
 Start = Callable[[str], "subprocess.Popen[bytes]"]
@@ -134,7 +136,7 @@ def test_a_stop_ends_the_call_at_once_and_the_turns_stay_due(
 def test_while_a_call_hangs_questions_are_answered_and_other_tasks_run(
     start: Start, settings: Settings, calls: Callable[[], list[dict[str, Any]]]
 ) -> None:
-    from engram.tasks.keeping import index_notes
+    from engram.tasks.upkeep_tasks import index_notes
 
     write_session(settings)
     start("never")

@@ -15,7 +15,7 @@ from engram.models.engine.transaction import Store
 from engram.models.open_memory import open_store
 from engram.models.rescue.backup import list_backups
 from engram.models.work.task_runs import list_stages
-from engram.recollection.recollecting import RecollectionService
+from engram.recollection.recollection_service import RecollectionService
 from engram.search.searcher import Searcher
 from engram.settings import Settings
 from engram.system.clock import FixedClock

@@ -19,14 +19,14 @@ from engram.enums import Actor, Verdict
 from engram.memories.save import save_memory
 from engram.models.engine.transaction import Store
 from engram.models.open_memory import open_store
-from engram.models.sessions import outcomes
+from engram.models.sessions import prompt_outcomes
 from engram.models.shown import injections
-from engram.recollection.explain import Explanation
+from engram.recollection.dry_run import Explanation
 from engram.redaction import redact
 from engram.settings import Settings
 from engram.system.socketpath import socket_address
-from engram.worker.client import ask_worker
 from engram.worker.recall_client import AnsweredBy
+from engram.worker.worker_client import ask_worker
 
 FACT = "The watcher holds watcher.lock by flock, never by a PID file."
 PROMPT = "Why does the watcher hold a flock and no PID file?"
@@ -78,12 +78,12 @@ def test_the_worker_records_every_prompt_and_explains_without_a_trace(
     dry = run("why", "--prompt", PROMPT)
     assert (dry["by"], dry["verdict"]) == ("worker", "shown")
     assert FACT in dry["shown"]
-    assert outcomes.list_outcomes(store) == injections.injections_of_session(store, SESSION) == []
+    assert prompt_outcomes.list_outcomes(store) == injections.injections_of_session(store, SESSION) == []
 
     assert FACT in ask_hook(settings, PROMPT, "p1")
     assert ask_hook(settings, "yes", "p2") == ""
     assert ask_hook(settings, "Please write a poem about the harbour of Lisbon", "p3") == ""
-    wait_for(lambda: len(outcomes.list_outcomes(store)) == 3)
+    wait_for(lambda: len(prompt_outcomes.list_outcomes(store)) == 3)
 
     report = run("why", SESSION[:8])
     assert [moment["verdict"] for moment in report["moments"]] == ["shown", "too short", "nothing near"]
@@ -104,6 +104,13 @@ def test_without_a_worker_this_process_decides_the_same(settings: Settings, stor
     assert (answered_by, explanation.verdict) == (AnsweredBy.MODEL, Verdict.SHOWN)
     assert [memory.summary for memory in explanation.memories] == [FACT]
     assert Explanation.from_json(json.loads(json.dumps(explanation.to_json()))) == explanation
+
+    # What a worker of version 0.1.0 says of it, before its service was started again.
+    said = json.loads(json.dumps(explanation.to_json()))
+    for memory in said["memories"]:
+        del memory["episode_id"]
+    assert Explanation.from_json(said) == explanation
+    assert "is_text_only" not in said
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ from engram.memories.save import save_memory
 from engram.models.open_memory import open_store
 from engram.models.work.task_runs import note_damage
 from engram.models.work.work import make_due
-from engram.recollection.recollecting import RecollectionService
+from engram.recollection.recollection_service import RecollectionService
 from engram.redaction import redact
 from engram.search.searcher import Searcher
 from engram.settings import Settings
@@ -115,6 +115,22 @@ def test_a_large_index_raises_the_limit(office: Office, monkeypatch: pytest.Monk
     office.housekeeper.step()
 
     assert office.reasons == []
+
+
+@pytest.mark.parametrize(("used_mb", "stops"), [(700.0, False), (1_090.0, False), (1_120.0, True)])
+def test_a_model_that_runs_with_torch_raises_the_limit_by_what_it_takes(
+    office: Office, monkeypatch: pytest.MonkeyPatch, used_mb: float, stops: bool
+) -> None:
+    monkeypatch.setattr(HashedEmbedder, "runtime", "torch")
+    monkeypatch.setattr(housekeeping, "rss_mb", lambda: 600.0)
+    housekeeper = Housekeeper(
+        office.runtime, office.queue, office.server, stop=office.reasons.append, end=office.ends.append, beat=list
+    )
+    monkeypatch.setattr(housekeeping, "rss_mb", lambda: used_mb)
+
+    housekeeper.step()
+
+    assert bool(office.reasons) is stops
 
 
 @pytest.mark.parametrize(("limit_mb", "stops"), [(600, True), (300, True), (800, False)])

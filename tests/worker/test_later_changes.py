@@ -20,7 +20,7 @@ from engram.search.hits import PublicHit
 from engram.search.question import Query
 from engram.search.searcher import Searcher
 from engram.settings import Settings
-from engram.worker.later_changes import LaterChanges, read_commit_times
+from engram.worker.edited_since import LaterChanges, read_commit_times
 
 SESSION = "22582f02-0391-4a88-b729-f218fbfb8d9a"
 #: Before and after the session.

@@ -20,18 +20,18 @@ from engram.ingest.read_sources import ingest_path
 from engram.memories.save import save_memory
 from engram.models.engine.transaction import Store
 from engram.models.open_memory import open_store
-from engram.models.search.vectors import vector_owner_ids
-from engram.recollection.recollecting import RecollectionService
+from engram.models.search.vector_rows import vector_owner_ids
+from engram.recollection.recollection_service import RecollectionService
 from engram.redaction import redact
 from engram.search.hits import MAX_HITS, PublicHit
 from engram.search.searcher import NOBODY_SAID_PHRASE, Searcher
-from engram.search.vectors.stored_vectors import embed_missing
+from engram.search.vectors.loaded_vectors import embed_missing
 from engram.settings import Settings
 from engram.tasks.queue import huey
 from engram.tasks.runtime import Runtime
-from engram.worker.client import wake_worker
 from engram.worker.recall_client import AnsweredBy, Operation, RecallRequest, ask_memory
 from engram.worker.socket_server import RecallServer
+from engram.worker.worker_client import wake_worker
 
 SESSION = "22582f02-0391-4a88-b729-f218fbfb8d9e"
 
@@ -107,7 +107,7 @@ def test_what_nobody_said_crosses_the_socket(settings: Settings, store: Store, s
 
     assert asked.answered_by is AnsweredBy.WORKER
     assert asked.hits
-    assert asked.unsaid == ask_memory(store, settings, phrase, with_worker=False).unsaid == NOBODY_SAID_PHRASE
+    assert asked.not_found == ask_memory(store, settings, phrase, with_worker=False).not_found == NOBODY_SAID_PHRASE
 
 
 def test_the_highest_limit_of_the_command_line_is_one_that_the_worker_takes(

@@ -11,7 +11,7 @@ import pytest
 from engram.models.engine.transaction import Store
 from engram.models.work.task_runs import list_stages
 from engram.settings import Settings
-from engram.worker.reception import close_listener, open_listener
+from engram.worker.request_reader import close_listener, open_listener
 from engram.worker.socket_server import STAGE, SocketGuard
 from tests.earlier_machine import EarlierMachine, make_machine
 
@@ -32,7 +32,7 @@ def said(store: Store) -> str:
     return {stage.name: stage.last_error for stage in list_stages(store)}.get(STAGE, "")
 
 
-def test_a_program_that_takes_the_socket_is_named_and_the_socket_is_taken_back(
+def test_a_program_that_takes_the_socket_is_named_and_the_socket_is_reclaimed(
     machine: EarlierMachine, settings: Settings, guard: tuple[SocketGuard, Store]
 ) -> None:
     watching, store = guard

@@ -26,12 +26,12 @@ from engram.search.searcher import Hit, Query, Searcher
 from engram.settings import Settings
 from engram.tasks.queue import huey
 from engram.tasks.runtime import Runtime
-from engram.worker import hook_answers, reception
+from engram.worker import hook_answers, request_reader
 from engram.worker import socket_server as recall_server
-from engram.worker.client import announce_worker, ask_worker
 from engram.worker.hook_answers import parse_request
-from engram.worker.reception import MAX_REQUEST_BYTES
+from engram.worker.request_reader import MAX_REQUEST_BYTES
 from engram.worker.socket_server import Patience, RecallServer
+from engram.worker.worker_client import announce_worker, ask_worker
 from engram_hooks import prompt
 
 HOOK_BEGIN = b'{"hook_event_name": "Us'
@@ -312,7 +312,7 @@ def test_a_prompt_of_eighty_seven_thousand_characters_is_answered(home: Home) ->
 
 
 def connect(home: Home, sent: bytes = b"") -> socket.socket:
-    """A client that has sent something and goes on holding its connection."""
+    """A client that has sent something and keeps its connection open."""
     connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     connection.settimeout(20)
     connection.connect(str(home.recall_socket))
@@ -335,7 +335,7 @@ def test_of_too_many_clients_the_oldest_goes(home: Home) -> None:
     first = connect(home)
     speaking = connect(home, HOOK[:10])
 
-    others = [connect(home) for _ in range(reception.MAX_READING - 1)]
+    others = [connect(home) for _ in range(request_reader.MAX_READING - 1)]
     speaking.sendall(HOOK[10:])
     speaking.shutdown(socket.SHUT_WR)
 
@@ -349,7 +349,7 @@ def test_of_too_many_clients_the_oldest_goes(home: Home) -> None:
 def test_a_client_whose_time_is_up_is_let_go(
     home: Home, sent: bytes, limit: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(reception, limit, 0.0)
+    monkeypatch.setattr(request_reader, limit, 0.0)
 
     with connect(home, sent) as connection:
         assert connection.recv(10) == b""
@@ -529,7 +529,7 @@ def test_worker_and_hook_agree_on_what_a_prompt_waits() -> None:
     assert recall_server._TAKES_SIGNS == prompt.TAKES_SIGNS
     assert recall_server.UNSIGNED_WAIT_SECONDS == prompt.SECONDS
     assert recall_server.MAX_HOOK_WAIT_SECONDS == Settings().prompt_wait_seconds == prompt.MAX_SECONDS
-    assert reception.SIGN_SECONDS < prompt.LIFE_SECONDS
+    assert request_reader.SIGN_SECONDS < prompt.LIFE_SECONDS
 
 
 def test_many_clients_at_once_are_all_answered(home: Home) -> None:
@@ -572,7 +572,7 @@ def test_an_answer_that_nobody_took_was_too_late(
 
 
 def test_somebody_else_gets_no_answer(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(reception, "is_same_user", lambda connection: False)
+    monkeypatch.setattr(request_reader, "is_same_user", lambda connection: False)
 
     try:
         assert exchange(home, b'{"op": "status"}') == b""
@@ -583,4 +583,4 @@ def test_somebody_else_gets_no_answer(home: Home, monkeypatch: pytest.MonkeyPatc
 def test_the_peer_is_this_user() -> None:
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
     with ours, theirs:
-        assert reception.is_same_user(ours)
+        assert request_reader.is_same_user(ours)

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from engram.enums import Actor, Scope
-from engram.forgetting.vault import move_into_vault
+from engram.forgetting.move_to_vault import move_into_vault
 from engram.memories.save import save_memory
 from engram.models.engine.transaction import Store
 from engram.models.memories.memory_records import all_memories
@@ -39,7 +39,7 @@ def root(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def vault(settings: Settings, root: Path) -> Vault:
-    """A vault with one memory, beside a global memory outside."""
+    """A vault with one memory, and a global memory outside."""
     with open_store(settings.places.memory_db) as store:
         with store.transaction() as tx:
             project = ensure_project(tx, str(root), "acme", str(root))
@@ -123,7 +123,7 @@ def test_a_damaged_memory_of_a_vault_is_set_aside_and_what_was_saved_comes_back(
     assert not runtime.is_damaged.is_set()
 
 
-def test_a_vault_that_proves_damaged_is_set_aside_when_it_is_asked_next_and_the_worker_goes_on(
+def test_a_vault_that_proves_damaged_is_set_aside_when_it_is_asked_next_and_the_worker_continues(
     runtime: Runtime, vaults: Vaults, vault: Vault, root: Path
 ) -> None:
     answers = Answers(runtime, lambda: True, vaults)

@@ -23,12 +23,12 @@ from engram.paths import Home
 from engram.settings import Settings
 from engram.system.process_lock import is_process_alive
 from engram.tasks.queue import huey
-from engram.tasks.reading import flush
+from engram.tasks.session_tasks import flush
 
 #: The same with an extractor that takes its time.
 SLOW = f"""
 import time
-from engram.extraction.local.writer import LocalExtractor
+from engram.extraction.local.local_extractor import LocalExtractor
 LocalExtractor.propose = lambda self, turns, context: time.sleep(60)
 {RUN}
 """

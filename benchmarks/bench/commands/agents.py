@@ -153,8 +153,8 @@ def _prepare(plan: RunPlan, tasks: Sequence[Task], memories: ArmMemories, *, wit
 
 def _make_memories(plan: RunPlan, tasks: Sequence[Task], memories: ArmMemories) -> None:
     """Make the memory of every task and arm, so that missing answers are reported before anything runs."""
+    from bench.recorded_provider import Unanswered
     from engram.errors import BadRequest
-    from engram.extraction.model.language_model import Unanswered
 
     missing = []
     for task in tasks:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -44,8 +45,23 @@ if TYPE_CHECKING:
     "arms",
     multiple=True,
     metavar="WAY:WORDS",
-    help="With --write, repeatable: recall, search, both, gold, rules or fts5, and a number of words "
-    "(default: recall:150 gold:150 both:400 search:800 fts5:800).",
+    help="With --write, repeatable: recall, search, both, gold, rules or fts5, and a number of words; or "
+    "NAME=FILE:WORDS for what another program answered (default: recall:150 gold:150 both:400 search:800 fts5:800).",
+)
+@click.option(
+    "--hide",
+    "hidden",
+    multiple=True,
+    metavar="WORD",
+    help="With --write, repeatable: a word that names the program in the texts of a file (default: none).",
+)
+@click.option(
+    "--beside",
+    type=FOLDER,
+    metavar="DIR",
+    default=None,
+    help="With --write: a recorded run; its questions are asked, and its readers' answers are judged with the new ones "
+    "(default: none).",
 )
 @click.option(
     "--answerable",
@@ -105,6 +121,8 @@ def qa(
     memories: Path | None,
     recorded: Path | None,
     arms: tuple[str, ...],
+    hidden: tuple[str, ...],
+    beside: Path | None,
     answerable: int,
     unanswerable: int,
     seed: int,
@@ -127,32 +145,40 @@ def qa(
     if answers is not None:
         _score(answers, scores, record, model, date, as_json)
         return
-    if write is None or corpus is None or questions is None or recorded is None:
-        raise click.UsageError("--write needs --corpus, --questions and --recorded.")
-    from bench.qa.folder import write_run
+    from bench.qa.folder import RunKey, questions_of, write_run
     from bench.qa.questions import draw_questions, read_reader_questions
     from bench.qa.runs import DEFAULT_ARMS, Arm, GivenTexts
-    from engram.extraction.model.language_model import RecordedProvider
+    from bench.recorded_provider import RecordedProvider
 
     chosen = [Arm.parse(text) for text in arms or DEFAULT_ARMS]
-    drawn = draw_questions(
-        read_reader_questions(questions), answerable=answerable, unanswerable=unanswerable, seed=seed
-    )
-    with open_bench_homes(workspace, no_model=no_model, keep=keep) as homes:
-        texts = GivenTexts(homes, corpus, RecordedProvider(recorded), memories)
-        given, requests = texts.collect(drawn, chosen)
-    key = write_run(write, drawn, given, seed)
-    _report_written(write, key, requests, as_json)
+    own = [arm for arm in chosen if arm.file is None]
+    if write is None or questions is None or (own and (corpus is None or recorded is None)):
+        raise click.UsageError("--write needs --questions, and --corpus and --recorded unless all arms are files.")
+    known = read_reader_questions(questions)
+    if beside is None:
+        drawn = draw_questions(known, answerable=answerable, unanswerable=unanswerable, seed=seed)
+    else:
+        drawn = questions_of(RunKey.read(beside), known)
+    given = {arm.name: arm.texts_of_file(drawn, hidden) for arm in chosen if arm.file is not None}
+    requests: dict[str, Any] = {}
+    if own and corpus is not None and recorded is not None:
+        with open_bench_homes(workspace, no_model=no_model, keep=keep) as homes:
+            texts, requests = GivenTexts(homes, corpus, RecordedProvider(recorded), memories).collect(drawn, own)
+        given |= texts
+    key = write_run(write, drawn, given, seed, beside)
+    new = [number for number, arm in key.readers.items() if arm in given]
+    _report_written(write, key, new, requests, as_json)
 
 
-def _report_written(folder: Path, key: RunKey, requests: dict[str, Any], as_json: bool) -> None:
+def _report_written(folder: Path, key: RunKey, new: Sequence[str], requests: dict[str, Any], as_json: bool) -> None:
     figures = {"questions": len(key.questions), "words": dict(key.words), **requests}
     if as_json:
         print_json({"bench": "qa", "folder": str(folder), "readers": dict(key.readers), **figures})
         return
     for label, value in figures.items():
         click.echo(f"{label}: {value}")
-    click.echo(f"\nGive each folder of {folder / 'readers'} to a fresh reader, and nothing else of {folder}.")
+    sheets = " and ".join(str(folder / "readers" / number) for number in new)
+    click.echo(f"\nGive {sheets} each to a fresh reader, and nothing else of {folder}.")
     click.echo(f"Then run `python -m bench qa --answers {folder}`.")
 
 

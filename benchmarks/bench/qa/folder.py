@@ -84,37 +84,58 @@ class RunKey:
 
 
 def write_run(
-    folder: Path, questions: Sequence[ReaderQuestion], given: Mapping[str, Mapping[str, str]], seed: int
+    folder: Path,
+    questions: Sequence[ReaderQuestion],
+    given: Mapping[str, Mapping[str, str]],
+    seed: int,
+    beside: Path | None = None,
 ) -> RunKey:
     """Write one folder for each reader, in an order that does not tell the arm, and the key.
 
+    ``beside`` is a recorded run: its readers keep their numbers and answers, and the new ones come after them. Seed and
+    order of the questions are those of that run, so that its answers keep their opaque ids.
+
     Raises:
-        BadRequest: the folder holds a run already.
+        BadRequest: the folder holds a run already, the recorded run has one of the arms or other questions.
     """
     if (folder / "key.json").exists():
         raise BadRequest(f"{folder} holds a run already: name another folder, or remove it first")
+    earlier = RunKey.read(beside) if beside else None
     random_ = random.Random(seed)
     arms = list(given)
     random_.shuffle(arms)
-    shuffled = list(questions)
-    random_.shuffle(shuffled)
-    for number, arm in enumerate(arms, 1):
-        reader = reader_folder(folder, str(number))
+    if earlier is None or beside is None:
+        ordered, recorded, words = list(questions), {}, {}
+        random_.shuffle(ordered)
+    else:
+        ordered, recorded, words = questions_of(earlier, questions), dict(earlier.readers), dict(earlier.words)
+        seed = earlier.seed
+        if twice := set(arms) & set(recorded.values()):
+            raise BadRequest(f"{beside} has a reader of {sorted(twice)[0]} already")
+        for number in recorded:
+            answers = read_lines(reader_folder(beside, number) / "answers.jsonl")
+            reader_folder(folder, number).mkdir(parents=True, exist_ok=True)
+            write_lines(reader_folder(folder, number) / "answers.jsonl", answers)
+    new = {str(number): arm for number, arm in enumerate(arms, 1 + max(map(int, recorded), default=0))}
+    for number, arm in new.items():
+        reader = reader_folder(folder, number)
         reader.mkdir(parents=True, exist_ok=True)
         write_atomic(reader / "PROMPT.md", prompt_text("reader"))
-        lines = [{"id": q.id, "question": q.text, "given": given[arm][q.id]} for q in shuffled]
+        lines = [{"id": q.id, "question": q.text, "given": given[arm][q.id]} for q in ordered]
         write_lines(reader / "given.jsonl", lines)
-    key = RunKey(
-        seed=seed,
-        readers={str(number): arm for number, arm in enumerate(arms, 1)},
-        questions=shuffled,
-        words={
-            arm: round(sum(len(text.split()) for text in texts.values()) / max(len(texts), 1), 1)
-            for arm, texts in given.items()
-        },
-    )
+    for arm, texts in given.items():
+        words[arm] = round(sum(len(text.split()) for text in texts.values()) / max(len(texts), 1), 1)
+    key = RunKey(seed=seed, readers=recorded | new, questions=ordered, words=words)
     write_key(folder, key)
     return key
+
+
+def questions_of(key: RunKey, questions: Sequence[ReaderQuestion]) -> list[ReaderQuestion]:
+    """Return the questions of a recorded run in its order, with their texts. Raises BadRequest if one is missing."""
+    known = {question.id: question for question in questions}
+    if missing := [question.id for question in key.questions if question.id not in known]:
+        raise BadRequest(f"{len(missing)} questions of the recorded run are missing, {missing[0]} among them")
+    return [known[question.id] for question in key.questions]
 
 
 def write_key(folder: Path, key: RunKey, *, with_texts: bool = True) -> None:

@@ -1,7 +1,8 @@
-"""What each arm gives for each question, from memories made of recorded answers, gold memories, or text alone."""
+"""What each arm gives for each question: from memories made of recorded answers, of people or rules, or from a file."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -9,15 +10,16 @@ from pathlib import Path
 from typing import Any, Self
 
 from bench.answers import AnsweredMemories, copy_of_turns, ready_searcher
-from bench.given import QuestionedMemory
+from bench.given import NOTHING, QuestionedMemory
 from bench.gold import read_gold, store_gold
 from bench.homes import BenchHomes, extract_all
+from bench.json_lines import read_lines
 from bench.memories import question_time_ms
 from bench.prompts import usual_folder
 from bench.qa.questions import ReaderQuestion
+from bench.recorded_provider import RecordedProvider
 from engram.errors import BadRequest
-from engram.extraction.model.language_model import RecordedProvider
-from engram.ingest.scope import scope_of_folder
+from engram.ingest.session_project import scope_of_folder
 from engram.models.engine.transaction import Store
 from engram.search.searcher import Searcher
 from engram.settings import Settings
@@ -33,12 +35,20 @@ WAYS: Mapping[str, tuple[str, str]] = {
 }
 
 
+#: What stands in a file's texts for a word that would name the program.
+HIDDEN = "memory"
+#: Ends a text that was cut.
+CUT = " […]"
+
+
 @dataclass(frozen=True, slots=True)
 class Arm:
-    """A way to ask the memory, with the number of words that the reader gets."""
+    """A way to ask the memory, or a file of what another program answered, with the number of words for the reader."""
 
     way: str
     words: int
+    #: JSON lines with ``question`` (an id) and ``answer``, as ``benchmarks/rivals/run.py --work`` keeps them.
+    file: Path | None = None
 
     @property
     def name(self) -> str:
@@ -47,13 +57,39 @@ class Arm:
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """Read ``recall:150``. Raises BadRequest."""
-        way, _, words = text.partition(":")
-        if way not in WAYS or not words.isdigit() or not int(words):
+        """Read ``recall:150``, or ``NAME=FILE:150``. Raises BadRequest."""
+        source, _, words = text.rpartition(":")
+        way, _, file = source.partition("=")
+        is_own = way in WAYS
+        if not way or is_own == bool(file) or not words.isdigit() or not int(words):
             raise BadRequest(
-                f"arm {text!r} is not known: write one of {', '.join(WAYS)}, a colon and a number of words"
+                f"arm {text!r} is not known: write one of {', '.join(WAYS)}, or another name with =FILE, a colon and a "
+                "number of words"
             )
-        return cls(way, int(words))
+        return cls(way, int(words), Path(file) if file else None)
+
+    def texts_of_file(self, questions: Sequence[ReaderQuestion], hidden: Sequence[str] = ()) -> dict[str, str]:
+        """Return what the file of this arm has for each question: question's id → text.
+
+        A text ends after the arm's number of words; its lines are kept. Words of ``hidden`` become ``HIDDEN``, whatever
+        their case.
+
+        Raises:
+            BadRequest: the file can't be read, or has no answer to a question.
+        """
+        lines = read_lines(self.file) if self.file else []
+        answers = {str(line["question"]): str(line.get("answer") or "") for line in lines if "question" in line}
+        if missing := [question.id for question in questions if question.id not in answers]:
+            raise BadRequest(f"{self.file} has no answer to {len(missing)} questions, {missing[0]} among them")
+        return {question.id: self._shown(answers[question.id], hidden) for question in questions}
+
+    def _shown(self, answer: str, hidden: Sequence[str]) -> str:
+        for word in sorted(hidden, key=len, reverse=True):
+            answer = re.sub(rf"\b{re.escape(word)}\b", HIDDEN, answer, flags=re.IGNORECASE)
+        words = list(re.finditer(r"\S+", answer))
+        if len(words) > self.words:
+            answer = answer[: words[self.words - 1].end()] + CUT
+        return answer.strip() or NOTHING
 
 
 #: The arms of a run unless others are named.

@@ -22,8 +22,8 @@ from bench.tasks.memories import (
 from bench.tasks.recorded import SessionAnswers
 from bench.tasks.task import Task
 from engram.embedding.embedder import Embedder
-from engram.ingest.scope import scope_of_folder
-from engram.recollection.recollecting import RecollectionService
+from engram.ingest.session_project import scope_of_folder
+from engram.recollection.recollection_service import RecollectionService
 from engram.settings import Settings
 
 #: Characters of a working folder that Claude Code replaces in the names of its own folders.

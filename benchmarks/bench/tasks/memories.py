@@ -14,15 +14,15 @@ from bench.memories import embed_all
 from bench.tasks.recorded import SessionAnswers
 from bench.tasks.repository import make_place
 from bench.tasks.task import Task
+from engram.consolidation.consolidation_run import consolidate
+from engram.consolidation.git_staleness import read_branches
 from engram.consolidation.joining import join_waiting, reconcile_new
-from engram.consolidation.stale import read_branches
-from engram.consolidation.tidying import consolidate
 from engram.embedding.embedder import Embedder
+from engram.extraction.candidate import Extractor
 from engram.extraction.extracting import extract_session
-from engram.extraction.local.writer import LocalExtractor
+from engram.extraction.local.local_extractor import LocalExtractor
 from engram.extraction.model.model_extractor import ModelExtractor
 from engram.extraction.model.provider import Budget
-from engram.extraction.protocol import Extractor
 from engram.ingest.read_sources import ingest_all
 from engram.models.engine.transaction import Store
 from engram.models.open_memory import open_store
@@ -30,7 +30,7 @@ from engram.models.sessions.sessions import list_sessions
 from engram.models.sessions.stored_turns import last_turn_ms
 from engram.redaction import redact
 from engram.search.searcher import Searcher
-from engram.search.vectors.stored_vectors import similar_pairs
+from engram.search.vectors.loaded_vectors import similar_pairs
 from engram.settings import Settings
 from engram.system.clock import FixedClock
 

@@ -9,8 +9,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from bench.recorded_provider import KEY_DIGITS, RecordedProvider
 from engram.errors import BadRequest
-from engram.extraction.model.language_model import KEY_DIGITS, RecordedProvider
 from engram.extraction.model.provider import ModelReply, ModelRequest
 
 #: The line of a request above the session's own lines.

@@ -1,1 +1,1 @@
-"""The local writer: memories of what is sure, without a language model."""
+"""The local writer: memories that are certain, without a language model."""

@@ -1,4 +1,4 @@
-"""What a session leaves open: unfinished todos, the last failing command, what was asked for and not got."""
+"""What a session leaves open: unfinished todos, the last failing command, and requests that were not fulfilled."""
 
 from __future__ import annotations
 
@@ -8,10 +8,11 @@ from collections.abc import Sequence
 from engram.enums import Kind
 from engram.extraction import rule_words
 from engram.extraction.candidate import Candidate
-from engram.extraction.local.mended import short_command
+from engram.extraction.local.proven_fixes import short_command
 from engram.extraction.local.sentences import ended, fitting, quoted, sure
 from engram.extraction.user_rules import rules
-from engram.text.shell import programs_of
+from engram.system.lazy_regex import lazy_regex
+from engram.text.shell import meant_programs
 from engram.text.words import content_words
 from engram.transcripts.calls import open_todos
 from engram.transcripts.turns import Action, Role, Turn
@@ -19,31 +20,27 @@ from engram.trust.voice import typed_text
 
 #: The beginning of every summary, by which open work is known.
 LEAD = "Left open"
-#: How sure open work is beside other memories of a session, 0 to 1.
+#: How certain open work is compared with other memories of a session, 0 to 1.
 QUALITY = 0.7
-#: Minimum number of content words of a prompt that says what was wanted.
+#: Minimum number of content words in a prompt that states a request.
 MIN_ASKED_WORDS = 3
-#: Room for an unanswered prompt in a summary, in characters; of a longer one the first sentences are told.
+#: Room for an unanswered prompt in a summary, in characters; of a longer one the first sentences are quoted.
 ASKED_ROOM = 220
 
 #: A prompt that only goes on, stops, or talks about the tool.
-_GOES_ON = re.compile(
+_GOES_ON = lazy_regex(
     r"^\W*(?:/|(?:yes|no|ok(?:ay)?|continue|go on|stop|wait|cancel|try again|retry|never ?mind|thanks?|resume|proceed|"
     r"commit|push|done)\b.{0,30}$)",
     re.IGNORECASE | re.DOTALL,
 )
 #: The address of an issue or a pull request.
-_PAGE = re.compile(r"https?://\S+/(?P<kind>issues|pulls?|merge_requests)/(?P<number>\d+)\S*")
+_PAGE = lazy_regex(r"https?://\S+/(?P<kind>issues|pulls?|merge_requests)/(?P<number>\d+)\S*")
 
 
 def open_work(turns: Sequence[Turn], following: Turn | None) -> Candidate | None:
-    """Return what the session leaves open at the end of its last turn; None if nothing is, or if the session went on.
+    """Return what the session leaves open at the end of its last turn; None if nothing is, or if the session continued.
 
-    A commit after the last change of the todo list or after the last failure means that the work went another way.
-
-    Args:
-        turns: the turns of a session.
-        following: the turn after them, if there is one.
+    A commit after the last change of the todo list or after the last failure means that the work took another course.
     """
     last = turns[-1] if turns else None
     if last is None or following is not None:
@@ -73,7 +70,7 @@ def open_work(turns: Sequence[Turn], following: Turn | None) -> Candidate | None
 
 
 def _unanswered(turn: Turn) -> str:
-    """Return what the user asked for last, if they interrupted the answer before anything was changed."""
+    """Return the user's last request, if they interrupted the answer before anything was changed."""
     prompt = next((said for said in turn.users_texts if not said.message_id), None)
     typed = " ".join(typed_text(prompt.text).split()) if prompt is not None else ""
     is_answered = turn.has_edits or any(said.role is Role.ASSISTANT and len(said.text) > 400 for said in turn.said)
@@ -88,7 +85,7 @@ def _unanswered(turn: Turn) -> str:
 
 
 def _named_page(page: re.Match[str]) -> str:
-    """Return "issue 12" or "pull request 12" in the place of its address."""
+    """Return a text with "issue 12" or "pull request 12" instead of the address."""
     return f"{'issue' if page['kind'] == 'issues' else 'pull request'} {page['number']}:"
 
 
@@ -101,12 +98,12 @@ def _todos(actions: Sequence[Action]) -> tuple[list[str], str]:
 
 
 def _last_failure(actions: Sequence[Action]) -> Action | None:
-    """Return the last failing command that none of its programs passed after, and no commit followed."""
+    """Return the last failing command after which none of its programs passed and no commit was made."""
     passed: set[str] = set()
     for action in reversed(actions):
         if action.commit:
             return None
-        programs = programs_of(action.command) if action.is_error is not None and not action.is_refused else ()
+        programs = meant_programs(action.command) if action.is_error is not None and not action.is_refused else ()
         if programs and not action.is_error:
             passed.update(programs)
         elif programs and not passed & set(programs):

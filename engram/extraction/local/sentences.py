@@ -1,4 +1,6 @@
-"""Whole sentences for memories: nothing is cut within a sentence, and what names nothing on its own is left out."""
+"""Whole sentences for memories: nothing is cut within a sentence, and sentences that are unclear on their own are left
+out.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +11,7 @@ from engram.enums import Kind, Status, Voice
 from engram.extraction import languages
 from engram.extraction.candidate import MAX_CANDIDATE_SUMMARY_CHARACTERS, Candidate
 from engram.models.memories.memory_records import MAX_CONTENT_CHARACTERS
+from engram.system.lazy_regex import lazy_regex
 from engram.text.splitting import Block, as_said, plain, sentences, split
 from engram.text.words import content_words
 from engram.transcripts.turns import TextBlock, Turn
@@ -16,26 +19,26 @@ from engram.trust.suspicion import why_suspect
 
 #: Maximum number of entities of a memory.
 MAX_ENTITIES = 24
-#: Sentences with more or fewer words are not taken into a summary.
+#: Sentences with more or fewer words are not used in a summary.
 MIN_WORDS, MAX_WORDS = 5, 45
 #: Minimum share of a memory's words in a message that supports it; how many such messages are evidence, and how much
 #: of each is quoted, in characters.
 MIN_SUPPORT_SHARE, MAX_SUPPORTS, MAX_SUPPORT_CHARACTERS = 0.3, 2, 300
 
-_SYMBOL = re.compile(
+_SYMBOL = lazy_regex(
     r"`([^`\n]{2,60})`|((?:[\w.~-]*[\w~-])?(?:/[\w.@-]+)+|\b[\w-]+\.[a-z]{1,5}\b|\b[a-z]+[A-Z]\w+|"
     r"\b[A-Z][a-z0-9]+[A-Z]\w*|\b[A-Za-z0-9]+_\w+)"
 )
-#: What a text begins with that answers somebody, and says nothing.
-_OPENER = re.compile(
+#: Uninformative openings of an answer.
+_OPENER = lazy_regex(
     r"^(?:(?:done|fixed|perfect|great|good|excellent|ok(?:ay)?|yes|yeah|right|sure|now|so|alright|interesting|exactly|"
     r"correct|aha|ah|got it|i see|you're (?:absolutely )?right|good (?:question|point|catch|news)|found it|confirmed|"
     r"almost there|(?:i )?(?:found|see) (?:the|a|an) (?:real |actual )?(?:bug|issue|problem|root cause|"
     r"culprit))\s*[.!,:—–-]+\s+)+(?=\S)",
     re.IGNORECASE,
 )
-#: First words that point to something outside of the sentence.
-_POINTS_BACK = re.compile(
+#: First words that refer to something outside the sentence.
+_POINTS_BACK = lazy_regex(
     r"(?:this|that|these|those|it|its|it's|that's|they|their|he|she|which|such|and|or|but|also|then|thus|otherwise|"
     r"both|all|two|three|most|one|here|the (?:first|second|third|last|former|latter|other|same|rest|above|"
     r"following)|same|\d+[.):]?)\b",
@@ -62,7 +65,6 @@ def opened(text: str) -> str:
 
 
 def ended(sentence: str) -> str:
-    """Return a sentence with a mark at its end."""
     sentence = sentence.strip().rstrip(":;,—–- ")
     return sentence if sentence.endswith((".", "!", "?", "…", "”", "。", "！", "？")) else f"{sentence}."
 
@@ -97,7 +99,7 @@ def entities_of(summary: str, turn: Turn, files: Sequence[str] = ()) -> tuple[st
 
 
 def supporting(text: str, messages: Iterable[TextBlock]) -> list[TextBlock]:
-    """Return the messages that say much of what a text says, the closest first."""
+    """Return the messages that say much of the same as a text, closest first."""
     words = content_words(text)
     shares = [(len(words & content_words(said.text)) / max(1, len(words)), said) for said in messages if said.uuid]
     near = sorted((pair for pair in shares if pair[0] >= MIN_SUPPORT_SHARE), key=lambda pair: -pair[0])
@@ -105,7 +107,7 @@ def supporting(text: str, messages: Iterable[TextBlock]) -> list[TextBlock]:
 
 
 def excerpt(said: TextBlock, text: str) -> str:
-    """Return the part of a supporting message that a content quotes: from the line nearest to a text on."""
+    """Return the part of a supporting message to quote, starting at the line closest to a text."""
     words = content_words(text)
     lines = said.text.splitlines()
     best = max(range(len(lines)), key=lambda number: len(words & content_words(lines[number])), default=0)
@@ -129,17 +131,16 @@ def sure(
     """Return a candidate that needs no confirmation.
 
     Args:
-        kind: its kind.
         turn: the turn that it is taken from.
         summary: whole sentences.
-        content: the words it rests on, the telling ones first.
+        content: the words it is based on, the most informative first.
         evidence: uuids of their entries, in the same order; empty ones are left out.
         voice: whose words they are.
-        quality: how likely it is worth keeping, 0 to 1: what goes first where a session has too many.
-        facts: short strings for matching; nothing of them is told.
+        quality: how likely it is worth keeping, 0 to 1: the lowest are dropped first if a session has too many.
+        facts: short strings for matching, which are never shown.
         files: files that it is about.
         said: texts whose typographic apostrophes the summary gets back.
-        suspect: why it must not be told, if that is known already.
+        suspect: why it must not be shown, if already known.
     """
     body = "\n\n".join(part.strip() for part in content if part.strip())
     if said:

@@ -1,1 +1,1 @@
-"""Memories by a language model: requests, answers, providers, money."""
+"""Memories written by a language model: requests, answers, providers, money."""

@@ -38,7 +38,7 @@ class Finished:
     output: bytes
     #: At most ``MAX_ERROR_BYTES``.
     errors: bytes
-    #: True if its time was over or it was cancelled.
+    #: True if it ran out of time or was cancelled.
     has_timed_out: bool = False
     #: True if it wrote more than ``MAX_OUTPUT_BYTES``.
     has_overflowed: bool = False
@@ -53,15 +53,13 @@ def run_bounded(
     seconds: float,
     cancelled: threading.Event | None = None,
 ) -> Finished:
-    """Run a command to its end, or end it with every process of its group.
+    """Run a command until it ends, or kill it with every process in its group.
 
     A guard process runs the command and ends it if this process is killed. A process that the command leaves behind
     with its output open does not delay the return.
 
     Args:
-        command: program and arguments; no shell.
         text: what the command reads from its standard input.
-        folder: its working folder.
         environment: its whole environment.
         seconds: how long it may run.
         cancelled: setting it ends the command within a fraction of a second.

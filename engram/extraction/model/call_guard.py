@@ -17,7 +17,7 @@ import subprocess
 import sys
 import time
 
-#: Exit codes of the guard itself, as ``timeout`` and the shell use them.
+#: Exit codes of the guard itself, as used by ``timeout`` and the shell.
 EXIT_TIMEOUT, EXIT_NOT_STARTED = 124, 127
 #: Interval at which the command is checked, in seconds.
 POLL_SECONDS = 0.1
@@ -30,7 +30,7 @@ _MAX_SCANS = 20
 
 
 def main(arguments: list[str]) -> None:
-    """Run the command and end its group; returns only if the guard leads no group."""
+    """Run the command and kill its group; returns only if the guard doesn't lead a group."""
     deadline = time.monotonic() + float(arguments[0])
     parent_fd = int(arguments[1])
     os.set_inheritable(parent_fd, False)

@@ -28,7 +28,8 @@ from engram.extraction.model.provider import (
 )
 from engram.redaction import one_line, redact
 from engram.settings import Settings
-from engram.system.atomic import make_private_folder
+from engram.system.atomic import make_private_folder, read_regular
+from engram.system.lazy_regex import lazy_regex
 
 # -- The command line of a call to Claude Code in print mode: which binary, which environment, which flags.
 #
@@ -64,6 +65,48 @@ def call_environment(command: str, environ: Mapping[str, str] | None = None) -> 
     return kept
 
 
+#: Variables that Claude Code's print mode prefers to a login.
+_KEY_NAMES = ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN")
+
+
+def billed_key(environ: Mapping[str, str] | None = None) -> str:
+    """Return the name of the variable whose key Claude Code bills calls to; "" if none is set."""
+    environ = os.environ if environ is None else environ
+    return next((name for name in _KEY_NAMES if environ.get(name)), "")
+
+
+def who_pays(environ: Mapping[str, str] | None = None) -> str:
+    """Say what a call is billed to: a key from the environment, or nothing with a subscription."""
+    if name := billed_key(environ):
+        return f"{name} is set here: Claude Code bills each call to that key, not to a subscription."
+    return "With a subscription nothing is billed: the tokens count against its limits."
+
+
+#: Bytes of a file of Claude Code's in which a login is looked for.
+_MAX_SEARCHED_BYTES = 20_000_000
+#: Variables with which Claude Code needs no login of its own.
+_LOGIN_NAMES = (
+    *_KEY_NAMES,
+    "ANTHROPIC_BASE_URL",
+    "CLAUDE_CODE_OAUTH_TOKEN",
+    "CLAUDE_CODE_USE_BEDROCK",
+    "CLAUDE_CODE_USE_FOUNDRY",
+    "CLAUDE_CODE_USE_VERTEX",
+)
+
+
+def seems_logged_out(settings: Settings, environ: Mapping[str, str] | None = None) -> bool:
+    """Return True if no trace of a login of Claude Code is found. Looks at names only, and asks nobody."""
+    environ = os.environ if environ is None else environ
+    folder = settings.claude_folder
+    if any(environ.get(name) for name in _LOGIN_NAMES) or (folder / ".credentials.json").exists():
+        return False
+    places = {folder / ".claude.json": b'"oauthAccount"', folder / "settings.json": b'"apiKeyHelper"'}
+    if not environ.get("CLAUDE_CONFIG_DIR"):
+        places[Path.home() / ".claude.json"] = b'"oauthAccount"'
+    return not any(mark in (read_regular(path, _MAX_SEARCHED_BYTES) or b"") for path, mark in places.items())
+
+
 def drop_session(environ: Mapping[str, str]) -> dict[str, str]:
     """Return an environment without the variables of the Claude Code session that may have started this process."""
     return {
@@ -74,7 +117,7 @@ def drop_session(environ: Mapping[str, str]) -> dict[str, str]:
 
 
 def find_claude(settings: Settings, environ: Mapping[str, str] | None = None) -> str | None:
-    """Return the absolute path of the command that the settings name, or None where it can't be run.
+    """Return the absolute path of the command that the settings name, or None if it can't be run.
 
     The current folder is never searched, since it may be anybody's checkout.
     """
@@ -86,7 +129,6 @@ def find_claude(settings: Settings, environ: Mapping[str, str] | None = None) ->
 
 
 def _absolute_folders(environ: Mapping[str, str]) -> list[str]:
-    """Return the absolute folders of PATH."""
     return [folder for folder in environ.get("PATH", os.defpath).split(os.pathsep) if os.path.isabs(folder)]
 
 
@@ -114,15 +156,19 @@ logger = logging.getLogger(__name__)
 
 #: Texts of a result without a valid login (lower case).
 _LOGIN_TEXTS = ("not logged in", "/login", "invalid api key", "oauth token", "authentication_error", "credit balance")
-#: Texts of a result at a limit of the subscription or the server (lower case); waiting helps.
-_LIMIT_TEXTS = ("usage limit", "rate limit", "limit reached", "hit your limit", "overloaded")
+#: Texts of a result at a limit of the subscription or the server (lower case); waiting helps. The kinds of limits
+#: change with the version ("your session limit", "weekly limit reached"), and some name /login as a way on.
+_LIMIT = lazy_regex(
+    r"\b(?:hit|reached|exceeded|exceeds?)\b[^.!?\n]{0,40}\blimit|\blimit (?:was )?(?:reached|hit|exceeded)\b|"
+    r"\b(?:usage|rate|spend(?:ing)?)[ _]limit|\bout of (?:extra |your )?(?:usage|credits)\b|overloaded"
+)
 #: Error texts of a command that is too old to know a flag (lower case).
 _FLAG_TEXTS = ("unknown option", "unknown argument", "unrecognized option")
 #: HTTP states that a smaller request may avoid.
 _UNFIT_STATES = (400, 413, 422)
 #: HTTP states that mean that the login or the model name is wrong.
 _HOPELESS_STATES = (401, 402, 403, 404)
-#: Part of the subtype of a result whose model never answered in the form of the schema (``error_max_structured_…``).
+#: Part of the subtype of a result whose model never followed the schema (``error_max_structured_…``).
 _WITHOUT_FORM = "structured_output"
 #: Maximum length of an error text that is shown, in characters.
 _MAX_REASON_CHARACTERS = 160
@@ -136,20 +182,20 @@ def read_result(finished: Finished, settings: Settings) -> ModelReply:
     """
     if finished.has_overflowed:
         raise BrokenOff("claude wrote more than 8 MB")
-    # A command that answered and then did not end has answered, and the answer was paid for.
+    # If a command answered but then did not exit, the answer still counts and was paid for.
     result = _result_object(finished.output)
     if result is None and finished.has_timed_out:
         raise BrokenOff(f"claude did not answer within {settings.claude_timeout_seconds:g} s")
     if result is None:
         raise _without_result(finished)
     has_failed = bool(result.get("is_error")) or (finished.exit_code != 0 and not finished.has_timed_out)
-    if has_failed and not _dollars(result):
+    if (has_failed or _is_notice(result)) and not _dollars(result):
         raise _refusal(result)
     return _reply(result, settings)
 
 
 def _result_object(output: bytes) -> Mapping[str, Any] | None:
-    """Return the result, which is the whole output or, where something was printed before it, the last line."""
+    """Return the result, which is the whole output or, if something was printed before it, the last line."""
     text = output.decode("utf-8", errors="replace").strip()
     for candidate in (text, text.rpartition("\n")[2]):
         try:
@@ -163,6 +209,14 @@ def _result_object(output: bytes) -> Mapping[str, Any] | None:
     return None
 
 
+def _is_notice(result: Mapping[str, Any]) -> bool:
+    """Return True for a notice about a limit that came instead of an answer, as if it were one."""
+    told = result.get("result")
+    return (
+        not result.get("structured_output") and isinstance(told, str) and bool(_LIMIT.search(_one_line(told).lower()))
+    )
+
+
 def _without_result(finished: Finished) -> Exception:
     """Return the error of a command that printed no result."""
     reason = _one_line(
@@ -174,6 +228,8 @@ def _without_result(finished: Finished) -> Exception:
             is_passing=False,
             wait_seconds=UNAVAILABLE_SECONDS,
         )
+    if _LIMIT.search(reason.lower()):
+        return NotServed(f"claude: {reason}", wait_seconds=UNAVAILABLE_SECONDS)
     if any(text in reason.lower() for text in _LOGIN_TEXTS):
         return _not_logged_in(reason)
     if finished.exit_code in (126, 127):
@@ -188,7 +244,7 @@ def _refusal(result: Mapping[str, Any]) -> Exception:
     reason = _one_line(str(told or "no reason given"))
     state = result.get("api_error_status")
     lowered = reason.lower()
-    if any(text in lowered for text in _LIMIT_TEXTS) or state == 429:
+    if _LIMIT.search(lowered) or state == 429:
         return NotServed(f"claude: {reason}", wait_seconds=UNAVAILABLE_SECONDS)
     if any(text in lowered for text in _LOGIN_TEXTS) or state == 401:
         return _not_logged_in(reason)
@@ -210,9 +266,9 @@ def _not_logged_in(reason: str) -> NotServed:
 
 
 def _reply(result: Mapping[str, Any], settings: Settings) -> ModelReply:
-    """Return the answer with what it cost; an error that was paid for is a reply without text.
+    """Return the answer with its cost; an error that was paid for is a reply without text.
 
-    A cost that is no amount counts as the most that the call may have cost.
+    A cost that is not an amount counts as the most that the call may have cost.
     """
     answer = result.get("structured_output")
     if result.get("is_error"):
@@ -272,7 +328,7 @@ def _one_line(text: str) -> str:
     return one_line(redact(text), _MAX_REASON_CHARACTERS)
 
 
-#: The variable by which Claude Code takes the effort of a model that thinks, and the effort of a call.
+#: The variable that sets the effort of a thinking model in Claude Code, and the effort of a call.
 EFFORT_VARIABLE, EFFORT = "CLAUDE_CODE_EFFORT_LEVEL", "low"
 #: Reason of a call that was cancelled.
 _STOPPING = "the worker is stopping"
@@ -306,7 +362,6 @@ class ClaudeProvider:
 
     @property
     def model(self) -> str:
-        """See ``Provider.model``."""
         return f"claude:{self._settings.claude_model}"
 
     @property
@@ -323,7 +378,6 @@ class ClaudeProvider:
         self._cancelled.set()
 
     def complete(self, request: ModelRequest) -> ModelReply:
-        """See ``Provider.complete``."""
         if self._cancelled.is_set():
             raise NotServed(_STOPPING)
         command = self._find_command()
@@ -331,7 +385,7 @@ class ClaudeProvider:
         environment = call_environment(command, self._environ)
         environment["CLAUDE_CODE_MAX_OUTPUT_TOKENS"] = str(request.max_output_tokens)
         # Thinking is paid as output and may be many times as long as the answer. Older models obey the first variable;
-        # newer ones refuse to be without thinking, and obey the second.
+        # newer ones can't turn thinking off, and obey the second.
         environment.setdefault("MAX_THINKING_TOKENS", "0")
         environment[EFFORT_VARIABLE] = EFFORT
         try:

@@ -1,8 +1,9 @@
-"""Turn proposals of a language model into candidates; what the turns do not say is refused, with the reason."""
+"""Turn a language model's proposals into candidates; claims that the turns don't support are refused, with the
+reason.
+"""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
@@ -11,6 +12,8 @@ from engram.extraction.candidate import (
     MAX_CANDIDATE_SUMMARY_CHARACTERS,
     MAX_SUMMARY_WORDS,
     Candidate,
+    ExtractionContext,
+    NearMemory,
     is_log,
     is_own,
     says_the_same,
@@ -23,22 +26,22 @@ from engram.extraction.model.model_answer import (
     cleaned,
     rolling_summary_of,
 )
-from engram.extraction.model.request import Ids
-from engram.extraction.protocol import ExtractionContext, NearMemory
+from engram.extraction.model.model_request import Ids
 from engram.extraction.user_rules import lays_down_for_all_projects, only_asks, without_questions
 from engram.models.memories.memory_records import MAX_CONTENT_CHARACTERS
 from engram.redaction import redact
+from engram.system.lazy_regex import lazy_regex
 from engram.text.titles import clean_questions, clean_title
 from engram.text.words import content_words, prefixes
 from engram.transcripts.turns import Action, Role, TextBlock, Turn
 from engram.trust.suspicion import why_suspect
 from engram.trust.voice import typed_text
 
-#: Share of the content words of a summary, of a memory or a session, that must occur in the session.
+#: Minimum share of the content words of a summary, of a memory or a session, that must occur in the session.
 MIN_GROUNDED_SHARE = 0.5
-#: Share of them that must occur in the turns that the memory cites. What it is about may have been said before them.
+#: Share of them that must occur in the turns that the memory cites. Its subject may have been mentioned before them.
 MIN_CITED_SHARE = 0.25
-#: What the user says in so many words or fewer needs only one word in common with the summary, and the summary only
+#: Statements by the user of at most this many words need only one word in common with the summary, and the summary only
 #: this share of its words from the session.
 MAX_SHORT_WORDS, MIN_SHORT_SHARE = 15, 0.35
 #: Confidence in what the user typed, and in anything else.
@@ -46,14 +49,14 @@ TYPED_CONFIDENCE, OTHER_CONFIDENCE = 0.9, 0.7
 #: Maximum number of entries that a memory rests on.
 MAX_EVIDENCE = 8
 
-#: Words of a summary about the speakers, and about how something ended: they make it stand alone, and claim nothing.
+#: Words of a summary about the speakers, and about how something ended: they make it self-contained, and claim nothing.
 _ABOUT_THE_SPEAKERS = frozenset(
     "user users assistant wants wish chose chosen asked reported reports approved rejected decision decided dead end "
     "open session ended failed fails works passes found fixed instead".split()
 )
 #: Roles that speak for the user.
 _USERS = (Role.USER, Role.CHOSEN)
-_ELLIPSIS = re.compile(r"\s*(?:\[…\]|…|\.\.\.|\[\.\.\.\])\s*")
+_ELLIPSIS = lazy_regex(r"\s*(?:\[…\]|…|\.\.\.|\[\.\.\.\])\s*")
 
 
 @dataclass(slots=True)
@@ -65,7 +68,6 @@ class _Evidence:
 
     @property
     def turns(self) -> list[Turn]:
-        """The turns of these entries, each once."""
         return list({turn.key: turn for turn, _ in (*self.said, *self.actions)}.values())
 
     @property
@@ -76,7 +78,7 @@ class _Evidence:
 
     @property
     def at_ms(self) -> int:
-        """When the latest of it was said, or its turn ended; 0 if that is not known."""
+        """When the latest part was said, or its turn ended; 0 if unknown."""
         times = [said.at_ms or 0 for _, said in self.said]
         return max(times or [turn.ended_at_ms or turn.started_at_ms or 0 for turn in self.turns], default=0)
 
@@ -89,7 +91,7 @@ class _Evidence:
 
 @dataclass(slots=True)
 class Grounded:
-    """What is used of an output, and what is not."""
+    """The accepted and the refused parts of an output."""
 
     candidates: list[Candidate] = field(default_factory=list)
     #: Why, one for each.
@@ -119,8 +121,8 @@ class _Grounding:
         self._context = context
         self._known = list(context.known)
         self._known_of_user = list(context.known_of_user)
-        #: Words of the session so far. They say what a memory is about, but alone they prove nothing. Those of the
-        #: memories that were shown do not count: a model must not tell them again as if they had been said.
+        #: Words of the session so far. They show what a memory is about, but prove nothing on their own. Words of the
+        #: memories that were shown don't count: a model must not repeat them as if they had been said.
         self._session_words = _words_of(turn for turn, _ in (*ids.said.values(), *ids.actions.values()))
         self._session_words |= content_words(f"{context.project} {context.rolling_summary}")
 
@@ -153,7 +155,7 @@ class _Grounding:
         elif refusal := self._why_not_grounded(summary, evidence, target):
             return refusal
         candidate = _candidate(proposed, action, target, summary, evidence, quotes, self._context)
-        # The user's rule is kept, whoever else said the same before.
+        # The user's rule is kept, even if somebody else said the same before.
         is_users_rule = candidate.voice is Voice.USER and candidate.kind in (Kind.PREFERENCE, Kind.DECISION)
         known = self._known_of_user if is_users_rule else self._known
         if action == "new" and any(says_the_same(summary, other) for other in known):
@@ -165,8 +167,8 @@ class _Grounding:
     def _why_not_grounded(self, summary: str, evidence: _Evidence, target: NearMemory | None) -> Refusal | None:
         """Return why a summary is not grounded; None if it is.
 
-        Half of its words must occur in the session, and some of them in what it cites: these are what it claims, the
-        others say what the claim is about. A text of a few words of the user carries it with one word, unless it only
+        Half of its words must occur in the session, and some of them in what it cites: these are its claim, the
+        others its subject. A short text by the user supports it with a single common word, unless it only
         asks: a question claims nothing.
         """
         words = prefixes(content_words(summary) - _ABOUT_THE_SPEAKERS)
@@ -183,14 +185,14 @@ class _Grounding:
 
 
 def _says_in_short(text: str) -> bool:
-    """Return True for a few words that do not only ask."""
+    """Return True for a short text that doesn't only ask."""
     return len(text.split()) <= MAX_SHORT_WORDS and not only_asks(text)
 
 
 def _why_not_proven(words: frozenset[str], evidence: _Evidence) -> Refusal | None:
     """Return why commands alone do not prove a summary of these words; None if they do.
 
-    Their end must be known, and nothing that only their output says may be told: output is never a memory.
+    Their outcome must be known, and nothing that only their output says may be used: output never becomes a memory.
     """
     if all(action.is_error is None for _, action in evidence.actions):
         return Refusal.UNPROVEN
@@ -203,7 +205,7 @@ def _why_not_proven(words: frozenset[str], evidence: _Evidence) -> Refusal | Non
 def session_summary_of(output: ModelOutput, turns: Iterable[Turn], before: str) -> str:
     """Return the summary of the session so far, redacted.
 
-    It stays what it was before if the model gave none, or one whose words occur neither there nor in the turns.
+    It stays unchanged if the model gave none, or one whose words occur neither there nor in the turns.
     """
     summary = rolling_summary_of(output)
     return summary if _has_words_of(summary, content_words(before) | _words_of(turns)) else before
@@ -245,7 +247,10 @@ def _candidate(
     is_user = is_user and _is_claimed(summary, quotes, sources)
     is_programs = not is_user and any(said.role is Role.PROGRAM for said in sources)
     is_chosen = not is_user and not is_programs and _is_chosen(said for _, said in evidence.said)
-    is_typed = is_user and all(_is_typed(quote, said) for quote, said in quotes or [(s.text, s) for s in sources])
+    is_typed = is_user and all(
+        _stands_in(quote, typed_text(said.text)) and said.role is Role.USER
+        for quote, said in quotes or [(s.text, s) for s in sources]
+    )
     # Only what the user said or chose is a preference, and only the user's own words for all projects are global.
     kind = Kind.FACT if proposed.kind == Kind.PREFERENCE and not users else proposed.kind
     is_global = (context.is_global and all(turn.is_by_person for turn in evidence.turns if turn.prompt)) or (
@@ -270,7 +275,8 @@ def _candidate(
         evidence=evidence.uuids,
         turn_keys=tuple(turn.key for turn in evidence.turns),
         entities=tuple(dict.fromkeys(e[:80] for raw in proposed.entities[:20] if (e := redact(cleaned(raw)).strip()))),
-        # In other words than was said, so that nothing there can confirm them; nobody is shown them for the memory.
+        # They use different words than were said, so nothing can confirm them; they are never shown instead of the
+        # memory.
         questions=clean_questions(proposed.questions, lambda text: redact(cleaned(text))),
         title=title,
         importance=Importance.NORMAL if is_programs else proposed.importance,
@@ -288,13 +294,13 @@ def _candidate(
 
 
 def _claims(said: TextBlock, summary: str) -> bool:
-    """Return False for words of the user that only ask, or only ask about what a summary says."""
+    """Return False for words of the user's that only ask, or only ask about what a summary says."""
     claimed = without_questions(said.text)
     return said.role is not Role.USER or _plain(claimed) == _plain(said.text) or _has_word_of(claimed, summary)
 
 
 def _is_claimed(summary: str, quotes: list[tuple[str, TextBlock]], sources: list[TextBlock]) -> bool:
-    """Return True if the user said it and did not only ask: a quotation may leave out that it is of a question."""
+    """Return True if the user said it and did not only ask: a quotation may hide that it comes from a question."""
     claimed = {said.text: without_questions(said.text) for said in sources}
     return _has_word_of(" ".join(claimed.values()), summary) and (
         not quotes or any(_says(claimed[said.text], quote) for quote, said in quotes)
@@ -332,13 +338,8 @@ def _stands_in(passage: str, text: str) -> bool:
     return bool(parts)
 
 
-def _is_typed(quote: str, said: TextBlock) -> bool:
-    """Return True if the user typed the quoted words, and did not paste, quote or relay them."""
-    return said.role is Role.USER and _stands_in(quote, typed_text(said.text))
-
-
 def _is_users_word(said: TextBlock, summary: str, target: NearMemory | None) -> bool:
-    """Return True if a text is the user's own statement on a matter; in a text with pasted parts, the typed part
+    """Return True if a text is the user's own statement on a matter; in a text with pasted parts, only the typed part
     counts.
     """
     typed = typed_text(said.text)
@@ -360,7 +361,7 @@ def _is_chosen(said: Iterable[TextBlock]) -> bool:
 
 
 def _says(text: str, summary: str) -> bool:
-    """Return True if a text alone says what a summary says."""
+    """Return True if a text alone supports a summary."""
     words = prefixes(content_words(summary) - _ABOUT_THE_SPEAKERS)
     return len(words & prefixes(content_words(text))) >= MIN_GROUNDED_SHARE * len(words)
 

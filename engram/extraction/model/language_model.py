@@ -1,20 +1,17 @@
-"""The way to a language model: each question is reserved in the budget, sent once, and read."""
+"""Access to a language model: each question is reserved in the budget, sent once, and its answer parsed."""
 
 from __future__ import annotations
 
 import hashlib
-import json
 from collections import OrderedDict
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Generic, TypeVar
 
-from engram.errors import BadRequest, ExtractionError, ModelUnavailable, RetryLater
+from engram.errors import ExtractionError, ModelUnavailable, RetryLater
 from engram.extraction.model.provider import (
     MAX_CALL_DOLLARS,
     MAX_CALL_TOKENS,
-    OWN_SERVER_PRICE,
     UNAVAILABLE_SECONDS,
     Breaker,
     BrokenOff,
@@ -22,22 +19,20 @@ from engram.extraction.model.provider import (
     ModelReply,
     ModelRequest,
     NotServed,
-    Price,
     Prose,
     Provider,
     Unfit,
     Usage,
 )
-from engram.system.atomic import write_atomic
 
 Shape = TypeVar("Shape")
 
 #: Maximum number of tokens of an answer.
 MAX_ANSWER_TOKENS = 8_000
-#: How often a request is sent whose answer broke off; after that it counts as unreadable.
+#: How often a request is sent if its answer breaks off; after that it counts as unreadable.
 MAX_BROKEN_OFF = 3
-#: Number of answers in prose in a row after which a model is not asked for a while: one that never kept the form, and
-#: one that did before; a text that leads it astray is found by halving.
+#: Number of prose answers in a row after which a model is not asked for a while: for one that never kept the form, and
+#: for one that did before; a text that leads it astray is found by halving.
 MAX_PROSE_AT_FIRST, MAX_PROSE = 2, 6
 #: Number of answers that are cached, so that a repeated question is not paid twice.
 MAX_CACHED_ANSWERS = 128
@@ -53,11 +48,10 @@ class Question(Generic[Shape]):
     system: str
     #: JSON schema of the answer.
     schema: Mapping[str, Any]
-    #: Reads the answer, also of a provider that follows no schema. Raises ValueError.
+    #: Reads the answer, including from a provider that follows no schema. Raises ValueError.
     read: Callable[[str], Shape]
 
     def request(self, text: str) -> ModelRequest:
-        """Return the request for a text."""
         return ModelRequest(
             task=self.task, system=self.system, user=text, schema=self.schema, max_output_tokens=MAX_ANSWER_TOKENS
         )
@@ -67,12 +61,7 @@ class LanguageModel:
     """A provider behind the budget and the circuit breaker. One thread at a time."""
 
     def __init__(self, provider: Provider, budget: Budget) -> None:
-        """Prepare.
-
-        Args:
-            provider: sends the requests.
-            budget: reserves each call.
-        """
+        """Prepare."""
         self.provider = provider
         self.budget = budget
         #: Number of answers so far, cached ones not included.
@@ -80,7 +69,7 @@ class LanguageModel:
         self._breaker = Breaker(budget.store.clock)
         self._answers: OrderedDict[str, Any] = OrderedDict()
         self._broken_off: dict[str, int] = {}
-        #: Number of answers in prose since the last one in the form that was asked for.
+        #: Number of prose answers since the last one in the requested form.
         self._prose = 0
 
     def ask(self, question: Question[Shape], text: str, project_id: int | None = None) -> Shape:
@@ -92,7 +81,7 @@ class LanguageModel:
             ModelUnavailable: no request can be served until the user acts; the message says what to do.
             ExtractionError: the breaker is open; the message says why.
             Unfit: the provider refuses this request.
-            Prose: the answer has no form; after some of them the breaker opens.
+            Prose: the answer is not in the requested form; after some of them the breaker opens.
             ValueError: the answer cannot be read.
         """
         request = question.request(text)
@@ -124,7 +113,7 @@ class LanguageModel:
         self.provider.close()
 
     def open_breaker(self, error: ExtractionError) -> ExtractionError:
-        """Ask nothing for a while, since the provider refuses every request; returns the error."""
+        """Stop asking for a while, since the provider refuses every request; returns the error."""
         return self._breaker.trip(error, UNAVAILABLE_SECONDS)
 
     def _reserve_and_call(self, key: str, request: ModelRequest, project_id: int | None) -> str:
@@ -149,7 +138,7 @@ class LanguageModel:
                 raise self._broke_off(key, str(error)) from error
             _note_usage(usage, reply)
         if reply.is_prose:
-            raise Prose("the model did not answer in the form that was asked for")
+            raise Prose("the model did not answer in the requested form")
         if not reply.text.strip():
             raise ValueError("the model refused, or answered nothing")
         return reply.text
@@ -161,7 +150,7 @@ class LanguageModel:
         self._broken_off[key] = self._broken_off.get(key, 0) + 1
         if self._broken_off[key] >= MAX_BROKEN_OFF:
             return ValueError(f"the answer broke off {self._broken_off[key]} times ({reason})")
-        return self._trouble(RetryLater(f"the model's server gave no whole answer ({reason})"))
+        return self._trouble(RetryLater(f"the model's server gave no complete answer ({reason})"))
 
     def _note_prose(self) -> None:
         self._prose += 1
@@ -187,75 +176,3 @@ def _note_usage(usage: Usage, reply: ModelReply) -> None:
         usage.input_tokens, usage.output_tokens = int(tokens[0] or 0), int(tokens[1] or 0)
     if reply.dollars is not None and 0 <= reply.dollars <= MAX_CALL_DOLLARS:
         usage.dollars = reply.dollars
-
-
-# -- The provider of recorded answers; a request without one is written to a file to be answered.
-
-#: Number of digits of a request's digest in the names of its files.
-KEY_DIGITS = 20
-
-
-class Unanswered(ExtractionError):
-    """There is no recorded answer to this request; it was written to a file to be answered."""
-
-
-class RecordedProvider:
-    """Answers from a folder, by a digest of the request.
-
-    Answers are in ``NAME.jsonl`` (a line is ``{"key", "answer", "model", "date"}``) or in ``KEY.answer.json``, as a
-    model gave them. A request without an answer is written to ``KEY.request.txt``, its system prompt to
-    ``system.TASK.txt``.
-    """
-
-    model = "recorded"
-
-    def __init__(self, folder: Path) -> None:
-        """Read the recorded answers. Raises BadRequest."""
-        self.folder = folder
-        folder.mkdir(parents=True, exist_ok=True)
-        #: Key → text of the answer.
-        self.answers = dict(_read(folder))
-        #: Keys that were asked for, in order; True if there is an answer.
-        self.asked: dict[str, bool] = {}
-
-    @property
-    def price(self) -> Price:
-        """See ``Provider.price``."""
-        return OWN_SERVER_PRICE
-
-    def close(self) -> None:
-        """See ``Provider.close``: there is nothing to end."""
-
-    def complete(self, request: ModelRequest) -> ModelReply:
-        """See ``Provider.complete``. Raises Unanswered."""
-        return self.reply(request_key(request)[:KEY_DIGITS], request)
-
-    def reply(self, key: str, request: ModelRequest) -> ModelReply:
-        """Return the recorded answer of a key, or write the request to be answered. Raises Unanswered."""
-        self.asked[key] = key in self.answers
-        if key not in self.answers:
-            write_atomic(self.folder / f"system.{request.task}.txt", request.system.encode())
-            write_atomic(self.folder / f"{key}.request.txt", request.user.encode())
-            raise Unanswered(f"no answer is recorded for request {key}")
-        return ModelReply(text=self.answers[key], model=self.model)
-
-    def simplify(self) -> bool:
-        """See ``Provider.simplify``."""
-        return False
-
-
-def _read(folder: Path) -> Iterator[tuple[str, str]]:
-    """Yield key and text of each answer."""
-    try:
-        for path in sorted(folder.glob("*.jsonl")):
-            for line in path.read_text(encoding="utf-8").splitlines():
-                record = json.loads(line)
-                yield str(record["key"])[:KEY_DIGITS], _text(record["answer"])
-        for path in sorted(folder.glob("*.answer.json")):
-            yield path.name.partition(".")[0], path.read_text(encoding="utf-8")
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise BadRequest(f"{folder} has an answer that cannot be read: {error!r}") from error
-
-
-def _text(answer: Any) -> str:
-    return answer if isinstance(answer, str) else json.dumps(answer, ensure_ascii=False)

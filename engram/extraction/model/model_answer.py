@@ -1,6 +1,6 @@
 """The output of a language model: its schema, and how it is read.
 
-Unknown keys are ignored, missing ones are filled in where that is safe.
+Unknown keys are ignored, missing ones are filled in if that is safe.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from engram.redaction import redact
 MAX_ANSWER_MEMORIES = 60
 #: Maximum number of passages of a memory.
 MAX_PASSAGES = 2
-#: Lists that a memory may lack; one of another shape costs no memory.
+#: Lists that a memory may lack; if one has another shape, the memory is still used.
 _LISTS_BESIDE = {"passages", "entities", "questions"}
 
 Action = Literal["new", "same", "corrects", "supersedes", "resolves", "retracts"]
@@ -28,8 +28,6 @@ ProposedKind = Literal[Kind.DECISION, Kind.PREFERENCE, Kind.FIX, Kind.FACT, Kind
 
 
 class ProposedMemory(BaseModel):
-    """A memory as the model proposes it."""
-
     model_config = ConfigDict(extra="ignore")
 
     kind: ProposedKind = Kind.FACT
@@ -48,13 +46,11 @@ class ProposedMemory(BaseModel):
 
 
 class ModelOutput(BaseModel):
-    """The whole output."""
-
     model_config = ConfigDict(extra="ignore")
 
     memories: list[ProposedMemory]
     rolling_summary: str = ""
-    #: Number of memories of another shape, which were left out.
+    #: Number of memories with another shape, which were left out.
     unreadable: int = 0
 
 
@@ -104,9 +100,9 @@ ANSWER_SCHEMA: Mapping[str, Any] = answer_schema(_MEMORY_PROPERTIES, rolling_sum
 
 
 def read_answer(text: str) -> ModelOutput:
-    """Read the output in a text; it may stand inside a code fence or after the model's thoughts.
+    """Read the output in a text; it may be inside a code fence or after the model's thoughts.
 
-    Memories of another shape are left out.
+    Memories with another shape are left out.
 
     Raises:
         ValueError: there is no output, or none of its memories can be read.
@@ -133,7 +129,7 @@ def json_object(text: str) -> dict[str, Any]:
     """Return the object with ``memories`` in a text, as ``read_answer`` finds it.
 
     Raises:
-        Prose: there is no such object, not even a part of one.
+        Prose: there is no such object, not even part of one.
         ValueError: it is broken off, or has another shape.
     """
     text = text.rpartition("</think>")[2]
@@ -175,5 +171,5 @@ def rolling_summary_of(answer: ModelOutput) -> str:
 
 
 def cleaned(text: str) -> str:
-    """Return a text without what no database accepts: NULs and halves of surrogate pairs."""
+    """Return a text without characters that no database accepts: NULs and halves of surrogate pairs."""
     return text.replace("\0", "").encode("utf-8", "replace").decode("utf-8")

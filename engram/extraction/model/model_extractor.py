@@ -8,13 +8,12 @@ from dataclasses import dataclass, field, replace
 
 from engram.enums import Refusal, Voice
 from engram.errors import BudgetReached, ExtractionError, ModelUnavailable
-from engram.extraction.candidate import ENDING_ACTIONS, Candidate
+from engram.extraction.candidate import ENDING_ACTIONS, PROPOSAL, Candidate, ExtractionContext, Extractor, NearMemory
 from engram.extraction.model.grounding import ground, session_summary_of
 from engram.extraction.model.language_model import LanguageModel, Question
 from engram.extraction.model.model_answer import ANSWER_SCHEMA, ModelOutput, read_answer
+from engram.extraction.model.model_request import SYSTEM_PROMPT, Ids, batches, halves, request_text, without_own
 from engram.extraction.model.provider import Budget, Provider, Unfit
-from engram.extraction.model.request import SYSTEM_PROMPT, Ids, batches, halves, request_text, without_own
-from engram.extraction.protocol import PROPOSAL, ExtractionContext, Extractor, NearMemory
 from engram.transcripts.turns import Turn
 
 # -- The proposals of an extraction so far: later parts of the session see them and may change them. Pure.
@@ -24,7 +23,7 @@ from engram.transcripts.turns import Turn
 class Proposals:
     """The proposals of the parts of a session."""
 
-    #: None in the place of a proposal that a later part withdrew.
+    #: None in place of a proposal that a later part withdrew.
     _all: list[Candidate | None] = field(default_factory=list)
 
     @property
@@ -71,7 +70,7 @@ class Proposals:
             elif candidate.action in ENDING_ACTIONS:
                 self._all[number] = None
                 if candidate.action != "retracts":
-                    # The final proposal takes over what the earlier one did to an existing memory.
+                    # The final proposal inherits the earlier one's effect on an existing memory.
                     self._all.append(replace(candidate, action=earlier.action, target=earlier.target))
                 elif earlier.action != "new" and earlier.action != "same":
                     self._all.append(replace(candidate, target=earlier.target))
@@ -90,16 +89,14 @@ _QUESTION = Question("extract", SYSTEM_PROMPT, ANSWER_SCHEMA, read_answer)
 
 
 class ModelExtractor:
-    """Asks a provider's model; at a cap, or for a text that the model cannot read, another extractor stands in."""
+    """Asks a provider's model; at a cap, or for a text that the model can't read, another extractor is used."""
 
     def __init__(self, name: str, provider: Provider, budget: Budget, fallback: Extractor) -> None:
         """Prepare; nothing is sent before the first proposal.
 
         Args:
             name: stored with each memory, such as ``openai-1``.
-            provider: sends the requests.
-            budget: reserves each call.
-            fallback: stands in at a cap, and for a text that the model cannot read.
+            fallback: used at a cap, and for a text that the model can't read.
         """
         self.name = name
         #: The model that is asked, also for other questions.
@@ -107,7 +104,7 @@ class ModelExtractor:
         self._budget = budget
         self._fallback = fallback
         self._unreadable = 0
-        #: Why the fallback stood in, for status.
+        #: Why the fallback was used, for status.
         self._reason = ""
         #: Summary so far of the session of the last proposal.
         self.rolling_summary = ""
@@ -138,7 +135,7 @@ class ModelExtractor:
         return proposals.candidates[:room]
 
     def propose_again(self, turns: Sequence[Turn], context: ExtractionContext) -> list[Candidate]:
-        """Propose without the fallback: nothing of a text that the model cannot read; ``unread`` names its turns.
+        """Propose without the fallback: nothing for a text that the model can't read; ``unread`` names its turns.
 
         Raises:
             BudgetReached: a cap is reached.
@@ -153,11 +150,10 @@ class ModelExtractor:
             self._is_strict = False
 
     def propose_once(self, turns: Sequence[Turn], context: ExtractionContext) -> list[Candidate]:
-        """Propose by a single call, which the user agreed to: nothing is halved, tried again or left to the fallback.
+        """Propose with a single call, which the user agreed to: nothing is halved, retried or left to the fallback.
 
         Args:
             turns: the turns of one request, as ``batches`` cuts them.
-            context: as for ``propose``.
 
         Raises:
             BudgetReached: a cap is reached; nothing was sent.

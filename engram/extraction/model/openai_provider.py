@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import contextlib
-import re
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
+from engram.extraction.candidate import Extractor
 from engram.extraction.model.model_extractor import ModelExtractor
 from engram.extraction.model.provider import (
     UNAVAILABLE_SECONDS,
@@ -21,8 +21,8 @@ from engram.extraction.model.provider import (
     Unfit,
     price_of,
 )
-from engram.extraction.protocol import Extractor
 from engram.settings import Settings
+from engram.system.lazy_regex import lazy_regex
 
 if TYPE_CHECKING:
     import httpx2
@@ -109,10 +109,10 @@ _OPENAI = "https://api.openai.com/v1"
 _UNFIT = (400, 413, 422)
 #: HTTP states that mean that the key, the model or the address is wrong.
 _HOPELESS = (401, 402, 403, 404, 405)
-#: Effort of a model that thinks: thinking is paid as output and counts in the maximum length of an answer.
+#: Effort of a thinking model: thinking is paid as output and counts towards the maximum length of an answer.
 EFFORT = "low"
-#: OpenAI's models that think. One that is taken for one of them by mistake refuses the effort, and is asked without.
-_THINKS = re.compile(r"(?:o\d|gpt-(?:[5-9]|\d\d))(?!\d)")
+#: OpenAI's models that think. A model mistaken for one of them refuses the effort, and is then asked without it.
+_THINKS = lazy_regex(r"(?:o\d|gpt-(?:[5-9]|\d\d))(?!\d)")
 
 
 def _by_schema(request: ModelRequest) -> dict[str, Any]:
@@ -155,7 +155,7 @@ class OpenAIProvider:
             settings, api_key, total, transport
         )
         self._client: tuple[Any, httpx2.Client] | None = None
-        #: Which of the ways is used: of ``_WAYS``, or of OpenAI's, with an effort and without.
+        #: The way in use: of ``_WAYS``, or of OpenAI's, with an effort and without.
         self._way = 0
         self._has_answered = False
 
@@ -183,14 +183,16 @@ class OpenAIProvider:
                 raise NotServed("the model's server cannot be reached") from error
             raise BrokenOff(type(error.__cause__ or error).__name__) from error
         except (openai.LengthFinishReasonError, openai.ContentFilterFinishReasonError) as error:
-            raise ValueError(f"the model gave no whole answer ({type(error).__name__})") from error
+            raise ValueError(f"the model gave no complete answer ({type(error).__name__})") from error
         except (openai.OpenAIError, httpx2.HTTPError, AttributeError, TypeError, KeyError) as error:
             raise BrokenOff(type(error).__name__) from error
         self._has_answered = True
         return reply
 
     def simplify(self) -> bool:
-        """See ``Provider.simplify``: a model may not think, and a compatible server may know no schema or no JSON."""
+        """See ``Provider.simplify``: a model may not support thinking, and a compatible server may not support schemas
+        or JSON.
+        """
         ways = len(_WAYS) if self._settings.llm_base_url else 1 + bool(_THINKS.match(self.model))
         if self._has_answered or self._way + 1 >= ways:
             return False
@@ -275,7 +277,7 @@ def _seconds(text: str | None) -> float:
 def _openai_client(
     settings: Settings, api_key: str, total_seconds: float, transport: httpx2.BaseTransport | None
 ) -> tuple[Any, httpx2.Client]:
-    """Return a client of ``openai``: no retries, with time limits, and nothing of the environment but proxies."""
+    """Return a client of ``openai``: no retries, with time limits, and nothing from the environment except proxies."""
     import openai
 
     http = make_client(settings.llm_timeout_seconds, total_seconds, transport)

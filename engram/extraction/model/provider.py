@@ -1,13 +1,18 @@
-"""The interface of language model providers, the budget of their calls, and when none is asked for a while."""
+"""The interface of language model providers, the budget of their calls, and the breaker that stops calls for a
+while.
+"""
 
 from __future__ import annotations
 
 import ipaddress
 import math
+import os
 import random
+import stat
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, Protocol
 from urllib.parse import urlsplit
 
@@ -17,11 +22,12 @@ from engram.models.work.spend import Caps, reserve, settle
 from engram.models.work.task_runs import note_failure, note_success
 from engram.models.work.work import BACK_OFF_SECONDS
 from engram.settings import Settings
+from engram.system.atomic import read_regular
 from engram.system.clock import Clock
 
 # -- A circuit breaker: after a failure the server is not asked for a while, however many sessions wait.
 
-#: How long a server that refused the key, the model or every request is not asked, in seconds.
+#: How long a server is left alone after it refused the key, the model or every request, in seconds.
 UNAVAILABLE_SECONDS = 900.0
 #: Maximum wait that a server may ask for, in seconds.
 MAX_WAIT_SECONDS = 3_600.0
@@ -40,7 +46,7 @@ class Breaker:
     _chance: random.Random = field(default_factory=random.Random)
 
     def check(self) -> None:
-        """Return if the server may be asked.
+        """Return normally if the server may be asked.
 
         Raises:
             ExtractionError: the last failure; nothing may be sent yet.
@@ -63,7 +69,7 @@ class Breaker:
         self._failures, self._error = 0, None
 
 
-# -- The budget of the language model: each call is reserved within the caps before it, and settled after it.
+# -- The budget of the language model: each call is reserved within the caps beforehand, and settled afterwards.
 
 #: Maximum number of tokens that the server adds to a request (roles, the schema of the answer).
 OVERHEAD_TOKENS = 1_000
@@ -136,7 +142,7 @@ class Usage:
     dollars: float | None = None
 
     def was_free(self) -> None:
-        """Note that the call was refused before any work was done: it counts as a call, but costs nothing."""
+        """Record that the call was refused before any work was done: it counts as a call, but costs nothing."""
         self.input_tokens = self.output_tokens = 0
         self.dollars = None
 
@@ -166,7 +172,6 @@ class Budget:
 
         Args:
             task: the name of the call in ``engram cost``.
-            text: the whole request.
             max_output_tokens: maximum number of tokens of the answer.
             project_id: the project whose cap it counts against.
             model: the model's name; "" for that of the settings.
@@ -201,11 +206,11 @@ class Budget:
             )
 
     def note_answers(self, count: int) -> None:
-        """Note for status that the model answered."""
+        """Record for status that the model answered."""
         note_success(self.store, STAGE, seen=count, done=count)
 
     def note_trouble(self, reason: str) -> None:
-        """Note for status why the model is not asked or not understood."""
+        """Record for status why the model is not asked, or its answer not understood."""
         note_failure(self.store, STAGE, reason)
 
 
@@ -227,7 +232,7 @@ MAX_CALL_TOKENS, MAX_CALL_DOLLARS = 100_000_000, 1_000.0
 
 @dataclass(frozen=True, slots=True)
 class ModelRequest:
-    """What a provider sends; nothing else leaves the machine."""
+    """The data that a provider sends; nothing else leaves the machine."""
 
     #: Name of the task, such as ``extract``.
     task: str
@@ -243,7 +248,7 @@ class ModelRequest:
 
 @dataclass(frozen=True, slots=True)
 class ModelReply:
-    """What a provider received."""
+    """The answer that a provider received."""
 
     #: The answer: a JSON object, possibly with text around it.
     text: str
@@ -254,7 +259,7 @@ class ModelReply:
     output_tokens: int | None = None
     #: Cost of the call; None to compute it from ``Provider.price``.
     dollars: float | None = None
-    #: True if the provider asked for the form of the answer and did not get it.
+    #: True if the provider asked for a particular form of answer and didn't get it.
     is_prose: bool = False
 
 
@@ -263,7 +268,7 @@ class Unfit(ValueError):
 
 
 class Prose(ValueError):
-    """The model answered in words of its own instead of the form that was asked for.
+    """The model answered in prose instead of the requested form.
 
     One text may have led it astray. A model that never kept the form is not asked again for a while.
     """
@@ -295,12 +300,10 @@ class Provider(Protocol):
     @property
     def model(self) -> str:
         """The name of the model in the ledger."""
-        ...
 
     @property
     def price(self) -> Price:
         """The price at which a call is reserved, and settled if the reply has no cost. Raises SettingsError."""
-        ...
 
     def complete(self, request: ModelRequest) -> ModelReply:
         """Ask once, within the provider's own time limit.
@@ -311,12 +314,50 @@ class Provider(Protocol):
             BrokenOff: the answer is incomplete; tried again later, and halved after a few times.
             ValueError: the model refused to answer, or ran out of tokens; the request is halved.
         """
-        ...
 
     def simplify(self) -> bool:
         """Ask in a simpler way from now on, after ``Unfit``; returns False if there is none."""
-        ...
 
     def close(self) -> None:
         """End a running call if possible, and start no other; from any thread."""
-        ...
+
+
+# -- The key of the openai extractor: in the environment, or in the memory folder's own file.
+
+#: Variables that may hold the key; the first one that is set is used.
+NAMES = ("ENGRAM_OPENAI_API_KEY", "OPENAI_API_KEY")
+#: Longest ``.env`` that is read, in bytes.
+_ENV_BYTES = 100_000
+
+
+def find_api_key(env_file: Path, environ: Mapping[str, str] | None = None) -> str:
+    """Return the key; "" if there is none.
+
+    Raises:
+        SettingsError: ``.env`` can be read by others.
+    """
+    environ = os.environ if environ is None else environ
+    values = {**read_env(env_file), **{name: environ[name] for name in NAMES if environ.get(name)}}
+    return next((values[name] for name in NAMES if values.get(name)), "")
+
+
+def read_env(path: Path) -> dict[str, str]:
+    """Return the ``KEY=VALUE`` lines of a file; nothing is expanded or run. {} if there is no such file.
+
+    Raises:
+        SettingsError: others than the owner may read it, or it belongs to somebody else.
+    """
+    try:
+        facts = path.lstat()
+    except OSError:
+        return {}
+    if facts.st_uid != os.geteuid() or stat.S_IMODE(facts.st_mode) & 0o077:
+        raise SettingsError(f"{path} must be yours alone: chmod 600 {path}")
+    variables = {}
+    for line in (read_regular(path, _ENV_BYTES) or b"").decode("utf-8-sig", "replace").splitlines():
+        name, equals, value = line.strip().removeprefix("export ").partition("=")
+        if equals and not name.startswith("#"):
+            value = value.strip()
+            is_quoted = len(value) > 1 and value[0] == value[-1] and value[0] in "\"'"
+            variables[name.strip()] = value[1:-1] if is_quoted else value
+    return variables

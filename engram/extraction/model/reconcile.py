@@ -1,4 +1,4 @@
-"""Ask a language model which memories of a project no longer hold, or say the same as others."""
+"""Ask a language model which memories of a project are outdated, or say the same as others."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from engram.errors import BudgetReached
 from engram.extraction.candidate import is_own
 from engram.extraction.model.language_model import LanguageModel, Question
 from engram.extraction.model.model_answer import answer_schema, read_object
-from engram.extraction.model.request import MARKER, moment
+from engram.extraction.model.model_request import MARKER, moment
 from engram.models.memories.memory_records import Memory
 from engram.redaction import redact
 from engram.text.words import content_words
@@ -66,14 +66,12 @@ class Reconciler:
     """Asks about the memories of a project, within the caps of the extractor."""
 
     def __init__(self, model: LanguageModel) -> None:
-        """``model``: the language model."""
         self._model = model
 
     def relate(self, memories: Sequence[Memory], new: frozenset[int]) -> list[Relation]:
-        """Return which memories end or repeat others. Each ``MAX_NEW_MEMORIES`` new ones take a call.
+        """Return which memories end or repeat others, with one call per ``MAX_NEW_MEMORIES`` new ones.
 
         Args:
-            memories: those of a project.
             new: row ids of those that were not compared yet.
 
         Raises:
@@ -108,7 +106,7 @@ class Reconciler:
 
 
 def _with_nearest(ordered: Sequence[Memory], new: Sequence[Memory]) -> list[Memory]:
-    """Return the new memories and as many others as fit, by common words with a new one; the oldest first."""
+    """Return the new memories and as many others as fit, by common words with a new one; oldest first."""
     room = MAX_MEMORIES - len(new)
     others = [memory for memory in ordered if memory not in new]
     words = [_words(memory) for memory in new]
@@ -123,7 +121,7 @@ def _words(memory: Memory) -> frozenset[str]:
 
 
 def in_order(memories: Sequence[Memory]) -> list[Memory]:
-    """Return the memories that may be sent, the oldest first."""
+    """Return the memories that may be sent, oldest first."""
     sendable = [m for m in memories if not is_own(m.summary) and MARKER not in m.summary and not m.suspect]
     return sorted(sendable, key=lambda m: (m.holds_from_ms, m.summary))
 

@@ -1,8 +1,8 @@
-"""What a round asks of a hub, and the connection to one over HTTPS: kept alive, with a deadline for each request and
-for the whole round.
+"""The interface that a round uses to talk to a hub, and its HTTPS implementation: kept alive, with a deadline for each
+request and for the whole round.
 
-A hub that is slow, sends a byte now and then, cuts answers or answers beside the question costs a bounded time and ends
-the request with a ``HubError``; nothing of such an answer is used.
+A hub that is slow, trickles bytes, truncates answers or answers something else costs a bounded time and ends the
+request with a ``HubError``; no part of such an answer is used.
 """
 
 from __future__ import annotations
@@ -17,7 +17,6 @@ import ssl
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from types import TracebackType
 from typing import Any, Protocol, Self
 from urllib.parse import urlsplit
 
@@ -29,13 +28,13 @@ from engram.models.engine.transaction import Tx
 
 #: How long a long poll waits for a change, in seconds.
 WAIT_SECONDS = 50.0
-#: Largest answer that is read, in bytes: of a page, and of any other request.
+#: Maximum size of an answer, in bytes: to a request for a page, and to any other request.
 MAX_PAGE_ANSWER_BYTES, MAX_ANSWER_BYTES = 32_000_000, 4_000_000
-#: A connection that was idle for longer is made anew, in seconds: services close idle ones after five.
+#: A connection that was idle for longer, in seconds, is reopened: services close idle ones after five.
 _IDLE_SECONDS = 2.0
 #: Requests whose answers or bodies are pages of rows.
 _PAGES = ("pull", "push")
-#: Requests that are never sent a second time by themselves: each would make or change something twice.
+#: Requests that are never resent automatically, since each would create or change something twice.
 _ONCE = ("code", "team-make", "team-invite", "team-join", "team-role", "team-report")
 
 
@@ -48,7 +47,7 @@ class Limits:
     #: For a whole request, with its connection and answer: a small one, and one with a page of rows.
     message: float = 45.0
     page: float = 120.0
-    #: For everything that one connection is used for, such as a round. What is left then waits for the next round.
+    #: For everything done over one connection, such as a round. Whatever is left waits for the next round.
     round: float = 300.0
 
 
@@ -56,22 +55,22 @@ LIMITS = Limits()
 
 
 def check_url(url: str) -> str:
-    """Return the address of a hub without a slash at its end.
+    """Return the address of a hub without a trailing slash.
 
     Raises:
-        BadRequest: it is no address, has credentials in it, or would send everything unencrypted over a network.
+        BadRequest: it is not a URL, contains credentials, or would send everything unencrypted over a network.
     """
     try:
         parts = urlsplit(url.strip())
         host, _ = parts.hostname or "", parts.port
     except ValueError as error:
-        raise BadRequest(f"{url[:80]!r} is no address of a hub") from error
+        raise BadRequest(f"{url[:80]!r} is not the address of a hub") from error
     if parts.scheme not in ("http", "https") or not host or parts.query or parts.fragment:
-        raise BadRequest(f"{url[:80]!r} is no address of a hub: it looks like https://hub.example.org")
+        raise BadRequest(f"{url[:80]!r} is not the address of a hub: it looks like https://hub.example.org")
     if parts.username or parts.password:
-        raise BadRequest("an address of a hub has no user and no password in it: the code is what lets you in")
+        raise BadRequest("the address of a hub contains no user or password: the code lets you in")
     if parts.scheme == "http" and not _is_loopback(host):
-        raise BadRequest(f"{host} would be asked without encryption: use https (http is for this machine alone)")
+        raise BadRequest(f"{host} would be contacted without encryption: use https (http is for this machine only)")
     return f"{parts.scheme}://{parts.netloc.lower()}{parts.path.rstrip('/')}"
 
 
@@ -84,32 +83,30 @@ def _is_loopback(host: str) -> bool:
 class Transport(Protocol):
     """One hub, for one round or command: a service over HTTPS, or a folder. For one thread at a time.
 
-    Every request raises HubUnreachable where it is to be tried again, and HubRefused where the hub says no.
+    Every request raises HubUnreachable if it should be retried, and HubRefused if the hub refuses it.
     """
 
-    #: Names the hub in memory.db and in the file of keys.
+    #: Identifies the hub in memory.db and in the key file.
     url: str
-    #: What makes this machine a device of the hub.
+    #: The token that makes this machine a device of the hub.
     token: str
     #: Bytes that were sent and received, without headers.
     sent_bytes: int
     received_bytes: int
-    #: The last push of this device that the hub has, as it said in this round; b"" for none.
+    #: This device's last push that the hub has, as reported in this round; b"" for none.
     last_push: bytes
-    #: How far ahead of the hub's time a statement that is pulled may lie, in milliseconds.
+    #: How far ahead of the hub's time a pulled statement may be, in milliseconds.
     most_ahead_ms: int
 
     def __enter__(self) -> Self:
         """Return the transport; it is closed at the end of the block."""
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         """Close it."""
 
     @property
     def is_over(self) -> bool:
-        """True once the time of the round is over: what is left waits for the next one."""
+        """True once the time for the round has run out: the rest waits for the next one."""
 
     def hello(self, request: HelloRequest) -> HelloAnswer:
         """Begin a round."""
@@ -124,118 +121,102 @@ class Transport(Protocol):
         """Push a page."""
 
     def wait(self, cursors: Mapping[int, int], seconds: float) -> bool:
-        """Wait until a space has something beyond its cursor; returns False where nothing came."""
+        """Wait until a space has something beyond its cursor; returns False if nothing came."""
 
     def ask(self, what: str, value: Mapping[str, Any] | Sequence[Any]) -> dict[str, Any]:
-        """Ask for anything else, and return the answer."""
+        """Make any other request, and return the answer."""
 
     def took_page(self, tx: Tx, page: Page) -> None:
-        """A page was taken over, in this transaction."""
+        """Record that a page was stored, in this transaction."""
 
     def begins_anew(self, tx: Tx) -> None:
-        """All of this machine will be said again and everything read anew, from this transaction on."""
+        """Record that this machine will send and read everything again, from this transaction on."""
 
     def finish(self, goes_on: Callable[[], bool]) -> None:
         """End a round that succeeded."""
 
 
-class Connection:
-    """Asks one hub over HTTPS, for one round or command. For one thread at a time."""
+class Connection(Transport):
+    """Talks to one hub over HTTPS, for one round or command. For one thread at a time."""
 
     most_ahead_ms = 2 * MAX_ACCEPTED_AHEAD_MS
 
-    def __init__(self, url: str, token: str = "", *, limits: Limits = LIMITS) -> None:
-        """Prepare, but do not connect. The time of the round begins now."""
+    def __init__(self, url: str, token: str = "", *, limits: Limits | None = None) -> None:
+        """Prepare, but do not connect. The time for the round starts now; without ``limits``, ``LIMITS`` apply."""
         self.url = check_url(url)
         self.token = token
-        #: Bytes that were sent and received, without headers.
         self.sent_bytes = self.received_bytes = 0
-        #: The last push of this device that the hub has, as it said in this round; b"" for none.
         self.last_push = b""
-        self._limits = limits
-        self._round_until = time.monotonic() + limits.round
+        self._limits = limits or LIMITS
+        self._round_until = time.monotonic() + self._limits.round
         self._connection: _Http | None = None
         self._used_at = 0.0
-        #: The hub names the request that it answers. Once it did, it always must.
-        self._names_requests = False
 
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def close(self) -> None:
-        """Close the connection."""
         if self._connection is not None:
             self._connection.close()
             self._connection = None
 
     @property
     def is_over(self) -> bool:
-        """True once the time of the round is over: what is left waits for the next one."""
         return time.monotonic() >= self._round_until
 
     # -- requests
 
     def hello(self, request: HelloRequest) -> HelloAnswer:
-        """Begin a round."""
         answer = self.ask("hello", request.to_json())
         with reading():
             return HelloAnswer.from_json(answer)
 
     def membership(self, what: str, value: Mapping[str, Any]) -> Membership:
-        """Ask to become a device: ``join`` or ``renew``."""
         answer = self.ask(what, value)
         with reading():
             return Membership.from_json(answer)
 
     def pull(self, ns_id: int, after: int, limit: int) -> Page:
-        """Return the next page of a space."""
         data = self.send("pull", to_bytes({"ns": ns_id, "after": after, "limit": limit}))
         with reading():
             return unpack_page(data)
 
     def push(self, push: Push) -> Answers:
-        """Push a page."""
         data = self.send("push", pack_push(push))
         with reading():
             return unpack_answers(data)
 
     def wait(self, cursors: Mapping[int, int], seconds: float = WAIT_SECONDS) -> bool:
-        """Wait until a space has something beyond its cursor; returns False where nothing came."""
         places = [[ns_id, after] for ns_id, after in cursors.items()]
         answer = self.ask("wait", {"after": places, "seconds": seconds}, extra_seconds=seconds)
         return bool(answer.get("changed"))
 
     def ask(self, what: str, value: Mapping[str, Any] | Sequence[Any], *, extra_seconds: float = 0) -> dict[str, Any]:
-        """Send JSON and return the JSON that is answered."""
         data = self.send(what, to_bytes(value), extra_seconds=extra_seconds)
         with reading():
             return from_bytes(data)
 
     def took_page(self, tx: Tx, page: Page) -> None:
-        """Nothing: the hub keeps no note of who read what."""
+        """Do nothing: the hub doesn't record who read what."""
 
     def begins_anew(self, tx: Tx) -> None:
-        """Nothing: the hub compares marks and pushes by itself."""
+        """Do nothing: the hub compares marks and pushes itself."""
 
     def finish(self, goes_on: Callable[[], bool]) -> None:
-        """Nothing: each push is complete."""
+        """Do nothing: each push is complete."""
 
     def send(self, what: str, body: bytes, *, extra_seconds: float = 0) -> bytes:
-        """Send a request and return the answer. A connection that the hub closed meanwhile is made anew once.
+        """Send a request and return the answer. A connection that the hub closed meanwhile is reopened once.
 
         Args:
-            what: the request.
-            body: its body.
             extra_seconds: how long the hub may wait before it answers, beyond the limits.
 
         Raises:
-            HubUnreachable: no whole answer came in time.
-            HubRefused: the hub answered no, or something else than what was asked.
+            HubUnreachable: no complete answer came in time.
+            HubRefused: the hub refused, or answered something other than what was asked.
         """
         limits = self._limits
         seconds = (limits.page if what in _PAGES else limits.message) + extra_seconds
@@ -292,11 +273,10 @@ class Connection:
         return data
 
     def _check_named(self, named: str | None, asked: str) -> None:
-        """Refuse an answer to another request, as a cache or a replay gives it. Earlier hubs name none."""
-        if named != asked and (named is not None or self._names_requests):
+        """Refuse an answer to a different request, such as from a cache or a replay."""
+        if named != asked:
             self.close()
             raise HubRefused(f"{self.url} answered another request than the one that was sent")
-        self._names_requests = named is not None
 
     def _connected(self, until: float) -> _Http:
         if self._connection is None:
@@ -309,7 +289,7 @@ class Connection:
 
 
 class _Http(http.client.HTTPConnection):
-    """An HTTP connection whose answers must be complete at a certain time."""
+    """An HTTP connection whose answers must be complete by a certain time."""
 
     def __init__(self, host: str, port: int | None, seconds: float, **options: Any) -> None:
         super().__init__(host, port, timeout=seconds, **options)
@@ -319,7 +299,7 @@ class _Http(http.client.HTTPConnection):
     def begin(self, until: float, silence_seconds: float) -> None:
         """Set the limits of the next request: a monotonic time, and the longest wait for bytes in seconds."""
         self._until, self._silence_seconds = until, silence_seconds
-        # Sending takes at most this long in all, however the other side reads.
+        # Sending takes at most this long in total, however slowly the other side reads.
         self.sock.settimeout(_left(until))
 
     def _response(self, sock: socket.socket, *arguments: Any, **options: Any) -> http.client.HTTPResponse:
@@ -338,11 +318,11 @@ class _Https(_Http, http.client.HTTPSConnection):
 
 
 class _InTime(io.RawIOBase):
-    """Reads a socket until a time: a server that sends a byte now and then can't go on for ever."""
+    """Reads a socket until a deadline, so that a server that trickles bytes can't keep it waiting forever."""
 
     def __init__(self, sock: socket.socket, until: float, silence_seconds: float) -> None:
         self._sock, self._until, self._silence_seconds = sock, until, silence_seconds
-        # It keeps the socket open where the connection is closed before its last answer is read.
+        # It keeps the socket open if the connection is closed before its last answer is read.
         self._file = sock.makefile("rb", buffering=0)
 
     def readable(self) -> bool:
@@ -359,7 +339,7 @@ class _InTime(io.RawIOBase):
 
 
 def _left(until: float) -> float:
-    """Return the seconds until a monotonic time. Raises TimeoutError where it is over."""
+    """Return the seconds until a monotonic time. Raises TimeoutError if it has passed."""
     seconds = until - time.monotonic()
     if seconds <= 0:
         raise TimeoutError
@@ -368,11 +348,11 @@ def _left(until: float) -> float:
 
 @contextlib.contextmanager
 def reading() -> Iterator[None]:
-    """Turn what a strange answer raises while it is read into one error. Raises HubRefused."""
+    """Turn errors from reading a strange answer into one error. Raises HubRefused."""
     try:
         yield
     except (BadRequest, LookupError, ValueError, TypeError, AttributeError) as error:
-        raise HubRefused(f"the hub answered something that is not understood: {error}") from error
+        raise HubRefused(f"the hub's answer can't be understood: {error}") from error
 
 
 def _reason(data: bytes) -> str:

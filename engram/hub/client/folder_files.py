@@ -1,4 +1,4 @@
-"""The files of a folder that serves as a hub: their places and names, and what this machine keeps of them."""
+"""The files of a folder that serves as a hub: their paths and names, and what this machine records about them."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import contextlib
 import hashlib
 import json
 import os
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -18,38 +17,39 @@ from engram.hub.protocol.frames import MAX_SEGMENT_BYTES
 from engram.models.engine.transaction import Tx
 from engram.models.hub.spaces import put_folder_state, read_folder_state
 from engram.system.atomic import explain_error, read_regular, write_atomic
+from engram.system.lazy_regex import lazy_regex
 
-#: What the address of a folder begins with; of one in a git checkout that a round fetches and pushes.
+#: Prefix of a folder's address, and of the address of one in a git checkout that rounds fetch and push.
 FOLDER, GIT = "file://", "git+file://"
-#: What the only member of a folder is called by number: all machines are one person's.
+#: Number of a folder's only member, since all machines belong to one person.
 MEMBER_ID = 1
-#: How old what was fetched may be until it is fetched again, in milliseconds, where nobody waits for it.
+#: How old a fetch may be before it is repeated, in milliseconds, if nobody waits for it.
 FETCH_EVERY_MS = 300_000
-#: Machines that one folder is meant for.
+#: Maximum number of machines that one folder is designed for.
 MAX_DEVICES = 16
-#: How long something may be missing or unreadable until it is said again and named, in milliseconds. Machines take
-#: between once and twice and a half as long, so that not all of them say the same again.
+#: How long something may be missing or unreadable before it is sent again and reported, in milliseconds. Machines wait
+#: between 1 and 2.5 times as long, so that not all of them resend the same.
 PATIENCE_MS = 600_000
-#: Small files of this machine that are there before they are joined; below how many bytes a file is small.
+#: Number of this machine's small files at which they are joined; size in bytes below which a file is small.
 MAX_SMALL_FILES, SMALL_BYTES = 24, 128_000
-#: Rows and bytes of a file that others were joined to.
+#: Maximum rows and bytes of a joined file.
 MAX_JOINED_ROWS, MAX_JOINED_BYTES = 1_000, 4_000_000
-#: Own files that were deleted and are remembered: a sync program may put them back.
+#: Maximum number of deleted own files that are remembered, since a sync program may restore them.
 MAX_RETIRED = 1_000
-#: Why most files can't be read that can't: the sync program is not done with them.
-ON_ITS_WAY = "it is cut, damaged or still on its way"
-#: How far ahead a statement may lie, in milliseconds: a hundred years. Only this person's machines have the key.
+#: The usual reason why a file can't be read: the sync program has not finished with it.
+ON_ITS_WAY = "it is truncated, damaged or still on its way"
+#: How far ahead a statement may be, in milliseconds: a hundred years. Only this person's machines have the key.
 MOST_AHEAD_MS = 3_155_760_000_000
-DEVICE = re.compile("[0-9a-f]{16}")
-_NAME = re.compile(r"([0-9]{8})-([0-9]{8})-([0-9a-f]{32})\.seg")
-COPY = re.compile(r"([0-9]{8}-[0-9]{8}-[0-9a-f]{32})\b.*\.seg")
-_README = """Engram keeps what your machines tell each other here, sealed: only they can read it.
+DEVICE = lazy_regex("[0-9a-f]{16}")
+_NAME = lazy_regex(r"([0-9]{8})-([0-9]{8})-([0-9a-f]{32})\.seg")
+COPY = lazy_regex(r"([0-9]{8}-[0-9]{8}-[0-9a-f]{32})\b.*\.seg")
+_README = """Engram keeps what your machines exchange here, sealed: only they can read it.
 Leave the files as they are. `engram hub status` says how it is going.
 """
 
 
 def is_folder(url: str) -> bool:
-    """True for the address of a folder; False for that of a service."""
+    """Return True for the address of a folder; False for that of a service."""
     return url.startswith((FOLDER, GIT))
 
 
@@ -59,12 +59,11 @@ def folder_url(folder: Path, *, with_git: bool) -> str:
 
 
 def folder_of(url: str) -> Path:
-    """Return the folder of an address."""
     return Path(unquote(urlsplit(url).path))
 
 
 def space_id_of(key: bytes) -> int:
-    """Return the number of the space that a key seals: machines with the same phrase have the same space."""
+    """Return the number of the space that belongs to a key: machines with the same phrase share a space."""
     return int.from_bytes(hashlib.blake2b(key, digest_size=8, person=b"engram folder").digest()) >> 2
 
 
@@ -74,7 +73,7 @@ def device_id_of(token: str) -> int:
 
 
 def spaces_in(folder: Path) -> list[str]:
-    """Return the names of the spaces in a folder. Raises HubUnreachable where it can't be read."""
+    """Return the names of the spaces in a folder. Raises HubUnreachable if it can't be read."""
     with using(folder), contextlib.suppress(FileNotFoundError, NotADirectoryError):
         found = os.scandir(folder / "spaces")
         return sorted(entry.name for entry in found if DEVICE.fullmatch(entry.name) and entry.is_dir())
@@ -95,7 +94,7 @@ def space_folder(folder: Path, ns_id: int) -> Path:
 
 
 class StoredFile(NamedTuple):
-    """A file of a device: the name that says what it holds is a key beside it."""
+    """A file of a device; its key in the state is the name that describes its content."""
 
     path: Path
     size: int
@@ -104,46 +103,46 @@ class StoredFile(NamedTuple):
 
 @dataclass(slots=True)
 class FolderState:
-    """What this machine wrote and read; kept as JSON in memory.db."""
+    """What this machine wrote and read; stored as JSON in memory.db."""
 
-    #: Its number in this folder; another one where the machine became another device.
+    #: Its number in this folder, which changes when the machine becomes another device.
     device: int = 0
-    #: The greatest number that it gave.
+    #: The greatest number that it assigned.
     top: int = 0
     #: Its files: name → size and time.
     own: dict[str, list[int]] = field(default_factory=dict)
-    #: The files that it began to write, and the hashes of those that it deleted.
+    #: The files that it started to write, and the hashes of those that it deleted.
     planned: list[str] = field(default_factory=list)
     retired: list[str] = field(default_factory=list)
-    #: Device → name of a file → the place in the order of this machine at which it was read, and its size.
+    #: Device → file name → its position in this machine's reading order, and its size.
     read: dict[str, dict[str, list[int]]] = field(default_factory=dict)
-    #: Device → the greatest number that was read, and what it is called.
+    #: Device → the greatest number that was read, and the device's name.
     tops: dict[str, int] = field(default_factory=dict)
     names: dict[str, str] = field(default_factory=dict)
-    #: The place of the last file that was read.
+    #: The position of the last file that was read.
     seq: int = 0
-    #: Device → what is missing of it, since when, and what was missing when it was last said again.
+    #: Device → which of its files are missing, since when, and which were missing when they were last written again.
     gaps: dict[str, list[Any]] = field(default_factory=dict)
-    #: Path of a file that can't be read → since when, why, its size and time.
+    #: Path of an unreadable file → since when, why, its size and time.
     strange: dict[str, list[Any]] = field(default_factory=dict)
-    #: Own files are to be looked through: something was forgotten.
+    #: True if own files must be checked because something was forgotten.
     is_due: bool = False
-    #: Everything is to be said again and read anew.
+    #: True if everything must be sent and read again.
     is_healing: bool = False
     #: When the checkout was fetched, in milliseconds since 1970.
     fetched_ms: int = 0
-    #: What a person should know.
+    #: Notices for a person.
     notes: list[str] = field(default_factory=list)
 
 
 def begin_healing(tx: Tx, server_id: int) -> None:
-    """Say everything of this machine again in the next round: a person emptied the folder."""
+    """Send everything from this machine again in the next round, since a person emptied the folder."""
     state = json.loads(read_folder_state(tx, server_id) or "{}")
     put_folder_state(tx, server_id, json.dumps(state | {"own": {}, "is_healing": True, "is_due": True}))
 
 
 def neighbours(names: Sequence[str], live: Mapping[str, int], own: Mapping[str, Sequence[int]]) -> list[list[str]]:
-    """Return neighbouring files that fit into one, in their order; every file is in one group."""
+    """Group neighbouring files that fit into one, in order; every file is in exactly one group."""
     groups: list[list[str]] = []
     rows = size = 0
     for name in names:
@@ -158,7 +157,7 @@ def neighbours(names: Sequence[str], live: Mapping[str, int], own: Mapping[str, 
 def list_files(folder: Path) -> tuple[dict[str, StoredFile], list[str]]:
     """Return the files of a device by name, in the order of their numbers, and all other names.
 
-    A copy that a sync program made beside a file stands for it where the file itself is gone.
+    If the file itself is missing, a copy that a sync program made next to it takes its place.
     """
     files: dict[str, StoredFile] = {}
     others: list[tuple[str, StoredFile]] = []
@@ -193,7 +192,7 @@ def is_whole(file: StoredFile, name: str) -> bool:
 
 
 def missing_numbers(files: Mapping[str, StoredFile], cut: Sequence[str], top: int) -> str:
-    """Return which numbers up to the greatest one no whole file has; "" for none."""
+    """Return the numbers up to the greatest one that no complete file has; "" for none."""
     gaps, upto = [], 0
     for first, last in sorted(numbers_of(name) for name in files if name not in cut):
         if first > upto + 1:
@@ -210,7 +209,7 @@ def newest_ms(files: Mapping[str, StoredFile]) -> int:
 
 @contextlib.contextmanager
 def using(folder: Path) -> Iterator[None]:
-    """Turn what the file system says into one error. Raises HubUnreachable."""
+    """Turn file system errors into one error. Raises HubUnreachable."""
     try:
         yield
     except OSError as error:

@@ -1,29 +1,29 @@
 """A git checkout as the folder of a hub: fetched before a round, committed and pushed after it.
 
-Each machine commits the files of its own folder alone, so that two machines never change the same file. What others
-pushed meanwhile is put below; anything that this can't settle stops with git's own words, and nothing is lost: what was
-said waits in the checkout. Git runs nothing that the checkout configures (``transcripts/git_commands.py``).
+Each machine commits only the files in its own folder, so that two machines never change the same file. Own commits are
+rebased onto what others pushed meanwhile; if that fails, the round stops with git's own message and nothing is lost:
+the data waits in the checkout. Git runs nothing that the checkout configures (``transcripts/git_commands.py``).
 """
 
 from __future__ import annotations
 
 import contextlib
-import re
 from pathlib import Path
 
 from engram.errors import HubUnreachable
 from engram.system.atomic import write_atomic
+from engram.system.lazy_regex import lazy_regex
 from engram.transcripts.git_commands import MAX_GIT_SECONDS, call_git, filter_options, programs_configured
 
-#: Maximum duration of a call that uses the network, in seconds.
+#: Maximum duration of a git call that uses the network, in seconds.
 NETWORK_SECONDS = 90.0
-#: How often a push is tried again that another machine was faster than.
+#: How often a push is retried after another machine was faster.
 MAX_PUSHES = 4
-#: Tells git that our files are bytes, whatever the checkout says of others.
+#: Tells git that our files are bytes, whatever the checkout says about other files.
 ATTRIBUTES = ".gitattributes"
 _BYTES = b"* -text -diff -filter -merge -ident\n"
-_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_./-]{0,199}")
-#: In git's own folder: a rebase of ours goes on.
+_NAME = lazy_regex(r"[A-Za-z0-9_][A-Za-z0-9_./-]{0,199}")
+#: File in the git folder that marks a rebase of ours in progress.
 _OURS = "engram-rebase"
 _IDENTITY = {
     "GIT_AUTHOR_NAME": "Engram",
@@ -45,10 +45,10 @@ class GitFolder:
         self._remote = self._branch = ""
 
     def begin(self, own_folder: Path) -> None:
-        """Check the checkout, commit what a killed round left, and get what others pushed.
+        """Check the checkout, commit what a killed round left, and fetch what others pushed.
 
         Raises:
-            HubUnreachable: it is no checkout on a branch, something else goes on in it, or git failed.
+            HubUnreachable: it is not a checkout on a branch, another operation is in progress in it, or git failed.
         """
         self._check()
         self._commit(own_folder)
@@ -73,14 +73,14 @@ class GitFolder:
                 with_network=True,
             )
             if not code:
-                # A push to an address without a name in the configuration moves no branch of the remote.
+                # A push to a URL that is not a configured remote updates no remote-tracking branch.
                 self._must("update-ref", self._upstream, f"refs/heads/{self._branch}")
                 return
             if "[rejected]" not in told and "fetch first" not in told:
                 raise HubUnreachable(f"git could not push: {_last_line(told)}")
             self._fetch()
             self._catch_up()
-        raise HubUnreachable("other machines push all the time: it is tried again")
+        raise HubUnreachable("other machines keep pushing: it will be retried")
 
     # -- steps
 
@@ -93,11 +93,11 @@ class GitFolder:
             return
         code, told = self._call("rev-parse", "--show-toplevel", "--absolute-git-dir")
         if code:
-            raise HubUnreachable(f"{self._root} is no git checkout: {_last_line(told)}")
+            raise HubUnreachable(f"{self._root} is not a git checkout: {_last_line(told)}")
         self._folder = Path(told.splitlines()[-1])
         filters, programs = filter_options(self._root), programs_configured(self._root)
         if filters is None or programs is None:
-            raise HubUnreachable(f"git says nothing of the configuration of {self._root}")
+            raise HubUnreachable(f"git can't report the configuration of {self._root}")
         if programs:
             raise HubUnreachable(
                 f"the configuration of this checkout names a program ({programs[0]}): move that to your own "
@@ -107,7 +107,7 @@ class GitFolder:
         self._end_our_rebase()
         going_on = [name for name in ("rebase-merge", "rebase-apply", "MERGE_HEAD") if (self._folder / name).exists()]
         if going_on:
-            raise HubUnreachable(f"a merge or rebase goes on in {self._root}: end it first")
+            raise HubUnreachable(f"a merge or rebase is in progress in {self._root}: finish it first")
         code, told = self._call("symbolic-ref", "--short", "HEAD")
         self._branch = told.strip()
         if code or not _NAME.fullmatch(self._branch):
@@ -120,7 +120,7 @@ class GitFolder:
         self._is_checked = True
 
     def _end_our_rebase(self) -> None:
-        """Take back a rebase of ours that was killed."""
+        """Abort a rebase of ours that was killed."""
         if (self._folder / _OURS).exists():
             with contextlib.suppress(FileNotFoundError):
                 (self._folder / "index.lock").unlink()
@@ -157,7 +157,7 @@ class GitFolder:
             raise HubUnreachable(f"git could not fetch: {_last_line(told)}")
 
     def _catch_up(self) -> None:
-        """Put what others pushed below what was committed here."""
+        """Rebase local commits onto what others pushed."""
         if not self._remote or self._call("rev-parse", "--verify", "--quiet", self._upstream)[0]:
             return
         if self._call("merge-base", "--is-ancestor", self._upstream, "HEAD")[0] == 0:
@@ -173,10 +173,10 @@ class GitFolder:
                 self._must("rebase", "--abort")
         (self._folder / _OURS).unlink()
         if code:
-            raise HubUnreachable(f"git could not put both sides together: {_last_line(told)}")
+            raise HubUnreachable(f"git could not combine both sides: {_last_line(told)}")
 
     def _count_ahead(self) -> int:
-        """Return how many commits the remote does not have, as far as this checkout knows."""
+        """Return how many commits the remote lacks, as far as this checkout knows."""
         if not self._remote or self._call("rev-parse", "--verify", "--quiet", "HEAD")[0]:
             return 0
         has_upstream = self._call("rev-parse", "--verify", "--quiet", self._upstream)[0] == 0
@@ -204,7 +204,7 @@ class GitFolder:
 
 
 def _last_line(told: str) -> str:
-    """Return the line of git's output that says most: its first complaint, else the last line."""
+    """Return the most informative line of git's output: its first error, else the last line."""
     lines = [line.strip() for line in told.splitlines() if line.strip()]
     said = [line for line in lines if line.startswith(("fatal:", "error:", "!"))]
     return (said or lines or ["it said nothing"])[0][:200]

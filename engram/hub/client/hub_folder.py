@@ -1,12 +1,12 @@
 """A folder as the hub: one person's machines over a synced folder, a mounted share or a git checkout, without a server.
 
-``spaces/SPACE/DEVICE/FIRST-LAST-HASH.seg``: each machine writes whole new files into a folder of its own, and nobody
+``spaces/SPACE/DEVICE/FIRST-LAST-HASH.seg``: each machine writes complete new files into its own folder, and nobody
 else ever writes there. A file is complete when its bytes have the hash in its name, and is never changed; the next one
-has the next number. A file that replaces others has all their numbers. So nothing needs a lock, the order in which
+has the next number. A file that replaces others has all their numbers. So no lock is needed, the order in which
 files arrive does not matter, and no sync program can make two machines conflict.
 
-What was read and what was written is kept in memory.db, in the transactions of the round (``FolderState``). What is
-missing for ten minutes is said again: by the machine that wrote it or, where that is gone, by those that had read it.
+What was read and written is recorded in memory.db, in the round's transactions (``FolderState``). Data that is missing
+for ten minutes is rewritten: by the machine that wrote it or, if that was removed, by those that had read it.
 """
 
 from __future__ import annotations
@@ -21,11 +21,10 @@ import platform
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Self
 
 from engram.errors import BadRequest, HubRefused, HubUnreachable
-from engram.hub.client.connection import LIMITS, Limits
+from engram.hub.client.connection import LIMITS, Limits, Transport
 from engram.hub.client.folder_files import (
     COPY,
     DEVICE,
@@ -73,15 +72,15 @@ from engram.hub.protocol.frames import (
 )
 from engram.hub.protocol.requests import HelloAnswer, HelloRequest, Membership, SpaceFacts
 from engram.models.engine.transaction import Store, Tx
-from engram.models.hub.outgoing import forgotten_in_space
+from engram.models.hub.outgoing_statements import forgotten_in_space
 from engram.models.hub.spaces import Server, find_server, list_spaces, put_folder_state, read_folder_state
 from engram.system.atomic import drop_leftovers, read_regular, write_atomic
 
 logger = logging.getLogger(__name__)
 
 
-class Folder:
-    """Asks a folder, for one round or command. For one thread at a time."""
+class Folder(Transport):
+    """Uses a folder as the hub, for one round or command. For one thread at a time."""
 
     most_ahead_ms = MOST_AHEAD_MS
 
@@ -93,19 +92,16 @@ class Folder:
         keys: Mapping[bytes, bytes],
         new_push_id: Callable[[int], bytes],
         *,
-        limits: Limits = LIMITS,
+        limits: Limits | None = None,
         is_asked: bool = False,
     ) -> None:
         """Prepare; nothing is read yet.
 
         Args:
-            store: the open memory.
             server: the folder as it was joined.
-            token: makes this machine a device.
             keys: id of a key → key, of the folder's space.
-            new_push_id: makes the id of a push of a device.
-            limits: how long the round may take.
-            is_asked: a person waits: a checkout is fetched in any case.
+            new_push_id: creates the id of a device's push.
+            is_asked: a person waits, so a checkout is always fetched.
         """
         self.url, self.token = server.url, token
         self.sent_bytes = self.received_bytes = 0
@@ -114,28 +110,25 @@ class Folder:
         self._key = list(keys.values())[-1]
         self._ns_id = space_id_of(self._key)
         self._folder = space_folder(folder_of(server.url), self._ns_id)
-        self._until = time.monotonic() + limits.round
+        self._until = time.monotonic() + (limits or LIMITS).round
         self._git = GitFolder(folder_of(server.url)) if server.url.startswith(GIT) else None
         self._is_asked = is_asked or server.failures > 0
         self._has_fetched = False
         self._state = FolderState()
         self._stored = ""
-        #: Files that were not read yet, in the order in which they will be: device, name, file.
+        #: Files not read yet, in the order in which they will be: device, name, file.
         self._pending: list[tuple[str, str, StoredFile]] = []
-        #: The file whose page is being taken over.
+        #: The file whose page is being stored.
         self._current: tuple[str, str, int] | None = None
 
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        """Nothing is open between requests."""
+    def __exit__(self, *_: object) -> None:
+        """Do nothing: nothing is open between requests."""
 
     @property
     def is_over(self) -> bool:
-        """True once the time of the round is over."""
         return time.monotonic() >= self._until
 
     @property
@@ -150,7 +143,7 @@ class Folder:
     # -- requests
 
     def hello(self, request: HelloRequest) -> HelloAnswer:
-        """Look at the folder: what is new, and what is not as this machine left it."""
+        """Scan the folder for new files, and for changes to what this machine left there."""
         self._load()
         if self._git is not None and (self._is_asked or not self._has_fetched_lately()):
             self._git.begin(self._own_folder)
@@ -179,11 +172,11 @@ class Folder:
         return HelloAnswer(self._store.now_ms(), self.device, not copy, push_id, (facts,))
 
     def membership(self, what: str, value: Mapping[str, Any]) -> Membership:
-        """Become a device: in a folder everybody who has the key may."""
-        return Membership(MEMBER_ID, self._server.member_name, self.device, "", ())
+        """Register this machine; in a folder, everybody with the key may do that."""
+        return Membership(MEMBER_ID, self._server.member_name, self.device, ())
 
     def pull(self, ns_id: int, after: int, limit: int) -> Page:
-        """Return what the next file says; a page without rows where none can be read."""
+        """Return the content of the next file; a page without rows if none can be read."""
         if after < self._state.seq:
             self._look_at_others(after)
         while self._pending:
@@ -199,7 +192,7 @@ class Folder:
         return Page((), after, 0, b"")
 
     def took_page(self, tx: Tx, page: Page) -> None:
-        """Note that a file was read, in the transaction that takes it over."""
+        """Record that a file was read, in the transaction that stores it."""
         assert self._current is not None
         device, name, size = self._current
         state = self._state
@@ -210,7 +203,7 @@ class Folder:
         self._save(tx)
 
     def begins_anew(self, tx: Tx) -> None:
-        """Everything is read anew; what is missing then is said by this machine."""
+        """Start over: everything is read again, and this machine then writes what is missing."""
         self._state.is_healing = False
         self._look_at_others(-1)
         self._save(tx)
@@ -224,7 +217,7 @@ class Folder:
         return Answers((TAKEN,) * len(push.rows), 0, NO_PUSH)
 
     def wait(self, cursors: Mapping[int, int], seconds: float) -> bool:
-        """Return at once whether there is a file that was not read yet."""
+        """Return at once whether there is an unread file."""
         self._check_there()
         self._load()
         with using(self._folder):
@@ -236,9 +229,9 @@ class Folder:
         )
 
     def ask(self, what: str, value: Mapping[str, Any] | Sequence[Any]) -> dict[str, Any]:
-        """List the machines, or remove one. A folder has no codes, teams or changes of the key."""
+        """List the machines, or remove one. A folder has no codes, teams or key changes."""
         if what != "devices" or not isinstance(value, Mapping):
-            raise HubRefused("a folder has no teams, codes or changes of the key: a hub has")
+            raise HubRefused("a folder has no teams, codes or key changes: a hub has")
         if value.get("leave"):
             return {}
         self._check_there()
@@ -257,7 +250,7 @@ class Folder:
         return {"devices": devices}
 
     def finish(self, goes_on: Callable[[], bool]) -> None:
-        """Join small files, let what was forgotten go, and hand the folder to git."""
+        """Join small files, remove forgotten data, and hand the folder to git."""
         small = sum(size < SMALL_BYTES for size, _ in self._state.own.values())
         with using(self._folder):
             if (self._state.is_due or small > MAX_SMALL_FILES) and goes_on():
@@ -266,13 +259,13 @@ class Folder:
         if self._git is not None and (self._has_fetched or self.sent_bytes):
             self._git.finish(self._own_folder)
 
-    # -- what lies in the folder
+    # -- what is in the folder
 
     def _check_there(self) -> None:
-        """Raise HubUnreachable for a folder that is not mounted, or empty: nothing is taken for deleted."""
+        """Raise HubUnreachable if the folder is empty or not mounted, so that nothing counts as deleted."""
         if not self._folder.is_dir():
             raise HubUnreachable(
-                f"{folder_of(self.url)} is not there, or holds nothing of Engram's any more: mount it, or begin anew "
+                f"{folder_of(self.url)} is missing, or no longer holds anything of Engram's: mount it, or start over "
                 f"with `engram sync` and that folder"
             )
 
@@ -280,17 +273,19 @@ class Folder:
         return 0 <= self._store.now_ms() - self._state.fetched_ms < FETCH_EVERY_MS
 
     def _devices(self) -> Iterator[tuple[str, dict[str, StoredFile], list[str]]]:
-        """Yield name, files and other names of each device's folder, this machine's too."""
+        """Yield name, files and other names for each device's folder, including this machine's."""
         for entry in sorted(os.scandir(self._folder), key=lambda entry: entry.name):
             if DEVICE.fullmatch(entry.name) and entry.is_dir(follow_symlinks=False):
                 yield entry.name, *list_files(Path(entry.path))
 
     def _look_at_own(self) -> bytes:
-        """Compare the folder of this machine with what it wrote; returns the id of a push that a copy of it made."""
+        """Compare the folder of this machine with what it wrote; returns the id of a push made by a copy of this
+        machine.
+        """
         state, device = self._state, f"{self.device:016x}"
         files, others = list_files(self._own_folder)
         for name in state.planned:
-            # A kill came in between: a new file counts, one that should replace others is made anew.
+            # The process was killed in between: a new file counts, one that should replace others is rewritten.
             if name in files and numbers_of(name)[0] > state.top and is_whole(files[name], name):
                 state.own[name] = list(files[name][1:])
                 state.top = numbers_of(name)[1]
@@ -315,7 +310,7 @@ class Folder:
             stem = COPY.fullmatch(name)
             is_needed = stem and files[f"{stem[1]}.seg"].path.name == name and f"{stem[1]}.seg" in state.own
             if stem and stem[1][-32:] in known and not is_needed:
-                # What a sync program made of a file that was written twice, or put back.
+                # Conflict copies or restored files from a sync program.
                 with contextlib.suppress(FileNotFoundError):
                     (self._own_folder / name).unlink()
         if self._is_overdue(device, ",".join(sorted(map(digest_of, missing)))):
@@ -328,7 +323,7 @@ class Folder:
         return copy
 
     def _look_at_others(self, cursor: int) -> None:
-        """Find what was not read yet, and what is missing of what was. What was read beyond a place is read again."""
+        """Find unread files, and files that have since gone missing. Files read beyond a position are read again."""
         state = self._state
         if cursor < state.seq:
             state.seq = max(0, cursor)
@@ -351,7 +346,7 @@ class Folder:
                 state.is_healing = True
             for name, file in files.items():
                 known = state.strange.get(f"{device}/{name}")
-                # What is on its way is tried each time: not every file system tells that a file changed.
+                # Files that are still being synced are tried each time, since not every file system shows changes.
                 is_hopeless = known and known[1] != ON_ITS_WAY and known[2:] == [file.size, file.mtime_ns, PROTOCOL]
                 if name not in read and not is_hopeless:
                     self._pending.append((device, name, file))
@@ -363,7 +358,7 @@ class Folder:
         self._pending.sort(key=lambda item: item[1])
 
     def _is_overdue(self, device: str, gap: str) -> bool:
-        """Note what is missing of a device; True where it has been for long, and was not said again yet."""
+        """Record what a device's folder lacks; True if it has been missing for long and was not rewritten yet."""
         if not gap:
             self._state.gaps.pop(device, None)
             return False
@@ -377,7 +372,7 @@ class Folder:
         return bool(known[2] != gap) and now_ms - known[1] >= PATIENCE_MS * (1 + self.device % 4 / 2)
 
     def _open(self, device: str, name: str, file: StoredFile) -> Segment | None:
-        """Return what a file says; None for one that can't be read, which is noted."""
+        """Return the content of a file; None if it can't be read, which is recorded."""
         data = read_regular(file.path, MAX_SEGMENT_BYTES + 1) or b""
         path = f"{device}/{name}"
         try:
@@ -395,7 +390,7 @@ class Folder:
         return None
 
     def _note(self) -> None:
-        """Say what a person should know: what has been unreadable or missing for long, and what is foreign."""
+        """Report what a person should know: files long unreadable or missing, and files that don't belong to a hub."""
         state = self._state
         present = {path for path in state.strange if os.path.lexists(self._folder / path)}
         state.strange = {path: state.strange[path] for path in sorted(present)}
@@ -407,14 +402,12 @@ class Folder:
         ]
         for device, (gap, since_ms, said) in state.gaps.items():
             if since_ms <= before_ms:
-                follows = (
-                    "what this machine had read of them it says itself" if gap == said else "it is said again soon"
-                )
+                follows = "this machine sends what it had read of them" if gap == said else "it will be sent again soon"
                 notes.append(f"files of {self._name(device)} are missing here: {follows}")
         others = [name for name in spaces_in(folder_of(self.url)) if name != self._folder.name]
         if others:
             notes.append(
-                f"the folder holds {len(others)} other space{'s' if others[1:] else ''}, of another recovery phrase: "
+                f"the folder holds {len(others)} other space{'s' if others[1:] else ''}, with another recovery phrase: "
                 "if it is one of your machines, run `engram hub leave` there, and `engram sync` with --phrase"
             )
         if len(state.read) + 1 > MAX_DEVICES:
@@ -425,14 +418,14 @@ class Folder:
         return "this machine" if int(device, 16) == self.device else self._state.names.get(device) or device
 
     def _remove(self, device: str) -> None:
-        """Delete the folder of a machine that is gone, once all of it was read; this one says it from now on."""
+        """Delete the folder of a removed machine, once all of it was read; this machine sends its data from now on."""
         if int(device, 16) == self.device:
             raise HubRefused("that is this machine: `engram hub leave` leaves the folder")
         found = {name: files for name, files, _ in self._devices()}
         if device not in found:
             raise HubRefused("there is no such machine in the folder; `engram hub devices` lists them", 404)
         if any(name not in self._state.read.get(device, {}) for name in found[device]):
-            raise HubRefused("not everything of that machine was read here: run `engram sync` first")
+            raise HubRefused("not everything from that machine was read here: run `engram sync` first")
         self._state.is_healing = True
         for kept in (self._state.tops, self._state.read, self._state.gaps):
             kept.pop(device, None)
@@ -444,7 +437,9 @@ class Folder:
     # -- writing
 
     def _write(self, first: int, last: int, push_id: bytes, rows: Sequence[Row]) -> str:
-        """Write a file; returns its name. It is noted before: a file that is there and not noted is a copy's."""
+        """Write a file; returns its name, which is recorded first, since an unrecorded one is from a copy of this
+        machine.
+        """
         segment = Segment(
             ns_id=self._ns_id,
             device=self.device,
@@ -470,7 +465,7 @@ class Folder:
         return name
 
     def _retire(self, name: str, path: Path) -> None:
-        """Delete an own file; it is remembered, since a sync program may put it back."""
+        """Delete an own file; it is remembered, since a sync program may restore it."""
         digest = digest_of(name)
         if digest not in self._state.retired:
             self._state.retired = [*self._state.retired, digest][-MAX_RETIRED:]
@@ -478,10 +473,10 @@ class Folder:
             path.unlink()
 
     def compact(self) -> int:
-        """Replace own files by ones without what was forgotten or said again since, small ones by one; returns how
-        many files went.
+        """Replace own files with ones without forgotten or since repeated data, and small ones with one; returns how
+        many files were deleted.
 
-        Rows are copied as they are. Files that keep most of their rows stay, so that little is written.
+        Rows are copied unchanged. Files that keep most of their rows stay, so that little is written.
         """
         state, gone = self._state, forgotten_in_space(self._store, list_spaces(self._store, self._server.id)[0].id)
         if not self._own_folder.is_dir():
@@ -549,7 +544,8 @@ class Folder:
         known = {item.name for item in dataclasses.fields(FolderState)}
         state = FolderState(**{name: value for name, value in values.items() if name in known})
         if state.device != self.device:
-            # Another device: a copy of this machine went on as the former one. What this one wrote may be missing.
+            # A new device: a copy of this machine continued as the former one, so files that this one wrote may be
+            # missing.
             state = FolderState(device=self.device, is_healing=bool(values))
         self._state = state
 
@@ -566,5 +562,5 @@ class Folder:
 
 
 def _has_forgotten(rows: Sequence[tuple[tuple[int, bytes], int, bool, int]], gone: Set[tuple[int, bytes]]) -> bool:
-    """True where a file has words of what was forgotten."""
+    """Return True if a file contains forgotten words."""
     return any(key in gone and not is_tombstone for key, _, is_tombstone, _ in rows)

@@ -1,4 +1,4 @@
-"""Make packs of memories, and install, update and remove those of others. A pack is a space that is only read."""
+"""Make packs of memories, and install, update and remove others' packs. A pack is a read-only space."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from typing import Any
 
 from engram.enums import Actor
 from engram.errors import BadRequest, NotFound
-from engram.hub.client.pulling import make_incoming
+from engram.hub.client.pull import make_incoming
 from engram.hub.protocol.frames import Row
 from engram.hub.protocol.pack import Pack, pack_memory_id
 from engram.hub.protocol.statements import COUNTER_BITS, TEXT, Statement
 from engram.models.engine.transaction import Store, Tx
-from engram.models.hub.arriving import Incoming, take_statement
-from engram.models.hub.said import SYNC, SaidMemory, drop_said, said_in_space
+from engram.models.hub.incoming_statements import Incoming, take_statement
+from engram.models.hub.memory_statements import SYNC, SaidMemory, drop_said, said_in_space
 from engram.models.hub.spaces import Space, add_space, change_space, drop_space, list_spaces
 from engram.models.memories.memory_changes import change_memory, remove_memory
 from engram.models.memories.memory_records import Memory, find_memory
@@ -30,11 +30,11 @@ class PackChange:
     """What installing or updating a pack would do."""
 
     pack: Pack
-    #: Summaries of memories that come, whose text changes, and that go.
+    #: Summaries of memories that are added, changed and removed.
     added: tuple[str, ...]
     changed: tuple[str, ...]
     removed: tuple[str, ...]
-    #: Summaries that look like planted instructions: they are kept and never injected.
+    #: Summaries that look like planted instructions: they are stored but never injected.
     suspects: tuple[str, ...]
 
 
@@ -63,7 +63,7 @@ def make_pack(name: str, version: int, memories: Sequence[Memory], redact: Calla
 
 
 def held_back_of(pack: Pack) -> list[tuple[str, str]]:
-    """Return what a receiver's machine keeps and shows to nobody by itself: summaries, each with the reason."""
+    """Return the summaries that a receiver's machine stores but never shows unasked, each with the reason."""
     judged = (
         (m["summary"], why_any_suspect((m["summary"], m["content"], *m["facts"]), m["entities"])) for m in pack.memories
     )
@@ -71,7 +71,7 @@ def held_back_of(pack: Pack) -> list[tuple[str, str]]:
 
 
 def signing_key(places: Home) -> bytes:
-    """Return this machine's key for packs; made at the first call. Raises BadRequest where it can't be read."""
+    """Return this machine's key for packs; created on first use. Raises BadRequest if it can't be read."""
     path = places.root / "pack-key"
     data = read_regular(path, 1_000)
     if data is None:
@@ -81,11 +81,10 @@ def signing_key(places: Home) -> bytes:
     try:
         return bytes.fromhex(data.decode())
     except ValueError as error:
-        raise BadRequest(f"{path} is damaged: move it away, and the next pack has another key") from error
+        raise BadRequest(f"{path} is damaged: move it away, and the next pack gets a new key") from error
 
 
 def installed_packs(store: Store) -> list[Space]:
-    """Return the packs that are installed."""
     return [space for space in list_spaces(store) if space.kind == "pack"]
 
 
@@ -101,7 +100,7 @@ def plan_pack(store: Store, pack: Pack, redact: Callable[[str], str], *, is_upda
     """Return what installing or updating a pack would do; nothing is changed.
 
     Raises:
-        BadRequest: it is not signed, is installed already, or an update is of another key or no newer version.
+        BadRequest: it is not signed, is already installed, or an update has another key or no newer version.
         NotFound: an update of a pack that is not installed.
     """
     if not pack.key:
@@ -110,12 +109,14 @@ def plan_pack(store: Store, pack: Pack, redact: Callable[[str], str], *, is_upda
     if is_update:
         space = find_pack(store, pack.name)
         if space.mark != pack.key:
-            raise BadRequest(f"this pack was signed with another key than the installed {pack.name}; it is not taken")
+            raise BadRequest(
+                f"this pack was signed with another key than the installed {pack.name}; it was not installed"
+            )
         if pack.version <= space.cursor:
             raise BadRequest(f"version {space.cursor} of {pack.name} is installed; this is version {pack.version}")
         known = {said.memory_id.hex(): said for said in said_in_space(store, space.id)}
     elif any(space.name == pack.name for space in installed_packs(store)):
-        raise BadRequest(f"a pack {pack.name} is installed already; `engram pack update` brings it on")
+        raise BadRequest(f"a pack {pack.name} is already installed; `engram pack update` updates it")
     incoming = {said["id"]: _incoming(pack, said, redact) for said in pack.memories}
     added, changed = [], []
     for memory_id, arrived in incoming.items():
@@ -139,7 +140,7 @@ def install_pack(store: Store, change: PackChange, redact: Callable[[str], str],
     """Install or update a pack as planned, in one transaction; returns how many memories changed.
 
     Args:
-        project_id: the project that its memories hold in; None for that of the installed version.
+        project_id: the project that its memories apply to; None for the installed version's.
     """
     pack = change.pack
     incoming = [_incoming(pack, said, redact) for said in pack.memories]
@@ -193,7 +194,7 @@ def _author(pack: Pack) -> int:
 
 
 def _incoming(pack: Pack, memory: Mapping[str, Any], redact: Callable[[str], str]) -> Incoming:
-    """Return a memory of a pack as a statement of its author: judged as text that was pasted."""
+    """Return a memory from a pack as a statement by its author, judged like pasted text."""
     text = {"s": memory["summary"], "c": memory["content"], "f": memory["facts"], "e": memory["entities"]}
     hlc = pack.version << COUNTER_BITS
     row = Row(

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from engram.errors import BadRequest, EngramError, HubError, HubRefused, NotFound
-from engram.hub.client.connection import LIMITS, Connection, Limits, Transport, check_url
+from engram.hub.client.connection import Connection, Limits, Transport, check_url
 from engram.hub.client.folder_files import folder_of, is_folder
 from engram.hub.client.hub_folder import Folder
 from engram.hub.protocol.frames import WrongKey, key_id_of, new_key, unwrap_keys, wrap_keys
@@ -32,7 +32,7 @@ from engram.hub.protocol.requests import (
     split_code,
 )
 from engram.models.engine.transaction import Store
-from engram.models.hub.outgoing import begin_enqueuing, say_with_new_key
+from engram.models.hub.outgoing_statements import begin_enqueuing, say_with_new_key
 from engram.models.hub.spaces import (
     Server,
     Space,
@@ -50,36 +50,37 @@ from engram.models.hub.spaces import (
 from engram.paths import Home
 from engram.system.atomic import locked_folder, read_regular, write_atomic
 
-# -- The file with the tokens of hubs and the keys of sealed spaces: ``hub-keys.json``, mode 0600, in no backup.
+# -- The file with the tokens of hubs and the keys of sealed spaces: ``hub-keys.json``, mode 0600, not part of any
+# backup.
 #
-# It also holds what makes a machine one device of a hub, whatever the hub answers: the token that it asked to get in
-# with (so that asking again is the same device), and the secret by which it knows its own pushes and those of a copy
-# of it.
+# It also holds what makes a machine a single device of a hub, whatever the hub answers: the token that it used to ask
+# for access (so that asking again yields the same device), and the secret by which it recognises its own pushes and
+# those of a copy of it.
 
-#: Largest file that is read, in bytes.
+#: Maximum size of the file, in bytes.
 _MAX_BYTES = 1_000_000
 
 
 class Keyring:
     """Tokens by the address of their hub, and keys by hub and space; the newest key of a space comes last.
 
-    A round of the worker and a command may change the file at the same time: each change reads it anew under a lock.
+    The worker's round and a command may change the file at the same time, so each change rereads it under a lock.
     """
 
     def __init__(self, path: Path) -> None:
-        """Read the file at ``path``; there may be none. Raises HubError where it cannot be read."""
+        """Read the file at ``path``; there may be none. Raises HubError if it cannot be read."""
         self._path = path
         self._hubs = self._read()
 
     def token(self, url: str) -> str:
-        """Return the token of a hub. Raises HubError where there is none."""
+        """Return the token of a hub. Raises HubError if there is none."""
         token = self._hubs.get(url, {}).get("token", "")
         if not token:
             raise HubError(f"{self._path.name} has no token for {url}: run `engram hub leave`, then join again")
         return str(token)
 
     def drop_token(self, url: str) -> None:
-        """Forget a hub's token, and no key."""
+        """Delete a hub's token, but no key."""
         with self._changing() as hubs:
             kept = hubs.get(url, {})
             kept.pop("token", None)
@@ -88,7 +89,9 @@ class Keyring:
     # -- one device
 
     def pending_token(self, url: str) -> str:
-        """Return the token that this machine asks to become a device with; the same one until that is settled."""
+        """Return the token with which this machine asks to become a device; the same one until the request is
+        settled.
+        """
         token = self._hubs.get(url, {}).get("pending_token", "")
         if not token:
             token = secrets.token_urlsafe(32)
@@ -97,12 +100,12 @@ class Keyring:
         return str(token)
 
     def drop_pending(self, url: str) -> None:
-        """Forget the token that was asked with: it can't become a device's."""
+        """Delete the token used to ask, which can't become a device's."""
         with self._changing() as hubs:
             hubs.get(url, {}).pop("pending_token", None)
 
     def become_device(self, url: str, token: str) -> None:
-        """Keep the token of another device, whose id is not settled yet."""
+        """Store the token of another device, whose id is not settled yet."""
         with self._changing() as hubs:
             kept = hubs.setdefault(url, {})
             kept["token"] = token
@@ -111,11 +114,11 @@ class Keyring:
             kept.pop("device", None)
 
     def device(self, url: str) -> int:
-        """Return the id of this machine at a hub; 0 until the hub took something from it under its id."""
+        """Return the id of this machine at a hub; 0 until the hub accepted something from it under its id."""
         return int(self._hubs.get(url, {}).get("device", 0))
 
     def settle_device(self, url: str, device_id: int) -> None:
-        """Note under which id a hub took something from this machine."""
+        """Record the id under which a hub accepted something from this machine."""
         if self.device(url) != device_id:
             with self._changing() as hubs:
                 hubs.setdefault(url, {})["device"] = device_id
@@ -129,8 +132,8 @@ class Keyring:
         return chosen + self._proof(url, device_id, chosen)
 
     def has_made(self, url: str, device_id: int, push_id: bytes) -> bool:
-        """True where this machine or a copy of it made the id of a push. One that joined with an earlier version has no
-        proof before its first push with this one.
+        """Return True if this machine or a copy of it made the id of a push. A machine that joined with an earlier
+        version has no proof before its first push with this one.
         """
         if not self._hubs.get(url, {}).get("secret"):
             return True
@@ -144,14 +147,14 @@ class Keyring:
     # -- keys of spaces
 
     def keys(self, url: str, ns_id: int) -> Mapping[bytes, bytes]:
-        """Return id of a key → key, for a space, the newest last."""
+        """Return key id → key for a space, newest last."""
         hub = self._hubs.get(url, {})
         stored = [*hub.get("next", {}).get(str(ns_id), []), *hub.get("keys", {}).get(str(ns_id), [])]
         keys = [bytes.fromhex(text) for text in stored]
         return {key_id_of(key): key for key in keys}
 
     def add_key(self, url: str, ns_id: int, key: bytes) -> None:
-        """Keep a key as the newest of a space."""
+        """Store a key as the newest of a space."""
         with self._changing() as hubs:
             keys = hubs.setdefault(url, {}).setdefault("keys", {}).setdefault(str(ns_id), [])
             if key.hex() in keys:
@@ -162,8 +165,8 @@ class Keyring:
                 del coming[str(ns_id)]
 
     def add_keys(self, url: str, ns_id: int, keys: Sequence[bytes]) -> None:
-        """Keep the keys of a space that a code carried, the newest last. One that is here already comes before this
-        machine's own: the code may be older.
+        """Store the keys of a space that a code carried, newest last. A key that already exists here is placed before
+        this machine's own, since the code may be older.
         """
         here = self.keys(url, ns_id)
         own = [key for key_id, key in here.items() if not self.is_next_key(url, ns_id, key_id)]
@@ -172,17 +175,17 @@ class Keyring:
             self.add_key(url, ns_id, key)
 
     def add_next_key(self, url: str, ns_id: int, key: bytes) -> None:
-        """Keep a key that the hub is asked to take. It seals nothing before the hub names it."""
+        """Store a key that the hub is asked to accept. It is not used for sealing before the hub names it."""
         with self._changing() as hubs:
             hubs.setdefault(url, {}).setdefault("next", {}).setdefault(str(ns_id), []).append(key.hex())
 
     def is_next_key(self, url: str, ns_id: int, key_id: bytes) -> bool:
-        """True for a key that the hub was asked to take, and named or not."""
+        """Return True for a key that the hub was asked to accept, whether or not the hub has named it since."""
         stored = self._hubs.get(url, {}).get("next", {}).get(str(ns_id), [])
         return any(key_id_of(bytes.fromhex(text)) == key_id for text in stored)
 
     def drop_key(self, url: str, ns_id: int, key: bytes) -> None:
-        """Forget a key that a space did not take."""
+        """Delete a key that a space did not accept."""
         with self._changing() as hubs:
             for kind in ("keys", "next"):
                 keys = hubs.get(url, {}).get(kind, {}).get(str(ns_id), [])
@@ -194,17 +197,17 @@ class Keyring:
         return json.dumps(self._hubs.get(url, {}).get("keys", {})).encode()
 
     def import_keys(self, url: str, data: bytes) -> None:
-        """Keep keys that another machine exported."""
+        """Store keys that another machine exported."""
         for ns_id, keys in json.loads(data).items():
             self.add_keys(url, int(ns_id), [bytes.fromhex(key) for key in keys])
 
     def move(self, url: str, to_url: str) -> None:
-        """Keep token and keys of a folder under its new address too."""
+        """Also store token and keys of a folder under its new address."""
         with self._changing() as hubs:
             hubs[to_url] = dict(hubs.get(url, {}))
 
     def drop(self, url: str) -> None:
-        """Forget a hub's token and keys."""
+        """Delete a hub's token and keys."""
         with self._changing() as hubs:
             hubs.pop(url, None)
 
@@ -230,19 +233,15 @@ class Keyring:
 
 
 def connect(
-    store: Store, keyring: Keyring, server: Server, limits: Limits = LIMITS, *, is_asked: bool = False
+    store: Store, keyring: Keyring, server: Server, limits: Limits | None = None, *, is_asked: bool = False
 ) -> Transport:
-    """Return the way to a hub: HTTPS, or a folder.
+    """Return the transport to a hub: HTTPS, or a folder.
 
     Args:
-        store: the open memory.
-        keyring: tokens and keys.
-        server: the hub.
-        limits: how long it may take.
         is_asked: a person waits for it.
 
     Raises:
-        HubError: the token or the key of a folder is not here.
+        HubError: the token or the key of a folder is missing here.
     """
     token = keyring.token(server.url)
     if not is_folder(server.url):
@@ -260,29 +259,27 @@ def connect(
     return Folder(store, server, token, keys, new_push_id, limits=limits, is_asked=is_asked)
 
 
-#: Keys of a space of which one is taken for the hub's when it is changed, the newest first.
+#: Maximum number of keys of a space, newest first, that are tried as the hub's current one when the key is changed.
 MAX_KEYS_TRIED = 5
 
 
 @dataclass(frozen=True, slots=True)
 class Joined:
-    """What joining led to."""
-
     server: Server
     spaces: tuple[Space, ...]
-    #: The recovery phrase of the private space, for the machine that made its key; shown once. "" for any other.
+    #: The recovery phrase of the private space, for the machine that created its key; shown once. "" for any other.
     phrase: str
 
 
 def join_hub(store: Store, places: Home, url: str, code: str, *, device_name: str = "", phrase: str = "") -> Joined:
     """Join a hub with a one-time code.
 
-    The first machine makes the key of the private space. Any other one gets it with the second half of a code that
-    another machine made, or with the recovery phrase. A wrong key is refused before anything is kept or pushed.
+    The first machine creates the private space's key. Any other one gets it with the second half of a code that
+    another machine created, or with the recovery phrase. A wrong key is refused before anything is stored or pushed.
 
     Raises:
         BadRequest: the address or code can't be used, or the hub was joined already.
-        WrongKey: the key is missing or wrong; this machine is no device of the hub.
+        WrongKey: the key is missing or wrong; this machine is not a device of the hub.
         HubError: the hub can't be reached, or refuses the code.
     """
     url = check_url(url)
@@ -291,7 +288,7 @@ def join_hub(store: Store, places: Home, url: str, code: str, *, device_name: st
     if find_server(store, url) is not None:
         raise BadRequest(f"{url} was joined already; `engram hub status` shows it")
     keyring = Keyring(places.hub_keys)
-    with Connection(url, limits=LIMITS) as connection:
+    with Connection(url) as connection:
         member = _ask_in(connection, keyring, url, {"code": hub_half, "name": device_name or platform.node()})
         try:
             _check_spaces(member, connection.hello(HelloRequest((), {})))
@@ -307,7 +304,7 @@ def join_hub(store: Store, places: Home, url: str, code: str, *, device_name: st
             with contextlib.suppress(EngramError):
                 connection.ask("devices", {"leave": True})
                 keyring.drop_pending(url)
-            # A key stays: the hub may have noted it although no answer came. It would be the only copy.
+            # The key stays: the hub may have recorded it although no answer came, and this would be the only copy.
             keyring.drop_token(url)
             raise
     keyring.become_device(url, connection.token)
@@ -320,7 +317,7 @@ def join_hub(store: Store, places: Home, url: str, code: str, *, device_name: st
 
 
 def _ask_in(connection: Connection, keyring: Keyring, url: str, request: dict[str, str]) -> Membership:
-    """Ask to become a device, with a token of this machine's own: asked again after no answer, it is the same device.
+    """Ask to become a device, with a token chosen by this machine, so that a repeated request returns the same device.
 
     Raises:
         HubError: the hub can't be reached, or refuses the code.
@@ -333,13 +330,12 @@ def _ask_in(connection: Connection, keyring: Keyring, url: str, request: dict[st
             # The device of this token was shut out.
             keyring.drop_pending(url)
         raise
-    # An earlier hub chooses the token itself.
-    connection.token = member.token or pending
+    connection.token = pending
     return member
 
 
 def _check_spaces(member: Membership, told: HelloAnswer) -> None:
-    """Refuse a hub that tells two things, or would be told private memories openly. Raises HubRefused."""
+    """Refuse a hub that contradicts itself, or would receive private memories unsealed. Raises HubRefused."""
     if told.device_id != member.device_id or {f.ns_id for f in told.spaces} != {f.ns_id for f in member.spaces}:
         raise HubRefused("the hub contradicts itself about this machine and its spaces: try again")
     if any(facts.kind == "private" and not facts.is_sealed for facts in member.spaces):
@@ -354,19 +350,19 @@ def _take_key(
     given: bytes | None,
     left: Mapping[bytes, bytes],
 ) -> str:
-    """Make or check the key of a private space; returns its phrase where it was made here.
+    """Create or check the key of a private space; returns its phrase if it was created here.
 
     Args:
-        given: the key of the phrase that was typed.
-        left: the keys that an interrupted joining left here.
+        given: the key of the typed phrase.
+        left: the keys that an interrupted join left here.
     """
     if given is not None:
         if facts.key_id and key_id_of(given) != facts.key_id:
-            raise WrongKey("the recovery phrase belongs to another key than the hub's; nothing was changed")
+            raise WrongKey("the recovery phrase belongs to a key other than the hub's; nothing was changed")
         keyring.add_key(url, facts.ns_id, given)
     if facts.key_id:
         if facts.key_id in left:
-            # It was made here when joining was interrupted: nobody has seen its phrase.
+            # It was created here by an interrupted join, so nobody has seen its phrase.
             return phrase_of(left[facts.key_id])
         if facts.key_id not in keyring.keys(url, facts.ns_id):
             raise WrongKey(
@@ -379,12 +375,14 @@ def _take_key(
     change = {"ns": facts.ns_id, "before": "", "after": key_id_of(key).hex()}
     if not connection.ask("key", change).get("set"):
         keyring.drop_key(url, facts.ns_id, key)
-        raise WrongKey("another machine made the key at this moment: make a code there with `engram hub devices --add`")
+        raise WrongKey(
+            "another machine created the key at the same moment: make a code there with `engram hub devices --add`"
+        )
     return phrase_of(key)
 
 
 def leave_hub(store: Store, places: Home, server: Server) -> None:
-    """Leave a hub: its token and keys go, and what was said there. Memories stay here and there."""
+    """Leave a hub: its token and keys are deleted, and what was said there. Memories stay, here and on the hub."""
     keyring = Keyring(places.hub_keys)
     with contextlib.suppress(EngramError), connect(store, keyring, server) as connection:
         connection.ask("devices", {"leave": True, "remove": server.device_id})
@@ -394,7 +392,8 @@ def leave_hub(store: Store, places: Home, server: Server) -> None:
 
 
 def make_code(places: Home, server: Server) -> str:
-    """Return a one-time code for another machine of this person; its second half carries the keys past the hub.
+    """Return a one-time code for another machine of this person; its second half carries the keys without the hub
+    seeing them.
 
     Raises:
         BadRequest: the hub is a folder, which needs no code.
@@ -413,15 +412,15 @@ def make_code(places: Home, server: Server) -> str:
 
 
 def give_key(store: Store, places: Home, name: str, phrase: str) -> None:
-    """Keep the key of a space, from its recovery phrase; what could not be read is pulled again.
+    """Store the key of a space, from its recovery phrase; rows that could not be read are pulled again.
 
     Raises:
-        WrongKey: the space is sealed with another key now; nothing was kept.
+        WrongKey: the space is now sealed with another key; nothing was stored.
         HubError: the hub can't be reached.
     """
     space = require_space(store, name)
     server = _server_of(store, space)
-    _refuse_folder(server, "has one key for good")
+    _refuse_folder(server, "has one permanent key")
     key, keyring = key_of(phrase), Keyring(places.hub_keys)
     with Connection(server.url, keyring.token(server.url)) as connection:
         told = connection.hello(HelloRequest(server.pushes[-1:], {}))
@@ -437,7 +436,7 @@ def give_key(store: Store, places: Home, name: str, phrase: str) -> None:
 
 
 def rotate_key(store: Store, places: Home, name: str) -> str:
-    """Seal a space with a new key, and return its recovery phrase; everything is said again with it.
+    """Seal a space with a new key, and return its recovery phrase; everything is sent again with it.
 
     Other machines need the phrase, or a new code. What an old key sealed can still be read by those who have it.
     """
@@ -445,10 +444,10 @@ def rotate_key(store: Store, places: Home, name: str) -> str:
     server = _server_of(store, space)
     _refuse_folder(
         server,
-        "has one key for good: to change it, run `engram hub leave` on each machine, and begin anew in a new folder",
+        "has one permanent key: to change it, run `engram hub leave` on each machine, and start over in a new folder",
     )
     keyring = Keyring(places.hub_keys)
-    # Not only the newest: where a rotation got no answer, the hub may still have the one before.
+    # Not only the newest: if a rotation got no answer, the hub may still have the previous one.
     kept = list(keyring.keys(server.url, space.ns_id))
     asked = [key_id for key_id in kept if keyring.is_next_key(server.url, space.ns_id, key_id)]
     known = [*asked, *(key_id for key_id in reversed(kept) if key_id not in asked)]
@@ -461,7 +460,7 @@ def rotate_key(store: Store, places: Home, name: str) -> str:
         )
     if not is_set:
         keyring.drop_key(server.url, space.ns_id, key)
-        raise BadRequest("another machine changed the key meanwhile, or you are no keeper of this space")
+        raise BadRequest("another machine changed the key meanwhile, or you are not a keeper of this space")
     keyring.add_key(server.url, space.ns_id, key)
     with store.transaction() as tx:
         say_with_new_key(tx, space.id, server.member_id)
@@ -469,17 +468,17 @@ def rotate_key(store: Store, places: Home, name: str) -> str:
 
 
 def _refuse_folder(server: Server, reason: str) -> None:
-    """Raise BadRequest where a hub is a folder."""
+    """Raise BadRequest if a hub is a folder."""
     if is_folder(server.url):
         raise BadRequest(f"{folder_of(server.url)} is a folder, which {reason}")
 
 
 def require_server(store: Store, url: str | None = None, *, is_service: bool = False) -> Server:
-    """Return the hub of an address, or the only one; of services alone where a folder will not do.
+    """Return the hub at an address, or the only one; only a service if a folder is not accepted.
 
     Raises:
         NotFound: no such hub was joined.
-        BadRequest: the address is none, or there are several hubs.
+        BadRequest: it is not an address, or there are several hubs.
     """
     servers = [server for server in list_servers(store) if not (is_service and is_folder(server.url))]
     if url is not None:

@@ -1,4 +1,4 @@
-"""Push: send what waits, a page at a time. A row that is refused never holds up the others."""
+"""Push: send what is waiting, a page at a time. A row that is refused never holds up the others."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from engram.errors import HubRefused
 from engram.hub.client.connection import Transport
 from engram.hub.client.membership import Keyring
-from engram.hub.client.pulling import page_rows
+from engram.hub.client.pull import page_rows
 from engram.hub.protocol.frames import (
     BAD_CLOCK,
     FORGOTTEN,
@@ -27,8 +27,14 @@ from engram.hub.protocol.frames import (
 )
 from engram.hub.protocol.statements import MAX_AHEAD_MS, Statement, encode
 from engram.models.engine.transaction import Store
-from engram.models.hub.outgoing import build_statements, give_versions, load_outgoing, mark_pushed, restamp_future
-from engram.models.hub.said import SaidMemory
+from engram.models.hub.memory_statements import SaidMemory
+from engram.models.hub.outgoing_statements import (
+    build_statements,
+    give_versions,
+    load_outgoing,
+    mark_pushed,
+    restamp_future,
+)
 from engram.models.hub.shares import build_shares
 from engram.models.hub.spaces import (
     Server,
@@ -44,16 +50,14 @@ from engram.models.hub.spaces import (
 
 logger = logging.getLogger(__name__)
 
-#: Rows of one page.
+#: Maximum number of rows in a page.
 PAGE_ROWS = 1_000
-#: The hub refuses a whole page with one of these where a single row is at fault.
+#: The hub refuses an entire page with one of these if a single row is at fault.
 _PAGE_FAULTS = (400, 413, 422)
 
 
 @dataclass(slots=True)
 class Pushed:
-    """What a push did."""
-
     rows: int = 0
     refused: int = 0
 
@@ -69,18 +73,13 @@ def push_space(
     pushed: Pushed,
     tried_before: Set[tuple[int, bytes]],
 ) -> None:
-    """Send everything that waits in a space. It may be killed at any time: what arrived is known at the next round.
+    """Send everything that waits in a space. It may be killed at any time: the next round finds out what arrived.
 
     Args:
-        store: the open memory.
-        connection: to the hub.
-        server: the hub.
-        space: one of its spaces.
-        keyring: with the keys of the space.
         hub_ms: the hub's time, in milliseconds since 1970.
         goes_on: is asked before each page.
-        pushed: counts what was done, also where an error ends it.
-        tried_before: author and memory of rows that the hub refused before, and that are tried again.
+        pushed: counts what was done, even if an error ends the push.
+        tried_before: author and memory of rows that the hub refused before and that are retried.
 
     Raises:
         HubUnreachable: no answer came.
@@ -107,7 +106,7 @@ def push_space(
         sent = {row.memory_id for row in page}
         lost = [key for key in gone if key[1] not in sent]
         if lost:
-            # The memory is not there any more, and was not forgotten by a person: a purge, which stays here.
+            # The memory no longer exists, and no person forgot it: a purge, which stays local.
             with store.transaction() as tx:
                 mark_pushed(tx, space.id, lost)
 
@@ -149,7 +148,7 @@ class _Sender:
         self._faulty: list[tuple[Row, str]] = []
 
     def rows(self, memories: Sequence[SaidMemory], statements: Mapping[bytes, Statement]) -> list[Row]:
-        """Return the rows of what waits; what is neither there nor forgotten has none."""
+        """Return the rows for what is waiting; memories that neither exist nor were forgotten have none."""
         rows = []
         for memory in memories:
             statement = statements.get(memory.memory_id)
@@ -173,7 +172,7 @@ class _Sender:
         return seal_body(self._key, self._space.ns_id, row, b"" if statement is None else encode(statement))
 
     def send(self, rows: Sequence[Row], pushed: Pushed) -> None:
-        """Send a page; one that is refused is halved until the row at fault is found."""
+        """Send a page; if it is refused, it is halved until the row at fault is found."""
         try:
             answers = self._push(rows)
         except HubRefused as error:
@@ -188,7 +187,7 @@ class _Sender:
             return
         for row, answer in zip(rows, answers.answers, strict=True):
             if answer in (NOT_YOURS, BAD_CLOCK):
-                # The hub said another id, role or time when the round began: nothing is wrong with the row.
+                # The hub reported another id, role or time when the round began, so the row is fine.
                 raise HubRefused(f"the hub contradicts itself about a row of this machine: {REFUSALS[answer]}")
             if answer in REFUSALS:
                 self._refuse(row, REFUSALS[answer])
@@ -197,10 +196,11 @@ class _Sender:
                 pushed.rows += 1
 
     def settle_faulty(self, pushed: Pushed) -> None:
-        """Set aside the rows that are at fault. A hub that refuses everything is at fault itself: they wait.
+        """Set aside the rows that are at fault. If the hub refuses everything, it is itself at fault, and the rows
+        wait.
 
         Raises:
-            HubRefused: the hub took nothing in this round, and refused several rows for the first time.
+            HubRefused: the hub accepted nothing in this round, and refused several rows for the first time.
         """
         new = [row for row, _ in self._faulty if (row.author, row.memory_id) not in self._tried_before]
         if len(new) > 1 and not pushed.rows:
@@ -219,7 +219,7 @@ class _Sender:
         push = Push(self._space.ns_id, push_id, self._connection.last_push or NO_PUSH, tuple(rows))
         answers = self._connection.push(push)
         if len(answers.answers) != len(rows):
-            raise HubRefused("the hub answered for another number of rows than were sent")
+            raise HubRefused("the hub answered for a different number of rows than were sent")
         taken = [row for row, answer in zip(rows, answers.answers, strict=True) if answer in (TAKEN, KNOWN, FORGOTTEN)]
         with store.transaction() as tx:
             mark_pushed(tx, space_id, [(row.author, row.memory_id, row.version) for row in taken])

@@ -9,17 +9,17 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from engram.errors import HubError, HubRefused
-from engram.hub.client.connection import LIMITS, Limits, Transport
+from engram.hub.client.connection import Limits, Transport
 from engram.hub.client.membership import Keyring, connect
-from engram.hub.client.pulling import Pulled, pull_space
+from engram.hub.client.pull import Pulled, pull_space
 from engram.hub.client.push import Pushed, push_space
-from engram.hub.client.shared import share_by_rules
+from engram.hub.client.team_sharing import share_by_rules
 from engram.hub.protocol import statements
 from engram.hub.protocol.requests import HelloAnswer, HelloRequest, SpaceFacts, hash_token
 from engram.hub.protocol.statements import MAX_CLOCK_ERROR_MS
-from engram.ingest.moves import read_hints
+from engram.ingest.project_moves import read_hints
 from engram.models.engine.transaction import Store, Tx
-from engram.models.hub.outgoing import (
+from engram.models.hub.outgoing_statements import (
     adopt_placeholders,
     become_device,
     enqueue_all,
@@ -48,33 +48,31 @@ from engram.paths import Home
 
 logger = logging.getLogger(__name__)
 
-#: Waits after failures in a row, in seconds; the last one stays.
+#: Delays after one, two and more failures in a row, in seconds; the last one is repeated.
 RETRY_SECONDS = (5, 15, 60, 300, 900)
-#: How long what was set aside is left alone, in milliseconds.
+#: How long rows that were set aside are left alone, in milliseconds.
 _TRY_AGAIN_MS = 86_400_000
-#: Own pushes that a hub is told of when a round begins; it compares its last one.
+#: Number of own pushes that are reported to a hub when a round begins, to compare with its last one.
 _TOLD_PUSHES = 16
 
 
 @dataclass(slots=True)
 class Round:
-    """What a round did."""
-
     pulled: int = 0
     pushed: int = 0
-    #: Memories that were made, changed or forgotten here.
+    #: Memories that were created, changed or forgotten here.
     changed: int = 0
     refused: int = 0
     sent_bytes: int = 0
     received_bytes: int = 0
-    #: True where its time was over before everything was done: the rest waits for the next round.
+    #: True if its time ran out before everything was done: the rest waits for the next round.
     is_unfinished: bool = False
-    #: Why it did not succeed; "" where it did.
+    #: Why it did not succeed; "" if it did.
     error: str = ""
 
     @property
     def did_something(self) -> bool:
-        """True where anything was pulled or pushed."""
+        """True if anything was pulled or pushed."""
         return bool(self.pulled or self.pushed)
 
 
@@ -85,9 +83,9 @@ class Steps:
     store: Store
     places: Home
     redact: Callable[[str], str]
-    limits: Limits
+    limits: Limits | None
     is_forced: bool
-    #: False where the round is to end at its next step.
+    #: False if the round is to end at its next step.
     goes_on: Callable[[], bool]
 
 
@@ -97,23 +95,20 @@ def sync_all(
     redact: Callable[[str], str],
     *,
     is_forced: bool = False,
-    limits: Limits = LIMITS,
+    limits: Limits | None = None,
     goes_on: Callable[[], bool] = lambda: True,
 ) -> list[Round]:
-    """Make a round with every hub whose time has come. A hub that fails is tried again later; the others go on.
+    """Make a round with every hub that is due. A hub that fails is retried later; the others still run.
 
     Args:
-        store: the open memory.
-        places: the memory folder.
-        redact: removes secrets.
-        is_forced: also with hubs that failed just now.
-        limits: how long each hub may take.
-        goes_on: is asked before each step; where it says False, the rounds end.
+        is_forced: include hubs that have just failed.
+        limits: how long each hub may take; the usual limits if None.
+        goes_on: is asked before each step; if it returns False, the rounds end.
     """
     rounds = []
     servers = list_servers(store)
     if servers:
-        # A project that is told before its remote was read would be another one on the other machine.
+        # A project that is sent before its remote was read would become a different one on the other machine.
         read_hints(store)
     for server in servers:
         if not is_forced and store.now_ms() < server.retry_at_ms <= store.now_ms() + RETRY_SECONDS[-1] * 2_000:
@@ -135,7 +130,9 @@ def sync_all(
 
 
 def _note_failure(store: Store, server: Server, reason: str, *, has_moved: bool) -> None:
-    """Put the next round off, for longer with each failure in a row; one that moved something counts as the first."""
+    """Postpone the next round, for longer with each failure in a row; a round that moved something counts as the
+    first.
+    """
     failures = 0 if has_moved else server.failures
     wait = RETRY_SECONDS[min(failures, len(RETRY_SECONDS) - 1)] * random.uniform(0.8, 1.2)
     with store.transaction() as tx:
@@ -150,7 +147,7 @@ def _note_failure(store: Store, server: Server, reason: str, *, has_moved: bool)
 
 
 def sync_server(steps: Steps, server: Server, done: Round) -> None:
-    """Make one round, and note in ``done`` what it did. Raises HubError."""
+    """Make one round, and record in ``done`` what it did. Raises HubError."""
     store, places = steps.store, steps.places
     keyring = Keyring(places.hub_keys)
     read_anew_after_update(store, f"{statements.FORMAT} {' '.join(statements.FIELDS)}")
@@ -164,7 +161,7 @@ def sync_server(steps: Steps, server: Server, done: Round) -> None:
         except HubRefused as refusal:
             if refusal.status != 409:
                 raise
-            # A push of this machine that was given up arrived after the hello, or a copy of it pushed.
+            # A push that this machine had given up on arrived after the hello, or a copy of it pushed.
             _sync_spaces(steps, connection, _reload_server(store, server), keyring, done)
         finally:
             done.sent_bytes, done.received_bytes = connection.sent_bytes, connection.received_bytes
@@ -182,10 +179,10 @@ def _sync_spaces(steps: Steps, connection: Transport, server: Server, keyring: K
 
 
 def _say_hello(store: Store, connection: Transport, server: Server, keyring: Keyring) -> HelloAnswer:
-    """Begin the round. A copy of a machine, or one that was put back, becomes another device.
+    """Begin the round. A copied or restored machine becomes another device.
 
-    What the hub says of the machine counts as far as the machine can check it: a push that neither it nor a copy made,
-    or another id than the one under which the hub took something, is an error, and nothing is changed.
+    The machine trusts the hub's claims about it only as far as it can check them: a push that neither it nor a copy
+    made, or an id other than the one under which the hub accepted something, is an error, and nothing is changed.
 
     Raises:
         HubRefused: the hub's answer can't be true.
@@ -213,7 +210,7 @@ def _say_hello(store: Store, connection: Transport, server: Server, keyring: Key
             for space in spaces:
                 if is_other:
                     become_device(tx, space, server.device_id, answer.device_id)
-                    # What the other copy pushed under the common id was left out of this one's pages.
+                    # Rows that the other copy pushed under the shared id were left out of this one's pages.
                     change_space(tx, space.id, cursor=0)
                 elif _is_older(server, answer.push_id):
                     logger.warning("action=heal hub=%d space=%d reason=push_lost", server.id, space.id)
@@ -223,7 +220,7 @@ def _say_hello(store: Store, connection: Transport, server: Server, keyring: Key
 
 
 def _hello(connection: Transport, server: Server, keyring: Keyring, marks: dict[int, tuple[int, bytes]]) -> HelloAnswer:
-    """Say hello as this machine. Raises HubRefused where the hub takes it for another one."""
+    """Say hello as this machine. Raises HubRefused if the hub takes it for another one."""
     answer = connection.hello(HelloRequest(server.pushes[-_TOLD_PUSHES:], marks))
     known = keyring.device(server.url)
     if known and answer.device_id != known:
@@ -234,31 +231,31 @@ def _hello(connection: Transport, server: Server, keyring: Keyring, marks: dict[
 def _become_other(
     connection: Transport, server: Server, keyring: Keyring, marks: dict[int, tuple[int, bytes]]
 ) -> HelloAnswer:
-    """Become another device: a copy of this machine pushed. However often it is asked for, the hub makes one.
+    """Become another device: a copy of this machine pushed. However often it asks, the hub creates only one.
 
     Raises:
         HubError: it did not; the machine stays the device that it is.
     """
     former, pending = connection.token, keyring.pending_token(server.url)
     try:
-        member = connection.membership("renew", {"token_hash": hash_token(pending).hex()})
-        # An earlier hub chooses the token itself.
-        for token in filter(None, (pending, member.token)):
-            connection.token = token
-            with contextlib.suppress(HubRefused):
-                answer = connection.hello(HelloRequest((), marks))
-                if not answer.push_id:
-                    keyring.become_device(server.url, token)
-                    former = token
-                    logger.warning("action=renew hub=%d reason=copy", server.id)
-                    return answer
+        connection.membership("renew", {"token_hash": hash_token(pending).hex()})
+        connection.token = pending
+        with contextlib.suppress(HubRefused):
+            answer = connection.hello(HelloRequest((), marks))
+            if not answer.push_id:
+                keyring.become_device(server.url, pending)
+                former = pending
+                logger.warning("action=renew hub=%d reason=copy", server.id)
+                return answer
         raise HubRefused("this machine is a copy of another one, and the hub makes it no device of its own")
     finally:
         connection.token = former
 
 
 def _is_older(server: Server, push_id: bytes) -> bool:
-    """True where the hub's last push of this machine is one before the last that it had: it was put back."""
+    """Return True if the last push of this machine that the hub has is older than one it had before: the hub was
+    restored from an older copy.
+    """
     pushes = server.pushes
     return bool(server.last_push) and (
         not push_id or (push_id in pushes and pushes.index(push_id) < pushes.index(server.last_push))
@@ -266,17 +263,18 @@ def _is_older(server: Server, push_id: bytes) -> bool:
 
 
 def _begin_anew(tx: Tx, connection: Transport, server: Server, space: Space) -> None:
-    """Say everything of a space again and read it anew: the hub was put back to an older copy."""
+    """Send and read everything in a space again, since the hub was restored from an older copy."""
     say_all_again(tx, space.id, server.member_id)
     change_space(tx, space.id, cursor=0, mark_seq=0, mark=b"")
     connection.begins_anew(tx)
 
 
 def _known_spaces(store: Store, server: Server, answer: HelloAnswer) -> list[tuple[Space, SpaceFacts]]:
-    """Return the spaces of this machine that the hub tells of, and note teams that it did not join.
+    """Return this machine's spaces as listed by the hub, and record teams that it did not join.
 
-    Such a team is joined on another machine of this person, or it is none of theirs: ``engram team accept`` settles it.
-    A second private space, and kinds to come, are left alone.
+    Such a team was joined on another machine of this person's, or it is not theirs: ``engram team accept``
+    settles that.
+    A second private space, and future kinds, are ignored.
     """
     known = {space.ns_id: space for space in list_spaces(store, server.id)}
     told = [(known[facts.ns_id], facts) for facts in answer.spaces if facts.ns_id in known]
@@ -295,7 +293,7 @@ def _sync_space(
     done: Round,
     hub_ms: int,
 ) -> None:
-    """Pull and push one space. What is wrong with it does not hold up the others."""
+    """Pull and push one space. Problems with it do not hold up the others."""
     store, redact = steps.store, steps.redact
 
     def goes_on() -> bool:
@@ -341,11 +339,11 @@ def _sync_space(
 
 
 class _NoKey(Exception):
-    """This machine has not the key that seals a space now, or a person has to say which one does."""
+    """This machine lacks the key that now seals a space, or a person has to choose the key."""
 
 
 def _check_key(store: Store, keyring: Keyring, server: Server, space: Space, facts: SpaceFacts) -> None:
-    """Make sure that what is pushed is sealed with the key that the hub names, and that this is the newest one here."""
+    """Make sure that pushed data is sealed with the key that the hub names, and that this is the newest one here."""
     if facts.is_sealed != space.is_sealed:
         kinds = ("open", "sealed")
         raise _NoKey(
@@ -357,20 +355,20 @@ def _check_key(store: Store, keyring: Keyring, server: Server, space: Space, fac
     if not facts.key_id or facts.key_id not in keys:
         raise _NoKey(f"its key was changed, or is not here: run `engram hub key {space.name}` with the recovery phrase")
     if keyring.is_next_key(server.url, facts.ns_id, facts.key_id):
-        # A change of the key that got no answer: the hub took it.
+        # A key change that got no answer, but which the hub accepted.
         keyring.add_key(server.url, facts.ns_id, keys[facts.key_id])
         with store.transaction() as tx:
             say_with_new_key(tx, space.id, server.member_id)
     elif list(keys)[-1] != facts.key_id:
         raise _NoKey(
-            "the hub names an older key of it: it was put back to an older copy, or tells what is not so. Nothing is "
-            f"sent until you settle it: `engram hub key {space.name} --rotate` seals it with a new key; to keep the "
+            "the hub names an older key of it: it was restored from an older copy, or reports something false. Nothing "
+            f"is sent until you settle it: `engram hub key {space.name} --rotate` seals it with a new key; to keep the "
             f"older one, type its recovery phrase: `engram hub key {space.name}`"
         )
 
 
 def _drop_lost(store: Store, connection: Transport, server: Server, answer: HelloAnswer) -> None:
-    """Let spaces go in which this member has no seat any more, once the hub says so of each. What was pulled stays."""
+    """Leave spaces in which this member no longer has a seat, once the hub confirms that. Pulled memories stay."""
     told = {facts.ns_id for facts in answer.spaces}
     for space in list_spaces(store, server.id):
         if space.is_team and space.ns_id not in told and not _has_seat(connection, space):
@@ -389,7 +387,8 @@ def _has_seat(connection: Transport, space: Space) -> bool:
 
 
 def _try_set_aside_again(steps: Steps, space: Space) -> set[tuple[int, bytes]]:
-    """Pull and push again, now and then, what was set aside: a lie, a lost key or a full space may be over.
+    """Now and then, pull and push again what was set aside, since a false report, a lost key or a full space may have
+    been fixed.
 
     Returns author and memory of what is pushed again.
     """

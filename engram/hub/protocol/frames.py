@@ -17,11 +17,11 @@ if TYPE_CHECKING:
     from cryptography.hazmat.primitives.ciphers.aead import ChaCha20Poly1305
 
 
-#: Version of the frames and messages, part of every address of the service.
+#: Version of the frames and messages, part of every URL of the service.
 PROTOCOL = 1
-#: Rows of one page.
+#: Maximum number of rows in a page.
 MAX_ROWS = 2_000
-#: Longest body of a row, in bytes, and of a whole page.
+#: Maximum size, in bytes, of a row's body and of a page.
 MAX_BODY_BYTES = 65_536
 MAX_PAGE_BYTES = 8_000_000
 
@@ -31,10 +31,10 @@ _PUSHED = struct.Struct(">4sBQ16s16sI")
 _ANSWERS = struct.Struct(">4sBQ16sI")
 _MAGIC_PULL, _MAGIC_PUSH, _MAGIC_ANSWERS = b"ENPL", b"ENPS", b"ENAN"
 
-#: Stands for the push before the first one.
+#: The "previous push" id before any push was made.
 NO_PUSH = bytes(16)
 
-#: Answers to a row: it was stored; the hub has it already; the memory was forgotten; it is refused.
+#: Answers to a row: it was stored, the hub has it already, the memory was forgotten, or it is refused.
 TAKEN, KNOWN, FORGOTTEN, TOO_LARGE, BAD_CLOCK, NO_ROOM, NOT_YOURS = range(7)
 #: Why a row was refused, by its answer.
 REFUSALS = {
@@ -47,7 +47,7 @@ REFUSALS = {
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One statement on its way: of one device, about one memory of one author."""
+    """One statement in transit, made by one device, about one memory of one author."""
 
     author: int
     #: Eight bytes.
@@ -69,7 +69,7 @@ class Page:
     rows: tuple[Row, ...]
     #: Everything up to this place was in this page or an earlier one.
     upto: int
-    #: The mark at a place of the order, by which a hub that was put back is known.
+    #: The mark at a place of the order, which reveals a hub restored from a backup.
     mark_seq: int
     mark: bytes
 
@@ -79,8 +79,8 @@ class Push:
     """A page of rows to push."""
 
     ns_id: int
-    #: Sixteen bytes: this push, and the last one of this device that arrived; zeros before the first. A copy of the
-    #: machine that pushed meanwhile is known by it.
+    #: 16 bytes each: this push's id and the id of this device's last accepted push (zeros before the first). They
+    #: reveal a copied machine that has pushed in the meantime.
     push_id: bytes
     last_push_id: bytes
     rows: tuple[Row, ...]
@@ -88,7 +88,7 @@ class Push:
 
 @dataclass(frozen=True, slots=True)
 class Answers:
-    """What became of pushed rows, in their order, and the mark of the push."""
+    """The answer to each pushed row, in order, and the mark of the push."""
 
     answers: tuple[int, ...]
     mark_seq: int
@@ -96,41 +96,38 @@ class Answers:
 
 
 def pack_page(page: Page) -> bytes:
-    """Return a page of pulled rows as bytes."""
     head = _PULLED.pack(_MAGIC_PULL, PROTOCOL, page.upto, page.mark, page.mark_seq, len(page.rows))
     return head + _pack_rows(page.rows)
 
 
 def unpack_page(data: bytes) -> Page:
-    """Return the page of some bytes. Raises BadRequest."""
+    """Decode a page. Raises BadRequest if the bytes are malformed."""
     upto, mark, mark_seq, count = _unpack_head(_PULLED, _MAGIC_PULL, data)
     return Page(_unpack_rows(data, _PULLED.size, count), upto, mark_seq, mark)
 
 
 def pack_push(push: Push) -> bytes:
-    """Return a page of rows to push as bytes."""
     head = _PUSHED.pack(_MAGIC_PUSH, PROTOCOL, push.ns_id, push.push_id, push.last_push_id, len(push.rows))
     return head + _pack_rows(push.rows)
 
 
 def unpack_push(data: bytes) -> Push:
-    """Return the pushed page of some bytes. Raises BadRequest."""
+    """Decode a pushed page. Raises BadRequest if the bytes are malformed."""
     ns_id, push_id, last_push_id, count = _unpack_head(_PUSHED, _MAGIC_PUSH, data)
     return Push(ns_id, push_id, last_push_id, _unpack_rows(data, _PUSHED.size, count))
 
 
 def pack_answers(answers: Answers) -> bytes:
-    """Return answers as bytes."""
     count = len(answers.answers)
     return _ANSWERS.pack(_MAGIC_ANSWERS, PROTOCOL, answers.mark_seq, answers.mark, count) + bytes(answers.answers)
 
 
 def unpack_answers(data: bytes) -> Answers:
-    """Return the answers of some bytes. Raises BadRequest."""
+    """Decode answers. Raises BadRequest if the bytes are malformed."""
     mark_seq, mark, count = _unpack_head(_ANSWERS, _MAGIC_ANSWERS, data)
     answers = data[_ANSWERS.size :]
     if len(answers) != count:
-        raise BadRequest("the answer of the hub is cut off")
+        raise BadRequest("the hub's answer is cut off")
     return Answers(tuple(answers), mark_seq, mark)
 
 
@@ -163,8 +160,10 @@ def _unpack_rows(data: bytes, start: int, count: object) -> tuple[Row, ...]:
             raise BadRequest("a frame is cut off") from error
         start += _ROW.size
         body = data[start : start + size]
-        if len(body) != size or max(author, device, hlc, seq) >= 1 << 63:
+        if len(body) != size:
             raise BadRequest("a frame is cut off")
+        if max(author, device, hlc, seq) >= 1 << 63:
+            raise BadRequest("a frame has a number that is too large")
         start += size
         rows.append(
             Row(
@@ -183,7 +182,7 @@ def _unpack_rows(data: bytes, start: int, count: object) -> tuple[Row, ...]:
     return tuple(rows)
 
 
-# -- Sealing: bodies that only machines with the key of a space can read, bound to their place.
+# -- Sealing: bodies that only machines with the key of a space can read, bound to their row.
 #
 # A body begins with one byte, its kind. An open one is the compressed statement. A sealed one is padded, encrypted
 # with ChaCha20-Poly1305 and authenticated together with the space, author, memory, device, clock and version of its
@@ -201,26 +200,24 @@ _SIZE = struct.Struct(">I")
 
 
 class WrongKey(BadRequest):
-    """This machine has no key for that. Run `engram hub key` with the recovery phrase."""
+    """This machine lacks the key for this space. Run `engram hub key` with the recovery phrase."""
 
 
 def new_key() -> bytes:
-    """Return a new key of a space."""
     return secrets.token_bytes(KEY_BYTES)
 
 
 def key_id_of(key: bytes) -> bytes:
-    """Return the id of a key; it tells nothing of the key."""
+    """Return the id of a key; it reveals nothing about the key."""
     return hashlib.blake2b(key, digest_size=KEY_ID_BYTES, person=b"engram key id").digest()
 
 
 def open_body(plain: bytes) -> bytes:
-    """Return the body of a row in an open space."""
     return bytes([_OPEN]) + plain
 
 
 def seal_body(key: bytes, ns_id: int, row: Row, plain: bytes) -> bytes:
-    """Return the sealed body of a row; the row's own body is not looked at."""
+    """Return the sealed body of a row; the row's own body is ignored."""
     padded = _SIZE.pack(len(plain)) + plain
     padded += bytes(-len(padded) % PADDING_BYTES)
     nonce = os.urandom(_NONCE_BYTES)
@@ -228,23 +225,21 @@ def seal_body(key: bytes, ns_id: int, row: Row, plain: bytes) -> bytes:
 
 
 def read_body(keys: Mapping[bytes, bytes], ns_id: int, row: Row, *, is_sealed: bool) -> bytes:
-    """Return what the body of a row says.
+    """Return the content of a row's body.
 
     Args:
         keys: id of a key → key.
-        ns_id: the space.
-        row: the row with its body.
-        is_sealed: the space is sealed: an open body is refused.
+        is_sealed: True if the space is sealed; an open body is then refused.
 
     Raises:
-        WrongKey: it was sealed with a key that is not here.
+        WrongKey: it was sealed with a key that this machine lacks.
         BadRequest: it was changed, moved, or is of another kind.
     """
     body = row.body
     if not is_sealed and body[:1] == bytes([_OPEN]):
         return body[1:]
     if not is_sealed or body[:1] != bytes([_SEALED]):
-        raise BadRequest("the body of a statement is not sealed as its space is")
+        raise BadRequest("a statement is sealed but its space is not, or the reverse")
     key_id, nonce = body[1 : 1 + KEY_ID_BYTES], body[1 + KEY_ID_BYTES : 1 + KEY_ID_BYTES + _NONCE_BYTES]
     if key_id not in keys:
         raise WrongKey()
@@ -261,9 +256,9 @@ def read_body(keys: Mapping[bytes, bytes], ns_id: int, row: Row, *, is_sealed: b
 
 # -- Segments: the files of a folder that serves as a hub. Each is a page of rows of one device, sealed as a whole with
 # the key of the space, so that nothing of it can be read or counted, and bound to the space, its device and its
-# numbers, so that a file that was moved, cut or made by somebody else opens nowhere.
+# numbers, so that a file that was moved, cut or made by somebody else cannot be opened.
 
-#: Largest file that is read, in bytes.
+#: Maximum size of a file, in bytes.
 MAX_SEGMENT_BYTES = 16_000_000
 #: Segments are padded to a multiple of this, in bytes.
 _SEGMENT_PADDING = 512
@@ -274,26 +269,28 @@ _MAGIC_SEGMENT = b"ENSG"
 
 @dataclass(frozen=True, slots=True)
 class Segment:
-    """What one device said in one file."""
+    """The statements of one device in one file."""
 
     ns_id: int
     device: int
-    #: The numbers that the file has: one of its own, or those of all files that it replaces.
+    #: The range of numbers in its name: its own, or those of the files it replaces.
     first: int
     last: int
-    #: Sixteen bytes, by which a machine knows its own files and those of a copy of it.
+    #: 16 bytes, by which a machine recognises its own files and those of a copied machine.
     push_id: bytes
-    #: When it was written, in milliseconds since 1970, and what the machine is called.
+    #: When it was written, in milliseconds since 1970.
     at_ms: int
+    #: The machine's name.
     name: str
     rows: tuple[Row, ...]
 
 
 def seal_segment(key: bytes, segment: Segment) -> bytes:
-    """Return a segment as the bytes of its file."""
+    """Return the bytes of a segment's file."""
     facts = {"push": segment.push_id.hex(), "at": segment.at_ms, "name": segment.name}
     head = json.dumps(facts, ensure_ascii=False, separators=(",", ":")).encode()
-    page = pack_page(Page(segment.rows, segment.last, segment.first, bytes(16)))
+    # A page of a file has no place in the order of a space: its fields hold the numbers of the file.
+    page = pack_page(Page(segment.rows, upto=segment.last, mark_seq=segment.first, mark=bytes(16)))
     plain = _SIZE.pack(len(head)) + head + _SIZE.pack(len(page)) + page
     plain += bytes(-len(plain) % _SEGMENT_PADDING)
     nonce = os.urandom(_NONCE_BYTES)
@@ -309,30 +306,29 @@ def open_segment(
 
     Args:
         keys: id of a key → key.
-        ns_id: the space in whose folder the file lies.
-        device: the device in whose folder the file lies.
-        numbers: the first and last number that its name says.
-        data: its bytes.
+        ns_id: the space in whose folder the file is stored.
+        device: the device in whose folder the file is stored.
+        numbers: the first and last number given in its name.
 
     Raises:
-        WrongKey: it was sealed with a key that is not here.
-        BadRequest: it was cut, changed or moved, or is of a newer version.
+        WrongKey: it was sealed with a key that this machine lacks.
+        BadRequest: it was cut, changed or moved, or is of another version.
     """
     from cryptography.exceptions import InvalidTag
 
     try:
         magic, version, key_id, nonce = _SEGMENT_HEAD.unpack_from(data)
-        if magic != _MAGIC_SEGMENT or version > PROTOCOL:
-            raise BadRequest("it is of another kind, or of a newer version of Engram")
+        if magic != _MAGIC_SEGMENT or version != PROTOCOL:
+            raise BadRequest("it has another kind, or comes from another version of Engram")
         if key_id not in keys:
             raise WrongKey()
         bound = _bound_segment(ns_id, device, numbers)
         plain = _cipher(keys[key_id]).decrypt(nonce, data[_SEGMENT_HEAD.size :], bound)
-        (size,) = _SIZE.unpack_from(plain)
-        facts = json.loads(plain[_SIZE.size : _SIZE.size + size])
-        start = 2 * _SIZE.size + size
-        (size,) = _SIZE.unpack_from(plain, start - _SIZE.size)
-        page = unpack_page(plain[start : start + size])
+        (head_bytes,) = _SIZE.unpack_from(plain)
+        facts = json.loads(plain[_SIZE.size : _SIZE.size + head_bytes])
+        start = 2 * _SIZE.size + head_bytes
+        (page_bytes,) = _SIZE.unpack_from(plain, start - _SIZE.size)
+        page = unpack_page(plain[start : start + page_bytes])
         return Segment(
             ns_id=ns_id,
             device=device,
@@ -344,7 +340,7 @@ def open_segment(
             rows=page.rows,
         )
     except (InvalidTag, ValueError, LookupError, TypeError, struct.error) as error:
-        raise BadRequest("it was cut, changed or moved") from error
+        raise BadRequest("it was truncated, changed or moved") from error
 
 
 def _bound_segment(ns_id: int, device: int, numbers: tuple[int, int]) -> bytes:
@@ -358,14 +354,14 @@ def wrap_keys(secret: str, keys: bytes) -> bytes:
 
 
 def unwrap_keys(secret: str, wrapped: bytes) -> bytes:
-    """Return the keys of a one-time code. Raises WrongKey where its second half is wrong."""
+    """Return the keys of a one-time code. Raises WrongKey if its second half is wrong."""
     from cryptography.exceptions import InvalidTag
 
     salt, nonce, sealed = wrapped[:16], wrapped[16 : 16 + _NONCE_BYTES], wrapped[16 + _NONCE_BYTES :]
     try:
         return _cipher(_stretched(secret, salt)).decrypt(nonce, sealed, b"engram join")
     except (InvalidTag, ValueError) as error:
-        raise WrongKey("the code is mistyped: its second half opens nothing; nothing was changed") from error
+        raise WrongKey("the code was mistyped: its second half does not fit; nothing was changed") from error
 
 
 def _stretched(secret: str, salt: bytes) -> bytes:
@@ -377,7 +373,7 @@ def _bound(ns_id: int, row: Row) -> bytes:
 
 
 def _cipher(key: bytes) -> ChaCha20Poly1305:
-    # Not above: only a machine that joined a hub needs it.
+    # Imported here: only a machine that has joined a hub needs it.
     from cryptography.hazmat.primitives.ciphers.aead import ChaCha20Poly1305
 
     return ChaCha20Poly1305(key)

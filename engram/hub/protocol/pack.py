@@ -7,36 +7,34 @@ from __future__ import annotations
 
 import hashlib
 import json
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from engram.errors import BadRequest
+from engram.system.lazy_regex import lazy_regex
 
-#: Format of packs; a higher one needs a newer program.
+#: Format version of packs; a higher one needs a newer program.
 FORMAT = 1
-#: Largest pack, in bytes, and memories in it.
+#: Maximum size of a pack, in bytes, and maximum number of its memories.
 MAX_PACK_BYTES, MAX_MEMORIES = 20_000_000, 5_000
-_NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,59}")
+_NAME = lazy_regex(r"[a-z0-9][a-z0-9._-]{0,59}")
 
 
 @dataclass(frozen=True, slots=True)
 class Pack:
-    """A pack as it is in a file."""
-
     name: str
     #: Rises with every edition.
     version: int
     #: Each with id, kind, summary, content, facts, entities and created_at_ms.
     memories: tuple[Mapping[str, Any], ...]
-    #: The public key that signed it, and the signature of its manifest; b"" for an unsigned pack.
+    #: The public key that signed it, and the manifest's signature; b"" for an unsigned pack.
     key: bytes = b""
     signature: bytes = b""
 
     @property
     def fingerprint(self) -> str:
-        """The beginning of the key's hash, as people compare it."""
+        """The beginning of the key's hash, for people to compare."""
         digest = hashlib.sha256(self.key).hexdigest()[:24]
         return " ".join(digest[i : i + 4] for i in range(0, 24, 4))
 
@@ -47,7 +45,7 @@ def pack_memory_id(name: str, stable_id: str) -> str:
 
 
 def write_pack(pack: Pack) -> bytes:
-    """Return a pack as the bytes of a file. Raises BadRequest for a name that is none, or too many memories."""
+    """Return a pack as the bytes of a file. Raises BadRequest for an invalid name, or too many memories."""
     if not _NAME.fullmatch(pack.name):
         raise BadRequest("a pack's name has 1 to 60 lower-case letters, digits, dots and dashes")
     if not 0 < len(pack.memories) <= MAX_MEMORIES:
@@ -59,10 +57,10 @@ def write_pack(pack: Pack) -> bytes:
 
 
 def read_pack(data: bytes) -> Pack:
-    """Return the pack of a file, whether it is signed or not.
+    """Return the pack in a file, signed or not.
 
     Raises:
-        BadRequest: it is none, was cut or changed, or its signature is wrong.
+        BadRequest: it is not a pack, was truncated or changed, or its signature is wrong.
     """
     if len(data) > MAX_PACK_BYTES:
         raise BadRequest(f"a pack has at most {MAX_PACK_BYTES} bytes")
@@ -85,9 +83,9 @@ def read_pack(data: bytes) -> Pack:
     except BadRequest:
         raise
     except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
-        raise BadRequest("this is no pack of Engram, or it is damaged") from error
+        raise BadRequest("this is not a pack of Engram, or it is damaged") from error
     if not is_whole or not _NAME.fullmatch(pack.name) or not 0 < len(lines) <= MAX_MEMORIES:
-        raise BadRequest("the pack was cut or changed")
+        raise BadRequest("the pack was truncated or changed")
     if pack.key:
         _verify(pack, head.encode())
     return pack

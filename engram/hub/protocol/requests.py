@@ -12,11 +12,10 @@ from typing import Any
 
 from engram.errors import BadRequest
 
-#: Header by which an answer names the request that it belongs to: one of a cache or of a replay names another one.
+#: Header in which an answer names its request: an answer from a cache or a replay names another one.
 REQUEST_HEADER = "Engram-Request"
 #: What a member of a space may do, from least to most.
 ROLES = ("reader", "writer", "keeper")
-#: Kinds of spaces.
 KINDS = ("private", "team", "pack")
 
 
@@ -35,13 +34,12 @@ class SpaceFacts:
     key_id: bytes
     #: Place of its newest row.
     head: int
-    #: False where the hub does not know the mark that the machine saw last: it was put back to an older copy.
+    #: False if the hub doesn't know the last mark that the machine saw, since it was restored from an older copy.
     is_known: bool = True
-    #: Memories that members reported and no keeper looked at yet; 0 for anybody but a keeper.
+    #: Memories that members reported and no keeper reviewed yet; 0 for anybody but a keeper.
     reports: int = 0
 
     def to_json(self) -> dict[str, Any]:
-        """Return the facts as JSON."""
         reported = {"reports": self.reports} if self.reports else {}
         return reported | {
             "ns": self.ns_id,
@@ -56,7 +54,6 @@ class SpaceFacts:
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> SpaceFacts:
-        """Return the facts of JSON."""
         return cls(
             ns_id=_whole(value["ns"]),
             name=_name(value["name"]),
@@ -72,21 +69,19 @@ class SpaceFacts:
 
 @dataclass(frozen=True, slots=True)
 class HelloRequest:
-    """How a round begins: what the machine last pushed, and the last mark that it saw of each space."""
+    """The beginning of a round: what the machine last pushed, and the last mark that it saw in each space."""
 
-    #: The last pushes that it knows or hopes to have arrived; none before the first.
+    #: Its last pushes that arrived or may have arrived; none before the first.
     push_ids: tuple[bytes, ...]
-    #: Space → (place, mark); none where it has seen no mark.
+    #: Space → (position, mark); none if it has seen no mark.
     marks: Mapping[int, tuple[int, bytes]]
 
     def to_json(self) -> dict[str, Any]:
-        """Return the request as JSON."""
         marks = [[ns_id, seq, mark.hex()] for ns_id, (seq, mark) in self.marks.items()]
         return {"push_ids": [push_id.hex() for push_id in self.push_ids], "marks": marks}
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> HelloRequest:
-        """Return the request of JSON."""
         return cls(
             tuple(bytes.fromhex(text) for text in value["push_ids"]),
             {int(ns_id): (int(seq), bytes.fromhex(mark)) for ns_id, seq, mark in value["marks"]},
@@ -95,19 +90,17 @@ class HelloRequest:
 
 @dataclass(frozen=True, slots=True)
 class HelloAnswer:
-    """The hub's time, whether the machine is the one that pushed last, and its spaces."""
+    """The hub's time, whether this machine pushed last, and its spaces."""
 
     time_ms: int
-    #: The device that the token belongs to.
     device_id: int
-    #: False for a copy of a machine, or one that was put back to an older state; the machine checks it by ``push_id``.
+    #: False for a copied or restored machine; the machine verifies it with ``push_id``.
     is_same: bool
     #: The last push of this device that arrived.
     push_id: bytes
     spaces: tuple[SpaceFacts, ...]
 
     def to_json(self) -> dict[str, Any]:
-        """Return the answer as JSON."""
         spaces = [space.to_json() for space in self.spaces]
         return {
             "time_ms": self.time_ms,
@@ -119,7 +112,6 @@ class HelloAnswer:
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> HelloAnswer:
-        """Return the answer of JSON."""
         return cls(
             time_ms=_whole(value["time_ms"], 1 << 47),
             device_id=_whole(value["device"]),
@@ -136,43 +128,39 @@ class Membership:
     member_id: int
     member_name: str
     device_id: int
-    #: "" where the machine chose it itself.
-    token: str
     spaces: tuple[SpaceFacts, ...]
-    #: Keys that another machine sealed for this one with the code's second half; b"" for none.
+    #: Keys that another machine sealed for this one using the code's second half; b"" for none.
     bundle: bytes = b""
 
     def to_json(self) -> dict[str, Any]:
-        """Return the membership as JSON."""
         return {
             "member": self.member_id,
             "name": self.member_name,
             "device": self.device_id,
-            "token": self.token,
+            # Earlier programs read it, though the machine chooses the token.
+            "token": "",
             "spaces": [space.to_json() for space in self.spaces],
             "bundle": self.bundle.hex(),
         }
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> Membership:
-        """Return the membership of JSON."""
         return cls(
             member_id=_whole(value["member"]),
             member_name=_name(value["name"]),
             device_id=_whole(value["device"]),
-            token=str(value["token"]),
             spaces=tuple(SpaceFacts.from_json(space) for space in value["spaces"]),
             bundle=bytes.fromhex(value.get("bundle", "")),
         )
 
 
 def hash_token(token: str) -> bytes:
-    """Return what a hub keeps of the token of a machine, and what a machine that chooses its token tells the hub."""
+    """Return the hash of a token. The machine chooses the token and sends this; the hub keeps nothing else of it."""
     return hashlib.sha256(b"engram token " + token.encode()).digest()
 
 
 def _whole(value: object, most: int = 1 << 62) -> int:
-    """Return a number of a message. Raises ValueError for one that nothing can hold."""
+    """Return a number from a message. Raises ValueError for one that is out of range."""
     number = int(str(value))
     if not 0 <= number < most:
         raise ValueError("a number is out of range")
@@ -191,7 +179,6 @@ def _name(value: object) -> str:
 
 
 def to_bytes(value: Mapping[str, Any] | Sequence[Any]) -> bytes:
-    """Return JSON as bytes."""
     return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode()
 
 
@@ -202,27 +189,27 @@ def from_bytes(data: bytes) -> dict[str, Any]:
     except (ValueError, RecursionError) as error:
         raise BadRequest("this is not JSON") from error
     if not isinstance(value, dict):
-        raise BadRequest("this is no JSON object")
+        raise BadRequest("this is not a JSON object")
     return value
 
 
-# -- Keys and codes as people read and type them.
+# -- Keys and codes in the form that people read and type.
 
 _CONSONANTS, _VOWELS = "bdfghjklmnprstvz", "aiou"
-#: Letters of codes: none that looks like another.
+#: Letters of codes: no two of them look alike.
 _LETTERS = "23456789ABCDEFGHJKMNPQRSTVWXYZ"
-#: Letters of the half of a code that the hub gets, and of the half that it never gets; two of these are a check.
+#: Number of letters in the half of a code that the hub gets, and in the half that it never gets; two are a check.
 HUB_LETTERS, KEY_LETTERS = 10, 18
 
 
 def phrase_of(key: bytes) -> str:
-    """Return a key as words of five letters, two bytes each; the last one is a check."""
+    """Return a key as words of five letters, for two bytes each; the last one is a checksum."""
     data = key + _check(key)
     return " ".join(_word(data[i] << 8 | data[i + 1]) for i in range(0, len(data), 2))
 
 
 def key_of(phrase: str) -> bytes:
-    """Return the key of a phrase. Raises BadRequest where a word is mistyped."""
+    """Return the key of a phrase. Raises BadRequest if a word is mistyped."""
     words = re.findall(r"[a-z]+", phrase.lower())
     try:
         data = b"".join(_number(word).to_bytes(2) for word in words)
@@ -240,7 +227,7 @@ def new_code() -> tuple[str, str]:
 
 
 def code_text(hub_half: str, key_half: str = "") -> str:
-    """Return a code as it is shown: groups of letters."""
+    """Return a code as shown: in groups of letters."""
     text = hub_half + key_half
     return "-".join(text[i : i + 4] for i in range(0, len(text), 4))
 
@@ -249,11 +236,11 @@ def split_code(text: str) -> tuple[str, str]:
     """Return the two halves of a code that somebody typed; the second is "" for a new member's code.
 
     Raises:
-        BadRequest: it is no code.
+        BadRequest: it is not a code.
     """
     letters = re.sub(r"[\s-]", "", text.upper())
     if len(letters) not in (HUB_LETTERS, HUB_LETTERS + KEY_LETTERS) or set(letters) - set(_LETTERS):
-        raise BadRequest("this is no code of a hub: a code has 10 or 28 letters and digits")
+        raise BadRequest("this is not a code of a hub: a code has 10 or 28 letters and digits")
     if len(letters) > HUB_LETTERS and _check_letters(letters[:-2]) != letters[-2:]:
         raise BadRequest("the code is mistyped; nothing was changed")
     return letters[:HUB_LETTERS], letters[HUB_LETTERS:]
@@ -284,11 +271,11 @@ def _word(number: int) -> str:
 
 def _number(word: str) -> int:
     if len(word) != 5:
-        raise ValueError(f"{word!r} has not five letters")
+        raise ValueError(f"{word!r} does not have five letters")
     number = 0
     for place, letter in enumerate(word):
         letters, bits = (_VOWELS, 2) if place % 2 else (_CONSONANTS, 4)
         if letter not in letters:
-            raise ValueError(f"{word!r} is none of its words")
+            raise ValueError(f"{word!r} is not one of its words")
         number = number << bits | letters.index(letter)
     return number

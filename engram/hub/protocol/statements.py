@@ -1,4 +1,4 @@
-"""Stamps: when a field of a memory was decided, and on which device, by a hybrid logical clock.
+"""Statements about memories, and stamps: when each field was decided and on which device, by a hybrid logical clock.
 
 A clock value is milliseconds since 1970, shifted by 16 bits, plus a counter. It never goes back on one machine, and
 never falls behind what the machine has seen of its own person's other machines.
@@ -7,30 +7,28 @@ never falls behind what the machine has seen of its own person's other machines.
 from __future__ import annotations
 
 import json
-import re
 import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from engram.errors import BadRequest
+from engram.system.lazy_regex import lazy_regex
 
 #: Bits of the counter below the milliseconds.
 COUNTER_BITS = 16
 #: Clocks that differ from the hub's by more than this are corrected by the hub's time, in milliseconds.
 MAX_CLOCK_ERROR_MS = 300_000
-#: Stamps further ahead of the hub's time are stamped anew before they are sent, in milliseconds.
+#: Stamps further ahead of the hub's time are stamped again before they are sent, in milliseconds.
 MAX_AHEAD_MS = 7_200_000
 #: Stamps further ahead are refused by the hub, in milliseconds.
 MAX_ACCEPTED_AHEAD_MS = 86_400_000
 
 
 class Stamp(NamedTuple):
-    """When and where a field was decided. Of two stamps the greater one counts."""
+    """When and where a field was decided. The greater of two stamps counts."""
 
-    #: Hybrid logical clock.
     hlc: int
-    #: Id of the device.
     device: int
 
 
@@ -40,7 +38,7 @@ def clock_of(at_ms: int) -> int:
 
 
 def next_clock(last: int, at_ms: int) -> int:
-    """Return a clock value after ``last`` that is not before a time in milliseconds since 1970."""
+    """Return a clock value after ``last`` that is not before a time, in milliseconds since 1970."""
     return max(last + 1, clock_of(at_ms))
 
 
@@ -49,7 +47,7 @@ def time_of(hlc: int) -> int:
     return hlc >> COUNTER_BITS
 
 
-# -- Statements: what one device knows was said of a memory, field by field, each with its stamp.
+# -- Statements: what one device knows was said about a memory, field by field, each with its stamp.
 #
 # A statement holds the whole state that its device knows, not its own decisions alone. So any one of them is enough
 # to make the memory elsewhere, the order in which they arrive does not matter, and any machine can restore a hub that
@@ -57,16 +55,16 @@ def time_of(hlc: int) -> int:
 
 #: Format of the statements that this program writes; a higher one is set aside until the program is updated.
 FORMAT = 1
-#: What was written by hand; what an extractor wrote counts only where nobody did.
+#: What was written by hand; what an extractor wrote counts only if nobody did.
 TEXT, EXTRACTED = "text", "extracted"
-#: Every field, with the value that it has where nobody decided it.
+#: Every field, with the value that it has if nobody decided it.
 FIELDS = (TEXT, EXTRACTED, "importance", "scope", "pinned", "lowered", "ends", "next", "confirmed", "vetoes")
 #: Largest statement after decompression, in bytes.
 MAX_PLAIN_BYTES = 1_000_000
 
 #: A stamped value as it is written: clock, device, value.
 Register = tuple[int, int, Any]
-_MEMORY_ID = re.compile("[0-9a-f]{16}")
+_MEMORY_ID = lazy_regex("[0-9a-f]{16}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +92,6 @@ class NewerFormat(BadRequest):
 
 
 def stamp_of(register: Register) -> Stamp:
-    """Return the stamp of a stamped value."""
     return Stamp(register[0], register[1])
 
 
@@ -132,7 +129,7 @@ def decode(data: bytes) -> Statement:
         if not unpacker.eof:
             raise BadRequest(f"a statement has more than {MAX_PLAIN_BYTES} bytes")
         value = json.loads(plain.decode("utf-8"), parse_constant=_refuse_constant)
-        # An escape such as \ud800 alone is no character: nothing could store it.
+        # An escape such as \ud800 alone is not a character: nothing could store it.
         json.dumps(value, ensure_ascii=False).encode("utf-8")
         if int(value["v"]) > FORMAT:
             raise NewerFormat()
@@ -160,7 +157,7 @@ _VALUE_TYPES: Mapping[str, Any] = {"importance": str, "scope": str, "ends": int,
 
 
 def _check(values: Mapping[str, Any], types: Mapping[str, Any], nothing: Mapping[str, Any]) -> None:
-    """Raise BadRequest where a value is of another type; ``nothing`` has the names that may be null."""
+    """Raise BadRequest if a value is of another type; ``nothing`` has the names that may be null."""
     for name, wanted in types.items():
         value = values.get(name)
         if value is None and (name not in values or name in nothing):
@@ -182,5 +179,5 @@ def _refuse_constant(name: str) -> Any:
 def _register(value: Any) -> Register:
     hlc, device, content = value
     if not (isinstance(hlc, int) and isinstance(device, int)) or not (0 <= hlc < 1 << 63 and 0 <= device < 1 << 63):
-        raise BadRequest("a statement has a stamp that is none")
+        raise BadRequest("a statement has an invalid stamp")
     return hlc, device, content

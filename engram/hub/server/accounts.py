@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,21 +12,21 @@ import psycopg
 from engram.errors import BadRequest, NotFound
 from engram.hub.protocol.requests import ROLES, HelloAnswer, HelloRequest, Membership, SpaceFacts, code_hash, hash_token
 from engram.hub.server.hub_database import Database
-from engram.hub.server.pages import KEEPER
+from engram.hub.server.statement_pages import KEEPER
 
 #: Names of the roles by their number; "" for one who is out.
 ROLE_NAMES = ("", *ROLES)
 #: How long a one-time code can be used: a member's first one, and one for another machine, in seconds.
 INVITATION_SECONDS, CODE_SECONDS = 604_800, 1_800
-#: When a device was seen is noted at most so often, in seconds: a round with nothing to do writes nothing.
+#: Minimum interval between updates of a device's last-seen time, in seconds: a round with nothing to do writes nothing.
 SEEN_SECONDS = 60.0
-#: Largest bundle of keys that a code carries, in bytes.
+#: Maximum size of the keys that a code carries, in bytes.
 MAX_BUNDLE_BYTES = 100_000
-#: Most codes of one member that wait to be used, invitations included, and most devices: each takes room of the hub's.
+#: Maximum number of unused codes, invitations included, and of devices, of one member: each takes up space on the hub.
 MAX_CODES, MAX_DEVICES = 50, 100
-#: Most devices of one member that are made within a day, also those that are gone again.
+#: Maximum number of devices that one member may create in a day, including those removed since.
 MAX_NEW_DEVICES = 200
-#: Longest name of a member, a device or a space, in characters.
+#: Maximum length of the name of a member, a device or a space, in characters.
 MAX_NAME = 60
 
 
@@ -40,7 +40,7 @@ class Asker:
 
 
 class Unknown(Exception):
-    """No device has that token, or no code is valid: nobody is told which."""
+    """Unknown token or invalid code; the error deliberately doesn't say which."""
 
 
 def find_asker(database: Database, token: str) -> Asker:
@@ -63,7 +63,7 @@ def find_asker(database: Database, token: str) -> Asker:
 def add_member(database: Database, name: str, hub_half: str) -> int:
     """Add a member with a sealed private space, and a code for the first machine; returns the member's id.
 
-    A member who is there already gets another code: every machine was lost.
+    An existing member gets another code, for when every machine was lost.
     """
     name = checked_name(name)
     with database.service() as connection:
@@ -71,7 +71,7 @@ def add_member(database: Database, name: str, hub_half: str) -> int:
             "SELECT member_id FROM hub.member WHERE name = %s AND gone_at IS NULL", (name,)
         ).fetchone()
         member_id = _add_member(connection, name) if row is None else int(row.member_id)
-        _add_code(connection, member_id, hub_half, b"", INVITATION_SECONDS)
+        _add_code(connection, member_id, code_hash(hub_half), b"", INVITATION_SECONDS)
     return member_id
 
 
@@ -91,18 +91,13 @@ def _add_member(connection: psycopg.Connection[Any], name: str) -> int:
 # -- joining, devices
 
 
-def join(database: Database, hub_half: str, device_name: str, token_hash: bytes = b"") -> Membership:
+def join(database: Database, hub_half: str, device_name: str, token_hash: bytes) -> Membership:
     """Make a device of the member that a code belongs to; the code is used up.
 
-    Args:
-        database: the hub's.
-        hub_half: the code.
-        device_name: what the machine is called.
-        token_hash: of the token that the machine chose. One that asks again, since no answer came, is the same device;
-            b"" for an earlier program, which gets a token and may become two.
+    A repeated request with the hash of the same token, since no answer came, returns the same device.
 
     Raises:
-        Unknown: the code is wrong, over, or used up by another machine.
+        Unknown: the code is wrong, expired, or used up by another machine.
     """
     with database.service() as connection:
         row = connection.execute(
@@ -121,21 +116,20 @@ def join(database: Database, hub_half: str, device_name: str, token_hash: bytes 
         if row is None:
             raise Unknown
         connection.execute("UPDATE hub.code SET bundle = '' WHERE code_hash = %s", (code_hash(hub_half),))
-        device_id, token = _device(connection, row.member_id, device_name, token_hash)
+        device_id = _device(connection, row.member_id, device_name, token_hash)
         return Membership(
             member_id=row.member_id,
             member_name=row.name,
             device_id=device_id,
-            token=token,
             spaces=tuple(_spaces(connection, row.member_id, {})),
             bundle=bytes(row.bundle),
         )
 
 
-def renew(database: Database, asker: Asker, token_hash: bytes = b"") -> Membership:
+def renew(database: Database, asker: Asker, token_hash: bytes) -> Membership:
     """Make another device of the same member: the one that asks is a copy, or was put back to an older state.
 
-    Asked again with the hash of the same token, it is the same device.
+    A repeated request with the hash of the same token returns the same device.
     """
     with database.service() as connection:
         row = connection.execute(
@@ -144,20 +138,19 @@ def renew(database: Database, asker: Asker, token_hash: bytes = b"") -> Membersh
             (asker.device_id,),
         ).fetchone()
         assert row is not None
-        device_id, token = _device(connection, asker.member_id, row.device_name, token_hash)
+        device_id = _device(connection, asker.member_id, row.device_name, token_hash)
         return Membership(
             member_id=asker.member_id,
             member_name=row.name,
             device_id=device_id,
-            token=token,
             spaces=tuple(_spaces(connection, asker.member_id, {})),
         )
 
 
-def _device(connection: psycopg.Connection[Any], member_id: int, name: str, token_hash: bytes) -> tuple[int, str]:
-    """Return the device whose machine chose a token, new or not, and the token where the hub chooses it."""
-    if token_hash and len(token_hash) != 32:
-        raise BadRequest("this is no hash of a token")
+def _device(connection: psycopg.Connection[Any], member_id: int, name: str, token_hash: bytes) -> int:
+    """Return the device whose machine chose a token, new or not."""
+    if len(token_hash) != 32:
+        raise BadRequest("this is not a hash of a token")
     # One at a time: two requests at once must not both find room.
     connection.execute("SELECT 1 FROM hub.member WHERE member_id = %s FOR UPDATE", (member_id,))
     known = connection.execute(
@@ -165,7 +158,7 @@ def _device(connection: psycopg.Connection[Any], member_id: int, name: str, toke
         (token_hash, member_id),
     ).fetchone()
     if known is not None:
-        return int(known.device_id), ""
+        return int(known.device_id)
     row = connection.execute(
         "SELECT count(*) FILTER (WHERE gone_at IS NULL) AS now_here, "
         "count(*) FILTER (WHERE made_at > now() - interval '1 day') AS new_ones FROM hub.device WHERE member_id = %s",
@@ -174,30 +167,26 @@ def _device(connection: psycopg.Connection[Any], member_id: int, name: str, toke
     if row is not None and row.now_here >= MAX_DEVICES:
         raise BadRequest(f"you have {MAX_DEVICES} devices already: shut one out first")
     if row is not None and row.new_ones >= MAX_NEW_DEVICES:
-        raise BadRequest(f"{MAX_NEW_DEVICES} devices of yours were made within a day: wait until tomorrow")
-    device_id, token = new_id(), "" if token_hash else secrets.token_urlsafe(32)
+        raise BadRequest(f"you have added {MAX_NEW_DEVICES} devices within a day: wait until tomorrow")
+    device_id = new_id()
     connection.execute(
         "INSERT INTO hub.device (device_id, member_id, name, token_hash) VALUES (%s, %s, %s, %s)",
-        (device_id, member_id, checked_name(name or "a machine"), token_hash or hash_token(token)),
+        (device_id, member_id, checked_name(name or "a machine"), token_hash),
     )
-    return device_id, token
+    return device_id
 
 
 def add_code(database: Database, asker: Asker, digest: bytes, bundle: bytes) -> None:
     """Keep a code for another machine of the same member, with the keys that its second half opens."""
     if len(digest) != 32 or len(bundle) > MAX_BUNDLE_BYTES:
-        raise BadRequest("this is no code")
+        raise BadRequest("this is not a code")
     with database.service() as connection:
         _check_codes(connection, asker)
-        connection.execute(
-            "INSERT INTO hub.code (code_hash, member_id, expires_at, bundle) "
-            "VALUES (%s, %s, now() + make_interval(secs => %s), %s)",
-            (digest, asker.member_id, CODE_SECONDS, bundle),
-        )
+        _add_code(connection, asker.member_id, digest, bundle, CODE_SECONDS)
 
 
 def check_codes(database: Database, asker: Asker) -> None:
-    """Raise BadRequest where the member has as many unused codes as one may have."""
+    """Raise BadRequest if the member has as many unused codes as a member may have."""
     with database.service() as connection:
         _check_codes(connection, asker)
 
@@ -210,16 +199,16 @@ def _check_codes(connection: psycopg.Connection[Any], asker: Asker) -> None:
         (asker.member_id,),
     ).fetchone()
     if row is not None and row.number >= MAX_CODES:
-        raise BadRequest(f"{MAX_CODES} of your codes wait to be used: wait until one is used or over")
+        raise BadRequest(f"{MAX_CODES} of your codes wait to be used: wait until one is used or expired")
 
 
 def _add_code(
-    connection: psycopg.Connection[Any], member_id: int, hub_half: str, bundle: bytes, seconds: float
+    connection: psycopg.Connection[Any], member_id: int, digest: bytes, bundle: bytes, seconds: float
 ) -> None:
     connection.execute(
         "INSERT INTO hub.code (code_hash, member_id, expires_at, bundle) "
         "VALUES (%s, %s, now() + make_interval(secs => %s), %s)",
-        (code_hash(hub_half), member_id, seconds, bundle),
+        (digest, member_id, seconds, bundle),
     )
 
 
@@ -258,7 +247,7 @@ def remove_device(database: Database, asker: Asker, device_id: int) -> None:
 
 
 def hello(database: Database, asker: Asker, request: HelloRequest, now_ms: int) -> HelloAnswer:
-    """Say whether the machine is the one that pushed last, and how its spaces stand."""
+    """Say whether the machine is the one that pushed last, and the state of its spaces."""
     with database.service() as connection:
         row = connection.execute(
             "SELECT push_id, seen_at < now() - make_interval(secs => %s) AS is_due FROM hub.device "
@@ -276,8 +265,9 @@ def hello(database: Database, asker: Asker, request: HelloRequest, now_ms: int) 
     )
 
 
-def _spaces(connection: psycopg.Connection[Any], member_id: int, marks: Any) -> list[SpaceFacts]:
-    asked = list(marks.items())
+def _spaces(
+    connection: psycopg.Connection[Any], member_id: int, marks: Mapping[int, tuple[int, bytes]]
+) -> list[SpaceFacts]:
     rows = connection.execute(
         "SELECT n.ns_id, n.name, n.kind, n.is_sealed, n.key_id, n.head, s.role, k.mark AS kept, "
         "p.seq AS asked_seq, p.mark AS asked, "
@@ -287,12 +277,7 @@ def _spaces(connection: psycopg.Connection[Any], member_id: int, marks: Any) -> 
         "LEFT JOIN unnest(%s::bigint[], %s::bigint[], %s::bytea[]) AS p(ns_id, seq, mark) ON p.ns_id = n.ns_id "
         "LEFT JOIN hub.mark k ON k.ns_id = n.ns_id AND k.seq = p.seq "
         "WHERE s.member_id = %s ORDER BY n.made_at, n.ns_id",
-        (
-            [ns_id for ns_id, _ in asked],
-            [mark[0] for _, mark in asked],
-            [mark[1] for _, mark in asked],
-            member_id,
-        ),
+        (list(marks), [seq for seq, _ in marks.values()], [mark for _, mark in marks.values()], member_id),
     )
     return [
         SpaceFacts(
@@ -311,16 +296,16 @@ def _spaces(connection: psycopg.Connection[Any], member_id: int, marks: Any) -> 
 
 
 def _is_known(row: Any) -> bool:
-    """True where the hub has the mark that a machine saw last. One that was dropped for its age counts as unknown:
-    the machine says everything again, of which the hub takes what it lacks.
+    """Return True if the hub has the mark that a machine saw last. One that was dropped for its age counts as unknown:
+    the machine sends everything again, and the hub takes what it lacks.
     """
     return not row.asked_seq or (row.kept is not None and bytes(row.kept) == bytes(row.asked))
 
 
 def set_key(database: Database, asker: Asker, ns_id: int, before: bytes, after: bytes) -> bool:
-    """Let a space be sealed with another key, provided that it was sealed with the one before; False if not."""
+    """Let a space be sealed with another key if its current key is the expected one; False if it is not."""
     if len(after) != 8:
-        raise BadRequest("this is no id of a key")
+        raise BadRequest("this is not the id of a key")
     with database.service() as connection:
         done = connection.execute(
             "UPDATE hub.namespace n SET key_id = %s FROM hub.seat s WHERE n.ns_id = %s AND n.key_id = %s "
@@ -331,7 +316,7 @@ def set_key(database: Database, asker: Asker, ns_id: int, before: bytes, after: 
 
 
 def heads_beyond(database: Database, asker: Asker, places: Sequence[tuple[int, int]]) -> bool:
-    """True where one of the member's spaces has something beyond a place."""
+    """Return True if one of the member's spaces has something beyond a place."""
     with database.service() as connection:
         row = connection.execute(
             "SELECT 1 AS one FROM unnest(%s::bigint[], %s::bigint[]) AS p(ns_id, after) "
@@ -351,7 +336,7 @@ def checked_name(name: str) -> str:
 
 
 def new_id() -> int:
-    """Return a random id: it tells nobody how many there are."""
+    """Return a random id: it doesn't reveal how many there are."""
     return secrets.randbits(52) | 1
 
 
@@ -368,7 +353,7 @@ def list_members(database: Database) -> list[Any]:
 
 
 def remove_member(database: Database, name: str, *, is_erased: bool) -> int:
-    """Let a member go: no device of theirs gets in again. Returns how many rows were erased with them.
+    """Remove a member: no device of theirs gets in again. Returns how many rows were erased with them.
 
     In an open team an erased memory is forgotten on every machine at its next round. The hub cannot forge that for a
     sealed team: there it erases its own copy, and a keeper's ``engram team expel NAME --erase`` reaches the machines.
@@ -378,7 +363,7 @@ def remove_member(database: Database, name: str, *, is_erased: bool) -> int:
             "UPDATE hub.member SET gone_at = now() WHERE name = %s AND gone_at IS NULL RETURNING member_id", (name,)
         ).fetchone()
         if row is None and is_erased:
-            # Who was let go before can still be erased.
+            # A member who was removed earlier can still be erased.
             row = connection.execute("SELECT member_id FROM hub.member WHERE name = %s", (name,)).fetchone()
         if row is None:
             raise NotFound(f"the hub has no member called {name[:MAX_NAME]!r}")
@@ -398,7 +383,7 @@ def _erase(connection: psycopg.Connection[Any], space: Any, member_id: int) -> i
     """Erase what a member said in a space; returns how many rows held something."""
     place = {"ns": space.ns_id, "author": member_id, "head": space.head, "is_open": space.is_open}
     reached = space.head
-    # Of an open team one row of each memory stays, to say that it is forgotten.
+    # In an open team one row of each memory stays, to say that it is forgotten.
     erased = connection.execute(
         "DELETE FROM hub.statement s WHERE ns_id = %(ns)s AND author = %(author)s AND NOT is_forgotten AND NOT "
         "(%(is_open)s AND device_id = (SELECT min(t.device_id) FROM hub.statement t WHERE t.ns_id = s.ns_id "
@@ -427,7 +412,7 @@ def _erase(connection: psycopg.Connection[Any], space: Any, member_id: int) -> i
 
 
 def list_teams(database: Database) -> list[Any]:
-    """Return every team: id, name, whether it is sealed, its members, and the names of its keepers who are there."""
+    """Return every team: id, name, whether it is sealed, its members, and the names of its current keepers."""
     with database.service() as connection:
         return connection.execute(
             "SELECT n.ns_id, n.name, n.is_sealed, count(m.member_id) AS members, "
@@ -440,7 +425,7 @@ def list_teams(database: Database) -> list[Any]:
 
 
 def make_keeper(database: Database, ns_id: int, name: str) -> None:
-    """Make a member of a team its keeper, where every keeper is gone. It gives nobody a key.
+    """Make a member of a team its keeper if it has no keeper left. It gives nobody a key.
 
     Raises:
         NotFound: there is no such team, or nobody of that name in it.

@@ -1,4 +1,4 @@
-"""The service: a Starlette application. Every answer to a missing and to a foreign thing is the same."""
+"""The service: a Starlette application. Missing things and other people's things get the same answer."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from engram.hub.protocol.requests import REQUEST_HEADER, HelloRequest, from_byte
 from engram.hub.server import accounts, team_requests
 from engram.hub.server.accounts import Asker, Unknown
 from engram.hub.server.hub_database import Database
-from engram.hub.server.pages import IsCopy, NoSpace, NotAllowed, pull_page, push_page
+from engram.hub.server.statement_pages import IsCopy, NoSpace, NotAllowed, pull_page, push_page
 from engram.system.clock import SYSTEM_CLOCK, Clock
 
 # -- Counters of the service, and their Prometheus text. They count requests, rows and bytes, and hold no contents.
@@ -89,22 +89,22 @@ class Metrics:
 
 logger = logging.getLogger(__name__)
 
-#: How often a waiting request looks by itself, in seconds: where notifications arrive; and where they may not, as
-#: behind a pooler or while the database is away.
+#: How often a waiting request checks on its own, in seconds: if notifications arrive, and if they may not, such as
+#: behind a pooler or while the database is down.
 LOOK_SECONDS, DEAF_LOOK_SECONDS = 30.0, 5.0
-#: Requests that wait at one time at most; further ones are answered at once.
+#: Maximum number of requests that wait at one time; any more are answered at once.
 MAX_WAITING = 2_000
 
 
 class Doorbell:
-    """Wakes the requests that wait for a space when it changed; each looks for itself."""
+    """Wakes the requests that wait for a space when it changes; each then checks for itself."""
 
     def __init__(self, dsn: str, *, is_pooled: bool = False) -> None:
         """Prepare, but do not connect. Arguments as of ``Database``."""
         self._dsn = dsn
         self._is_pooled = is_pooled
         self._loop: asyncio.AbstractEventLoop | None = None
-        #: Space → what wakes the requests that wait for it. Used in the event loop alone.
+        #: Space → the events of the requests that wait for it. Only used in the event loop.
         self._bells: dict[int, set[asyncio.Event]] = {}
         self._is_deaf = True
         self._stopped = threading.Event()
@@ -112,18 +112,18 @@ class Doorbell:
         self.waiting = 0
 
     def start(self) -> None:
-        """Begin to listen; call it in the event loop."""
+        """Start listening; call it in the event loop."""
         self._loop = asyncio.get_running_loop()
         self._thread.start()
 
     def stop(self) -> None:
-        """End listening."""
+        """Stop listening."""
         self._stopped.set()
         self._thread.join(timeout=5)
 
     @contextlib.contextmanager
     def listening(self, spaces: Collection[int]) -> Iterator[asyncio.Event]:
-        """Give a request a bell that rings for its spaces. What changes before it looks is not missed."""
+        """Give a request an event that is set for its spaces. Changes before it checks are not missed."""
         bell = asyncio.Event()
         for ns_id in spaces:
             self._bells.setdefault(ns_id, set()).add(bell)
@@ -139,7 +139,7 @@ class Doorbell:
                     del self._bells[ns_id]
 
     async def wait(self, bell: asyncio.Event, seconds: float) -> None:
-        """Return when the bell rings, when it is time to look, or after ``seconds``."""
+        """Return when the event is set, when it is time to check, or after ``seconds``."""
         look = DEAF_LOOK_SECONDS if self._is_deaf else LOOK_SECONDS
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(bell.wait(), min(seconds, look))
@@ -149,7 +149,7 @@ class Doorbell:
             bell.set()
 
     def _ring_all(self, is_deaf: bool) -> None:
-        """Let everybody look: notifications may have been missed."""
+        """Make every waiting request check, since notifications may have been missed."""
         self._is_deaf = is_deaf
         for bells in self._bells.values():
             for bell in bells:
@@ -174,11 +174,11 @@ class Doorbell:
                 return  # the loop is closed
 
 
-#: Largest body of a request other than a push, in bytes.
+#: Maximum size of the body of a request other than a push, in bytes.
 MAX_MESSAGE_BYTES = 1_000_000
-#: Joins with a wrong code that are answered in a minute; further ones are put off.
+#: Maximum number of joins with a wrong code that are answered in a minute; any more are postponed.
 MAX_WRONG_CODES = 20
-#: Longest a request may wait for a change, in seconds.
+#: Maximum time that a request may wait for a change, in seconds.
 MAX_WAIT_SECONDS = 55.0
 
 Handler = Callable[["Service", Asker, dict[str, Any]], Any]
@@ -193,7 +193,7 @@ class Refusal(Exception):
 
 
 class Service:
-    """What the requests work with."""
+    """The context of requests."""
 
     def __init__(self, database: Database, clock: Clock = SYSTEM_CLOCK) -> None:
         self.database = database
@@ -205,14 +205,14 @@ class Service:
     # -- joining
 
     def join(self, value: dict[str, Any]) -> dict[str, Any]:
-        """Let a machine in that has a code."""
+        """Admit a machine that has a code."""
         with self._counting_wrong_codes():
-            token_hash = bytes.fromhex(value.get("token_hash", ""))
+            token_hash = bytes.fromhex(value["token_hash"])
             name = str(value.get("name", ""))
             return accounts.join(self.database, str(value["code"]), name, token_hash).to_json()
 
     def join_team(self, asker: Asker, value: dict[str, Any]) -> dict[str, Any]:
-        """Let a member into a team by a code."""
+        """Admit a member to a team with a code."""
         with self._counting_wrong_codes():
             return team_requests.join_team(self.database, asker, value)
 
@@ -278,7 +278,7 @@ def _hello(service: Service, asker: Asker, value: dict[str, Any]) -> dict[str, A
 
 
 def _renew(service: Service, asker: Asker, value: dict[str, Any]) -> dict[str, Any]:
-    return accounts.renew(service.database, asker, bytes.fromhex(value.get("token_hash", ""))).to_json()
+    return accounts.renew(service.database, asker, bytes.fromhex(value["token_hash"])).to_json()
 
 
 def _code(service: Service, asker: Asker, value: dict[str, Any]) -> dict[str, Any]:
@@ -300,10 +300,6 @@ def _devices(service: Service, asker: Asker, value: dict[str, Any]) -> dict[str,
     return {"devices": accounts.list_devices(service.database, asker)}
 
 
-def _join_team(service: Service, asker: Asker, value: dict[str, Any]) -> dict[str, Any]:
-    return service.join_team(asker, value)
-
-
 def _team_handler(what: str) -> Handler:
     return lambda service, asker, value: team_requests.REQUESTS[what](service.database, asker, value)
 
@@ -315,7 +311,7 @@ _JSON: dict[str, Handler] = {
     "code": _code,
     "key": _key,
     "devices": _devices,
-    "team-join": _join_team,
+    "team-join": Service.join_team,
     **{what: _team_handler(what) for what in team_requests.REQUESTS},
 }
 
@@ -353,7 +349,7 @@ def _endpoint(service: Service) -> Callable[[Request], Awaitable[Response]]:
             fields = {"request": known, "status": status, "ms": round(seconds * 1000, 1), "bytes": len(body)}
             logger.info("%s", json.dumps(fields | ({"device": device} if device else {})))
         kind = "application/octet-stream" if what in ("pull", "push") and status == 200 else "application/json"
-        # A name that is no plain token would be a header of the asker's making.
+        # A name that is not a plain token would let the client forge a header.
         asked = request.headers.get(REQUEST_HEADER, "")[:64]
         return Response(body, status, {REQUEST_HEADER: asked} if asked.isalnum() else None, media_type=kind)
 
@@ -361,7 +357,7 @@ def _endpoint(service: Service) -> Callable[[Request], Awaitable[Response]]:
 
 
 async def _answer(service: Service, request: Request, what: str) -> tuple[int, bytes, int]:
-    """Return the status, the body and the device of a request. Whatever goes wrong tells nothing of others."""
+    """Return the status, the body and the device of a request. No error reveals anything about others."""
     device = 0
     try:
         body = await _body(request, MAX_PAGE_BYTES if what == "push" else MAX_MESSAGE_BYTES)
@@ -382,7 +378,7 @@ async def _answer(service: Service, request: Request, what: str) -> tuple[int, b
             return 200, to_bytes(await run_in_threadpool(_JSON[what], service, asker, from_bytes(body))), device
         raise NotFound("there is no such request")
     except Unknown:
-        return 401, _error("this machine is not known to the hub, or was shut out: join it anew"), device
+        return 401, _error("this machine is not known to the hub, or was shut out: join it again"), device
     except Refusal as error:
         return error.status, _error(str(error)), device
     except IsCopy:

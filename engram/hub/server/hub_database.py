@@ -15,9 +15,9 @@ from engram.errors import HubError
 
 # -- The second step of a hub's tables: spaces of teams, with invitations, seats and reports.
 #
-# Teams are made and changed through these functions alone. Each finds the asker by the token that the transaction
-# named and checks their role by itself, so that an error in the service opens nothing. What is missing and what is
-# somebody else's give the same answer: NULL, false or no row.
+# Teams are only created and changed through these functions. Each finds the client by the token set in the transaction
+# and checks their role itself, so that an error in the service opens nothing. Missing things and other people's things
+# give the same answer: NULL, false or no row.
 
 _TABLES = """
 ALTER TABLE hub.code ADD COLUMN ns_id bigint REFERENCES hub.namespace,
@@ -149,13 +149,13 @@ TEAMS = (_TABLES, _FUNCTIONS, _RIGHTS)
 
 # -- The tables of a hub in PostgreSQL: numbered steps, row-level security, and the functions that move its counters.
 #
-# Everything lies in the schema ``hub`` and belongs to the role that the service logs in as, which needs no superuser.
+# Everything is in the schema ``hub`` and belongs to the role that the service logs in as, which needs no superuser.
 # Statements are read and written as ``engram_hub_client``, a role that cannot log in and sees only what the policies
-# let the device see whose token the transaction named. That is the second wall, behind the checks of the service.
+# allow for the device whose token the transaction set. That is the second line of defence, behind the service's checks.
 
 #: The role as which statements are read and written.
 CLIENT_ROLE = "engram_hub_client"
-#: Held while the tables are made or changed: any number of services may start at once.
+#: Lock held while tables are created or changed, since any number of services may start at once.
 _MIGRATION_LOCK = 4_711_011_970
 #: The oldest PostgreSQL that is supported.
 MIN_SERVER_VERSION = 150_000
@@ -194,7 +194,7 @@ CREATE UNIQUE INDEX statement_order ON hub.statement (ns_id, seq);
 ALTER TABLE hub.statement ALTER COLUMN body SET STORAGE EXTERNAL;
 """
 
-#: SECURITY DEFINER with a pinned search path: they alone read accounts and move counters for the client's role.
+#: SECURITY DEFINER with a pinned search path: only they read accounts and advance counters for the client's role.
 _SCHEMA_FUNCTIONS = """
 CREATE FUNCTION hub.asker(OUT device_id bigint, OUT member_id bigint)
     LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
@@ -274,12 +274,12 @@ GRANT EXECUTE ON FUNCTION hub.my_device, hub.my_member, hub.my_spaces, hub.head_
     hub.end_push TO engram_hub_client;
 """
 
-#: The steps in order: the first makes version 1. A step that was released never changes.
+#: The steps in order: the first makes version 1. A released step never changes.
 STEPS: tuple[tuple[str, ...], ...] = ((_SCHEMA_TABLES, _SCHEMA_FUNCTIONS, _POLICIES), TEAMS)
 
 
 def migrate(connection: psycopg.Connection[tuple[object, ...]]) -> int:
-    """Make or bring on the tables; returns the version. Any number of services may call this at once.
+    """Create or migrate the tables; returns the version. Any number of services may call this at once.
 
     Raises:
         HubError: the server is too old, the database is newer than this program, or a right is missing.
@@ -295,7 +295,7 @@ def migrate(connection: psycopg.Connection[tuple[object, ...]]) -> int:
             (newest,) = connection.execute("SELECT max(number) FROM hub.version").fetchone() or (None,)
             version = 0 if newest is None else int(str(newest))
             if version > len(STEPS):
-                raise HubError(f"the hub's database is of version {version}, newer than this program: update Engram")
+                raise HubError(f"the hub's database has version {version}, newer than this program: update Engram")
             for number, step in enumerate(STEPS[version:], version + 1):
                 for part in step:
                     connection.execute(part.encode())
@@ -309,7 +309,7 @@ def migrate(connection: psycopg.Connection[tuple[object, ...]]) -> int:
 
 
 def _make_role(connection: psycopg.Connection[tuple[object, ...]]) -> None:
-    """Make the client's role where it is missing, and let the service take it on."""
+    """Create the client's role if it is missing, and let the service assume it."""
     role = sql.Identifier(CLIENT_ROLE)
     if connection.execute("SELECT 1 FROM pg_roles WHERE rolname = %s", (CLIENT_ROLE,)).fetchone() is None:
         connection.execute(sql.SQL("CREATE ROLE {} NOLOGIN").format(role))
@@ -326,23 +326,20 @@ def _make_role(connection: psycopg.Connection[tuple[object, ...]]) -> None:
                 raise
 
 
-#: Connections of one service at most.
 MAX_CONNECTIONS = 9
 #: How long a request waits for a connection, and a statement may take, in seconds.
 WAIT_SECONDS, STATEMENT_SECONDS = 10.0, 60.0
 
-Rows = psycopg.Cursor[Any]
-
 
 class Database:
-    """PostgreSQL as the service uses it."""
+    """The service's access to PostgreSQL."""
 
     def __init__(self, dsn: str, *, is_pooled: bool = False) -> None:
         """Prepare, but do not connect.
 
         Args:
             dsn: as libpq takes it; "" uses PGHOST and the other variables.
-            is_pooled: a pooler in transaction mode lies between: nothing is prepared on the server.
+            is_pooled: a pooler in transaction mode is used, so nothing is prepared on the server.
         """
         self.dsn = dsn
         self.is_pooled = is_pooled
@@ -361,7 +358,7 @@ class Database:
         )
 
     def open(self) -> Database:
-        """Connect, and make or bring on the tables. Raises HubError."""
+        """Connect, and create or migrate the tables. Raises HubError."""
         try:
             with psycopg.connect(self.dsn, connect_timeout=10) as connection:
                 migrate(connection)
@@ -371,7 +368,6 @@ class Database:
         return self
 
     def close(self) -> None:
-        """Close every connection."""
         self._pool.close()
 
     @contextlib.contextmanager
@@ -382,7 +378,7 @@ class Database:
 
     @contextlib.contextmanager
     def client(self, token_hash: bytes, *, is_snapshot: bool = False) -> Iterator[psycopg.Connection[Any]]:
-        """A transaction that sees and changes only what the device of a token may."""
+        """A transaction that sees and changes only what a token's device may."""
         with self._pool.connection() as connection, connection.transaction():
             if is_snapshot:
                 connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
@@ -393,7 +389,6 @@ class Database:
             yield connection
 
     def check(self) -> bool:
-        """True where the database answers."""
         try:
             with self.service() as connection:
                 return connection.execute("SELECT 1").fetchone() is not None

@@ -1,4 +1,4 @@
-"""Runs the service: uvicorn around the application, with structured logs on standard output."""
+"""Run a hub: the application under uvicorn, structured logs on standard output, and maintenance tasks on a queue."""
 
 from __future__ import annotations
 
@@ -23,14 +23,12 @@ from engram.version import install_command
 
 
 def serve(dsn: str, host: str, port: int, *, is_pooled: bool = False, clock: Clock = SYSTEM_CLOCK) -> None:
-    """Serve until a signal; say on standard error that it serves, and that it ended.
+    """Serve until a signal; report start and end on standard error.
 
     Args:
         dsn: the database, as libpq takes it.
-        host: the address to listen at; anything but this machine needs a proxy with TLS before it.
-        port: the port.
-        is_pooled: a pooler in transaction mode lies before the database.
-        clock: of what is checked and told.
+        host: the address to listen on; anything but this machine needs a TLS proxy in front of it.
+        is_pooled: a pooler in transaction mode is in front of the database.
 
     Raises:
         HubError: the database or the address can't be used, or the extra ``hub`` is not installed.
@@ -56,7 +54,7 @@ def serve(dsn: str, host: str, port: int, *, is_pooled: bool = False, clock: Clo
                 h11_max_incomplete_event_size=65_536,
             )
             server = uvicorn.Server(config)
-            # Its own handlers raise the signal again once it has ended, which ends the process in the middle of that.
+            # Its own handlers re-raise the signal once it has stopped, which would kill the process halfway.
             server.capture_signals = contextlib.nullcontext  # type: ignore[method-assign, assignment]
             with _ending_on_signals(server):
                 place = f"[{host}]" if ":" in host else host
@@ -70,7 +68,7 @@ def serve(dsn: str, host: str, port: int, *, is_pooled: bool = False, clock: Clo
 
 
 def _listening(host: str, port: int) -> socket.socket:
-    """Return a socket that listens at an address. Raises HubError."""
+    """Return a socket that listens on an address. Raises HubError."""
     try:
         family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
         return socket.create_server((host, port), family=family, backlog=2048)
@@ -80,7 +78,7 @@ def _listening(host: str, port: int) -> socket.socket:
 
 @contextlib.contextmanager
 def _ending_on_signals(server: Any) -> Iterator[None]:
-    """Let SIGINT, SIGTERM and SIGHUP end the service after its running requests; a second one ends those too."""
+    """Make SIGINT, SIGTERM and SIGHUP stop the service after its running requests; a second signal stops those too."""
 
     def end(*_: object) -> None:
         server.force_exit = server.should_exit
@@ -102,7 +100,7 @@ def _tell(line: str) -> None:
 
 
 def run_chores(dsn: str) -> None:
-    """Run the hub's chores until a signal. Raises HubError."""
+    """Run the hub's maintenance tasks until a signal. Raises HubError."""
     try:
         from engram.hub.server.hub_database import Database
     except ImportError as error:
@@ -117,7 +115,7 @@ def run_chores(dsn: str) -> None:
 
 
 class _JsonFormatter(logging.Formatter):
-    """One JSON object a record; a message that is one already is a part of it."""
+    """Formats records as one JSON object each; a message that is already JSON is merged into it."""
 
     def format(self, record: logging.LogRecord) -> str:
         message = record.getMessage()
@@ -127,7 +125,7 @@ class _JsonFormatter(logging.Formatter):
 
 
 def log_to_stdout() -> None:
-    """Write one line a record to standard output, for whatever collects logs."""
+    """Write one line per record to standard output, for log collectors."""
     handler = logging.StreamHandler(sys.stdout)
     handler.setFormatter(_JsonFormatter())
     log = logging.getLogger("engram.hub")
@@ -136,21 +134,22 @@ def log_to_stdout() -> None:
     log.propagate = False
 
 
-# -- The hub's chores, on a queue in PostgreSQL. Each can be derived from the tables: a lost task is made again.
+# -- The hub's maintenance tasks, on a queue in PostgreSQL. All can be derived from the tables: a lost task is
+# recreated.
 #
-# The queue is a doorbell, as on a machine: what is due stands in the tables, and ``look`` finds it every minute.
+# The queue only notifies, as on a machine: due work is in the tables, and ``look`` finds it every minute.
 
 logger = logging.getLogger(__name__)
 
-#: Marks of each space that are kept: a machine that was away longer says everything again.
+#: Maximum number of marks kept for each space: a machine that was away longer sends everything again.
 KEPT_MARKS = 50_000
-#: Dead rows from which on the statements are vacuumed at once, so that erased bodies leave the table's pages.
+#: Number of dead rows above which the statements are vacuumed at once, so that erased bodies leave the table's pages.
 MIN_DEAD_ROWS = 1
 
 
 def make_queue(dsn: str) -> PostgresHuey:
     """Return the queue with its tasks, in the database of the hub."""
-    # Where a machine's queue was imported before, huey was loaded without the driver.
+    # If a machine's queue was imported before, huey was loaded without the driver.
     huey.storage.psycopg = psycopg
     queue = PostgresHuey("engram-hub", dsn=dsn, results=False, table_prefix="hub_queue")
 
@@ -174,7 +173,7 @@ def make_queue(dsn: str) -> PostgresHuey:
 
 
 def find_due(dsn: str) -> dict[str, int]:
-    """Return what is to be done: dead rows of statements, marks beyond the limit, codes that are over."""
+    """Return what needs doing: dead rows of statements, marks beyond the limit, expired codes."""
     with psycopg.connect(dsn, autocommit=True) as connection:
         row = connection.execute(
             "SELECT (SELECT n_dead_tup FROM pg_stat_user_tables WHERE schemaname = 'hub' AND relname = 'statement'), "
@@ -189,14 +188,14 @@ def find_due(dsn: str) -> dict[str, int]:
 
 
 def erase_dead_rows(dsn: str) -> None:
-    """Give back the room of dead rows, so that what was erased is overwritten. Docs: what remains in the log."""
+    """Free the space of dead rows, so that erased data is overwritten. The docs say what remains in the log."""
     with psycopg.connect(dsn, autocommit=True) as connection:
         connection.execute("VACUUM (INDEX_CLEANUP ON) hub.statement")
     logger.info('{"chore": "erase"}')
 
 
 def prune_tables(dsn: str) -> int:
-    """Delete old marks and codes that are over; returns how many rows went."""
+    """Delete old marks and expired codes; returns how many rows were deleted."""
     with psycopg.connect(dsn, autocommit=True) as connection:
         marks = connection.execute(
             "DELETE FROM hub.mark m USING (SELECT ns_id, seq, row_number() OVER (PARTITION BY ns_id ORDER BY seq DESC) "
@@ -210,5 +209,5 @@ def prune_tables(dsn: str) -> int:
 
 
 def make_consumer(queue: PostgresHuey) -> Any:
-    """Return the consumer that runs the chores, one at a time."""
+    """Return the consumer that runs the maintenance tasks, one at a time."""
     return Consumer(queue, workers=1, periodic=True, initial_delay=0.1, max_delay=5.0)

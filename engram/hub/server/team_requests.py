@@ -20,9 +20,9 @@ from engram.hub.server.accounts import (
     new_id,
 )
 from engram.hub.server.hub_database import Database
-from engram.hub.server.pages import KEEPER, NoSpace, NotAllowed
+from engram.hub.server.statement_pages import KEEPER, NoSpace, NotAllowed
 
-#: Teams that one member may be a keeper of.
+#: Maximum number of teams that one member may be a keeper of.
 MAX_TEAMS = 100
 #: How long an invitation can be used, in seconds.
 INVITATION_SECONDS = 86_400
@@ -35,7 +35,7 @@ def make_team(database: Database, asker: Asker, value: Mapping[str, Any]) -> dic
     """Make a space; the asker is its keeper. A sealed one names its key."""
     name, is_sealed, key_id = checked_name(str(value["name"])), bool(value["sealed"]), bytes.fromhex(value["key"])
     if name == "private" or len(key_id) != (8 if is_sealed else 0):
-        raise BadRequest("choose another name" if name == "private" else "this is no id of a key")
+        raise BadRequest("choose another name" if name == "private" else "this is not the id of a key")
     ns_id = new_id()
     with database.client(asker.token_hash) as connection:
         made = connection.execute(
@@ -50,7 +50,7 @@ def invite(database: Database, asker: Asker, value: Mapping[str, Any]) -> dict[s
     """Keep the code of an invitation, with the key that its second half opens."""
     digest, bundle = bytes.fromhex(value["digest"]), bytes.fromhex(value["bundle"])
     if len(digest) != 32 or len(bundle) > MAX_BUNDLE_BYTES:
-        raise BadRequest("this is no code")
+        raise BadRequest("this is not a code")
     ns_id, role = int(value["ns"]), _role_number(value["role"])
     check_codes(database, asker)
     with database.client(asker.token_hash) as connection:
@@ -138,7 +138,7 @@ def list_reports(database: Database, asker: Asker, value: Mapping[str, Any]) -> 
     }
 
 
-#: Requests with JSON in both directions. ``team-join`` counts wrong codes and stands in the service.
+#: Requests with JSON in both directions. ``team-join`` counts wrong codes and is in the service.
 REQUESTS: Mapping[str, Callable[[Database, Asker, Mapping[str, Any]], dict[str, Any]]] = {
     "team-make": make_team,
     "team-invite": invite,
@@ -167,5 +167,5 @@ def _role_number(role: object) -> int:
 def _memory_id(value: Mapping[str, Any]) -> bytes:
     memory_id = bytes.fromhex(value["memory"])
     if len(memory_id) != 8:
-        raise BadRequest("this is no memory")
+        raise BadRequest("this is not a memory")
     return memory_id

@@ -1,4 +1,4 @@
-"""How memory.db is opened as a file: its driver, what is at its path, and another file in its place."""
+"""How memory.db is opened as a file: choosing the driver, checking what is at its path, and replacing the file."""
 
 from __future__ import annotations
 
@@ -39,23 +39,22 @@ from engram.system.failpoint import reach
 
 #: First SQLite without the WAL-reset corruption of 3.7.0 to 3.51.2 (https://sqlite.org/wal.html).
 SAFE_SQLITE = (3, 51, 3)
-#: How long a writer waits for another one, in milliseconds.
+#: How long a writer waits for another writer, in milliseconds.
 BUSY_MS = 5000
-#: How much of the file a connection holds in memory, in KB: SQLite's default.
+#: Size of a connection's page cache, in KB: SQLite's default.
 CACHE_KB = 2000
 #: Every database error of both drivers, as peewee maps them.
 DATABASE_ERRORS: tuple[type[Exception], ...] = (peewee.DatabaseError, peewee.InterfaceError)
 
 
 def choose_driver(wanted: str) -> str:
-    """``cysqlite`` or ``sqlite3``; ``auto`` takes cysqlite where it is installed."""
+    """Return ``cysqlite`` or ``sqlite3``; ``auto`` takes cysqlite if it is installed."""
     if wanted == "auto":
         return "cysqlite" if importlib.util.find_spec("cysqlite") else "sqlite3"
     return wanted
 
 
 def sqlite_version(driver: str) -> tuple[int, int, int]:
-    """Version of the SQLite library behind a driver."""
     if driver == "cysqlite":
         import cysqlite
 
@@ -67,11 +66,13 @@ def sqlite_version(driver: str) -> tuple[int, int, int]:
 def open_database(
     path: Path, driver: str, *, busy_ms: int = BUSY_MS, cache_kb: int = CACHE_KB, is_damaged: bool = False
 ) -> Any:
-    """A peewee database for ``path``; connections are made per thread at first use, each with ``cache_kb`` of pages.
+    """Return a peewee database for ``path``; connections are made per thread at first use, each with ``cache_kb`` of
+    pages.
 
     WAL, synchronous NORMAL (the newest commits may roll back on power loss, always whole), secure_delete so that
-    what is forgotten leaves the file, no mmap (an I/O error would be a signal). From a file that ``is_damaged`` what
-    can still be read is read: SQLite passes over what is wrong with its schema and its size.
+    what is forgotten leaves the file, no mmap (an I/O error would be a signal). From a file that ``is_damaged``,
+    whatever is still readable is read: SQLite ignores errors in its schema and size. In a folder that
+    isn't writable, the file is opened read-only.
     """
     pragmas: list[tuple[str, str | int]] = [("writable_schema", 1)] if is_damaged else []
     pragmas += [
@@ -86,15 +87,28 @@ def open_database(
         ("wal_autocheckpoint", 1000),
         ("journal_size_limit", 4_000_000),
     ]
+    name, seconds, is_address = str(path), busy_ms / 1000, is_read_only(path)
+    if is_address:
+        # Without a log, nobody is writing and SQLite needs no side files; with a log, it needs the existing ones.
+        name = _read_only_address(path, is_at_rest=not path.with_name(f"{path.name}-wal").exists())
     if driver == "cysqlite":
         from playhouse.cysqlite_ext import CySqliteDatabase
 
-        return CySqliteDatabase(str(path), pragmas=pragmas, timeout=busy_ms / 1000, rank_functions=False)
-    return peewee.SqliteDatabase(str(path), pragmas=pragmas, timeout=busy_ms / 1000)
+        return CySqliteDatabase(name, pragmas=pragmas, timeout=seconds, rank_functions=False, uri=is_address)
+    return peewee.SqliteDatabase(name, pragmas=pragmas, timeout=seconds, uri=is_address)
+
+
+def is_read_only(path: Path) -> bool:
+    """Return True for a database in a folder that isn't writable: SQLite can't create a log next to it."""
+    return path.exists() and not os.access(path.parent, os.W_OK)
+
+
+def _read_only_address(path: Path, *, is_at_rest: bool) -> str:
+    return f"file:{urllib.parse.quote(os.fspath(path))}?mode=ro{'&immutable=1' if is_at_rest else ''}"
 
 
 def connect_plainly(path: Path, driver: str) -> Any:
-    """A connection of the driver itself, without pragmas: the target of a copy. Close it."""
+    """Return a connection of the driver itself, without pragmas: used as the target of a copy. The caller closes it."""
     if driver == "cysqlite":
         import cysqlite
 
@@ -103,7 +117,7 @@ def connect_plainly(path: Path, driver: str) -> Any:
 
 
 def driver_errors(driver: str) -> tuple[type[Exception], ...]:
-    """The database errors of a driver where peewee does not map them."""
+    """Return the database errors of a driver that peewee does not map."""
     if driver == "cysqlite":
         import cysqlite
 
@@ -111,7 +125,7 @@ def driver_errors(driver: str) -> tuple[type[Exception], ...]:
     return (sqlite3.Error,)
 
 
-#: What SQLite says of a file that is damaged, no database, or of a form that no SQLite writes.
+#: What SQLite says about a file that is damaged, is not a database, or has a format that SQLite never writes.
 _DAMAGE_WORDS = (
     "malformed",
     "not a database",
@@ -124,9 +138,9 @@ _DAMAGE_WORDS = (
 
 
 def is_damage(error: BaseException) -> bool:
-    """True where the driver says that the file is damaged or no database at all.
+    """Return True if the driver says that the file is damaged or not a database at all.
 
-    A message that is no UTF-8 quotes the bytes of a damaged file: the drivers cannot even tell it.
+    A message that is not UTF-8 quotes the bytes of a damaged file: the drivers cannot even report it.
     """
     if isinstance(error, UnicodeDecodeError):
         return True
@@ -134,8 +148,14 @@ def is_damage(error: BaseException) -> bool:
     return any(word in text for word in _DAMAGE_WORDS)
 
 
+def words_of_error(error: BaseException) -> str:
+    """Return what SQLite says about an error; cysqlite puts the whole statement before it."""
+    before, _, said = str(error).rpartition("] ")
+    return said if before.startswith("error ") else str(error)
+
+
 def table_names(path: Path, driver: str) -> frozenset[str]:
-    """Names of the tables in a database file, read as ``read_at_rest`` does: it may be another program's.
+    """Return names of the tables in a database file, read as ``read_at_rest`` does: it may be another program's.
 
     Raises:
         BrokenDatabase: SQLite cannot read the file.
@@ -145,15 +165,14 @@ def table_names(path: Path, driver: str) -> frozenset[str]:
 
 
 def read_at_rest(path: Path, driver: str, statement: str) -> list[tuple[Any, ...]]:
-    """Rows of a database file that nobody writes to. It is not locked and gets no side files; a log is not read.
+    """Return rows of a database file that nobody writes to, without locking it, making side files or reading its log.
 
     Raises:
         BrokenDatabase: SQLite cannot read the file, or it has no such table.
     """
-    address = f"file:{urllib.parse.quote(str(path))}?mode=ro&immutable=1"
     connection = None
     try:
-        connection = _connect_by_address(address, driver)
+        connection = _connect_by_address(_read_only_address(path, is_at_rest=True), driver)
         return [tuple(row) for row in connection.execute(statement).fetchall()]
     except DATABASE_ERRORS + driver_errors(driver) + (UnicodeDecodeError,) as error:
         raise BrokenDatabase(f"{path} is damaged: {error}") from error
@@ -170,19 +189,20 @@ def _connect_by_address(address: str, driver: str) -> Any:
     return sqlite3.connect(address, uri=True)
 
 
-# -- Is the write-ahead log that a crash left whole? SQLite drops everything behind a damaged frame and says nothing.
+# -- Is the write-ahead log that a crash left complete? SQLite drops everything after a damaged frame without an
+# error.
 #
 # The format: https://sqlite.org/fileformat2.html#the_write_ahead_log. Frames of this log carry its salts; a crash
-# leaves a valid beginning. A commit behind a frame whose checksum is wrong was written once, and is lost.
+# leaves a valid beginning. A commit after a frame with a wrong checksum had been written and is lost.
 
 _HEADER_BYTES, _FRAME_HEADER_BYTES = 32, 24
 _MAGIC = {0x377F0682: "<", 0x377F0683: ">"}
-#: A log beyond this is not looked through, in bytes.
+#: Maximum size of a log that is examined, in bytes.
 MAX_LOG_BYTES = 64_000_000
 
 
 def find_log_damage(path: Path) -> str:
-    """What is lost in the log of the database at ``path``, which nobody has open; "" where all is well."""
+    """Return what was lost from the log of the database at ``path``, which nobody has open; "" for nothing."""
     data = read_regular(path.with_name(f"{path.name}-wal"), MAX_LOG_BYTES) or b""
     if len(data) < _HEADER_BYTES + _FRAME_HEADER_BYTES:
         return ""
@@ -190,15 +210,15 @@ def find_log_damage(path: Path) -> str:
     order = _MAGIC.get(magic)
     sums = (0, 0) if order is None else _checksum(order, data[: _HEADER_BYTES - 8], (0, 0))
     if order is None or sums != struct.unpack_from(">2I", data, _HEADER_BYTES - 8):
-        return "the beginning of the write-ahead log is damaged: what was written last before the crash is lost"
+        return "the beginning of the write-ahead log is damaged: the last writes before the crash are lost"
     lost = _count_lost_commits(data, order, page_bytes, sums)
     return f"the write-ahead log is damaged: the last {lost} writes before the crash are lost" if lost else ""
 
 
 def _count_lost_commits(data: bytes, order: str, page_bytes: int, sums: tuple[int, int]) -> int:
-    """Commits that stand behind the first frame that is not valid, wherever damage moved them.
+    """Return the number of commits after the first invalid frame, wherever damage moved them.
 
-    A kill leaves at most one frame half written, the last one: that alone is no damage.
+    A killed process leaves at most one frame half written, the last one, which doesn't count as damage.
     """
     salts = data[16:24]
     start = _HEADER_BYTES
@@ -225,26 +245,26 @@ def _checksum(order: str, data: bytes, sums: tuple[int, int]) -> tuple[int, int]
     return first, second
 
 
-# -- Another file in the place of memory.db: built beside it and put in its place, whatever is killed meanwhile.
+# -- Replacing memory.db: the new file is built next to it and swapped in, safely even if the process is killed.
 #
-# The new database is built in the folder ``.replacement`` beside the old one. A record in that folder is the point of
-# no return: without it the folder is deleted, with it the swap is finished. Both happen when memory.db is opened
-# next.
+# The new database is built in the folder ``.replacement`` next to the old one. A record in that folder is the
+# point of no return: without it the folder is deleted, with it the swap is finished. Both happen when memory.db is
+# opened next.
 
-#: Where the new database is built, beside the old one.
+#: Where the new database is built, next to the old one.
 FOLDER_NAME = ".replacement"
-#: Locked (flock): shared by whoever has memory.db open, exclusive by who replaces it.
+#: Locked (flock): shared by whoever has memory.db open, exclusive by whoever replaces it.
 LOCK_NAME = "memory.lock"
 #: How long somebody who wants to open memory.db waits for a replacement, in seconds.
 USER_WAIT_SECONDS = 10.0
-#: How long a replacement waits for those who have memory.db open, in seconds.
+#: How long a replacement waits for processes that have memory.db open, in seconds.
 OWNER_WAIT_SECONDS = 5.0
 
-#: Says that databases that were set aside may still hold what was forgotten.
+#: Marker: databases that were set aside may still hold forgotten data.
 UNCLEAN_NAME = ".set-aside-unclean"
 
 _RECORD_NAME = "swap.json"
-#: The log moves before the database: a database without its log would lose what stands in it.
+#: The log moves before the database: a database without its log would lose the log's contents.
 _SUFFIXES = ("-wal", "-shm", "-journal", "")
 _RETRY_SECONDS = 0.02
 
@@ -253,15 +273,15 @@ _RETRY_SECONDS = 0.02
 def using_database(path: Path) -> Iterator[str]:
     """Keep others from replacing the database at ``path``; waits a while for a replacement to end.
 
-    Whoever comes while nobody else has it open looks at the log that a crash left, and is given what is lost in it
-    ("" for nothing): SQLite says nothing of that.
+    The first process to open it examines the log that a crash left, and is told what that lost
+    ("" for nothing): SQLite does not report that.
 
     Raises:
         StoreError: it is being replaced for longer than that, or its folder cannot be written.
     """
     with _holding(path, fcntl.LOCK_SH, USER_WAIT_SECONDS) as descriptor:
         if descriptor is None:
-            raise StoreError("memory.db is being restored just now; try again when that is done")
+            raise StoreError("memory.db is being restored; try again when that is done")
         damage = ""
         if path.with_name(f"{path.name}-wal").exists() and _try_lock(descriptor, fcntl.LOCK_EX):
             damage = find_log_damage(path)
@@ -274,7 +294,7 @@ def owning_database(path: Path) -> Iterator[None]:
     """Keep others from opening the database at ``path``; waits a while for those who have it open.
 
     Raises:
-        AlreadyRunning: somebody has it open for longer than that.
+        AlreadyRunning: somebody keeps it open for longer than that.
         StoreError: its folder cannot be written.
     """
     with _holding(path, fcntl.LOCK_EX, OWNER_WAIT_SECONDS) as descriptor:
@@ -285,10 +305,9 @@ def owning_database(path: Path) -> Iterator[None]:
 
 @contextlib.contextmanager
 def _holding(path: Path, operation: int, wait_seconds: float) -> Iterator[int | None]:
+    how = os.O_RDONLY if is_read_only(path) else os.O_RDWR | os.O_CREAT
     try:
-        descriptor = os.open(
-            path.with_name(LOCK_NAME), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, FILE_MODE
-        )
+        descriptor = os.open(path.with_name(LOCK_NAME), how | os.O_CLOEXEC | os.O_NOFOLLOW, FILE_MODE)
     except OSError as error:
         raise StoreError(f"cannot use the memory folder {path.parent}: {explain_error(error, path)}") from error
     try:
@@ -310,7 +329,7 @@ def _try_lock(descriptor: int, operation: int) -> bool:
 
 @contextlib.contextmanager
 def preparing_replacement(path: Path) -> Iterator[Path]:
-    """Yield the path at which a new database for ``path`` is to be built; whatever is not swapped in is deleted.
+    """Yield the path at which a new database for ``path`` is to be built; it is deleted unless it is swapped in.
 
     Holds the lock of the folder, so do not open a missing database in it meanwhile. Raises OSError.
     """
@@ -324,13 +343,13 @@ def preparing_replacement(path: Path) -> Iterator[Path]:
 
 
 def free_name(path: Path, name: str) -> Path:
-    """Where the database at ``path`` can go aside as ``name``; a name that is taken gets a time behind it."""
+    """Return where the database at ``path`` can be moved aside as ``name``; a time is appended if that is taken."""
     aside = path.with_name(name)
     return path.with_name(f"{aside.stem}.{time.time_ns()}{aside.suffix}") if os.path.lexists(aside) else aside
 
 
 def swap_in(path: Path, aside: Path) -> None:
-    """Put the prepared database in the place of ``path``, which goes aside. Inside ``preparing_replacement``."""
+    """Move the file at ``path`` aside and the prepared database there. Use inside ``preparing_replacement``."""
     folder = path.with_name(FOLDER_NAME)
     _sync(folder / path.name)
     reach("restore.ready")
@@ -340,14 +359,14 @@ def swap_in(path: Path, aside: Path) -> None:
 
 
 def is_replaced(path: Path) -> bool:
-    """True where a replacement of ``path`` is under way, or was killed: it may have no file just now."""
+    """Return True if a replacement of ``path`` is under way, or was killed: there may be no file at the moment."""
     return os.path.lexists(path.with_name(FOLDER_NAME))
 
 
 def finish_replacement(path: Path) -> None:
-    """Finish or undo what a killed replacement of ``path`` left; costs one look where there is nothing.
+    """Finish or undo a replacement of ``path`` that was killed; almost free if there was none.
 
-    Waits while a replacement is under way in another process. Raises StoreError where it cannot be finished.
+    Waits while a replacement is under way in another process. Raises StoreError if it cannot be finished.
     """
     if is_replaced(path):
         try:
@@ -358,7 +377,7 @@ def finish_replacement(path: Path) -> None:
 
 
 def _finish(path: Path) -> None:
-    """With the folder's lock held: every step may be done again."""
+    """Call it with the folder's lock held. Every step can be repeated."""
     folder = path.with_name(FOLDER_NAME)
     record = read_regular(folder / _RECORD_NAME, 10_000)
     new = folder / path.name
@@ -379,7 +398,7 @@ def _finish(path: Path) -> None:
 
 
 def _sync(path: Path) -> None:
-    """Have the disk take over a file, or the names in a folder."""
+    """Flush a file, or the names in a folder, to the disk."""
     descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
         os.fsync(descriptor)
@@ -392,13 +411,13 @@ def _sync(path: Path) -> None:
 #: SQLite application_id of Engram's databases ("ENGR").
 APPLICATION_ID = 0x454E4752
 
-#: Tables that every version has; no other program's database has all of them.
+#: Tables that every version has, and that no other program's database has all of.
 OWN_TABLES = frozenset({"meta", "project", "session", "transcript", "turn", "said", "episode", "evidence", "tombstone"})
 
 
 @cache
 def schema_statements() -> tuple[str, ...]:
-    """Every statement that makes the tables, indexes, views and full-text indexes, in order."""
+    """Return every statement that makes the tables, indexes, views and full-text indexes, in order."""
     statements: list[str] = []
     for table in tables.ALL_TABLES:
         statements += table_statements(table)
@@ -410,7 +429,7 @@ def schema_statements() -> tuple[str, ...]:
 
 @cache
 def table_statements(table: type[Model]) -> tuple[str, ...]:
-    """The statements that make one table and its indexes."""
+    """Return the statements that make one table and its indexes."""
     manager = type(table._schema)(table, SqliteDatabase(None))  # type: ignore[attr-defined]  # the stubs lack it
     queries = [manager._create_table(safe=False), *manager._create_indexes(safe=False)]
     statements = []
@@ -421,13 +440,13 @@ def table_statements(table: type[Model]) -> tuple[str, ...]:
     return tuple(statements)
 
 
-# -- What lies at the path of memory.db: nothing, Engram's database, another program's, or no file at all.
+# -- What is at the path of memory.db: nothing, Engram's database, another program's, or no file at all.
 
 #: Names of the backups in their folder.
 BACKUP_NAMES = "memory-*.db"
 #: How long another process may take to fill a file that it just made, in seconds.
 _FILLED_SECONDS = 0.5
-#: The smallest page that a database may have, in bytes.
+#: Minimum size of a database's page, in bytes.
 _LEAST_PAGE_BYTES = 512
 
 #: Database files (device, inode) that this process found to be Engram's, or new.
@@ -436,7 +455,7 @@ _looking = threading.Lock()
 
 
 def is_no_file(path: Path) -> bool:
-    """True where something else than a regular file lies: a link, a folder, a pipe. False where nothing does."""
+    """Return True if the path is something other than a regular file: a link, a folder, a pipe."""
     try:
         return not stat.S_ISREG(os.lstat(path).st_mode)
     except OSError:
@@ -444,7 +463,9 @@ def is_no_file(path: Path) -> bool:
 
 
 def is_deleted(path: Path) -> bool:
-    """True if memory.db is gone while there are backups of it: nobody makes a new one unless the user asks for it."""
+    """Return True if memory.db was deleted while there are backups of it: a new one is made only if the user asks for
+    it.
+    """
     return not os.path.lexists(path) and _has_backups(path)
 
 
@@ -453,7 +474,7 @@ def _has_backups(path: Path) -> bool:
 
 
 def is_emptied(path: Path) -> bool:
-    """True for an empty file beside backups: there was a memory once. SQLite would take it for a new one."""
+    """Return True for an empty file that has backups: it once held a memory, but SQLite would take it for a new one."""
     until = time.monotonic() + _FILLED_SECONDS
     while is_empty(path) and _has_backups(path):
         if time.monotonic() > until:
@@ -463,17 +484,17 @@ def is_emptied(path: Path) -> bool:
 
 
 def is_cut_short(path: Path) -> bool:
-    """True for a file that holds something, but no page of a database: SQLite would take it for a new one."""
+    """Return True for a file that isn't empty but shorter than a database page: SQLite would take it for a new one."""
     return 0 < _size(path) < _LEAST_PAGE_BYTES
 
 
 def is_empty(path: Path) -> bool:
-    """True for a file of no bytes."""
+    """Return True for a file of no bytes."""
     return _size(path) == 0
 
 
 def _size(path: Path) -> int:
-    """Return the size of a file in bytes; -1 where there is none."""
+    """Return the size of a file in bytes; -1 if there is none."""
     try:
         return os.lstat(path).st_size
     except OSError:
@@ -481,12 +502,14 @@ def _size(path: Path) -> int:
 
 
 def has_own_tables(path: Path, driver: str) -> bool:
-    """True for a database with Engram's tables, whatever its header says. Raises BrokenDatabase: it cannot be read."""
+    """Return True for a database with Engram's tables, whatever its header says. Raises BrokenDatabase: it cannot be
+    read.
+    """
     return table_names(path, driver) >= OWN_TABLES
 
 
 def file_identity(path: Path) -> tuple[int, int] | None:
-    """Device and inode of the file that lies there now; None where there is none."""
+    """Return device and inode of the file at the path; None if there is none."""
     try:
         facts = os.lstat(path)
     except OSError:
@@ -495,13 +518,13 @@ def file_identity(path: Path) -> tuple[int, int] | None:
 
 
 def is_foreign_file(path: Path) -> bool:
-    """True for another program's database, by its header alone: opening it would already write to it.
+    """Return True for another program's database, by its header alone: opening it would already write to it.
 
-    A database of a single page tells nothing: ours is one until its first checkpoint. A file that this process looked
-    at before is not looked at again: closing a file gives up all locks of the process on it, SQLite's among them.
+    A single-page database proves nothing: ours has one page until its first checkpoint. A file that this process
+    checked before isn't checked again: closing a file drops all of the process's locks on it, including SQLite's.
     """
     try:
-        facts = path.stat()  # before the header is read: another process may be filling the file just now
+        facts = path.stat()  # before the header is read: another process may be filling the file right now
     except OSError:
         return False
     with _looking:

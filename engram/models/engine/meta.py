@@ -1,4 +1,4 @@
-"""Small facts about a memory, by name: the table ``meta``."""
+"""Small facts about this memory.db, by name: the table ``meta``."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from engram.models.engine.transaction import Reader, writes
 
 
 def get_meta(store: Reader, key: str) -> str | None:
-    """The value under a key; None where there is none."""
     value = store.fetch_value(_value_of(key))
     return None if value is None else str(value)
 
@@ -22,7 +21,7 @@ def _value_of(key: str) -> Query:
 
 @writes
 def put_meta(key: str, value: str) -> Query:
-    """Store a value under a key, in place of an earlier one."""
+    """Store a value under a key, replacing any earlier one."""
     return tables.MetaValue.insert(key=key, value=value).on_conflict_replace()
 
 

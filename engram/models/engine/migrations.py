@@ -1,4 +1,4 @@
-"""The version of memory.db: made new, carried over from versions 1 to 4, and brought on by numbered steps.
+"""The schema version of memory.db: newly created, carried over from unreleased versions, or migrated step by step.
 
 Everything runs in one ``BEGIN EXCLUSIVE`` with the version checked again inside: any number of processes may open a
 file at once, each may be killed at any instant, and a file never stays between two versions.
@@ -15,7 +15,6 @@ import peewee
 
 from engram.errors import BrokenDatabase, NewerSchema, OlderSchema
 from engram.models import tables
-from engram.models.engine import migration_steps
 from engram.models.engine.database import APPLICATION_ID, schema_statements
 from engram.models.engine.packed import entry_key, in_order, pack_entries, pack_text, unpack_text, unpack_uuid
 from engram.system.clock import SYSTEM_CLOCK
@@ -23,19 +22,20 @@ from engram.system.failpoint import reach
 from engram.text.words import in_pairs
 from engram.transcripts.turns import EntryRef
 
-# -- Carries a memory.db of versions 1 to 4, whose tables were written by hand, over into the tables of
-# ``engram.models.tables``.
+# -- Carrying a memory.db of a version before the first release over into the tables of ``engram.models.tables``.
 #
-# Versions 1 to 3 first become version 4 by the steps of their time. Then the old tables get other names, the new ones
+# Versions 1 to 3 are first upgraded to version 4 by their own steps. Then the old tables are renamed, the new ones
 # are made just as in a new file, and every row is copied by the names of its columns. Raw SQL throughout: it reads
 # tables that have no models.
 
-#: The version that is carried over. Earlier ones, from before the first release, are brought to it first.
-CARRIED_VERSION = 4
-#: What the names of the old tables begin with meanwhile.
-_PREFIX = "version_4_"
+#: The latest version before the first release.
+CARRIED_VERSION = 19
+#: The latest version whose tables were written by hand.
+_BY_HAND = 4
+#: Temporary prefix of the old tables' names.
+_PREFIX = "carried_"
 
-#: (table, column) → the column of version 4 that it has its values from.
+#: (table, column) → what the column was called before.
 _RENAMED = {("injection", "used_at_ms"): "expanded_at_ms"}
 #: Who made a change that version 4 logged without saying so. A save, and what it replaced, is the user's or the agent's
 #: by the voice of the saved memory.
@@ -50,8 +50,8 @@ _ACTOR = """CASE
 
 
 @contextlib.contextmanager
-def prepared_for_carry_over(database: Any) -> Iterator[None]:
-    """Let tables be renamed without the references to them; SQLite allows that outside a transaction only."""
+def _prepared_for_carry_over(database: Any) -> Iterator[None]:
+    """Allow tables to be renamed without the references to them; SQLite allows this only outside a transaction."""
     database.execute_sql("PRAGMA foreign_keys = OFF")
     database.execute_sql("PRAGMA legacy_alter_table = ON")
     try:
@@ -61,11 +61,11 @@ def prepared_for_carry_over(database: Any) -> Iterator[None]:
         database.execute_sql("PRAGMA foreign_keys = ON")
 
 
-def bring_to_carried_version(database: Any, version: int) -> None:
-    """Bring the rows of versions 1 to 3 into the form of version 4; call it where ``carry_over`` is called next.
+def _bring_to_version_4(database: Any, version: int) -> None:
+    """Bring the rows of versions 1 to 3 into the form of version 4, which is carried over next.
 
-    What that makes anew in any case (text indexes, views, empty tables and columns) is left out. The vectors of
-    versions 1 and 2 go: they are made again.
+    Whatever carrying over recreates anyway (text indexes, views, empty tables and columns) is left out. The vectors
+    of versions 1 and 2 are deleted and recomputed.
     """
     execute = database.execute_sql
     if "kept_at_ms" not in _columns(database, "episode"):
@@ -80,13 +80,12 @@ def bring_to_carried_version(database: Any, version: int) -> None:
         _pack_turns(database)
         for row_id, content in execute("SELECT id, content FROM episode").fetchall():
             execute("UPDATE episode SET content = ? WHERE id = ?", (pack_text(content), row_id))
-    if version < CARRIED_VERSION:
-        # What is superseded by a memory that is gone comes back into force; notes are indexed again.
-        execute(
-            "UPDATE episode SET status = 'active', superseded_by = '', valid_to_ms = NULL WHERE status = 'superseded' "
-            "AND NOT EXISTS (SELECT 1 FROM episode s WHERE s.episode_id = episode.superseded_by)"
-        )
-        execute("UPDATE note SET size = -1")
+    # Memories superseded by a deleted memory become current again; notes are reindexed.
+    execute(
+        "UPDATE episode SET status = 'active', superseded_by = '', valid_to_ms = NULL WHERE status = 'superseded' "
+        "AND NOT EXISTS (SELECT 1 FROM episode s WHERE s.episode_id = episode.superseded_by)"
+    )
+    execute("UPDATE note SET size = -1")
     reach("migrate.step")
 
 
@@ -105,11 +104,13 @@ def _pack_turns(database: Any) -> None:
     execute("ALTER TABLE entry_of_turn RENAME TO entry")
 
 
-def carry_over(database: Any) -> None:
-    """Replace the tables of version 4 by those that are declared now, with all their rows.
+def _carry_over(database: Any, version: int) -> None:
+    """Replace the tables of an earlier version by those that are declared now, with all their rows.
 
-    Call it in an exclusive transaction and inside ``prepared_for_carry_over``.
+    Call it in an exclusive transaction and inside ``_prepared_for_carry_over``.
     """
+    if version < _BY_HAND:
+        _bring_to_version_4(database, version)
     old_tables = _move_old_tables_aside(database)
     for statement in schema_statements():
         database.execute_sql(statement)
@@ -119,8 +120,9 @@ def carry_over(database: Any) -> None:
         if name in old_tables:
             _copy_rows(database, table)
             reach("migrate.step")
-    _name_actors(database)
-    _carry_cursors(database)
+    if version <= _BY_HAND:
+        _name_actors(database)
+        _carry_cursors(database)
     for name in old_tables:
         _keep_numbering(database, name)
         database.execute_sql(f'DROP TABLE "{_PREFIX}{name}"')
@@ -130,7 +132,7 @@ def carry_over(database: Any) -> None:
 
 
 def _move_old_tables_aside(database: Any) -> list[str]:
-    """Drop views, indexes and text indexes, rename the tables; returns the names that these had."""
+    """Drop views, indexes and text indexes, and rename the tables; returns the tables' former names."""
     for kind, condition in (
         ("view", ""),
         ("table", "AND sql LIKE 'CREATE VIRTUAL%'"),
@@ -154,8 +156,11 @@ def _copy_rows(database: Any, table: type[tables.Table]) -> None:
     """Copy the rows of the columns that both tables have; new columns get their defaults."""
     name = table._meta.table_name
     old_columns = _columns(database, f"{_PREFIX}{name}")
-    sources = {column: _RENAMED.get((name, column), column) for column in tables.column_names(table)}
-    sources = {column: source for column, source in sources.items() if source in old_columns}
+    sources = {}
+    for column in tables.column_names(table):
+        former = _RENAMED.get((name, column), column)
+        if source := next((known for known in (column, former) if known in old_columns), None):
+            sources[column] = source
     columns, values = (", ".join(f'"{column}"' for column in names) for names in (sources, sources.values()))
     database.execute_sql(f'INSERT INTO "{name}" ({columns}) SELECT {values} FROM "{_PREFIX}{name}"')
 
@@ -166,9 +171,9 @@ def _columns(database: Any, name: str) -> set[str]:
 
 
 def _carry_cursors(database: Any) -> None:
-    """Put what version 4 kept of a transcript's position into several columns together, as Claude Code's reader has it.
+    """Combine the transcript position that version 4 kept in several columns into the form of Claude Code's reader.
 
-    A damaged state of the reader is left out: the reader then goes on behind the last line without its open turn.
+    A damaged state of the reader is left out: the reader then continues after the last line without its open turn.
     """
     state = "CASE WHEN json_valid(o.reader_state) THEN o.reader_state ELSE '{}' END"
     database.execute_sql(
@@ -188,7 +193,7 @@ def _name_actors(database: Any) -> None:
 
 
 def _keep_numbering(database: Any, name: str) -> None:
-    """Let a table that never gives out a number twice go on where the old one stood."""
+    """Let a table with AUTOINCREMENT continue with the numbers of the old one."""
     numbered = database.execute_sql("SELECT 1 FROM sqlite_sequence WHERE name = ?", (f"{_PREFIX}{name}",)).fetchone()
     if numbered:
         database.execute_sql("DELETE FROM sqlite_sequence WHERE name = ?", (name,))
@@ -200,36 +205,38 @@ def _fill_text_indexes(database: Any) -> None:
         database.execute_sql(f"INSERT INTO {name}({name}) VALUES ('rebuild')")
         reach("migrate.step")
     for (row_id,) in database.execute_sql("SELECT id FROM episode ORDER BY id").fetchall():
-        summary, content, entities = database.execute_sql(
-            "SELECT summary, content, entities FROM episode WHERE id = ?", (row_id,)
+        summary, content, names = database.execute_sql(
+            "SELECT summary, content, entities || ' ' || questions FROM episode WHERE id = ?", (row_id,)
         ).fetchone()
         database.execute_sql(
             "INSERT INTO episode_fts(rowid, summary, content, entities) VALUES (?, ?, ?, ?)",
-            (row_id, in_pairs(summary), in_pairs(unpack_text(content)), in_pairs(entities)),
+            (row_id, in_pairs(summary), in_pairs(unpack_text(content)), in_pairs(names)),
         )
 
 
 Migration = Callable[[Any], None]
 
-#: The first version whose tables are made from ``engram.models.tables``.
-FIRST_VERSION = 5
-#: One function a version, from ``FIRST_VERSION`` on: the first leads from 5 to 6. A new file is made as the newest
-#: version at once, and a file of versions 1 to 4 is carried over to the newest at once: both come from the tables as
-#: they are declared, so that a step has to change what it finds into just that.
-MIGRATIONS: Sequence[Migration] = migration_steps.STEPS
+#: The version of the first release.
+FIRST_VERSION = CARRIED_VERSION + 1
+#: One function a version, above this line and in raw SQL, since the declared tables change while a released step never
+#: does: the first leads from ``FIRST_VERSION`` to the next, such as ``database.execute_sql('ALTER TABLE "project" ADD
+#: COLUMN "colour" TEXT NOT NULL DEFAULT \'\'')``. A new file is made as the newest version at once, and an unreleased
+#: version is carried over to the newest at once: both come from the declared tables, so a step has to
+#: produce exactly those.
+MIGRATIONS: Sequence[Migration] = ()
 
-#: Key in ``meta`` of the version that the tables have: the header, which says so too, may be damaged.
+#: Key in ``meta`` of the tables' version. The header states it too, but may be damaged.
 _RECORDED = "schema_version"
-#: Key in ``meta`` of the time at which the memory began, in milliseconds since 1970; its backups have the same.
+#: Key in ``meta`` of the time at which the memory was created, in milliseconds since 1970; its backups have the same.
 MADE_AT = "made_at_ms"
-#: Key in ``meta`` that stands there until what tombstones name was deleted from a migrated database.
+#: Key in ``meta`` that exists until everything tombstones name has been deleted from a migrated database.
 TOMBSTONES_DUE = "tombstones_due"
-#: What SQLite says where a migration meets tables of another version than the header names.
+#: What SQLite says if a migration meets tables of another version than the header names.
 _CONTRADICTIONS = ("already exists", "duplicate column", "no such table", "no such column")
 
 
 def newest_version(migrations: Sequence[Migration] = MIGRATIONS) -> int:
-    """The version that a new file has."""
+    """Return the version of a new file."""
     return FIRST_VERSION + len(migrations)
 
 
@@ -239,9 +246,7 @@ def migrate(database: Any, migrations: Sequence[Migration] = MIGRATIONS, *, may_
     Any number of processes may call this at once: one migrates, the others wait and find it done.
 
     Args:
-        database: the open database.
-        migrations: the numbered steps.
-        may_upgrade: change the tables of an earlier version; a new file gets its tables in any case.
+        may_upgrade: change the tables of an earlier version; a new file always gets its tables.
 
     Raises:
         NewerSchema: the database is newer than this program; nothing was changed.
@@ -260,7 +265,7 @@ def migrate(database: Any, migrations: Sequence[Migration] = MIGRATIONS, *, may_
             "and brings it up to date; or stop that version and run `engram up`",
             version,
         )
-    with prepared_for_carry_over(database) if 0 < version <= CARRIED_VERSION else contextlib.nullcontext():
+    with _prepared_for_carry_over(database) if 0 < version <= CARRIED_VERSION else contextlib.nullcontext():
         return _bring_up(database, migrations)
 
 
@@ -269,7 +274,9 @@ def _version(database: Any) -> int:
 
 
 def _checked_version(database: Any) -> int:
-    """The version in the header, which must be that of the tables: a damaged one would be migrated, or be too new."""
+    """Return the version in the header, which must be that of the tables: a damaged header would trigger a migration or
+    look too new.
+    """
     if not database.execute_sql("SELECT 1 FROM sqlite_master WHERE name = 'meta'").fetchone():
         return _version(database)
     version, recorded = database.execute_sql(
@@ -307,13 +314,12 @@ def _bring_up(database: Any, migrations: Sequence[Migration]) -> bool:
 
 
 def _change_tables(database: Any, version: int, migrations: Sequence[Migration]) -> int:
-    """Make the tables of a later version out of those that are there; returns that version."""
+    """Migrate the tables to the newest version; returns that version."""
     if version == 0:
         _make_tables(database)
         return newest_version(migrations)
     if version <= CARRIED_VERSION:
-        bring_to_carried_version(database, version)
-        carry_over(database)
+        _carry_over(database, version)
         return newest_version(migrations)
     migrations[version - FIRST_VERSION](database)
     reach("migrate.step")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 import struct
 import uuid as uuid_module
 import zlib
@@ -13,16 +12,15 @@ from hashlib import blake2b
 from typing import Any
 
 from engram.errors import BrokenDatabase
+from engram.system.lazy_regex import lazy_regex
 from engram.transcripts.turns import Action, EntryRef, Todo, TodoState
 
-# -- Text that is stored compressed where that saves something: the facts of tool calls, the content of memories.
-
-#: Texts of fewer characters are stored as they are.
+#: Shorter texts, in characters, are stored uncompressed.
 _SHORT = 200
 
 
 def pack_text(text: str) -> str | bytes:
-    """The stored form of a text: itself, or its UTF-8 bytes as a zlib stream."""
+    """Return the stored form of a text: itself, or its UTF-8 bytes as a zlib stream."""
     if len(text) < _SHORT:
         return text
     packed = zlib.compress(text.encode("utf-8", "replace"), 6)
@@ -30,7 +28,7 @@ def pack_text(text: str) -> str | bytes:
 
 
 def unpack_text(stored: str | bytes) -> str:
-    """The text of a stored form. Raises BrokenDatabase for one that was damaged."""
+    """Return the text of a stored form. Raises BrokenDatabase if it is damaged."""
     if isinstance(stored, str):
         return stored
     try:
@@ -52,24 +50,23 @@ _LISTS = ("files", "error_lines", "error_keys")
 
 
 def pack_actions(actions: Iterable[Action], entries: Sequence[EntryRef]) -> str | bytes:
-    """The stored form of tool calls; ``entries`` are those of their turn, in order."""
+    """Return the stored form of tool calls; ``entries`` are those of their turn, in order."""
     places = {entry.uuid: place for place, entry in enumerate(entries)}
     return pack_text(json.dumps([_action_to_json(action, places) for action in actions], ensure_ascii=False))
 
 
 def unpack_actions(stored: str | bytes, entries: Sequence[EntryRef]) -> tuple[Action, ...]:
-    """Tool calls out of their column. Raises BrokenDatabase where it is damaged."""
+    """Return the tool calls stored in a column. Raises BrokenDatabase if it is damaged."""
     return tuple(_action_from_json(facts, entries) for facts in unpack_facts(stored))
 
 
 def todos_of(facts: Mapping[str, Any]) -> tuple[Todo, ...]:
-    """The changes of a todo list among the facts of a tool call; malformed ones are left out."""
+    """Return the changes of a todo list among the facts of a tool call; malformed ones are left out."""
     listed = facts.get("todos")
     return tuple(todo for change in listed if (todo := _todo_of(change))) if isinstance(listed, list) else ()
 
 
 def _todo_of(change: object) -> Todo | None:
-    """The change of a todo list; None where it is malformed."""
     match change:
         case [str(key), str(text), str(state)] if state in _TODO_STATES:
             return Todo(key, text, TodoState(state))
@@ -77,7 +74,7 @@ def _todo_of(change: object) -> Todo | None:
 
 
 def _action_to_json(action: Action, places: Mapping[str, int]) -> dict[str, Any]:
-    """Only what differs from the defaults: most calls have few facts. The id serves until the result is there."""
+    """Only what differs from the defaults: most calls have few facts. The id is kept until the result arrives."""
     given: Iterable[tuple[Any, tuple[str, Any]]] = zip(action, _ACTION_ITEMS, strict=True)
     facts = {name: value for value, (name, default) in given if value != default}
     if action.result_uuid:
@@ -89,13 +86,15 @@ def _action_to_json(action: Action, places: Mapping[str, int]) -> dict[str, Any]
 
 
 def unpack_calls(stored: str | bytes) -> tuple[Action, ...]:
-    """Tool calls out of their column, without the ids of their entries. Raises BrokenDatabase where it is damaged."""
+    """Return the tool calls stored in a column, without the ids of their entries. Raises BrokenDatabase if it is
+    damaged.
+    """
     facts = ({k: v for k, v in fact.items() if k not in ENTRY_FACTS} for fact in unpack_facts(stored))
     return tuple(_action_from_json(fact, ()) for fact in facts)
 
 
 def unpack_facts(stored: str | bytes) -> list[dict[str, Any]]:
-    """The facts of tool calls out of their column; none where it is malformed. Raises BrokenDatabase."""
+    """Return the facts of the tool calls stored in a column; none if it is malformed. Raises BrokenDatabase."""
     try:
         facts = json.loads(unpack_text(stored))
     except (ValueError, RecursionError):
@@ -114,17 +113,17 @@ def _action_from_json(facts: dict[str, Any], entries: Sequence[EntryRef]) -> Act
     return Action(**({"tool_use_id": "", "tool": ""} | known))
 
 
-# -- Entry uuids as 16 bytes where they are uuids, else as their text: saves a fifth of memory.db.
+# -- Entry uuids as 16 bytes if they are uuids, else as their text: saves a fifth of memory.db.
 
 _UUID_BYTES = 16
 #: Uuids of entries whose stored form, or key, is remembered: each is needed twice while a portion is read.
 REMEMBERED = 2048
-_UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
+_UUID = lazy_regex(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
 
 
 @lru_cache(maxsize=REMEMBERED)
 def pack_uuid(text: str) -> bytes:
-    """The stored form of an entry's uuid; 16 bytes mean a uuid, any other length means text."""
+    """Return the stored form of an entry's uuid; 16 bytes mean a uuid, any other length means text."""
     if len(text) == 36 and _UUID.fullmatch(text):
         return bytes.fromhex(text.replace("-", ""))
     data = text.encode("utf-8", "replace")
@@ -132,7 +131,7 @@ def pack_uuid(text: str) -> bytes:
 
 
 def unpack_uuid(data: bytes | None) -> str:
-    """The text of a stored uuid; "" for none."""
+    """Return the text of a stored uuid; "" for none."""
     if not data:
         return ""
     data = bytes(data)
@@ -141,20 +140,20 @@ def unpack_uuid(data: bytes | None) -> str:
     return data.rstrip(b"\0").decode("utf-8", "replace")
 
 
-# -- A turn's entries as they are stored in its row: their uuids and places.
+# -- A turn's entries as they are stored in its row: their uuids and positions.
 #
 # The packed form is a raw deflate stream of four numbers an entry (bytes between the end of the entry before and its
 # beginning, its length, lines from the entry before, length of its stored uuid), each 8 bytes little-endian, column
-# by column; then the stored uuids one after the other. The entries stand in the order of the file.
+# by column; then the stored uuids one after the other. The entries are in the order of the file.
 
 
 def in_order(entries: Iterable[EntryRef]) -> list[EntryRef]:
-    """The entries as they stand in the file."""
+    """Return the entries as they are in the file."""
     return sorted(entries, key=lambda entry: (entry.offset, entry.line))
 
 
 def pack_entries(entries: Sequence[EntryRef]) -> bytes:
-    """The stored form of a turn's entries, which must be ``in_order``."""
+    """Return the stored form of a turn's entries, which must be ``in_order``."""
     gaps, lengths, steps, sizes, uuids = [], [], [], [], []
     end = line = 0
     for entry in entries:
@@ -171,7 +170,7 @@ def pack_entries(entries: Sequence[EntryRef]) -> bytes:
 
 
 def unpack_entries(data: bytes) -> tuple[EntryRef, ...]:
-    """A turn's entries, in the order of the file. Raises BrokenDatabase for damaged ones."""
+    """Return a turn's entries, in the order of the file. Raises BrokenDatabase for damaged ones."""
     if not data:
         return ()
     unpacker = zlib.decompressobj(-zlib.MAX_WBITS)
@@ -193,5 +192,7 @@ def unpack_entries(data: bytes) -> tuple[EntryRef, ...]:
 
 @lru_cache(maxsize=REMEMBERED)
 def entry_key(uuid: str) -> int:
-    """What an entry is found by: 64 bits of BLAKE2b over its uuid. Among ten million, two are alike once in 400,000."""
+    """Return the lookup key of an entry: 64 bits of BLAKE2b over its uuid. The probability that two of ten million are
+    equal is 1 in 400,000.
+    """
     return int.from_bytes(blake2b(pack_uuid(uuid), digest_size=8).digest(), "little", signed=True)

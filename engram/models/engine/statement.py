@@ -1,4 +1,4 @@
-"""Queries of peewee as statements that can be run, and frozen records out of their rows."""
+"""Compile peewee queries into statements, and turn their rows into frozen records."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ from peewee import (
     fn,
 )
 
-# -- Queries of peewee as statements that can be run: compiled each time, or once for all times.
+# -- Compile peewee queries into statements: at each call, or once.
 #
-# To compile a query takes longer than SQLite takes to answer most of them. A query that is asked often stands in a
-# function that is ``prepared``: it is compiled once, and each call only gives it other values.
+# Compiling a query takes longer than SQLite takes to answer most of them. A query that is run often is in a
+# function that is ``prepared``: it is compiled once, and each call only passes other values.
 
 P = ParamSpec("P")
 
-#: Gives queries the dialect of SQLite; it is never opened.
+#: Provides SQLite's dialect for compiling; it is never opened.
 _DIALECT = SqliteDatabase(None)
 
 
@@ -53,7 +53,6 @@ class _Parameter:
 
 
 def compile_query(query: Query | Statement) -> Statement:
-    """The statement of a query."""
     if isinstance(query, Statement):
         return query
     sql, parameters = _DIALECT.get_sql_context().sql(query).query()  # type: ignore[no-untyped-call]
@@ -61,26 +60,28 @@ def compile_query(query: Query | Statement) -> Statement:
 
 
 def in_json_list(column: ColumnBase, values: Any) -> ColumnBase:
-    """The condition that a column has one of the values of a JSON list, given as text: any number, in one statement."""
+    """Return the condition that a column has one of the values of a JSON list, given as text: any number, in one
+    statement.
+    """
     condition: ColumnBase = column.in_(Select([fn.json_each(values)], [SQL("value")]))
     return condition
 
 
 def without_index(column: ColumnBase) -> ColumnBase:
-    """A column in whose index SQLite does not look: the condition beside it has an index with fewer rows."""
+    """Return a column whose index SQLite must not use, since another condition has an index with fewer rows."""
     return NodeList((SQL("+"), column), glue="")
 
 
 def is_same(column: ColumnBase, value: Any) -> ColumnBase:
-    """The condition that a column has a value, where NULL is a value like any other."""
+    """Return the condition that a column has a value, counting NULL as a value like any other."""
     return Expression(column, OP.IS, value)
 
 
 def prepared(build: Callable[P, Query]) -> Callable[P, Statement]:
-    """Let a function that builds a query be called for a statement; it runs once, at the first call.
+    """Make a function that builds a query return a statement; the function runs once, at the first call.
 
     The function gets placeholders instead of its arguments. It may use them as values of the query and for nothing
-    else: no ``if``, no formatting, no list of values. They are given to SQLite as they are, so that a flag is passed as
+    else: no ``if``, no formatting, no list of values. They are passed to SQLite unchanged, so a flag must be passed as
     a number and a path as bytes.
     """
     declared = signature(build)
@@ -101,7 +102,7 @@ def prepared(build: Callable[P, Query]) -> Callable[P, Statement]:
 
     @functools.cache
     def slots() -> tuple[tuple[int, Any], ...]:
-        """For each parameter of the statement the place of its argument, or -1 and its value."""
+        """For each parameter of the statement, the index of its argument, or -1 and its value."""
         return tuple(
             (names.index(value.name), None) if isinstance(value, _Parameter) else (-1, value)
             for value in compiled().parameters
@@ -119,17 +120,17 @@ def prepared(build: Callable[P, Query]) -> Callable[P, Statement]:
     return bind
 
 
-# -- Frozen records out of rows: which field of a record is which column, checked when the program starts.
+# -- Turning rows into frozen records: which column each field comes from, checked when the program starts.
 
 R = TypeVar("R")
 
 
 class RecordReader(Generic[R]):
-    """Selects what a record holds, and makes records of the rows.
+    """Selects the columns of a record, and turns rows into records.
 
     A field of the record takes the column of the same name, or the expression that is given for it. A table that has a
-    column which no field takes, or a record that has a field which no column gives, is an error at import: whoever adds
-    a column to a table says here what becomes of it.
+    column without a field, or a record with a field without a column, is an error at import: whoever adds
+    a column to a table has to say here what it is for.
     """
 
     def __init__(
@@ -145,15 +146,14 @@ class RecordReader(Generic[R]):
         """Check that record and table agree.
 
         Args:
-            record: a dataclass.
-            table: whose columns the fields are.
-            expressions: what to select for a field that is no column of the table of the same name.
-            readers: how a field is made of the stored value; flags become bool by themselves.
-            left_out: columns that the record does not hold.
-            is_whole: False for a record that holds only what some query needs of the table.
+            table: the table whose columns the fields are.
+            expressions: what to select for a field that is not a column of the table of the same name.
+            readers: how a field is made from the stored value; flags become bool automatically.
+            left_out: columns that the record leaves out.
+            is_whole: False for a record that holds only the columns that some query needs.
 
         Raises:
-            TypeError: a field has no column, or a column no field.
+            TypeError: a field has no column, or a column has no field.
         """
         self.record = record
         self.table = table
@@ -189,15 +189,15 @@ class RecordReader(Generic[R]):
             raise TypeError(f"{place}: no field for {', '.join(sorted(forgotten))}")
 
     def select(self) -> ModelSelect[Any]:
-        """A query for records; what its expressions name has to be joined."""
+        """Return a query for records; the caller joins the tables that its expressions name."""
         return self.table.select(*self.columns)
 
     def select_by(self, key: Field) -> ModelSelect[Any]:
-        """A query for records of several owners, the owner first; see ``Reader.fetch_records_by``."""
+        """Return a query for records of several owners, the owner first; see ``Reader.fetch_records_by``."""
         return self.table.select(key, *self.columns)
 
     def read(self, rows: Sequence[tuple[Any, ...]]) -> list[R]:
-        """The records of rows that were selected by ``columns``, in their order."""
+        """Return the records of rows that were selected by ``columns``, in their order."""
         if not rows:
             return []
         # Column by column: twice as fast as row by row for the hundreds of rows that a search ranks.

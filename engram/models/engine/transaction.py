@@ -1,4 +1,4 @@
-"""What reads memory.db and what writes it: ``Reader``, ``Tx`` and the open ``Store``, with the errors of both drivers
+"""Reading and writing memory.db: ``Reader``, ``Tx`` and the open ``Store``, with the errors of both drivers
 as one.
 """
 
@@ -15,7 +15,7 @@ from typing import Any, Concatenate, NoReturn, ParamSpec, TypeVar
 
 import peewee
 
-from engram.errors import BrokenDatabase, ForeignDatabase, MissingDatabase, StoreError
+from engram.errors import BadRequest, BrokenDatabase, ForeignDatabase, MissingDatabase, StoreError
 from engram.models.engine.database import (
     APPLICATION_ID,
     CACHE_KB,
@@ -31,23 +31,26 @@ from engram.models.engine.database import (
     is_emptied,
     is_foreign_file,
     is_no_file,
+    is_read_only,
     is_replaced,
     open_database,
+    words_of_error,
 )
 from engram.models.engine.migrations import migrate
 from engram.models.engine.statement import RecordReader, Statement, compile_query, prepared
 from engram.system.atomic import FILE_MODE, FOLDER_MODE, behind_rollback, explain_disk, locked_folder
 from engram.system.clock import SYSTEM_CLOCK, Clock
 
-# -- What reads memory.db and what writes it: ``Reader`` and ``Tx``, with the errors of both drivers as one.
-
-#: Most values asked for in one statement.
+#: Maximum number of values in one statement.
 MOST_VALUES = 500
 
-#: Words of SQLite's messages whose cause may be the disk.
+#: Phrases in SQLite's messages that point to the disk.
 _DISK_WORDS = ("full", "i/o", "readonly", "read-only", "unable to open")
 
-#: What a statement may be given.
+#: Message when another process holds the write lock for longer than a statement waits.
+_LOCKED = "memory.db is locked: another process is taking unusually long to write to it; try again in a moment"
+
+#: Types of a statement's parameters.
 Value = str | int | float | bytes | None
 Row = tuple[Any, ...]
 #: What can be run: a query, or one that was compiled before.
@@ -64,38 +67,37 @@ class Reader:
         self.driver = driver
         self.clock = clock
         self._database = database
-        # peewee maps what happens when a statement begins; what happens while its rows are fetched comes as it is.
+        # peewee maps the errors of starting a statement; errors while its rows are fetched come unmapped.
         self._errors: tuple[type[BaseException], ...] = (*DATABASE_ERRORS, *driver_errors(driver))
 
     # -- queries: rows by name, and records
 
     def fetch(self, query: Query) -> list[Any]:
-        """The rows of a query, each with the names of its columns as attributes."""
+        """Return the rows of a query, each with the names of its columns as attributes."""
         rows, names = self._fetch_all(query)
         return list(map(_row_maker(names), rows))
 
     def fetch_first(self, query: Query) -> Any:
-        """The first row of a query by the names of its columns; None where there is none."""
+        """Return the first row of a query by the names of its columns; None if there is none."""
         rows = self.fetch(query)
         return rows[0] if rows else None
 
     def fetch_values(self, query: Query) -> list[Any]:
-        """The first column of each row of a query."""
+        """Return the first column of each row of a query."""
         rows, _ = self._fetch_all(query)
         return [row[0] for row in rows]
 
     def fetch_value(self, query: Query) -> Any:
-        """The first column of the first row of a query; None where there is none."""
+        """Return the first column of the first row of a query; None if there is no row."""
         values = self.fetch_values(query)
         return values[0] if values else None
 
     def fetch_records(self, records: RecordReader[R], query: Query) -> list[R]:
-        """The records of a query that selects the columns of ``records``."""
         rows, _ = self._fetch_all(query)
         return records.read(rows)
 
     def fetch_records_by(self, records: RecordReader[R], query: Query) -> dict[Any, list[R]]:
-        """Owner → its records, in the order of the query, which selects by ``select_by``."""
+        """Map each owner to its records, in the order of the query, which comes from ``select_by``."""
         rows, _ = self._fetch_all(query)
         found: dict[Any, list[R]] = {}
         for (owner, *_), record in zip(rows, records.read([row[1:] for row in rows]), strict=True):
@@ -103,55 +105,61 @@ class Reader:
         return found
 
     def fetch_record(self, records: RecordReader[R], query: Query) -> R | None:
-        """The first record of a query that selects the columns of ``records``; None where there is none."""
         found = self.fetch_records(records, query)
         return found[0] if found else None
 
     def has_any(self, query: Query) -> bool:
-        """True where a query has a row."""
         rows, _ = self._fetch_all(query)
         return bool(rows)
 
     def _fetch_all(self, query: Query) -> tuple[list[Row], tuple[str, ...]]:
         statement = compile_query(query)
         with self._mapped_errors():
-            cursor = self._database.execute_sql(statement.sql, statement.parameters)
+            cursor = self._run_sql(statement.sql, statement.parameters)
             return cursor.fetchall(), tuple(column[0] for column in cursor.description)
+
+    def _run_sql(self, sql: str, parameters: Sequence[Value]) -> Any:
+        """Run a statement; lone surrogates are replaced as in agents' texts. Raises BadRequest beyond 64 bits."""
+        try:
+            return self._database.execute_sql(sql, tuple(parameters))
+        except OverflowError as error:
+            raise BadRequest("a number is too large to be an id") from error
+        except UnicodeEncodeError:
+            from engram.transcripts.json_values import storable  # rare, and not loaded by every command
+
+            values = tuple(storable(value) if isinstance(value, str) else value for value in parameters)
+            return self._database.execute_sql(sql, values)
 
     # -- raw statements
 
     def rows(self, sql: str, parameters: Sequence[Value] = ()) -> list[Row]:
-        """All rows of a statement."""
         with self._mapped_errors():
-            return [tuple(row) for row in self._database.execute_sql(sql, tuple(parameters)).fetchall()]
+            return [tuple(row) for row in self._run_sql(sql, parameters).fetchall()]
 
     def each_row(self, sql: str) -> Iterator[Row]:
-        """The rows of a statement one after the other, for tables too large to hold at once."""
+        """Yield the rows of a statement one after the other, for tables too large to hold at once."""
         with self._mapped_errors():
             for row in self._database.execute_sql(sql):
                 yield tuple(row)
 
     def rows_among(self, sql: str, values: Sequence[Value], parameters: Sequence[Value] = ()) -> Iterator[Row]:
-        """All rows of a statement that ends in ``IN``, for any number of values; its other parameters stand before
-        them.
-        """
+        """Yield the rows of a statement ending with ``IN``, for any number of values; other parameters come first."""
         for start in range(0, len(values), MOST_VALUES):
             some = values[start : start + MOST_VALUES]
             yield from self.rows(f"{sql} ({','.join('?' * len(some))})", (*parameters, *some))
 
     def row(self, sql: str, parameters: Sequence[Value] = ()) -> Row | None:
-        """The first row of a statement, or None."""
         with self._mapped_errors():
-            found = self._database.execute_sql(sql, tuple(parameters)).fetchone()
+            found = self._run_sql(sql, parameters).fetchone()
             return None if found is None else tuple(found)
 
     def value(self, sql: str, parameters: Sequence[Value] = ()) -> Any:
-        """The first column of the first row, or None."""
+        """Return the first column of the first row, or None."""
         found = self.row(sql, parameters)
         return None if found is None else found[0]
 
     def now_ms(self) -> int:
-        """The clock's time, for what is written."""
+        """Return the current time in milliseconds since 1970, as used for everything that is written."""
         return self.clock.now_ms()
 
     def _disconnect(self) -> None:
@@ -162,8 +170,8 @@ class Reader:
     def _mapped_errors(self, *, is_transaction: bool = False) -> Iterator[None]:
         """Turn the drivers' errors into Engram's, and drop the connection after an I/O error.
 
-        A message that quotes bytes of a damaged file may be one that the driver fails to decode. In a transaction only
-        the statements count for that: its body may decode other things.
+        The driver may fail to decode a message that quotes bytes of a damaged file. In a transaction, that only counts
+        in statements, since its body may decode other things.
         """
         try:
             yield
@@ -184,18 +192,22 @@ class Reader:
             text = str(met).lower()
             if "i/o" in text or "full" in text:
                 self._disconnect()
+            if "locked" in text:
+                raise StoreError(_LOCKED) from met
             cause = explain_disk(self.path) if any(word in text for word in _DISK_WORDS) else ""
-            raise StoreError(f"memory.db: {met}{': ' if cause else ''}{cause}") from met
+            raise StoreError(f"memory.db: {words_of_error(met)}{': ' if cause else ''}{cause}") from met
 
     def _is_inconsistent(self) -> bool:
-        """True where a quick check of the file finds damage: a row points nowhere because pages are not in place."""
+        """Return True if a quick check of the file finds damage: a row points nowhere because pages are
+        misplaced.
+        """
         with contextlib.suppress(*self._errors, UnicodeDecodeError):
             return [tuple(row) for row in self._database.execute_sql("PRAGMA quick_check(1)").fetchall()] != [("ok",)]
         return True
 
     def _raise_damage(self, error: BaseException) -> NoReturn:
         self._disconnect()
-        raise BrokenDatabase(f"{self.path} is damaged: {error}") from error
+        raise BrokenDatabase(f"{self.path} is damaged: {words_of_error(error)}") from error
 
 
 class Tx(Reader):
@@ -213,19 +225,22 @@ class Tx(Reader):
         return int(self._database.last_insert_id(self._execute(query, parameters)))
 
     def insert_row(self, table: type[peewee.Model], row: Mapping[str, Value]) -> int:
-        """Insert one row, given by the names of the columns; returns its id. Faster than a query, for rows of a
-        read.
+        """Insert one row, given as column names and values; returns its id. Faster than a query; used while reading
+        transcripts.
         """
         return self.insert(_insertion(table, tuple(row)), list(row.values()))
 
-    def update_row(self, table: type[peewee.Model], row_id: int, changes: Mapping[str, Value]) -> None:
-        """Change one row, given by the names of the columns. Faster than a query, for rows of a read."""
-        self.run(_change(table, tuple(changes)), [*changes.values(), row_id])
+    def update_row(
+        self, table: type[peewee.Model], key: int | Mapping[str, Value], changes: Mapping[str, Value]
+    ) -> None:
+        """Update named columns of the row with an id or with other key columns. Faster than a query."""
+        key = {"id": key} if isinstance(key, int) else key
+        self.run(_change(table, tuple(changes), tuple(key)), [*changes.values(), *key.values()])
 
     def insert_many(
         self, table: type[peewee.Model], rows: Sequence[Mapping[str, Value]], *, or_ignore: bool = False
     ) -> None:
-        """Insert many rows, given by the names of the columns: the same in each.
+        """Insert many rows, each given as column names and values; all have the same columns.
 
         Raw SQL: peewee would make one statement with a parameter for every value, and convert each.
         """
@@ -246,23 +261,23 @@ class Tx(Reader):
         self._check_open()
         statement = Statement(query, tuple(parameters)) if isinstance(query, str) else compile_query(query)
         with self._mapped_errors():
-            return self._database.execute_sql(statement.sql, statement.parameters)
+            return self._run_sql(statement.sql, statement.parameters)
 
     def _check_open(self) -> None:
-        """Raise RuntimeError outside the transaction, or in another thread: there the statement would commit alone."""
+        """Raise RuntimeError outside the transaction or in another thread, where a statement would commit by itself."""
         if not self._database.in_transaction():
-            raise RuntimeError("the transaction is over")
+            raise RuntimeError("the transaction has ended")
 
 
 S = TypeVar("S", bound=Reader)
 
-# -- A query that is a function: asked of a reader, or run in a transaction, with the arguments of the query behind.
+# -- Decorators that turn a query into a function of a reader or transaction and the query's arguments.
 
 
 def asks_records(
     records: RecordReader[R],
 ) -> Callable[[Callable[P, peewee.Query]], Callable[Concatenate[Reader, P], list[R]]]:
-    """Let a function that builds a query, as for ``prepared``, return the records of the query."""
+    """Make a function that builds a query, as for ``prepared``, return the records of the query."""
 
     def decorate(build: Callable[P, peewee.Query]) -> Callable[Concatenate[Reader, P], list[R]]:
         return _asking(build, lambda reader, query: reader.fetch_records(records, query))
@@ -273,7 +288,7 @@ def asks_records(
 def asks_record(
     records: RecordReader[R],
 ) -> Callable[[Callable[P, peewee.Query]], Callable[Concatenate[Reader, P], R | None]]:
-    """Let a function that builds a query return the first record of the query, or None."""
+    """Make a function that builds a query return the first record, or None."""
 
     def decorate(build: Callable[P, peewee.Query]) -> Callable[Concatenate[Reader, P], R | None]:
         return _asking(build, lambda reader, query: reader.fetch_record(records, query))
@@ -282,22 +297,22 @@ def asks_record(
 
 
 def asks_values(build: Callable[P, peewee.Query]) -> Callable[Concatenate[Reader, P], list[Any]]:
-    """Let a function that builds a query return the first column of each row."""
+    """Make a function that builds a query return the first column of each row."""
     return _asking(build, Reader.fetch_values)
 
 
 def asks_number(build: Callable[P, peewee.Query]) -> Callable[Concatenate[Reader, P], int]:
-    """Let a function that builds a query return its one number; 0 where there is none."""
+    """Make a function that builds a query return its one number; 0 if there is none."""
     return _asking(build, lambda reader, query: int(reader.fetch_value(query) or 0))
 
 
 def asks_any(build: Callable[P, peewee.Query]) -> Callable[Concatenate[Reader, P], bool]:
-    """Let a function that builds a query return whether the query has a row."""
+    """Make a function that builds a query return whether there is a row."""
     return _asking(build, Reader.has_any)
 
 
 def writes(build: Callable[P, peewee.Query]) -> Callable[Concatenate[Tx, P], int]:
-    """Let a function that builds a writing query run it in a transaction; returns how many rows it changed."""
+    """Make a function that builds a writing query run it in a transaction and return how many rows changed."""
     return _asking(build, Tx.run)
 
 
@@ -313,23 +328,23 @@ def _asking(build: Callable[P, peewee.Query], ask: Callable[[S, Statement], R]) 
 
 @cache
 def _row_maker(names: tuple[str, ...]) -> Callable[[Row], Any]:
-    """Makes rows with these names."""
     make: Callable[[Row], Any] = namedtuple("NamedRow", names)._make  # type: ignore[attr-defined]  # names of a query
     return make
 
 
 @cache
 def _insertion(table: type[peewee.Model], names: tuple[str, ...], verb: str = "INSERT") -> str:
-    """The statement that inserts a row by the names of its columns."""
+    """Return the statement that inserts a row by the names of its columns."""
     marks = ", ".join("?" * len(names))
     return f'{verb} INTO "{table._meta.table_name}" ({", ".join(_quoted(table, names))}) VALUES ({marks})'
 
 
 @cache
-def _change(table: type[peewee.Model], names: tuple[str, ...]) -> str:
-    """The statement that changes columns of the row of an id."""
+def _change(table: type[peewee.Model], names: tuple[str, ...], key: tuple[str, ...]) -> str:
+    """Return the statement that changes columns of the row of a key."""
     assignments = ", ".join(f"{name} = ?" for name in _quoted(table, names))
-    return f'UPDATE "{table._meta.table_name}" SET {assignments} WHERE id = ?'
+    is_row = " AND ".join(f"{name} = ?" for name in _quoted(table, key))
+    return f'UPDATE "{table._meta.table_name}" SET {assignments} WHERE {is_row}'
 
 
 def _quoted(table: type[peewee.Model], names: tuple[str, ...]) -> list[str]:
@@ -338,20 +353,20 @@ def _quoted(table: type[peewee.Model], names: tuple[str, ...]) -> list[str]:
     return [f'"{name}"' for name in names]
 
 
-# -- The open memory.db: transactions, rows, errors of both drivers as one, foreign and damaged files set aside.
+# -- The open memory.db: transactions, rows, unified driver errors, and setting aside foreign or damaged files.
 
-#: A write-ahead log that is larger is emptied after a commit, in bytes.
+#: Size above which the write-ahead log is emptied after a commit, in bytes.
 LOG_LIMIT_BYTES = 8_000_000
-#: How long that waits for readers, in milliseconds, and when it is tried again where one stays, in seconds.
+#: How long emptying waits for readers, in milliseconds, and after how many seconds it is retried if one remains.
 LOG_WAIT_MS = 400
 LOG_AGAIN_SECONDS = 1.0
-#: What another program's database is called that was found as memory.db, and what Engram's own is called after an
-#: uninstallation that gave the name back.
+#: New name of another program's database that was found as memory.db, and name of Engram's own after an
+#: uninstallation gave the name memory.db back.
 ASIDE_NAME = "memory.v2.db"
 UNINSTALLED_NAME = "memory.uninstalled.db"
 
-#: Modules whose ``LISTENER`` hears of every change of a memory. They are named, not imported: most processes that open
-#: the memory change none.
+#: Modules whose ``LISTENER`` is notified of every change to a memory. They are named, not imported, since most
+#: processes that open memory.db change nothing.
 LISTENER_MODULES: list[str] = []
 
 
@@ -370,10 +385,10 @@ class Store(Reader):
         may_upgrade: bool = True,
         begins_anew: bool = False,
     ) -> None:
-        """Prepare, but do not touch, the database at ``path``; one that ``is_damaged`` is read as far as it goes.
+        """Prepare to open the database at ``path`` without touching it; a damaged one is read as far as possible.
 
         Unless it ``may_upgrade``, opening leaves the tables of an earlier version as they are. Unless it
-        ``begins_anew``, opening makes no memory.db beside the backups of one that was deleted.
+        ``begins_anew``, opening makes no memory.db if there are backups of one that was deleted.
         """
         chosen = choose_driver(driver)
         database = open_database(path, chosen, busy_ms=busy_ms, cache_kb=cache_kb, is_damaged=is_damaged)
@@ -387,22 +402,22 @@ class Store(Reader):
     # -- opening and closing
 
     def open(self) -> Store:
-        """Open the file, make or migrate its tables; first, what a killed restore left is finished or undone.
+        """Open the file and create or migrate its tables; first finish or undo what a killed restore left.
 
         Raises:
             ForeignDatabase: the file belongs to another program.
-            BrokenDatabase: the file is damaged or no database.
+            BrokenDatabase: the file is damaged or not a database.
             MissingDatabase: there is no file, but there are backups of one.
             NewerSchema: the file was written by a newer Engram.
             OlderSchema: it was written by an earlier Engram, and must not be upgraded.
-            StoreError: anything else that SQLite says.
+            StoreError: any other error from SQLite.
         """
         self.path.parent.mkdir(mode=FOLDER_MODE, parents=True, exist_ok=True)
         finish_replacement(self.path)
         if not self._begins_anew and is_deleted(self.path) and not is_replaced(self.path):
             raise MissingDatabase()
         if is_no_file(self.path):
-            raise BrokenDatabase(f"{self.path} is no regular file")
+            raise BrokenDatabase(f"{self.path} is not a regular file")
         if is_emptied(self.path):
             raise BrokenDatabase(f"{self.path} is damaged: it is empty, but there are backups of it")
         if is_cut_short(self.path):
@@ -421,7 +436,7 @@ class Store(Reader):
         return self
 
     def _refuse_foreign(self, identity: tuple[int, int] | None) -> None:
-        """Raise what a database without Engram's mark is; ``identity`` is that of the file that lacks it.
+        """Raise the error for a database without Engram's mark; ``identity`` is that of the file that lacks it.
 
         Raises:
             BrokenDatabase: it has Engram's tables, so its header is damaged.
@@ -433,21 +448,21 @@ class Store(Reader):
             if file_identity(self.path) == identity:
                 raise
             is_own = False
-        # Another process may have set it aside meanwhile: what lies there now is another file.
+        # Another process may have set it aside meanwhile, so this may be a different file.
         if is_own and file_identity(self.path) == identity:
             raise BrokenDatabase(f"{self.path} is damaged: its header lacks Engram's mark")
         raise ForeignDatabase(f"{self.path} is a database of another program")
 
     def make_private(self) -> None:
-        """Make the file 0600 before SQLite opens it; its -wal and -shm take over the mode.
+        """Make the file 0600 before SQLite opens it; its -wal and -shm get the same mode.
 
-        Only a file that is new is opened and closed here: closing one drops this process's own locks on it.
+        Only a new file is opened and closed here, since closing a file drops this process's own locks on it.
         """
         with contextlib.suppress(OSError):
             os.close(os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, FILE_MODE))
 
     def _connect(self) -> None:
-        """Make the first connection; switching a new file to WAL fails at once while another process does so too."""
+        """Make the first connection; switching a new file to WAL fails at once while another process does the same."""
         until = time.monotonic() + self._busy_ms / 1000
         while True:
             try:
@@ -460,12 +475,12 @@ class Store(Reader):
                 time.sleep(0.01)
 
     def _ensure_connected(self) -> None:
-        """Make this thread's connection where there is none: its pragmas read the file."""
+        """Make this thread's connection if there is none: its pragmas read the file."""
         with self._mapped_errors():
             self._database.connection()
 
     def _check_owner(self, identity: tuple[int, int] | None) -> None:
-        # In this order: another process may be making the tables just now, and sets the id in the same transaction.
+        # In this order: another process may be creating the tables, and sets the id in the same transaction.
         tables = int(self._database.execute_sql("SELECT count(*) FROM sqlite_master").fetchone()[0])
         application = int(self._database.execute_sql("PRAGMA application_id").fetchone()[0])
         if application != APPLICATION_ID and tables:
@@ -485,9 +500,9 @@ class Store(Reader):
 
     @contextlib.contextmanager
     def transaction(self) -> Iterator[Tx]:
-        """A transaction that holds the write lock from its start; nested use joins the outer one.
+        """Begin a transaction that holds the write lock from its start; a nested one joins the outer one.
 
-        Everything in it commits together or not at all. Keep it short: no model, no file and no network inside.
+        Everything in it commits together or not at all. Keep it short: call no model, file or network inside.
         """
         with self._mapped_errors(is_transaction=True):
             if self._database.in_transaction():
@@ -499,8 +514,26 @@ class Store(Reader):
         self._bound_log()
 
     @contextlib.contextmanager
+    def attached(self, path: Path, name: str) -> Iterator[None]:
+        """Attach another database as ``name`` for this thread's statements.
+
+        Raises:
+            StoreError: the other database can't be read.
+        """
+        self._ensure_connected()
+        try:
+            self._database.execute_sql(f'ATTACH DATABASE ? AS "{name}"', (str(path),))
+        except DATABASE_ERRORS as error:
+            raise StoreError(f"{path} can't be read: {error}") from error
+        try:
+            yield
+        finally:
+            with contextlib.suppress(*DATABASE_ERRORS):
+                self._database.execute_sql(f'DETACH DATABASE "{name}"')
+
+    @contextlib.contextmanager
     def snapshot(self) -> Iterator[Reader]:
-        """One consistent view for several reads."""
+        """Give several reads one consistent view."""
         with self._mapped_errors(is_transaction=True):
             if self._database.in_transaction():
                 yield self
@@ -517,23 +550,19 @@ class Store(Reader):
             self.row(f"PRAGMA wal_checkpoint({mode})")
 
     def data_version(self) -> int:
-        """A number that differs once another connection has changed the database; it means nothing else."""
+        """Return a number that changes when another connection changes the database."""
         return int(self.value("PRAGMA data_version") or 0)
 
     def file_identity(self) -> tuple[int, int] | None:
-        """Device and inode of memory.db now; None where there is none. Another one than at the start: it was
-        replaced.
-        """
+        """Return device and inode of memory.db; None if there is no file. They change when the file is replaced."""
         return file_identity(self.path)
 
     def schema_version(self) -> int:
-        """Number of the migration that the file is at."""
+        """Return the version of the file's tables."""
         return int(self.value("PRAGMA user_version"))
 
     def _bound_log(self) -> None:
-        """Empty a write-ahead log that has grown large because there was always some reader; wait for those a
-        moment.
-        """
+        """Empty a write-ahead log that grew because there was always a reader; waits briefly for readers."""
         try:
             if os.stat(self._log_path).st_size < LOG_LIMIT_BYTES:
                 return
@@ -551,11 +580,13 @@ class Store(Reader):
                 self.rows(f"PRAGMA busy_timeout = {self._busy_ms}")
 
     def find_damage(self) -> str:
-        """What SQLite finds wrong with the file or its text indexes; "" where all is well."""
+        """Return what SQLite finds wrong with the file or its text indexes; "" if all is well."""
         try:
             messages = [str(message) for (message,) in self.rows("PRAGMA quick_check(5)")]
             if messages != ["ok"]:
                 return "; ".join(messages)
+            if is_read_only(self.path):
+                return ""  # the checks of the text indexes are statements that write
             for table in ("passage_fts", "note_fts"):
                 with self.transaction() as tx:
                     tx.run(f"INSERT INTO {table}({table}, rank) VALUES ('integrity-check', 1)")
@@ -563,7 +594,7 @@ class Store(Reader):
                 tx.run("INSERT INTO episode_fts(episode_fts) VALUES ('integrity-check')")
             kept, indexed = "SELECT id FROM episode", "SELECT id FROM episode_fts_docsize"
             if self.value(f"SELECT 1 FROM ({kept} EXCEPT {indexed}) UNION ALL SELECT 1 FROM ({indexed} EXCEPT {kept})"):
-                return "fts5: the index of memories does not fit its rows"
+                return "fts5: the index of memories does not match its rows"
         except StoreError as error:
             return str(error)
         return ""

@@ -1,8 +1,8 @@
 """Shares: copies of this person's memories in the spaces of teams. Nothing is shared by default.
 
 A share is a row of ``hub_memory`` in a team's space whose author is this person. Its text is a copy, fixed when it was
-shared; what the memory says later is not said to the team. It goes when the memory is forgotten, or when any of its
-words are.
+shared; what the memory says later is not said to the team. It is erased when the memory is forgotten, or when any
+of its words are.
 """
 
 from __future__ import annotations
@@ -21,12 +21,22 @@ from engram.hub.protocol.statements import TEXT, Statement, join
 from engram.models import tables
 from engram.models.engine.statement import prepared, without_index
 from engram.models.engine.transaction import Reader, Tx, Value
-from engram.models.hub.said import SAID, Clock, SaidMemory, find_said, memory_id_of
+from engram.models.hub.memory_statements import (
+    SAID,
+    Clock,
+    SaidMemory,
+    change_said,
+    find_said,
+    id_of_stable,
+    is_said,
+    memory_id_of,
+    registers_of,
+)
 from engram.models.hub.spaces import Space, list_spaces, private_space, server_of
 from engram.models.memories.memory_changes import RELEASE, ChangeListener
 from engram.models.memories.memory_records import Memory
 
-#: Key of a share's text that holds what never changes: kind, time, project, and the memory that it is a copy of.
+#: Key in a share's text for what never changes: kind, time, project, and the memory that it copies.
 _BIRTH = "b"
 _BY_HAND = (Actor.USER, Actor.AGENT)
 
@@ -40,27 +50,24 @@ class Share:
 
     @property
     def summary(self) -> str:
-        """Its first line; "" where it was taken back, or purged here."""
+        """Its first line; "" if it was taken back, or purged here."""
         return str((self.said.own_text or {}).get("s", ""))
 
     @property
     def is_waiting(self) -> bool:
-        """True where the hub has not all of it yet."""
+        """True if the hub does not have all of it yet."""
         return self.said.version > self.said.pushed
 
 
 def copy_id(ns_id: int, stable_id: str) -> bytes:
-    """Return the id of the first share of a memory in a space: the same on each of a person's machines."""
+    """Return the id of the first share of a memory in a space: it is the same on all of a person's machines."""
     return hashlib.blake2b(f"share {ns_id} {stable_id}".encode(), digest_size=8).digest()
 
 
 def add_share(tx: Tx, space: Space, memory: Memory, text: Mapping[str, Any], project: Sequence[str] | None) -> bool:
-    """Share a text of a memory, or replace what was shared of it; returns False where nothing is new.
+    """Share a text of a memory, or replace what was shared of it; returns False if nothing is new.
 
     Args:
-        tx: the transaction.
-        space: a team's.
-        memory: the memory.
         text: exactly what is shared, without secrets: summary, content, facts, entities as ``s``, ``c``, ``f``, ``e``.
         project: the project that it holds in, as other machines know it.
     """
@@ -72,7 +79,7 @@ def add_share(tx: Tx, space: Space, memory: Memory, text: Mapping[str, Any], pro
         return False
     if known is not None:
         said = {TEXT: clock.stamp()[:2]}
-        tx.run(_replace_text(space.id, known.said.author, known.said.memory_id, json.dumps(said), own_text))
+        change_said(tx, known.said, said=json.dumps(said), own_text=own_text, version=known.said.version + 1)
     else:
         author, memory_id = clock.server.member_id, copy_id(space.ns_id, memory.stable_id)
         if find_said(tx, space.id, author, memory_id) is not None:
@@ -91,14 +98,13 @@ def add_share(tx: Tx, space: Space, memory: Memory, text: Mapping[str, Any], pro
 
 
 def shares_of(store: Reader, episode_id: str) -> list[Share]:
-    """Return the shares of a memory that stand."""
+    """Return the current shares of a memory."""
     if private_space(store) is None:
         return []
     return _with_spaces(store, store.fetch_records(SAID, _of_memory(episode_id)))
 
 
 def list_shares(store: Reader, space: Space) -> list[Share]:
-    """Return everything that this person shares in a space."""
     server = server_of(store, space)
     memory = tables.HubMemory
     is_standing = (memory.author == server.member_id) & (memory.is_forgotten == 0)
@@ -109,12 +115,15 @@ def list_shares(store: Reader, space: Space) -> list[Share]:
 
 
 def take_back(tx: Tx, space: Space, said: SaidMemory) -> None:
-    """Let a share be erased everywhere; the memory itself stays. A keeper takes back what anybody shared."""
-    tx.run(_erase(space.id, said.author, said.memory_id))
+    """Have a share erased everywhere; the memory itself stays. A keeper can take back what anybody shared."""
+    memory = tables.HubMemory
+    nothing = {"is_forgotten": 1, "said": "{}", "own_text": None, "waits_for": None}
+    changes = memory.update(**nothing, version=memory.version + 1)
+    tx.run(changes.where(is_said(space.id, said.author, said.memory_id)))
 
 
 def bar_share(tx: Tx, space: Space, memory: Memory) -> None:
-    """Keep rules from sharing a memory in a space. Nothing of it is said to the hub."""
+    """Keep rules from sharing a memory in a space. The hub gets nothing of it."""
     author = server_of(tx, space).member_id
     row: dict[str, Value] = {"space_id": space.id, "author": author, "is_forgotten": 1}
     row |= {"memory_id": copy_id(space.ns_id, memory.stable_id), "episode_id": memory.episode_id}
@@ -122,7 +131,7 @@ def bar_share(tx: Tx, space: Space, memory: Memory) -> None:
 
 
 def build_shares(memories: Sequence[SaidMemory]) -> dict[bytes, Statement]:
-    """Return memory id → statement, for shares that stand."""
+    """Return memory id → statement, for current shares."""
     statements = {}
     for memory in memories:
         if memory.own_text is None or memory.is_forgotten:
@@ -137,13 +146,15 @@ def build_shares(memories: Sequence[SaidMemory]) -> dict[bytes, Statement]:
 
 
 def take_share(tx: Tx, space: Space, row: Row, statement: Statement, text: Mapping[str, Any]) -> None:
-    """Take over what another machine of this person shared. Their memory is here, or comes by the private space."""
+    """Store a share from another of this person's machines. The memory is here, or arrives through the private
+    space.
+    """
     mine = find_said(tx, space.id, row.author, row.memory_id)
     said = {name: list(register[:2] if name == TEXT else register) for name, register in statement.fields.items()}
     own_text = json.dumps({**text, _BIRTH: dict(statement.birth)}, ensure_ascii=False)
     if mine is None:
         stable_id = str(statement.birth.get("o") or "")
-        episode_id = tx.fetch_value(_memory_of(stable_id)) if stable_id else None
+        episode_id = id_of_stable(tx, stable_id) if stable_id else None
         waits_for = None if episode_id or not stable_id else memory_id_of(stable_id)
         values: dict[str, Value] = {"space_id": space.id, "author": row.author, "memory_id": row.memory_id}
         values |= {
@@ -154,21 +165,20 @@ def take_share(tx: Tx, space: Space, row: Row, statement: Statement, text: Mappi
         }
         tx.insert_many(tables.HubMemory, [values])
         return
-    registers = {name: (int(r[0]), int(r[1]), r[2] if len(r) > 2 else None) for name, r in mine.said.items()}
-    newer = join(registers, statement.fields)
+    newer = join(registers_of(mine), statement.fields)
     if newer and not mine.is_forgotten and mine.own_text is not None:
         merged = json.dumps({**mine.said, **{name: said[name] for name in newer}})
         kept = own_text if TEXT in newer else json.dumps(mine.own_text, ensure_ascii=False)
-        tx.run(_store(space.id, row.author, row.memory_id, merged, kept))
+        change_said(tx, mine, said=merged, own_text=kept)
 
 
 def link_shares(tx: Tx, stable_id: str, episode_id: str) -> None:
-    """The memory that another machine of this person shared is here now."""
+    """Handle the arrival of a memory that another of this person's machines shared."""
     tx.run(_link(memory_id_of(stable_id), episode_id))
 
 
 def link_many_shares(tx: Tx, made: Sequence[tuple[str, str]]) -> None:
-    """The same of many, each given by its stable id and its id. Few shares wait for their memory."""
+    """Do the same for many memories, each given by its stable id and its id. Few shares ever wait for their memory."""
     memory = tables.HubMemory
     waiting = {
         bytes(key) for key in tx.fetch_values(memory.select(memory.waits_for).where(memory.waits_for.is_null(False)))
@@ -179,10 +189,10 @@ def link_many_shares(tx: Tx, made: Sequence[tuple[str, str]]) -> None:
 
 
 class ShareListener(ChangeListener):
-    """Keeps the copies in the spaces of teams as their author has them."""
+    """Keeps copies in team spaces in step with their author's memories."""
 
     def changed(self, tx: Tx, before: Memory, after: Memory, action: str, actor: Actor) -> None:
-        """Tell teams that a shared memory is over, or holds again, where its author said so by hand."""
+        """Notify teams that a shared memory is no longer valid, or valid again, if its author decided that by hand."""
         force = (before.status.is_current, before.superseded_by)
         if action == RELEASE or actor not in _BY_HAND or force == (after.status.is_current, after.superseded_by):
             return
@@ -191,10 +201,10 @@ class ShareListener(ChangeListener):
             is_over = after.status in (Status.ARCHIVED, Status.SUPERSEDED)
             said = {**share.said.said, "ends": clock.stamp((after.valid_to_ms or 0) if is_over else None)}
             clock.store()
-            tx.run(_say(share.space.id, share.said.author, share.said.memory_id, json.dumps(said)))
+            change_said(tx, share.said, said=json.dumps(said), version=share.said.version + 1)
 
     def erased(self, tx: Tx, before: Memory, after: Memory) -> None:
-        """Take back every share of a memory of which words were forgotten: the copies may hold them."""
+        """Take back every share of a memory some of whose words were forgotten: the copies may hold them."""
         for share in shares_of(tx, after.episode_id):
             take_back(tx, share.space, share.said)
 
@@ -217,51 +227,12 @@ def _of_memory(episode_id: str) -> Query:
 
 
 @prepared
-def _memory_of(stable_id: str) -> Query:
-    return tables.Memory.select(tables.Memory.episode_id).where(tables.Memory.stable_id == stable_id)
-
-
-@prepared
 def _link(waits_for: bytes, episode_id: str) -> Query:
     memory, space = tables.HubMemory, tables.HubSpace
     teams = space.select(space.id).where(space.kind == SQL("'team'"))
     changes = memory.update(episode_id=episode_id, waits_for=SQL("NULL"))
     is_share = without_index(memory.space).in_(teams) & memory.own_text.is_null(False)
     return changes.where(is_share & (memory.waits_for == waits_for))
-
-
-@prepared
-def _replace_text(space_id: int, author: int, memory_id: bytes, said: str, own_text: str) -> Query:
-    memory = tables.HubMemory
-    changes = memory.update(said=said, own_text=own_text, version=memory.version + 1)
-    return changes.where((memory.space == space_id) & (memory.author == author) & (memory.memory_id == memory_id))
-
-
-@prepared
-def _store(space_id: int, author: int, memory_id: bytes, said: str, own_text: str) -> Query:
-    memory = tables.HubMemory
-    changes = memory.update(said=said, own_text=own_text)
-    return changes.where((memory.space == space_id) & (memory.author == author) & (memory.memory_id == memory_id))
-
-
-@prepared
-def _say(space_id: int, author: int, memory_id: bytes, said: str) -> Query:
-    memory = tables.HubMemory
-    changes = memory.update(said=said, version=memory.version + 1)
-    return changes.where((memory.space == space_id) & (memory.author == author) & (memory.memory_id == memory_id))
-
-
-@prepared
-def _erase(space_id: int, author: int, memory_id: bytes) -> Query:
-    memory = tables.HubMemory
-    changes = memory.update(
-        is_forgotten=SQL("1"),
-        said=SQL("'{}'"),
-        own_text=SQL("NULL"),
-        waits_for=SQL("NULL"),
-        version=memory.version + 1,
-    )
-    return changes.where((memory.space == space_id) & (memory.author == author) & (memory.memory_id == memory_id))
 
 
 LISTENER = ShareListener()

@@ -12,20 +12,18 @@ from peewee import SQL, Query, fn
 from engram.hub.protocol.requests import SpaceFacts
 from engram.models import tables
 from engram.models.engine.meta import drop_meta, get_meta, put_meta
-from engram.models.engine.statement import RecordReader, prepared, without_index
+from engram.models.engine.statement import RecordReader, without_index
 from engram.models.engine.transaction import Reader, Store, Tx, asks_number, asks_record, asks_records
 
-# -- The hubs that this machine joined, and their spaces.
-
-#: Key in ``meta`` of the teams that a hub names, and how many of them are kept.
+#: Key in ``meta`` of the teams that a hub lists, and the maximum number of them that are stored.
 _OFFERS, MAX_OFFERS = "hub_offers", 20
 #: Key in ``meta`` of what this machine wrote into a folder and read there.
 _FOLDER = "hub_folder"
-#: Why a row is set aside that this program does not understand whole.
+#: Reason for setting aside a row that this program doesn't fully understand.
 NEWER_FIELDS = "has fields of a newer version"
-#: Own pushes that are remembered, to tell a hub that was put back from a copy of this machine.
+#: Maximum number of own pushes that are remembered, to distinguish a restored hub from a copy of this machine.
 MAX_PUSHES = 128
-#: Key in ``meta`` of what the program understood that pulled last.
+#: Key in ``meta`` of the capabilities of the program that pulled last.
 _UNDERSTOOD = "hub_understood"
 
 
@@ -101,31 +99,33 @@ _SPACES = RecordReader(Space, tables.HubSpace, readers={"mark": bytes})
 
 
 def find_server(store: Reader, url: str) -> Server | None:
-    """The hub of an address."""
+    """Return the hub of an address."""
     return store.fetch_record(_SERVERS, _SERVERS.select().where(tables.HubServer.url == url))
 
 
 def server_of(store: Reader, space: Space) -> Server:
-    """The hub of a space that has one: any but a pack's."""
+    """Return the hub of a space that has one: any space except a pack."""
     server = None if space.server_id is None else server_by_id(store, space.server_id)
     assert server is not None, "only a pack has no hub"
     return server
 
 
 def list_spaces(store: Reader, server_id: int | None = None) -> list[Space]:
-    """Every space, or those of one hub, the oldest first."""
-    return store.fetch_records(_SPACES, _all_spaces() if server_id is None else _spaces_of(server_id))
+    """Return every space, or those of one hub, oldest first."""
+    space = tables.HubSpace
+    query = _SPACES.select().order_by(space.id)
+    return store.fetch_records(_SPACES, query if server_id is None else query.where(space.server == server_id))
 
 
 def find_space(store: Reader, name: str) -> Space | None:
-    """The space of a name, the oldest first."""
+    """Return the space of a name, oldest first."""
     return store.fetch_record(
         _SPACES, _SPACES.select().where(tables.HubSpace.name == name).order_by(tables.HubSpace.id)
     )
 
 
 def add_server(tx: Tx, url: str, member_id: int, member_name: str, device_id: int) -> Server:
-    """Keep a hub that this machine just joined."""
+    """Store a hub that this machine just joined."""
     row_id = tx.insert(
         tables.HubServer.insert(
             url=url, member_id=member_id, member_name=member_name, device_id=device_id, joined_at_ms=tx.now_ms()
@@ -142,14 +142,14 @@ def change_server(tx: Tx, server_id: int, **changes: Any) -> None:
 
 
 def note_push(tx: Tx, server_id: int, push_id: bytes) -> None:
-    """Remember a push before it is sent: it may arrive although no answer comes, and long after."""
+    """Remember a push before it is sent: it may arrive even if no answer comes, and much later."""
     server = server_by_id(tx, server_id)
     assert server is not None
     change_server(tx, server_id, in_flight=b"".join([*server.pushes, push_id][-MAX_PUSHES:]))
 
 
 def drop_server(tx: Tx, server_id: int) -> None:
-    """Leave a hub: its spaces go, with what was said in them. Memories stay."""
+    """Leave a hub: its spaces are deleted, with what was said in them. Memories stay."""
     tx.run(tables.HubServer.delete().where(tables.HubServer.id == server_id))
     drop_meta(tx, f"{_FOLDER} {server_id}")
 
@@ -160,19 +160,19 @@ def read_folder_state(store: Reader, server_id: int) -> str:
 
 
 def put_folder_state(tx: Tx, server_id: int, state: str) -> None:
-    """Keep what this machine wrote into a folder and read there."""
+    """Store what this machine wrote into a folder and read there."""
     put_meta(tx, f"{_FOLDER} {server_id}", state)
 
 
 def folder_notes(store: Reader, server_id: int) -> tuple[str, ...]:
-    """Return what a person should know of a folder: files that are missing or can't be read, and what is foreign."""
+    """Return what a person should know about a folder: files that are missing, unreadable or do not belong there."""
     return tuple(map(str, json.loads(read_folder_state(store, server_id) or "{}").get("notes", ())))
 
 
 def add_space(
     tx: Tx, server_id: int | None, ns_id: int, name: str, *, kind: str, role: str = "reader", is_sealed: bool = False
 ) -> Space:
-    """Keep a space that this machine is a part of from now on."""
+    """Store a space that this machine has become part of."""
     row_id = tx.insert(
         tables.HubSpace.insert(server=server_id, ns_id=ns_id, name=name, kind=kind, role=role, is_sealed=is_sealed)
     )
@@ -182,7 +182,6 @@ def add_space(
 
 
 def add_hub_space(tx: Tx, server: Server, facts: SpaceFacts) -> Space:
-    """Keep a space that a hub told of."""
     return add_space(
         tx,
         server.id,
@@ -195,12 +194,11 @@ def add_hub_space(tx: Tx, server: Server, facts: SpaceFacts) -> Space:
 
 
 def change_space(tx: Tx, space_id: int, **changes: Any) -> None:
-    """Change columns of a space."""
     tx.run(tables.HubSpace.update(**changes).where(tables.HubSpace.id == space_id))
 
 
 def raise_clock(tx: Tx, space_id: int, hlc: int) -> None:
-    """Let the clock of a space, and what its hub has seen of it, be at least ``hlc``."""
+    """Advance a space's clock, and what its hub has seen of it, to at least ``hlc``."""
     space = tables.HubSpace
     tx.run(
         space.update(clock=fn.MAX(space.clock, hlc), published=fn.MAX(space.published, hlc)).where(space.id == space_id)
@@ -208,15 +206,17 @@ def raise_clock(tx: Tx, space_id: int, hlc: int) -> None:
 
 
 def drop_space(tx: Tx, space_id: int) -> None:
-    """Leave a space: what was said in it goes. Memories stay."""
+    """Leave a space: what was said in it is deleted. Memories stay."""
     tx.run(tables.HubSpace.delete().where(tables.HubSpace.id == space_id))
 
 
-# -- teams that a hub names
+# -- teams that a hub lists
 
 
 def note_offers(store: Store, server_id: int, offers: Mapping[int, str]) -> None:
-    """Keep which teams a hub names that this machine did not join, by their number: a person settles them."""
+    """Store which teams a hub lists that this machine did not join, by number: a person decides about
+    them.
+    """
     kept = json.dumps({str(ns_id): name[:60] for ns_id, name in list(offers.items())[:MAX_OFFERS]}, sort_keys=True)
     if (get_meta(store, f"{_OFFERS} {server_id}") or "{}") != kept:
         with store.transaction() as tx:
@@ -235,7 +235,7 @@ def list_offers(store: Reader, server_id: int) -> dict[int, str]:
 
 @dataclass(frozen=True, slots=True)
 class SetAside:
-    """A row that could not be taken over, or that the hub refused."""
+    """A row that could not be stored here, or that the hub refused."""
 
     space_id: int
     #: pull or push.
@@ -254,7 +254,7 @@ _SET_ASIDE = RecordReader(SetAside, tables.HubSetAside, readers={"memory_id": by
 def set_aside(
     tx: Tx, space_id: int, direction: str, author: int, memory_id: bytes, *, seq: int = 0, reason: str = ""
 ) -> None:
-    """Note a row that the others go on without."""
+    """Set a row aside, so that it does not hold up the others."""
     tx.run(
         tables.HubSetAside.insert(
             space=space_id,
@@ -269,9 +269,9 @@ def set_aside(
 
 
 def drop_set_aside(tx: Tx, space_id: int, direction: str, rows: Sequence[tuple[int, bytes]]) -> None:
-    """Rows, by author and memory, went through after all."""
+    """Forget rows, by author and memory, that were set aside and then succeeded after all."""
     table = tables.HubSetAside
-    if tx.fetch_first(_any_set_aside(space_id)) is None:
+    if not tx.has_any(table.select(table.seq).where(table.space == space_id).limit(1)):
         return
     for author, memory_id in rows:
         of_row = (table.author == author) & (table.memory_id == memory_id)
@@ -279,11 +279,10 @@ def drop_set_aside(tx: Tx, space_id: int, direction: str, rows: Sequence[tuple[i
 
 
 def read_anew_after_update(store: Store, program: str) -> int:
-    """Let what an older program set aside be pulled again; returns how many spaces that concerns.
+    """Pull again what an older program set aside; returns how many spaces that concerns.
 
     Args:
-        store: the open memory.
-        program: what this program understands, as a text that another version's differs from.
+        program: what this program understands, as a text that differs for another version.
     """
     if get_meta(store, _UNDERSTOOD) == program:
         return 0
@@ -299,7 +298,7 @@ def read_anew_after_update(store: Store, program: str) -> int:
 
 
 def read_set_aside_again(tx: Tx, space_id: int, before_ms: int) -> None:
-    """Let rows be pulled again that were set aside before a time. Those of a newer program wait for the update."""
+    """Pull again the rows that were set aside before a time. Rows from a newer program wait for an update."""
     table, space = tables.HubSetAside, tables.HubSpace
     is_newer = table.reason.startswith(NEWER_FIELDS)
     of_space = (table.space == space_id) & (table.direction == "pull") & (table.at_ms <= before_ms) & ~is_newer
@@ -309,7 +308,7 @@ def read_set_aside_again(tx: Tx, space_id: int, before_ms: int) -> None:
 
 
 def list_set_aside(store: Reader, space_id: int | None = None) -> list[SetAside]:
-    """Everything that was set aside, in one space or in all, the oldest first."""
+    """Return everything that was set aside, in one space or in all, oldest first."""
     query = _SET_ASIDE.select().order_by(tables.HubSetAside.at_ms)
     return store.fetch_records(
         _SET_ASIDE, query if space_id is None else query.where(tables.HubSetAside.space == space_id)
@@ -318,55 +317,40 @@ def list_set_aside(store: Reader, space_id: int | None = None) -> list[SetAside]
 
 @asks_records(_SERVERS)
 def list_servers() -> Query:
-    """Every hub that was joined, the oldest first."""
+    """Return every hub that was joined, oldest first."""
     return _SERVERS.select().order_by(tables.HubServer.id)
 
 
 @asks_record(_SERVERS)
 def server_by_id(server_id: int) -> Query:
-    """The hub of a row."""
+    """Return the hub of a row."""
     return _SERVERS.select().where(tables.HubServer.id == server_id)
-
-
-@prepared
-def _all_spaces() -> Query:
-    return _SPACES.select().order_by(tables.HubSpace.id)
-
-
-@prepared
-def _spaces_of(server_id: int) -> Query:
-    return _SPACES.select().where(tables.HubSpace.server == server_id).order_by(tables.HubSpace.id)
 
 
 @asks_record(_SPACES)
 def space_by_id(space_id: int) -> Query:
-    """The space of a row."""
+    """Return the space of a row."""
     return _SPACES.select().where(tables.HubSpace.id == space_id)
 
 
 @asks_record(_SPACES)
 def private_space() -> Query:
-    """The space that all of a person's own memories belong to; None where no hub was joined. Cheap."""
+    """Return the space that all of a person's own memories belong to; None if no hub was joined. Fast."""
     return _SPACES.select().where(tables.HubSpace.kind == SQL("'private'")).order_by(tables.HubSpace.id).limit(SQL("1"))
-
-
-@prepared
-def _any_set_aside(space_id: int) -> Query:
-    return tables.HubSetAside.select(tables.HubSetAside.seq).where(tables.HubSetAside.space == space_id).limit(SQL("1"))
 
 
 @asks_number
 def count_outgoing(space_id: int) -> Query:
-    """How many statements of a space wait to be pushed."""
+    """Return how many statements of a space wait to be pushed."""
     memory = tables.HubMemory
-    # The dirty set has an index of its own; by the primary key every memory of the space would be looked at.
+    # The dirty set has an index of its own; the primary key would visit every memory in the space.
     in_space = without_index(memory.space) == space_id
     return memory.select(fn.COUNT(SQL("*"))).where(in_space & (memory.version > memory.pushed))
 
 
-# -- The other members of a hub, as teams tell of them: their names, and who is muted.
+# -- The other members of a hub's teams: their names, and who is muted.
 
-#: Longest name that is kept, in characters.
+#: Maximum length of a name that is kept, in characters.
 MAX_NAME_CHARACTERS = 60
 
 
@@ -378,7 +362,7 @@ class Member:
     #: The hub's id.
     member_id: int
     name: str
-    #: Nothing of theirs is kept here.
+    #: Nothing from this member is stored here.
     is_muted: bool
 
 
@@ -386,7 +370,7 @@ _MEMBERS = RecordReader(Member, tables.HubMember)
 
 
 def keep_members(tx: Tx, server_id: int, names: Mapping[int, str]) -> None:
-    """Keep the names of members, by id; who was muted stays so."""
+    """Store the names of members, by id; muted members stay muted."""
     table = tables.HubMember
     for member_id, name in names.items():
         plain = plain_name(name)
@@ -401,13 +385,15 @@ def list_members(store: Reader, server_id: int) -> list[Member]:
 
 
 def set_muted(tx: Tx, member: Member, is_muted: bool) -> None:
-    """Mute a member, or hear them again."""
+    """Mute or unmute a member."""
     table = tables.HubMember
     of_member = (table.server == member.server_id) & (table.member_id == member.member_id)
     tx.run(table.update(is_muted=is_muted).where(of_member))
 
 
 def plain_name(name: str) -> str:
-    """Return a name as it stands beside a memory: letters, digits and few marks, so that it can't pose as more."""
+    """Return a name as it is shown next to a memory: letters, digits and a few marks, so that it can't pose as anything
+    else.
+    """
     plain = "".join(char if char.isalnum() or char in " ._-@'" else " " for char in name)
     return " ".join(plain.split())[:MAX_NAME_CHARACTERS] or "unknown"

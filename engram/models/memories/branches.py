@@ -1,10 +1,10 @@
-"""Branches of projects: whether they were merged, and which memories were learned on one that was not."""
+"""Git branches of projects: whether they are merged, and which memories come from unmerged ones."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
 from peewee import JOIN, Query, fn
 
@@ -16,18 +16,16 @@ from engram.models.engine.transaction import Reader, Tx, asks_records
 from engram.models.memories.memory_records import IS_CURRENT, Memory, select_memories
 from engram.trust.display import one_line
 
-#: Maximum number of branches of a project that are kept, those of the latest turns.
+#: Maximum number of branches stored per project: the most recently used ones.
 MAX_BRANCHES = 200
-#: Maximum length of the name of a branch that is shown, in characters.
+#: Maximum length of a displayed branch name, in characters.
 MAX_BRANCH_CHARACTERS = 60
-#: Kinds of memories that hold on every branch: they are about a person.
+#: Kinds of memories that apply on every branch because they are about a person.
 _UNBOUND_KINDS = (Kind.PREFERENCE.value,)
 
 
 @dataclass(frozen=True, slots=True)
 class BranchRow:
-    """A branch as it is stored."""
-
     project_id: int
     name: str
     state: BranchState
@@ -40,17 +38,16 @@ class BranchRow:
 
     @property
     def is_default(self) -> bool:
-        """True for the default branch of the repository."""
         return self.name in ("main", "master", self.compared_with.partition(" ")[0])
 
 
 @dataclass(frozen=True, slots=True)
 class BranchUse:
-    """What turns say of a branch."""
+    """When a branch was last used, and its last commit, according to its turns."""
 
     name: str
     last_turn_ms: int
-    #: The last commit that they report; "" for none.
+    #: The last commit that its turns report; "" for none.
     commit: str
 
 
@@ -58,7 +55,7 @@ _BRANCHES = RecordReader(BranchRow, tables.Branch, readers={"state": BranchState
 
 
 def branches_used_since(store: Reader, project_id: int, since_ms: int) -> list[BranchUse]:
-    """The branches on which turns took place since a time, each once."""
+    """Return each branch that has turns since a given time, once."""
     uses: dict[str, BranchUse] = {}
     for row in store.fetch(_turns_since(project_id, since_ms)):
         commits = [commit for fact in unpack_facts(row.actions) if (commit := str(fact.get("commit", "")))]
@@ -69,34 +66,21 @@ def branches_used_since(store: Reader, project_id: int, since_ms: int) -> list[B
 
 
 def put_branch(tx: Tx, branch: BranchRow) -> None:
-    """Store what is known of a branch."""
-    tx.run(
-        tables.Branch.insert(
-            project=branch.project_id,
-            name=branch.name,
-            state=branch.state.value,
-            tip=branch.tip,
-            reported_commit=branch.reported_commit,
-            has_commits=branch.has_commits,
-            compared_with=branch.compared_with,
-            last_turn_ms=branch.last_turn_ms,
-            changed_at_ms=branch.changed_at_ms,
-        ).on_conflict_replace()
-    )
+    """Store what is known about a branch."""
+    tx.run(tables.Branch.insert(**asdict(branch)).on_conflict_replace())
 
 
 def drop_branches(tx: Tx, project_id: int, names: Iterable[str]) -> None:
-    """Delete branches of a project."""
     branch = tables.Branch
     listed = json.dumps(sorted(names))
     tx.run(branch.delete().where((branch.project == project_id) & in_json_list(branch.name, listed)))
 
 
 def open_branches(store: Reader, memory_refs: Collection[int]) -> dict[int, str]:
-    """Row id of a memory → the branch that it was learned on, for memories of branches that were not merged.
+    """Map the row id of each memory that was learned on an unmerged branch to the name of that branch.
 
-    A memory is left out if one of its turns took place elsewhere, if it holds everywhere or is a preference, or if a
-    person saved it.
+    Left out are memories with a turn on another branch, global and pinned ones, preferences, and those saved by a
+    person.
     """
     branches: dict[int, str] = {}
     elsewhere: set[int] = set()
@@ -109,13 +93,13 @@ def open_branches(store: Reader, memory_refs: Collection[int]) -> dict[int, str]
 
 
 def unmerged_branch(store: Reader, episode_ref: int, asked_on: str) -> str:
-    """Return the branch that a memory was learned on, if it was not merged and the asker works elsewhere; else ""."""
+    """Return the unmerged branch that a memory was learned on; "" if there is none, or it is ``asked_on`` itself."""
     branch = open_branches(store, [episode_ref]).get(episode_ref, "")
     return "" if branch == asked_on else branch
 
 
 def branches_of_memories(store: Reader, memory_refs: Collection[int]) -> dict[int, set[str]]:
-    """Row id of a memory → the branches that its turns took place on; "" for outside a repository."""
+    """Map the row id of each memory to the branches of its turns; "" is a turn outside a repository."""
     branches: dict[int, set[str]] = {}
     for row in store.fetch(_turn_branches(json.dumps(sorted(memory_refs)))):
         branches.setdefault(row.episode_ref, set()).add(row.branch)
@@ -123,7 +107,7 @@ def branches_of_memories(store: Reader, memory_refs: Collection[int]) -> dict[in
 
 
 def memories_on_branch(store: Reader, project_id: int, name: str) -> list[Memory]:
-    """Current memories of a project of which a turn took place on a branch."""
+    """Return a project's current memories that have a turn on a branch."""
     evidence, turn, memory = tables.Evidence, tables.Turn, tables.Memory
     on_branch = (
         evidence.select(evidence.memory)
@@ -135,7 +119,7 @@ def memories_on_branch(store: Reader, project_id: int, name: str) -> list[Memory
 
 @asks_records(_BRANCHES)
 def branches_of_project(project_id: int) -> Query:
-    """The branches of a project that are known, the latest used first."""
+    """Return a project's known branches, most recently used first."""
     branch = tables.Branch
     return _BRANCHES.select().where(branch.project == project_id).order_by(branch.last_turn_ms.desc(), branch.name)
 
@@ -177,10 +161,10 @@ def _branches_of_memories(memory_refs: str) -> Query:
 
 
 def branch_remark(branch: str) -> str:
-    """Return what is said of a memory whose branch was not merged, such as ``on branch feat/x, not merged``."""
+    """Return the note for a memory from an unmerged branch, such as ``on branch feat/x, not merged``."""
     return branch_place(branch, is_unmerged=True) if branch else ""
 
 
 def branch_place(branch: str, *, is_unmerged: bool) -> str:
-    """Return the words for a branch where something took place."""
+    """Return a phrase that names a branch, such as ``on branch feat/x``."""
     return f"on branch {one_line(branch, MAX_BRANCH_CHARACTERS)}{', not merged' * is_unmerged}"

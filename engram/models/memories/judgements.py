@@ -1,4 +1,4 @@
-"""Whether a memory may end by another one, contradictions for the user to decide, and judgements on memories."""
+"""Whether another memory may end a memory, contradictions for the user to decide, and judgements on memories."""
 
 from __future__ import annotations
 
@@ -22,13 +22,11 @@ from engram.models.memories.memory_records import (
     query_memories,
 )
 
-# -- Whether a memory may end by another one, and the contradictions that are left for the user to decide.
-
 #: Voices of what the user said or chose.
 USERS_VOICES = (Voice.USER, Voice.CHOSEN)
-#: Decision by which both memories stay.
+#: Decision that keeps both memories.
 BOTH = "both"
-#: Why the older of two memories no longer holds, by what is said of the newer one.
+#: Why the older of two memories is no longer valid, depending on what the newer one says.
 ENDING_REASONS = {
     "supersedes": "says how it is now",
     "corrects": "corrects it",
@@ -38,13 +36,13 @@ ENDING_REASONS = {
 
 
 class Ending(Enum):
-    """Whether a memory may end because of another one, or because of what was said about it."""
+    """Whether a memory may be ended by another one, or by what was said about it."""
 
     #: It ends.
     ENDS = auto()
-    #: It stays in force beside the other one, and the user decides between them.
+    #: It stays current along with the other one, and the user decides between them.
     CONTRADICTION = auto()
-    #: It stays in force, and there is nothing to decide.
+    #: It stays current, and there is nothing to decide.
     STAYS = auto()
 
 
@@ -58,18 +56,18 @@ def ending_of(
 ) -> Ending:
     """Decide whether a memory may end, and how. Every module that ends a memory asks here. Pure.
 
-    What the user decided ends only by the user. Pinned and saved memories end only by a command of the user's; an agent
-    may also replace what an agent saved. What the user said or chose also ends by what the user says or chooses later.
-    Somebody else's memory ends only memories of the same author, and a suspect one only suspect ones. A memory is only
-    replaced by one that is seen everywhere where it is seen.
+    Only the user can end what the user decided. Only the user's command ends pinned and saved memories; an agent
+    may also replace what an agent saved. What the user said or chose can also be ended by what the user says or chooses
+    later. Somebody else's memory ends only memories of the same author, and a suspect one only suspect ones. A memory
+    is only replaced by one that is visible wherever it is visible.
 
     Args:
         older: the memory that would end.
         newer: the memory that would take its place; None if it would end without a successor.
         actor: who ends it; ``Actor.USER`` means that the user asked for exactly this.
         is_users_word: whether the user's own words say that it ends; None to conclude that from the newer memory.
-        is_same_text: both say the same, word for word, so that nothing is lost unless the older memory has more
-            authority: then it stays.
+        is_same_text: both have the same text, so nothing is lost by ending the older one; it stays if it has more
+            authority.
     """
     if actor is Actor.USER:
         return Ending.ENDS
@@ -91,27 +89,31 @@ def ending_of(
 
 
 def is_kept_by_hand(memory: Memory) -> bool:
-    """Return True for a memory that somebody pinned or saved: no extraction and no tidying changes its text."""
+    """Return True for a memory that somebody pinned or saved: neither extraction nor tidying changes its text."""
     return memory.is_pinned or memory.source == Source.MANUAL
 
 
 @dataclass(frozen=True, slots=True)
 class Contradiction:
-    """Two memories in force of which one may have to go."""
+    """Two memories that contradict each other."""
 
-    id: int
     older_id: str
     newer_id: str
-    #: Why they cannot both hold.
+    #: Why they can't both be true.
     reason: str
     made_at_ms: int
+    #: "" while undecided, else the id of the memory that was kept, or ``BOTH``.
+    decision: str = ""
+    decided_at_ms: int | None = None
+    #: Its number; 0 if it came from a file.
+    id: int = 0
 
 
-_CONTRADICTIONS = RecordReader(Contradiction, tables.Contradiction, left_out=("decision", "decided_at_ms", "run_id"))
+CONTRADICTIONS = RecordReader(Contradiction, tables.Contradiction, left_out=("run_id",))
 
 
 def note_contradiction(tx: Tx, older_id: str, newer_id: str, reason: str) -> int:
-    """Note that two memories contradict each other; its number, or 0 where that is known or was decided."""
+    """Record that two memories contradict each other; returns its number, or 0 if that was already known or decided."""
     table = tables.Contradiction
     pair = [older_id, newer_id]
     known = table.select(table.id).where(table.older_id.in_(pair) & table.newer_id.in_(pair))
@@ -121,53 +123,53 @@ def note_contradiction(tx: Tx, older_id: str, newer_id: str, reason: str) -> int
 
 
 def open_contradictions(store: Reader, episode_id: str | None = None, number: int | None = None) -> list[Contradiction]:
-    """Contradictions that wait for a decision, the oldest first; of one memory, or the one of a number."""
+    """Return contradictions that wait for a decision, oldest first; of one memory, or the one
+    with a given number.
+    """
     table = tables.Contradiction
-    query = _CONTRADICTIONS.select().where(
+    query = CONTRADICTIONS.select().where(
         (table.decision == "") & _is_current(table.older_id) & _is_current(table.newer_id)
     )
     if episode_id is not None:
         query = query.where((table.older_id == episode_id) | (table.newer_id == episode_id))
     if number is not None:
         query = query.where(table.id == number)
-    return store.fetch_records(_CONTRADICTIONS, query.order_by(table.id))
+    return store.fetch_records(CONTRADICTIONS, query.order_by(table.id))
 
 
 def _is_current(episode_id: ColumnBase) -> ColumnBase:
-    """The condition that a memory is there and current: there is nothing to decide about any other."""
+    """Return the condition that a memory exists and is current; nothing needs deciding about any other."""
     memory = tables.Memory
     return fn.EXISTS(memory.select(1).where((memory.episode_id == episode_id) & IS_CURRENT))
 
 
 def note_decision(tx: Tx, number: int, decision: str, run_id: int) -> None:
-    """Keep how a contradiction was decided: "both", or the id of the memory that was kept."""
+    """Record how a contradiction was decided: "both", or the id of the memory that was kept."""
     table = tables.Contradiction
     changes = table.update(decision=decision, decided_at_ms=tx.now_ms(), run_id=run_id)
     tx.run(changes.where(table.id == number))
 
 
 def reopen_contradictions(tx: Tx, run_id: int) -> None:
-    """Ask again what was decided in a run that is undone."""
+    """Reopen the contradictions that were decided in a run that is being undone."""
     table = tables.Contradiction
     tx.run(table.update(decision="", decided_at_ms=None).where(table.run_id == run_id))
 
 
 def decide_again(tx: Tx, run_id: int, replaced: Mapping[str, str]) -> None:
-    """Decide what was opened again as it was decided in a run, whose undo was taken back.
+    """Restore the decisions of a run whose undo was itself undone.
 
     Args:
-        tx: the transaction.
-        run_id: the run.
-        replaced: the memories that the run replaced, each with the one in its place.
+        replaced: the memories that the run replaced, each with its replacement.
     """
     table = tables.Contradiction
-    opened = _CONTRADICTIONS.select().where((table.run_id == run_id) & (table.decision == ""))
-    for one in tx.fetch_records(_CONTRADICTIONS, opened):
+    opened = CONTRADICTIONS.select().where((table.run_id == run_id) & (table.decision == ""))
+    for one in tx.fetch_records(CONTRADICTIONS, opened):
         decision = replaced.get(one.older_id) or replaced.get(one.newer_id) or BOTH
         note_decision(tx, one.id, decision, run_id)
 
 
-# -- Judgements on memories: which stand, and which memories were judged wrong or outdated.
+# -- Judgements on memories: which are current, and which memories were judged wrong or outdated.
 
 #: Action of the history → judgement.
 JUDGEMENTS = {action: judgement for judgement, action in JUDGEMENT_ACTIONS.items()}
@@ -175,8 +177,6 @@ JUDGEMENTS = {action: judgement for judgement, action in JUDGEMENT_ACTIONS.items
 
 @dataclass(frozen=True, slots=True)
 class JudgedMemory:
-    """A memory that was judged wrong or outdated."""
-
     memory: Memory
     judgement: Judgement
     #: Why; "" if that is not known.
@@ -197,17 +197,17 @@ def standing_judgements(history: Sequence[Change]) -> list[Change]:
 
 
 def judgement_of(change: Change) -> Judgement:
-    """Return the judgement that a step of a history is."""
+    """Return the judgement that a step of a history records."""
     return JUDGEMENTS[change.action]
 
 
 def judged_memories(store: Reader, project_id: int | None) -> list[JudgedMemory]:
-    """Return what was judged wrong or outdated of a project's memories and the global ones, the oldest first."""
+    """Return the memories of a project, and global ones, that were judged wrong or outdated, oldest first."""
     return _judged(store, _judged_in_project(project_id))
 
 
 def judged_of_session(store: Reader, row_id: int) -> list[JudgedMemory]:
-    """Return what was judged wrong or outdated of the memories that a session led to, the oldest first."""
+    """Return the memories from a session that were judged wrong or outdated, oldest first."""
     return _judged(store, _judged_in_session(row_id))
 
 

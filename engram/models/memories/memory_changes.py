@@ -1,12 +1,13 @@
 """The one door to memories: whatever changes one goes through here, and its history records who changed it and why.
 
 Row, text index, entities, vector and history change in one transaction. ``add_evidence`` does the same for the
-entries that a memory rests on, and ``memory_undo`` takes a change back. What must hear of each change has a
-``ChangeListener``; whoever opens the memory names its module (``engram.models.open_memory``).
+entries that a memory rests on, and ``memory_undo`` undoes a change. Code that must know about each change has a
+``ChangeListener``; whoever opens memory.db names its module (``engram.models.open_memory``).
 """
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import importlib
 import json
@@ -18,9 +19,10 @@ from typing import Any
 from peewee import SQL, Query, fn
 
 from engram.enums import CURRENT_STATUSES, Actor, Scope, Status, Voice
+from engram.errors import StoreError
 from engram.models import tables
 from engram.models.engine.transaction import LISTENER_MODULES, Reader, Store, Tx
-from engram.models.memories import memory_rows
+from engram.models.memories import memory_writes
 from engram.models.memories.memory_history import ERASE, Change, add_first_steps, add_history, drop_history, snapshot
 from engram.models.memories.memory_records import (
     Evidence,
@@ -33,18 +35,19 @@ from engram.models.memories.memory_records import (
 from engram.models.memories.tombstones import TombstoneKind, add_tombstones, barred_entries
 from engram.models.memories.usefulness import mark_used
 
-#: Actions of memories whose successor went: they are current again, or get another successor.
+#: Actions of memories whose successor was deleted: they are current again, or get another successor.
 RESTORE, RELEASE = "restore", "release"
 #: Action of a memory that moved to another project with everything else of its session or project.
 MOVE = "move"
-#: Action of a memory that somebody decided to keep beside one that contradicts it.
+#: Action of a memory that somebody decided to keep alongside one that contradicts it.
 DECIDE = "decide"
-#: Fields that history keeps of a new memory. The rest stands in the memory, or in what a later change replaced.
+#: Fields that history keeps of a new memory. The rest is in the memory itself or in the values that later changes
+#: replaced.
 _FIRST_FIELDS = ("kind", "status", "importance", "confidence", "source", "extractor")
 
 
 class ChangeListener:
-    """Hears of every change of a memory, in the transaction of the change. Each method does nothing by itself."""
+    """Is notified of every change of a memory, in the transaction of the change. The methods do nothing by default."""
 
     def made(self, tx: Tx, memory: Memory, action: str) -> None:
         """A memory was stored."""
@@ -59,13 +62,13 @@ class ChangeListener:
         """The memories whose ids the query selects are about to move to another project."""
 
     def deleted(self, tx: Tx, memory: Memory, *, is_purge: bool) -> None:
-        """A memory is about to be deleted for good."""
+        """A memory is about to be deleted permanently."""
 
     def vetoed(self, tx: Tx, changes: Sequence[tuple[str, str]]) -> None:
         """Changes, as action and id of the memory, were taken back and must not be made again."""
 
     def merged(self, tx: Tx, from_id: int, into_id: int) -> None:
-        """Everything of a project went to another one."""
+        """Everything of a project was moved to another one."""
 
 
 def _listeners() -> list[ChangeListener]:
@@ -73,13 +76,13 @@ def _listeners() -> list[ChangeListener]:
 
 
 def note_vetoed(tx: Tx, changes: Sequence[tuple[str, str]]) -> None:
-    """Tell the listeners that changes, as action and id of the memory, were taken back."""
+    """Notify the listeners that changes, as action and id of the memory, were taken back."""
     for listener in _listeners():
         listener.vetoed(tx, changes)
 
 
 def note_projects_merged(tx: Tx, from_id: int, into_id: int) -> None:
-    """Tell the listeners that everything of a project went to another one."""
+    """Notify the listeners that everything of a project was moved to another one."""
     for listener in _listeners():
         listener.merged(tx, from_id, into_id)
 
@@ -94,10 +97,10 @@ def add_memory(
     reason: str = "",
     run_id: int | None = None,
 ) -> Memory:
-    """Store a new memory with what it rests on."""
-    made = dataclasses.replace(memory, **_dates_of(tx, memory))
-    made = dataclasses.replace(made, id=memory_rows.insert_memory(tx, made))
-    memory_rows.insert_evidence(tx, made.id, evidence)
+    """Store a new memory with its evidence."""
+    made = dataclasses.replace(memory, **dates_of(tx, memory))
+    made = dataclasses.replace(made, id=memory_writes.insert_memory(tx, made))
+    memory_writes.insert_evidence(tx, made.id, evidence)
     add_history(tx, made.episode_id, action, reason, {}, _first_fields(made), actor=actor, run_id=run_id)
     for listener in _listeners():
         listener.made(tx, made, action)
@@ -107,11 +110,13 @@ def add_memory(
 def add_memories(
     tx: Tx, memories: Sequence[tuple[Memory, Sequence[Evidence]]], *, actor: Actor, action: str, reasons: Sequence[str]
 ) -> list[Memory]:
-    """Store many new memories of no session with what they rest on, as ``add_memory`` does one; a reason for each."""
+    """Store many new memories without a session, with their evidence and a reason each, as ``add_memory`` does for
+    one.
+    """
     if not memories:
         return []
-    dates = [_dates_of(tx, memory) for memory, _ in memories]
-    row_ids = memory_rows.insert_memories(tx, memories, dates)
+    dates = [dates_of(tx, memory) for memory, _ in memories]
+    row_ids = memory_writes.insert_memories(tx, memories, dates)
     made = [
         dataclasses.replace(memory, id=row_ids[memory.episode_id], **of_memory)
         for (memory, _), of_memory in zip(memories, dates, strict=True)
@@ -128,8 +133,8 @@ def add_memories(
     return made
 
 
-def _dates_of(tx: Tx, memory: Memory) -> dict[str, Any]:
-    """Return the times and the stable id of a new memory."""
+def dates_of(tx: Tx, memory: Memory) -> dict[str, Any]:
+    """Return the timestamps and the stable id of a new memory."""
     now = tx.now_ms()
     return {
         "created_at_ms": memory.created_at_ms or now,
@@ -154,9 +159,9 @@ def change_memory(
     undoes: int | None = None,
     **changes: Any,
 ) -> Memory:
-    """Change fields of a memory. ``undoes`` names the step of its history that this one takes back.
+    """Change fields of a memory. ``undoes`` is the step of its history that this change undoes.
 
-    Another text or visibility drops the vector; it is made anew. What a memory had replaced becomes current again
+    Another text or visibility deletes the vector, which is recomputed. What a memory had replaced becomes current again
     when the memory stops being current without a successor.
     """
     if not changes:
@@ -167,12 +172,36 @@ def change_memory(
     return after
 
 
+def supersede(
+    tx: Tx,
+    old: Memory,
+    new: Memory,
+    reason: str,
+    *,
+    actor: Actor,
+    run_id: int | None = None,
+    at_ms: int | None = None,
+) -> Memory:
+    """Let a memory supersede another one from ``at_ms``; None for the time from which the new one is valid."""
+    return change_memory(
+        tx,
+        old,
+        "supersede",
+        reason,
+        actor=actor,
+        run_id=run_id,
+        status=Status.SUPERSEDED,
+        superseded_by=new.episode_id,
+        valid_to_ms=new.holds_from_ms if at_ms is None else at_ms,
+    )
+
+
 def note_judgement(
     tx: Tx, memory: Memory, action: str, reason: str, *, actor: Actor, undoes: int | None = None, **changes: Any
 ) -> Memory:
-    """Record a verdict on a memory, or that one was taken back, with the fields that it changes; there may be none.
+    """Record a verdict on a memory, or its withdrawal, with the fields that it changes, if any.
 
-    What the memory had replaced stays replaced: where a memory is outdated, that is even older.
+    What the memory had replaced stays replaced: if a memory is outdated, what it replaced is even older.
     """
     if changes:
         return _change_fields(tx, memory, action, reason, changes, actor=actor, undoes=undoes)
@@ -204,7 +233,7 @@ def _change_fields(
     """Store changed fields with their step of the history."""
     changes = _as_allowed(memory, _with_questions(changes), actor)
     after = dataclasses.replace(memory, **changes, revision=memory.revision + 1, updated_at_ms=tx.now_ms())
-    memory_rows.update_memory(tx, after, changes)
+    memory_writes.update_memory(tx, after, changes)
     _record_change(tx, memory, after, action, reason, actor=actor, run_id=run_id, undoes=undoes)
     for listener in _listeners():
         listener.changed(tx, memory, after, action, actor)
@@ -214,7 +243,7 @@ def _change_fields(
 def differing(memory: Memory, wanted: Mapping[str, Any]) -> dict[str, Any]:
     """Return the wanted fields that a memory does not have yet, to be given to ``change_memory``.
 
-    With another summary the wanted questions and title stay among them: a change that names none drops them.
+    With another summary the wanted questions and title stay among them: a change that names none deletes them.
     """
     changed = {name: value for name, value in wanted.items() if getattr(memory, name) != value}
     if "summary" in changed:
@@ -223,11 +252,11 @@ def differing(memory: Memory, wanted: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _with_questions(changes: dict[str, Any]) -> dict[str, Any]:
-    """Return changes with questions and title too: they were written for other words than a new summary's."""
+    """Return changes that also reset questions and title, since those were written for the old summary."""
     return dict(_OF_THE_SUMMARY) | changes if "summary" in changes else changes
 
 
-#: Field that was written for a summary → its value for one that it does not fit.
+#: Field that was written for a summary → the value that it gets when the summary changes.
 _OF_THE_SUMMARY: dict[str, Any] = {"questions": (), "title": ""}
 
 
@@ -242,16 +271,16 @@ def _as_allowed(memory: Memory, changes: dict[str, Any], actor: Actor) -> dict[s
 
 
 def erase_fields(tx: Tx, memory: Memory, reason: str, *, actor: Actor, **changes: Any) -> Memory:
-    """Change fields of a memory whose words were forgotten: the history that quotes them goes.
+    """Change fields of a memory whose words were forgotten: the history that quotes them is deleted.
 
-    It begins anew with this step, which names no field.
+    History begins again with this step, which names no field.
     """
     changes = _with_questions(changes)
     after = dataclasses.replace(memory, **changes, revision=memory.revision + 1, updated_at_ms=tx.now_ms())
-    memory_rows.update_memory(tx, after, changes)
+    memory_writes.update_memory(tx, after, changes)
     drop_history(tx, memory.episode_id)
     if "entities" in changes:
-        memory_rows.delete_unused_entities(tx)
+        memory_writes.delete_unused_entities(tx)
     add_history(tx, memory.episode_id, ERASE, reason, {}, {}, actor=actor)
     for listener in _listeners():
         listener.erased(tx, memory, after)
@@ -259,25 +288,25 @@ def erase_fields(tx: Tx, memory: Memory, reason: str, *, actor: Actor, **changes
 
 
 def pack_old_content(tx: Tx, memory: Memory, reason: str, *, actor: Actor, run_id: int | None = None) -> None:
-    """Store a memory's content compressed. It is read as before, but no longer stands in the text index."""
+    """Store a memory's content compressed. It is read as before, but is no longer in the text index."""
     row = tables.Memory
     if tx.fetch_value(row.select(row.packed_content).where(row.id == memory.id)) is not None:
         return
-    memory_rows.set_packed_content(tx, memory.id, "", zlib.compress(memory.content.encode("utf-8"), 9))
+    memory_writes.set_packed_content(tx, memory.id, "", zlib.compress(memory.content.encode("utf-8"), 9))
     add_history(tx, memory.episode_id, "pack", reason, {}, {}, actor=actor, run_id=run_id)
 
 
 def note_access(store: Store, episode_id: str, *, session_id: str = "") -> None:
-    """Count that a memory was expanded. An access is no change: history keeps none.
+    """Count that a memory was expanded. An access is not a change: history keeps none.
+
+    If memory.db can't be written, nothing is counted, but the memory is still shown.
 
     Args:
-        store: the open memory.
-        episode_id: the memory.
         session_id: the session that expanded it, which counts as a use if it had been shown the memory; "" for a
             person.
     """
-    with store.transaction() as tx:
-        memory_rows.set_accessed(tx, episode_id, tx.now_ms(), is_use=True)
+    with contextlib.suppress(StoreError), store.transaction() as tx:
+        memory_writes.set_accessed(tx, episode_id, tx.now_ms(), is_use=True)
         if session_id:
             mark_used(tx, session_id, {episode_id: tx.now_ms()})
 
@@ -285,20 +314,20 @@ def note_access(store: Store, episode_id: str, *, session_id: str = "") -> None:
 def move_memories_of_project(
     tx: Tx, project_id: int, to_project: int, reason: str, *, actor: Actor, is_said: bool = True
 ) -> None:
-    """Give all memories of a project to another one; ``is_said`` tells a hub."""
+    """Move all memories of a project to another one; ``is_said`` also sends that to a hub."""
     _move_memories(tx, "project_id = ?", project_id, to_project, reason, actor, is_said=is_said)
 
 
 def move_memories(
     tx: Tx, row_ids: Sequence[int], to_project: int | None, reason: str, *, actor: Actor, is_said: bool = True
 ) -> None:
-    """Give memories of these row ids to a project, or to none; ``is_said`` tells a hub."""
+    """Move memories of these row ids to a project, or to none; ``is_said`` also sends that to a hub."""
     among = "id IN (SELECT value FROM json_each(?))"
     _move_memories(tx, among, json.dumps(list(row_ids)), to_project, reason, actor, is_said=is_said)
 
 
 def move_memories_of_session(tx: Tx, session_ref: int, to_project: int | None, reason: str, *, actor: Actor) -> None:
-    """Give all memories of a session to a project, or to none. Their vectors go, and are made anew."""
+    """Move all memories of a session to a project, or to none. Their vectors are deleted and recomputed."""
     moved = tables.Memory.select(tables.Memory.id).where(tables.Memory.session == session_ref)
     tx.run(tables.Vector.delete().where((tables.Vector.owner == "e") & tables.Vector.owner_id.in_(moved)))
     _move_memories(tx, "session_ref = ?", session_ref, to_project, reason, actor)
@@ -331,7 +360,7 @@ def _move_memories(
 
 
 def delete_memory(tx: Tx, memory: Memory, *, actor: Actor, is_purge: bool = False) -> None:
-    """Delete a memory for good: row, index, vector, entities, history, injections.
+    """Delete a memory permanently: row, index, vector, entities, history, injections.
 
     Tombstones for its id and its slot keep it from coming back by itself; those of a purge say no more than that,
     those of a forget also keep an import and a restore from bringing it back. What it had replaced gets its successor
@@ -345,22 +374,22 @@ def delete_memory(tx: Tx, memory: Memory, *, actor: Actor, is_purge: bool = Fals
 
 
 def remove_memory(tx: Tx, memory: Memory, *, actor: Actor, is_purge: bool = False) -> None:
-    """Delete a memory as if it had never been there: nothing keeps it from being imported again.
+    """Delete a memory as if it had never existed: nothing prevents importing it again.
 
     Other machines forget it, unless it is a purge.
     """
     _release_predecessors(tx, memory, actor)
     for listener in _listeners():
         listener.deleted(tx, memory, is_purge=is_purge)
-    memory_rows.delete_memory_rows(tx, memory)
+    memory_writes.delete_memory_rows(tx, memory)
 
 
 def restore_predecessors(
     tx: Tx, successor: Memory, reason: str, *, actor: Actor, run_id: int | None = None
 ) -> list[Memory]:
-    """Make current what a memory had replaced, since it went without a successor.
+    """Make the memories that it had replaced current, since it is being deleted without a successor.
 
-    Of a chain only the last link comes back. What was merged into the successor stays archived, and what that had
+    Only the last link of a chain comes back. What was merged into the successor stays archived, and what that had
     replaced comes back in its place.
     """
     return [
@@ -370,7 +399,7 @@ def restore_predecessors(
 
 
 def predecessors_of(store: Reader, successor: Memory) -> list[Memory]:
-    """Return the memories that become current again when this one goes without a successor."""
+    """Return the memories that become current again when this one is deleted without a successor."""
     predecessors: list[Memory] = []
     todo, seen = [successor.episode_id], set()
     while todo:
@@ -385,11 +414,11 @@ def predecessors_of(store: Reader, successor: Memory) -> list[Memory]:
 
 
 def restore_orphans(tx: Tx, *, actor: Actor) -> list[Memory]:
-    """Make current what is superseded by a memory that is not there."""
+    """Make memories current that are superseded by a memory that doesn't exist."""
     successor = tables.Memory.alias()
     is_there = successor.select(1).where(successor.episode_id == tables.Memory.superseded_by)
     orphans = select_memories(tx, (tables.Memory.status == Status.SUPERSEDED.value) & ~fn.EXISTS(is_there))
-    return [_make_current(tx, orphan, "what had replaced it is not there", actor=actor) for orphan in orphans]
+    return [_make_current(tx, orphan, "what had replaced it does not exist", actor=actor) for orphan in orphans]
 
 
 def _make_current(tx: Tx, memory: Memory, reason: str, *, actor: Actor, run_id: int | None = None) -> Memory:
@@ -407,9 +436,9 @@ def _make_current(tx: Tx, memory: Memory, reason: str, *, actor: Actor, run_id: 
 
 
 def _release_predecessors(tx: Tx, memory: Memory, actor: Actor) -> None:
-    """Give what a memory had replaced its own successor, or make it current.
+    """Give the memories that it had replaced its own successor, or make them current.
 
-    The id stands nowhere afterwards, not even in history.
+    The id is stored nowhere afterwards, not even in history.
     """
     successor = find_memory(tx, memory.superseded_by) if memory.superseded_by else None
     restored = [] if successor else predecessors_of(tx, memory)
@@ -418,7 +447,7 @@ def _release_predecessors(tx: Tx, memory: Memory, actor: Actor) -> None:
         if replaced not in restored:
             hidden = dataclasses.replace(replaced, superseded_by="")
             after = dataclasses.replace(replaced, superseded_by=successor.episode_id if successor else "")
-            memory_rows.update_memory(tx, after, ["superseded_by"])
+            memory_writes.update_memory(tx, after, ["superseded_by"])
             _record_change(tx, hidden, after, RELEASE, reason, actor=actor)
             for listener in _listeners():
                 listener.changed(tx, replaced, after, RELEASE, actor)
@@ -462,20 +491,21 @@ def _record_change(
     )
 
 
-# -- What memories rest on: entries are added, taken over and dropped here, and history records who did it.
+# -- Evidence of memories: entries are added, taken over and removed here, and history records who did it.
 
-#: Action of a memory that rests on more entries than before; history keeps how many, so that an undo drops the rest.
+#: Action of a memory that got more evidence; history records how much it had before, so that an undo can remove the
+#: rest.
 ADDED = "evidence"
-#: Action of a memory that rests on other entries than before.
+#: Action of a memory whose evidence was replaced.
 REPLACED = "replace evidence"
 
 
 def add_evidence(
     tx: Tx, memory: Memory, evidence: Sequence[Evidence], reason: str, *, actor: Actor, run_id: int | None = None
 ) -> bool:
-    """Add entries to what a memory rests on; returns True if any was new. Entries without a uuid are left out."""
+    """Add evidence to a memory; returns True if any was new. Entries without a uuid are left out."""
     before = len(evidence_of(tx, memory.id))
-    added = memory_rows.insert_evidence(tx, memory.id, [entry for entry in evidence if entry.uuid])
+    added = memory_writes.insert_evidence(tx, memory.id, [entry for entry in evidence if entry.uuid])
     if added:
         counts = {"count": before}, {"count": before + added}
         add_history(tx, memory.episode_id, ADDED, reason, *counts, actor=actor, run_id=run_id)
@@ -483,9 +513,9 @@ def add_evidence(
 
 
 def merge_evidence(tx: Tx, kept: Memory, merged: Memory, *, actor: Actor, run_id: int | None = None) -> None:
-    """Give ``kept`` what ``merged`` rests on, too."""
+    """Add the evidence of ``merged`` to ``kept``."""
     before = len(evidence_of(tx, kept.id))
-    if added := memory_rows.insert_evidence(tx, kept.id, evidence_of(tx, merged.id)):
+    if added := memory_writes.insert_evidence(tx, kept.id, evidence_of(tx, merged.id)):
         counts = {"count": before}, {"count": before + added}
         add_history(tx, kept.episode_id, ADDED, f"from {merged.episode_id}", *counts, actor=actor, run_id=run_id)
 
@@ -493,49 +523,51 @@ def merge_evidence(tx: Tx, kept: Memory, merged: Memory, *, actor: Actor, run_id
 def replace_evidence(
     tx: Tx, memory: Memory, evidence: Sequence[Evidence], reason: str, *, actor: Actor, run_id: int | None = None
 ) -> None:
-    """Let a memory rest on these entries and no others."""
+    """Replace the evidence of a memory by these entries."""
     if evidence_of(tx, memory.id) == list(evidence):
         return
-    memory_rows.delete_evidence(tx, memory.id)
-    memory_rows.insert_evidence(tx, memory.id, evidence)
+    memory_writes.delete_evidence(tx, memory.id)
+    memory_writes.insert_evidence(tx, memory.id, evidence)
     add_history(tx, memory.episode_id, REPLACED, reason, {}, {}, actor=actor, run_id=run_id)
 
 
 def take_out_evidence(tx: Tx, row_id: int, start: int, stop: int) -> list[list[str | int | None]]:
-    """Take entries out of what a memory rests on, from place ``start`` to before ``stop``.
+    """Remove a memory's evidence from position ``start`` up to, not including, ``stop``.
 
     Returns them as JSON keeps them: uuid, session and turn of each. Only ``memory_undo`` calls this.
     """
     taken = evidence_of(tx, row_id)[start:stop]
-    memory_rows.delete_evidence_between(tx, row_id, start, stop)
+    memory_writes.delete_evidence_between(tx, row_id, start, stop)
     return [[entry.uuid, entry.session_id, entry.turn_id] for entry in taken]
 
 
 def put_back_evidence(tx: Tx, row_id: int, entries: Sequence[Sequence[Any]]) -> tuple[int, int]:
-    """Put back what ``take_out_evidence`` took, without what was forgotten meanwhile.
+    """Put back the entries that ``take_out_evidence`` removed, except those forgotten meanwhile.
 
-    Returns how many entries the memory rested on before and rests on now.
+    Returns the number of entries before and after.
     """
     barred = barred_entries(tx, [uuid for uuid, _, _ in entries])
     known = [Evidence(uuid, session_id, turn_id) for uuid, session_id, turn_id in entries if uuid not in barred]
     before = len(evidence_of(tx, row_id))
-    return before, before + memory_rows.insert_evidence(tx, row_id, known)
+    return before, before + memory_writes.insert_evidence(tx, row_id, known)
 
 
 def forget_evidence(tx: Tx, memory: Memory, uuids: Collection[str], reason: str, *, actor: Actor) -> None:
-    """Take forgotten entries out of what a memory rests on."""
-    if memory_rows.delete_evidence(tx, memory.id, uuids):
+    """Remove forgotten entries from a memory's evidence."""
+    if memory_writes.delete_evidence(tx, memory.id, uuids):
         _record_forgotten(tx, memory, reason, actor)
 
 
 def forget_evidence_of_project(tx: Tx, memory: Memory, project_id: int, reason: str, *, actor: Actor) -> None:
-    """Take a forgotten project's entries out of what a memory rests on."""
-    if memory_rows.delete_evidence_of_project(tx, memory.id, project_id):
+    """Remove a forgotten project's entries from a memory's evidence."""
+    if memory_writes.delete_evidence_of_project(tx, memory.id, project_id):
         _record_forgotten(tx, memory, reason, actor)
 
 
 def _record_forgotten(tx: Tx, memory: Memory, reason: str, actor: Actor) -> None:
-    """Log the step, and drop the counts and entries of evidence: an undo that went by them would drop others."""
+    """Log the step, and delete the recorded counts and entries, since an undo based on them would remove the wrong
+    ones.
+    """
     history = tables.History
     is_counted = (history.action == ADDED) | (history.before ** '{"count"%') | (history.before ** '{"entries"%')
     tx.run(history.delete().where((history.episode_id == memory.episode_id) & is_counted))

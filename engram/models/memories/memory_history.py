@@ -12,13 +12,9 @@ from peewee import ModelSelect, Query
 
 from engram.enums import Actor, Judgement
 from engram.models import tables
-from engram.models.engine.packed import pack_uuid
 from engram.models.engine.statement import RecordReader, in_json_list
 from engram.models.engine.transaction import Reader, Store, Tx, Value, asks_records
-from engram.models.memories import memory_records
 from engram.models.memories.memory_records import ENUM_FIELDS, LIST_FIELDS, Memory
-
-# -- The history of memories: what changed in each, when, why and by whom, so that a run can be undone.
 
 #: Action of each judgement on a memory, and of a judgement that was taken back.
 JUDGEMENT_ACTIONS = {Judgement.HELPFUL: "helpful", Judgement.WRONG: "bad", Judgement.OUTDATED: "outdated"}
@@ -41,17 +37,17 @@ class Change:
     reason: str
     actor: Actor
     run_id: int | None
-    #: The changed fields before and after. What a forgotten text stood in is left out.
+    #: The changed fields before and after, without values that contained forgotten text.
     before: Mapping[str, Any]
     after: Mapping[str, Any]
     episode_id: str = ""
     id: int = 0
-    #: The step that this one took back; None for every other step.
+    #: The step that this one undid; None if it undid none.
     undoes: int | None = None
 
     @property
     def is_by_hand(self) -> bool:
-        """True where somebody decided what the memory says or whether it is used."""
+        """True if somebody decided what the memory says or whether it is used."""
         return self.action in BY_HAND_ACTIONS
 
 
@@ -73,7 +69,7 @@ def add_history(
     at_ms: int | None = None,
     undoes: int | None = None,
 ) -> int:
-    """Add a step to a memory's history, of now or of another time, and return its number. Only ``memory_changes``
+    """Add a step to a memory's history, dated now or otherwise, and return its number. Only ``memory_changes``
     and its companions call this.
     """
     row: dict[str, Value] = {
@@ -114,13 +110,19 @@ def changes_by_row(store: Reader, row_ids: Sequence[int]) -> list[Change]:
 
 
 def changes_of_run(store: Reader, run_id: int) -> list[Change]:
-    """Return what a run changed, in order."""
     history = tables.History
     return store.fetch_records(_CHANGES, _CHANGES.select().where(history.run_id == run_id).order_by(history.id))
 
 
+def changing_runs(store: Reader, runs: Sequence[Run]) -> set[int]:
+    """Return the numbers of those of these runs that changed a memory or a file."""
+    history = tables.History
+    found = history.select(history.run_id).where(history.run_id.in_([run.id for run in runs])).distinct()
+    return {*store.fetch_values(found), *(run.id for run in runs if run.report.get("files_before"))}
+
+
 def standing_steps(history: Sequence[Change]) -> list[Change]:
-    """Return the steps of a history, the oldest first, that no later step took back."""
+    """Return the steps of a history that no later step undid, oldest first."""
     taken_back: set[int] = set()
     standing = []
     for step in reversed(history):
@@ -176,7 +178,7 @@ def fields_of_snapshot(kept: Mapping[str, Any]) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """One consolidation, or what one extraction, save or decision changed in older memories."""
+    """A consolidation, or the changes that one extraction, save or decision made to older memories."""
 
     id: int
     #: One of ``UNDOABLE_KINDS``.
@@ -187,26 +189,26 @@ class Run:
     state: str
     #: Name of the step that comes next; "" at the start.
     position: str
-    #: What it did, JSON-able.
+    #: What it did, as JSON-compatible values.
     report: Mapping[str, Any]
 
 
-#: Runs that are listed and can be undone. A purge is logged beside them, and is final.
+#: Runs that are listed and can be undone. A purge is logged too, and is final.
 UNDOABLE_KINDS = ("consolidate", "extract", "save", "decide", "undo")
-#: Runs that added memories from a file. They are undone in their own way: what they added goes.
+#: The kind of runs that added memories from a file. Undoing them deletes what they added.
 IMPORT_KIND = "import"
 _RUNS = RecordReader(Run, tables.Run, readers={"report": json.loads})
 
 
-def _undoable_runs() -> ModelSelect[Any]:
-    return _RUNS.select().where(tables.Run.kind.in_(UNDOABLE_KINDS))
+def _runs_of(kinds: Sequence[str]) -> ModelSelect[Any]:
+    return _RUNS.select().where(tables.Run.kind.in_(kinds))
 
 
 def begin_run(store: Store) -> Run:
-    """Return the run that was interrupted, to go on with, or a new one."""
+    """Return the run that was interrupted, to continue it, or a new one."""
     table = tables.Run
     with store.transaction() as tx:
-        interrupted = _undoable_runs().where((table.kind == "consolidate") & (table.state == "running"))
+        interrupted = _runs_of(["consolidate"]).where(table.state == "running")
         run = tx.fetch_record(_RUNS, interrupted.order_by(table.id.desc()).limit(1))
         if run is not None:
             return run
@@ -224,7 +226,7 @@ def begin_run(store: Store) -> Run:
 
 
 def add_run(tx: Tx, kind: str, report: Mapping[str, Any] | None = None) -> int:
-    """Log a run that is done with this transaction or soon after it; returns its number."""
+    """Log a run that ends with this transaction or soon after it; returns its number."""
     now_ms = tx.now_ms()
     return tx.insert(
         tables.Run.insert(
@@ -243,39 +245,25 @@ def close_run(tx: Tx, run_id: int, lines: Sequence[str]) -> None:
         tx.run(table.update(report=report, ended_at_ms=tx.now_ms()).where(table.id == run_id))
 
 
-def find_run(store: Reader, run_id: int) -> Run | None:
-    """Return a run by its number."""
-    return store.fetch_record(_RUNS, _undoable_runs().where(tables.Run.id == run_id))
+def find_run(store: Reader, run_id: int, kinds: Sequence[str] = UNDOABLE_KINDS) -> Run | None:
+    """Return a run by its number; None for one of another kind."""
+    return store.fetch_record(_RUNS, _runs_of(kinds).where(tables.Run.id == run_id))
 
 
 def kind_of_run(store: Reader, run_id: int) -> str:
-    """Return the kind of any run, also of one that is not listed; "" where there is none."""
+    """Return the kind of any run, also of one that is not listed; "" if there is none."""
     table = tables.Run
     return store.fetch_value(table.select(table.kind).where(table.id == run_id)) or ""
 
 
 def set_state(tx: Tx, run_id: int, state: str) -> None:
-    """Note whether what a run changed stands ("done") or was taken back ("undone")."""
+    """Record whether what a run changed is still in effect ("done") or was taken back ("undone")."""
     tx.run(tables.Run.update(state=state).where(tables.Run.id == run_id))
 
 
-def list_runs(store: Reader, limit: int = 20) -> list[Run]:
-    """Return runs, the latest first."""
-    return store.fetch_records(_RUNS, _undoable_runs().order_by(tables.Run.id.desc()).limit(limit))
-
-
-def find_import(store: Reader, run_id: int) -> Run | None:
-    """Return an import by its number."""
-    return store.fetch_record(_RUNS, _imports().where(tables.Run.id == run_id))
-
-
-def list_imports(store: Reader, limit: int = 20) -> list[Run]:
-    """Return imports, the latest first."""
-    return store.fetch_records(_RUNS, _imports().order_by(tables.Run.id.desc()).limit(limit))
-
-
-def _imports() -> ModelSelect[Any]:
-    return _RUNS.select().where(tables.Run.kind == IMPORT_KIND)
+def list_runs(store: Reader, limit: int = 20, kinds: Sequence[str] = UNDOABLE_KINDS) -> list[Run]:
+    """Return runs of these kinds, latest first."""
+    return store.fetch_records(_RUNS, _runs_of(kinds).order_by(tables.Run.id.desc()).limit(limit))
 
 
 def update_run(tx: Tx, run: Run, *, position: str, report: Mapping[str, Any], state: str = "running") -> Run:
@@ -292,25 +280,9 @@ def _report_text(report: Mapping[str, Any]) -> str:
 
 
 def sessions_grown_since(store: Reader, since_ms: int) -> list[str]:
-    """Return the ids of sessions of which something was read at or after a time, the longest silent first."""
+    """Return the ids of sessions from which something was read at or after a time, the one silent longest first."""
     session, turn = tables.Session, tables.Turn
     grown = turn.select(turn.session).where(turn.updated_at_ms >= since_ms)
     return store.fetch_values(
         session.select(session.session_id).where(session.id.in_(grown)).order_by(session.last_at_ms, session.id)
     )
-
-
-def content_digest(store: Reader) -> str:
-    """SHA-256 over everything that memories hold: for proofs that an undo restored it."""
-    import hashlib
-
-    digest = hashlib.sha256()
-    for memory in memory_records.all_memories(store):
-        state = {
-            **snapshot(memory),
-            "evidence": [pack_uuid(e.uuid).hex() for e in memory_records.evidence_of(store, memory.id)],
-        }
-        content = tables.Memory.select(tables.Memory.packed_content).where(tables.Memory.id == memory.id)
-        packed = int(store.fetch_value(content) is not None)
-        digest.update(json.dumps([state, packed], sort_keys=True, ensure_ascii=False).encode())
-    return digest.hexdigest()

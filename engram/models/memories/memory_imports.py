@@ -1,41 +1,23 @@
-"""Memories that come from a file with their history, and how an import is taken back."""
+"""Memories imported from a file with their history, and how an import is undone."""
 
 from __future__ import annotations
 
 import dataclasses
-import secrets
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from peewee import fn
 
 from engram.enums import Actor
 from engram.models import tables
-from engram.models.engine.statement import RecordReader
 from engram.models.engine.transaction import Reader, Tx
-from engram.models.memories import memory_rows
-from engram.models.memories.memory_changes import ADDED, remove_memory
+from engram.models.memories import memory_writes
+from engram.models.memories.judgements import CONTRADICTIONS, Contradiction
+from engram.models.memories.memory_changes import ADDED, dates_of
 from engram.models.memories.memory_history import IMPORT, Change, add_history, history_of
 from engram.models.memories.memory_records import Evidence, Memory, memories_superseded_by
 
 #: Fields of a memory that hold its words.
 _WORDS = ("summary", "content")
-
-
-@dataclass(frozen=True, slots=True)
-class KnownContradiction:
-    """Two memories that cannot both hold, and how that was decided."""
-
-    older_id: str
-    newer_id: str
-    reason: str
-    #: "" while it is open, the id of the memory that was kept, or "both".
-    decision: str
-    made_at_ms: int
-    decided_at_ms: int | None
-
-
-_CONTRADICTIONS = RecordReader(KnownContradiction, tables.Contradiction, left_out=("id", "run_id"))
 
 
 def import_memory(
@@ -49,18 +31,11 @@ def import_memory(
 ) -> Memory:
     """Store a memory as it was elsewhere, with its history; the last step of it is this import, by a person.
 
-    What a step took back (``undoes``) is the place of that step in ``history``.
+    ``undoes`` of a step is the position in ``history`` of the step that it undid.
     """
-    now_ms = tx.now_ms()
-    made = dataclasses.replace(
-        memory,
-        created_at_ms=memory.created_at_ms or now_ms,
-        kept_at_ms=memory.kept_at_ms or now_ms,
-        updated_at_ms=now_ms,
-        stable_id=memory.stable_id or secrets.token_hex(8),
-    )
-    made = dataclasses.replace(made, id=memory_rows.insert_memory(tx, made))
-    memory_rows.insert_evidence(tx, made.id, evidence)
+    made = dataclasses.replace(memory, **dates_of(tx, memory))
+    made = dataclasses.replace(made, id=memory_writes.insert_memory(tx, made))
+    memory_writes.insert_evidence(tx, made.id, evidence)
     numbers: list[int] = []
     for step in history:
         number = add_history(
@@ -80,31 +55,32 @@ def import_memory(
 
 
 def has_stable_id(store: Reader, stable_id: str) -> bool:
-    """True where a memory has this stable id."""
     memory = tables.Memory
     return store.has_any(memory.select(memory.id).where(memory.stable_id == stable_id).limit(1))
 
 
-def contradictions_of(store: Reader, episode_id: str) -> list[KnownContradiction]:
+def contradictions_of(store: Reader, episode_id: str) -> list[Contradiction]:
     """Return the contradictions, open or decided, of which a memory is the newer side."""
     table = tables.Contradiction
     return store.fetch_records(
-        _CONTRADICTIONS, _CONTRADICTIONS.select().where(table.newer_id == episode_id).order_by(table.id)
+        CONTRADICTIONS, CONTRADICTIONS.select().where(table.newer_id == episode_id).order_by(table.id)
     )
 
 
-def carry_contradiction(tx: Tx, contradiction: KnownContradiction) -> None:
-    """Add a contradiction of another database, if both memories are here and it is not known."""
+def carry_contradiction(tx: Tx, contradiction: Contradiction) -> None:
+    """Add a contradiction from another database, if both memories are here and it is not known yet."""
     table, memory = tables.Contradiction, tables.Memory
     pair = [contradiction.older_id, contradiction.newer_id]
     present = tx.fetch_value(memory.select(fn.COUNT(memory.id)).where(memory.episode_id.in_(pair)))
     known = tx.has_any(table.select(table.id).where(table.older_id.in_(pair) & table.newer_id.in_(pair)))
     if present == 2 and not known:
-        tx.run(table.insert(**dataclasses.asdict(contradiction)))
+        fields = dataclasses.asdict(contradiction)
+        del fields["id"]
+        tx.run(table.insert(**fields))
 
 
 def imported_by(store: Reader, run_id: int) -> list[str]:
-    """Return the ids of the memories that an import added and that are still there, in order."""
+    """Return the ids of the memories that an import added and that still exist, in order."""
     history, memory = tables.History, tables.Memory
     there = memory.select(memory.episode_id)
     query = history.select(history.episode_id).where(
@@ -114,11 +90,9 @@ def imported_by(store: Reader, run_id: int) -> list[str]:
 
 
 def why_not_removed(store: Reader, memory: Memory, imported: frozenset[str]) -> str:
-    """Return why a memory must stay when its import is undone; "" if it may go.
+    """Return why a memory must stay when its import is undone; "" if it may be deleted.
 
     Args:
-        store: the open memory.
-        memory: an imported memory.
         imported: the ids of all memories of the same import.
     """
     steps = history_of(store, memory.episode_id)
@@ -129,16 +103,11 @@ def why_not_removed(store: Reader, memory: Memory, imported: frozenset[str]) -> 
         if step.id > begin and (step.action == ADDED or any(name in step.before for name in _WORDS)):
             return "another memory was merged into it"
     others = [other for other in memories_superseded_by(store, memory.episode_id) if other.episode_id not in imported]
-    return "it stands for other memories" if others else ""
-
-
-def remove_imported(tx: Tx, memory: Memory) -> None:
-    """Take back the import of one memory: it goes without a tombstone, and can be imported again."""
-    remove_memory(tx, memory, actor=Actor.USER)
+    return "it replaced other memories" if others else ""
 
 
 def drop_empty_sessions(tx: Tx, session_ids: Sequence[str]) -> None:
-    """Delete those of the sessions of which only the name is left: they came with memories that went again."""
+    """Delete those of the sessions that have no content left: they came with memories that have been deleted."""
     session = tables.Session
     for session_id in session_ids:
         row_id = tx.fetch_value(session.select(session.id).where(session.session_id == session_id))
@@ -150,7 +119,7 @@ def drop_empty_sessions(tx: Tx, session_ids: Sequence[str]) -> None:
 
 
 def drop_empty_projects(tx: Tx, project_ids: Sequence[int]) -> int:
-    """Delete those of the projects of which nothing is left; returns how many."""
+    """Delete those of the projects that are empty; returns how many."""
     project, count = tables.Project, 0
     used = (tables.Memory, tables.Session, tables.Turn)
     for project_id in project_ids:

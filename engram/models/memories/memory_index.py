@@ -1,4 +1,6 @@
-"""The text index of memories. It holds no text itself: a memory leaves it by the words it was indexed with."""
+"""The text index of memories. It holds no text itself: to remove a memory, the words that it was indexed with are
+needed.
+"""
 
 from __future__ import annotations
 
@@ -14,12 +16,12 @@ _INSERT = "INSERT INTO episode_fts(rowid, summary, content, entities) VALUES (?,
 
 
 def index_memory(tx: Tx, row_id: int) -> None:
-    """Take a memory into the text index as it stands in the table."""
+    """Add a memory to the text index as it is in the table."""
     tx.run_many(_INSERT, _indexed(tx, row_id))
 
 
 def index_memories(tx: Tx, memories: Sequence[tuple[int, Memory]]) -> None:
-    """Take new memories into the text index, each with its row id, as they were just stored."""
+    """Add new memories to the text index, each with its row id, as just stored."""
     tx.run_many(
         _INSERT,
         [
@@ -30,7 +32,7 @@ def index_memories(tx: Tx, memories: Sequence[tuple[int, Memory]]) -> None:
 
 
 def unindex_memory(tx: Tx, row_id: int) -> None:
-    """Take a memory out of the text index; it must stand in the table as it was indexed."""
+    """Remove a memory from the text index; the table must still hold it as it was indexed."""
     tx.run_many(
         "INSERT INTO episode_fts(episode_fts, rowid, summary, content, entities) VALUES ('delete', ?, ?, ?, ?)",
         _indexed(tx, row_id),
@@ -38,14 +40,14 @@ def unindex_memory(tx: Tx, row_id: int) -> None:
 
 
 def rebuild_memory_index(tx: Tx) -> None:
-    """Make the text index of memories anew."""
+    """Rebuild the text index of memories."""
     tx.run("INSERT INTO episode_fts(episode_fts) VALUES ('delete-all')")
     for (row_id,) in tx.rows("SELECT id FROM episode ORDER BY id"):
         index_memory(tx, int(row_id))
 
 
 def _indexed(store: Reader, row_id: int) -> list[tuple[Value, ...]]:
-    """What the index holds of a memory. Content that was packed because of its age is not in it."""
+    """Return what the index holds of a memory. Content that was packed because of its age is not in it."""
     rows = store.rows("SELECT id, summary, content, entities, questions FROM episode WHERE id = ?", (row_id,))
     return [
         _words(row_id, summary, unpack_text(content), entities, questions)
@@ -54,7 +56,9 @@ def _indexed(store: Reader, row_id: int) -> list[tuple[Value, ...]]:
 
 
 def _words(row_id: int, summary: str, content: str, entities: str, questions: str) -> tuple[Value, ...]:
-    """A row of the index. Beside its words a memory is found by names and questions; without any these add no token."""
+    """Return a row of the index. Besides its words, a memory is found by names and questions; if it has none, no token
+    is added.
+    """
     return row_id, in_pairs(summary), in_pairs(content), in_pairs(f"{entities} {questions}")
 
 

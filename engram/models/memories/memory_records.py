@@ -14,28 +14,24 @@ from peewee import JOIN, SQL, ColumnBase, ModelSelect, Query, fn
 from engram.enums import CURRENT_STATUSES, Importance, Kind, Scope, Source, Status, StoredEnum, Voice
 from engram.models import tables
 from engram.models.engine.packed import unpack_text, unpack_uuid
-from engram.models.engine.statement import RecordReader, in_json_list, prepared
+from engram.models.engine.statement import RecordReader, in_json_list, is_same, prepared
 from engram.models.engine.transaction import Reader, asks_record, asks_records
 from engram.text.titles import title_from
 
-# -- Memories: kept memories with their evidence, text index, entities and history.
-
-#: Longest content of a memory that Engram makes or merges, in characters. What somebody saves may be longer.
+#: Maximum length of the content of a memory that Engram makes or merges, in characters. A saved one may be longer.
 MAX_CONTENT_CHARACTERS = 4_000
-#: Longest summary, in characters, also of a merged or saved memory.
+#: Maximum length of a summary, in characters, including those of merged and saved memories.
 MAX_SUMMARY_CHARACTERS = 500
 
 
 @dataclass(frozen=True, slots=True)
 class Memory:
-    """A kept memory."""
-
     #: ``ep_`` and 12 hex digits.
     episode_id: str
     kind: Kind
     #: One line; what a bite shows.
     summary: str
-    #: Word for word what it rests on, redacted.
+    #: The exact words that it is based on, redacted.
     content: str
     #: Claude Code's session; "" for one without.
     session_id: str = ""
@@ -45,9 +41,9 @@ class Memory:
     scope: Scope = Scope.PROJECT
     facts: tuple[str, ...] = ()
     entities: tuple[str, ...] = ()
-    #: Questions that it answers, in other words than its own: it is found by them, and they are never shown for it.
+    #: Questions that it answers, in different words: search uses them, but they are never shown instead of it.
     questions: tuple[str, ...] = ()
-    #: What a list shows of it, in at most ten words; "" if nobody wrote one.
+    #: Its title in lists, at most ten words; "" if nobody wrote one.
     title: str = ""
     importance: Importance = Importance.NORMAL
     source: Source = Source.AUTO
@@ -55,14 +51,14 @@ class Memory:
     status: Status = Status.ACTIVE
     confidence: float = 0.5
     quality: float = 0.0
-    #: Why it is never injected; "" where it may be.
+    #: Why it is never injected; "" if it may be.
     suspect: str = ""
     is_pinned: bool = False
     #: Lowered by ``engram feedback ID wrong``.
     is_lowered: bool = False
     #: Multiplies its score; falls with age.
     weight: float = 1.0
-    #: Why it may no longer hold; "" where nothing says so.
+    #: Why it may no longer be valid; "" if nothing suggests that.
     stale_reason: str = ""
     valid_from_ms: int | None = None
     valid_to_ms: int | None = None
@@ -73,15 +69,15 @@ class Memory:
     access_count: int = 0
     confirmations: int = 0
     graduated_at_ms: int | None = None
-    #: When Engram kept it; ``created_at_ms`` is when it was said.
+    #: When Engram stored it; ``created_at_ms`` is when it was said.
     kept_at_ms: int = 0
-    #: Tells the same proposal of the same turn again; None for saved ones.
+    #: Identifies a proposal of a turn, to recognise it when it is made again; None for saved memories.
     slot: str | None = None
     stable_id: str = ""
     origin: str = ""
     revision: int = 1
     updated_at_ms: int = 0
-    #: Row id; 0 where it is not stored yet.
+    #: Row id; 0 if it is not stored yet.
     id: int = 0
 
     @property
@@ -96,7 +92,7 @@ class Memory:
 
     @property
     def is_by_rules(self) -> bool:
-        """True for a memory of the local extractor, whose name ends with its version: ``local-2``."""
+        """True for a memory from the local extractor, whose name ends with its version: ``local-2``."""
         return self.source == Source.AUTO and self.extractor.startswith("local-")
 
     @property
@@ -106,7 +102,9 @@ class Memory:
 
     @property
     def holds_from_ms(self) -> int:
-        """Since when it holds: since it was said, unless another time was given, in milliseconds since 1970."""
+        """The time from which it is valid, in milliseconds since 1970: when it was said, unless another time was
+        given.
+        """
         return self.valid_from_ms or self.created_at_ms
 
 
@@ -116,22 +114,21 @@ class Evidence:
 
     uuid: str
     session_id: str = ""
-    #: Row id of the turn; None where it is not known.
+    #: Row id of the turn; None if it is not known.
     turn_id: int | None = None
 
 
 def new_memory_id() -> str:
-    """A new id, ``ep_`` and 12 hex digits."""
+    """Return a new id, ``ep_`` and 12 hex digits."""
     return f"ep_{secrets.token_hex(6)}"
 
 
 def is_memory_id(text: str) -> bool:
-    """True for a text of the form of a memory id."""
     return len(text) == 15 and text.startswith("ep_") and all(c in "0123456789abcdef" for c in text[3:])
 
 
 def slot_of(turn_key: str, kind: str, summary: str) -> str:
-    """The slot of a proposal: the same proposal of the same turn has the same slot."""
+    """Return the slot of a proposal: the same proposal of the same turn has the same slot."""
     plain = " ".join(summary.lower().split())
     return hashlib.sha256(f"{turn_key}\0{kind}\0{plain}".encode()).hexdigest()[:32]
 
@@ -152,7 +149,7 @@ LIST_FIELDS = ("facts", "entities", "questions")
 
 
 def read_texts(stored: object) -> tuple[str, ...]:
-    """Read a stored JSON list of texts; what is malformed is left out, so that one bad row costs no other."""
+    """Read a stored JSON list of texts; malformed items are left out, so that one bad row does not affect others."""
     try:
         values = json.loads(stored) if isinstance(stored, str | bytes) else None
     except (ValueError, RecursionError):
@@ -176,9 +173,7 @@ MEMORIES = RecordReader(
     left_out=("session_ref", "packed_content", "is_unjoined"),
 )
 _EVIDENCE = RecordReader(Evidence, tables.Evidence, readers={"uuid": unpack_uuid}, left_out=("episode_ref", "seq"))
-#: Holds for memories that are current.
 IS_CURRENT = tables.Memory.status.in_([status.value for status in CURRENT_STATUSES])
-#: Holds for memories of all projects.
 IS_GLOBAL = tables.Memory.scope == Scope.GLOBAL.value
 
 
@@ -195,14 +190,13 @@ def query_memories() -> ModelSelect[Any]:
 
 
 def select_memories(store: Reader, condition: ColumnBase, *order: ColumnBase, limit: int | None = None) -> list[Memory]:
-    """Return the memories of a condition, by row id where no order is given. For use inside ``engram.models``."""
+    """Return the memories that match a condition, by row id if no order is given. For use inside ``engram.models``."""
     query = query_memories().where(condition).order_by(*(order or (tables.Memory.id,)))
     return store.fetch_records(MEMORIES, query if limit is None else query.limit(limit))
 
 
 @asks_record(MEMORIES)
 def find_memory(episode_id: str) -> Query:
-    """Return the memory of an id."""
     return query_memories().where(tables.Memory.episode_id == episode_id)
 
 
@@ -235,45 +229,48 @@ def memories_beginning_with(store: Reader, beginning: str, limit: int) -> list[M
 
 
 def all_memories(store: Reader) -> list[Memory]:
-    """Return every memory, the oldest first."""
+    """Return every memory, oldest first."""
     return store.fetch_records(MEMORIES, query_memories().order_by(tables.Memory.id))
 
 
 @asks_records(MEMORIES)
 def memories_of_session(session_id: str) -> Query:
-    """Return the memories that came from a session, the oldest first."""
+    """Return the memories that came from a session, oldest first."""
     return query_memories().where(tables.Session.session_id == session_id).order_by(tables.Memory.id)
 
 
 @asks_records(MEMORIES)
 def memories_of_turn(turn_id: int) -> Query:
-    """Return the memories that rest on a turn."""
     resting = tables.Evidence.select(tables.Evidence.memory).where(tables.Evidence.turn_id == turn_id)
     return query_memories().where(tables.Memory.id.in_(resting)).order_by(tables.Memory.id)
 
 
 @asks_records(MEMORIES)
 def memories_superseded_by(episode_id: str) -> Query:
-    """Return the memories that name this one as what replaced them, or took them up."""
+    """Return the memories that were replaced by this one, or merged into it."""
     # The second condition lets SQLite use the partial index.
     memory = tables.Memory
     condition = (memory.superseded_by == episode_id) & (memory.superseded_by != SQL("''"))
     return query_memories().where(condition).order_by(memory.id)
 
 
+@asks_records(MEMORIES)
+def memories_of_summary(project_id: int | None, kind: str, summary: str) -> Query:
+    """Return the memories of a kind in a project, or in none, that have exactly this summary."""
+    memory = tables.Memory
+    # The first two conditions have an index, so that a save reads few memories while it holds the write lock.
+    condition = is_same(memory.project, project_id) & (memory.kind == kind) & (memory.summary == summary)
+    return query_memories().where(condition).order_by(memory.id)
+
+
 @asks_record(MEMORIES)
 def memory_by_slot(slot: str) -> Query:
-    """Return the memory of a slot."""
     return query_memories().where(tables.Memory.slot == slot)
 
 
 def evidence_by_row(store: Reader, row_ids: Sequence[int]) -> dict[int, list[Evidence]]:
     """Return row id → what the memory rests on, in order; for those that rest on anything."""
-    evidence: dict[int, list[Evidence]] = {}
-    for row in store.fetch(_evidence_by_rows(json.dumps(list(row_ids)))):
-        entry = Evidence(uuid=unpack_uuid(row.uuid), session_id=row.session_id, turn_id=row.turn_id)
-        evidence.setdefault(row.episode_ref, []).append(entry)
-    return evidence
+    return store.fetch_records_by(_EVIDENCE, _evidence_by_rows(json.dumps(list(row_ids))))
 
 
 @asks_records(_EVIDENCE)
@@ -285,13 +282,13 @@ def evidence_of(row_id: int) -> Query:
 @prepared
 def _evidence_by_rows(row_ids: str) -> Query:
     evidence = tables.Evidence
-    query = evidence.select(evidence.memory, evidence.uuid, evidence.session_id, evidence.turn_id)
-    return query.where(in_json_list(evidence.memory, row_ids)).order_by(evidence.memory, evidence.seq)
+    query = _EVIDENCE.select_by(evidence.memory).where(in_json_list(evidence.memory, row_ids))
+    return query.order_by(evidence.memory, evidence.seq)
 
 
 # -- SQL conditions on memories that several queries share; their values come from the enums.
 
-#: All conditions are over ``e``, a row of the table memory.
+#: All conditions apply to ``e``, a row of the memory table.
 GLOBAL_SQL = f"e.scope = '{Scope.GLOBAL}'"
 IS_OF_PROJECT = f"e.scope = '{Scope.PROJECT}'"
 IS_MANUAL = f"e.source = '{Source.MANUAL}'"
@@ -301,18 +298,34 @@ IS_MANUAL = f"e.source = '{Source.MANUAL}'"
 
 
 def may_see(memory: Memory, project_id: int) -> bool:
-    """True where a project may see a memory: it is global, or the project's own."""
+    """Return True if a project may see a memory: it is global, or the project's own."""
     return memory.scope == Scope.GLOBAL or memory.project_id == project_id
 
 
 def may_stand_for(newer: Memory, older: Memory) -> bool:
-    """True where a memory may replace another: it holds everywhere, or was made in the same project."""
+    """Return True if a memory may replace another: it is global, or was made in the same project."""
     return newer.scope == Scope.GLOBAL or older.project_id == newer.project_id
 
 
 def may_see_context(memory: Memory, project_id: int) -> bool:
-    """True where a project may also see what a memory was made from: its content, facts and evidence.
+    """Return True if a project may also see what a memory is based on: its content, facts and evidence.
 
-    A global memory that was made in another project tells its one line there, and nothing of that project.
+    Elsewhere, a global memory shows only its one line and nothing about the project that it was made in.
     """
     return memory.project_id in (None, project_id) or (memory.scope == Scope.GLOBAL and memory.source == Source.MANUAL)
+
+
+def memories_resting_on_turns(store: Reader, turn_ids: Sequence[int]) -> list[tuple[Memory, frozenset[str]]]:
+    """Return the memories that rest on entries of these turns, newest first, each with the uuids of its entries."""
+    row_ids = store.fetch_values(_resting_on_turns(json.dumps([int(turn_id) for turn_id in turn_ids])))
+    memories = memories_by_row(store, [int(row_id) for row_id in row_ids]).values()
+    return [
+        (memory, frozenset(entry.uuid for entry in evidence_of(store, memory.id)))
+        for memory in sorted(memories, key=lambda memory: -memory.created_at_ms)
+    ]
+
+
+@prepared
+def _resting_on_turns(turn_ids: str) -> Query:
+    evidence = tables.Evidence
+    return evidence.select(evidence.memory).distinct().where(in_json_list(evidence.turn_id, turn_ids))

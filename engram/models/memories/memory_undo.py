@@ -1,4 +1,4 @@
-"""Undoing changes of memories, with a step in the history of each that says who undid what."""
+"""Undo changes to memories, with a step in each history that records who undid what."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 from engram.enums import Actor, Status
 from engram.models.engine.packed import pack_text
 from engram.models.engine.transaction import Tx
-from engram.models.memories import memory_rows
+from engram.models.memories import memory_writes
 from engram.models.memories.memory_changes import (
     ADDED,
     MOVE,
@@ -35,31 +35,31 @@ from engram.models.memories.memory_records import Memory, find_memory
 
 #: Action of a memory that was changed back, and of one whose undo was taken back.
 UNDO, REDO = "undo", "redo"
-#: Steps that change nothing of what a memory says or whether it is used: nobody means them by "the last change".
+#: Steps that change neither what a memory says nor whether it is used: they are never "the last change".
 QUIET_ACTIONS = ("age", "pack", ADDED, REPLACED)
-#: Steps that a later one cannot take back, with the reason.
+#: Steps that can't be undone, with the reason.
 FINAL_ACTIONS: Mapping[str, str] = {
-    ERASE: "its words, or what it rested on, were forgotten, and that is final",
+    ERASE: "its words or its evidence were forgotten, and that is final",
     MOVE: "it moved with its session or project",
     RELEASE: "what had replaced it was forgotten, and that is final",
     IMPORT: "it came with an import; `engram import --undo RUN` takes that back, and `engram import --list` shows it",
 }
-#: Steps that belong to no run and leave what a run changed as it is, or as an undo would leave it.
+#: Steps outside any run that leave a run's changes as they are, or as an undo would leave them.
 _INDEPENDENT = (RESTORE, RELEASE, MOVE, ERASE, UNDO, REDO)
 Fields: TypeAlias = dict[str, Any]
-#: Keys of a step that changed what a memory rests on: how many entries it rested on, and the entries taken away.
+#: Keys of a step that changed a memory's evidence: the former number of entries, and the entries that were removed.
 _COUNT, _ENTRIES = "count", "entries"
 
 
 def is_making(change: Change) -> bool:
-    """Return True for the step by which a memory began."""
+    """Return True for the step that created a memory."""
     return not change.before and "kind" in change.after
 
 
 def is_in_the_way(change: Change, later: Change) -> bool:
-    """Return True if a later step of the same memory forbids that a run's change is undone.
+    """Return True if a later step of the same memory prevents undoing a run's change.
 
-    A step that changed no field, such as a helpful judgement, forbids nothing.
+    A step that changed no field, such as a helpful judgement, prevents nothing.
     """
     is_independent = later.action in (UNDO, REDO) or (
         later.run_id is None and (later.action in _INDEPENDENT or not later.before)
@@ -68,7 +68,7 @@ def is_in_the_way(change: Change, later: Change) -> bool:
 
 
 def fields_changed_since(change: Change, memory: Memory) -> list[str]:
-    """Return the fields that a step had set and that have another value now."""
+    """Return the fields that a step set and that have a different value now."""
     now = {"status": memory.status} if is_making(change) else snapshot(memory)
     return [name for name, value in change.after.items() if name in now and _plain(now[name]) != _plain(value)]
 
@@ -78,12 +78,10 @@ def _plain(value: Any) -> Any:
 
 
 def undo_change(tx: Tx, change: Change, *, actor: Actor, run_id: int | None = None, reason: str = "") -> None:
-    """Undo one change, or redo it where the change is an undo; a memory that is gone is passed over.
+    """Undo one change, or redo it if the change is itself an undo; a memory that no longer exists is skipped.
 
     Args:
-        tx: the transaction.
-        change: the step of a history that is taken back.
-        actor: who takes it back.
+        change: the step of a history to undo.
         run_id: the run that the new step belongs to; None for none.
         reason: why; the number of the change's run if it is empty.
     """
@@ -106,7 +104,7 @@ def undo_change(tx: Tx, change: Change, *, actor: Actor, run_id: int | None = No
         change_memory(tx, memory, action, reason, actor=actor, run_id=run_id, undoes=change.id, **fields)
     else:
         if change.action == "pack":
-            memory_rows.set_packed_content(tx, memory.id, pack_text(memory.content), None)
+            memory_writes.set_packed_content(tx, memory.id, pack_text(memory.content), None)
         add_history(tx, memory.episode_id, action, reason, {}, {}, actor=actor, run_id=run_id, undoes=change.id)
 
 
@@ -116,19 +114,19 @@ def _fields_before(change: Change) -> dict[str, Any]:
 
 
 def _undo_judgement(tx: Tx, memory: Memory, change: Change, reason: str, actor: Actor) -> None:
-    """Take a judgement back, or give it again where the change took it back."""
+    """Withdraw a judgement, or restore it if the change withdrew it."""
     judged = _judgement_taken_back(tx, change)
     action, why = (TAKE_BACK, reason) if judged is None else (judged.action, judged.reason)
     note_judgement(tx, memory, action, why, actor=actor, undoes=change.id, **fields_of_snapshot(change.before))
 
 
 def _judgement_taken_back(tx: Tx, change: Change) -> Change | None:
-    """Return the judgement that a step took back; None for any other step."""
+    """Return the judgement that a step withdrew; None for any other step."""
     if change.action != TAKE_BACK or change.undoes is None:
         return None
     return next((step for step in history_of(tx, change.episode_id) if step.id == change.undoes), None)
 
 
 def begin_ageing_anew(tx: Tx, episode_id: str) -> None:
-    """Let a memory age from now on. Whoever undoes its ageing has looked at it; history has the undo."""
-    memory_rows.set_accessed(tx, episode_id, tx.now_ms(), is_use=False)
+    """Restart a memory's ageing: whoever undoes its ageing has reviewed it, and the history records the undo."""
+    memory_writes.set_accessed(tx, episode_id, tx.now_ms(), is_use=False)

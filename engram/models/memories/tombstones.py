@@ -15,7 +15,7 @@ from engram.models.engine.transaction import Reader, Tx
 
 
 class TombstoneKind(StrEnum):
-    """What a tombstone stands for; the value of the column ``kind``."""
+    """What a tombstone marks; the value of the column ``kind``."""
 
     #: A forgotten memory, by its id. Neither an import nor a restore brings it back.
     MEMORY = "episode"
@@ -37,7 +37,7 @@ class TombstoneKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class CutMemory:
-    """A memory that stays and had taken up the words of a forgotten one: what it says without them."""
+    """The remaining text of a memory into which a forgotten one was merged."""
 
     episode_id: str
     summary: str
@@ -47,16 +47,18 @@ class CutMemory:
 
 @dataclass(frozen=True, slots=True)
 class Forgotten:
-    """What one forget takes away, named so that it means the same in every copy of the database."""
+    """What one forget command deletes, identified the same way in every copy of the database."""
 
     episode_ids: tuple[str, ...] = ()
     turn_keys: tuple[str, ...] = ()
-    #: Entries whose words go, by uuid; a queued prompt has none and goes by the key of its turn.
+    #: Entries whose words are deleted, by uuid; a queued prompt has none and is identified by the key of its turn.
     erased: tuple[str, ...] = ()
     #: Entries that are never evidence for a new automatic memory again.
     barred: tuple[str, ...] = ()
-    #: None where no other memory had taken up the words.
+    #: None if the words were not merged into another memory.
     cut: CutMemory | None = None
+    #: The agent's ids of sessions that are forgotten whole: what is stored about them goes with their turns.
+    session_ids: tuple[str, ...] = ()
 
 
 def add_tombstones(tx: Tx, kind: TombstoneKind, keys: Iterable[bytes]) -> None:
@@ -72,44 +74,39 @@ def add_entry_tombstones(tx: Tx, forgotten: Forgotten) -> None:
     add_tombstones(tx, TombstoneKind.EVIDENCE, map(pack_uuid, forgotten.barred))
 
 
-def is_memory_forgotten(store: Reader, episode_id: str) -> bool:
-    """True where the user forgot the memory of this id."""
-    return _has_any(store, (TombstoneKind.MEMORY,), episode_id)
+def is_memory_gone(store: Reader, episode_id: str, *, with_purged: bool = True) -> bool:
+    """Return True if the memory of this id was forgotten, or purged."""
+    return _has_any(store, (TombstoneKind.MEMORY, *[TombstoneKind.PURGED] * with_purged), episode_id)
 
 
-def is_memory_gone(store: Reader, episode_id: str) -> bool:
-    """True where the memory of this id was forgotten or purged."""
-    return _has_any(store, (TombstoneKind.MEMORY, TombstoneKind.PURGED), episode_id)
+def is_slot_gone(store: Reader, slot: str, *, with_purged: bool = True) -> bool:
+    """Return True if the memory of this slot was forgotten, or purged: no extractor makes it again."""
+    return _has_any(store, (TombstoneKind.SLOT, *[TombstoneKind.PURGED_SLOT] * with_purged), slot)
 
 
-def is_slot_forgotten(store: Reader, slot: str) -> bool:
-    """True where the user forgot what this slot held."""
-    return _has_any(store, (TombstoneKind.SLOT,), slot)
-
-
-def is_slot_gone(store: Reader, slot: str) -> bool:
-    """True where the memory of this slot was forgotten or purged: no extractor makes it again."""
-    return _has_any(store, (TombstoneKind.SLOT, TombstoneKind.PURGED_SLOT), slot)
+def is_turn_forgotten(store: Reader, key: str) -> bool:
+    """Return True if the user forgot the turn of this key."""
+    return _has_any(store, (TombstoneKind.TURN,), key)
 
 
 def named_by_any(store: Reader, keys: Collection[bytes]) -> set[bytes]:
-    """Those of the keys that a tombstone of any kind has."""
+    """Return those of the keys that have a tombstone of any kind."""
     used = _used(store, TombstoneKind) if keys else []
     return _keys_among(store, keys, used) if used else set()
 
 
 def forgotten_entries(store: Reader, uuids: Collection[str]) -> set[str]:
-    """Those of the entries whose turn was forgotten."""
+    """Return those of the entries whose turn was forgotten."""
     return _among(store, uuids, (TombstoneKind.ENTRY,))
 
 
 def erased_entries(store: Reader, uuids: Collection[str]) -> set[str]:
-    """Those of the entries whose words must not be stored."""
+    """Return those of the entries whose words must not be stored."""
     return _among(store, uuids, (TombstoneKind.WORDS, TombstoneKind.ENTRY))
 
 
 def barred_entries(store: Reader, uuids: Collection[str]) -> set[str]:
-    """Those of the entries that must not be evidence for a new automatic memory."""
+    """Return those of the entries that must not be evidence for a new automatic memory."""
     return _among(store, uuids, (TombstoneKind.WORDS, TombstoneKind.EVIDENCE, TombstoneKind.ENTRY))
 
 
@@ -117,14 +114,14 @@ def barred_entries(store: Reader, uuids: Collection[str]) -> set[str]:
 class TombstoneCount:
     """How many tombstones of one kind were made on one day."""
 
-    #: A local day, such as 2026-11-05.
+    #: A day in local time, such as 2026-11-05.
     day: str
     kind: TombstoneKind
     number: int
 
 
 def count_tombstones(store: Reader, kinds: Collection[TombstoneKind]) -> list[TombstoneCount]:
-    """Count tombstones by day and kind, the latest day first. That is all that can be said of them."""
+    """Count tombstones by day and kind, the latest day first. Nothing else is known about them."""
     table = tables.Tombstone
     day = fn.date(table.at_ms / 1000, "unixepoch", "localtime").alias("day")
     query = table.select(day, table.kind, fn.COUNT(SQL("*")).alias("number"))
@@ -138,8 +135,10 @@ def _has_any(store: Reader, kinds: Sequence[TombstoneKind], key: str) -> bool:
 
 
 def project_forgotten_ms(store: Reader, identity: str) -> int | None:
-    """Until when nothing of a project is stored again, in milliseconds since 1970; None where it was not forgotten."""
-    until_ms = store.fetch_value(_project_forgotten_at(identity.encode()))
+    """Return the time up to which nothing from a project is stored again, in milliseconds since 1970; None if it was
+    not forgotten.
+    """
+    until_ms = store.fetch_value(_select_tombstone(TombstoneKind.PROJECT.value, identity.encode()))
     return None if until_ms is None else int(until_ms)
 
 
@@ -156,7 +155,7 @@ def _any_of_kind(kind: str) -> Query:
 
 
 def _among(store: Reader, uuids: Collection[str], kinds: Sequence[TombstoneKind]) -> set[str]:
-    """Those of the entries that have a tombstone of one of the kinds."""
+    """Return those of the entries that have a tombstone of one of the kinds."""
     used = _used(store, kinds) if uuids else []
     if not used:
         return set()
@@ -164,21 +163,14 @@ def _among(store: Reader, uuids: Collection[str], kinds: Sequence[TombstoneKind]
 
 
 def _used(store: Reader, kinds: Iterable[TombstoneKind]) -> list[str]:
-    """Those of the kinds of which there is any tombstone: most memories have none."""
+    """Return those of the kinds for which there is any tombstone: most memories have none."""
     return [kind.value for kind in kinds if store.fetch_first(_any_of_kind(kind.value)) is not None]
 
 
 def _keys_among(store: Reader, keys: Collection[bytes], used: Sequence[str]) -> set[bytes]:
-    """Those of the keys that have a tombstone of one of the kinds ``used``.
+    """Return those of the keys that have a tombstone of one of the kinds ``used``.
 
-    Raw SQL: keys are bytes, of which no JSON list can hold any number.
+    Raw SQL: keys are bytes, which a JSON list can't hold.
     """
     sql = f"SELECT key FROM tombstone WHERE kind IN ({', '.join('?' * len(used))}) AND key IN"
     return {bytes(key) for (key,) in store.rows_among(sql, list(keys), used)}
-
-
-@prepared
-def _project_forgotten_at(key: bytes) -> Query:
-    tombstone = tables.Tombstone
-    of_project = (tombstone.kind == TombstoneKind.PROJECT) & (tombstone.key == key)
-    return tombstone.select(tombstone.at_ms).where(of_project)

@@ -1,4 +1,4 @@
-"""How a memory proved itself: in how many sessions it was shown and used, and how somebody judged it.
+"""How useful a memory proved: in how many sessions it was shown and used, and how it was judged.
 
 A session **uses** a memory if it was shown the memory and then expands it (``memory_expand``), or names its id in a
 reply. Nothing else counts: not an expand by a person, not a recall, not an expand by a session that was never shown it.
@@ -7,7 +7,6 @@ reply. Nothing else counts: not an expand by a person, not a recall, not an expa
 from __future__ import annotations
 
 import json
-import re
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
@@ -21,6 +20,7 @@ from engram.models.engine.transaction import Reader, Tx
 from engram.models.memories.judgements import JUDGEMENTS
 from engram.models.memories.memory_history import TAKE_BACK
 from engram.models.shown.injections import AT_START
+from engram.system.lazy_regex import lazy_regex
 
 #: A memory sinks once this number of sessions were shown it and none of them used it.
 MIN_UNUSED_SESSIONS = 5
@@ -29,16 +29,16 @@ MIN_UNUSED_SESSIONS = 5
 SINK_STEP, MAX_SINK = 0.03, 0.15
 #: Share of its relevance that a memory gains if it was judged helpful.
 HELPFUL_LIFT = 0.1
-#: Actions after which a memory is counted anew: somebody looked at it, or it says something else now.
+#: Actions that restart the count for a memory: somebody reviewed it, or its text changed.
 _RESETTING_ACTIONS = ("edit", "pin", "unpin", "recover", "merge", "extract", "rewritten", TAKE_BACK)
-_ID = re.compile(r"\b(?:ep_[0-9a-f]{12}|q_[0-9a-f]{13,18})\b")
+_ID = lazy_regex(r"\b(?:ep_[0-9a-f]{12}|q_[0-9a-f]{13,18})\b")
 
 
 @dataclass(frozen=True, slots=True)
 class Usefulness:
-    """The uses of a memory, counted in sessions, and the judgement that stands."""
+    """The uses of a memory, counted in sessions, and the current judgement on it."""
 
-    #: Sessions that were shown a bite of it. What only a briefing told is not counted.
+    #: Sessions that were shown a bite of it. Showings in a briefing don't count.
     shown: int = 0
     #: Sessions that used it after they were shown it.
     used: int = 0
@@ -48,14 +48,14 @@ class Usefulness:
 
     @property
     def sink(self) -> float:
-        """The share of its relevance that the memory loses because nobody uses it, from 0 to ``MAX_SINK``."""
+        """The share of its relevance that the memory loses for lack of use, from 0 to ``MAX_SINK``."""
         if self.judgement is Judgement.HELPFUL or self.unused < MIN_UNUSED_SESSIONS:
             return 0.0
         return min(SINK_STEP * (self.unused - MIN_UNUSED_SESSIONS + 1), MAX_SINK)
 
     @property
     def factor(self) -> float:
-        """What the relevance of the memory is multiplied by: 1 for most memories."""
+        """The factor for the memory's relevance: 1 for most memories."""
         return 1 + HELPFUL_LIFT if self.judgement is Judgement.HELPFUL else 1 - self.sink
 
 
@@ -86,7 +86,7 @@ def _count(rows: Iterable[tuple[bool, int, int | None]], reset_ms: int, judgemen
 
 
 def _read_history(store: Reader, listed: str) -> tuple[dict[str, Judgement], dict[str, int]]:
-    """Return the standing judgement of each memory of a JSON list, and when each was last changed or judged."""
+    """Return the current judgement on each memory of a JSON list, and when each was last changed or judged."""
     standing: dict[str, list[Judgement]] = defaultdict(list)
     reset_ms: dict[str, int] = {}
     for row in store.fetch(_steps(listed)):
@@ -128,14 +128,14 @@ def used_ids(store: Reader) -> set[str]:
 
 
 def ids_in(text: str) -> list[str]:
-    """Return the ids of memories and quotations that a text names, each once."""
+    """Return the distinct ids of memories and quotations that a text names."""
     return list(dict.fromkeys(_ID.findall(text))) if "ep_" in text or "q_" in text else []
 
 
 def mark_used(tx: Tx, session_id: str, used_at_ms: Mapping[str, int]) -> int:
-    """Note that a session used memories, by the id of each; returns how many of them this was the first use of.
+    """Record that a session used memories, by the id of each; returns how many of them were used for the first time.
 
-    The latest showing before the use is marked. A memory that the session was not shown before is passed over.
+    The latest showing before the use is marked. A memory that the session was not shown before is skipped.
     """
     return sum(tx.run(_mark_used(session_id, episode_id, at_ms)) for episode_id, at_ms in used_at_ms.items())
 

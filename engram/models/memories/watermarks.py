@@ -1,9 +1,9 @@
-"""How far memories were compared with each other, so that only what is new is compared."""
+"""How far memories have been compared with each other, so that only new ones are compared."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from peewee import SQL, Query, Select, fn
@@ -11,20 +11,20 @@ from peewee import SQL, Query, Select, fn
 from engram.models import tables
 from engram.models.engine.meta import get_meta, put_meta
 from engram.models.engine.statement import prepared
-from engram.models.engine.transaction import Reader, Store, Tx
+from engram.models.engine.transaction import Reader, Store, Tx, asks_values
 from engram.models.memories.memory_changes import note_vetoed
 from engram.models.memories.memory_records import Memory, select_memories
 
-# -- How far a consolidation has looked, so that the next one looks only at what came or changed since.
+# -- How far a consolidation got, so that the next one only looks at what was added or changed since.
 
 _LOOKED, _HEADS, _UNDONE = "consolidated_to", "git_heads", "undone"
-#: Changes taken back that are remembered at most; the oldest go first.
+#: Maximum number of undone changes that are remembered; the oldest are dropped first.
 MAX_UNDONE = 5_000
 
 
 @dataclass(frozen=True, slots=True)
 class Watermark:
-    """A point in the life of the memories. Both numbers rise with every change and are never given out twice."""
+    """A point in the history of all memories. Both numbers rise with every change and are never given out twice."""
 
     #: The latest row of the history.
     history_id: int
@@ -33,51 +33,51 @@ class Watermark:
 
 
 def current_watermark(store: Reader) -> Watermark:
-    """Where the memories are now."""
+    """Return the present watermark."""
     row = store.fetch_first(_latest_numbers())
     return Watermark(history_id=row.history_id, vector_seq=row.vector_seq)
 
 
 def load_watermark(store: Reader) -> Watermark | None:
-    """Up to where everything has been looked at; None where nothing has."""
+    """Return the watermark up to which everything has been looked at; None if nothing has."""
     stored = get_meta(store, _LOOKED)
     return None if stored is None else Watermark(*json.loads(stored))
 
 
 def save_watermark(tx: Tx, watermark: Watermark) -> None:
-    """Note that everything up to a watermark has been looked at."""
+    """Record that everything up to a watermark has been looked at."""
     put_meta(tx, _LOOKED, json.dumps([watermark.history_id, watermark.vector_seq]))
 
 
 def changed_since(store: Reader, watermark: Watermark) -> frozenset[int]:
-    """Row ids of memories that came, changed or got a vector after a watermark."""
+    """Return the row ids of memories that were added, changed or got a vector after a watermark."""
     return frozenset(store.fetch_values(_changed_since(watermark.history_id, watermark.vector_seq)))
 
 
 def load_heads(store: Reader) -> dict[str, str]:
-    """Stable id of a project → what git and its memories were like when they were last compared."""
+    """Map each project's stable id to the state of git and its memories when they were last compared."""
     stored = get_meta(store, _HEADS)
     return {} if stored is None else {str(name): str(value) for name, value in json.loads(stored).items()}
 
 
 def save_heads(tx: Tx, heads: Mapping[str, str]) -> None:
-    """Note what git and the memories of projects were like."""
+    """Record the state of git and of projects' memories."""
     put_meta(tx, _HEADS, json.dumps(dict(heads), sort_keys=True))
 
 
 def undone(store: Reader) -> frozenset[tuple[str, str]]:
-    """``(action, id of the memory)`` of changes that the user took back: they are not made again."""
+    """Return ``(action, id of the memory)`` of changes that the user undid, which are not repeated."""
     return frozenset(_load_undone(store))
 
 
 def note_undone(tx: Tx, changes: Sequence[tuple[str, str]]) -> None:
-    """Remember changes that the user took back."""
+    """Remember changes that the user undid."""
     _keep_undone(tx, changes)
     note_vetoed(tx, changes)
 
 
 def take_vetoes(tx: Tx, episode_id: str, actions: Sequence[str]) -> None:
-    """Remember changes that the user took back on another machine."""
+    """Remember changes that the user undid on another machine."""
     _keep_undone(tx, [(action, episode_id) for action in actions])
 
 
@@ -116,44 +116,40 @@ def _changed_since(history_id: int, vector_seq: int) -> Query:
     return changed | embedded
 
 
-# -- Memories that were kept but not compared with the others yet, in the order in which they are to be.
+# -- Memories that were stored but not yet compared with the others, in the order in which they will be.
 
-#: How long nothing is joined that is younger than a turn which is still open, in milliseconds.
+#: How long an open turn keeps younger memories from being joined, in milliseconds.
 OPEN_TURN_MS = 1_200_000
 
 
 def mark_unjoined(tx: Tx, row_id: int) -> None:
-    """The memory came or changed: it is to be compared with the others."""
+    """Record that the memory is new or changed and must be compared with the others."""
     tx.run(tables.Memory.update(is_unjoined=1).where(tables.Memory.id == row_id))
 
 
 def mark_joined(store: Store, row_id: int) -> None:
-    """The memory was compared with the others."""
+    """Record that the memory was compared with the others."""
     with store.transaction() as tx:
         tx.run(tables.Memory.update(is_unjoined=0).where(tables.Memory.id == row_id))
 
 
 def next_unjoined(store: Reader, before_ms: int) -> Memory | None:
-    """The oldest memory, by when it was said, that was said before a time and is not compared yet."""
+    """Return the memory said earliest that was said before a time and is not compared yet."""
     memory = tables.Memory
     condition = (memory.is_unjoined == SQL("1")) & (memory.created_at_ms < before_ms)
     waiting = select_memories(store, condition, memory.created_at_ms, memory.slot, limit=1)
     return waiting[0] if waiting else None
 
 
-def unjoined_rows(store: Reader) -> frozenset[int]:
-    """Row ids of the memories that are not compared yet."""
-    return frozenset(store.fetch_values(_unjoined_rows()))
+@asks_values
+def unjoined_rows() -> Query:
+    """Return the row ids of the memories that are not compared yet."""
+    return tables.Memory.select(tables.Memory.id).where(tables.Memory.is_unjoined == SQL("1"))
 
 
 def held_back_rows(store: Reader) -> frozenset[int]:
-    """Row ids of the memories that still wait for what was said before them."""
+    """Return the row ids of the memories that still wait for something said before them."""
     return frozenset(store.fetch_values(_unjoined_rows_since(join_horizon_ms(store))))
-
-
-@prepared
-def _unjoined_rows() -> Query:
-    return tables.Memory.select(tables.Memory.id).where(tables.Memory.is_unjoined == SQL("1"))
 
 
 @prepared
@@ -162,23 +158,20 @@ def _unjoined_rows_since(at_ms: int) -> Query:
     return memory.select(memory.id).where((memory.is_unjoined == SQL("1")) & (memory.created_at_ms >= at_ms))
 
 
-def rows_of_same_turn(store: Reader, row_id: int) -> Collection[int]:
-    """Row ids of the memories that were taken from the same turn as this one."""
-    return set(store.fetch_values(_rows_of_same_turn(row_id)))
-
-
-@prepared
-def _rows_of_same_turn(row_id: int) -> Query:
+@asks_values
+def rows_of_same_turn(row_id: int) -> Query:
+    """Return the row ids of the memories from the same turn as this one."""
     mine, other = tables.Evidence.alias(), tables.Evidence.alias()
     turn = mine.select(mine.turn_id).where((mine.memory == row_id) & (mine.seq == 0))
     return other.select(other.memory).where((other.seq == 0) & (other.turn_id == turn))
 
 
 def join_horizon_ms(store: Reader) -> int:
-    """When the oldest turn began that may still give or change memories: it waits for its extraction, or is open.
+    """Return when the oldest turn began that may still create or change memories because it is waiting for extraction
+    or open.
 
-    Raw SQL: four nested selects over two tables. An extraction that failed before, and a turn that nobody has written
-    to for a while, hold nothing up.
+    Raw SQL: four nested selects over two tables. An extraction that failed before, and a turn that has not grown
+    for a while, hold nothing up.
     """
     now_ms = store.now_ms()
     # The turn before one that grew is extracted again with it.

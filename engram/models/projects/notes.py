@@ -1,4 +1,4 @@
-"""Notes as they were last indexed, and the user's own files that an agent reads at its start."""
+"""Notes as last indexed, and the user's own files that an agent reads at startup."""
 
 from __future__ import annotations
 
@@ -6,42 +6,40 @@ import hashlib
 import json
 import secrets
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
 
 from peewee import Query, fn
 
 from engram.enums import Scope
 from engram.models import tables
 from engram.models.engine.statement import RecordReader, prepared
-from engram.models.engine.transaction import Reader, Tx
+from engram.models.engine.transaction import Reader, Tx, asks_records
 from engram.models.projects.projects import project_id_of_name
 from engram.text.words import in_pairs
 
-# -- Notes as they were last indexed, and their chunks.
-
-#: What the names of the daily logs begin with.
+#: Prefix of the names of daily logs.
 DAILY_FOLDER = "daily/"
 
 
 @dataclass(frozen=True, slots=True)
 class Owner:
-    """Whose a part of a note is."""
+    """The owner of a part of a note."""
 
     #: "" (everyone's), session, project, memory, or unknown.
     kind: str = ""
-    #: The session's id, a name that the project has or had, or the memory's id.
+    #: The session's id, a current or former name of the project, or the memory's id.
     key: str = ""
 
 
-#: The owner of what the user wrote, which every project may see.
+#: The owner of what the user wrote; every project may see it.
 EVERYONE = Owner()
-#: The owner of what no project may see, since nobody knows where it came from.
+#: The owner of text of unknown origin; no project may see it.
 NOBODY = Owner("unknown")
 
 
 @dataclass(frozen=True, slots=True)
 class NoteRow:
-    """A note file as it was indexed."""
+    """A note file as indexed."""
 
     id: int
     #: The name that search prints and ``memory_get`` takes.
@@ -58,9 +56,7 @@ class NoteChunk:
 
     heading: str
     text: str
-    #: First line in the file, from 1.
     start_line: int
-    #: Last line in the file.
     stop_line: int
     id: int = 0
     source: str = ""
@@ -73,25 +69,15 @@ _NOTES = RecordReader(
 
 
 def list_notes(store: Reader) -> list[NoteRow]:
-    """Every indexed note."""
     return store.fetch_records(_NOTES, _NOTES.select().order_by(tables.Note.source))
 
 
 def put_note(tx: Tx, note: NoteRow, chunks: Sequence[NoteChunk]) -> None:
     """Store a note's chunks in place of the old ones; vectors follow later."""
     drop_note(tx, note.source)
-    note_id = tx.insert_row(
-        tables.Note,
-        {
-            "stable_id": secrets.token_hex(8),
-            "source": note.source,
-            "path": note.path,
-            "size": note.size,
-            "changed_at_ns": note.changed_at_ns,
-            "digest": note.digest,
-            "updated_at_ms": tx.now_ms(),
-        },
-    )
+    row = asdict(note) | {"stable_id": secrets.token_hex(8), "updated_at_ms": tx.now_ms()}
+    del row["id"]
+    note_id = tx.insert_row(tables.Note, row)
     for chunk in chunks:
         chunk_id = tx.insert_row(
             tables.NoteChunk,
@@ -109,7 +95,7 @@ def put_note(tx: Tx, note: NoteRow, chunks: Sequence[NoteChunk]) -> None:
 
 
 def drop_note(tx: Tx, source: str) -> None:
-    """Take a note out of the index with its vectors; the file is not touched."""
+    """Remove a note from the index with its vectors; the file is not touched."""
     for note_id in tx.fetch_values(tables.Note.select(tables.Note.id).where(tables.Note.source == source)):
         _unindex_chunks(tx, note_id)
         chunks = tables.NoteChunk.select(tables.NoteChunk.id).where(tables.NoteChunk.note == note_id)
@@ -119,9 +105,9 @@ def drop_note(tx: Tx, source: str) -> None:
 
 
 def drop_daily_logs(tx: Tx, first_day: str, last_day: str) -> None:
-    """Take the daily logs of some days out of the index: what they tell may have gone to another project.
+    """Remove the daily logs of some days from the index: their contents may have moved to another project.
 
-    They come back with the next indexing; write them again before that.
+    The next indexing adds them again; rewrite them before that.
 
     Args:
         first_day: YYYY-MM-DD, as ``last_day``; both are included.
@@ -139,7 +125,7 @@ def count_notes(store: Reader) -> tuple[int, int]:
 
 
 def is_seen_by(store: Reader, owner: Owner, project_id: int) -> bool:
-    """True where a project may see what belongs to an owner; the rule of the view ``note_chunk_project``."""
+    """Return True if a project may see what belongs to an owner; the rule of the view ``note_chunk_project``."""
     if owner == EVERYONE:
         return True
     owner_project: int | None = None
@@ -174,26 +160,24 @@ def _index_chunk(chunk_id: int, heading: str, text: str) -> Query:
     return query
 
 
-# -- The user's own files that an agent reads at its start, as they were read last.
+# -- The user's own files that an agent reads at startup, as last read.
 
-#: Forgotten lines that are remembered of a file, the latest.
+#: Maximum number of forgotten lines remembered for a file: the latest ones.
 MAX_FORGOTTEN_LINES = 200
 
 
 @dataclass(frozen=True, slots=True)
 class StandingFile:
-    """One file."""
-
     path: str
-    #: Row id of its project; None for a file that holds everywhere.
+    #: Row id of its project; None for a file that applies everywhere.
     project_id: int | None
-    #: What it is called where a memory names it, such as ``CLAUDE.md``.
+    #: Its name in memories, such as ``CLAUDE.md``.
     name: str
     size: int
     changed_at_ns: int
     #: Redacted, and without the lines that were forgotten.
     text: str
-    #: JSON list of the hashes of lines that are never kept.
+    #: JSON list of hashes of the lines that must never be stored.
     forgotten: str = "[]"
 
 
@@ -201,58 +185,39 @@ _FILES = RecordReader(StandingFile, tables.StandingFile, left_out={"id", "read_a
 
 
 def list_standing_files(store: Reader) -> list[StandingFile]:
-    """Every file that was read."""
     return store.fetch_records(_FILES, _FILES.select().order_by(tables.StandingFile.path))
 
 
-def standing_files_of(store: Reader, project_id: int | None) -> list[StandingFile]:
-    """The files that hold in a project, and those that hold everywhere."""
-    return store.fetch_records(_FILES, _of_project(-1 if project_id is None else project_id))
+@asks_records(_FILES)
+def standing_files_of(project_id: int | None) -> Query:
+    """Return the files that apply in a project, and those that apply everywhere."""
+    project = tables.StandingFile.project
+    return _FILES.select().where(project.is_null() | (project == project_id)).order_by(tables.StandingFile.path)
 
 
 def standing_watermark(store: Reader) -> tuple[int, int, int]:
-    """What differs once a file was read again, has come or has gone; cheap."""
+    """Return a value that changes when a file is reread, added or removed; fast."""
     row = store.fetch_first(_watermark())
     return row.latest, row.number, row.changed_at_ns
 
 
 def put_standing_file(tx: Tx, file: StandingFile) -> StandingFile:
-    """Store what a file says now, without the lines that were forgotten; returns it as it is kept."""
+    """Store what a file says now, without forgotten lines; returns it as stored."""
     file_table = tables.StandingFile
     stored = tx.fetch_value(file_table.select(file_table.forgotten).where(file_table.path == file.path)) or "[]"
-    text = _without(file.text, set(json.loads(stored)))
+    kept = replace(file, text=_without(file.text, set(json.loads(stored))), forgotten=stored)
     drop_standing_file(tx, file.path)
-    tx.insert_row(
-        file_table,
-        {
-            "path": file.path,
-            "project_id": file.project_id,
-            "name": file.name,
-            "size": file.size,
-            "changed_at_ns": file.changed_at_ns,
-            "text": text,
-            "forgotten": stored,
-            "read_at_ms": tx.now_ms(),
-        },
-    )
-    return StandingFile(
-        path=file.path,
-        project_id=file.project_id,
-        name=file.name,
-        size=file.size,
-        changed_at_ns=file.changed_at_ns,
-        text=text,
-        forgotten=stored,
-    )
+    tx.insert_row(file_table, asdict(kept) | {"read_at_ms": tx.now_ms()})
+    return kept
 
 
 def drop_standing_file(tx: Tx, path: str) -> None:
-    """Forget that a file was read; the file is not touched."""
+    """Remove a file from what was read; the file itself is not touched."""
     tx.run(tables.StandingFile.delete().where(tables.StandingFile.path == path))
 
 
 def forget_standing_lines(tx: Tx, is_kept: Callable[[str], bool]) -> None:
-    """Take lines out of what was read. Hashes stay, so that they are not kept when the file is read again."""
+    """Remove lines from what was read. Their hashes stay, so that they are not stored when the file is reread."""
     for file in list_standing_files(tx):
         gone = [line for line in file.text.splitlines() if not is_kept(line)]
         if gone:
@@ -263,11 +228,6 @@ def forget_standing_lines(tx: Tx, is_kept: Callable[[str], bool]) -> None:
             tx.run(changed.where(tables.StandingFile.path == file.path))
 
 
-def forget_standing_files(tx: Tx, project_id: int) -> None:
-    """Delete what was read of a project's files."""
-    tx.run(tables.StandingFile.delete().where(tables.StandingFile.project == project_id))
-
-
 def _without(text: str, hashes: Collection[str]) -> str:
     if not hashes:
         return text
@@ -276,12 +236,6 @@ def _without(text: str, hashes: Collection[str]) -> str:
 
 def _hash(line: str) -> str:
     return hashlib.sha256(" ".join(line.split()).encode()).hexdigest()[:16]
-
-
-@prepared
-def _of_project(project_id: int) -> Query:
-    project = tables.StandingFile.project
-    return _FILES.select().where(project.is_null() | (project == project_id)).order_by(tables.StandingFile.path)
 
 
 @prepared

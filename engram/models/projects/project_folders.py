@@ -1,4 +1,4 @@
-"""Projects that move: hints, joined folders, and what a merge or a sorting moved, so that it can be taken back."""
+"""Projects that move: hints, joined folders, and what a merge or a sorting moved, so that it can be undone."""
 
 from __future__ import annotations
 
@@ -35,29 +35,29 @@ from engram.models.sessions.turn_changes import (
     renumber_notes,
     renumber_vectors,
 )
+from engram.models.shown.usage import has_turns
 from engram.models.tables.session_tables import NO_TITLE
 from engram.models.work.pauses import move_pauses, paused_scopes
 from engram.models.work.work import LOG_IS_DUE, make_due
 from engram.system.clock import day_of
 
-# -- What a merge of two projects, or the sorting of sessions and turns, moved, so that it can be taken back.
+# -- What a merge of two projects, or a sorting of sessions and turns, moved, so that it can be undone.
 
-#: How many merges by hand, and how many sortings, can be taken back; older ones stay.
+#: How many merges by hand, and how many sortings, can be undone; older ones are final.
 MAX_MERGES = 10
 _KEY, _SORTINGS, _KEPT_APART = "project_merges", "project_sortings", "projects_kept_apart"
 
 
 @dataclass(frozen=True, slots=True)
 class Merge:
-    """A merge that can be taken back."""
+    """A merge that can be undone."""
 
-    #: Names it; never given again.
+    #: Its id, which is never reused.
     number: int
-    #: When it was, in milliseconds since 1970.
     at_ms: int
-    #: Row id of the project that took everything over.
+    #: Row id of the project that everything was moved to.
     into_id: int
-    #: Name and folder of the project that went.
+    #: Name and folder of the project that was merged.
     name: str
     root: str
     sessions: int
@@ -65,7 +65,7 @@ class Merge:
 
 
 def list_merges(store: Reader) -> list[Merge]:
-    """The merges that can be taken back, the latest first."""
+    """Return the merges that can be undone, latest first."""
     return [
         Merge(
             number=record["number"],
@@ -81,12 +81,12 @@ def list_merges(store: Reader) -> list[Merge]:
 
 
 def note_merge(tx: Tx, into_id: int, other_id: int) -> None:
-    """Keep what belongs to a project that is about to be merged."""
+    """Store what belongs to a project that is about to be merged."""
     project, folder, session, memory = tables.Project, tables.ProjectFolder, tables.Session, tables.Memory
     turn, sessions = tables.Turn, session.select(session.id).where(session.project == other_id)
     row = tx.fetch_first(project.select().where(project.id == other_id))
     records = _load(tx)
-    # What was merged into the project that goes now is, from now on, where it goes.
+    # Projects merged into this one earlier now belong to its new project.
     earlier = [one for one in records if one["into"] == other_id]
     for one in earlier:
         one["into"] = into_id
@@ -98,7 +98,7 @@ def note_merge(tx: Tx, into_id: int, other_id: int) -> None:
         "earlier": [one["number"] for one in earlier],
         "project": {name: getattr(row, name) for name in _COLUMNS},
         "folders": tx.fetch_values(folder.select(folder.identity).where(folder.project_id == other_id)),
-        # Ids that no other session or memory ever gets.
+        # Ids that are never reused for another session or memory.
         "sessions": tx.fetch_values(session.select(session.session_id).where(session.project == other_id)),
         "memories": tx.fetch_values(memory.select(memory.id).where(memory.project == other_id)),
         # A turn may belong to another project than its session.
@@ -113,25 +113,26 @@ def note_merge(tx: Tx, into_id: int, other_id: int) -> None:
 
 
 def undo_merge(store: Store, number: int, *, actor: Actor) -> ProjectRow:
-    """Take a merge back; returns the project that is there again.
+    """Undo a merge; returns the restored project.
 
-    Its sessions and memories go back to it. What came since stays with the project that it was merged into, also what
-    was told of both at once: pauses that have ended, what was spent, and rules of sharing.
+    It gets its sessions and memories back. What was added since stays with the project that it was merged into, and so
+    does what was recorded for both together: pauses that have ended, money spent, and sharing rules.
 
     Raises:
-        NotFound: there is no such merge, or it was taken back.
-        BadRequest: the project into which it went is gone, or another project has its name or folder now.
+        NotFound: there is no such merge, or it was undone.
+        BadRequest: the project that it was merged into no longer exists, or another project has its name or folder now.
     """
     with store.transaction() as tx:
         records = _load(tx)
         record = next((one for one in records if one["number"] == number), None)
         if record is None:
-            raise NotFound("there is no such merge; only the latest ones can be taken back")
+            raise NotFound("there is no such merge; only the latest ones can be undone")
         into_id, columns = record["into"], record["project"]
         if project_by_id(tx, into_id) is None:
             raise BadRequest("the project that it was merged into is gone")
         identities = [columns["identity"], *record["folders"]]
-        if _is_known(tx, columns["identity"]) or is_name_taken(tx, columns["name"], identities):
+        is_known = tx.has_any(tables.Project.select().where(tables.Project.identity == columns["identity"]))
+        if is_known or is_name_taken(tx, columns["name"], identities):
             raise BadRequest(f"another project has the folder or the name of {columns['name']} now")
         project_id = tx.insert_row(tables.Project, columns | {"updated_at_ms": tx.now_ms()})
         _move_folders(tx, columns["identity"], record["folders"], project_id)
@@ -173,63 +174,55 @@ def _move_folders(tx: Tx, own: str, folders: Sequence[str], project_id: int) -> 
     tx.run(folder.update(project_id=project_id).where(folder.identity.in_(list(folders))))
 
 
-#: Columns of a project that come back with it. Its row id is new: SQLite may have given the old one to another.
+#: Columns of a project that are restored with it. Its row id is new, since SQLite may have reused the old one.
 _COLUMNS = ("stable_id", "identity", "name", "root", "origin", "revision", "remote", "first_commit", "hints_at_ms")
 
 
 def _load(store: Reader, key: str = _KEY) -> list[dict[str, Any]]:
-    """The records as they are stored, the oldest first."""
+    """Return the records as they are stored, oldest first."""
     stored = get_meta(store, key)
     records: list[dict[str, Any]] = [] if stored is None else json.loads(stored)
     return records
 
 
 def _save(tx: Tx, records: list[dict[str, Any]], key: str = _KEY) -> None:
-    """Store records; of those by hand, and of sortings, the latest."""
+    """Store records: the latest merges by hand and the latest sortings."""
     by_hand = [record["number"] for record in records if "sorting" not in record][-MAX_MERGES:]
     sortings = {record["number"] for record in _load(tx, _SORTINGS)} if key == _KEY else set()
     kept = [record for record in records if record["number"] in by_hand or record.get("sorting") in sortings]
     put_meta(tx, key, json.dumps(kept))
 
 
-def _is_known(store: Reader, identity: str) -> bool:
-    return (
-        store.fetch_value(tables.Project.select(tables.Project.id).where(tables.Project.identity == identity))
-        is not None
-    )
-
-
-# -- sorting
+# -- sorting sessions and turns by folder
 
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """What of one session belongs to another project than the one it is stored with."""
+    """The part of a session that belongs to a project other than the one that it is stored under."""
 
     from_id: int
     to_id: int
     session_ref: int
-    #: The session itself goes, and not only turns of it.
+    #: True if the session itself moves, and not only turns of it.
     is_session: bool
     turn_ids: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Sorting:
-    """A sorting that can be taken back."""
+    """A sorting that can be undone."""
 
     number: int
-    #: When it began, in milliseconds since 1970.
     at_ms: int
     sessions: int
     turns: int
     memories: int
-    #: Names of the projects that went into others whole.
+    #: Names of the projects that were merged whole.
     merged: tuple[str, ...]
 
 
 def begin_sorting(tx: Tx) -> int:
-    """Return the number of a new sorting, or of the latest where that has not ended."""
+    """Return the number of a new sorting, or of the latest one if it has not ended."""
     records = _load(tx, _SORTINGS)
     if records and not records[-1]["is_done"]:
         return int(records[-1]["number"])
@@ -240,7 +233,7 @@ def begin_sorting(tx: Tx) -> int:
 
 
 def end_sorting(tx: Tx) -> None:
-    """What is sorted from now on is another sorting."""
+    """End the sorting: what is sorted from now on belongs to a new one."""
     records = _load(tx, _SORTINGS)
     if records and not records[-1]["is_done"]:
         records[-1]["is_done"] = True
@@ -248,7 +241,9 @@ def end_sorting(tx: Tx) -> None:
 
 
 def move_parts(tx: Tx, number: int, parts: Sequence[Part], *, actor: Actor) -> None:
-    """Move sessions and turns as parts of a sorting, with the memories that rest on them, and make their logs due."""
+    """Move sessions and turns as part of a sorting, with the memories that rest on them, and schedule their daily
+    logs.
+    """
     records = _load(tx, _SORTINGS)
     assert records[-1]["number"] == number
     records[-1]["parts"] += [_move_part(tx, part, actor) for part in parts]
@@ -257,7 +252,7 @@ def move_parts(tx: Tx, number: int, parts: Sequence[Part], *, actor: Actor) -> N
 
 
 def _move_part(tx: Tx, part: Part, actor: Actor) -> dict[str, Any]:
-    """Move a part, but for what has left its project since; returns what has moved."""
+    """Move a part, except what has left its project since; returns what was moved."""
     session, turn, project, memory = tables.Session, tables.Turn, tables.Project, tables.Memory
     is_here = (session.id == part.session_ref) & (session.project == part.from_id) & Value(int(part.is_session))
     sessions = tx.fetch_values(session.select(session.session_id).where(is_here))
@@ -267,7 +262,7 @@ def _move_part(tx: Tx, part: Part, actor: Actor) -> dict[str, Any]:
     memories = move_sessions(tx, refs, part.from_id, part.to_id, actor=actor)
     resting = move_turns(tx, [row.id for row in turns], part.to_id, SORTED, actor=actor)
     memories += tx.fetch_values(memory.select(memory.id).where(memory.episode_id.in_(resting)))
-    # What was summed up of the session may tell of both projects.
+    # The summary of the session may mention both projects.
     of_part = (session.id == part.session_ref) & (session.project != part.to_id)
     tx.run(session.update(rolling_summary="", **NO_TITLE).where(of_part))
     _make_log_due(tx, [part.session_ref])
@@ -281,9 +276,9 @@ def _move_part(tx: Tx, part: Part, actor: Actor) -> dict[str, Any]:
 
 
 def _make_log_due(tx: Tx, session_refs: Sequence[int]) -> None:
-    """Let the worker write the daily log of sessions again, which has a section of each project.
+    """Schedule the daily logs of sessions, which have a section for each project.
 
-    Until then the log is not found: a section may tell of what belongs to another project now.
+    Until then, search doesn't find the log, since a section may mention what now belongs to another project.
     """
     session = tables.Session
     columns = (session.session_id, session.first_at_ms, session.last_at_ms)
@@ -293,7 +288,7 @@ def _make_log_due(tx: Tx, session_refs: Sequence[int]) -> None:
 
 
 def note_merged(tx: Tx, number: int) -> None:
-    """Count the latest merge as a part of a sorting."""
+    """Record the latest merge as part of a sorting."""
     records, merges = _load(tx, _SORTINGS), _load(tx)
     merges[-1]["sorting"] = number
     records[-1]["merges"].append({"number": merges[-1]["number"], "name": merges[-1]["project"]["name"]})
@@ -302,7 +297,7 @@ def note_merged(tx: Tx, number: int) -> None:
 
 
 def list_sortings(store: Reader) -> list[Sorting]:
-    """The sortings that can be taken back, the latest first."""
+    """Return the sortings that can be undone, latest first."""
     return [
         Sorting(
             number=record["number"],
@@ -317,10 +312,10 @@ def list_sortings(store: Reader) -> list[Sorting]:
 
 
 def undo_sorting(store: Store, *, actor: Actor) -> Sorting:
-    """Take the latest sorting back; what it moved is not sorted again.
+    """Undo the latest sorting; what it moved is not sorted again.
 
-    What came since stays, and so does what was moved elsewhere since, or is of a project that was forgotten. A merge
-    that can't be taken back, since another project has the name or folder now, stays.
+    What was added since stays, and so does what was moved elsewhere since or belongs to a forgotten project. A merge
+    stays if it can't be undone because another project now has the name or folder.
 
     Raises:
         NotFound: there is none.
@@ -370,7 +365,7 @@ def _move_part_back(tx: Tx, part: dict[str, Any], actor: Actor) -> None:
 
 
 def _row_of_project(tx: Tx, stable_id: str) -> int | None:
-    """Row id of a project, or of the one that it was merged into; None if it is gone or was forgotten."""
+    """Return the row id of a project, or of the one that it was merged into; None if it no longer exists."""
     project = tables.Project
     merged = {record["project"]["stable_id"]: record["into"] for record in _load(tx)}
     is_meant = (project.stable_id == stable_id) | (project.id == merged.get(stable_id, 0))
@@ -379,13 +374,15 @@ def _row_of_project(tx: Tx, stable_id: str) -> int | None:
 
 
 def kept_apart(store: Reader) -> frozenset[str]:
-    """What is not sorted since a person took its sorting back: identities, ``session ID`` and ``turn STABLE_ID``."""
+    """Return what is never sorted because a person undid its sorting: identities, ``session ID`` and ``turn
+    STABLE_ID``.
+    """
     stored = get_meta(store, _KEPT_APART)
     return frozenset() if stored is None else frozenset(json.loads(stored))
 
 
 def keep_apart(tx: Tx, names: Sequence[str]) -> None:
-    """Do not sort these again."""
+    """Exclude these sessions and turns from sorting."""
     put_meta(tx, _KEPT_APART, json.dumps(sorted(kept_apart(tx) | set(names))))
 
 
@@ -408,17 +405,17 @@ def _memories_still_there(row_ids: str, into_id: int) -> Query:
     return memory.select(memory.id).where(in_json_list(memory.id, row_ids) & (memory.project == into_id))
 
 
-# -- Projects that move: the hints of each, the folders that were joined to it, and the joining itself.
+# -- Projects that move: their hints, the folders that were joined to them, and the joining itself.
 
 
 @dataclass(frozen=True, slots=True)
 class ProjectHints:
-    """A project with what its repository said of itself."""
+    """A project with hints from its repository."""
 
     project: ProjectRow
-    #: Normalised address of its remote, without credentials; "" for none.
+    #: Normalised URL of its remote, without credentials; "" for none.
     remote: str
-    #: Hash of its first commit; "" where it is not known.
+    #: Hash of its first commit; "" if it is not known.
     first_commit: str
     #: When they were last read, in milliseconds since 1970; 0 for never.
     read_at_ms: int
@@ -427,7 +424,7 @@ class ProjectHints:
 
 
 def list_hints(store: Reader) -> list[ProjectHints]:
-    """Every project with its hints, by name."""
+    """Return every project with its hints, by name."""
     folders: dict[int, list[str]] = {}
     for folder in store.fetch(tables.ProjectFolder.select().order_by(tables.ProjectFolder.root)):
         folders.setdefault(folder.project_id, []).append(folder.root)
@@ -447,7 +444,7 @@ def list_hints(store: Reader) -> list[ProjectHints]:
 
 
 def identities_of_project(store: Reader, project: ProjectRow) -> list[str]:
-    """The identities of a project's folder and of the folders that were joined to it."""
+    """Return the identities of a project's folder and of the folders that were joined to it."""
     folder = tables.ProjectFolder
     joined = folder.select(folder.identity).where(folder.project_id == project.id).order_by(folder.identity)
     return [project.identity, *store.fetch_values(joined)]
@@ -462,7 +459,7 @@ class ProjectCounts:
 
 
 def count_projects(store: Reader) -> dict[int, ProjectCounts]:
-    """Row id of a project → its sessions, those that only came by included, and its memories.
+    """Map the row id of each project to its sessions with turns, of which only some may be in it, and its memories.
 
     Three passes over the tables, however many projects there are: 0.2 s for 100,000 turns.
     """
@@ -475,34 +472,34 @@ def count_projects(store: Reader) -> dict[int, ProjectCounts]:
 
 
 def _sessions_of_projects() -> Query:
-    """Each project with the number of its sessions and of those in which one of its turns is."""
+    """Return each project with the number of its sessions, including those that only have some turns in it."""
     session, turn = tables.Session, tables.Turn
-    owned = session.select(session.project.alias("project"), session.id.alias("session"))
+    owned = session.select(session.project.alias("project"), session.id.alias("session")).where(has_turns())
     members = (owned | turn.select(turn.project, turn.session)).alias("member")
     query = Select((members,), (members.c.project, fn.COUNT(SQL("*")).alias("number")))
     return query.group_by(members.c.project)
 
 
 def _memories_of_projects() -> Query:
-    """Each project with the number of its memories."""
+    """Return each project with the number of its memories."""
     memory = tables.Memory
     return memory.select(memory.project.alias("project"), fn.COUNT(memory.id).alias("number")).group_by(memory.project)
 
 
 def note_hints(store: Store, project_id: int, remote: str, first_commit: str) -> None:
-    """Keep what was just read of a project's repository."""
+    """Store what was just read from a project's repository."""
     with store.transaction() as tx:
         note_hints_in(tx, project_id, remote, first_commit)
 
 
 def note_hints_in(tx: Tx, project_id: int, remote: str, first_commit: str) -> None:
-    """Keep in a transaction what is known of a project's repository."""
+    """Store, in a transaction, what is known about a project's repository."""
     query = tables.Project.update(remote=remote, first_commit=first_commit, hints_at_ms=tx.now_ms())
     tx.run(query.where(tables.Project.id == project_id))
 
 
 def link_folder(tx: Tx, project: ProjectRow, identity: str, root: str, reason: str) -> None:
-    """Let a folder mean a project from now on."""
+    """Make a folder identify a project from now on."""
     query = tables.ProjectFolder.insert(
         identity=identity, project_id=project.id, root=root, reason=reason, added_at_ms=tx.now_ms()
     )
@@ -512,9 +509,9 @@ def link_folder(tx: Tx, project: ProjectRow, identity: str, root: str, reason: s
 def merge_projects(
     store: Store, into: ProjectRow, other: ProjectRow, reason: str, *, actor: Actor, is_said: bool = True
 ) -> int:
-    """Give everything of ``other`` to ``into``, and let its folders mean ``into``; returns how many sessions moved.
+    """Move everything in ``other`` to ``into``, with its folders; returns how many sessions moved.
 
-    ``engram.models.projects.project_folders`` takes that back. ``is_said`` tells a hub.
+    ``engram.models.projects.project_folders`` undoes that. ``is_said`` also sends it to a hub.
 
     Raises:
         BadRequest: both are the same, or one of them is paused.
@@ -543,9 +540,9 @@ def merge_in(tx: Tx, into: ProjectRow, other: ProjectRow, reason: str, *, actor:
 
 
 def rename_project(store: Store, project: ProjectRow, name: str) -> str:
-    """Give a project another display name; returns the name as it is stored.
+    """Give a project another display name; returns the name as stored.
 
-    The name of before stays its own: notes that stand under it are still the project's.
+    The former name stays reserved: notes filed under it still belong to the project.
 
     Raises:
         BadRequest: the name is empty, too long, or another project's, now or before.

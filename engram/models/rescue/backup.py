@@ -1,7 +1,7 @@
-"""Daily copies of memory.db: made by SQLite's backup API while others read and write, checked, two kept.
+"""Daily copies of memory.db: made by SQLite's backup API while others read and write, checked, and the newest two kept.
 
-Where memory.db was lost, and a new one made, the newest backup of the earlier one is kept until somebody deletes it. So
-is the copy that is made before the tables of an earlier version are changed: the way back to that version.
+If memory.db was lost and a new one created, the newest backup of the old one is kept until somebody deletes it. So is
+the copy made before the tables of an earlier version are changed: it is the way back to that version.
 """
 
 from __future__ import annotations
@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import math
 import os
-import re
 import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -31,25 +30,25 @@ from engram.models.engine.migrations import MADE_AT
 from engram.models.engine.transaction import Reader, Store
 from engram.system.atomic import FILE_MODE, locked_folder, make_private_folder
 from engram.system.clock import iso_time
+from engram.system.lazy_regex import lazy_regex
 
-#: Backups of one memory.db that are kept, the newest ones.
+#: Number of backups kept per memory.db: the newest ones.
 KEEP = 2
-#: Copies from before an upgrade that are kept, the newest ones, each of another version of the tables.
+#: Number of pre-upgrade copies kept: the newest ones, each with a different version of the tables.
 KEEP_UPGRADED = 2
-#: What ends the name of such a copy: the version of its tables.
-_TABLES = re.compile(r"-tables-(\d+)\.db")
-#: Pages copied in one go; other threads run between two of them.
+#: Suffix of such a copy's name: the version of its tables.
+_TABLES = lazy_regex(r"-tables-(\d+)\.db")
+#: Pages copied at a time; other threads run in between.
 _PAGES = 256
-#: Free disk that a backup leaves, in bytes.
+#: Free disk space that must remain after a backup, in bytes.
 _SPARE_BYTES = 50_000_000
 
 
 @dataclass(frozen=True, slots=True)
 class Backup:
-    """One copy of memory.db."""
+    """A copy of memory.db."""
 
     path: Path
-    #: When it was made, in milliseconds since 1970.
     made_at_ms: int
     size: int
 
@@ -61,7 +60,7 @@ class Backup:
 
 
 def list_backups(folder: Path) -> list[Backup]:
-    """The backups in a folder, the newest first; links and half-written ones are none."""
+    """Return the backups in a folder, newest first; without links and half-written files."""
     found = []
     for path in folder.glob(BACKUP_NAMES):
         if path.is_file() and not path.is_symlink():
@@ -71,12 +70,14 @@ def list_backups(folder: Path) -> list[Backup]:
 
 
 def earlier_backups(store: Reader, folder: Path) -> list[Backup]:
-    """The newest backup of each memory.db from before this one began, the newest first: it was damaged, or deleted."""
+    """Return the newest backup of each memory.db from before this one began, newest first: it was damaged, or
+    deleted.
+    """
     return [backups[0] for backups in _by_memory(store, folder)[1:]]
 
 
 def _by_memory(store: Reader, folder: Path) -> list[list[Backup]]:
-    """The backups of this memory.db, or of none that is known, and those of each earlier one; the newest first."""
+    """Return the backups of this memory.db, or of none that is known, and those of each earlier one; newest first."""
     made_at_ms = int(get_meta(store, MADE_AT) or 0)
     found: dict[float, list[Backup]] = {made_at_ms: []}
     for backup in list_backups(folder):
@@ -87,7 +88,7 @@ def _by_memory(store: Reader, folder: Path) -> list[list[Backup]]:
 
 
 def _began_ms(backup: Path, driver: str) -> float:
-    """When the memory in a backup began, in milliseconds since 1970; infinity where it can't be read."""
+    """Return when the memory in a backup began, in milliseconds since 1970; infinity if it can't be read."""
     with contextlib.suppress(BrokenDatabase, ValueError):
         for (value,) in read_at_rest(backup, driver, f"SELECT value FROM meta WHERE key = '{MADE_AT}'"):
             return int(value)
@@ -95,13 +96,13 @@ def _began_ms(backup: Path, driver: str) -> float:
 
 
 def has_content(store: Reader) -> bool:
-    """True where memory.db holds anything that is worth a backup."""
+    """Return True if memory.db holds anything that is worth a backup."""
     return any(store.fetch_first(table.select(table.id).limit(1)) for table in (tables.Memory, tables.Turn))
 
 
 @contextlib.contextmanager
 def holding_backups(folder: Path) -> Iterator[Path]:
-    """Hold the folder of backups: nobody makes one meanwhile, so that forgetting cannot miss a half-made copy."""
+    """Lock the folder of backups: nobody makes one meanwhile, so that forgetting cannot miss a half-made copy."""
     make_private_folder(folder)
     with locked_folder(folder):
         yield folder
@@ -110,7 +111,7 @@ def holding_backups(folder: Path) -> Iterator[Path]:
 def make_backup(store: Reader, folder: Path, *, keep: int = KEEP) -> Backup:
     """Copy memory.db as it is at one instant into ``folder`` (mode 0600) and delete all but the newest ``keep``.
 
-    Of each earlier memory.db, the newest backup stays too. Readers and writers go on meanwhile. The copy counts only
+    Of each earlier memory.db, the newest backup stays too. Readers and writers continue meanwhile. The copy counts only
     when SQLite finds it sound.
 
     Raises:
@@ -128,7 +129,7 @@ def make_backup(store: Reader, folder: Path, *, keep: int = KEEP) -> Backup:
 def make_copy_before_upgrade(path: Path, folder: Path, version: int, *, driver: str) -> Backup:
     """Copy the memory.db at ``path``, whose tables have an earlier ``version``, into ``folder``: the way back.
 
-    A copy of the same version goes, and so do those of all but the newest two versions.
+    An earlier copy of the same version is deleted, and so are those of all but the newest two versions.
 
     Raises:
         BrokenDatabase: the copy, and so memory.db, is damaged.
@@ -148,10 +149,10 @@ def make_copy_before_upgrade(path: Path, folder: Path, version: int, *, driver: 
 
 
 def _make(store: Reader, folder: Path, ending: str) -> Backup:
-    """Make one copy in a folder that is held. Raises StoreError."""
+    """Make one copy in a locked folder. Raises StoreError."""
     _drop_leftovers(folder)
     size = store.path.stat().st_size
-    if free_bytes(folder) < size + _SPARE_BYTES:
+    if shutil.disk_usage(folder).free < size + _SPARE_BYTES:
         raise StoreError(f"no backup: less than {(size + _SPARE_BYTES) // 1_000_000} MB of disk are free")
     target = folder / f"memory-{iso_time(store.now_ms()).replace(':', '')}{ending}.db"
     half = target.with_name(f".{target.name}.tmp")
@@ -167,11 +168,6 @@ def _make(store: Reader, folder: Path, ending: str) -> Backup:
     return Backup(target, store.now_ms(), target.stat().st_size)
 
 
-def free_bytes(folder: Path) -> int:
-    """Bytes that are free on the disk of a folder."""
-    return shutil.disk_usage(folder).free
-
-
 def drop_database(path: Path) -> None:
     """Delete a database with its side files."""
     for suffix in ("", "-wal", "-shm", "-journal"):
@@ -179,7 +175,7 @@ def drop_database(path: Path) -> None:
 
 
 def _drop_leftovers(folder: Path) -> None:
-    """Delete what a killed backup left; only while the folder is held."""
+    """Delete what a killed backup left; only while the folder is locked."""
     for path in folder.glob(".memory-*.tmp*"):
         path.unlink(missing_ok=True)
 
@@ -201,7 +197,7 @@ def _copy(store: Reader, path: Path) -> None:
 
 
 def _check(store: Reader, path: Path) -> None:
-    """Raise BrokenDatabase where SQLite finds the copy damaged."""
+    """Raise BrokenDatabase if SQLite finds the copy damaged."""
     copy = Store(path, driver=store.driver, clock=store.clock)
     try:
         message = copy.value("PRAGMA quick_check(1)")

@@ -1,4 +1,4 @@
-"""Another database in the place of memory.db, and what people did by hand carried into it."""
+"""Replace memory.db with another database, and carry over what people did by hand."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from engram.models.engine.database import (
     swap_in,
 )
 from engram.models.engine.transaction import Reader, Store
-from engram.models.forgetting.forgetting import apply_tombstones, wipe_free_space
+from engram.models.forgetting.forget_memories import apply_tombstones, wipe_free_space
 from engram.models.memories import memory_changes, memory_records
 from engram.models.memories.judgements import standing_judgements
 from engram.models.memories.memory_history import BY_HAND_ACTIONS, Change, history_of
@@ -34,7 +34,7 @@ from engram.models.memories.memory_records import IS_MANUAL, Evidence, Memory
 from engram.models.projects import projects
 from engram.models.projects.projects import carry_names
 from engram.models.rescue.backup import drop_database
-from engram.models.rescue.copies import (
+from engram.models.rescue.clean_copies import (
     Tombstone,
     carry_tombstones,
     delete_named_in_copy,
@@ -51,13 +51,13 @@ from engram.system.failpoint import reach
 
 logger = logging.getLogger(__name__)
 
-#: Saved, pinned, lowered or edited by a person or an agent: no reading of transcripts brings that back.
+#: Saved, pinned, lowered or edited by a person or an agent: reading transcripts again would not bring that back.
 _BY_HAND_IN_ROW = f"{IS_MANUAL} OR e.is_pinned OR e.is_lowered"
 _ACTIONS = ", ".join(f"'{action}'" for action in BY_HAND_ACTIONS)
 _BY_HAND = f"{_BY_HAND_IN_ROW} OR e.episode_id IN (SELECT episode_id FROM history WHERE action IN ({_ACTIONS}))"
-#: What reading damaged rows may raise, beside errors of Engram.
+#: Exceptions that reading damaged rows may raise, besides Engram's own.
 _UNREADABLE = (*UNREADABLE, peewee.IntegrityError)
-#: Rows of a damaged table that are tried in vain before the rest is given up.
+#: Maximum number of unreadable rows in a damaged table before the rest is given up.
 MAX_UNREADABLE_ROWS = 5_000
 
 
@@ -66,19 +66,19 @@ class Recovered:
     """What was carried over."""
 
     memories: int = 0
-    #: Marks of what was forgotten.
+    #: Number of tombstones.
     tombstones: int = 0
     #: Memories kept by hand that could not be read in any source.
     lost: int = 0
-    #: False where the newest source could not be read to its end: what only it had may be missing.
+    #: False if the newest source could not be read to its end, so that data only it had may be missing.
     is_complete: bool = True
 
 
 def recover_by_hand(store: Store, sources: Sequence[Path], *, actor: Actor) -> Recovered:
-    """Carry over what was saved, pinned, lowered, edited or forgotten, from the first source that has it.
+    """Carry over what was saved, pinned, lowered, edited or forgotten, each from the first source that has it.
 
-    Sources, the newest first, may be damaged: what cannot be read is passed over, and counts as lost where no other
-    source has it. They are only read. What was forgotten stays so, and what was said in a pause stays unread.
+    Sources, newest first, may be damaged: unreadable data is skipped, and counts as lost if no other
+    source has it. Sources are only read. What was forgotten stays forgotten, and what was said in a pause stays unread.
     """
     memories = tombstones = 0
     is_complete = True
@@ -105,7 +105,7 @@ def recover_by_hand(store: Store, sources: Sequence[Path], *, actor: Actor) -> R
 
 
 def _carry_tombstones(store: Store, source: Store, *, is_newer: bool) -> int:
-    """Take over what was forgotten, pauses and names of projects; returns how many tombstones are new."""
+    """Add what was forgotten, pauses and names of projects; returns how many tombstones are new."""
     with store.transaction() as tx:
         added = carry_tombstones(tx, read_tombstones(source))
     with store.transaction() as tx:
@@ -118,7 +118,7 @@ def _carry_tombstones(store: Store, source: Store, *, is_newer: bool) -> int:
 
 
 def _is_whole(source: Store) -> bool:
-    """True where SQLite finds the memories sound: a page in the place of another one hides rows, and none fails."""
+    """Return True if SQLite finds the memories sound. A misplaced page hides rows without an error."""
     return all(source.value(f"PRAGMA main.integrity_check({table})") == "ok" for table in ("episode", "history"))
 
 
@@ -132,7 +132,7 @@ def _carry_memories(store: Store, source: Store, older: Sequence[Path], actor: A
             for memory in memory_records.select_memories(source, tables.Memory.id == row_id):
                 copy = sound.get((memory.episode_id, memory.revision))
                 if copy is not None and not _says_the_same(copy, memory):
-                    continue  # its words are damaged; the older source brings them
+                    continue  # its text is damaged, but the older source has it
                 memories += _carry(store, source, memory, actor)
         except (EngramError, *_UNREADABLE) as error:
             logger.warning("action=recover row=%s reason=%s", row_id, error)
@@ -141,7 +141,7 @@ def _carry_memories(store: Store, source: Store, older: Sequence[Path], actor: A
 
 
 def _memories_of(store: Store, paths: Sequence[Path]) -> dict[tuple[str, int], Memory]:
-    """(id, revision) → each memory kept by hand that can be read in some databases."""
+    """(id, revision) → every memory kept by hand that is readable in one of the databases."""
     memories: dict[tuple[str, int], Memory] = {}
     for path in paths:
         with opened_source(store, path) as source:
@@ -166,7 +166,7 @@ def _says_the_same(first: Memory, second: Memory) -> bool:
 
 
 def _rows_by_hand(source: Store) -> dict[int, str]:
-    """Row id → memory id of what was kept by hand; where the table is damaged, of what may have been."""
+    """Return row id → memory id of what was kept by hand; if the table is damaged, of what may have been."""
     sql = f"SELECT e.id, e.episode_id FROM episode e WHERE {_BY_HAND} ORDER BY e.id"
     try:
         return {int(row_id): str(name) for row_id, name in source.rows(sql)}
@@ -189,8 +189,8 @@ def _rows_by_hand(source: Store) -> dict[int, str]:
 
 
 def _indexed_rows(source: Store) -> dict[int, str]:
-    """Row id → memory id of every memory, from the index alone; the numbers that were given out where that fails
-    too.
+    """Return row id → memory id of every memory, from the index only; if that fails too, all row ids that were ever
+    assigned.
     """
     try:
         rows = source.rows("SELECT id, episode_id FROM episode ORDER BY episode_id")
@@ -201,14 +201,14 @@ def _indexed_rows(source: Store) -> dict[int, str]:
 
 
 def _is_there(store: Reader, name: str) -> bool:
-    """True where a memory came from another source, or is not missed: it was forgotten."""
+    """Return True if another source had the memory, or it was forgotten and so isn't missing."""
     return memory_records.find_memory(store, name) is not None or is_named_by_tombstone(
         store, name, None, (), Source.MANUAL
     )
 
 
 def _automatic(store: Store, sources: Sequence[Path], names: Set[str]) -> set[str]:
-    """Return the memories of which a source says that no person kept them: they are made of the transcripts again."""
+    """Return the memories that, according to a source, no person kept: reading the transcripts restores them."""
     sql = f"SELECT 1 FROM episode e WHERE e.episode_id = ? AND NOT ({_BY_HAND})"
     found: set[str] = set()
     for path in sources if names else ():
@@ -221,9 +221,9 @@ def _automatic(store: Store, sources: Sequence[Path], names: Set[str]) -> set[st
 
 
 def _carry(store: Store, source: Store, one: Memory, actor: Actor) -> bool:
-    """Add one memory, unless it is there or was forgotten; True where it was added."""
+    """Add one memory, unless it exists or was forgotten; True if it was added."""
     if not memory_records.is_memory_id(one.episode_id):
-        raise BrokenDatabase(f"{one.episode_id[:40]!r} is no id of a memory")
+        raise BrokenDatabase(f"{one.episode_id[:40]!r} is not the id of a memory")
     project = None if one.project_id is None else projects.project_by_id(source, one.project_id)
     session = sessions.find_session(source, one.session_id) if one.session_id else None
     evidence = [dataclasses.replace(e, turn_id=None) for e in memory_records.evidence_of(source, one.id)]
@@ -250,7 +250,7 @@ def _carry(store: Store, source: Store, one: Memory, actor: Actor) -> bool:
 
 
 def _judgements_of(source: Store, episode_id: str) -> list[Change]:
-    """Return the standing judgements of a memory; none if its history cannot be read."""
+    """Return the current judgements on a memory; none if its history cannot be read."""
     try:
         return standing_judgements(history_of(source, episode_id))
     except (EngramError, *_UNREADABLE) as error:
@@ -266,7 +266,7 @@ def _is_known(store: Reader, memory: Memory, evidence: Sequence[Evidence]) -> bo
     return memory.slot is not None and memory_records.memory_by_slot(store, memory.slot) is not None
 
 
-# -- Databases of Engram that were set aside beside memory.db: which there are, and what must not stay in them.
+# -- Databases of Engram that were set aside next to memory.db: which ones exist, and what must not stay in them.
 
 #: Names of databases of Engram that were set aside, and the name of another program's.
 SET_ASIDE_PATTERNS = ("memory.broken*.db", "memory.replaced*.db")
@@ -274,7 +274,9 @@ FOREIGN_PATTERN = "memory.v2*.db"
 
 
 def set_aside_files(folder: Path, driver: str) -> list[Path]:
-    """Databases of Engram that were set aside in a folder; one named as another program's counts if it is Engram's."""
+    """Databases of Engram that were set aside in a folder; a file named as another program's counts if it is
+    Engram's.
+    """
     found = {path for pattern in SET_ASIDE_PATTERNS for path in folder.glob(pattern) if is_file(path)}
     for path in folder.glob(FOREIGN_PATTERN):
         with contextlib.suppress(BrokenDatabase):
@@ -284,13 +286,15 @@ def set_aside_files(folder: Path, driver: str) -> list[Path]:
 
 
 def foreign_files(folder: Path, driver: str) -> list[Path]:
-    """Databases of other programs, such as the earlier Engram, that were set aside in a folder. Only read them."""
+    """Databases of other programs, such as the earlier Engram, that were set aside in a folder. They must only be
+    read.
+    """
     own = set_aside_files(folder, driver)
     return sorted(path for path in folder.glob(FOREIGN_PATTERN) if is_file(path) and path not in own)
 
 
 def clean_set_aside(path: Path, driver: str, tombstones: Sequence[Tombstone]) -> None:
-    """Delete what tombstones name from the databases beside memory.db; a damaged one stays as it is."""
+    """Delete what tombstones name from the databases next to memory.db; a damaged one stays as it is."""
     for aside in set_aside_files(path.parent, driver):
         try:
             cleaned = delete_named_in_copy(aside, driver, tombstones)
@@ -302,44 +306,42 @@ def clean_set_aside(path: Path, driver: str, tombstones: Sequence[Tombstone]) ->
 
 
 def clean_after_swap(store: Reader) -> None:
-    """Clean what was set aside by a swap that was killed before it came to that."""
+    """Clean what a swap set aside before it was killed."""
     if store.path.with_name(UNCLEAN_NAME).exists():
         clean_set_aside(store.path, store.driver, read_tombstones(store))
 
 
 def is_file(path: Path) -> bool:
-    """True for a regular file that is no link."""
+    """Return True for a regular file that is not a link."""
     return path.is_file() and not path.is_symlink()
 
 
-# -- Putting another database in the place of memory.db: a backup, or a new one for a damaged one.
+# -- Replace memory.db: with a backup, or a damaged one with a new one.
 
 
 @dataclass(frozen=True, slots=True)
 class Restored:
-    """What a restore did."""
-
     #: The backup that memory.db is now a copy of.
     source: Path
-    #: Where the memory.db of before went; None where there was none.
+    #: Where the former memory.db is now; None if there was none.
     aside: Path | None
     memories: int
     turns: int
-    #: What was carried over from the memory.db of before.
+    #: What was carried over from the former memory.db.
     carried: Recovered
 
 
 def restore_backup(path: Path, backup: Path, *, driver: str) -> Restored:
-    """Put a copy of ``backup`` in the place of the memory.db at ``path``; call it while neither watcher nor worker
+    """Replace the memory.db at ``path`` with a copy of ``backup``; call it while neither watcher nor worker
     runs.
 
     What was saved, pinned, edited or forgotten since is carried over into the copy as far as it can be read, and what
     was forgotten is deleted from it; then the copy takes the place of memory.db, which is set aside as
     ``memory.replaced.db``. A kill at any instant leaves the old memory.db, or a swap that is finished when memory.db
-    is opened next. Transcripts are read on from where the backup stood.
+    is opened next. Transcripts are then read from the point where the backup ends.
 
     Raises:
-        BadRequest: the file is no sound backup; nothing was changed.
+        BadRequest: the file is not a sound backup; nothing was changed.
         AlreadyRunning: another command has memory.db open for longer than a moment.
         StoreError: the disk is full, or SQLite fails; memory.db is the old one.
     """
@@ -366,12 +368,12 @@ def restore_backup(path: Path, backup: Path, *, driver: str) -> Restored:
 
 
 def put_copy_back(path: Path, copy: Path) -> Path:
-    """Put the copy from before an upgrade in the place of the memory.db at ``path``, as it is; the copy goes.
+    """Replace the memory.db at ``path`` with the copy from before an upgrade, unchanged; the copy is deleted.
 
-    Nothing is carried over: call it right after the upgrade, when it is taken back because something else failed.
+    Nothing is carried over: call it right after the upgrade, to roll it back because something else failed.
 
     Returns:
-        Where the upgraded memory.db went.
+        Where the upgraded memory.db was moved.
 
     Raises:
         AlreadyRunning: another command has memory.db open for longer than a moment.
@@ -392,19 +394,17 @@ def put_copy_back(path: Path, copy: Path) -> Path:
 def rebuild_memory(
     path: Path, aside_name: str, sources: Sequence[Path], note: Callable[[Store, Path, Recovered], None], *, driver: str
 ) -> tuple[Path, Recovered]:
-    """Put a new memory.db in the place of a damaged one, with what people did by hand to it and to the sources.
+    """Replace a damaged memory.db with a new one, carrying over what people did by hand in it and in the sources.
 
     Like ``restore_backup``, a kill at any instant leaves the damaged file in its place, or a swap to finish.
 
     Args:
-        path: the damaged memory.db.
-        aside_name: what it is called from then on; a name that is taken gets a time behind it.
-        sources: further databases that may hold what it lost, the newest first.
-        note: writes into the new memory what happened, given where the damaged one goes.
-        driver: of SQLite.
+        aside_name: its new name; if the name is taken, a time is appended.
+        sources: other databases that may hold what it lost, newest first.
+        note: records in the new memory.db what happened; called with the path that the damaged one is moved to.
 
     Returns:
-        Where the damaged file went, and what was carried over.
+        Where the damaged file was moved, and what was carried over.
 
     Raises:
         StoreError: the disk is full, or SQLite fails; the damaged file is where it was.
@@ -427,9 +427,9 @@ def rebuild_memory(
 
 
 def _copy_file(backup: Path, new: Path, driver: str) -> None:
-    """Copy a backup, with a log that lies beside it, and check the copy. Raises BadRequest."""
+    """Copy a backup with any log next to it, and check the copy. Raises BadRequest."""
     if not (read_regular(backup, 16) or b"").startswith(b"SQLite format 3\0"):
-        raise BadRequest(f"{backup} is no backup of memory.db")
+        raise BadRequest(f"{backup} is not a backup of memory.db")
     try:
         for suffix in ("", "-wal"):
             source, target = backup.with_name(backup.name + suffix), new.with_name(new.name + suffix)
@@ -447,7 +447,7 @@ def _copy_file(backup: Path, new: Path, driver: str) -> None:
     finally:
         copy.close()
     if damage:
-        raise BadRequest(f"{backup} is no sound backup of memory.db: {damage}")
+        raise BadRequest(f"{backup} is not a sound backup of memory.db: {damage}")
 
 
 def _drop_side_files(new: Path) -> None:

@@ -1,4 +1,4 @@
-"""Is memory.db sound, row by row; and a damaged or older one, read as far as it goes."""
+"""Check memory.db for damage row by row, and read a damaged or older one as far as possible."""
 
 from __future__ import annotations
 
@@ -18,31 +18,31 @@ from engram.models.memories.memory_history import changes_by_row
 from engram.models.memories.memory_records import LIST_FIELDS, memories_by_row
 from engram.models.sessions.stored_turns import turns_by_row
 
-# -- Is memory.db sound, down to what each row says: SQLite checks its pages, not the values that Engram packs into
+# -- Checking memory.db down to the values in each row: SQLite checks its pages, not the values that Engram packs into
 # them.
 
-#: What reading a damaged value may raise, beside errors of Engram.
+#: Exceptions that reading a damaged value may raise, besides Engram's own.
 UNREADABLE = (ValueError, TypeError, KeyError, IndexError, AttributeError, OverflowError, struct.error)
 
-#: Rows that are read together; where that fails, one by one.
+#: Number of rows read at once; if that fails, they are read one by one.
 BATCH_ROWS = 500
 
 
 def quick_damage(store: Reader) -> str:
-    """What a quick check finds wrong with the file; "" where all is well. Raises BrokenDatabase where it cannot
-    look.
+    """Return what a quick check finds wrong with the file; "" if all is well. Raises BrokenDatabase if the check
+    can't run.
     """
     damage = store.value("PRAGMA quick_check(1)")
     return "" if damage in (None, "ok") else str(damage)
 
 
 def table_damage(store: Reader, tables: Sequence[str]) -> str:
-    """What SQLite finds wrong with some tables and their indexes; "" where all is well.
+    """Return what SQLite finds wrong with some tables and their indexes; "" if all is well.
 
     More than the quick check: a page that was replaced by an empty one leaves rows in the indexes alone.
 
     Raises:
-        BrokenDatabase: it cannot look.
+        BrokenDatabase: the check can't run.
     """
     for table in tables:
         damage = store.value(f"PRAGMA integrity_check('{table}')")
@@ -52,12 +52,12 @@ def table_damage(store: Reader, tables: Sequence[str]) -> str:
 
 
 def find_all_damage(store: Store) -> str:
-    """What SQLite finds wrong, or the first row that Engram cannot read; "" where all is well. Takes a while."""
+    """Return what SQLite finds wrong, or the first row that Engram cannot read; "" if all is well. Takes a while."""
     return store.find_damage() or find_unreadable(store)
 
 
 def find_unreadable(store: Reader) -> str:
-    """The first row whose values cannot be read; "" where there is none."""
+    """Return the first row whose values cannot be read; "" if there is none."""
     for table, sql, read in (
         ("meta", "SELECT key, value FROM meta", lambda rows: [str(value) for _, value in rows]),
         ("episode", "SELECT id FROM episode", lambda rows: _read_memories(store, _keys(rows))),
@@ -88,7 +88,7 @@ def _first_unreadable(store: Reader, table: str, sql: str, read: Callable[[Seque
 
 
 def _name_unreadable(table: str, rows: Sequence[Row], read: Callable[[Sequence[Row]], object]) -> str:
-    """The first of some rows that cannot be read by itself."""
+    """Return the first of some rows that can't be read individually."""
     for row in rows:
         try:
             read([row])
@@ -103,7 +103,7 @@ def _keys(rows: Sequence[Row]) -> list[Any]:
 
 
 def _find_unreadable_text(store: Reader) -> str:
-    """The first table with a text that is no UTF-8: SQLite keeps any bytes as a text, and no check of its own minds."""
+    """Return the first table with invalid UTF-8 in a text: SQLite stores any bytes as text without checking."""
     try:
         for table, columns in _text_columns(store):
             for _ in store.each_row(f"SELECT {columns} FROM {table}"):
@@ -114,7 +114,7 @@ def _find_unreadable_text(store: Reader) -> str:
 
 
 def _text_columns(store: Reader) -> Iterator[tuple[str, str]]:
-    """Each table and its columns of text, quoted; the text indexes keep none but for themselves."""
+    """Yield each table and its columns of text, quoted; text indexes only have internal ones."""
     names = store.rows(
         "SELECT name FROM sqlite_master WHERE type = 'table' AND sql NOT LIKE 'CREATE VIRTUAL%' "
         "AND name NOT LIKE '%\\_fts\\_%' ESCAPE '\\'"
@@ -130,21 +130,21 @@ def _read_memories(store: Reader, row_ids: Sequence[int]) -> None:
         lists = (text for name in LIST_FIELDS for text in getattr(memory, name))
         texts = (memory.summary, memory.content, memory.kind, memory.status, *lists)
         if not all(isinstance(text, str) for text in texts):
-            raise ValueError("a text is no text")
+            raise ValueError("a text column holds a non-text value")
 
 
-# -- A damaged or older memory.db, opened to be read as far as it goes. Nothing in it is changed or migrated.
+# -- A damaged or older memory.db, opened to be read as far as possible. Nothing in it is changed or migrated.
 
 
 @contextlib.contextmanager
 def opened_source(store: Store, path: Path) -> Iterator[Store]:
-    """Open another memory.db beside ``store``, which gives the driver and the clock.
+    """Open another memory.db in addition to ``store``, whose driver and clock are used.
 
-    Columns that its tables were made without are read as their defaults, in the thread that opens it.
+    Columns missing from its tables are read as their defaults, in the thread that opens it.
     """
     source = Store(path, driver=store.driver, clock=store.clock, is_damaged=True)
     try:
-        # What can't be read here can't be read later either, and is reported there.
+        # Anything unreadable here is also unreadable later, and is reported there.
         with contextlib.suppress(EngramError, *UNREADABLE):
             _add_missing_columns(source)
         yield source
@@ -153,7 +153,7 @@ def opened_source(store: Store, path: Path) -> Iterator[Store]:
 
 
 def _add_missing_columns(source: Store) -> None:
-    """Put a view of the same name before each table that lacks columns: SQLite looks for temporary ones first."""
+    """Shadow each table that lacks columns with a temporary view of the same name, which SQLite finds first."""
     for table in tables.ALL_TABLES:
         name = table._meta.table_name
         present = {str(column) for (column,) in source.rows("SELECT name FROM pragma_table_info(?)", (name,))}

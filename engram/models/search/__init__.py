@@ -1,1 +1,1 @@
-"""What a search reads: text indexes, vectors, lists."""
+"""Rows that search reads: text indexes, vectors and lists."""

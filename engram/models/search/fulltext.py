@@ -1,4 +1,4 @@
-"""Full-text search with FTS5, and the light rows that a search needs of what it finds."""
+"""Full-text search with FTS5, and light rows about what a search finds."""
 
 from __future__ import annotations
 
@@ -13,34 +13,41 @@ from peewee import JOIN, SQL, ModelSelect, Query, fn
 from engram.enums import Importance, Scope, Status
 from engram.models import tables
 from engram.models.engine.statement import RecordReader, Statement, in_json_list, prepared
-from engram.models.engine.transaction import Reader, Store, Tx
+from engram.models.engine.transaction import Reader, Store
 from engram.models.memories.memory_index import rebuild_memory_index
 from engram.models.memories.memory_records import GLOBAL_SQL, IS_OF_PROJECT
+from engram.system.clock import noon_of
+from engram.system.lazy_regex import lazy_regex
 from engram.text.words import UNSPACED_LETTERS, asked_in_pairs, in_pairs
 
-# -- Full-text search with FTS5: every term quoted, so that no text of a user is ever syntax.
+# -- Full-text search with FTS5: every term is quoted, so that a user's text is never syntax.
 
-_WORD = re.compile(r"\w+", re.UNICODE)
-#: One letter of a script without spaces, or a word of another.
-_WORD_OR_LETTER = re.compile(rf"[{UNSPACED_LETTERS}]|[^\W{UNSPACED_LETTERS}]+")
-#: What a row is to hold: a word, or several words all of which it must hold.
+_WORD = lazy_regex(r"\w+", re.UNICODE)
+#: One letter of a script without spaces, or a word in another script.
+_WORD_OR_LETTER = lazy_regex(rf"[{UNSPACED_LETTERS}]|[^\W{UNSPACED_LETTERS}]+")
+#: A word, or several words that a row must all contain.
 Term: TypeAlias = str | tuple[str, ...]
-#: Rows of one term that are counted; how many there are beyond is told by how soon these came.
+#: Maximum number of rows counted for a term; beyond it, the total is estimated from how soon this number was reached.
 COUNTED_ROWS = 20_000
-#: Words of a phrase, or letters of a script without spaces, that are looked up; the caller compares the rest.
+#: Maximum number of words of a phrase, or letters of a script without spaces, that are looked up; the caller
+#: compares the rest.
 MAX_PHRASE_WORDS = 8
-#: Terms counted in one statement.
+#: Weights of summary, content and names of a memory.
+_MEMORY_WEIGHTS = (1.0, 0.4, 0.8)
+#: Maximum number of terms counted in one statement.
 _COUNTED_AT_ONCE = 50
 
 
 def match_expression(terms: Sequence[Term]) -> str:
-    """An FTS5 expression that matches any of the terms; "" where none has a letter or digit."""
+    """Return an FTS5 expression that matches any of the terms; "" if none has a letter or digit."""
     alternatives = (quoted(term) if isinstance(term, str) else _all_of(term) for term in terms)
     return " OR ".join(dict.fromkeys(alternative for alternative in alternatives if alternative))
 
 
 def quoted(term: str) -> str:
-    """An FTS5 phrase of the words of a text, whose last run of letters without spaces may go on; "" for no words."""
+    """Return an FTS5 phrase for the words of a text; if it ends in a script without spaces, more letters may follow. ""
+    for no words.
+    """
     asked, is_beginning = asked_in_pairs(term)
     phrase = _phrase(asked)
     return f"{phrase}*" if phrase and is_beginning else phrase
@@ -64,7 +71,7 @@ def search_passages(
     project_id: int | None = None,
     weights: tuple[float, float, float] = (1.0, 0.6, 0.3),
 ) -> list[tuple[int, float]]:
-    """``(passage id, BM25)`` of the best passages, higher is better; of one project where it is named."""
+    """Return ``(passage id, BM25)`` of the best passages, higher is better; of one project if given."""
     expression = match_expression(terms)
     if not expression:
         return []
@@ -76,17 +83,16 @@ def search_memories(
     terms: Sequence[Term],
     limit: int,
     *,
-    weights: tuple[float, float, float] = (1.0, 0.4, 0.8),
     project_id: int | None = None,
     with_global: bool = True,
 ) -> list[tuple[int, float]]:
-    """``(memory row id, BM25)`` of the best memories, higher is better; of all projects unless one is named."""
+    """Return ``(memory row id, BM25)`` of the best memories, higher is better; of all projects unless one is named."""
     expression = match_expression(terms)
     if not expression:
         return []
     if project_id is None:
-        return _scores(store, _memories(expression, *weights, limit))
-    return _scores(store, _memories_of_project(expression, project_id, weights, limit, with_global=with_global))
+        return _scores(store, _memories(expression, *_MEMORY_WEIGHTS, limit))
+    return _scores(store, _memories_of_project(expression, project_id, limit, with_global=with_global))
 
 
 def search_notes(
@@ -94,23 +100,22 @@ def search_notes(
     terms: Sequence[Term],
     limit: int,
     *,
-    weights: tuple[float, float] = (0.6, 1.0),
     project_id: int | None = None,
 ) -> list[tuple[int, float]]:
-    """``(note chunk id, BM25)`` of the best chunks, higher is better; those that a project may see where one is
+    """Return ``(note chunk id, BM25)`` of the best chunks, higher is better; those that a project may see if one is
     named.
     """
     expression = match_expression(terms)
     if not expression:
         return []
-    return _best_notes(store, expression, weights, limit, project_id)
+    return _best_notes(store, expression, (0.6, 1.0), limit, project_id)
 
 
 def passages_with_phrase(store: Reader, phrase: str, limit: int, *, project_id: int | None = None) -> list[int]:
-    """Row ids of passages in which a phrase begins, the best first, at most ``limit``; of one project where named.
+    """Return the row ids of passages in which a phrase begins, best first, at most ``limit``; of one project if given.
 
-    Words are stemmed as the index does, and signs do not count: the caller looks at the texts. A phrase may go on in
-    the next passage, as far as the index holds that.
+    Words are stemmed as in the index, and punctuation is ignored: the caller compares the texts. A phrase may
+    continue in the next passage, as far as the index holds that.
     """
     words = list(_WORD_OR_LETTER.finditer(phrase))[:MAX_PHRASE_WORDS]
     looked_up = phrase[: words[-1].end()] if words else ""
@@ -124,7 +129,7 @@ def passages_with_phrase(store: Reader, phrase: str, limit: int, *, project_id: 
 
 
 def has_all_words(store: Reader, words: Sequence[str], *, project_id: int | None = None) -> bool:
-    """True if one passage, or one chunk of a note, has all words, stemmed; also without words."""
+    """Return True if one passage or note chunk contains all words, stemmed, or if there are no words."""
     together = _all_of(tuple(words))
     if not together:
         return True
@@ -135,7 +140,7 @@ def has_all_words(store: Reader, words: Sequence[str], *, project_id: int | None
 def _best_passages(
     store: Reader, expression: str, weights: tuple[float, float, float], limit: int, project_id: int | None
 ) -> list[tuple[int, float]]:
-    """The best passages of an expression; of all projects unless one is named."""
+    """Return the best passages of an expression; of all projects unless one is given."""
     if project_id is None:
         return _scores(store, _passages(expression, *weights, limit))
     return _scores(store, _passages_of_project(expression, project_id, *weights, limit))
@@ -144,7 +149,7 @@ def _best_passages(
 def _best_notes(
     store: Reader, expression: str, weights: tuple[float, float], limit: int, project_id: int | None
 ) -> list[tuple[int, float]]:
-    """The best chunks of notes of an expression; those that a project may see where one is named."""
+    """Return the best chunks of notes of an expression; those that a project may see if one is named."""
     if project_id is None:
         return _scores(store, _notes(expression, *weights, limit))
     return _scores(store, _notes_of_project(expression, project_id, *weights, limit))
@@ -155,7 +160,7 @@ def _scores(store: Reader, query: Statement) -> list[tuple[int, float]]:
 
 
 def document_counts(store: Reader, table: str, terms: Sequence[str], total: int) -> dict[str, int]:
-    """How many of the ``total`` rows of an index (passage_fts, memory_fts, note_fts) hold each term.
+    """Return how many of the ``total`` rows of an index (passage_fts, memory_fts, note_fts) hold each term.
 
     Stemmed as the index does. Exact up to ``COUNTED_ROWS``, about right beyond.
     """
@@ -173,10 +178,13 @@ def document_counts(store: Reader, table: str, terms: Sequence[str], total: int)
 
 
 def rebuild_indexes(store: Store) -> None:
-    """Make the three text indexes anew from the rows they stand for. Raises StoreError."""
+    """Rebuild the three text indexes from the rows they index. Raises StoreError.
+
+    Raw SQL: a command to FTS5 is a column of the same name as the table, which peewee cannot say.
+    """
     for table in ("passage_fts", "note_fts"):
         with store.transaction() as tx:
-            _rebuild(tx, table)
+            tx.run(f"INSERT INTO {table}({table}) VALUES ('rebuild')")
     with store.transaction() as tx:
         rebuild_memory_index(tx)
 
@@ -185,7 +193,7 @@ def rebuild_indexes(store: Store) -> None:
 
 
 def _ranked(index: Any, expression: str, weights: Sequence[Any], limit: int) -> ModelSelect[Any]:
-    """The best rows of a text index, with their BM25; higher is better."""
+    """Return the best rows of a text index, with their BM25; higher is better."""
     score = fn.BM25(index._meta.entity, *weights) * -1
     query: ModelSelect[Any] = index.select(index.rowid, score.alias("score")).where(index.match(expression))
     return query.order_by(SQL("score").desc()).limit(limit)
@@ -225,12 +233,10 @@ def _notes_of_project(expression: str, project_id: int, heading: float, text: fl
 # -- raw SQL
 
 
-def _memories_of_project(
-    expression: str, project_id: int, weights: Sequence[float], limit: int, *, with_global: bool
-) -> Statement:
-    """The best memories that a project may see.
+def _memories_of_project(expression: str, project_id: int, limit: int, *, with_global: bool) -> Statement:
+    """Return the best memories that a project may see.
 
-    Raw SQL: rows of memories are long, and only those up to the last hit are to be looked at. CROSS JOIN makes SQLite
+    Raw SQL: rows of memories are long, and only those up to the last hit should be read. CROSS JOIN makes SQLite
     rank first, and the LIMIT of the inner query keeps the order; peewee can say neither.
     """
     seen = f"({IS_OF_PROJECT} AND e.project_id = ?)" + (f" OR {GLOBAL_SQL}" if with_global else "")
@@ -239,30 +245,25 @@ def _memories_of_project(
         "WHERE episode_fts MATCH ? ORDER BY score DESC LIMIT -1) f CROSS JOIN episode e ON e.id = f.id "
         f"WHERE {seen} LIMIT ?"
     )
-    return Statement(sql, (*weights, expression, project_id, limit))
+    return Statement(sql, (*_MEMORY_WEIGHTS, expression, project_id, limit))
 
 
 def _first_matches(table: str, expressions: Sequence[str]) -> Statement:
-    """How many of the first rows match each expression, and the id of the last of these.
+    """Return how many of the first rows match each expression, and the id of the last of these.
 
-    Raw SQL: as many parts as there are expressions, in the order in which they were asked.
+    Raw SQL: one part per expression, in the order given.
     """
     matches = f"SELECT rowid FROM {table} WHERE {table} MATCH ? LIMIT {COUNTED_ROWS}"
     part = f"SELECT count(*) AS seen, max(rowid) AS last FROM ({matches})"
     return Statement(" UNION ALL ".join([part] * len(expressions)), tuple(expressions))
 
 
-def _rebuild(tx: Tx, table: str) -> None:
-    """Raw SQL: a command to FTS5 is a column of the same name as the table, which peewee cannot say."""
-    tx.run(f"INSERT INTO {table}({table}) VALUES ('rebuild')")
-
-
-# -- What a search needs of memories and note chunks, and the size of each text index.
+# -- What search needs to know about memories and note chunks, and the size of each text index.
 
 
 @dataclass(frozen=True, slots=True)
 class MemoryRow:
-    """What ranking needs to know of a memory."""
+    """What ranking needs to know about a memory."""
 
     id: int
     project_id: int | None
@@ -294,17 +295,27 @@ class NoteRowText:
     #: Display name of the project that it belongs to; "" for everyone's.
     project: str = ""
 
+    @property
+    def at_ms(self) -> int:
+        """When it was written: noon of the day in the file's name (as in a daily log), else its last change."""
+        named = _DAY_OF_FILE.search(self.source)
+        noon_ms = None if named is None else noon_of(named[1])
+        return self.changed_at_ns // 1_000_000 if noon_ms is None else noon_ms
 
-def memory_rows(store: Reader, ids: Sequence[int]) -> dict[int, MemoryRow]:
-    """Row id → what ranking needs of the memory."""
+
+#: The name of a note of one day, such as ``daily/2026-02-20.md`` and ``saved/2026-02-20-2.md``.
+_DAY_OF_FILE = lazy_regex(r"(?:^|/)(\d{4}-\d\d-\d\d)(?:-\d+)?\.md$")
+
+
+def search_rows(store: Reader, ids: Sequence[int]) -> dict[int, MemoryRow]:
+    """Return row id → what ranking needs to know about the memory."""
     return {row.id: row for row in store.fetch_records(_MEMORIES, _rows_of_memories(json.dumps(list(ids))))}
 
 
 def note_rows(store: Reader, ids: Sequence[int], project_id: int | None = None) -> dict[int, NoteRowText]:
-    """Row id → chunk of a note; only what a project may see where one is named."""
-    listed = json.dumps(list(ids))
-    query = _rows_of_notes(listed) if project_id is None else _rows_of_project_notes(listed, project_id)
-    return {row.id: row for row in store.fetch_records(_NOTES, query)}
+    """Return row id → chunk of a note; only those that a project may see if one is given."""
+    rows = store.fetch_records(_NOTES, _rows_of_notes(json.dumps(list(ids)), project_id))
+    return {row.id: row for row in rows}
 
 
 def count_documents(store: Reader, table: str) -> int:
@@ -342,22 +353,13 @@ def _rows_of_memories(ids: str) -> Query:
     return _MEMORIES.select().where(in_json_list(tables.Memory.id, ids))
 
 
-def _notes_with_owner(ids: str) -> ModelSelect[Any]:
+@prepared
+def _rows_of_notes(ids: str, project_id: int | None) -> Query:
     chunk, owner = tables.NoteChunk, tables.NoteChunkProject
     query = _NOTES.select().join(tables.Note).join_from(chunk, owner, on=owner.id == chunk.id)
     query = query.join_from(owner, tables.Project, JOIN.LEFT_OUTER, on=tables.Project.id == owner.project)
-    return query.where(in_json_list(chunk.id, ids))
-
-
-@prepared
-def _rows_of_notes(ids: str) -> Query:
-    return _notes_with_owner(ids)
-
-
-@prepared
-def _rows_of_project_notes(ids: str, project_id: int) -> Query:
-    owner = tables.NoteChunkProject.project
-    return _notes_with_owner(ids).where(owner.is_null() | (owner == project_id))
+    is_seen = owner.project.is_null() | (owner.project == fn.COALESCE(project_id, owner.project))
+    return query.where(in_json_list(chunk.id, ids) & is_seen)
 
 
 def _highest_id(table: Any) -> Callable[[], Statement]:

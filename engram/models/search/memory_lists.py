@@ -1,8 +1,7 @@
-"""Lists of memories as a person looks through them: by words, kind, project, state and time."""
+"""Lists of memories for browsing: by words, kind, project, state and time."""
 
 from __future__ import annotations
 
-import json
 import re
 from collections import Counter
 from collections.abc import Sequence
@@ -14,20 +13,20 @@ from peewee import SQL, ColumnBase, Query, fn
 
 from engram.enums import CURRENT_STATUSES, Importance, Kind, Scope, Source, Status
 from engram.models import tables
-from engram.models.engine.statement import Statement, in_json_list, is_same, prepared
+from engram.models.engine.statement import Statement, is_same, prepared
 from engram.models.engine.transaction import Reader, Value, asks_records
 from engram.models.memories.memory_records import (
     IS_CURRENT,
     IS_GLOBAL,
     MEMORIES,
     Memory,
-    evidence_of,
     memories_by_row,
     query_memories,
     select_memories,
 )
 from engram.models.search.fulltext import quoted
 from engram.models.tables.memory_tables import SORT_INDEX
+from engram.system.lazy_regex import lazy_regex
 from engram.text.words import UNSPACED_LETTERS, is_unspaced
 
 # -- Lists of memories for people: the latest, those around a time, related ones, and how many there are.
@@ -35,7 +34,7 @@ from engram.text.words import UNSPACED_LETTERS, is_unspaced
 
 @dataclass(frozen=True, slots=True)
 class MemoryCount:
-    """How many memories of one sort there are."""
+    """The number of memories with the same scope, importance and status."""
 
     scope: str
     importance: str
@@ -44,7 +43,7 @@ class MemoryCount:
 
 
 def current_row_ids(store: Reader) -> list[int]:
-    """Return the row ids of all current memories: the most trusted first, then the oldest."""
+    """Return the row ids of all current memories: most trusted first, then the oldest."""
     memory = tables.Memory
     order = (
         memory.is_pinned.desc(),
@@ -56,25 +55,9 @@ def current_row_ids(store: Reader) -> list[int]:
     return [int(row_id) for row_id in store.fetch_values(memory.select(memory.id).where(IS_CURRENT).order_by(*order))]
 
 
-def memories_resting_on_turns(store: Reader, turn_ids: Sequence[int]) -> list[tuple[Memory, frozenset[str]]]:
-    """Return the memories that rest on entries of these turns, the newest first, each with the uuids of its entries."""
-    row_ids = store.fetch_values(_resting_on_turns(json.dumps([int(turn_id) for turn_id in turn_ids])))
-    memories = memories_by_row(store, [int(row_id) for row_id in row_ids]).values()
-    return [
-        (memory, frozenset(entry.uuid for entry in evidence_of(store, memory.id)))
-        for memory in sorted(memories, key=lambda memory: -memory.created_at_ms)
-    ]
-
-
-@prepared
-def _resting_on_turns(turn_ids: str) -> Query:
-    evidence = tables.Evidence
-    return evidence.select(evidence.memory).distinct().where(in_json_list(evidence.turn_id, turn_ids))
-
-
 @asks_records(MEMORIES)
 def current_memories(project_id: int | None) -> Query:
-    """Return what is current in a project: its memories and the global ones, the oldest first."""
+    """Return a project's current memories and the global ones, oldest first."""
     memory = tables.Memory
     condition = IS_CURRENT & (is_same(memory.project, project_id) | IS_GLOBAL)
     return query_memories().where(condition).order_by(memory.created_at_ms, memory.summary, memory.id)
@@ -88,7 +71,7 @@ def latest_memories(
     limit: int = 50,
     before_ms: int | None = None,
 ) -> list[Memory]:
-    """Return current memories, the newest first; of a project (and global ones), or of all."""
+    """Return current memories, newest first: those of a project (with global ones if wanted), or of all projects."""
     memory = tables.Memory
     condition = IS_CURRENT
     if project_id is not None:
@@ -100,17 +83,16 @@ def latest_memories(
 
 
 def latest_kept(store: Reader, limit: int, *, project_id: int | None = None) -> list[Memory]:
-    """Return the memories that were kept last, whatever became of them, the latest first."""
+    """Return the most recently stored memories, whatever their status, newest first."""
     memory = tables.Memory
     condition: ColumnBase = SQL("1") if project_id is None else (memory.project == project_id)
     return select_memories(store, condition, memory.id.desc(), limit=limit)
 
 
 def current_summaries(store: Reader, after: int = 0, limit: int = -1) -> list[tuple[int, int | None, str]]:
-    """Return row id, project and summary of current memories, the oldest first.
+    """Return row id, project and summary of current memories, oldest first.
 
     Args:
-        store: the open memory.
         after: only rows with a larger id.
         limit: how many at most; -1 for all.
     """
@@ -125,14 +107,14 @@ def current_summaries(store: Reader, after: int = 0, limit: int = -1) -> list[tu
 
 
 def current_states_of(store: Reader, extractors: str) -> list[Memory]:
-    """Return the current states that extractors made whose name begins so, the oldest first."""
+    """Return current memories of kind ``state`` made by extractors whose names start with a prefix, oldest first."""
     memory = tables.Memory
     is_made = (memory.source == Source.AUTO) & memory.extractor.startswith(extractors)
     return select_memories(store, IS_CURRENT & (memory.kind == Kind.STATE) & is_made, memory.created_at_ms, memory.id)
 
 
 def suspect_memories(store: Reader) -> list[Memory]:
-    """Return the current memories that are suspect and were not judged wrong, the newest first."""
+    """Return the current memories that are suspect and were not judged wrong, newest first."""
     memory = tables.Memory
     # The first condition lets SQLite use the partial index.
     condition = (memory.suspect != SQL("''")) & IS_CURRENT & (memory.is_lowered == 0)
@@ -140,7 +122,7 @@ def suspect_memories(store: Reader) -> list[Memory]:
 
 
 def memories_around(store: Reader, at_ms: int, *, project_id: int | None = None, limit: int = 10) -> list[Memory]:
-    """Return memories before and after a time, the oldest first; of a project and global ones, or of all."""
+    """Return memories just before and after a time, oldest first: a project's with global ones, or all projects'."""
     memory = tables.Memory
     is_seen: ColumnBase = SQL("1") if project_id is None else (memory.project == project_id) | IS_GLOBAL
     half = max(1, limit // 2)
@@ -154,9 +136,9 @@ def memories_around(store: Reader, at_ms: int, *, project_id: int | None = None,
 
 
 def related_memories(store: Reader, memory: Memory, project_id: int | None, limit: int = 5) -> list[Memory]:
-    """Return memories that share the most, and the rarest, entities with this one; never suspect.
+    """Return the memories that share the most, and the rarest, entities with this one; never suspect ones.
 
-    Only global ones and those of ``project_id``, which may be another project than that of a global memory.
+    Only global memories and those of ``project_id`` are returned, even if ``memory`` itself belongs to another project.
     """
     row_ids = store.fetch_values(_related_rows(memory.id, project_id, limit))
     by_row = memories_by_row(store, row_ids)
@@ -187,7 +169,7 @@ def _related_rows(row_id: int, project_id: int | None, limit: int) -> Query:
 
 
 def count_memories(store: Reader, project_id: int) -> tuple[list[MemoryCount], int]:
-    """Return the numbers of what a project may see, and the number of all other memories."""
+    """Count the memories that are visible to a project, by sort, and return the number of all others with them."""
     memory = tables.Memory
     sort = (memory.scope, memory.importance, memory.status)
     number = fn.count(SQL("*"))
@@ -203,23 +185,25 @@ def count_memories(store: Reader, project_id: int) -> tuple[list[MemoryCount], i
 
 
 def unpacked_before(store: Reader, before_ms: int) -> list[Memory]:
-    """Return memories that nobody said, kept or used since a time, and whose content is not packed yet."""
+    """Return memories whose content isn't packed yet and that were created, stored and last used before a time."""
     memory = tables.Memory
     last_touched = fn.max(memory.created_at_ms, memory.kept_at_ms, fn.coalesce(memory.accessed_at_ms, 0))
     is_packed = memory.packed_content.is_null(False) | (memory.content == "")
     return select_memories(store, (last_touched < before_ms) & ~is_packed)
 
 
-# -- Lists of memories as a person looks through them: by words as they are typed, by kind, project and state.
+# -- Lists for browsing: by words as they are typed, and by kind, project and state.
 #
-# Every state and kind is told with its number. Words match from their beginning; the others must be whole.
+# Each state and kind is listed with its number of memories. The last word may be a prefix; the others must match whole.
 
-_WORD = re.compile(rf"[\w{UNSPACED_LETTERS}]+", re.UNICODE)
-#: Fewest characters of a word that is still being typed.
+_WORD = lazy_regex(rf"[\w{UNSPACED_LETTERS}]+", re.UNICODE)
+#: Minimum number of characters of a word that is still being typed.
 MIN_PREFIX_CHARACTERS = 2
-#: Matches that are ranked by their words and counted by their sorts. Of more, the latest come first, and nobody counts.
+#: Maximum number of matches that are ranked by relevance and counted by kind, project and state. If there are more,
+#: they are listed newest first and not counted.
 MAX_COUNTED = 2_000
-#: Characters that are left away from the end of a word nothing begins with: "runnin" finds what "running" finds.
+#: Maximum number of characters cut from the end of a last word that no indexed word starts with: "runnin" finds the
+#: same as "running".
 _MAX_CUT_CHARACTERS = 3
 #: Weights of summary, content and names.
 _WEIGHTS = (1.0, 0.4, 0.8)
@@ -227,7 +211,7 @@ _CURRENT = tuple(status.value for status in CURRENT_STATUSES)
 
 
 class State(StrEnum):
-    """What a memory is to a person who looks through them."""
+    """The state of a memory in a list for people."""
 
     CURRENT = "current"
     REPLACED = "replaced"
@@ -238,7 +222,7 @@ class State(StrEnum):
     SUSPECT = "suspect"
 
 
-#: States of few memories: reading the latest memories until enough of these are found would take long.
+#: States that few memories are in: scanning from the newest memory until enough of these are found would be slow.
 _RARE = (State.REPLACED, State.ARCHIVED, State.PINNED, State.WRONG, State.SUSPECT)
 
 
@@ -246,7 +230,7 @@ _RARE = (State.REPLACED, State.ARCHIVED, State.PINNED, State.WRONG, State.SUSPEC
 class Selection:
     """Which memories a list shows."""
 
-    #: What was typed; the last word may be the beginning of one.
+    #: The search text as typed; its last word may be incomplete.
     text: str = ""
     #: Row id of the project; None for all.
     project_id: int | None = None
@@ -258,33 +242,25 @@ class Selection:
 
 @dataclass(frozen=True, slots=True)
 class Facets:
-    """How many memories there are of each sort; each number is that of the list which the choice would show."""
+    """How many memories each choice would list."""
 
     total: int
     kinds: dict[str, int]
-    #: By row id.
     projects: dict[int, int]
     states: dict[State, int]
 
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """Some memories of a selection, with the figures of all."""
+    """A page of the memories in a selection, with counts over the whole selection."""
 
     memories: tuple[Memory, ...]
-    #: None where more than ``MAX_COUNTED`` memories match the words: the latest of them are listed.
+    #: None if more than ``MAX_COUNTED`` memories match the words; then the newest are listed first.
     facets: Facets | None
 
 
 def browse(store: Reader, selection: Selection, *, limit: int = 50, offset: int = 0) -> Listing:
-    """Return memories of a selection: the best first where words are given and few match, otherwise the latest.
-
-    Args:
-        store: the open memory.
-        selection: which memories.
-        limit: how many at most.
-        offset: how many are left out at the beginning.
-    """
+    """Return the memories in a selection: best match first if words are given and few match, else newest first."""
     expression = prefix_expression(store, selection.text)
     if expression is None:
         return Listing((), _facets([], selection))
@@ -297,10 +273,10 @@ def browse(store: Reader, selection: Selection, *, limit: int = 50, offset: int 
 
 
 def prefix_expression(store: Reader, text: str) -> str | None:
-    """Return an FTS5 expression for words whose last one is still being typed; "" for no words.
+    """Return an FTS5 expression for words, the last of which is still being typed; "" for no words.
 
-    None if no memory can match. The index holds the stems of words: of a last word that nothing begins with, up to
-    three characters are left away, and what is left must be a whole word.
+    Returns None if no memory can match. The index holds word stems: if none starts with the last word, up to three
+    characters are cut from its end, and the rest must match a whole stem.
     """
     *words, last = _WORD.findall(text) or [""]
     whole = [phrase for phrase in map(quoted, words) if phrase]
@@ -318,7 +294,7 @@ def prefix_expression(store: Reader, text: str) -> str | None:
 
 
 def _facets(sorts: Sequence[Any], selection: Selection) -> Facets:
-    """Add up the memories of each sort; a facet counts what its own choice does not narrow."""
+    """Add up the counts per kind, project and state; each facet ignores the selection's own choice for that facet."""
     kinds: Counter[str] = Counter()
     projects: Counter[int] = Counter()
     states: Counter[State] = Counter()
@@ -354,7 +330,7 @@ def _is_in(state: State, row: Any) -> bool:
     return holds[state]
 
 
-#: What holds of the memories of a state, in SQL.
+#: The condition for the memories in a state, in SQL.
 _CONDITIONS = {
     State.CURRENT: f"e.status IN ({', '.join(map(repr, _CURRENT))})",
     State.REPLACED: f"e.status = '{Status.SUPERSEDED.value}'",
@@ -368,16 +344,16 @@ _CONDITIONS = {
 def _count_matches(store: Reader, expression: str) -> int:
     """Return how many memories match, up to one more than ``MAX_COUNTED``.
 
-    Raw SQL: a table of FTS5 is asked by its own name.
+    Raw SQL: an FTS5 query matches against the name of the table.
     """
     matches = f"SELECT rowid FROM episode_fts WHERE episode_fts MATCH ? LIMIT {MAX_COUNTED + 1}"
     return int(store.value(f"SELECT count(*) FROM ({matches})", (expression,)))
 
 
 def _sorts(expression: str) -> Statement:
-    """Return the statement that counts memories by project, kind and state; those that match where words are given.
+    """Return the statement that counts memories by project, kind and state; only matching ones if words are given.
 
-    Raw SQL: the index that it names holds all of these columns, and no row of a memory is read.
+    Raw SQL: it names a covering index, so that no memory row is read.
     """
     sort = "project_id, kind, status, is_pinned, is_lowered, suspect"
     columns = f"{sort.replace(', suspect', '')}, suspect != '' AS is_suspect, count(*) AS number"
@@ -390,8 +366,8 @@ def _sorts(expression: str) -> Statement:
 def _rows(selection: Selection, expression: str, limit: int, offset: int, *, is_ranked: bool) -> Statement:
     """Return the statement for the row ids of a selection, in the order in which they are listed.
 
-    Raw SQL: CROSS JOIN lets SQLite take the matches in their order and stop at the last row that is wanted; a list that
-    is narrowed by a rare sort reads the index of sorts alone.
+    Raw SQL: CROSS JOIN makes SQLite take the matches in order and stop at the last row needed; a list of a rare kind or
+    state reads only the index.
     """
     conditions, values = [], []
     for condition, value in (("e.project_id = ?", selection.project_id), ("e.kind = ?", selection.kind or None)):

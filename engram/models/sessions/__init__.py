@@ -1,1 +1,1 @@
-"""Sessions: turns with their passages and entries, sources, and what became of prompts and commands."""
+"""Sessions: turns with their passages and entries, sources, and the outcome of prompts and commands."""

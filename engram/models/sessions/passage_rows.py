@@ -1,45 +1,24 @@
-"""Passages as a search and a reader need them: light rows of candidates, full places of hits, and quotations.
-
-A quotation is a passage under an id that says where it was said (``engram.models.sessions.stored_turns``). No table
-lists them. A
-text that is split into passages in another way later is found by the passage in which the character of the id is. What
-was judged is in the history, as of memories.
-"""
+"""Read passages: light rows of candidates, full places of hits, and where an entry is in its file."""
 
 from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator, Sequence, Set
+from dataclasses import dataclass
 from typing import Any
 
-from peewee import JOIN, ModelSelect, Query, fn
+from peewee import JOIN, Query, fn
 
-from engram.enums import Actor, Judgement
-from engram.errors import NotFound
 from engram.models import tables
-from engram.models.engine.packed import unpack_uuid
+from engram.models.engine.packed import entry_key, unpack_entries, unpack_uuid
 from engram.models.engine.statement import RecordReader, in_json_list, is_same, prepared
-from engram.models.engine.transaction import Reader, Tx
-from engram.models.memories.judgements import judgement_of, standing_judgements
-from engram.models.memories.memory_history import add_history, drop_history, history_of
-from engram.models.sessions.passages import EvidencePlace
-from engram.models.sessions.stored_turns import (
-    StoredTurn,
-    cut_key,
-    load_turn_row,
-    parse_quotation_id,
-    quotation_id,
-    quotation_prefix,
-    turns_of_cut_key,
-    turns_of_cut_keys,
-)
-from engram.transcripts.turns import Opening, Role
+from engram.models.engine.transaction import Reader
+from engram.models.sessions.quotation_ids import quotation_id_of
 
-#: Passages of a time that are looked at, before they are thinned out.
+#: Maximum number of passages read for a time span before thinning.
 MAX_PASSAGES_BETWEEN = 20_000
-#: Of a longer text only the beginning is read to see what followed, in characters.
+#: Maximum number of characters read of each later text to see what followed.
 MAX_LATER_CHARACTERS = 4_000
 
 
@@ -55,35 +34,33 @@ class PassageRow:
     role: str
     said_id: int
     text: str
-    #: When it was said, in milliseconds since 1970; 0 where it is not known.
+    #: When it was said, in milliseconds since 1970; 0 if unknown.
     at_ms: int
-    #: Where it begins in its text, and how long that is, in characters.
+    #: Its offset in the text, and the length of that text, in characters.
     start: int
     said_chars: int
-    #: True where nothing was said after it in its turn, as far as is stored.
+    #: True if nothing was said after it in its turn, as far as is stored.
     is_closing: bool
 
 
 @dataclass(frozen=True, slots=True)
 class PassagePlace:
-    """Where a passage stands."""
-
     place: EvidencePlace
     #: Display name of the project; "" for none.
     project: str
-    #: Id of the passage as a quotation, which no reading changes.
+    #: Id of the passage as a quotation, which stays the same when the session is read again.
     quotation_id: str
-    #: The folder that it was said in; "" if it is not known.
+    #: The folder in which it was said; "" if unknown.
     cwd: str = ""
 
 
 def passage_rows(store: Reader, ids: Sequence[int]) -> dict[int, PassageRow]:
-    """Row id → passage, for those that exist."""
+    """Return row id → passage, for those that exist."""
     return {row.id: row for row in store.fetch_records(_PASSAGES, _passages(json.dumps(list(ids))))}
 
 
 def passage_places(store: Reader, ids: Sequence[int]) -> dict[int, PassagePlace]:
-    """Row id → where the passage stands."""
+    """Return row id → where the passage is."""
     return {row.id: _place(row) for row in store.fetch(_places(json.dumps(list(ids))))}
 
 
@@ -97,28 +74,28 @@ def _place(row: Any) -> PassagePlace:
         position=row.offset,
     )
     source, position = unpack_uuid(row.uuid) or row.key, (row.before or 0) + row.start
-    return PassagePlace(place=place, project=row.project, quotation_id=quotation_id(source, position), cwd=row.cwd)
+    return PassagePlace(place=place, project=row.project, quotation_id=quotation_id_of(source, position), cwd=row.cwd)
 
 
 def texts_of_blocks(store: Reader, ids: Sequence[int]) -> dict[int, str]:
-    """Row id of a text block → its whole text, for those that exist."""
+    """Return the row id of a text block → its whole text, for those that exist."""
     return {row.id: row.text for row in store.fetch(_block_texts(json.dumps(list(ids))))}
 
 
 def passage_turns(store: Reader, ids: Sequence[int]) -> dict[int, tuple[str, int]]:
-    """Row id → session and row id of the turn that a passage is part of, for those that exist."""
+    """Return row id → session and row id of the turn that a passage is part of, for those that exist."""
     return {row.id: (row.session_id, row.turn_id) for row in store.fetch(_turns_of(json.dumps(list(ids))))}
 
 
 def passage_spots(store: Reader, ids: Sequence[int], project_id: int | None = None) -> list[tuple[int, int, int, int]]:
-    """``(row id, session, turn, said)`` of passages that exist, ordered by row id; of one project where it is named."""
-    listed = json.dumps(list(ids))
-    query = _spots(listed) if project_id is None else _spots_of_project(listed, project_id)
-    return [tuple(row) for row in store.fetch(query)]
+    """Return ``(row id, session, turn, said)`` of passages that exist, ordered by row id; of one project if it is
+    named.
+    """
+    return [tuple(row) for row in store.fetch(_spots(json.dumps(list(ids)), project_id))]
 
 
 def passages_of_evidence(store: Reader, episode_ids: Sequence[int]) -> list[tuple[int, int, bool]]:
-    """``(row id of a memory, row id of a passage, whether an entry that the memory rests on says it)``.
+    """Return ``(row id of a memory, row id of a passage, whether an entry that the memory rests on says it)``.
 
     The passages are those of the turns that the memories rest on.
     """
@@ -129,7 +106,7 @@ def passages_of_evidence(store: Reader, episode_ids: Sequence[int]) -> list[tupl
 def passages_between(
     store: Reader, start_ms: int, stop_ms: int, *, project_id: int | None = None, limit: int = 400
 ) -> list[int]:
-    """Row ids of passages of the turns that began in a time, at most ``limit``, spread evenly over it."""
+    """Return the row ids of passages of the turns that began in a time, at most ``limit``, spread evenly over it."""
     turn, passage = tables.Turn, tables.Passage
     query = turn.select(passage.id).join(passage, on=passage.turn_id == turn.id)
     query = query.where((turn.started_at_ms >= start_ms) & (turn.started_at_ms < stop_ms))
@@ -143,85 +120,12 @@ def passages_between(
 
 
 @dataclass(frozen=True, slots=True)
-class Quotation:
-    """A passage of a turn, as it was said."""
-
-    quotation_id: str
-    #: The turn that it was said in.
-    stored: StoredTurn
-    #: Row id of the passage.
-    row_id: int
-    #: Uuid of the entry that says it; the key of the turn for a queued prompt.
-    source: str
-    role: Role
-    text: str
-    #: In milliseconds since 1970; 0 if it is not known.
-    at_ms: int
-
-    @property
-    def asked(self) -> str:
-        """The prompt that it is an answer to; "" for what was asked itself."""
-        return "" if self.role is Role.USER else self.stored.turn.prompt
-
-
-def find_quotation(store: Reader, text: str) -> Quotation | None:
-    """Return the quotation of an id; None if nothing like it is stored."""
-    parsed = parse_quotation_id(text)
-    if parsed is None:
-        return None
-    key, position = parsed
-    # A queued prompt has no entry: it goes by the key of its turn.
-    turn_ids = turns_of_cut_key(store, key) or [row.id for row in store.fetch(_queued()) if cut_key(row.key) == key]
-    for turn_id in turn_ids:
-        stored = load_turn_row(store, turn_id)
-        if stored is None:
-            continue
-        before: dict[str, int] = {}
-        for row in store.fetch(_blocks_of(turn_id)):
-            source = unpack_uuid(row.uuid) or stored.turn.key
-            start = before.get(source, 0)
-            before[source] = start + row.length + 1
-            if cut_key(source) == key and start <= position < start + row.length:
-                return _passage_at(store, text, stored, source, row.id, position - start)
-    return None
-
-
-def quotations_beginning_with(store: Reader, beginning: str, limit: int) -> list[Quotation]:
-    """Return the quotations whose id begins with ``q_`` and 1 to 12 hexadecimal digits, at most ``limit``.
-
-    Prompts that were queued are found by their whole ids only: they have no entry of their own.
-    """
-    quotations: list[Quotation] = []
-    for turn_id in turns_of_cut_keys(store, beginning.removeprefix("q_")):
-        stored = load_turn_row(store, turn_id)
-        before: dict[str, int] = {}
-        for row in store.fetch(_blocks_of(turn_id)) if stored is not None else ():
-            assert stored is not None
-            source = unpack_uuid(row.uuid) or stored.turn.key
-            offset = before.get(source, 0)
-            before[source] = offset + row.length + 1
-            if not quotation_prefix(source).startswith(beginning):
-                continue
-            for start in store.fetch_values(_starts_of(row.id)):
-                name = quotation_id(source, offset + int(start))
-                found = _passage_at(store, name, stored, source, row.id, int(start))
-                quotations += [] if found is None else [found]
-                if len(quotations) == limit:
-                    return quotations
-    return quotations
-
-
-@dataclass(frozen=True, slots=True)
 class LaterText:
     """What was said after a passage in its session."""
 
     role: str
     text: str
     at_ms: int
-
-    def with_text(self, text: str) -> LaterText:
-        """Return a part of it."""
-        return replace(self, text=text)
 
 
 def said_after(store: Reader, row_id: int, limit: int) -> list[LaterText]:
@@ -233,70 +137,12 @@ def said_after(store: Reader, row_id: int, limit: int) -> list[LaterText]:
     return [LaterText(row.role, row.text, row.at_ms) for row in rows]
 
 
-def require_quotation(store: Reader, text: str) -> Quotation:
-    """Return the quotation of an id. Raises NotFound if nothing like it is stored (any more)."""
-    quotation = find_quotation(store, text)
-    if quotation is None:
-        raise NotFound(f"there is no quotation {text[:40]!r}; it was forgotten, or never said here")
-    return quotation
-
-
-def _passage_at(
-    store: Reader, text: str, stored: StoredTurn, source: str, said_id: int, position: int
-) -> Quotation | None:
-    """Return the passage of a text in which a character is, or the last that begins before it."""
-    row_id = store.fetch_value(_passage_before(said_id, position))
-    row = None if row_id is None else passage_rows(store, [int(row_id)]).get(int(row_id))
-    if row is None:
-        return None
-    return Quotation(text, stored, row.id, source, Role(row.role), row.text, row.at_ms)
-
-
 # -- what somebody found of quotations; their history is written as that of memories is
 
 
-def note_quotation_judgement(tx: Tx, text: str, action: str, reason: str, *, actor: Actor) -> None:
-    """Add a judgement on a quotation, or that one was taken back, to its history."""
-    add_history(tx, text, action, reason, {}, {}, actor=actor)
-
-
-def judged_quotations(store: Reader) -> dict[str, Judgement]:
-    """Return the judgement that stands of each quotation that was judged, by its id."""
-    standing = {name: standing_judgements(history_of(store, name)) for name in store.fetch_values(_judged_ids())}
-    return {name: judgement_of(changes[-1]) for name, changes in standing.items() if changes}
-
-
-def barred_quotations(store: Reader) -> tuple[set[int], set[str]]:
-    """Return the row ids and the texts of passages that were judged wrong or outdated: they are not told again."""
-    judged = judged_quotations(store)
-    barred = [name for name, judgement in judged.items() if judgement is not Judgement.HELPFUL]
-    found = [one for name in barred if (one := find_quotation(store, name)) is not None]
-    return {one.row_id for one in found}, {plain(one.text) for one in found}
-
-
-def plain(text: str) -> str:
-    """Return a text by which two passages are compared: without case and breaks."""
+def normalised_text(text: str) -> str:
+    """Return a text normalised for comparison: case folded, whitespace collapsed."""
     return " ".join(text.split()).casefold()
-
-
-def drop_quotations(tx: Tx, sources: Iterable[str]) -> None:
-    """Delete what is recorded of the quotations of entries: judgements, and where they were shown."""
-    recorded = _recorded_ids(tx)
-    prefixes = {quotation_prefix(source) for source in sources} if recorded else set()
-    for name in recorded:
-        if name[: len("q_") + 12] in prefixes:
-            drop_history(tx, name)
-            for table in (tables.Injection, tables.OutcomeCandidate):
-                tx.run(table.delete().where(table.episode_id == name))
-
-
-def _recorded_ids(store: Reader) -> set[str]:
-    """Return the ids of the quotations that were judged, shown or considered."""
-    names: set[str] = set()
-    for table in (tables.History, tables.Injection, tables.OutcomeCandidate):
-        query = table.select(table.episode_id).distinct().where(table.episode_id.between("q_", "q_g"))
-        names |= set(store.fetch_values(query))
-    return names
 
 
 # -- queries
@@ -381,46 +227,12 @@ def _places(ids: str) -> Query:
     return query.where(in_json_list(passage.id, ids))
 
 
-def _spots_of(ids: str) -> ModelSelect[Any]:
+@prepared
+def _spots(ids: str, project_id: int | None) -> Query:
     passage = tables.Passage
     query = passage.select(passage.id, passage.session_ref, passage.turn_id, passage.text_block)
-    return query.where(in_json_list(passage.id, ids)).order_by(passage.id)
-
-
-@prepared
-def _spots(ids: str) -> Query:
-    return _spots_of(ids)
-
-
-@prepared
-def _spots_of_project(ids: str, project_id: int) -> Query:
-    return _spots_of(ids).where(tables.Passage.project_id == project_id)
-
-
-@prepared
-def _queued() -> Query:
-    turn = tables.Turn
-    return turn.select(turn.id, turn.key).where(turn.opening == Opening.QUEUED.value)
-
-
-@prepared
-def _blocks_of(turn_id: int) -> Query:
-    block = tables.TextBlock
-    query = block.select(block.id, block.uuid, fn.LENGTH(block.text).alias("length"))
-    return query.where(block.turn == turn_id).order_by(block.seq)
-
-
-@prepared
-def _starts_of(said_id: int) -> Query:
-    passage = tables.Passage
-    return passage.select(passage.start).where(passage.text_block == said_id).order_by(passage.start)
-
-
-@prepared
-def _passage_before(said_id: int, position: int) -> Query:
-    passage = tables.Passage
-    query = passage.select(passage.id).where((passage.text_block == said_id) & (passage.start <= position))
-    return query.order_by(passage.start.desc()).limit(1)
+    is_seen = is_same(passage.project_id, fn.COALESCE(project_id, passage.project_id))
+    return query.where(in_json_list(passage.id, ids) & is_seen).order_by(passage.id)
 
 
 @prepared
@@ -443,7 +255,68 @@ def _texts_after(session_ref: int, at_ms: int, said_id: int, limit: int) -> Quer
     return query.order_by(said_at_ms, block.id).limit(limit)
 
 
+# -- Where an entry is: its session, its file and its line in it.
+
+
+@dataclass(frozen=True, slots=True)
+class EvidencePlace:
+    """Where an entry is."""
+
+    session_id: str
+    uuid: str
+    path: str
+    #: Line number from 1; 0 if the source has no lines, or if it is not known.
+    line: int
+    #: The session's key within a file that holds several; "" if the file is one session.
+    part: str = ""
+    #: Position in the source, in the unit that its agent counts by; bytes in a file of lines.
+    position: int = 0
+
+    @property
+    def text(self) -> str:
+        """The place for people: path and line, or path, part and position if there are no lines."""
+        if self.line:
+            return f"{self.path}:{self.line}"
+        return f"{self.path} {self.part} at {self.position}" if self.part else f"{self.path} at {self.position}"
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the form of ``evidence`` in every command's JSON."""
+        return {
+            "session": self.session_id,
+            "uuid": self.uuid,
+            "path": self.path,
+            "part": self.part,
+            "position": self.position,
+            "line": self.line or None,
+        }
+
+
+def places_of(store: Reader, uuids: Iterable[str]) -> list[EvidencePlace]:
+    """Return session, file and position of entries, in the order asked; unknown ones have no file."""
+    asked = list(uuids)
+    rows = store.fetch(_turns_of_keys(json.dumps([entry_key(uuid) for uuid in asked]))) if asked else []
+    turns = {row.id: row for row in rows}
+    places = {place.uuid: place for row in turns.values() for place in _places_in(row, frozenset(asked))}
+    return [places.get(uuid, EvidencePlace(session_id="", uuid=uuid, path="", line=0)) for uuid in asked]
+
+
+def _places_in(turn: Any, uuids: Set[str]) -> Iterator[EvidencePlace]:
+    """Yield the places of those entries that belong to a turn."""
+    for entry in unpack_entries(bytes(turn.entries)):
+        if entry.uuid in uuids:
+            yield EvidencePlace(
+                session_id=turn.session_id,
+                uuid=entry.uuid,
+                path=os.fsdecode(bytes(turn.path)),
+                line=entry.line,
+                part=turn.part,
+                position=entry.offset,
+            )
+
+
 @prepared
-def _judged_ids() -> Query:
-    history = tables.History
-    return history.select(history.episode_id).distinct().where(history.episode_id.between("q_", "q_g"))
+def _turns_of_keys(keys: str) -> Query:
+    entry, turn = tables.Entry, tables.Turn
+    columns = (turn.id, tables.Session.session_id, tables.Transcript.path, tables.Transcript.part, turn.entries)
+    query = entry.select(*columns).join(turn, on=turn.id == entry.turn_id).join(tables.Session)
+    return query.join_from(turn, tables.Transcript).where(in_json_list(entry.key, keys))

@@ -8,32 +8,28 @@ from dataclasses import dataclass
 
 from peewee import EXCLUDED, JOIN, Query, fn
 
-from engram.enums import Actor, Source, Status
+from engram.enums import Actor, Source
 from engram.models import tables
 from engram.models.engine.meta import get_meta
 from engram.models.engine.packed import entry_key
 from engram.models.engine.statement import RecordReader, in_json_list, prepared
-from engram.models.engine.transaction import Reader, Tx, Value, asks_any, asks_number, asks_record, asks_values, writes
-from engram.models.memories.memory_changes import change_memory, move_memories_of_session
-from engram.models.memories.memory_records import evidence_of, memories_of_turn
-from engram.models.sessions.stored_turns import turn_of_entry
+from engram.models.engine.transaction import Reader, Tx, Value, asks_number, asks_record, writes
+from engram.models.memories.memory_changes import move_memories_of_session
+from engram.models.sessions.stored_turns import PROMPT_MOVED, turn_of_entry
 from engram.models.shown.injections import AGENT_KEY
+from engram.models.shown.usage import has_turns, was_in_project
 from engram.text.titles import MAX_TITLE_CHARACTERS, title_from
 from engram.transcripts.agents import Title
 from engram.transcripts.turns import OPENING_ROLES
 
-# -- Sessions of a coding agent.
-
 #: Maximum length of the summary of a session, in characters.
 MAX_ROLLING_SUMMARY_CHARACTERS = 1_000
-#: Characters of a prompt that its title is made from.
+#: Maximum number of characters of a prompt that its title is made from.
 MAX_PROMPT_CHARACTERS = 1_000
 
 
 @dataclass(frozen=True, slots=True)
 class SessionRow:
-    """A session as it is stored."""
-
     id: int
     session_id: str
     agent: str
@@ -46,9 +42,9 @@ class SessionRow:
     message_count: int
     extracted_messages: int
     extractions: int
-    #: What a language model wrote it is about, so far; "" if none did.
+    #: What the session is about so far, as a language model wrote; "" if none did.
     rolling_summary: str
-    #: When it was last extracted; 0 for never.
+    #: When it was last extracted, in milliseconds since 1970; 0 for never.
     extracted_at_ms: int = 0
     #: What the agent calls it; "" if it has no name. ``session_titles`` gives every session a title.
     title: str = ""
@@ -71,22 +67,21 @@ SESSIONS = RecordReader(SessionRow, tables.Session, left_out={"ended_at_ms"})
 
 
 def list_sessions(store: Reader, limit: int = 1_000_000, *, project_id: int | None = None) -> list[SessionRow]:
-    """Sessions, the latest first; of one project, or of all where ``project_id`` is None.
+    """Return the sessions that have turns, latest first; of one project, or of all if ``project_id`` is None.
 
     A session is of the project that it began in, and of those that turns of it belong to.
     """
     return store.fetch_records(SESSIONS, _latest(limit) if project_id is None else _latest_of(project_id, limit))
 
 
-def first_session_ms(store: Reader, project_id: int) -> int:
-    """When the first session of a project began, in milliseconds since 1970; 0 for none."""
-    session = tables.Session
-    query = session.select(fn.COALESCE(fn.MIN(session.first_at_ms), 0)).where(session.project == project_id)
-    return int(store.fetch_value(query))
+@asks_number
+def first_session_ms(project_id: int) -> Query:
+    """Return when the first session of a project began, in milliseconds since 1970; 0 for none."""
+    return tables.Session.select(fn.MIN(tables.Session.first_at_ms)).where(tables.Session.project == project_id)
 
 
 def sessions_of(store: Reader, session_ids: Iterable[str]) -> dict[str, SessionRow]:
-    """Session id → session; unknown ones are left out."""
+    """Return session id → session; unknown ones are left out."""
     rows = store.fetch_records(SESSIONS, _of_session_ids(json.dumps(sorted(set(session_ids)))))
     return {row.session_id: row for row in rows}
 
@@ -94,7 +89,7 @@ def sessions_of(store: Reader, session_ids: Iterable[str]) -> dict[str, SessionR
 def ensure_session(
     tx: Tx, session_id: str, *, agent: str, project_id: int | None, is_global: bool, cwd: str, at_ms: int
 ) -> SessionRow:
-    """The session of an id, made where it is new; its project never changes once it has one."""
+    """Return the session of an id, creating it if it is new; its project never changes once it has one."""
     known = find_session(tx, session_id)
     if known is None:
         columns: dict[str, Value] = {
@@ -120,7 +115,7 @@ def _give_to_project(tx: Tx, session_ref: int, project_id: int | None) -> None:
     """Let what was stored of a session before its folder was known belong to its project too."""
     tx.run(tables.Turn.update(project=project_id).where(tables.Turn.session == session_ref))
     tx.run(tables.Passage.update(project_id=project_id).where(tables.Passage.session_ref == session_ref))
-    # A queued prompt may have been extracted before any line told the folder; its vectors are made anew.
+    # A queued prompt may have been extracted before any line named the folder; its vectors are recomputed.
     move_memories_of_session(tx, session_ref, project_id, "its folder became known", actor=Actor.TIDYING)
 
 
@@ -159,7 +154,7 @@ def add_known_values(tx: Tx, session_ref: int, hashes: frozenset[bytes]) -> None
 
 
 def salt(store: Reader) -> bytes:
-    """This machine's salt for hashes of ``.env`` values."""
+    """Return this machine's salt for hashes of ``.env`` values."""
     return bytes.fromhex(get_meta(store, "salt") or "")
 
 
@@ -178,7 +173,6 @@ def _first_prompts(session_refs: str) -> Query:
 
 @asks_record(SESSIONS)
 def find_session(session_id: str) -> Query:
-    """A session by its id."""
     return SESSIONS.select().where(tables.Session.session_id == session_id)
 
 
@@ -189,20 +183,18 @@ def _of_session_ids(session_ids: str) -> Query:
 
 @prepared
 def _latest(limit: int) -> Query:
-    return SESSIONS.select().order_by(tables.Session.last_at_ms.desc()).limit(limit)
+    return SESSIONS.select().where(has_turns()).order_by(tables.Session.last_at_ms.desc()).limit(limit)
 
 
 @prepared
 def _latest_of(project_id: int, limit: int) -> Query:
-    session, turn = tables.Session, tables.Turn
-    visits = turn.select(turn.session).where(turn.project == project_id)
-    is_of_project = (session.project == project_id) | session.id.in_(visits)
-    return SESSIONS.select().where(is_of_project).order_by(session.last_at_ms.desc()).limit(limit)
+    latest = SESSIONS.select().where(has_turns(), was_in_project(project_id)).order_by(tables.Session.last_at_ms.desc())
+    return latest.limit(limit)
 
 
 @writes
 def touch_session(row_id: int, *, at_ms: int, branch: str, new_messages: int) -> Query:
-    """Note that a session went on."""
+    """Record that a session grew."""
     session = tables.Session
     return session.update(
         last_at_ms=fn.MAX(session.last_at_ms, at_ms),
@@ -220,7 +212,7 @@ def _hashes_of(session_id: str) -> Query:
 # -- What an agent's context still holds of a session: since when it grows, and which other sessions it was copied
 # from.
 
-#: Stands for "until now", in milliseconds since 1970.
+#: Means "until now", in milliseconds since 1970.
 _FOREVER_MS = 2**62
 
 
@@ -254,7 +246,8 @@ def sessions_of_entries(store: Reader, uuids: Sequence[str]) -> dict[str, str]:
 
 
 def memories_in_context(store: Reader, session_id: str, began_at_ms: int) -> set[str]:
-    """Ids of the memories whose source is still in a session's context: they would only repeat what the agent sees.
+    """Return ids of the memories whose source is still in a session's context: they would only repeat what the agent
+    sees.
 
     These rest on what the session itself said, or on what it repeats of the sessions it was forked from; and what
     those sessions were shown, which a fork replays.
@@ -274,7 +267,7 @@ def memories_in_context(store: Reader, session_id: str, began_at_ms: int) -> set
 
 @asks_number
 def context_start_ms(session_id: str) -> Query:
-    """When a session was last compacted or cleared; 0 where it never was."""
+    """Return when a session was last compacted or cleared; 0 if it never was."""
     return tables.Context.select(tables.Context.began_at_ms).where(tables.Context.session_id == session_id)
 
 
@@ -315,7 +308,7 @@ def _shown_to_session(session_id: str, after_ms: int, until_ms: int) -> Query:
     return injection.select(injection.episode_id).where((injection.session_id == session_id) & shown & is_own)
 
 
-# -- What an extraction leaves behind beside its memories: how far a session was extracted, and counts for the caps.
+# -- What an extraction leaves behind besides its memories: how far a session was extracted, and counts for the caps.
 
 #: Why a memory of a turn that grew is archived or changed.
 WENT_ON = "the turn went on"
@@ -323,14 +316,12 @@ WENT_ON = "the turn went on"
 NOT_CHOSEN = "the session went on, and other memories of it were chosen"
 #: Why a memory of the local extractor is changed by a language model that read its session again.
 DISTILLED_AGAIN = "distilled again"
-#: Why a memory of a prompt that waited in the queue is archived: the same words came as a line of their own.
-PROMPT_MOVED = "its prompt was written again as a line of its own"
 #: The reasons for archiving what a session's turns no longer give.
 WITHDRAWN = (WENT_ON, NOT_CHOSEN, PROMPT_MOVED)
 
 
 def note_extraction(tx: Tx, session_ref: int, extracted_messages: int) -> None:
-    """Note that a session's messages up to a number were extracted."""
+    """Record that a session's messages up to a number were extracted."""
     session = tables.Session
     query = session.update(
         extracted_messages=fn.MAX(session.extracted_messages, extracted_messages),
@@ -345,33 +336,9 @@ def set_rolling_summary(tx: Tx, session_ref: int, text: str) -> None:
     tx.run(tables.Session.update(rolling_summary=text).where(tables.Session.id == session_ref))
 
 
-def count_auto_memories(store: Reader, from_ms: int, to_ms: int) -> int:
-    """How many memories of these moments were kept by an extractor."""
+@asks_number
+def count_auto_memories(from_ms: int, to_ms: int) -> Query:
+    """Return how many memories of these moments were kept by an extractor."""
     memory = tables.Memory
-    said = (memory.created_at_ms >= from_ms) & (memory.created_at_ms < to_ms)
-    return int(store.fetch_value(memory.select(fn.COUNT(memory.id)).where(said & (memory.source == Source.AUTO))))
-
-
-def withdraw_memories(tx: Tx, turn_id: int) -> None:
-    """Archive what was extracted from a queued prompt that proved to be no turn of its own."""
-    for memory in memories_of_turn(tx, turn_id):
-        is_automatic = memory.source == Source.AUTO and memory.is_current
-        if is_automatic and not memory.is_pinned and evidence_of(tx, memory.id)[0].turn_id == turn_id:
-            change_memory(tx, memory, "archive", PROMPT_MOVED, status=Status.ARCHIVED, actor=Actor.TIDYING)
-
-
-@asks_any
-def has_due_turns(session_ref: int) -> Query:
-    """True where a session has turns that have grown since they were extracted."""
-    turn = tables.Turn
-    return (
-        turn.select(turn.id).where((turn.session == session_ref) & (turn.extracted_revision < turn.revision)).limit(1)
-    )
-
-
-@asks_values
-def sessions_with_due_turns() -> Query:
-    """Sessions that have turns to extract, the one that was silent longest first."""
-    session, turn = tables.Session, tables.Turn
-    query = turn.select(session.session_id).distinct().join(session).where(turn.extracted_revision < turn.revision)
-    return query.order_by(session.last_at_ms, session.id)
+    is_then = (memory.created_at_ms >= from_ms) & (memory.created_at_ms < to_ms)
+    return memory.select(fn.COUNT(memory.id)).where(is_then & (memory.source == Source.AUTO.value))

@@ -4,26 +4,27 @@ from __future__ import annotations
 
 import json
 import os
-import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import peewee
 from peewee import JOIN, ColumnBase, ModelSelect, Query, fn
 
-from engram.enums import Source
+from engram.enums import Actor, Source, Status
 from engram.errors import Conflict
 from engram.models import tables
 from engram.models.engine.packed import entry_key, unpack_actions, unpack_entries, unpack_uuid
 from engram.models.engine.statement import RecordReader, in_json_list, prepared
-from engram.models.engine.transaction import Reader, Tx, asks_number
+from engram.models.engine.transaction import Reader, Tx, asks_any, asks_number, asks_values
+from engram.models.memories.memory_changes import change_memory
 from engram.models.memories.memory_history import BY_HAND_ACTIONS, Change
-from engram.models.memories.memory_records import Memory
-from engram.models.memories.tombstones import TombstoneKind
+from engram.models.memories.memory_records import Memory, evidence_of, memories_of_turn
 from engram.transcripts.turns import EntryRef, Opening, Role, TextBlock, Turn
+
+#: Why a memory of a prompt that waited in the queue is archived: the same words came as a line of their own.
+PROMPT_MOVED = "its prompt was written again as a line of its own"
 
 # -- Turns: what was said, the facts of tool calls, and how far memories were made of them.
 
@@ -44,33 +45,35 @@ class StoredTurn:
 
 
 def load_turn(store: Reader, key: str) -> StoredTurn | None:
-    """A turn by its key."""
     row = store.fetch_first(_by_key(key))
     return None if row is None else _stored_turns(store, [row])[0]
 
 
 def load_turn_row(store: Reader, turn_id: int) -> StoredTurn | None:
-    """A turn by its row id."""
     row = store.fetch_first(_by_row_id(turn_id))
     return None if row is None else _stored_turns(store, [row])[0]
 
 
-def times_of_prompts(store: Reader, from_ms: int, to_ms: int, *, without_session: str) -> list[int]:
+@asks_values
+def times_of_prompts(from_ms: int, to_ms: int, without_session: str) -> Query:
     """Return when prompts of all sessions but one were asked within a span, both ends included."""
-    return [int(at_ms) for at_ms in store.fetch_values(_asked_between(from_ms, to_ms, without_session))]
+    turn, session = tables.Turn, tables.Session
+    query = turn.select(turn.started_at_ms).join(session).where(session.session_id != without_session)
+    return query.where(turn.started_at_ms.between(from_ms, to_ms))
 
 
 def turns_by_row(store: Reader, turn_ids: Sequence[int]) -> list[StoredTurn]:
-    """The turns of these row ids, for those that exist."""
+    """Return the turns of these row ids, for those that exist."""
     return _stored_turns(store, store.fetch(_by_row_ids(json.dumps(list(turn_ids)))))
 
 
 def turns_of_session(
     store: Reader, session_ref: int, *, only_due: bool = False, limit: int = 1_000_000
 ) -> list[StoredTurn]:
-    """Turns of a session in the order of its transcript; ``only_due`` takes those that grew since their extraction.
+    """Return turns of a session in the order of its transcript; ``only_due`` takes those that grew since their
+    extraction.
 
-    Row ids do not tell that order: a prompt may wait in the queue before the prompt that is answered first.
+    Row ids do not give that order: a prompt may wait in the queue before the prompt that is answered first.
     """
     query = _due_of_session(session_ref, limit) if only_due else _of_session(session_ref, limit)
     return _stored_turns(store, store.fetch(query))
@@ -82,7 +85,7 @@ def turns_after(store: Reader, stored: StoredTurn, limit: int) -> list[StoredTur
 
 
 def projects_of_sessions(store: Reader, session_refs: Sequence[int]) -> dict[int, list[int]]:
-    """Row id of a session → row ids of the projects that its turns belong to, sorted."""
+    """Return the row id of a session → row ids of the projects that its turns belong to, sorted."""
     turn = tables.Turn
     of_sessions = in_json_list(turn.session, json.dumps(list(session_refs))) & turn.project.is_null(False)
     projects: dict[int, list[int]] = {}
@@ -101,7 +104,7 @@ class WorkedIn(NamedTuple):
 
 
 def folders_of_turns(store: Reader) -> list[WorkedIn]:
-    """Where turns were said, each session, project and folder once."""
+    """Return where turns were said, each session, project and folder once."""
     turn = tables.Turn
     query = turn.select(turn.session, turn.project, turn.cwd).distinct().where(turn.cwd != "")
     return [WorkedIn(row.session_ref, row.project_id, row.cwd) for row in store.fetch(query)]
@@ -127,13 +130,8 @@ def check_unmoved(store: Reader, turn_id: int, revision: int) -> None:
         raise Conflict()
 
 
-def is_forgotten(store: Reader, key: str) -> bool:
-    """True where the turn of this key was forgotten."""
-    return store.has_any(_tombstone_of(key.encode()))
-
-
 def _stored_turns(store: Reader, rows: Sequence[Any]) -> list[StoredTurn]:
-    """The turns of rows of ``_turns``, with their texts, which are read together."""
+    """Return the turns of rows of ``_turns``, with their texts, which are read together."""
     said = store.fetch_records_by(_BLOCKS, _blocks_of(json.dumps([row.id for row in rows])))
     return [_stored_turn(row, said.get(row.id, ())) for row in rows]
 
@@ -177,7 +175,7 @@ _BLOCKS = RecordReader(
 
 
 def _turns() -> ModelSelect[tables.Turn]:
-    """Turns with the id of their session and the path of their transcript."""
+    """Return turns with the id of their session and the path of their transcript."""
     turn = tables.Turn
     columns = [turn, tables.Session.session_id, tables.Transcript.path]
     return turn.select(*columns).join(tables.Session).join_from(turn, tables.Transcript)
@@ -220,13 +218,6 @@ def _due_of_session(session_ref: int, limit: int) -> Query:
 
 
 @prepared
-def _asked_between(from_ms: int, to_ms: int, without_session: str) -> Query:
-    turn, session = tables.Turn, tables.Session
-    query = turn.select(turn.started_at_ms).join(session).where(session.session_id != without_session)
-    return query.where(turn.started_at_ms.between(from_ms, to_ms))
-
-
-@prepared
 def _mark_extracted(turn_id: int, revision: int) -> Query:
     turn = tables.Turn
     is_unmoved = (turn.revision == revision) & (turn.extracted_revision < revision)
@@ -240,13 +231,6 @@ def _at_revision(turn_id: int, revision: int) -> Query:
 
 
 @prepared
-def _tombstone_of(key: bytes) -> Query:
-    tombstone = tables.Tombstone
-    of_turn = (tombstone.kind == TombstoneKind.TURN) & (tombstone.key == key)
-    return tombstone.select(tombstone.at_ms).where(of_turn)
-
-
-@prepared
 def _blocks_of(turn_ids: str) -> Query:
     block = tables.TextBlock
     return _BLOCKS.select_by(block.turn).where(in_json_list(block.turn, turn_ids)).order_by(block.turn, block.seq)
@@ -254,44 +238,36 @@ def _blocks_of(turn_ids: str) -> Query:
 
 @asks_number
 def last_turn_ms() -> Query:
-    """When the last turn ended, in milliseconds since 1970; 0 where there is none."""
+    """Return when the last turn ended, in milliseconds since 1970; 0 if there is none."""
     turn = tables.Turn
     return turn.select(fn.COALESCE(fn.MAX(fn.COALESCE(turn.ended_at_ms, turn.started_at_ms)), 0))
 
 
-# -- Which turn an entry belongs to: each entry to one, by a key of its uuid. Uuids and places lie in the turn's row.
-#
-# An entry's key also names what is quoted of it. The id of a quotation is ``q_``, twelve hexadecimal digits of the
-# key of the entry that says it, and in hexadecimal the character of the entry at which the passage begins. So it
-# holds whatever the row numbers of turns and passages become.
-
-#: Bits of an entry's key that the id of a quotation leaves out, and those that it keeps.
-_CUT_BITS, _KEPT_BITS = 16, 48
-_QUOTATION = re.compile(r"q_([0-9a-f]{12})([0-9a-f]{1,6})")
+# -- Which turn an entry belongs to: each entry to one, by a key of its uuid. The turn's row holds uuids and places.
 
 
 def turn_of_entry(store: Reader, uuid: str) -> int | None:
-    """Row id of the turn that an entry belongs to; None for an unknown one."""
+    """Return the row id of the turn that an entry belongs to; None for an unknown one."""
     turn_id = store.fetch_value(_turn_of_key(entry_key(uuid)))
     return None if turn_id is None else int(turn_id)
 
 
 def entries_of_turn(store: Reader, turn_id: int) -> tuple[EntryRef, ...]:
-    """A turn's entries, in the order of the file."""
+    """Return a turn's entries, in the order of the file."""
     return unpack_entries(bytes(store.fetch_value(_packed_entries_of(turn_id)) or b""))
 
 
 def claimed_entries(store: Reader, uuids: Sequence[str]) -> set[str]:
-    """Those of the uuids that belong to a turn already."""
+    """Return those of the uuids that belong to a turn already."""
     by_key = {entry_key(uuid): uuid for uuid in uuids}
     return {by_key[key] for key in store.fetch_values(_known_keys(json.dumps(list(by_key))))}
 
 
 def claim_entries(tx: Tx, turn_id: int, entries: Sequence[EntryRef]) -> None:
-    """Note that new entries belong to a turn.
+    """Record that new entries belong to a turn.
 
     Raises:
-        Conflict: one of them went to another turn meanwhile; roll back and read again.
+        Conflict: one of them was stored with another turn meanwhile; roll back and read again.
     """
     rows = [{"key": entry_key(entry.uuid), "turn_id": turn_id} for entry in entries]
     try:
@@ -307,59 +283,6 @@ def free_entries(tx: Tx, turn_id: int) -> None:
 
 
 # -- ids of quotations
-
-
-def quotation_id(source: str, position: int) -> str:
-    """Return the id of the passage that begins at a character of an entry.
-
-    Args:
-        source: uuid of the entry; the key of its turn for a queued prompt, which has none.
-        position: in characters; the texts of one entry count as one, with a character between them.
-    """
-    return f"{quotation_prefix(source)}{position:x}"
-
-
-def quotation_prefix(source: str) -> str:
-    """Return what the ids of all quotations of an entry begin with."""
-    return f"q_{cut_key(source):012x}"
-
-
-def is_quotation_id(text: str) -> bool:
-    """Return True for a text of the form of a quotation's id."""
-    return _QUOTATION.fullmatch(text) is not None
-
-
-def parse_quotation_id(text: str) -> tuple[int, int] | None:
-    """Return the cut key of the entry and the character that an id names; None for any other text."""
-    match = _QUOTATION.fullmatch(text)
-    return None if match is None else (int(match[1], 16), int(match[2], 16))
-
-
-@lru_cache(maxsize=2048)
-def cut_key(source: str) -> int:
-    """Return the part of an entry's key that ids of quotations hold."""
-    return (entry_key(source) >> _CUT_BITS) & ((1 << _KEPT_BITS) - 1)
-
-
-def turns_of_cut_key(store: Reader, key: int) -> list[int]:
-    """Return the row ids of the turns with an entry of a cut key: one, as good as always."""
-    return turns_of_cut_keys(store, f"{key:0{_KEPT_BITS // 4}x}")
-
-
-def turns_of_cut_keys(store: Reader, digits: str) -> list[int]:
-    """Return the row ids of the turns with an entry whose cut key begins with 1 to 12 hexadecimal digits."""
-    free_bits = _KEPT_BITS - 4 * len(digits)
-    first = int(digits, 16) << free_bits
-    signed = first - (1 << _KEPT_BITS) if first >> (_KEPT_BITS - 1) else first
-    last = signed + (1 << free_bits) - 1
-    between = _turns_between(signed << _CUT_BITS, ((last + 1) << _CUT_BITS) - 1)
-    return [int(turn_id) for turn_id in store.fetch_values(between)]
-
-
-@prepared
-def _turns_between(first: int, last: int) -> Query:
-    entry = tables.Entry
-    return entry.select(entry.turn_id).distinct().where(entry.key.between(first, last)).order_by(entry.turn_id)
 
 
 @prepared
@@ -386,7 +309,7 @@ def _delete_keys(keys: str) -> Query:
 
 #: Beginning of the names of local extractors.
 LOCAL_PREFIX = "local"
-#: Actions after which a memory of the local extractor stays as it is: a person decided, or it stands for several.
+#: Actions after which a memory of the local extractor stays as it is: a person decided, or others were merged into it.
 KEPT_ACTIONS = (*BY_HAND_ACTIONS, "merge", "graduate", "undo", "redo")
 #: How far back turns count as use of a project, in milliseconds (30 days).
 USE_WINDOW_MS = 30 * 86_400_000
@@ -403,13 +326,13 @@ class SecondChances:
 
 
 def note_model_reading(tx: Tx, turns: Iterable[StoredTurn], *, is_second: bool = False) -> None:
-    """Note that a language model has read these turns at their revisions."""
+    """Record that a language model has read these turns at their revisions."""
     for turn in turns:
         tx.run(_put_reading(turn.id, turn.revision, is_second))
 
 
 def is_replaceable(memory: Memory, history: Sequence[Change]) -> bool:
-    """Return True for a memory of the local extractor in force that nobody changed, judged, saved or pinned."""
+    """Return True for a current memory of the local extractor that nobody changed, judged, saved or pinned."""
     is_local = memory.source == Source.AUTO and memory.extractor.startswith(LOCAL_PREFIX)
     is_free = not (memory.is_pinned or memory.is_lowered or memory.suspect or memory.graduated_at_ms)
     return (
@@ -428,9 +351,12 @@ def waiting_sessions(store: Reader) -> list[str]:
     return [row.session_id for row in ordered]
 
 
-def unread_turns(store: Reader, session_ref: int) -> set[int]:
+@asks_values
+def unread_turns(session_ref: int) -> Query:
     """Return the turns of a session, by row id, that were extracted and that no model has read."""
-    return set(store.fetch_values(_unread_of(session_ref)))
+    turn, reading = tables.Turn, tables.ModelReading
+    query = turn.select(turn.id).join(reading, JOIN.LEFT_OUTER, on=reading.turn == turn.id)
+    return query.where((turn.session == session_ref) & _is_unread())
 
 
 def second_chances(store: Reader) -> SecondChances:
@@ -462,13 +388,6 @@ def _put_reading(turn_id: int, revision: int, is_second: bool) -> Query:
 
 
 @prepared
-def _unread_of(session_ref: int) -> Query:
-    turn, reading = tables.Turn, tables.ModelReading
-    query = turn.select(turn.id).join(reading, JOIN.LEFT_OUTER, on=reading.turn == turn.id)
-    return query.where((turn.session == session_ref) & _is_unread())
-
-
-@prepared
 def _uses(since_ms: int) -> Query:
     turn = tables.Turn
     uses = turn.select(turn.project.alias("project_id"), fn.COUNT(turn.id).alias("uses"))
@@ -477,9 +396,9 @@ def _uses(since_ms: int) -> Query:
 
 @prepared
 def _waiting() -> Query:
-    """Sessions with turns in which something was said, that were extracted, and that no model has read.
+    """Return sessions with turns in which something was said, that were extracted, and that no model has read.
 
-    A session of which rules kept nothing waits as well: most say what only a model can conclude.
+    A session from which rules kept nothing waits as well: most of these say what only a model can conclude.
     """
     memory, turn, session, reading = tables.Memory, tables.Turn, tables.Session, tables.ModelReading
     evidence, said = tables.Evidence, tables.TextBlock
@@ -498,3 +417,28 @@ def _waiting() -> Query:
     )
     has_text = said.select(1).where(said.turn == turn.id)
     return query.where(_is_unread() & fn.EXISTS(has_text) & ~fn.EXISTS(was_read)).group_by(session.id)
+
+
+def withdraw_memories(tx: Tx, turn_id: int) -> None:
+    """Archive what was extracted from a queued prompt that turned out not to be a turn of its own."""
+    for memory in memories_of_turn(tx, turn_id):
+        is_automatic = memory.source == Source.AUTO and memory.is_current
+        if is_automatic and not memory.is_pinned and evidence_of(tx, memory.id)[0].turn_id == turn_id:
+            change_memory(tx, memory, "archive", PROMPT_MOVED, status=Status.ARCHIVED, actor=Actor.TIDYING)
+
+
+@asks_any
+def has_due_turns(session_ref: int) -> Query:
+    """Return True if a session has turns that have grown since they were extracted."""
+    turn = tables.Turn
+    return (
+        turn.select(turn.id).where((turn.session == session_ref) & (turn.extracted_revision < turn.revision)).limit(1)
+    )
+
+
+@asks_values
+def sessions_with_due_turns() -> Query:
+    """Return sessions that have turns to extract, the one that was silent longest first."""
+    session, turn = tables.Session, tables.Turn
+    query = turn.select(session.session_id).distinct().join(session).where(turn.extracted_revision < turn.revision)
+    return query.order_by(session.last_at_ms, session.id)

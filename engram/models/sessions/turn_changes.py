@@ -1,4 +1,4 @@
-"""Changes of turns: writing, closing, deleting, and giving them to another project."""
+"""Write, close and delete turns, and move them to another project."""
 
 from __future__ import annotations
 
@@ -13,35 +13,27 @@ from engram.enums import Actor, Scope, Source
 from engram.models import tables
 from engram.models.engine.packed import entry_key, in_order, pack_actions, pack_entries, pack_uuid, unpack_entries
 from engram.models.engine.statement import in_json_list, prepared
-from engram.models.engine.transaction import Store, Tx, writes
+from engram.models.engine.transaction import Tx, writes
 from engram.models.engine.transaction import Value as StoredValue
 from engram.models.memories.memory_changes import move_memories, move_memories_of_project
 from engram.models.memories.tombstones import TombstoneKind, add_tombstones
-from engram.models.sessions.outcomes import drop_outcomes_of_turn
-from engram.models.sessions.outcomes_of_turns import replace_failed_calls
-from engram.models.sessions.passage_rows import drop_quotations
-from engram.models.sessions.passages import add_passages, drop_passages
+from engram.models.sessions.failures_and_commits import replace_failed_calls
+from engram.models.sessions.passage_index import add_passages, drop_passages
+from engram.models.sessions.prompt_outcomes import drop_outcomes_of_turn
 from engram.models.sessions.sessions import SessionRow
+from engram.models.sessions.stored_quotations import drop_quotation_records
 from engram.models.sessions.stored_turns import claim_entries, entries_of_turn, free_entries
 from engram.transcripts.turns import EntryRef, Role, TextBlock, Turn
 
-# -- Give turns, or everything of a project, to another project.
-
-#: Why a memory moved that was sorted to another project. It is not shared there by itself.
+#: Reason of a memory that was sorted to another project, where it is not shared by itself.
 SORTED = "sorted by the folder that it was said in"
 
 
-def join_projects(store: Store, into: int, others: Sequence[int], *, actor: Actor, is_said: bool = True) -> int:
-    """Give everything of other projects to the project ``into``; returns how many sessions moved.
-
-    ``is_said`` tells a hub; where that is False, projects are only sorted.
-    """
-    with store.transaction() as tx:
-        return join_in(tx, into, others, actor=actor, is_said=is_said)
-
-
 def join_in(tx: Tx, into: int, others: Sequence[int], *, actor: Actor, is_said: bool = True) -> int:
-    """Do in a transaction what ``join_projects`` does."""
+    """Move everything of other projects to the project ``into``; returns how many sessions moved.
+
+    ``is_said`` also sends that to a hub; if it is False, projects are only sorted.
+    """
     reason = "two projects became one" if is_said else SORTED
     renumber_vectors(tx, others)
     for project_id in others:
@@ -53,9 +45,9 @@ def join_in(tx: Tx, into: int, others: Sequence[int], *, actor: Actor, is_said: 
 
 
 def move_turns(tx: Tx, turn_ids: Sequence[int], project_id: int | None, reason: str, *, actor: Actor) -> list[str]:
-    """Give turns to a project, with the automatic memories that rest on nothing else; returns the ids of those.
+    """Move turns to a project, with the automatic memories that rest on nothing else; returns the ids of those.
 
-    A hub is told nothing: where a turn belongs is each machine's own to find out.
+    Nothing is sent to a hub: each machine finds out by itself where a turn belongs.
     """
     ids = json.dumps(list(turn_ids))
     memories = tx.fetch(_resting_on_alone(ids))
@@ -69,9 +61,9 @@ def move_turns(tx: Tx, turn_ids: Sequence[int], project_id: int | None, reason: 
 
 
 def move_sessions(tx: Tx, session_refs: Sequence[int], from_id: int, to_id: int, *, actor: Actor) -> list[int]:
-    """Give sessions of a project to another one, with the memories made or saved in them; returns the row ids of those.
+    """Move sessions of a project to another one, with the memories made or saved in them; returns the row ids of those.
 
-    Their turns and notes do not move: ``move_turns`` and ``renumber_notes`` do that. A hub is told nothing.
+    Their turns and notes do not move: ``move_turns`` and ``renumber_notes`` do that. A hub gets nothing.
     """
     refs = json.dumps(list(session_refs))
     session, memory, outcome = tables.Session, tables.Memory, tables.Outcome
@@ -87,14 +79,14 @@ def move_sessions(tx: Tx, session_refs: Sequence[int], from_id: int, to_id: int,
 
 
 def renumber_vectors(tx: Tx, projects: Sequence[int]) -> None:
-    """Give the vectors of these projects new numbers, so that an index in memory reads them again."""
+    """Renumber the vectors of these projects, so that an index in memory reads them again."""
     renumber_notes(tx, projects)
     _renumber_vectors(tx, "p", tables.Passage, projects)
     _renumber_vectors(tx, "e", tables.Memory, projects)
 
 
 def renumber_notes(tx: Tx, projects: Sequence[int]) -> None:
-    """Give the vectors of these projects' notes new numbers: a note is of the project of its session."""
+    """Renumber the vectors of these projects' notes: a note belongs to the project of its session."""
     _renumber_vectors(tx, "n", tables.NoteChunkProject, projects)
 
 
@@ -104,7 +96,7 @@ def _move_rows(tx: Tx, table: type[tables.Table], projects: Sequence[int], into:
 
 
 def _renumber_vectors(tx: Tx, owner: str, table: type[tables.Table], projects: Sequence[int]) -> None:
-    """Give the vectors of these projects' rows numbers that are new to every index."""
+    """Renumber the vectors of these projects' rows with numbers that are new to every index."""
     columns = table._meta.columns
     _renumber(tx, owner, table.select(columns["id"]).where(columns["project_id"].in_(list(projects))))
 
@@ -137,17 +129,6 @@ def _renumber_vector(seq: int, number: int) -> Query:
 # -- Changes of turns: writing, closing, withdrawing and deleting them with their texts, passages and entries.
 
 
-def write_turn(tx: Tx, turn: Turn, session: SessionRow, transcript_id: int) -> int:
-    """Store a new turn or what a known one has grown by; returns its row id.
-
-    A turn grows only at its end: what was said before stays as it is. Every growth raises its revision.
-
-    Raises:
-        Conflict: one of its entries went to another turn meanwhile; roll back and read again.
-    """
-    return write_turns(tx, [turn], session, transcript_id)[0]
-
-
 def write_turns(
     tx: Tx,
     turns: Sequence[Turn],
@@ -155,14 +136,17 @@ def write_turns(
     transcript_id: int,
     projects: Mapping[str, int] = MappingProxyType({}),
 ) -> list[int]:
-    """Store several turns of one session like ``write_turn``; their passages are indexed together, which is faster.
+    """Store new turns of one session, or what known ones have grown by; returns their row ids.
+
+    A turn grows only at its end: what was said before stays as it is. Every growth raises its revision.
 
     Args:
-        tx: the transaction.
         turns: in the order of the transcript.
-        session: to which they belong.
         transcript_id: where they were read.
-        projects: key of a turn → row id of its project, where that is not the session's.
+        projects: key of a turn → row id of its project, if that is not the session's.
+
+    Raises:
+        Conflict: an entry was stored with another turn meanwhile; roll back and read again.
     """
     ids: list[int] = []
     blocks: list[tuple[int, int, TextBlock]] = []
@@ -173,7 +157,7 @@ def write_turns(
         places[turn_id] = project_id
         have, next_seq = 0, 0
         if not is_new:
-            # Places of erased texts stay free, so that the highest place tells more than the number.
+            # Places of erased texts stay free, so that the highest place counts, not the number of texts.
             stored = tx.fetch_first(_stored_blocks(turn_id))
             have, next_seq = stored.count, stored.next_seq
         blocks += [(turn_id, seq, block) for seq, block in enumerate(turn.said[have:], next_seq)]
@@ -226,7 +210,7 @@ def _write_row(tx: Tx, turn: Turn, session: SessionRow, transcript_id: int, proj
 
 
 def _write_blocks(tx: Tx, blocks: Sequence[tuple[int, int, TextBlock]]) -> list[tuple[int, int, TextBlock]]:
-    """Store texts (turn, place in it, text) in one go; returns turn, row id and text of each.
+    """Store texts (turn, place in it, text) at once; returns turn, row id and text of each.
 
     The row ids are given out here: nobody else writes meanwhile.
     """
@@ -257,7 +241,7 @@ def close_turn(tx: Tx, key: str) -> None:
 
 
 def withdraw_turn(tx: Tx, key: str) -> None:
-    """Remove a turn that proved to be none (its entries may come again in another)."""
+    """Remove a turn that proved not to be one (its entries may come again in another)."""
     turn_id = tx.fetch_value(_id_of(key))
     if turn_id is not None:
         drop_passages(tx, int(turn_id))
@@ -276,14 +260,14 @@ def clear_turn(tx: Tx, key: str) -> None:
 
 
 def delete_turn(tx: Tx, turn_id: int) -> list[str]:
-    """Forget a turn for good: texts, passages, index, vectors, what became of its prompt; its entries leave tombstones.
+    """Forget a turn permanently: texts, passages, index, vectors, its prompt's outcome; its entries leave tombstones.
 
     Returns the uuids of its entries.
     """
     uuids = [entry.uuid for entry in entries_of_turn(tx, turn_id)]
     key = tx.fetch_value(tables.Turn.select(tables.Turn.key).where(tables.Turn.id == turn_id))
     drop_passages(tx, turn_id)
-    drop_quotations(tx, [*uuids, *([] if key is None else [str(key)])])
+    drop_quotation_records(tx, [*uuids, *([] if key is None else [str(key)])])
     add_tombstones(tx, TombstoneKind.ENTRY, map(pack_uuid, uuids))
     if key is not None:
         add_tombstones(tx, TombstoneKind.TURN, [str(key).encode()])
@@ -293,14 +277,14 @@ def delete_turn(tx: Tx, turn_id: int) -> list[str]:
 
 
 def _delete_rows(tx: Tx, turn_id: int) -> None:
-    """A turn's own rows; its passages are gone already."""
+    """Delete a turn's own rows; its passages are deleted already."""
     free_entries(tx, turn_id)
     tx.run(tables.TextBlock.delete().where(tables.TextBlock.turn == turn_id))
     tx.run(tables.Turn.delete().where(tables.Turn.id == turn_id))
 
 
 def move_entries(tx: Tx, transcript_id: int, places: Sequence[EntryRef]) -> None:
-    """Note where the entries of a rewritten source are now, in those turns that were read from it."""
+    """Record where the entries of a rewritten source are now, in those turns that were read from it."""
     by_uuid = {place.uuid: place for place in places}
     keys = json.dumps([entry_key(uuid) for uuid in by_uuid])
     for row in tx.fetch(_turns_with(transcript_id, keys)) if by_uuid else ():
@@ -308,14 +292,14 @@ def move_entries(tx: Tx, transcript_id: int, places: Sequence[EntryRef]) -> None
 
 
 def forget_places(tx: Tx, transcript_id: int) -> None:
-    """Note that it is not known where the entries of a source are: it was rewritten, and is read again."""
+    """Record that the places of a source's entries are not known: it was rewritten, and is read again."""
     for row in tx.fetch(_turns_of(transcript_id)):
         entries = unpack_entries(bytes(row.entries))
         _place_entries(tx, row.id, entries, {entry.uuid: EntryRef(entry.uuid, 0, 0, 0) for entry in entries})
 
 
 def take_for_prompt(tx: Tx, turn_id: int) -> None:
-    """Make the words that open a turn the user's; they were in an element that was not known."""
+    """Record that the words that open a turn are the user's; they were in an element that was not known."""
     first = tx.fetch_first(_opening_block(turn_id))
     row = tx.fetch_first(_extra_of(turn_id))
     block, passage = tables.TextBlock, tables.Passage

@@ -11,14 +11,14 @@ from engram.models import tables
 from engram.models.engine.statement import RecordReader, prepared
 from engram.models.engine.transaction import Reader, Store, Tx, writes
 
-#: Channel of what a briefing tells.
+#: Channel of what a briefing shows.
 AT_START = "start"
 
-#: The condition that Claude was shown a bite, wherever it was: at a prompt, a tool call or in a briefing. Every total
+#: Condition that Claude was shown a bite: at a prompt, at a tool call or in a briefing. Every total
 #: of what was shown counts by it.
 WAS_SHOWN: ColumnBase = tables.Injection.state == "shown"
 
-#: Begins the key of what a subagent was shown, which its parent has not seen.
+#: Prefix of the key of what a subagent was shown, which its parent has not seen.
 AGENT_KEY = "agent:"
 
 
@@ -27,7 +27,7 @@ class Injection:
     """One bite that was shown, or is waiting to be."""
 
     session_id: str
-    #: Tells the prompt: its id, else a hash of its text.
+    #: Identifies the prompt: its id, else a hash of its text.
     prompt_key: str
     #: prompt (UserPromptSubmit), tool (PreToolUse) or start (SessionStart).
     channel: str
@@ -57,26 +57,16 @@ def is_of_agent(prompt_key: str) -> bool:
 
 def add_injections(tx: Tx, injections: Sequence[Injection]) -> None:
     """Write bites into the ledger."""
-    tx.insert_many(
-        tables.Injection,
-        [
-            {
-                "session_id": injection.session_id,
-                "prompt_key": injection.prompt_key,
-                "channel": injection.channel,
-                "episode_id": injection.episode_id,
-                "score": injection.score,
-                "tokens": injection.tokens,
-                "state": injection.state,
-                "at_ms": injection.at_ms or tx.now_ms(),
-            }
-            for injection in injections
-        ],
-    )
+    names = ("session_id", "prompt_key", "channel", "episode_id", "score", "tokens", "state")
+    rows = [
+        {name: getattr(injection, name) for name in names} | {"at_ms": injection.at_ms or tx.now_ms()}
+        for injection in injections
+    ]
+    tx.insert_many(tables.Injection, rows)
 
 
-def told_at_start(session_id: str, episode_ids: Sequence[str], at_ms: int) -> list[Injection]:
-    """What a briefing tells, for the ledger; its tokens are counted with the briefing."""
+def briefing_injections(session_id: str, episode_ids: Sequence[str], at_ms: int) -> list[Injection]:
+    """Return what a briefing shows, for the ledger; its tokens are counted with the briefing."""
     return [
         Injection(
             session_id=session_id,
@@ -92,15 +82,15 @@ def told_at_start(session_id: str, episode_ids: Sequence[str], at_ms: int) -> li
     ]
 
 
-def drop_told_at_start(tx: Tx, session_id: str) -> None:
-    """A briefing was not shown after all."""
+def drop_briefing_injections(tx: Tx, session_id: str) -> None:
+    """Delete the records of a briefing that was not shown after all."""
     injection = tables.Injection
     is_told = (injection.channel == AT_START) & (injection.is_cleared == 0)
     tx.run(injection.delete().where((injection.session_id == session_id) & is_told))
 
 
 def injected_ids(store: Reader, session_id: str) -> set[str]:
-    """Memories that this session was shown since it was last cleared, pending ones included.
+    """Return memories that this session was shown since it was last cleared, pending ones included.
 
     What its subagents were shown is not among them.
     """
@@ -108,51 +98,48 @@ def injected_ids(store: Reader, session_id: str) -> set[str]:
 
 
 def injections_of_session(store: Reader, session_id: str) -> list[Injection]:
-    """Everything a session was shown, in the order in which it reached the model; what waits by when it was made."""
+    """Return everything a session was shown, in the order in which it reached the model; what still waits is sorted by
+    when it was made.
+    """
     query = _INJECTIONS.select().where(tables.Injection.session_id == session_id)
     return store.fetch_records(_INJECTIONS, query.order_by(tables.Injection.at_ms, tables.Injection.id))
 
 
 def injections_of_memory(store: Reader, episode_id: str) -> list[Injection]:
-    """Where a memory was shown, the latest first."""
+    """Return where a memory was shown, latest first."""
     query = _INJECTIONS.select().where(tables.Injection.episode_id == episode_id)
     return store.fetch_records(_INJECTIONS, query.order_by(tables.Injection.id.desc()))
 
 
-def mark_pending(tx: Tx, session_id: str, prompt_key: str) -> int:
-    """What was given to a prompt came too late: it waits for the next tool call instead."""
-    return tx.run(_mark_pending(session_id, prompt_key, tx.now_ms()))
-
-
 def drop_pending(tx: Tx, session_id: str, prompt_key: str | None = None) -> int:
-    """Pending bites that will never be shown leave the ledger."""
+    """Delete pending bites that will never be shown."""
     injection = tables.Injection
     query = injection.delete().where((injection.session_id == session_id) & (injection.state == "pending"))
     return tx.run(query if prompt_key is None else query.where(injection.prompt_key == prompt_key))
 
 
 def drop_given(tx: Tx, session_id: str, prompt_key: str) -> None:
-    """What was given under a key was not shown after all."""
+    """Delete the records of what was given under a key but not shown."""
     injection = tables.Injection
     tx.run(injection.delete().where((injection.session_id == session_id) & (injection.prompt_key == prompt_key)))
 
 
 def clear_ledger(store: Store, session_id: str) -> None:
-    """The agent's context was cleared or compacted: everything may be shown again."""
+    """Record that the agent's context was cleared or compacted: everything may be shown again."""
     with store.transaction() as tx:
         tx.run(tables.Injection.update(is_cleared=True).where(tables.Injection.session_id == session_id))
         tx.run(tables.Shown.delete().where(tables.Shown.session_id == session_id))
 
 
 def note_shown(store: Store, session_id: str, what: str, tokens: int) -> bool:
-    """Note that a session was shown something once (a briefing); False where it was already."""
+    """Record that a session was shown something once (a briefing); False if it was already."""
     with store.transaction() as tx:
         query = tables.Shown.insert(session_id=session_id, what=what, at_ms=tx.now_ms(), tokens=tokens)
         return tx.run(query.on_conflict_ignore()) == 1
 
 
 def shown_of_session(store: Reader, session_id: str) -> list[tuple[str, int, int]]:
-    """(what, when, tokens) that a session was shown beside bites."""
+    """Return (what, when, tokens) that a session was shown besides bites."""
     query = tables.Shown.select().where(tables.Shown.session_id == session_id).order_by(tables.Shown.at_ms)
     return [(row.what, row.at_ms, row.tokens) for row in store.fetch(query)]
 
@@ -166,16 +153,17 @@ def _injected(session_id: str) -> Query:
 
 
 @writes
-def mark_shown(session_id: str, prompt_key: str, at_ms: int) -> Query:
-    """Pending bites of a prompt were handed over at a time, in milliseconds since 1970."""
-    injection = tables.Injection
-    of_prompt = (injection.session_id == session_id) & (injection.prompt_key == prompt_key)
-    return injection.update(state="shown", at_ms=at_ms).where(of_prompt & (injection.state == "pending"))
-
-
-@prepared
-def _mark_pending(session_id: str, prompt_key: str, now_ms: int) -> Query:
+def mark_pending(session_id: str, prompt_key: str, now_ms: int) -> Query:
+    """Make what came too late for a prompt wait for the next tool call."""
     injection = tables.Injection
     of_prompt = (injection.session_id == session_id) & (injection.prompt_key == prompt_key)
     given = of_prompt & (injection.state == "shown") & (injection.channel == "prompt")
     return injection.update(state="pending", channel="tool", at_ms=now_ms).where(given)
+
+
+@writes
+def mark_shown(session_id: str, prompt_key: str, at_ms: int) -> Query:
+    """Record when pending bites of a prompt were handed over, in milliseconds since 1970."""
+    injection = tables.Injection
+    of_prompt = (injection.session_id == session_id) & (injection.prompt_key == prompt_key)
+    return injection.update(state="shown", at_ms=at_ms).where(of_prompt & (injection.state == "pending"))

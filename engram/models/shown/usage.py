@@ -1,8 +1,9 @@
-"""What memory did: figures over the whole, by day, and of the latest time."""
+"""What memory did: figures for the whole, by day, and for recent times."""
 
 from __future__ import annotations
 
 import json
+from bisect import bisect_right
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -20,12 +21,43 @@ from engram.models.work.work import WorkState
 from engram.system.clock import day_of
 from engram.transcripts.turns import Opening, Role
 
-# -- What memory did in a time: what was read, kept, shown and opened, and whether its weekly line was said.
+# -- Which sessions and projects are counted and listed: one definition for all lists and figures.
+
+
+def has_turns() -> ColumnBase:
+    """Return the condition that a session has turns: lists and counts leave out all others.
+
+    What was forgotten, held no prompt, or only came with an imported memory leaves a session without any.
+    """
+    turn: ColumnBase = fn.EXISTS(tables.Turn.select(tables.Turn.id).where(tables.Turn.session == tables.Session.id))
+    return turn
+
+
+def was_in_project(project_id: int | ColumnBase) -> ColumnBase:
+    """Return the condition that a session began in a project, or worked in it."""
+    session, turn = tables.Session, tables.Turn
+    visits = turn.select(turn.session).where(turn.project == project_id)
+    was_in: ColumnBase = (session.project == project_id) | session.id.in_(visits)
+    return was_in
+
+
+def holds_anything() -> ColumnBase:
+    """Return the condition that a project holds a turn or a memory: lists and counts leave out all others.
+
+    A folder in which a session only began, and a project that was forgotten, hold nothing.
+    """
+    held = (table.select(table.id).where(table.project == tables.Project.id) for table in (tables.Turn, tables.Memory))
+    turns, memories = map(fn.EXISTS, held)
+    condition: ColumnBase = turns | memories
+    return condition
+
+
+# -- What memory did in a time: what was read, kept, shown and opened, and whether its weekly line was shown.
 
 #: Keys in ``meta``: JSON, day → cause → number of answers that came too late, and day → ``Refusal`` → number of
 #: proposals of a language model that were refused. No words are stored.
 _LATE, _REFUSED = "late_answers", "refused_proposals"
-#: Days for which these are kept.
+#: Maximum number of days for which these are kept.
 MAX_LATE_DAYS = 32
 
 
@@ -44,19 +76,17 @@ class MostUsed:
 class Usage:
     """What memory did since a time."""
 
-    #: Sessions that went on.
     sessions: int
     #: Turns that begin with a prompt.
     prompts: int
-    #: Memories of what was said or saved.
+    #: Memories that were kept in that time, whenever it was said: an import keeps what is old.
     memories: int
     #: Names of projects in which somebody prompted and nothing was kept.
     projects_with_none: tuple[str, ...]
-    #: Bites that Claude was shown, in briefings too: as every other total of them.
+    #: Bites that Claude was shown, in briefings too, as in every other total of them.
     shown: int
-    #: Memories that were expanded.
     opened: int
-    #: None where none was shown at a prompt or a tool call.
+    #: None if none was shown at a prompt or a tool call.
     most_used: MostUsed | None
     #: Cause → number of prompts whose answer came after their hook had ended, in whole days, at most ``MAX_LATE_DAYS``.
     late: dict[str, int]
@@ -69,12 +99,12 @@ def usage_since(store: Store, since_ms: int) -> Usage:
     session, memory = tables.Session, tables.Memory
     with store.snapshot() as reader:
         return Usage(
-            sessions=_count(reader, session, session.last_at_ms >= since_ms),
+            sessions=_count_rows(reader, session, has_turns() & (session.last_at_ms >= since_ms)),
             prompts=count_prompts_since(reader, since_ms),
-            memories=_count(reader, memory, memory.created_at_ms >= since_ms),
+            memories=_count_rows(reader, memory, memory.kept_at_ms >= since_ms),
             projects_with_none=_projects_with_none(reader, since_ms),
-            shown=_count(reader, tables.Injection, WAS_SHOWN & (tables.Injection.at_ms >= since_ms)),
-            opened=_count(reader, memory, memory.accessed_at_ms >= since_ms),
+            shown=_count_rows(reader, tables.Injection, WAS_SHOWN & (tables.Injection.at_ms >= since_ms)),
+            opened=_count_rows(reader, memory, memory.accessed_at_ms >= since_ms),
             most_used=_most_used(reader, since_ms),
             late=late_since(reader, since_ms),
             refused=_tally_since(reader, _REFUSED, since_ms),
@@ -82,12 +112,8 @@ def usage_since(store: Store, since_ms: int) -> Usage:
 
 
 def count_prompts_since(store: Reader, since_ms: int) -> int:
-    """The turns since a time that begin with a prompt."""
-    return _count(store, tables.Turn, _is_prompt_since(since_ms))
-
-
-def _count(store: Reader, table: type[tables.Table], condition: ColumnBase) -> int:
-    return int(store.fetch_value(table.select(fn.COUNT(SQL("*"))).where(condition)))
+    """Return the turns since a time that begin with a prompt."""
+    return _count_rows(store, tables.Turn, _is_prompt_since(since_ms))
 
 
 def _is_prompt_since(since_ms: int) -> ColumnBase:
@@ -98,7 +124,7 @@ def _is_prompt_since(since_ms: int) -> ColumnBase:
 def _projects_with_none(store: Reader, since_ms: int) -> tuple[str, ...]:
     project, turn, memory = tables.Project, tables.Turn, tables.Memory
     prompts = turn.select(turn.id).where((turn.project == project.id) & _is_prompt_since(since_ms))
-    memories = memory.select(memory.id).where((memory.project == project.id) & (memory.created_at_ms >= since_ms))
+    memories = memory.select(memory.id).where((memory.project == project.id) & (memory.kept_at_ms >= since_ms))
     query = project.select(project.name).where(fn.EXISTS(prompts) & ~fn.EXISTS(memories)).order_by(project.name)
     return tuple(store.fetch_values(query))
 
@@ -106,7 +132,7 @@ def _projects_with_none(store: Reader, since_ms: int) -> tuple[str, ...]:
 def _most_used(store: Reader, since_ms: int) -> MostUsed | None:
     injection, memory, project = tables.Injection, tables.Memory, tables.Project
     number = fn.COUNT(injection.id)
-    # A briefing tells the same memories each time: that is no use of them.
+    # A briefing shows the same memories each time: that does not count as a use.
     is_asked = WAS_SHOWN & (injection.channel != AT_START) & (injection.at_ms >= since_ms)
     bites = injection.select(injection.episode_id, number.alias("uses")).where(is_asked)
     expanded = injection.select(injection.episode_id, number).where(injection.used_at_ms >= since_ms)
@@ -142,7 +168,7 @@ def note_refused(tx: Tx, reasons: Iterable[Refusal]) -> None:
 
 
 def late_since(store: Reader, since_ms: int) -> dict[str, int]:
-    """Return cause → number of answers that came too late since the day of a time, the most frequent first."""
+    """Return cause → number of answers that came too late since the day of a time, most frequent first."""
     return _tally_since(store, _LATE, since_ms)
 
 
@@ -167,9 +193,9 @@ def _tally(store: Reader, key: str) -> dict[str, dict[str, int]]:
     return days
 
 
-# -- Figures over the whole memory: how much there is and what waits.
+# -- Figures for the whole memory: how much there is and what waits.
 
-#: Memories that are counted as new, at most.
+#: Maximum number of memories counted as new.
 MAX_COUNTED = 200
 _CURRENT = [status.value for status in CURRENT_STATUSES]
 
@@ -178,7 +204,9 @@ _CURRENT = [status.value for status in CURRENT_STATUSES]
 class Totals:
     """How much there is."""
 
+    #: Those that hold a turn or a memory.
     projects: int
+    #: Those that have turns.
     sessions: int
     transcripts: int
     turns: int
@@ -200,13 +228,13 @@ _WAITS_AS_SUSPECT = (
 
 
 def count_totals(store: Store) -> Totals:
-    """How much of everything there is, in one consistent view."""
+    """Return how much of everything there is, in one consistent view."""
     memory, transcript = tables.Memory, tables.Transcript
     with store.snapshot() as reader:
         current = _count_rows(reader, memory, memory.status.in_(_CURRENT))
         return Totals(
-            projects=_count_rows(reader, tables.Project),
-            sessions=_count_rows(reader, tables.Session),
+            projects=_count_rows(reader, tables.Project, holds_anything()),
+            sessions=_count_rows(reader, tables.Session, has_turns()),
             transcripts=_count_rows(reader, transcript),
             turns=_count_rows(reader, tables.Turn),
             memories=current,
@@ -219,7 +247,7 @@ def count_totals(store: Store) -> Totals:
 
 
 def count_memories_since(store: Reader, since_ms: int, project_id: int | None = None) -> int:
-    """How many memories were kept after a time; of a project, or of all. Looks at the latest of them alone."""
+    """Return how many memories were kept after a time; of a project, or of all. Looks at the latest of them alone."""
     memory = tables.Memory
     query = memory.select(memory.kept_at_ms, memory.project).order_by(memory.id.desc()).limit(MAX_COUNTED)
     rows = store.fetch(query)
@@ -227,14 +255,15 @@ def count_memories_since(store: Reader, since_ms: int, project_id: int | None = 
 
 
 def count_transcripts(store: Reader) -> int:
-    """How many transcripts were read at least in part."""
+    """Return how many transcripts were read at least in part."""
     return _count_rows(store, tables.Transcript)
 
 
 def count_agents(store: Reader) -> dict[str, int]:
     """Return how many sessions there are of each agent, by its name."""
     session = tables.Session
-    query = session.select(session.agent, fn.COUNT(session.id).alias("sessions")).group_by(session.agent)
+    query = session.select(session.agent, fn.COUNT(session.id).alias("sessions")).where(has_turns())
+    query = query.group_by(session.agent)
     return {row.agent: row.sessions for row in store.fetch(query.order_by(session.agent))}
 
 
@@ -254,9 +283,8 @@ def _count_rows(store: Reader, table: type[tables.Table], condition: ColumnBase 
 
 @dataclass(frozen=True, slots=True)
 class ProjectTotals:
-    """How much there is of one project."""
-
     name: str
+    #: Those with turns that began in it or worked in it: a session of two projects counts in both.
     sessions: int
     turns: int
     #: Turns that begin with a prompt.
@@ -265,17 +293,18 @@ class ProjectTotals:
 
 
 def count_projects(store: Reader) -> list[ProjectTotals]:
-    """Figures of each project, by name; what belongs to no project comes last under the name ""."""
+    """Figures of each project that holds anything, by name; what belongs to no project comes last under the name ""."""
     project = tables.Project
-    query = project.select(project.name, *_project_figures(project.id)).order_by(project.name)
-    totals = [_project_totals(row) for row in store.fetch(query)]
-    rest = _project_totals(store.fetch_first(Select(columns=[Value("").alias("name"), *_project_figures(None)])))
+    query = project.select(project.name, *_project_figures(project.id)).where(holds_anything()).order_by(project.name)
+    totals = [ProjectTotals(**row._asdict()) for row in store.fetch(query)]
+    row = store.fetch_first(Select(columns=[Value("").alias("name"), *_project_figures(None)]))
+    rest = ProjectTotals(**row._asdict())
     is_empty = not (rest.sessions or rest.turns or rest.prompts or rest.memories)
     return totals if is_empty else [*totals, rest]
 
 
-def _project_figures(project_id: ColumnBase | None) -> list[ColumnBase]:
-    """The figures of one project as columns of a query; of what belongs to none where there is no id."""
+def _project_figures(project_id: ColumnBase | None) -> list[Any]:
+    """Return the figures of one project as columns of a query; of what belongs to none if there is no id."""
     turn, memory = tables.Turn, tables.Memory
 
     def of_project(table: Any, *conditions: ColumnBase) -> ColumnBase:
@@ -283,24 +312,18 @@ def _project_figures(project_id: ColumnBase | None) -> list[ColumnBase]:
         figure: ColumnBase = table.select(fn.COUNT(table.id)).where(owner, *conditions)
         return figure
 
+    was_in = tables.Session.project.is_null() if project_id is None else was_in_project(project_id)
+    sessions = tables.Session.select(fn.COUNT(tables.Session.id)).where(has_turns(), was_in)
     return [
-        of_project(tables.Session).alias("sessions"),
+        sessions.alias("sessions"),
         of_project(turn).alias("turns"),
         of_project(turn, turn.opening != Opening.CONTINUATION).alias("prompts"),
         of_project(memory, memory.status.in_(_CURRENT)).alias("memories"),
     ]
 
 
-def _project_totals(row: Any) -> ProjectTotals:
-    return ProjectTotals(
-        name=row.name, sessions=row.sessions, turns=row.turns, prompts=row.prompts, memories=row.memories
-    )
-
-
 @dataclass(frozen=True, slots=True)
 class SessionTotals:
-    """How much there is of one session."""
-
     turns: int
     memories: int
     #: Bites that Claude was shown.
@@ -310,7 +333,7 @@ class SessionTotals:
 
 
 def count_sessions(store: Reader, session_ids: Collection[str]) -> Mapping[str, SessionTotals]:
-    """Session id → figures, of these sessions."""
+    """Return session id → figures, of these sessions."""
     session, turn, memory = tables.Session, tables.Turn, tables.Memory
     injection, shown = tables.Injection, tables.Shown
     is_shown = (injection.session_id == session.session_id) & WAS_SHOWN
@@ -344,14 +367,12 @@ class WorkTotals:
     #: Due now.
     due: int
     dead: int
-    #: Failed at least once and waiting for the next try.
-    failing: int
-    #: When the longest waiting one was due; None where none is due.
+    #: When the longest waiting one was due; None if none is due.
     oldest_due_at_ms: int | None
 
 
 def count_work(store: Reader) -> list[WorkTotals]:
-    """What waits, by kind of work."""
+    """Return what waits, by kind of work."""
     work = tables.Work
     is_waiting = work.state == WorkState.DUE
     is_due = is_waiting & (work.due_at_ms <= store.now_ms())
@@ -360,26 +381,16 @@ def count_work(store: Reader) -> list[WorkTotals]:
         fn.SUM(is_waiting).alias("waiting"),
         fn.SUM(is_due).alias("due"),
         fn.SUM(work.state == WorkState.DEAD).alias("dead"),
-        fn.SUM(is_waiting & (work.attempts > 0)).alias("failing"),
         fn.MIN(Case(None, [(is_due, work.due_at_ms)])).alias("oldest_due_at_ms"),
     )
-    return [
-        WorkTotals(
-            kind=row.kind,
-            waiting=row.waiting,
-            due=row.due,
-            dead=row.dead,
-            failing=row.failing,
-            oldest_due_at_ms=row.oldest_due_at_ms,
-        )
-        for row in store.fetch(query.group_by(work.kind).order_by(work.kind))
-    ]
+    rows = store.fetch(query.group_by(work.kind).order_by(work.kind))
+    return [WorkTotals(**row._asdict()) for row in rows]
 
 
 def count_without_vector(store: Reader) -> int:
-    """Rows that have no vector of any model yet.
+    """Return rows that have no vector of any model yet.
 
-    A vector goes with its owner, and the first piece of each has the number 0: nothing needs to be looked up.
+    A vector is deleted with its owner, and the first piece of each has the number 0: nothing needs to be looked up.
     """
     vector = tables.Vector
     owners = sum(_count_rows(store, table) for table in (tables.Memory, tables.NoteChunk, tables.Passage))
@@ -390,13 +401,13 @@ def count_without_vector(store: Reader) -> int:
 
 # -- What happened in the latest days: counts by day, and the latest events, read from the newest rows.
 
-#: Turns that are looked at for the words of the latest prompts.
+#: Maximum number of turns that are looked at for the words of the latest prompts.
 MAX_LATEST_TURNS = 120
-#: Steps of the history, and bites, that are looked at for the counts of days.
+#: Maximum number of steps of the history, and bites, that are looked at for the counts of days.
 MAX_RECENT_ROWS = 20_000
-#: Memories that are looked at for them: fewer, since their rows are long.
+#: Maximum number of memories that are looked at for them: fewer, since their rows are long.
 MAX_RECENT_MEMORIES = 5_000
-#: Characters of a prompt that are read.
+#: Maximum number of characters of a prompt that are read.
 MAX_PROMPT_CHARACTERS = 300
 
 
@@ -406,9 +417,9 @@ class DayCounts:
 
     #: Bites that Claude was shown, wherever: at a prompt, a tool call or in a briefing.
     shown: int
-    #: Those of them that a briefing said.
+    #: Those of them that were in a briefing.
     briefed: int
-    #: Tokens (characters / 4) of everything that Claude was shown, briefings in.
+    #: Tokens (characters / 4) of everything that Claude was shown, briefings included.
     tokens: int
     #: Memories that Engram kept; when they were said does not matter.
     kept: int
@@ -419,8 +430,6 @@ class DayCounts:
 
 @dataclass(frozen=True, slots=True)
 class LatestPrompt:
-    """One of the latest prompts."""
-
     turn_id: int
     session_id: str
     at_ms: int
@@ -475,14 +484,14 @@ def shown_by_day(store: Reader, days: Sequence[tuple[int, int]], project_id: int
 
 
 def _is_bite(since_ms: int, project_id: int | None) -> ColumnBase:
-    """The condition that a row of the ledger was shown since a time, in a session of the project."""
+    """Return the condition that a row of the ledger was shown since a time, in a session of the project."""
     injection = tables.Injection
     condition: ColumnBase = WAS_SHOWN & (injection.at_ms >= since_ms) & _is_recent(injection)
     return condition if project_id is None else condition & injection.session_id.in_(_sessions_of(project_id))
 
 
 def _is_kept(since_ms: int, project_id: int | None) -> ColumnBase:
-    """The condition that a memory was kept since a time, in the project."""
+    """Return the condition that a memory was kept since a time, in the project."""
     memory = tables.Memory
     condition: ColumnBase = (memory.kept_at_ms >= since_ms) & _is_recent(memory, MAX_RECENT_MEMORIES)
     return condition if project_id is None else condition & (memory.project == project_id)
@@ -507,29 +516,25 @@ def tokens_by_day(store: Reader, since_ms: int) -> dict[str, int]:
 
 
 def latest_turn_prompts(store: Reader) -> list[LatestPrompt]:
-    """Return the prompts of the turns that were read last, the latest first."""
+    """Return the prompts of the turns that were read last, latest first."""
     rows = store.fetch(_latest_prompts(Role.USER.value, MAX_LATEST_TURNS))
     return [LatestPrompt(row.turn_id, row.session_id, row.at_ms or 0, row.text) for row in rows]
 
 
 def _is_recent(table: Any, rows: int = MAX_RECENT_ROWS) -> ColumnBase:
-    """The condition that a row is among the last ones: rows are added as time goes on, and have no index of times."""
+    """Return the condition that a row is among the last ones: rows are added in the order of time, and have no index of
+    times.
+    """
     newest = table.alias("newest")
     condition: ColumnBase = table.id > newest.select(fn.COALESCE(fn.MAX(newest.id), 0) - rows)
     return condition
 
 
 def _by_day(times: Sequence[int], days: Sequence[tuple[int, int]]) -> list[int]:
-    """Count times by day; days are in order and leave no gap."""
-    counts, ends = [0] * len(days), [end for _, end in days]
+    """Count times by day; days are in order and leave no gap, and all times are within them."""
+    counts, starts = [0] * len(days), [start for start, _ in days]
     for at_ms in times:
-        # Days have nearly the same length: the guess is off by one at most.
-        guess = min(max(0, (at_ms - days[0][0]) * len(days) // (ends[-1] - days[0][0])), len(days) - 1)
-        while guess and at_ms < days[guess][0]:
-            guess -= 1
-        while guess < len(days) - 1 and at_ms >= ends[guess]:
-            guess += 1
-        counts[guess] += 1
+        counts[bisect_right(starts, at_ms) - 1] += 1
     return counts
 
 

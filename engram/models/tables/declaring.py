@@ -30,7 +30,9 @@ class View(Table):
 
 
 def reference(table: type[Model], column: str, *, null: bool = False, cascade: bool = False) -> Any:
-    """A foreign key in ``column``. It has no index of its own; with ``cascade`` a row goes with the one it names."""
+    """Return a foreign key in ``column``. It has no index of its own; with ``cascade`` a row is deleted with the one
+    that it names.
+    """
     on_delete = "CASCADE" if cascade else None
     if null:
         return ForeignKeyField(table, column_name=column, null=True, index=False, backref="+", on_delete=on_delete)
@@ -38,15 +40,15 @@ def reference(table: type[Model], column: str, *, null: bool = False, cascade: b
 
 
 def one_of(column: str, values: Iterable[str]) -> Node:
-    """A constraint: the column holds one of these texts."""
+    """Return a constraint: the column holds one of these texts."""
     return Check(f"{column} IN ({', '.join(_literal(value) for value in values)})")
 
 
 def in_pairs_sql(text: str) -> str:
-    """A text of a view as the full-text indexes hold it: ``engram.text.words.in_pairs`` as an expression of SQL.
+    """Return a text of a view as the full-text indexes hold it: ``engram.text.words.in_pairs`` as an expression of SQL.
 
-    Most texts are known by few ranges of letters to have none of these. The letters of others are read in parts of 64,
-    since SQLite counts to a letter from the beginning of its text.
+    For most texts, a check of a few ranges of letters shows that they have none of these. The letters of others are
+    read in parts of 64, since SQLite counts to a letter from the beginning of its text.
     """
     is_letter = f"GLOB '[{UNSPACED_LETTERS}]'"
     return f"""CASE WHEN {text} GLOB '*[{UNSPACED_RANGES}]*' THEN (WITH RECURSIVE
@@ -79,6 +81,5 @@ def _literal(value: object) -> str:
 
 
 def column_names(table: type[Model]) -> list[str]:
-    """The names of a table's columns, in their order."""
     fields: list[Field] = table._meta.sorted_fields
     return [field.column_name for field in fields]

@@ -1,4 +1,7 @@
-"""What this machine shares with others: the hubs it joined, their spaces, and what was said of each memory."""
+"""What this machine shares with others: the hubs it joined, their spaces, and what was said about each memory.
+
+What a column holds that is not explained here is at the field of its record, in ``engram.models.hub``.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,7 @@ from engram.models.tables.project_tables import Project
 
 
 class HubServer(Table):
-    """A hub that this machine joined. Its token and keys lie in a file of their own, not here."""
+    """A hub that this machine joined. Its token and keys are stored in a file of their own, not here."""
 
     id = AutoField()
     url = TextField(unique=True)
@@ -21,7 +24,6 @@ class HubServer(Table):
     #: The last push that the hub has, and the pushes that were sent, answered or not, sixteen bytes each.
     last_push = BlobField(default=b"")
     in_flight = BlobField(default=b"")
-    #: The hub's time less this machine's, in milliseconds; 0 for a small difference.
     clock_error_ms = IntegerField(default=0)
     joined_at_ms = IntegerField()
     synced_at_ms = IntegerField(default=0)
@@ -43,17 +45,15 @@ class HubSpace(Table):
     kind = TextField()
     role = TextField(default="reader")
     is_sealed = BooleanField(default=True)
-    #: Everything up to this place of the hub's order was taken over.
+    #: Everything up to this place of the hub's order was stored here.
     cursor = IntegerField(default=0)
-    #: The last mark that was seen, by which a hub that was put back is known.
+    #: The last mark that was seen, which reveals a hub that was put back to an older copy.
     mark_seq = IntegerField(default=0)
     mark = BlobField(default=b"")
-    #: The hybrid logical clock, and the greatest value of it that the hub has seen.
     clock = IntegerField(default=0)
     published = IntegerField(default=0)
     is_muted = BooleanField(default=False)
     last_error = TextField(default="")
-    #: Memories that members reported to this keeper.
     reports = IntegerField(default=0)
 
     class Meta:
@@ -62,25 +62,24 @@ class HubSpace(Table):
 
 
 class HubMemory(Table):
-    """What was said of a memory in a space: a stamp for each field. One that was forgotten keeps its ids alone."""
+    """What was said about a memory in a space: a stamp for each field. A forgotten one keeps only its ids."""
 
     space = reference(HubSpace, "space_id", cascade=True)
     #: The hub's id of the member who said it.
     author = IntegerField()
     #: Eight bytes, the same on every machine.
     memory_id = BlobField()
-    #: The memory here; of a share, the memory that was shared.
+    #: The memory here; for a share, the memory that was shared.
     episode_id = TextField()
-    #: Counts what this machine had to say; what the hub has of that.
     version = IntegerField(default=0)
     pushed = IntegerField(default=0)
-    #: JSON object: field → [clock, device, value]. The value of a text stands in the memory itself.
+    #: JSON object: field → [clock, device, value]. The value of a text is in the memory itself.
     said = TextField(default="{}")
-    #: JSON object of the text as it was said, where tidying rewrote the memory; NULL where it did not. Of a share, the
-    #: text that was shared.
+    #: JSON object of the text as it was said, if tidying rewrote the memory; else NULL. For a share,
+    #: the text that was shared.
     own_text = TextField(null=True)
     is_forgotten = BooleanField(default=False)
-    #: The memory that replaced it and is not here yet; of a share that another machine made, the memory it is of.
+    #: The memory that replaced it and is not here yet; for a share made by another machine, the memory that was shared.
     waits_for = BlobField(null=True)
 
     class Meta:
@@ -101,14 +100,12 @@ HubMemory.add_index(
 
 
 class HubSetAside(Table):
-    """A row that could not be taken over or was refused; the others go on without it."""
+    """A row that could not be stored here or was refused; it does not hold up the others."""
 
     space = reference(HubSpace, "space_id", cascade=True)
-    #: pull or push.
     direction = TextField()
     author = IntegerField()
     memory_id = BlobField()
-    #: Place in the hub's order; 0 for a push.
     seq = IntegerField(default=0)
     reason = TextField()
     at_ms = IntegerField()
@@ -120,10 +117,9 @@ class HubSetAside(Table):
 
 
 class HubMember(Table):
-    """Another member of a hub, as far as teams tell: their name, and whether this person wants to hear them."""
+    """Another member of a hub, as far as teams name them: their name, and whether this person wants to hear them."""
 
     server = reference(HubServer, "server_id", cascade=True)
-    #: The hub's id.
     member_id = IntegerField()
     name = TextField()
     is_muted = BooleanField(default=False)
@@ -139,7 +135,6 @@ class HubRule(Table):
     space = reference(HubSpace, "space_id", cascade=True)
     project = reference(Project, "project_id", cascade=True)
     delay_ms = IntegerField()
-    #: What was kept before is not shared.
     made_at_ms = IntegerField()
 
     class Meta:

@@ -13,12 +13,8 @@ from engram.models.tables.passage_tables import TOKENIZER
 from engram.models.tables.project_tables import Project
 from engram.models.tables.session_tables import Session
 
-# -- The kept memories, with their evidence, entities, history and contradictions.
-
 
 class Memory(Table):
-    """A kept memory."""
-
     id = AutoIncrementField()
     episode_id = TextField(unique=True)
     #: Tells the same proposal of the same turn again; NULL for saved ones.
@@ -28,7 +24,7 @@ class Memory(Table):
     project = reference(Project, "project_id", null=True)
     scope = TextField()
     summary = TextField()
-    #: The text, or the same compressed (``engram.models.engine.packed``); "" where ``packed_content`` holds it.
+    #: The text, or the same compressed (``engram.models.engine.packed``); "" if ``packed_content`` holds it.
     content = TextField()
     #: The content of an old memory, compressed and no longer in the full-text index.
     packed_content = BlobField(null=True)
@@ -69,7 +65,7 @@ class Memory(Table):
     title = TextField(default="")
 
     class Meta:
-        # The stored table and its columns keep the word for a memory that they began with.
+        # The stored table and its columns keep the original word for a memory.
         table_name = "episode"
         indexes = (
             (("project", "status", "created_at_ms"), False),
@@ -91,7 +87,7 @@ class Memory(Table):
 SORT_INDEX = "episode_sorts"
 _SORTS = ("project", "kind", "status", "is_pinned", "is_lowered", "suspect", "created_at_ms")
 Memory.add_index(Memory.index(*(getattr(Memory, name) for name in _SORTS), name=SORT_INDEX))
-#: What a memory that goes had replaced.
+#: What a memory that is deleted had replaced.
 Memory.add_index(Memory.index(Memory.superseded_by, name="episode_superseded").where(Memory.superseded_by != ""))
 Memory.add_index(Memory.index(Memory.created_at_ms, name="episode_suspect").where(Memory.suspect != ""))
 Memory.add_index(Memory.index(Memory.created_at_ms, name="episode_unjoined").where(Memory.is_unjoined == 1))
@@ -174,7 +170,7 @@ class History(Table):
 
 
 class Contradiction(Table):
-    """Two memories in force that cannot both hold, of which at least one is a person's; a person decides."""
+    """Two current memories that cannot both hold, at least one of them a person's; a person decides."""
 
     id = AutoIncrementField()
     older_id = TextField()

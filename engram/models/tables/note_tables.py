@@ -41,7 +41,7 @@ class StandingFile(Table):
     changed_at_ns = IntegerField()
     #: Redacted.
     text = TextField()
-    #: JSON list of hashes of lines that were forgotten: they are never kept, though they stand in the file.
+    #: JSON list of hashes of lines that were forgotten: they are never kept, though they are in the file.
     forgotten = TextField(default="[]")
     read_at_ms = IntegerField()
 

@@ -10,9 +10,9 @@ from playhouse.sqlite_ext import AutoIncrementField, FTS5Model, SearchField
 from engram.models.tables.declaring import Table, View, in_pairs_sql, one_of, reference
 from engram.models.tables.turn_tables import TextBlock
 
-# -- Passages: the unit that is searched. Their text is a part of a text block and stands nowhere else.
+# -- Passages: the unit that is searched. Their text is a part of a text block and is stored nowhere else.
 
-#: Characters of the passage before and behind that are indexed with a passage: about twenty words.
+#: Characters of the passages before and after that are indexed with a passage: about twenty words.
 CONTEXT_CHARS = 120
 #: How all full-text indexes split texts into words.
 TOKENIZER = "porter unicode61 remove_diacritics 2 tokenchars '_'"
@@ -36,8 +36,6 @@ class Passage(Table):
 
 
 class PassageText(View):
-    """Passages with their text."""
-
     id = IntegerField()
     turn_id = IntegerField()
     session_ref = IntegerField()
@@ -52,7 +50,7 @@ class PassageText(View):
 
 
 class PassageBeside(View):
-    """A passage's text, and what stands next to it in the same session."""
+    """A passage's text, and its neighbours in the same session."""
 
     id = IntegerField()
     own = TextField()

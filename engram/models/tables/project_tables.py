@@ -20,15 +20,13 @@ class Project(Table):
     origin = TextField(default="")
     revision = IntegerField(default=1)
     updated_at_ms = IntegerField()
-    #: What its repository says of itself, by which a folder that was moved is known again.
+    #: What its repository says about itself, by which a folder that was moved is recognised.
     remote = TextField(default="")
     first_commit = TextField(default="")
     hints_at_ms = IntegerField(default=0)
 
 
 class ProjectFolder(Table):
-    """A folder that was joined to a project."""
-
     identity = TextField(primary_key=True)
     #: No foreign key: two projects are merged in either order.
     project_id = IntegerField()

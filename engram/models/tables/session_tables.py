@@ -9,12 +9,10 @@ from engram.models.tables.declaring import Table, one_of, reference
 from engram.models.tables.project_tables import Project
 from engram.transcripts.agents import TitleRank
 
-# -- Sessions of a coding agent, and what is known of each.
+# -- Sessions of a coding agent, and what is known about each.
 
 
 class Session(Table):
-    """A session of an agent."""
-
     id = AutoField()
     #: The agent's own id of it.
     session_id = TextField(unique=True)
@@ -37,7 +35,7 @@ class Session(Table):
     title_rank = IntegerField(default=0)
 
 
-#: Columns of a session whose words were forgotten: the agent's title may tell of them, and does not come back.
+#: Values for a session whose words were forgotten: the agent's title may mention them, and does not come back.
 NO_TITLE = {"title": "", "title_rank": TitleRank.FORGOTTEN.value}
 
 
@@ -56,7 +54,7 @@ class PullRequest(Table):
 
 
 class KnownValue(Table):
-    """The salted hash of a value of an ``.env`` file that a session has shown: it is masked wherever it stands."""
+    """The salted hash of a value of an ``.env`` file that appeared in a session: the value is masked everywhere."""
 
     session = reference(Session, "session_ref")
     hash = BlobField()
@@ -104,9 +102,9 @@ class Transcript(Table):
     cursor = TextField(default="")
     #: What the reader needs and may hold words, such as a branch name; deleted when the project is forgotten.
     cursor_words = TextField(default="")
-    #: Raised when the source was cut or rewritten, and when words of it were forgotten.
+    #: Increased when the source was cut or rewritten, and when words of it were forgotten.
     generation = IntegerField(default=0)
-    #: What the source was recognised as unchanged by when it was read to its end; "" if it was not.
+    #: By what the source is recognised as unchanged since it was read to its end; "" if it was not.
     stamp = TextField(default="")
     #: Bytes of the source at the last read, and how many of them were read; lines read.
     size = IntegerField(default=0)
@@ -149,7 +147,7 @@ class Branch(Table):
     reported_commit = TextField(default="")
     #: True if it is known to have had a commit of its own.
     has_commits = BooleanField(default=False)
-    #: What the state was found by: the name of the default branch, its commits, and how the branch stood. With the same
+    #: What the state was found by: name and commits of the default branch, and the state of the branch. With the same
     #: again, git is not asked.
     compared_with = TextField(default="")
     #: When a turn last took place on it.

@@ -1,4 +1,4 @@
-"""Tables of what agents were shown, and of what became of each prompt. No words are stored."""
+"""Tables of what agents were shown, and of the outcome of each prompt. No words are stored."""
 
 from __future__ import annotations
 
@@ -8,15 +8,13 @@ from playhouse.sqlite_ext import AutoIncrementField
 from engram.enums import Channel
 from engram.models.tables.declaring import Table, one_of, reference
 
-# -- What agents were shown.
-
 
 class Injection(Table):
     """A memory that a session was shown, or that waits to be shown to it."""
 
     id = AutoIncrementField()
     session_id = TextField()
-    #: Tells the prompt: its id, else a hash of its text.
+    #: Identifies the prompt: its id, else a hash of its text.
     prompt_key = TextField()
     channel = TextField()
     episode_id = TextField()
@@ -35,7 +33,7 @@ class Injection(Table):
 
 
 class Shown(Table):
-    """What a session was shown once beside memories, such as its briefing."""
+    """What a session was shown once besides memories, such as its briefing."""
 
     session_id = TextField()
     what = TextField()
@@ -47,11 +45,11 @@ class Shown(Table):
         without_rowid = True
 
 
-# -- What became of each prompt, and of the memories that were considered for it. No words are stored.
+# -- The outcome of each prompt, and of the memories that were considered for it. No words are stored.
 
 
 class Outcome(Table):
-    """What became of a prompt, or of another moment at which a session may be shown memories."""
+    """The outcome of a prompt, or of another moment at which a session may be shown memories."""
 
     id = AutoIncrementField()
     session_id = TextField()

@@ -13,11 +13,11 @@ from engram.transcripts.turns import Role
 
 
 class Turn(Table):
-    """A prompt with the answer to it. Its entries and the facts of its tool calls lie packed in the row."""
+    """A prompt with the answer to it. Its entries and the facts of its tool calls are stored packed in the row."""
 
     id = AutoField()
     stable_id = TextField(unique=True)
-    #: The uuid of its prompt, or what stands for one.
+    #: The uuid of its prompt, or a substitute for it.
     key = TextField(unique=True)
     session = reference(Session, "session_ref")
     project = reference(Project, "project_id", null=True)

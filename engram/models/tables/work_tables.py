@@ -7,8 +7,6 @@ from playhouse.sqlite_ext import AutoIncrementField
 
 from engram.models.tables.declaring import Table, one_of
 
-# -- The work that is due, the runs of tasks, leases, the health of each stage, and pauses.
-
 
 class Work(Table):
     """A piece of work that is or was due: one row for each kind and key."""
@@ -31,7 +29,7 @@ class Work(Table):
 
 
 class TaskRun(Table):
-    """One run of a task: when it began and ended, and what came of it. Old rows are deleted."""
+    """One run of a task: when it began and ended, and its outcome. Old rows are deleted."""
 
     id = AutoIncrementField()
     kind = TextField()
@@ -47,7 +45,7 @@ class TaskRun(Table):
     outcome = TextField(default="")
     #: The traceback of a failure, redacted.
     error = TextField(default="")
-    #: How many runs the row stands for: runs in a row that found nothing to do share one.
+    #: How many runs the row counts for: runs in a row that found nothing to do share one.
     times = IntegerField(default=1)
 
     class Meta:
@@ -68,7 +66,7 @@ class Lease(Table):
 
 
 class Stage(Table):
-    """How a stage of the work fares: how much it saw and did, and its last success and failure."""
+    """The health of a stage of the work: how much it saw and did, and its last success and failure."""
 
     name = TextField(primary_key=True)
     seen = IntegerField(default=0)
@@ -101,13 +99,13 @@ class Spend(Table):
     at_ms = IntegerField()
     task = TextField()
     model = TextField()
-    #: No foreign key: what was spent stays when the project goes.
+    #: No foreign key: what was spent stays when the project is deleted.
     project_id = IntegerField(null=True)
     state = TextField()
     input_tokens = IntegerField()
     output_tokens = IntegerField()
     dollars = FloatField()
-    #: The ledger's own time, which no jump of the wall clock moves; the windows of the caps go by it.
+    #: The ledger's own time, which no jump of the wall clock moves; the windows of the caps use it.
     ledger_ms = IntegerField(default=0)
 
     class Meta:

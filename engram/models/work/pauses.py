@@ -1,6 +1,6 @@
-"""Pauses: what is paused now, and when what was paused.
+"""Pauses: what is paused now, and what was paused when.
 
-The times are kept for good, so that what was said in a pause is never read, however late its file is.
+The times are kept permanently, so that what was said in a pause is never read, however late its file is.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from engram.models.engine.meta import get_meta, put_meta
 from engram.models.engine.statement import prepared
 from engram.models.engine.transaction import Reader, Store, Tx
 
-#: Pauses that are remembered at most; the oldest go first.
+#: Maximum number of pauses that are remembered; the oldest are dropped first.
 MAX_PAUSES = 2_000
 _KEY = "pauses"
 #: The end of an unlimited pause: the year 9999, in milliseconds since 1970.
@@ -32,14 +32,13 @@ def pause(store: Store, scope: str, until_ms: int) -> None:
 
 
 def resume(store: Store, scope: str) -> bool:
-    """End a pause; False where there was none."""
+    """End a pause; False if there was none."""
     with store.transaction() as tx:
         note_end(tx, scope)
         return tx.run(tables.Pause.delete().where(tables.Pause.scope == scope)) > 0
 
 
 def paused_scopes(store: Reader) -> frozenset[str]:
-    """The scopes that are paused now."""
     return frozenset(store.fetch_values(_scopes_until(store.now_ms())))
 
 
@@ -49,7 +48,7 @@ def _scopes_until(now_ms: int) -> Query:
 
 
 def note_pause(tx: Tx, scope: str, until_ms: int) -> None:
-    """A scope is paused from now on, or goes on being paused, until a time."""
+    """Pause a scope from now on, or extend its pause, until a time."""
     now, pauses = tx.now_ms(), _load(tx)
     going_on = [pause for pause in pauses if pause[0] == scope and pause[1] <= now < pause[2]]
     begun = min((pause[1] for pause in going_on), default=now)
@@ -57,18 +56,18 @@ def note_pause(tx: Tx, scope: str, until_ms: int) -> None:
 
 
 def note_end(tx: Tx, scope: str) -> None:
-    """The pause of a scope ends now."""
+    """End the pause of a scope now."""
     now = tx.now_ms()
     _save(tx, [(paused, begin, min(end, now) if paused == scope else end) for paused, begin, end in _load(tx)])
 
 
 def pauses_of(store: Reader, scope: str | None) -> list[Span]:
-    """When everything, or this scope, was or is paused; None for what belongs to no scope of its own."""
+    """Return when everything, or this scope, was or is paused; None for what belongs to no scope of its own."""
     return [(begin, end) for paused, begin, end in _load(store) if paused in ("", scope)]
 
 
 def carry_pauses(tx: Tx, source: Store, *, is_newer: bool) -> None:
-    """Take over the pauses of another memory; where both know one, the newer memory's end counts."""
+    """Add the pauses of another memory; if both have one, the newer memory's end counts."""
     here = {(scope, begin): end for scope, begin, end in _load(tx)}
     there = {(scope, begin): end for scope, begin, end in _load(source)}
     both = here | there if is_newer else there | here
@@ -76,12 +75,12 @@ def carry_pauses(tx: Tx, source: Store, *, is_newer: bool) -> None:
 
 
 def move_pauses(tx: Tx, scope: str, to_scope: str) -> None:
-    """What was paused of one scope counts for another one from now on: they became one project."""
+    """Let the pauses of one scope count for another one from now on: they became one project."""
     _save(tx, [(to_scope if paused == scope else paused, begin, end) for paused, begin, end in _load(tx)])
 
 
 def _load(store: Reader) -> list[tuple[str, int, int]]:
-    """(scope, begin, end) of every pause."""
+    """Return (scope, begin, end) of every pause."""
     stored = get_meta(store, _KEY)
     return [] if stored is None else [(str(scope), int(begin), int(end)) for scope, begin, end in json.loads(stored)]
 

@@ -26,7 +26,7 @@ class Caps:
 
     dollars_per_hour: float
     dollars_per_day: float
-    #: For one project in 24 hours; what has no project counts as one.
+    #: For one project in 24 hours; what belongs to no project counts as one.
     dollars_per_project: float
     calls_per_hour: int
     #: Tokens read and written together in 24 hours.
@@ -54,8 +54,8 @@ def reserve(
     """
     with store.transaction() as tx:
         ledger = _ledger_ms(tx)
-        last_hour = _spent(store, ledger - HOUR_MS, project_id)
-        last_day = _spent(store, ledger - DAY_MS, project_id)
+        last_hour = tx.fetch_first(_spent_since(ledger - HOUR_MS, project_id))
+        last_day = tx.fetch_first(_spent_since(ledger - DAY_MS, project_id))
         for spent, cap, name in (
             (last_hour.dollars + dollars, caps.dollars_per_hour, "dollars an hour"),
             (last_day.dollars + dollars, caps.dollars_per_day, "dollars a day"),
@@ -63,7 +63,7 @@ def reserve(
             (last_hour.calls + 1, caps.calls_per_hour, "calls an hour"),
             (last_day.tokens + input_tokens + output_tokens, caps.tokens_per_day, "tokens a day"),
         ):
-            # Written so that what is no number reaches the cap.
+            # Written so that what is not a number reaches the cap.
             if not spent <= cap + 1e-9:
                 raise BudgetReached(f"the cap of {_amount(cap)} {name} is reached; the local extractor goes on")
         return tx.insert(
@@ -86,10 +86,10 @@ def _amount(cap: float) -> str:
 
 
 def _ledger_ms(tx: Tx) -> int:
-    """The ledger's time, moved on by the lesser of what wall and steady clock say.
+    """Return the ledger's time, moved on by the lesser of what wall and steady clock say.
 
-    The steady clock is the machine's, the same for all processes since it was started; where it went back the machine
-    was started anew, and the wall clock alone counts.
+    The steady clock is the machine's, the same for all processes since it was started; if it went back, the machine
+    was started again, and the wall clock alone counts.
     """
     wall, steady = tx.now_ms(), int(tx.clock.steady_seconds() * 1000)
     known = get_meta(tx, _CLOCK)
@@ -103,24 +103,8 @@ def _ledger_ms(tx: Tx) -> int:
     return int(ledger)
 
 
-@dataclass(frozen=True, slots=True)
-class _Spent:
-    """What a window of the ledger holds, open reservations included."""
-
-    calls: int
-    dollars: float
-    project_dollars: float
-    tokens: int
-
-
-def _spent(store: Reader, since_ms: int, project_id: int | None) -> _Spent:
-    """What was spent since a time of the ledger; None is what has no project."""
-    row = store.fetch_first(_spent_since(since_ms, project_id))
-    return _Spent(calls=row.calls, dollars=row.dollars, project_dollars=row.project_dollars, tokens=int(row.tokens))
-
-
 def settle(store: Store, reservation: int, *, input_tokens: int, output_tokens: int, dollars: float) -> None:
-    """Replace a reservation by what the call really took. One that is never settled goes on counting in full."""
+    """Replace a reservation by what the call really took. One that is never settled keeps counting in full."""
     with store.transaction() as tx:
         query = tables.Spend.update(
             state="spent", input_tokens=input_tokens, output_tokens=output_tokens, dollars=dollars
@@ -130,6 +114,9 @@ def settle(store: Store, reservation: int, *, input_tokens: int, output_tokens: 
 
 @prepared
 def _spent_since(since_ms: int, project_id: int | None) -> Query:
+    """Return what was spent since a time of the ledger, open reservations included. None as the project selects what
+    belongs to none.
+    """
     spend = tables.Spend
     return spend.select(
         fn.COUNT(spend.id).alias("calls"),
@@ -154,7 +141,7 @@ class Spending:
 
 
 def spending(store: Reader, since_ms: int) -> list[Spending]:
-    """Money spent by day, model, task and project since a time, the latest day first."""
+    """Return money spent by day, model, task and project since a time, the latest day first."""
     spend, project = tables.Spend, tables.Project
     day = fn.date(spend.at_ms / 1000, "unixepoch", "localtime")
     query = (

@@ -13,24 +13,22 @@ from peewee import EXCLUDED, Query, fn
 from engram.errors import StoreError
 from engram.models import tables
 from engram.models.engine.statement import RecordReader, prepared
-from engram.models.engine.transaction import Reader, Store, Tx
+from engram.models.engine.transaction import Reader, Store, Tx, asks_any
 from engram.models.work.work import MAX_ERROR_CHARS
 
 # -- Runs of tasks: what runs now, what ran lately, how long it took and why it failed. Bounded.
 
-#: Runs that are kept of each kind, and as many failed or interrupted ones beside them.
+#: Number of runs that are kept of each kind, and as many failed or interrupted ones besides.
 KEPT_RUNS = 50
-#: Longest outcome that is kept, in characters.
+#: Maximum length of an outcome that is kept, in characters.
 MAX_OUTCOME_CHARS = 200
-#: Longest traceback that is kept, in characters; of a longer one the end is.
+#: Maximum length of a traceback that is kept, in characters; of a longer one, the end is kept.
 MAX_TRACEBACK_CHARS = 4_000
 #: The outcome of a run that had nothing to do.
 NOTHING = "nothing to do"
 
 
 class RunState(StrEnum):
-    """What became of a run."""
-
     RUNNING = "running"
     DONE = "done"
     FAILED = "failed"
@@ -43,8 +41,6 @@ _UNSUCCESSFUL = (RunState.FAILED.value, RunState.INTERRUPTED.value)
 
 @dataclass(frozen=True, slots=True)
 class TaskRun:
-    """One run of a task."""
-
     id: int
     #: extract, flush, ingest, embed, scan, consolidate, index_notes, recollect, refresh …
     kind: str
@@ -60,7 +56,7 @@ class TaskRun:
     outcome: str
     #: The traceback of a failure, redacted.
     error: str
-    #: How many runs it stands for: runs in a row that found nothing to do are one.
+    #: How many runs it counts for: runs in a row that found nothing to do are one.
     times: int
 
 
@@ -91,12 +87,12 @@ def end_task_run(
 def _merge_with_previous(tx: Tx, run_id: int, kind: str) -> None:
     previous = tx.fetch_record(_RUN, _before(run_id, kind))
     if previous is not None and (previous.state, previous.outcome) == (RunState.DONE, NOTHING):
-        tx.run(_set_times(run_id, previous.times + 1))
+        tx.run(tables.TaskRun.update(times=previous.times + 1).where(tables.TaskRun.id == run_id))
         tx.run(tables.TaskRun.delete().where(tables.TaskRun.id == previous.id))
 
 
 def running_task_runs(store: Reader, is_alive: Callable[[int], bool]) -> list[TaskRun]:
-    """Return the runs that go on now, the oldest first: those whose process ``is_alive``."""
+    """Return the current runs, oldest first: those whose process ``is_alive``."""
     return [run for run in store.fetch_records(_RUN, _in_state(RunState.RUNNING.value)) if is_alive(run.pid)]
 
 
@@ -105,8 +101,9 @@ def interrupt_task_runs(store: Store, is_alive: Callable[[int], bool]) -> list[T
     runs = [run for run in store.fetch_records(_RUN, _in_state(RunState.RUNNING.value)) if not is_alive(run.pid)]
     if runs:
         with store.transaction() as tx:
-            for run in runs:
-                tx.run(_interrupt(run.id))
+            outcome = "the worker was killed or crashed during this run"
+            changes = tables.TaskRun.update(state=RunState.INTERRUPTED.value, outcome=outcome)
+            tx.run(changes.where(tables.TaskRun.id.in_([run.id for run in runs])))
             for kind in {run.kind for run in runs}:
                 tx.run(_drop_unsuccessful(kind))
     return runs
@@ -115,7 +112,7 @@ def interrupt_task_runs(store: Store, is_alive: Callable[[int], bool]) -> list[T
 def list_task_runs(
     store: Reader, *, name: str = "", states: Sequence[RunState] = tuple(RunState), limit: int = 20
 ) -> list[TaskRun]:
-    """Return runs, the latest first.
+    """Return runs, latest first.
 
     Args:
         name: only runs of this kind or key; "" for all.
@@ -151,17 +148,6 @@ def _end(run_id: int, state: str, duration_ms: int, outcome: str, error: str) ->
 
 
 @prepared
-def _interrupt(run_id: int) -> Query:
-    changes = {"state": RunState.INTERRUPTED.value, "outcome": "the worker was killed or crashed during this run"}
-    return tables.TaskRun.update(**changes).where(tables.TaskRun.id == run_id)
-
-
-@prepared
-def _set_times(run_id: int, times: int) -> Query:
-    return tables.TaskRun.update(times=times).where(tables.TaskRun.id == run_id)
-
-
-@prepared
 def _before(run_id: int, kind: str) -> Query:
     run = tables.TaskRun
     return _RUN.select().where((run.kind == kind) & (run.id < run_id)).order_by(run.id.desc()).limit(1)
@@ -192,14 +178,12 @@ def _drop_beyond(kind: str, states: tuple[str, ...]) -> Query:
 
 # -- The health of each stage of the work: how much it saw and did, since when it fails, and what it said.
 
-#: What the stage ``memory`` says where somebody met damage.
+#: What the stage ``memory`` says if somebody met damage.
 _DAMAGE = "memory.db proved damaged; the worker starts again and checks it"
 
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """The health of one stage."""
-
     name: str
     seen: int
     done: int
@@ -213,18 +197,18 @@ _STAGE = RecordReader(Stage, tables.Stage)
 
 
 def list_stages(store: Reader) -> list[Stage]:
-    """The health of every stage that ever ran."""
+    """Return the health of every stage that ever ran."""
     return store.fetch_records(_STAGE, _STAGE.select().order_by(tables.Stage.name))
 
 
 def note_success(store: Store, stage: str, *, seen: int = 0, done: int = 0) -> None:
-    """A stage worked: count, and clear its last error."""
+    """Record that a stage worked: count it, and clear its last error."""
     with store.transaction() as tx:
         tx.run(_count(stage, seen, done, tx.now_ms()))
 
 
 def note_failure(store: Store, stage: str, error: str) -> None:
-    """A stage failed: keep when it began to fail and what it said last."""
+    """Record that a stage failed: keep when it began to fail and its last error."""
     with store.transaction() as tx:
         tx.run(_keep_error(stage, error[:MAX_ERROR_CHARS], tx.now_ms()))
 
@@ -237,7 +221,7 @@ def clear_old_failure(store: Store, stage: str, seconds: float) -> None:
 
 
 def note_damage(store: Store) -> None:
-    """Leave word that memory.db proved damaged: a running worker stops, and its next start looks closely.
+    """Record that memory.db turned out to be damaged: a running worker stops, and its next start checks closely.
 
     The worker alone may set the file aside.
     """
@@ -245,9 +229,11 @@ def note_damage(store: Store) -> None:
         note_failure(store, "memory", _DAMAGE)
 
 
-def is_damage_noted(store: Reader) -> bool:
-    """True where somebody met damage since the last close look."""
-    return store.has_any(_with_error("memory", _DAMAGE))
+@asks_any
+def is_damage_noted() -> Query:
+    """Return True if somebody met damage since the last close look."""
+    stage = tables.Stage
+    return stage.select(stage.name).where((stage.name == "memory") & (stage.last_error == _DAMAGE))
 
 
 @prepared
@@ -275,9 +261,3 @@ def _keep_error(name: str, error: str, now_ms: int) -> Query:
             stage.last_error_ms: fn.COALESCE(stage.last_error_ms, EXCLUDED.last_error_ms),
         },
     )
-
-
-@prepared
-def _with_error(name: str, error: str) -> Query:
-    found = (tables.Stage.name == name) & (tables.Stage.last_error == error)
-    return tables.Stage.select(tables.Stage.name).where(found)

@@ -11,12 +11,18 @@ from peewee import EXCLUDED, Case, Expression, Query, fn
 from engram.models import tables
 from engram.models.engine.statement import RecordReader, prepared
 from engram.models.engine.transaction import Reader, Store, Tx, asks_record
+from engram.models.work.pauses import paused_scopes
 
-# -- What is due: one row for each piece of work.
+
+class WorkKind(StrEnum):
+    """What has to be done with a session. The task that does it has the same name and gets the session's id."""
+
+    EXTRACT = "extract"
+    RECOLLECT = "recollect"
 
 
 class WorkState(StrEnum):
-    """Where a piece of work stands."""
+    """How far a piece of work is."""
 
     DUE = "due"
     DONE = "done"
@@ -27,27 +33,25 @@ class WorkState(StrEnum):
 #: Seconds until the next try after the first, second, third and every further failure.
 BACK_OFF_SECONDS = (15, 30, 60, 120)
 
-#: Why a session is extracted whose daily log has to be written first, whether memories are made or not.
+#: Reason of the extraction of a session whose daily log has to be written first, whether memories are made or not.
 LOG_IS_DUE = "sorted"
 
-#: Nothing is put off for longer, in milliseconds: what is due later than that was written before the clock went back.
+#: Nothing is postponed for longer, in milliseconds: a later due time was written before the clock was set back.
 MAX_DELAY_MS = 86_400_000
 
-#: Longest error that is kept, in characters.
+#: Maximum length of an error that is kept, in characters.
 MAX_ERROR_CHARS = 500
 
-#: Scope of a pause of the work itself: transcripts are read on, but nothing that is due is begun.
+#: Scope of a pause of the work itself: transcripts are still read, but nothing that is due is started.
 TASKS_SCOPE = "tasks"
 
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """One piece of work."""
-
     id: int
-    #: extract, recollect, embed, index_notes, consolidate …
+    #: A ``WorkKind``; as text, since a later version may have stored another.
     kind: str
-    #: What it is about, such as a session id; "" for kinds without one.
+    #: What it is about: the id of a session.
     key: str
     state: WorkState
     due_at_ms: int
@@ -63,28 +67,31 @@ _WORK = RecordReader(Work, tables.Work, readers={"state": WorkState})
 
 
 def make_due(tx: Tx, kind: str, key: str, due_at_ms: int, reason: str = "") -> None:
-    """Make work due at a time (an earlier time of a waiting one stays). Call it with the change that causes it."""
-    tx.run(_make_due(kind, key, due_at_ms, reason, tx.now_ms()))
+    """Make work due at a time; work that is due earlier stays so. Call it in the transaction that causes the work.
+
+    Raises:
+        ValueError: the kind is not a ``WorkKind``.
+    """
+    tx.run(_make_due(WorkKind(kind).value, key, due_at_ms, reason, tx.now_ms()))
 
 
 def postpone(tx: Tx, kind: str, key: str, due_at_ms: int) -> None:
-    """Make waiting work due later (or earlier) than it was; makes it where there is none."""
+    """Change when waiting work is due; create the work if there is none."""
     make_due(tx, kind, key, due_at_ms)
     tx.run(_set_due(kind, key, due_at_ms))
 
 
 def work_by_id(store: Reader, work_id: int) -> Work | None:
-    """One piece of work by its row id."""
     return store.fetch_record(_WORK, _WORK.select().where(tables.Work.id == work_id))
 
 
 def is_work_paused(store: Reader) -> bool:
-    """True while the user lets the worker begin nothing (``engram tasks pause``)."""
-    return store.has_any(_paused_until(TASKS_SCOPE, store.now_ms()))
+    """Return True while the user has paused the work (``engram tasks pause``)."""
+    return TASKS_SCOPE in paused_scopes(store)
 
 
 def due_work(store: Reader, limit: int = 1000) -> list[Work]:
-    """Work whose time has come, the oldest first; none while the work is paused."""
+    """Return work whose time has come, oldest first; none while the work is paused."""
     if is_work_paused(store):
         return []
     now = store.now_ms()
@@ -92,18 +99,17 @@ def due_work(store: Reader, limit: int = 1000) -> list[Work]:
 
 
 def list_work(store: Reader, states: tuple[WorkState, ...] = (WorkState.DUE, WorkState.DEAD)) -> list[Work]:
-    """All work in these states."""
     query = _WORK.select().where(tables.Work.state.in_([state.value for state in states]))
     return store.fetch_records(_WORK, query.order_by(tables.Work.due_at_ms))
 
 
 def finish(tx: Tx, work: Work) -> bool:
-    """The work is done, unless it was made due again meanwhile (then False, and it stays due)."""
+    """Mark the work as done; return False, and leave it due, if it was made due again meanwhile."""
     return tx.run(_finish(work.id, work.version, tx.now_ms())) == 1
 
 
 def fail(store: Store, work: Work, error: str, *, max_attempts: int = 0) -> WorkState:
-    """The work failed: due again after a while, or dead after ``max_attempts`` (0: never)."""
+    """Record a failure: the work is due again after a delay, or dead after ``max_attempts`` (0: never)."""
     attempts = work.attempts + 1
     state = WorkState.DEAD if max_attempts and attempts >= max_attempts else WorkState.DUE
     wait = BACK_OFF_SECONDS[min(attempts, len(BACK_OFF_SECONDS)) - 1]
@@ -113,7 +119,7 @@ def fail(store: Store, work: Work, error: str, *, max_attempts: int = 0) -> Work
 
 
 def note_crash(store: Store, work: Work, error: str, *, free: int, max_attempts: int) -> None:
-    """The process died while it did this work: ``free`` times may be chance, then it waits, and is dead in the end."""
+    """Record that the process died during this work: due at once ``free`` times, then later, in the end dead."""
     attempts = work.attempts + 1
     state = WorkState.DEAD if attempts >= max_attempts else WorkState.DUE
     wait = 0 if attempts <= free else BACK_OFF_SECONDS[min(attempts - free, len(BACK_OFF_SECONDS)) - 1]
@@ -123,7 +129,7 @@ def note_crash(store: Store, work: Work, error: str, *, free: int, max_attempts:
 
 
 def retry(store: Store, work_id: int) -> bool:
-    """Make a piece of work due now, dead or not; False where there is none."""
+    """Make a piece of work due now, dead or not; False if there is none."""
     with store.transaction() as tx:
         now = tx.now_ms()
         query = tables.Work.update(
@@ -144,14 +150,13 @@ def cancel(store: Store, work_id: int) -> bool:
 
 
 def put_back(store: Store, before: Work, *, version: int) -> bool:
-    """Take a retry or a cancel back: the work stands as it did before, if nothing happened to it since.
+    """Take a retry or a cancel back, if nothing happened to the work since.
 
     Args:
-        store: the open memory.
         before: the work as it was; its id, state, due time, attempts and version count.
         version: the version that the retry or the cancel left.
 
-    Returns False where the work was begun, finished or made due since.
+    Returns False if the work was begun, finished or made due since.
     """
     table = tables.Work
     state = WorkState.DUE if version > before.version else WorkState.DONE
@@ -189,7 +194,7 @@ def _make_due(kind: str, key: str, due_at_ms: int, reason: str, now_ms: int) -> 
             work.updated_at_ms: EXCLUDED.updated_at_ms,
             work.reason: EXCLUDED.reason,
             work.attempts: Case(None, [(is_waiting, work.attempts)], 0),
-            # What has failed goes on waiting; what waits keeps an earlier time.
+            # Failed work keeps its delay; waiting work keeps an earlier time.
             work.due_at_ms: Case(
                 None,
                 [
@@ -211,14 +216,7 @@ def _set_due(kind: str, key: str, due_at_ms: int) -> Query:
 
 @asks_record(_WORK)
 def find_work(kind: str, key: str) -> Query:
-    """One piece of work."""
     return _WORK.select().where((tables.Work.kind == kind) & (tables.Work.key == key))
-
-
-@prepared
-def _paused_until(scope: str, now_ms: int) -> Query:
-    paused = (tables.Pause.scope == scope) & (tables.Pause.until_ms > now_ms)
-    return tables.Pause.select(tables.Pause.scope).where(paused)
 
 
 @prepared
@@ -240,8 +238,8 @@ def _finish(work_id: int, version: int, now_ms: int) -> Query:
 def take_lease(store: Store, name: str, owner: str, seconds: float, *, every_seconds: float = 0) -> bool:
     """Take the lease of periodic work; False while it is held or the last run is younger than ``every_seconds``.
 
-    Who holds it doesn't get it again: a second thread of one process has the same name. ``renew_lease`` prolongs it. A
-    clock that went back never keeps a lease away for longer than it lasts.
+    The holder doesn't get it again: a second thread of one process has the same name. ``renew_lease`` prolongs it. A
+    clock that was set back never withholds a lease for longer than it lasts.
     """
     with store.transaction() as tx:
         now = tx.now_ms()
@@ -257,7 +255,7 @@ def take_lease(store: Store, name: str, owner: str, seconds: float, *, every_sec
 
 
 def renew_lease(store: Store, name: str, owner: str, seconds: float) -> bool:
-    """Hold a lease for ``seconds`` from now on; False where another one took it meanwhile: stop the work then."""
+    """Hold a lease for ``seconds`` from now on; False if another process took it, so that the work has to stop."""
     with store.transaction() as tx:
         query = tables.Lease.update(until_ms=tx.now_ms() + int(seconds * 1000))
         return tx.run(query.where(_is_held_by(name, owner))) == 1
@@ -271,20 +269,12 @@ def release_lease(store: Store, name: str, owner: str, *, has_run: bool = True) 
 
 
 class HeldLease:
-    """A lease that long work holds while it goes on. Use it as a context manager; release it with the context."""
+    """A lease that long work holds while it runs. Use it as a context manager; it is released with the context."""
 
     def __init__(
         self, store: Store, name: str, owner: str, seconds: float, is_stopping: Callable[[], bool] = lambda: False
     ) -> None:
-        """Hold a lease that was taken.
-
-        Args:
-            store: the open memory.
-            name: the lease.
-            owner: who took it.
-            seconds: how long it lasts without a step of the work.
-            is_stopping: says that the work is to end at its next step.
-        """
+        """Hold a lease that was taken; ``is_stopping`` says that the work is to end at its next step."""
         self._store, self._name, self._owner, self._seconds = store, name, owner, seconds
         self._is_stopping = is_stopping
         self._renewed_at = store.clock.steady_seconds()
@@ -296,7 +286,7 @@ class HeldLease:
         release_lease(self._store, self._name, self._owner)
 
     def goes_on(self) -> bool:
-        """Prolong the lease now and then; False where the work is to stop, or another one holds the lease."""
+        """Prolong the lease now and then; False if the work is to stop, or another one holds the lease."""
         if self._is_stopping():
             return False
         now = self._store.clock.steady_seconds()
@@ -307,26 +297,28 @@ class HeldLease:
 
 
 def drop_lease(store: Store, name: str, owner: str) -> None:
-    """Take a lease from an owner that is gone; its last run stays as it is, one that never ran leaves nothing."""
+    """Take a lease from an owner that has ended; its last run stays as it is, one that never ran leaves nothing."""
     with store.transaction() as tx:
         tx.run(tables.Lease.delete().where(_is_held_by(name, owner) & (tables.Lease.last_run_ms == 0)))
         tx.run(tables.Lease.update(owner="", until_ms=0).where(_is_held_by(name, owner)))
 
 
 def lease_owners(store: Reader) -> dict[str, str]:
-    """Name of a lease → its owner, for those that are held."""
+    """Return the name of a lease → its owner, for those that are held."""
     rows = store.fetch(tables.Lease.select().where(tables.Lease.owner != ""))
     return {row.name: row.owner for row in rows}
 
 
 def last_run_ms(store: Reader, name: str) -> int:
-    """When periodic work last ran; 0 for never."""
+    """Return when periodic work last ran; 0 for never."""
     lease = store.fetch_first(_lease(name))
     return 0 if lease is None else int(lease.last_run_ms)
 
 
 def is_overdue(store: Reader, name: str, every_seconds: float) -> bool:
-    """True where periodic work is to run again: its last run is long ago, never was, or lies in the future."""
+    """Return True if periodic work is to run again: it never ran, ran too long ago, or its last run is in
+    the future.
+    """
     since_ms = store.now_ms() - last_run_ms(store, name)
     return not 0 <= since_ms < int(every_seconds * 1000)
 

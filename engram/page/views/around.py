@@ -1,4 +1,4 @@
-"""What belongs to every view: pausing what is new, and switching single-letter keys off."""
+"""Actions that belong to every view: pausing the news, and switching off single-letter keys."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def switch_letters(request: PageRequest) -> Answer | Redirect:
 
 
 def pause_news(request: PageRequest) -> Answer:
-    """Stop or resume the stream of what is new; the time from which it counts stays."""
+    """Stop or resume the stream of news; the time from which it counts stays."""
     since = request.query.get("since", "")
     if not since.isdecimal():
         raise BadRequest("say since when")

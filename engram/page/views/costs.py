@@ -12,7 +12,7 @@ from engram.system.clock import day_of
 
 #: Days of the charts.
 DAYS = 30
-#: The line of the cap is drawn where the cap is at most so many times the largest bar.
+#: The cap's line is drawn if the cap is at most this many times the largest bar.
 MAX_CAP_RATIO = 20
 
 
@@ -39,7 +39,7 @@ def show(request: PageRequest) -> Answer:
 
 
 def money(dollars: float) -> str:
-    """Return dollars: to the cent, or to the hundredth of a cent where cents would hide something."""
+    """Return dollars: to the cent, or to a hundredth of a cent for small amounts."""
     is_whole = abs(dollars * 100 - round(dollars * 100)) < 1e-6
     return f"${dollars:,.2f}" if dollars >= 1 or is_whole else f"${dollars:.4f}"
 

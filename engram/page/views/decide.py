@@ -13,23 +13,18 @@ from engram.page.view import Answer, Notice, PageRequest, Route, View
 from engram.redaction import redact
 from engram.reports.open_contradictions import compare_some, list_contradictions
 
-#: Memories that one request compares with the files: as many as it takes 50 ms to read, at most.
+#: Maximum number of memories that one request compares with the files: as many as can be read in 50 ms.
 COMPARED_AT_ONCE = 10_000
-#: Memories against files that are listed at most.
+#: Maximum number of listed memories that contradict files.
 MAX_SHOWN = 20
-#: Digits of a number in an address that are read at most.
+#: Maximum number of digits of a number in an address.
 MAX_DIGITS = 15
 
 
-def show(request: PageRequest) -> Answer:
-    """Show everything that waits for a decision."""
-    return _answer(request)
-
-
 def show_files(request: PageRequest) -> Answer:
-    """Show the memories that the user's own files contradict, or how many they are.
+    """Show the memories that the user's own files contradict, or their number.
 
-    Every memory is compared, some with each request.
+    Every memory is compared, a few per request.
     """
     after, before = (_number(request.query.get(name, "")) for name in ("after", "found"))
     found, then = compare_some(request.store, after, COMPARED_AT_ONCE)
@@ -50,46 +45,44 @@ def decide(request: PageRequest) -> Answer:
     number, choice = request.path["number"], request.form.get("keep", "")
     found = open_contradictions(request.store, number=int(number)) if number.isdecimal() else []
     if not found:
-        raise BadRequest("this was decided already; the list shows what is left")
+        raise BadRequest("this was already decided; the list shows what is left")
     sides = (found[0].older_id, found[0].newer_id)
     if choice == "both":
         keep_both(request.store, number, actor=Actor.USER)
-        return _answer(
-            request, Notice("Both memories stay, and you are not asked again.", ("decide", "undo", sides[0]))
-        )
+        return show(request, Notice("Both memories stay, and you are not asked again.", ("decide", "undo", sides[0])))
     if choice not in sides:
         raise BadRequest("choose one of the two memories, or both")
     gone = sides[0] if choice == sides[1] else sides[1]
     keep_one(request.store, choice, actor=Actor.USER)
-    return _answer(request, Notice(f"{choice} stays and replaces {gone}.", ("decide", "undo", gone)))
+    return show(request, Notice(f"{choice} stays and replaces {gone}.", ("decide", "undo", gone)))
 
 
 def trust(request: PageRequest) -> Answer:
     """Let Claude be shown a suspect memory."""
     episode_id = request.path["episode_id"]
     trust_memory(request.store, episode_id, actor=Actor.USER)
-    return _answer(request, Notice("Claude may be shown this memory now.", ("decide", "undo", episode_id)))
+    return show(request, Notice("Claude may be shown this memory now.", ("decide", "undo", episode_id)))
 
 
 def judge_wrong(request: PageRequest) -> Answer:
     """Judge a memory as wrong: Claude is never shown it again."""
     episode_id = request.path["episode_id"]
     judge_memory(request.store, episode_id, Judgement.WRONG, "decided on the page", redact, actor=Actor.USER)
-    return _answer(request, Notice("Claude is never shown this memory again.", ("decide", "undo", episode_id)))
+    return show(request, Notice("Claude is never shown this memory again.", ("decide", "undo", episode_id)))
 
 
 def undo(request: PageRequest) -> Answer:
-    """Take the last decision on a memory back."""
+    """Undo the last decision on a memory."""
     episode_id = request.path["episode_id"]
     plan = undo_last_change(request.store, request.settings, episode_id, actor=Actor.USER)
     text = "Decided again." if plan.is_redo else "Taken back: it waits for your decision again."
-    return _answer(request, Notice(text, ("decide", "undo", episode_id)))
+    return show(request, Notice(text, ("decide", "undo", episode_id)))
 
 
-def _answer(request: PageRequest, notice: Notice | None = None) -> Answer:
+def show(request: PageRequest, notice: Notice | None = None) -> Answer:
+    """Show everything that waits for a decision."""
     found = list_contradictions(request.store, with_files=False)
-    block = "main" if request.is_fragment else ""
-    return Answer("decide.html", {"found": found}, block=block, notice=notice, is_change=notice is not None)
+    return request.answer("decide.html", {"found": found}, notice)
 
 
 VIEW = View(

@@ -1,4 +1,4 @@
-"""What is no longer in force: archived memories, counts of what was forgotten, and what a purge would delete."""
+"""What is no longer current: archived memories, counts of what was forgotten, and what a purge would delete."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from engram.models.memories.tombstones import TombstoneKind, count_tombstones
 from engram.models.search.memory_lists import Selection, State, browse
 from engram.page.view import Answer, Notice, PageRequest, Route, View, ask_command
 
-#: Memories and days that are listed.
+#: Maximum number of memories and days that are listed.
 MAX_ROWS, MAX_DAYS = 30, 30
-#: What a tombstone that a person can count stands for.
+#: Meaning of each kind of tombstone that is counted.
 KINDS = {
     TombstoneKind.MEMORY: "memories forgotten",
     TombstoneKind.TURN: "turns forgotten",
@@ -24,27 +24,22 @@ KINDS = {
 }
 
 
-def show(request: PageRequest) -> Answer:
-    """Show the archive, and how much was forgotten when."""
-    return _answer(request)
-
-
 def revive(request: PageRequest) -> Answer:
-    """Take a memory out of the archive."""
+    """Restore a memory from the archive."""
     episode_id = request.path["episode_id"]
     revived = revive_memory(request.store, episode_id, actor=Actor.USER)
-    return _answer(request, Notice(f"In force again: {revived.summary[:120]}", ("gone", "undo", episode_id)))
+    return show(request, Notice(f"In force again: {revived.summary[:120]}", ("gone", "undo", episode_id)))
 
 
 def undo(request: PageRequest) -> Answer:
-    """Take the last change of a memory back."""
+    """Undo the last change to a memory."""
     episode_id = request.path["episode_id"]
     plan = undo_last_change(request.store, request.settings, episode_id, actor=Actor.USER)
-    return _answer(request, Notice(f"Taken back: {plan.change.action}.", ("gone", "undo", episode_id)))
+    return show(request, Notice(f"Taken back: {plan.change.action}.", ("gone", "undo", episode_id)))
 
 
 def preview_purge(request: PageRequest) -> Answer:
-    """Show what a purge would delete; it is carried out by a command only."""
+    """Show what a purge would delete; only a command can carry it out."""
     days = request.query.get("days", str(ARCHIVED_DAYS))
     if not days.isdecimal() or len(days) > 5:
         raise BadRequest("give a number of days")
@@ -52,7 +47,8 @@ def preview_purge(request: PageRequest) -> Answer:
     return Answer("parts/purge.html", {"plan": plan, "days": int(days)})
 
 
-def _answer(request: PageRequest, notice: Notice | None = None) -> Answer:
+def show(request: PageRequest, notice: Notice | None = None) -> Answer:
+    """Show the archive, and how much was forgotten when."""
     start = request.query.get("from", "0")
     offset = int(start) if start.isdecimal() and len(start) < 7 else 0
     selection = Selection(project_id=request.project_id, state=State.ARCHIVED)
@@ -69,8 +65,7 @@ def _answer(request: PageRequest, notice: Notice | None = None) -> Answer:
         "days": days[:MAX_DAYS],
         "purge_days": ARCHIVED_DAYS,
     }
-    block = "main" if request.is_fragment else ""
-    return Answer("gone.html", values, block=block, notice=notice, is_change=notice is not None)
+    return request.answer("gone.html", values, notice)
 
 
 VIEW = View(

@@ -8,9 +8,10 @@ from engram.enums import Actor
 from engram.errors import BadRequest, NotFound
 from engram.models.memories import memory_history
 from engram.page.view import Answer, Notice, PageRequest, Route, View, ask_command
-from engram.reports.health import MAX_LAG_SECONDS, Health, take_health
+from engram.reports.health import Health, StageHealth, take_health
 from engram.reports.hub_report import report_hubs
 from engram.reports.use_report import REPORT_DAYS, late_of_days, late_text
+from engram.trust.display import number_of
 
 #: Runs that are listed, and lines of one that are shown.
 MAX_RUNS, MAX_LINES = 12, 100
@@ -26,16 +27,7 @@ class Step:
     waiting: str
     lag_seconds: float
     is_broken: bool
-
-    @property
-    def is_late(self) -> bool:
-        """True if it fails, or is behind for so long that a person should look."""
-        return self.is_broken or self.lag_seconds > MAX_LAG_SECONDS
-
-
-def show(request: PageRequest) -> Answer:
-    """Show the flow, the processes and the latest runs; the figures are those of ``engram status``."""
-    return _answer(request)
+    has_trouble: bool
 
 
 def show_checks(request: PageRequest) -> Answer:
@@ -49,38 +41,42 @@ def preview(request: PageRequest) -> Answer:
 
 
 def show_run(request: PageRequest) -> Answer:
-    """Show what one run changed."""
     run = memory_history.find_run(request.store, _number(request))
     if run is None:
         raise NotFound("there is no such run; the list shows the latest")
     lines = [str(line) for line in run.report.get("lines", [])]
-    return Answer("run.html", {"run": run, "lines": lines[:MAX_LINES], "more": max(0, len(lines) - MAX_LINES)})
+    values = {
+        "run": run,
+        "lines": lines[:MAX_LINES],
+        "more": max(0, len(lines) - MAX_LINES),
+        "changes": bool(memory_history.changing_runs(request.store, [run])),
+    }
+    return Answer("run.html", values)
 
 
 def undo(request: PageRequest) -> Answer:
     """Take back everything that a run changed; that is a run too."""
-    from engram.consolidation.tidying import undo_run  # it takes a while to load
+    from engram.consolidation.undo import undo_run  # it takes a while to load
 
     number = _number(request)
     lines = undo_run(request.store, request.settings, number, actor=Actor.USER)
     latest = memory_history.list_runs(request.store, 1)
     way_back = ("health", "runs", str(latest[0].id), "undo") if latest and latest[0].kind == "undo" else ()
-    return _answer(request, Notice(f"Run {number} was taken back: {len(lines)} changes.", way_back))
+    return show(request, Notice(f"Run {number} was taken back: {number_of(len(lines), 'change')}.", way_back))
 
 
 def flow_of(health: Health) -> list[Step]:
     """Return the steps from a transcript to what Claude is shown."""
     totals, unread, stages = health.totals, health.unread, health.stages
     texts = f"{health.missing_vectors:,} without a vector" if health.missing_vectors else ""
-    files = f"{unread.files:,} files to read" if unread.files else ""
+    files = f"{number_of(unread.files, 'file')} to read" if unread.files else ""
 
     def step(name: str, number: int, waiting: str, stage: str) -> Step:
-        known = stages.get(stage)
-        lag = 0.0 if known is None else known.lag_seconds
-        return Step(name, number, waiting, lag, bool(known and known.last_error))
+        known = stages.get(stage) or StageHealth(seen=0, done=0, lag_seconds=0.0)
+        return Step(name, number, waiting, known.lag_seconds, bool(known.last_error), known.has_trouble)
 
     due = {work.kind: work.due or 0 for work in health.work}
-    sessions = f"{due['extract']:,} sessions to work on" if due.get("extract") else ""
+    sessions = f"{number_of(due['extract'], 'session')} to work on" if due.get("extract") else ""
     return [
         step("transcripts", unread.found, files, "ingest"),
         step("turns read", totals.turns, "", "ingest"),
@@ -97,9 +93,11 @@ def _number(request: PageRequest) -> int:
     return int(number)
 
 
-def _answer(request: PageRequest, notice: Notice | None = None) -> Answer:
+def show(request: PageRequest, notice: Notice | None = None) -> Answer:
+    """Show the flow, the processes and the latest runs; the figures are those of ``engram status``."""
     health = take_health(request.store, request.settings)
     late, prompts = late_of_days(request.store)
+    runs = memory_history.list_runs(request.store, MAX_RUNS)
     values = {
         "health": health,
         "flow": flow_of(health),
@@ -108,10 +106,10 @@ def _answer(request: PageRequest, notice: Notice | None = None) -> Answer:
         "late_days": REPORT_DAYS,
         "late_prompts": prompts,
         "hubs": report_hubs(request.store),
-        "runs": memory_history.list_runs(request.store, MAX_RUNS),
+        "runs": runs,
+        "changed": memory_history.changing_runs(request.store, runs),
     }
-    block = "main" if request.is_fragment else ""
-    return Answer("health.html", values, block=block, notice=notice, is_change=notice is not None)
+    return request.answer("health.html", values, notice)
 
 
 VIEW = View(

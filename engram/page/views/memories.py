@@ -19,9 +19,9 @@ from engram.page.view import Answer, PageRequest, Route, View
 from engram.page.views.memory import title_and_rest
 from engram.system.clock import parse_time_ms
 from engram.text.words import MAX_QUERY_CHARS, question_words_of
-from engram.worker.client import ask_worker
+from engram.worker.worker_client import ask_worker
 
-#: Memories of one list; more follow on the next one.
+#: Maximum number of memories of one list; more follow on the next one.
 MAX_ROWS = 25
 #: Memories and passages of an answer, and turns in which the words were said.
 MAX_HITS, MAX_SAID = 8, 5
@@ -29,7 +29,7 @@ MAX_HITS, MAX_SAID = 8, 5
 MIN_ASKED_CHARACTERS = 3
 #: Time for the worker's answer, in seconds.
 ANSWER_SECONDS = 3.0
-#: Projects that are offered, those with the most memories.
+#: Maximum number of projects that are offered, those with the most memories.
 MAX_PROJECTS = 8
 
 
@@ -134,7 +134,7 @@ def count_new(store: Store, since_ms: int, project_id: int | None) -> int:
 
 
 def _said(request: PageRequest, text: str) -> list[tuple[str, str, int]]:
-    """Return (text, session, turn) of passages that hold the words of a search, where no worker ranks them."""
+    """Return (text, session, turn) of passages that hold the words of a search, if no worker ranks them."""
     words = tuple(question_words_of(text))
     ids = [row_id for row_id, _ in search_passages(request.store, [words], MAX_SAID, project_id=request.project_id)]
     rows, turns = passage_rows(request.store, ids), passage_turns(request.store, ids)

@@ -16,11 +16,12 @@ from engram.memories.feedback import judge_memory, take_back_judgement
 from engram.memories.save import edit_memory, pin_memory, require_memory
 from engram.models.engine.transaction import Store
 from engram.models.memories.branches import branch_remark
+from engram.models.memories.memory_history import Change
 from engram.models.memories.memory_records import Memory, find_memory
-from engram.models.sessions.outcomes import Outcome
-from engram.models.sessions.passage_rows import require_quotation
-from engram.models.sessions.recent import prompt_near
-from engram.models.sessions.stored_turns import is_quotation_id
+from engram.models.sessions.prompt_outcomes import Outcome
+from engram.models.sessions.quotation_ids import is_quotation_id
+from engram.models.sessions.recent_work import prompt_near
+from engram.models.sessions.stored_quotations import require_quotation
 from engram.page.rendering import feature_bars, first_sentence
 from engram.page.view import Answer, Notice, PageRequest, Redirect, Route, View
 from engram.recollection.why import why_memory
@@ -29,9 +30,9 @@ from engram.reports.hub_report import where_shared
 from engram.reports.memory_report import done_of, report_memory, source_turns, who_changed
 from engram.reports.session_report import REASONS
 
-# -- What a person changes of a memory: each change stands in its history, and all but forget can be undone here.
+# -- What a person changes of a memory: each change is in its history, and all but forget can be undone here.
 
-#: Why a memory is wrong, where a person gives no reason.
+#: Why a memory is wrong, if a person gives no reason.
 NO_REASON = "by hand, on the page"
 #: Longest text of a memory that is shown, in characters.
 MAX_CONTENT_CHARACTERS = 4_000
@@ -49,7 +50,7 @@ def edit(request: PageRequest) -> Answer:
     memory, form = _memory(request), request.form
     summary, content = form.get("summary", "").strip(), form.get("content", "").replace("\r\n", "\n").strip()
     importance, scope = Importance.parse(form.get("importance", "")), Scope.parse(form.get("scope", ""))
-    changes = {
+    changes: dict[str, Any] = {
         "summary": summary if summary != memory.summary else None,
         "content": content if content != memory.content.strip() else None,
         "importance": importance if importance is not memory.importance else None,
@@ -57,16 +58,7 @@ def edit(request: PageRequest) -> Answer:
     }
     if all(value is None for value in changes.values()):
         return _detail(request, memory, notice=Notice("Nothing was changed."))
-    changed = edit_memory(
-        request.store,
-        memory.episode_id,
-        redact,
-        actor=Actor.USER,
-        summary=summary if changes["summary"] is not None else None,
-        content=content if changes["content"] is not None else None,
-        importance=importance if changes["importance"] is not None else None,
-        scope=scope if changes["scope"] is not None else None,
-    )
+    changed = edit_memory(request.store, memory.episode_id, redact, actor=Actor.USER, **changes)
     withdraw_bites(request.settings.places, memory.episode_id)
     return _changed(request, changed, "Edited.")
 
@@ -179,6 +171,13 @@ UNDO_LAST = "Undo the last change"
 MAX_MOMENTS = 4
 #: Latest steps of its history that are shown.
 MAX_STEPS = 10
+#: Field that a person edits → its name in the form.
+FIELDS: Mapping[str, str] = {
+    "summary": "what Claude is shown",
+    "content": "the whole text",
+    "importance": "importance",
+    "scope": "where it counts",
+}
 #: Action of the history → what a button says that takes it back.
 UNDOS: Mapping[str, str] = {
     "extract": "Don't keep it",
@@ -221,7 +220,8 @@ def memory_values(request: PageRequest, memory: Memory) -> dict[str, Any]:
         "shown_times": sum(injection.state == "shown" for injection in report.injections),
         "moments": [_moment(store, outcome) for outcome in why.outcomes],
         "steps": [
-            (step, done_of(step), who_changed(step, memory.extractor)) for step in report.history[: -MAX_STEPS - 1 : -1]
+            (step, done_of(step), who_changed(step, memory.extractor), _edited(step))
+            for step in report.history[: -MAX_STEPS - 1 : -1]
         ],
         "hidden_steps": max(0, len(report.history) - MAX_STEPS),
         "undo": undo,
@@ -229,6 +229,11 @@ def memory_values(request: PageRequest, memory: Memory) -> dict[str, Any]:
         "shares": where_shared(store, memory),
         "form": "",
     }
+
+
+def _edited(step: Change) -> list[str]:
+    """Return what an edit changed, in a person's words; other steps say it by their name."""
+    return [FIELDS[field] for field in step.before if field in FIELDS] if step.action == "edit" else []
 
 
 def title_and_rest(memory: Memory) -> tuple[str, str]:
@@ -240,7 +245,7 @@ def title_and_rest(memory: Memory) -> tuple[str, str]:
 
 
 def content_beyond(memory: Memory) -> str:
-    """Return the text of a memory where it says more than its summary; "" where it repeats it."""
+    """Return the text of a memory if it says more than its summary; "" if it repeats it."""
     content = memory.content.strip()
     said, mark, more = content.partition("\n\n[")
     if _letters(said) == _letters(memory.summary):
@@ -249,7 +254,7 @@ def content_beyond(memory: Memory) -> str:
 
 
 def _letters(text: str) -> str:
-    """The letters and digits of a text alone: by them two texts say the same."""
+    """Return the letters and digits of a text alone: by them two texts say the same."""
     return "".join(char for char in text.casefold() if char.isalnum())
 
 

@@ -1,4 +1,4 @@
-"""The projects: their folders, what belongs to each, what the next session is told; rename, pause and merge."""
+"""The projects: their folders, what belongs to each, what the next session is shown; rename, pause and merge."""
 
 from __future__ import annotations
 
@@ -11,15 +11,10 @@ from engram.models.work.pauses import resume as resume_scope
 from engram.page.view import Answer, Notice, PageRequest, Route, View
 from engram.page.views.tasks import PAUSES
 from engram.reports.settings_report import ProjectReport, list_moves, list_project_reports
-
-
-def show(request: PageRequest) -> Answer:
-    """Show every project."""
-    return _list(request)
+from engram.trust.display import number_of
 
 
 def show_one(request: PageRequest) -> Answer:
-    """Show one project."""
     return _one(request, _find(request, request.path["number"]))
 
 
@@ -33,7 +28,6 @@ def rename(request: PageRequest) -> Answer:
 
 
 def rename_back(request: PageRequest) -> Answer:
-    """Give a project its earlier name again."""
     report = _find(request, request.path["number"])
     before = report.project.name
     name = rename_project(request.store, report.project, request.path["name"])
@@ -55,7 +49,6 @@ def pause(request: PageRequest) -> Answer:
 
 
 def resume(request: PageRequest) -> Answer:
-    """End the pause of a project."""
     report = _find(request, request.path["number"])
     was_paused = resume_scope(request.store, report.project.identity)
     text = f"{report.project.name} is read again." if was_paused else f"{report.project.name} was not paused."
@@ -73,14 +66,13 @@ def merge(request: PageRequest) -> Answer:
     """Move everything of one project to another one."""
     source, into = _pair(request)
     moved = merge_projects(request.store, into.project, source.project, "by hand", actor=Actor.USER)
-    text = f"Moved {moved} sessions. {source.folder} belongs to {into.project.name} now."
+    text = f"Moved {number_of(moved, 'session')}. {source.folder} belongs to {into.project.name} now."
     (latest, *_) = list_merges(request.store)
     way_back = ("projects", "merges", str(latest.number), "undo")
     return _one(request, _find(request, str(into.project.id)), Notice(text, way_back))
 
 
 def unmerge(request: PageRequest) -> Answer:
-    """Take a merge back."""
     number = request.path["number"]
     if not number.isdecimal():
         raise NotFound("there is no such merge")
@@ -103,7 +95,7 @@ def _find(request: PageRequest, number: str) -> ProjectReport:
     raise NotFound("there is no such project; the list shows those that are known")
 
 
-def _list(request: PageRequest) -> Answer:
+def show(request: PageRequest) -> Answer:
     values = {"reports": list_project_reports(request.store), "moves": list_moves(request.store)}
     return Answer("projects.html", values)
 
@@ -112,8 +104,7 @@ def _one(request: PageRequest, report: ProjectReport, notice: Notice | None = No
     others = [one for one in list_project_reports(request.store) if one.project.id != report.project.id]
     merges = [merge for merge in list_merges(request.store) if merge.into_id == report.project.id]
     values = {"report": report, "others": others, "pauses": PAUSES, "merges": merges}
-    block = "main" if request.is_fragment else ""
-    return Answer("project.html", values, block=block, notice=notice, is_change=notice is not None)
+    return request.answer("project.html", values, notice)
 
 
 VIEW = View(

@@ -1,4 +1,4 @@
-"""The sessions that were read, and of one session what became of each prompt: shown, or silent and why."""
+"""List the sessions, and show the outcome of each prompt in one of them: what was shown, or why nothing was."""
 
 from __future__ import annotations
 
@@ -11,30 +11,30 @@ from engram.errors import BadRequest, NotFound
 from engram.models.engine.meta import get_meta
 from engram.models.engine.migrations import MADE_AT
 from engram.models.engine.transaction import Store
-from engram.models.projects.projects import find_project
-from engram.models.sessions.outcomes import Candidate, Outcome, count_outcomes_since, outcomes_of_session
+from engram.models.projects.projects import find_project, project_by_id
+from engram.models.sessions.prompt_outcomes import Candidate, Outcome, count_outcomes_since, outcomes_of_session
 from engram.models.sessions.sessions import find_session, list_sessions, session_titles
 from engram.models.sessions.stored_turns import load_turn_row
 from engram.models.shown.injections import shown_of_session
 from engram.page.rendering import feature_bars, month
-from engram.page.view import Answer, PageRequest, Route, View
+from engram.page.view import Answer, PageRequest, Route, View, latest_project
 from engram.paths import is_session_id
 from engram.recollection.why import Moment, SessionWhy, why_session
 from engram.reports.session_report import REASONS, SHOWN_VERDICTS, Briefing, summarize_rows, summarize_session
-from engram.worker.client import ask_worker
+from engram.worker.worker_client import ask_worker
 
-#: Sessions in a list.
+#: Maximum number of sessions in a list.
 MAX_SESSIONS = 30
-#: Prompts of a trace on one page, the latest; earlier ones have pages of their own.
+#: Maximum number of prompts on one page of a trace. The first page shows the latest; earlier ones are on further pages.
 MAX_MOMENTS = 15
-#: Characters of a turn on one page.
+#: Maximum number of characters of a turn on one page.
 MAX_TURN_CHARACTERS = 12_000
-#: Longest prompt that is tried, in characters.
+#: Maximum length of a prompt that can be tried, in characters.
 MAX_PROMPT_CHARACTERS = 20_000
-#: Time for the worker's answer, in seconds.
+#: Timeout for the worker's answer, in seconds.
 TRY_SECONDS = 10.0
-#: Verdict → its reason where a prompt is only tried; the others read the same.
-WOULD_BE = {
+#: Reasons that are worded differently when a prompt is only tried; other verdicts use ``REASONS``.
+TRIAL_REASONS = {
     Verdict.SHOWN: "Claude would be shown it",
     Verdict.PENDING: "it would wait for the next tool call",
     Verdict.NO_ROOM: "better memories would use up the number of bites or tokens (bites, bite_tokens)",
@@ -48,18 +48,18 @@ class TraceLine:
     outcome: Outcome
     reason: str
     is_shown: bool
-    #: What was shown, with its words.
+    #: The candidates that were shown, each with its summary.
     shown: tuple[tuple[Candidate, str], ...]
 
 
 @dataclass(frozen=True, slots=True)
 class TraceMoment:
-    """A prompt with what became of it."""
+    """A prompt with its outcome."""
 
     moment: Moment
     title: str
     is_shown: bool
-    #: "" for a prompt of the time before Engram.
+    #: "" for a prompt from before Engram was installed.
     reason: str
     lines: tuple[TraceLine, ...]
 
@@ -77,7 +77,7 @@ def show_all(request: PageRequest) -> Answer:
         {
             "groups": [(name, list(some)) for name, some in groupby(listed, lambda one: month(one.session.last_at_ms))],
             "made_ms": made_ms,
-            # The heading that says it once stands on the page on which the sessions before begin.
+            # The heading for sessions from before Engram appears once, on the page where they start.
             "is_later": bool(offset) and rows[offset - 1].last_at_ms < made_ms if len(rows) > offset else False,
             "next": upto if len(rows) > upto else 0,
         },
@@ -85,12 +85,12 @@ def show_all(request: PageRequest) -> Answer:
 
 
 def made_at_ms(store: Store) -> int:
-    """When this memory was made, in milliseconds since 1970: what was shown before is not known."""
+    """Return when this memory file was created, in milliseconds since 1970: nothing is recorded from before."""
     return int(get_meta(store, MADE_AT) or 0)
 
 
 def show(request: PageRequest) -> Answer:
-    """Show what became of each prompt of a session."""
+    """Show the outcome of each prompt of a session."""
     store, session_id = request.store, _session_id(request)
     session = find_session(store, session_id)
     why = why_session(store, session_id, session)
@@ -104,6 +104,7 @@ def show(request: PageRequest) -> Answer:
         "trace.html",
         {
             "session_id": session_id,
+            "asked_in": session and session.project_id and project_by_id(store, session.project_id),
             "summary": None if session is None else summarize_session(store, request.settings, session),
             "briefings": [Briefing(what, at_ms, tokens) for what, at_ms, tokens in shown_of_session(store, session_id)],
             "moments": [_trace(moment, why, before_ms) for moment in why.moments[first:last]],
@@ -121,14 +122,13 @@ def show_candidates(request: PageRequest) -> Answer:
     session_id, wanted = _session_id(request), request.path["outcome_id"]
     outcome = next((found for found in outcomes_of_session(request.store, session_id) if str(found.id) == wanted), None)
     if outcome is None:
-        raise NotFound("what became of this prompt is no longer recorded")
+        raise NotFound("the outcome of this prompt is no longer recorded")
     summaries = why_session(request.store, session_id, find_session(request.store, session_id)).summaries
     considered = [(one, summaries.get(one.episode_id, ""), feature_bars(one.features)) for one in outcome.considered]
     return Answer("parts/candidates.html", {"considered": considered, "reasons": REASONS, "outcome": outcome})
 
 
 def show_turn(request: PageRequest) -> Answer:
-    """Show a turn of a session word for word, a part of it at a time."""
     turn_id = request.path["turn_id"]
     stored = load_turn_row(request.store, int(turn_id)) if turn_id.isdecimal() and len(turn_id) < 16 else None
     if stored is None or stored.turn.session_id != request.path["session_id"]:
@@ -156,13 +156,14 @@ def show_turn(request: PageRequest) -> Answer:
     )
 
 
-def ask_try(request: PageRequest) -> Answer:
+def show_try_form(request: PageRequest) -> Answer:
     """Show the form that tries a prompt."""
-    return Answer("try.html", {"prompt": "", "session_id": "", "result": None, "is_missing": False})
+    asked_in = request.project or latest_project(request.store)
+    return Answer("try.html", {"prompt": "", "asked_in": asked_in, "result": None, "is_missing": False})
 
 
 def try_prompt(request: PageRequest) -> Answer:
-    """Show what Claude would be reminded of by a prompt, by the very decision that answers the hook. Stores nothing."""
+    """Show what a prompt would remind Claude of, using the same decision as the hook. Stores nothing."""
     prompt = request.form.get("prompt", "").strip()
     if not prompt or len(prompt) > MAX_PROMPT_CHARACTERS:
         raise BadRequest(f"type a prompt of 1 to {MAX_PROMPT_CHARACTERS:,} characters")
@@ -175,20 +176,20 @@ def try_prompt(request: PageRequest) -> Answer:
         values |= {
             "result": answer,
             "is_shown": Verdict.from_stored(answer["verdict"]) in SHOWN_VERDICTS,
-            "reason": would_be(Verdict.from_stored(answer["verdict"])),
+            "reason": trial_reason(Verdict.from_stored(answer["verdict"])),
             "considered": [
-                (memory, would_be(Verdict.from_stored(memory["verdict"])), feature_bars(memory["features"])[:4])
+                (memory, trial_reason(Verdict.from_stored(memory["verdict"])), feature_bars(memory["features"])[:4])
                 for memory in answer["memories"]
             ],
         }
     elif answer is not None:
-        raise BadRequest(f"the worker can't answer: {answer.get('error', 'it is of another version')}")
+        raise BadRequest(f"the worker can't answer: {answer.get('error', 'it runs another version')}")
     return Answer("try.html", values, block="result")
 
 
-def would_be(verdict: Verdict) -> str:
-    """Return the reason of a verdict on a prompt that nobody sent."""
-    return WOULD_BE.get(verdict, REASONS[verdict])
+def trial_reason(verdict: Verdict) -> str:
+    """Return the reason for a verdict on a prompt that was only tried."""
+    return TRIAL_REASONS.get(verdict, REASONS[verdict])
 
 
 def count_new(store: Store, since_ms: int, project_id: int | None) -> int:
@@ -204,7 +205,7 @@ def _session_id(request: PageRequest) -> str:
 
 
 def _is_before(moment: Moment, made_ms: int) -> bool:
-    """True for a prompt of the time before this memory: what became of it was never recorded."""
+    """Return True for a prompt from before this memory file existed, whose outcome was never recorded."""
     return not moment.outcomes and moment.verdict is Verdict.NO_WORKER and moment.at_ms < made_ms
 
 
@@ -236,7 +237,7 @@ VIEW = View(
     path="s",
     routes=(
         Route("/s", show_all),
-        Route("/s/try", ask_try),
+        Route("/s/try", show_try_form),
         Route("/s/try", try_prompt, method="POST"),
         Route("/s/{session_id}", show),
         Route("/s/{session_id}/at/{outcome_id}", show_candidates),

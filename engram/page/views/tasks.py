@@ -6,6 +6,7 @@ import dataclasses
 from collections import Counter
 
 from engram.errors import BadRequest
+from engram.models.sessions.sessions import session_titles, sessions_of
 from engram.models.work import work
 from engram.models.work.pauses import FOREVER_MS, paused_scopes
 from engram.models.work.pauses import pause as pause_scope
@@ -30,11 +31,6 @@ WORDS = {
 PAUSES = {"30m": 1_800, "1h": 3_600, "": 0}
 
 
-def show(request: PageRequest) -> Answer:
-    """Show what runs and waits."""
-    return _answer(request)
-
-
 def show_one(request: PageRequest) -> Answer:
     """Show one piece of work, or the runs of one task, with the latest failure."""
     name = request.path["name"]
@@ -56,14 +52,14 @@ def retry(request: PageRequest) -> Answer:
     """Make a piece of work due now."""
     piece = find_piece(request.store, request.path["task_id"])
     work.retry(request.store, piece.id)
-    return _answer(request, Notice(f"Due now: {piece.kind} {piece.key}", _way_back(piece, piece.version + 1)))
+    return show(request, Notice(f"Due now: {piece.kind} {piece.key}", _way_back(piece, piece.version + 1)))
 
 
 def cancel(request: PageRequest) -> Answer:
     """Mark a piece of work as done without doing it."""
     piece = find_piece(request.store, request.path["task_id"])
     work.cancel(request.store, piece.id)
-    return _answer(request, Notice(f"Cancelled: {piece.kind} {piece.key}", _way_back(piece, piece.version)))
+    return show(request, Notice(f"Cancelled: {piece.kind} {piece.key}", _way_back(piece, piece.version)))
 
 
 def put_back(request: PageRequest) -> Answer:
@@ -79,23 +75,23 @@ def put_back(request: PageRequest) -> Answer:
     )
     if not work.put_back(request.store, before, version=left):
         raise BadRequest(f"the work {piece.id} went on since; it can't be put back")
-    return _answer(request, Notice("The work stands as before."))
+    return show(request, Notice("The work is as before."))
 
 
 def pause(request: PageRequest) -> Answer:
-    """Let the worker begin nothing for a while."""
+    """Let the worker start no work for a while."""
     seconds = PAUSES.get(request.form.get("time", ""))
     if seconds is None:
         raise BadRequest("choose how long")
     until_ms = request.store.now_ms() + seconds * 1000 if seconds else FOREVER_MS
     pause_scope(request.store, TASKS_SCOPE, until_ms)
-    return _answer(request, Notice("Paused: the worker begins nothing.", ("tasks", "resume")))
+    return show(request, Notice("Paused: the worker begins nothing.", ("tasks", "resume")))
 
 
 def resume(request: PageRequest) -> Answer:
     """End the pause of the work."""
     was_paused = resume_scope(request.store, TASKS_SCOPE)
-    return _answer(
+    return show(
         request, Notice("The work continues.", ("tasks", "pause")) if was_paused else Notice("It runs already.")
     )
 
@@ -106,13 +102,17 @@ def _way_back(piece: Work, left: int) -> tuple[str, ...]:
     return ("tasks", str(piece.id), "back", piece.state.value, *map(str, numbers))
 
 
-def _answer(request: PageRequest, notice: Notice | None = None) -> Answer:
+def show(request: PageRequest, notice: Notice | None = None) -> Answer:
+    """Show what runs and waits."""
     store = request.store
     rows = rows_of_work(store, (WorkState.DUE, WorkState.DEAD))
     now = store.now_ms()
+    shown = sorted(rows, key=lambda row: _ORDER.index(row["state"]))[:MAX_ROWS]
     runs = list_task_runs(store, limit=MAX_RUNS, states=tuple(RunState))
+    sessions = sessions_of(store, [*(key for row in shown for key in row["args"]), *(run.key for run in runs)])
     values = {
-        "rows": sorted(rows, key=lambda row: _ORDER.index(row["state"]))[:MAX_ROWS],
+        "rows": shown,
+        "titles": session_titles(store, sessions.values()),
         "more": max(0, len(rows) - MAX_ROWS),
         "states": Counter(row["state"] for row in rows),
         "runs": [run_row(run, now) for run in runs],
@@ -120,8 +120,7 @@ def _answer(request: PageRequest, notice: Notice | None = None) -> Answer:
         "pauses": PAUSES,
         "words": WORDS,
     }
-    block = "main" if request.is_fragment else ""
-    return Answer("tasks.html", values, block=block, notice=notice, is_change=notice is not None)
+    return request.answer("tasks.html", values, notice)
 
 
 #: What needs the person comes first.

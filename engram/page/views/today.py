@@ -11,9 +11,9 @@ from engram.models.engine.transaction import Store
 from engram.models.memories.memory_history import list_runs
 from engram.models.memories.memory_records import Memory, memories_of_ids
 from engram.models.projects.notes import list_standing_files
-from engram.models.projects.projects import ProjectRow, list_projects, project_by_id
+from engram.models.projects.projects import list_projects
 from engram.models.search.memory_lists import latest_kept
-from engram.models.sessions.outcomes import SAME_MOMENT_MS, Outcome, count_outcomes_since, list_outcomes
+from engram.models.sessions.prompt_outcomes import SAME_MOMENT_MS, Outcome, count_outcomes_since, list_outcomes
 from engram.models.sessions.sessions import list_sessions
 from engram.models.shown.usage import (
     LatestPrompt,
@@ -23,24 +23,25 @@ from engram.models.shown.usage import (
     latest_turn_prompts,
     shown_by_day,
 )
-from engram.page.rendering import count, day_chart
-from engram.page.view import Answer, PageRequest, Route, View, day_spans, list_needs
+from engram.page.rendering import day_chart
+from engram.page.view import Answer, PageRequest, Route, View, day_spans, latest_project, list_needs
 from engram.reports.health import take_vitals
 from engram.reports.session_report import REASONS, SHOWN_VERDICTS
 from engram.transcripts.registry import discover
-from engram.worker.client import ask_worker
+from engram.trust.display import number_of
+from engram.worker.worker_client import ask_worker
 
-#: Prompts, kept memories and runs that are listed.
+#: Maximum number of prompts, kept memories and runs listed.
 MAX_PROMPTS, MAX_KEPT, MAX_RUNS = 12, 6, 2
 #: Days of the charts.
 DAYS = 30
-#: Time for the worker's briefing, in seconds.
+#: Timeout of the worker's briefing, in seconds.
 BRIEFING_SECONDS = 5.0
 
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """One line of a day: a prompt with what became of it, a memory that was kept, or a run."""
+    """One line of a day: a prompt with its outcome, a memory that was kept, or a run."""
 
     at_ms: int
     project: str
@@ -48,12 +49,13 @@ class Event:
     outcome: Outcome | None = None
     reason: str = ""
     shown: tuple[tuple[Memory, float], ...] = ()
+    #: Claude was shown something, even if it is not among ``shown``.
+    is_shown: bool = False
     kept: Memory | None = None
     run: str = ""
 
 
 def show(request: PageRequest) -> Answer:
-    """Show today."""
     store, project_id = request.store, request.project_id
     days = day_spans(store.now_ms(), DAYS)
     events = _events(store, project_id)
@@ -67,7 +69,7 @@ def show(request: PageRequest) -> Answer:
             "days": [(at_ms, list(some)) for at_ms, some in groupby(events, lambda event: _day_of(event.at_ms, days))],
             "needs": list_needs(store, take_vitals(store, request.settings, with_files=False), with_folders=True),
             "has_files": bool(list_standing_files(store)),
-            "starting": request.project or _latest_project(store),
+            "starting": request.project or latest_project(store),
             "is_empty": is_empty,
             "transcripts": sum(1 for _ in discover(request.settings)) if is_empty else 0,
         },
@@ -75,7 +77,7 @@ def show(request: PageRequest) -> Answer:
 
 
 def show_briefing(request: PageRequest) -> Answer:
-    """Show what the next session of a project will be told; the worker chooses it, and nothing counts as told."""
+    """Preview what the next session of a project will be shown; the worker chooses it, and nothing counts as shown."""
     if request.project is None:
         return Answer("parts/briefing.html", {"briefing": None, "is_missing": False})
     question = {"op": "briefing", "project_id": request.project.id}
@@ -103,7 +105,7 @@ def _events(store: Store, project_id: int | None) -> list[Event]:
     ]
     if project_id is None:
         events += [
-            Event(at_ms=run.started_at_ms, project="", run=f"Tidied: {count(len(run.report['lines']), 'change')}")
+            Event(at_ms=run.started_at_ms, project="", run=f"Tidied: {number_of(len(run.report['lines']), 'change')}")
             for run in list_runs(store, MAX_RUNS)
             if run.kind == "consolidate" and run.report.get("lines")
         ]
@@ -124,6 +126,7 @@ def _prompt_event(
         prompt=min(near, key=lambda prompt: abs(prompt.at_ms - outcome.at_ms)).text if near else "",
         outcome=outcome,
         reason=REASONS[outcome.verdict],
+        is_shown=outcome.verdict in SHOWN_VERDICTS,
         shown=tuple(
             (memories[candidate.episode_id], candidate.score)
             for candidate in outcome.considered
@@ -132,13 +135,8 @@ def _prompt_event(
     )
 
 
-def _latest_project(store: Store) -> ProjectRow | None:
-    latest = next((session for session in list_sessions(store, 20) if session.project_id is not None), None)
-    return None if latest is None or latest.project_id is None else project_by_id(store, latest.project_id)
-
-
 def _day_of(at_ms: int, days: Sequence[tuple[int, int]]) -> int:
-    """Return the time of the day's beginning, or of its noon for a day before the charts."""
+    """Return the time at which a day begins, or its noon for a day before the charts."""
     day = next((start for start, end in reversed(days) if start <= at_ms < end), None)
     return at_ms // 86_400_000 * 86_400_000 + 43_200_000 if day is None else day
 

@@ -13,15 +13,15 @@ from engram.models.engine.transaction import Store
 from engram.models.search.fulltext import search_passages
 from engram.models.sessions.passage_rows import (
     PassageRow,
-    barred_quotations,
+    normalised_text,
     passage_rows,
     passage_spots,
     passages_between,
-    plain,
 )
+from engram.models.sessions.stored_quotations import barred_quotations
 from engram.search.question import Coverage, ParsedQuery, Query, TermCounts, select_terms
 from engram.search.ranking import Column
-from engram.search.vectors.stored_vectors import Floats, VectorCache
+from engram.search.vectors.loaded_vectors import Floats, VectorCache
 
 #: Weights of text and vector in the prerank score.
 _TEXT_WEIGHT, _VECTOR_WEIGHT = 0.45, 0.55
@@ -61,7 +61,6 @@ class CandidateSet:
 
     @property
     def known_cosines(self) -> Column:
-        """The cosines that are known."""
         return self.cosine[~self.is_unknown]
 
     def by_words(self) -> CandidateSet:
@@ -80,7 +79,6 @@ class CandidateSet:
         return np.where(exists, values[index], 0.0)
 
     def best_in_group(self, groups: NDArray[np.int64], values: Column) -> Column:
-        """Return for each passage the best value of its group."""
         _, places = np.unique(groups, return_inverse=True)
         best = np.zeros(places.max(initial=-1) + 1)
         np.maximum.at(best, places, values)
@@ -121,7 +119,6 @@ def select_shortlist(
     """Return the places of the passages to rank, best first.
 
     Args:
-        candidates: the candidates.
         limit: maximum number of passages by their own, their neighbours' and their session's prerank scores.
         also: row ids of which the best are added.
         also_limit: maximum number of those.
@@ -176,7 +173,6 @@ class Shortlist:
         return self.rows[int(self.candidates.ids[place])]
 
     def ranked_row(self, index: int) -> PassageRow:
-        """Return the passage at an index of the shortlist."""
         return self.row_at(int(self.places[index]))
 
     def neighbours(self, place: int) -> list[PassageRow]:
@@ -221,12 +217,10 @@ def retrieve_passages(
     """Return the shortlist of passages for a question, and the weights of its terms.
 
     Args:
-        index: where to search.
-        query: the question.
         parsed: the same, parsed.
         vector: the same, embedded; None without a model.
         among: the row ids of the passages, whether they match or not; None for what matches.
-        is_worth: is asked before any text is read; where it returns False the shortlist is empty.
+        is_worth: is asked before any text is read; if it returns False, the shortlist is empty.
     """
     store, vectors = index.store, index.vectors
     counts, total = index.term_counts.count(store, parsed.terms)
@@ -259,7 +253,7 @@ def _without_barred(store: Store, rows: dict[int, PassageRow]) -> dict[int, Pass
     ids, texts = barred_quotations(store)
     if not ids:
         return rows
-    return {row_id: row for row_id, row in rows.items() if row_id not in ids and plain(row.text) not in texts}
+    return {row_id: row for row_id, row in rows.items() if row_id not in ids and normalised_text(row.text) not in texts}
 
 
 def _dated_passages(store: Store, query: Query, parsed: ParsedQuery) -> set[int]:

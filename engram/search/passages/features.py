@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
@@ -18,6 +17,7 @@ from engram.models.sessions.passage_rows import PassageRow
 from engram.search.passages.candidate_set import CandidateSet, Indexes, Shortlist, shares_of_best_cosine
 from engram.search.question import Coverage, ParsedQuery, TextTraits, parse_speaker, text_traits
 from engram.search.ranking import Column, Ranking
+from engram.system.lazy_regex import lazy_regex
 from engram.text.words import QUESTION_STOP_WORDS
 
 # -- Features of what is current: the later of two passages on one matter, words of change, the end of a session.
@@ -29,7 +29,7 @@ _MAX_LATE_AMONG = 25
 _MAX_RIVALS = 60
 #: Two passages are about one matter if they share this number of words, and this share of the shorter one's.
 _MIN_SHARED_WORDS, _MIN_SHARED_SHARE = 3, 0.25
-_WORD = re.compile(r"[a-z_][a-z0-9_]{2,}")
+_WORD = lazy_regex(r"[a-z_][a-z0-9_]{2,}")
 
 
 def extract_recency_features(
@@ -94,7 +94,7 @@ def _similarity(word_sets: Sequence[frozenset[str]], rivals: int) -> Column:
 def _time_order(rows: Sequence[PassageRow]) -> NDArray[np.intp]:
     """Return the place of each passage in time.
 
-    Row ids alone don't tell: transcripts may have been read in any order. They order the passages of one entry.
+    Row ids alone don't decide: transcripts may have been read in any order. They order the passages of one entry.
     """
     places = np.lexsort(([row.id for row in rows], [row.at_ms for row in rows]))
     order: NDArray[np.intp] = np.argsort(places)
@@ -146,7 +146,6 @@ GROUP_NAMES = tuple(_FEATURES_OF_GROUP)
 
 
 def extract_features(shortlist: Shortlist, query: ParsedQuery, coverage: Coverage) -> dict[str, Column]:
-    """Return every feature of the shortlist, each as a column."""
     rows = [shortlist.row_at(int(place)) for place in shortlist.places]
     traits = [text_traits(row.text, is_user=row.role == "user", intent=query.intent) for row in rows]
     speakers = chat_speakers([row.text for row in rows])
@@ -222,7 +221,7 @@ def _near_mean(candidates: CandidateSet, places: Indexes) -> Column:
 
 
 def _time_features(shortlist: Shortlist, rows: list[PassageRow], query: ParsedQuery) -> dict[str, Column]:
-    """Return how a passage lies to the time that the question names; all 0 if it names none."""
+    """Return where a passage is relative to the time that the question names; all 0 if it names none."""
     features = {name: np.zeros(len(rows)) for name in _FEATURES_OF_GROUP["time"]}
     if query.date_range is None or not rows:
         return features

@@ -1,33 +1,35 @@
-"""What its own session said after a passage: that it is wrong, was taken back, or is over. Rules on wording.
+"""What the same session said after a passage: that it is wrong, withdrawn or over. Based on wording.
 
-Whoever quotes a passage asks here first: words that the session itself contradicted or overtook are not told without
-what followed.
+Any code that quotes a passage asks here first: words that the session itself contradicted or superseded are not shown
+without what followed.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from functools import lru_cache
 
 from engram.models.engine.transaction import Reader
 from engram.models.sessions.passage_rows import LaterText, said_after
+from engram.system.lazy_regex import lazy_regex
 from engram.text.splitting import sentence_spans
 from engram.text.subject import gives_another_value, is_denied, says_opposite
 from engram.text.words import stems, topic_words
 from engram.transcripts.turns import Role
 
-#: Texts of the session after a passage that are looked at.
+#: Maximum number of texts after a passage in its session that are examined.
 MAX_LATER_TEXTS = 80
-#: Maximum length of what is told of what followed, in characters.
+#: Maximum length of the part shown of what followed, in characters.
 MAX_FOLLOWED_CHARACTERS = 160
-#: Share of the telling words of a sentence that a later one must have to be about the same, and how many at least.
+#: Share, and minimum number, of a sentence's informative words that a later one must have to be about the same thing.
 MIN_SAME_SHARE, MIN_SAME_WORDS = 0.5, 2
 #: A passage with more sentences than this is compared by these.
 MAX_SENTENCES = 8
 
-#: A prompt that begins so rejects what the assistant said before it.
-_REJECTS = re.compile(
+#: Beginnings of prompts that reject what the assistant said before.
+_REJECTS = lazy_regex(
     r"\W*(?:(?:hmm+|ok(?:ay)?|but|yeah|well|sorry|and|so)\b\W*)*(?:no\b(?! (?:problem|worries|need|rush))|nope|nah\b|"
     r"wrong|incorrect|false\b|not (?:true|right|correct|quite|really|what|at all)|nonsense|"
     r"(?:that|this|it|which)(?:['’]s| is| was)? ?(?:still )?(?:not|n['’]t|wrong|incorrect|false|untrue|nonsense|"
@@ -38,15 +40,15 @@ _REJECTS = re.compile(
     r"why (?:did|do|would) you|nein|falsch|stimmt nicht|quatsch|non\b|c['’]est faux|eso no|não|sbagliato)",
     re.IGNORECASE,
 )
-#: Somebody takes back what he said himself.
-_TAKES_BACK = re.compile(
+#: Phrases with which a speaker takes back their own words.
+_TAKES_BACK = lazy_regex(
     r"\b(?:just kidding|kidding|forget (?:it|that|what i)|never ?mind|scratch that|strike that|ignore (?:that|what i)|"
     r"on second thoughts?|changed my mind|i was wrong|my (?:mistake|bad)|i misspoke|take that back|i meant|"
     r"wait,? (?:no|actually)|doch nicht|vergiss (?:es|das))\b",
     re.IGNORECASE,
 )
-#: A sentence with the same words that says so ends what was said before.
-_REVERSES = re.compile(
+#: Phrases that, in a sentence with the same words, supersede what was said before.
+_REVERSES = lazy_regex(
     r"\b(?:no longer|not any ?more|anymore|instead of|rather than|turn(?:s|ed) out|(?:was|were) (?:wrong|mistaken|"
     r"incorrect|not)|wasn['’]t|weren['’]t|isn['’]t|i was wrong|my mistake|mistaken(?:ly)?|incorrect(?:ly)?|contrary to|"
     r"not actually|actually|revert(?:s|ed|ing)?|undid|undone|rolled back|removed?|dropped|replaced?[sd]?|superseded|"
@@ -54,13 +56,13 @@ _REVERSES = re.compile(
     r"moved (?:to|from)|misread|misdiagnosed|red herring|not the (?:cause|problem|reason|issue))\b",
     re.IGNORECASE,
 )
-_PROBLEM = re.compile(
+_PROBLEM = lazy_regex(
     r"\b(?:fail(?:s|ed|ing|ure)?|broken|bugs?|errors?|missing|lacks?|crash\w*|hangs?|wrong|todo|pending|open|blocked|"
     r"(?:does|do|is|are|can|was|were|did|has|have)(?:n['’]t| not)|not (?:yet|work\w*)|no(?:t|ne)?|never|without|"
     r"still|problem|issue|flaky|leaks?)\b",
     re.IGNORECASE,
 )
-_SOLVED = re.compile(
+_SOLVED = lazy_regex(
     r"\b(?:fix(?:ed|es)|resolved?[sd]?|solved|works? now|now works?|pass(?:es|ed)? now|now pass\w*|done|added|"
     r"implemented|handled|addressed|corrected|in place now|no longer)\b",
     re.IGNORECASE,
@@ -68,19 +70,17 @@ _SOLVED = re.compile(
 
 
 def what_followed(store: Reader, row_id: int, text: str, role: str) -> LaterText | None:
-    """Return what its session said later that contradicts or overtakes a passage; None if nothing does.
+    """Return what the session said later that contradicts or supersedes a passage; None if nothing does.
 
     Args:
-        store: the open memory.
-        row_id: the passage.
-        text: the words of it that are to be told.
+        text: the part of it to show.
         role: who said them.
     """
     return find_later(text, role, said_after(store, row_id, MAX_LATER_TEXTS))
 
 
 def find_later(text: str, role: str, later: Sequence[LaterText]) -> LaterText | None:
-    """Return the part of the later texts, in their order, that contradicts or overtakes a text. Pure."""
+    """Return the part of the later texts, in their order, that contradicts or supersedes a text. Pure."""
     is_users = role in (Role.USER, Role.CHOSEN)
     next_prompt = next((one for one in later if one.role == Role.USER), None)
     said = [sentence for sentence in _sentences(text)[:MAX_SENTENCES] if _telling(sentence)]
@@ -88,23 +88,29 @@ def find_later(text: str, role: str, later: Sequence[LaterText]) -> LaterText | 
         if one.role == Role.USER and (one is next_prompt or (is_users and _TAKES_BACK.search(one.text))):
             words = _typed(one.text)
             if one is next_prompt and (_TAKES_BACK if is_users else _REJECTS).match(words.lstrip(" \n")):
-                return one.with_text(_beginning(words))
+                return replace(one, text=_beginning(words))
             if is_users and _TAKES_BACK.search(words[:MAX_FOLLOWED_CHARACTERS]):
-                return one.with_text(_beginning(words))
-        about = [sentence for sentence in said if _may_be_about(one.text, sentence)]
+                return replace(one, text=_beginning(words))
+        about = _may_be_about(one.text, said)
         if not about:
             continue
         for sentence in _sentences(_typed(one.text) if one.role == Role.USER else one.text):
-            if any(_ends(sentence, earlier) for earlier in about):
-                return one.with_text(" ".join(sentence.split()))
+            if any(_ends(sentence, earlier) for earlier in _may_be_about(sentence, about)):
+                return replace(one, text=" ".join(sentence.split()))
     return None
 
 
-def _may_be_about(later: str, earlier: str) -> bool:
-    """Return False for a text without enough of a sentence's words: a stem is a part of its word. It is fast."""
-    old, later = _telling(earlier), later.lower()
-    shared = sum(stem in later for stem in old)
-    return shared >= MIN_SAME_WORDS and shared >= MIN_SAME_SHARE * len(old)
+def _may_be_about(later: str, earlier: Iterable[str]) -> list[str]:
+    """Return the earlier sentences of which a text has enough words. Fast, since it compares stems as parts of
+    words.
+    """
+    words, about = later.lower(), []
+    for sentence in earlier:
+        old = _telling(sentence)
+        shared = sum([stem in words for stem in old])
+        if shared >= MIN_SAME_WORDS and shared >= MIN_SAME_SHARE * len(old):
+            about.append(sentence)
+    return about
 
 
 def _typed(text: str) -> str:
@@ -114,9 +120,7 @@ def _typed(text: str) -> str:
 
 
 def _ends(later: str, earlier: str) -> bool:
-    """Return True for a later sentence about the same that says something else."""
-    if not _may_be_about(later, earlier):
-        return False
+    """Return True for a later sentence that says something different about the same thing."""
     old, new = _telling(earlier), _telling(later)
     shared = len(old & new)
     if shared < MIN_SAME_WORDS or shared < MIN_SAME_SHARE * len(old) or later.strip().endswith("?"):
@@ -138,7 +142,7 @@ def _telling(sentence: str) -> frozenset[str]:
 
 
 def _beginning(text: str) -> str:
-    """Return the first sentences of a text, whole, as far as there is room; at least the first one."""
+    """Return the first sentences of a text, uncut, as far as there is room; at least the first one."""
     shown = ""
     for sentence in _sentences(text):
         longer = f"{shown} {' '.join(sentence.split())}".strip()

@@ -12,8 +12,14 @@ from numpy.typing import NDArray
 
 from engram.models.engine.transaction import Store
 from engram.models.search.fulltext import NoteRowText, note_rows, passages_with_phrase, search_notes
-from engram.models.sessions.passage_rows import PassagePlace, PassageRow, passage_places, passage_rows, texts_of_blocks
-from engram.models.sessions.passages import EvidencePlace
+from engram.models.sessions.passage_rows import (
+    EvidencePlace,
+    PassagePlace,
+    PassageRow,
+    passage_places,
+    passage_rows,
+    texts_of_blocks,
+)
 from engram.search.abstain import count_likely, is_above_floor, is_unsupported, query_support, shares_words
 from engram.search.hits import SPEAKERS, Hit
 from engram.search.passages.candidate_set import (
@@ -27,7 +33,7 @@ from engram.search.passages.candidate_set import (
 from engram.search.passages.features import SCORE_SCALE, chat_speakers, extract_features, load_ranking_model
 from engram.search.question import Coverage, ParsedQuery, Query, find_phrases, select_terms, text_around
 from engram.search.ranking import Column, Ranking
-from engram.search.vectors.stored_vectors import Floats
+from engram.search.vectors.loaded_vectors import Floats
 from engram.text.splitting import sentence_spans
 
 # -- Choose the sentences of a passage to show: the run that covers most of the question in few words. Pure.
@@ -97,7 +103,7 @@ _CUTOFF_GAP = _MAX_SCORE_GAP + SCORE_SCALE * math.log(MAX_ENTRIES)
 class HitGroup:
     """The best passages of up to three entries of one turn."""
 
-    #: Indexes of the shortlist, the best first.
+    #: Indexes of the shortlist, best first.
     indexes: list[int]
     #: Returns the text that each passage shows.
     text_of: Callable[[int], str]
@@ -129,7 +135,6 @@ def group_hits(shortlist: Shortlist, score: Column, limit: int, shown_text: Call
     Args:
         shortlist: the ranked passages.
         score: a score for each; minus infinity leaves a passage out.
-        limit: maximum number of groups.
         shown_text: returns the text to show for an index of the shortlist; it is asked for those that need it.
     """
     groups: list[HitGroup] = []
@@ -186,9 +191,13 @@ def find_passages(
     groups = best_groups(shortlist, coverage, score, query.limit)
     if query.thorough or without:
         return _build_hits(index.store, shortlist, ranking, groups)
-    likely, doubtful = _select_likely(shortlist, parsed, coverage, groups, index.relevance_floor)
+    support = None
+    if shortlist.candidates.known_cosines.any() and index.relevance_floor:
+        support = passage_support(shortlist, parsed, coverage, index.relevance_floor)
+    likely, doubtful = _select_likely(shortlist, parsed, coverage, groups, index.relevance_floor, support)
     hits = _build_hits(index.store, shortlist, ranking, likely)
-    return hits + [replace(hit, is_doubtful=True) for hit in _build_hits(index.store, shortlist, ranking, doubtful)]
+    hits += [replace(hit, is_doubtful=True) for hit in _build_hits(index.store, shortlist, ranking, doubtful)]
+    return [replace(hit, support=support) for hit in hits]
 
 
 def _find_phrases(index: SearchIndex, query: Query, parsed: ParsedQuery, vector: Floats | None) -> list[Hit]:
@@ -204,7 +213,7 @@ def _find_phrases(index: SearchIndex, query: Query, parsed: ParsedQuery, vector:
 
 
 def _phrase_spans(store: Store, query: Query) -> dict[int, tuple[str, list[tuple[int, int]]]]:
-    """Return row id of a passage → the whole text that it is a part of, and where that has the phrases."""
+    """Return the row id of a passage → the whole text that it is a part of, and where that has the phrases."""
     first = query.phrases[0]
     ids = passages_with_phrase(store, first, MAX_PHRASE_PASSAGES, project_id=query.project_id)
     rows = passage_rows(store, ids)
@@ -224,19 +233,19 @@ def _select_likely(
     coverage: Coverage,
     groups: Sequence[HitGroup],
     relevance_floor: float,
+    support: float | None,
 ) -> tuple[list[HitGroup], list[HitGroup]]:
     """Return the groups to show: those that are likely to answer, and those that are shown as doubtful.
 
-    Without a model all are likely, if any has more than a word of the question by chance. A passage without a vector is
-    likely if it shares enough words with the question, however far those with vectors are. What is not likely must be
-    above the floor.
+    ``support`` is None without a model. Then all are likely, if any has more than a word of the question by chance. A
+    passage without a vector is likely if it shares enough words with the question, however far those with vectors are.
+    What is not likely must be above the floor.
     """
-    if not shortlist.candidates.known_cosines.any() or not relevance_floor:
+    if support is None:
         is_any = parsed.date_range is not None or any(
             _is_above_floor(shortlist, group, parsed, coverage, relevance_floor) for group in groups
         )
         return list(groups) if is_any else [], []
-    support = passage_support(shortlist, parsed, coverage, relevance_floor)
     is_chat = bool(chat_speakers([row.text for row in shortlist.rows.values()]))
     count = count_likely([group.score for group in groups], support, is_chat=is_chat)
     found_by_words = [_is_found_by_words(shortlist, group, parsed, coverage) for group in groups]
@@ -269,7 +278,7 @@ def _is_above_floor(
 
 
 def _is_found_by_words(shortlist: Shortlist, group: HitGroup, parsed: ParsedQuery, coverage: Coverage) -> bool:
-    """True if the best passage of a group has no vector yet, and shares enough words with the question."""
+    """Return True if the best passage of a group has no vector yet, and shares enough words with the question."""
     best = group.indexes[0]
     if not shortlist.candidates.is_unknown[shortlist.places[best]]:
         return False
@@ -456,7 +465,7 @@ def find_notes(index: SearchIndex, query: Query, parsed: ParsedQuery, vector: Fl
                 score=float(ranking.score[place]),
                 parts=ranking.parts_of(int(place)),
                 project=row.project,
-                created_at_ms=row.changed_at_ns // 1_000_000,
+                created_at_ms=row.at_ms,
                 evidence=(EvidencePlace(session_id="", uuid="", path=row.path, line=row.start_line),),
                 row_id=row.id,
                 cosine=None if math.isnan(cosine) else cosine,
@@ -489,7 +498,7 @@ def _as_shortlist(rows: dict[int, NoteRowText], bm25: dict[int, float], cosines:
             role="note",
             said_id=row.id,
             text=f"{row.heading}\n{row.text}".strip(),
-            at_ms=row.changed_at_ns // 1_000_000,
+            at_ms=row.at_ms,
             start=0,
             said_chars=len(row.text),
             is_closing=False,

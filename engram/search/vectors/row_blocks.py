@@ -17,7 +17,7 @@ Floats: TypeAlias = NDArray[np.float32]
 CodeArray: TypeAlias = NDArray[np.int8] | NDArray[np.uint8]
 Places: TypeAlias = NDArray[np.intp]
 
-#: Numbers processed at a time (512 KB). They fit the processor's cache; a larger buffer would be allocated anew for
+#: Numbers processed at a time (512 KB). They fit the processor's cache; a larger buffer would be allocated again for
 #: each slice, which takes as long as the work itself.
 _SLICE_NUMBERS = 131_072
 #: Largest code of 8 bits.
@@ -82,7 +82,6 @@ class ByteCodes(Codes):
         super().__init__(np.empty((rows, width), dtype=np.int8), np.empty(rows, dtype=np.float32))
 
     def store(self, start: int, rows: Floats) -> None:
-        """Store ``rows``."""
         place = slice(start, start + len(rows))
         scales = np.maximum(np.abs(rows).max(axis=1, initial=0) / _MAX_INT8, _MIN_SCALE)
         self._codes[place] = np.rint(rows / scales[:, np.newaxis])
@@ -94,7 +93,6 @@ class ByteCodes(Codes):
         return products
 
     def rows_at(self, places: Places) -> Floats:
-        """Return the rows at ``places``."""
         rows = self._codes[places].astype(np.float32)
         rows *= self._scales[places, np.newaxis]
         return rows
@@ -144,7 +142,6 @@ class PackedCodes(Codes):
         return products
 
     def rows_at(self, places: Places) -> Floats:
-        """Return the rows at ``places``."""
         rows: Floats = np.empty((len(places), self._width), dtype=np.float32)
         codes = self._codes[places]
         for shift, share in self._shares():
@@ -163,7 +160,7 @@ _PART_ENDS = (1 / 3, 1 / 2, 1)
 
 @dataclass(frozen=True, slots=True)
 class Rotation:
-    """New axes, the most informative first. Dot products stay the same."""
+    """New axes, most informative first. Dot products stay the same."""
 
     #: Shape (dimension, dimension); its columns are the new axes.
     axes: Floats
@@ -181,7 +178,6 @@ class Rotation:
         return cls(np.ascontiguousarray(np.concatenate(rotated, axis=1), dtype=np.float32), parts)
 
     def apply(self, rows: Floats) -> Floats:
-        """Return rotated rows."""
         rotated: Floats = rows @ self.axes
         return rotated
 
@@ -290,14 +286,11 @@ class Block:
         positions = np.repeat(starts - np.cumsum(sizes) + sizes, sizes) + np.arange(sizes.sum())
         return np.asarray(sorter[positions], dtype=np.intp)
 
-    def visible(self, count: int, groups: ArrayLike | None, allowed: Ids | None) -> Flags | None:
-        """Return which of the first ``count`` rows are live, in ``groups`` and ``allowed``; None for all of them."""
+    def visible(self, count: int, groups: ArrayLike | None) -> Flags | None:
+        """Return which of the first ``count`` rows are live and in ``groups``; None for all of them."""
         flags: Flags | None = self.alive[:count].copy() if self.dead else None
         if groups is not None:
             inside = _is_one_of(self.groups[:count], np.atleast_1d(np.asarray(groups, dtype=np.int32)))
-            flags = inside if flags is None else flags & inside
-        if allowed is not None:
-            inside = np.isin(self.ids[:count], allowed)
             flags = inside if flags is None else flags & inside
         return flags
 
@@ -315,7 +308,6 @@ class Block:
 
     @property
     def row_bytes(self) -> int:
-        """Memory of one row, in bytes."""
         return sum(array.itemsize * int(np.prod(array.shape[1:])) for array in self._arrays()) + 1
 
     def _store(self, start: int, rows: NDArray[np.floating]) -> None:
@@ -335,16 +327,13 @@ class ExactBlock(Block):
         self._rows: Floats = np.empty((BLOCK_ROWS, dimension), dtype=np.float32)
 
     def cosines(self, count: int, query: Floats) -> Floats:
-        """Return the dot product with each of the first ``count`` rows."""
         products: Floats = self._rows[:count] @ query
         return products
 
     def rows_at(self, places: Places) -> Floats:
-        """Return the rows at ``places``."""
         return self._rows[places]
 
     def cosines_at(self, places: Places, query: Floats) -> Floats:
-        """Return the dot product with each of the rows at ``places``."""
         products: Floats = self._rows[places] @ query
         return products
 
@@ -388,7 +377,6 @@ class QuantisedBlock(Block):
         return self._codes[0].dots_at(places, rotated[self.rotation.parts[0]])
 
     def cosines(self, count: int, query: Floats) -> Floats:
-        """Return the dot product with each of the first ``count`` rows."""
         rotated = self.rotation.apply(query)
         products = self.estimates(count, rotated)
         for part, codes in self._later_parts():
@@ -408,11 +396,9 @@ class QuantisedBlock(Block):
         return self.estimates_at(places, rotated) + self.remainders_at(places, rotated)
 
     def rows_at(self, places: Places) -> Floats:
-        """Return the rows at ``places``."""
         return self.rotation.invert(np.concatenate([codes.rows_at(places) for codes in self._codes], axis=1))
 
     def _later_parts(self) -> Iterator[tuple[slice, Codes]]:
-        """Return all parts but the first, each with its codes."""
         return zip(self.rotation.parts[1:], self._codes[1:], strict=True)
 
     def _store(self, start: int, rows: NDArray[np.floating]) -> None:

@@ -1,4 +1,4 @@
-"""A vector index in memory: few rows are exact, many are quantised to 8 or about 3 bits a number."""
+"""A vector index in memory: exact for few rows; for many, quantised to 8 or about 3 bits per number."""
 
 from __future__ import annotations
 
@@ -24,11 +24,28 @@ from engram.search.vectors.row_blocks import (
     second_moments,
 )
 
-# -- Find the nearest rows of blocks: every cosine, or a shortlist by a cheap estimate, then the cosines of that.
+#: Maximum number of rows of an exact index (23 MB at 384 numbers a row); quantised rows take a quarter of the memory.
+MAX_EXACT_ROWS = 15_000
+#: Maximum number of rows with 8 bits per number (200 MB); above that, 4 bits for half of a row and 2 for the rest.
+MAX_BYTE_ROWS = 500_000
+#: Share of rows re-ranked by exact cosine, within the bounds below. The shortlist contains 99.5 % of the true best 50,
+#: also for queries that resemble no row.
+SHORTLIST_SHARE = 0.02
+MIN_SHORTLIST, MAX_SHORTLIST = 2_000, 6_000
+#: The shortlist has at least this number of rows for each hit.
+_SHORTLIST_PER_HIT = 20
+#: A rotation is fitted to at most this many stored and this many new rows.
+_MAX_FITTED_ROWS = 8_000
+#: Share of deleted rows above which the index is compacted.
+_MAX_DEAD_SHARE = 0.25
+#: Fewer deleted rows than this are never compacted.
+_MIN_DEAD_ROWS = 1_024
 
-#: Below this share of a block's rows their estimates are computed one by one.
+# -- Find the nearest rows of blocks: every cosine, or a shortlist by a cheap estimate, then exact cosines for it.
+
+#: If fewer than this share of a block's rows are visible, their estimates are computed individually.
 _MIN_DENSE_SHARE = 0.25
-#: Sample size that a bound for the largest values is estimated from.
+#: Size of the sample from which a bound for the largest values is estimated.
 _SAMPLE_ROWS = 20_000
 
 #: Blocks, each with the number of its rows that may be read.
@@ -81,7 +98,7 @@ def _estimates(
         return None, estimates
     places, parts, start = [], [], 0
     for (block, count), flags in zip(blocks, visible, strict=True):
-        own_places = np.arange(count) if flags is None else np.flatnonzero(flags)
+        own_places = _places(flags, count)
         if len(own_places) < _MIN_DENSE_SHARE * count:
             parts.append(block.estimates_at(own_places, rotated))
         else:
@@ -106,7 +123,7 @@ def _largest(values: Floats, count: int) -> Places:
 
 
 def best_per_id(ids: Ids, cosines: Floats, limit: int) -> tuple[Ids, Floats]:
-    """Return the best ``limit`` ids, each once with its best cosine; best first, equal ones in the order of rows."""
+    """Return the best ``limit`` ids, each once with its best cosine; best first, ties in row order."""
     take = min(len(ids), 4 * max(limit, 0))
     while take:
         places = np.argpartition(-cosines, take - 1)[:take]
@@ -124,24 +141,6 @@ def joined_ids(parts: Sequence[Ids]) -> Ids:
     return np.concatenate(parts) if parts else np.zeros(0, np.int64)
 
 
-#: Maximum number of rows of an exact index (23 MB at 384 numbers a row); quantised rows take a quarter of the memory.
-MAX_EXACT_ROWS = 15_000
-#: Maximum number of rows with 8 bits for each number (200 MB); beyond, the first half of a row has 4 and the second 2.
-MAX_BYTE_ROWS = 500_000
-#: Share of the rows whose cosine is computed after the estimate, within bounds. They contain 99.5 % of the true best
-#: 50, also for queries that resemble no row.
-SHORTLIST_SHARE = 0.02
-MIN_SHORTLIST, MAX_SHORTLIST = 2_000, 6_000
-#: The shortlist has at least this number of rows for each hit.
-_SHORTLIST_PER_HIT = 20
-#: Maximum number of rows, of those stored and of those being added, that a rotation is fitted to.
-_MAX_FITTED_ROWS = 8_000
-#: Share of deleted rows from which the live rows are compacted.
-_MAX_DEAD_SHARE = 0.25
-#: Fewer deleted rows than this are never compacted.
-_MIN_DEAD_ROWS = 1_024
-
-
 class VectorIndex:
     """Rows of length 1 with an id and a group each; an id may have several rows, of which the best counts.
 
@@ -154,7 +153,7 @@ class VectorIndex:
     ) -> None:
         """Create an empty index for rows of ``dimension`` numbers.
 
-        Above ``max_exact_rows`` rows it is approximate; above ``max_byte_rows`` a row takes 0.4 times the memory.
+        Above ``max_exact_rows`` rows it is approximate; above ``max_byte_rows``, a row takes 40 % of the memory.
         """
         self.dimension = dimension
         self._max_exact_rows, self._max_byte_rows = max_exact_rows, max_byte_rows
@@ -168,11 +167,6 @@ class VectorIndex:
         return sum(count - block.dead for block, count in self._view)
 
     @property
-    def is_exact(self) -> bool:
-        """True while the numbers are stored as they were added."""
-        return self._rotation is None
-
-    @property
     def bytes_used(self) -> int:
         """Memory of the rows, in bytes."""
         return sum(count * block.row_bytes for block, count in self._view)
@@ -183,7 +177,7 @@ class VectorIndex:
         return joined_ids([block.ids[:count][block.alive[:count]] for block, count in self._view])
 
     def expect(self, rows: int) -> None:
-        """Announce how many rows will be added in all, so that the first are stored the way that number is."""
+        """Announce the number of rows to add, so that the first are already stored in the form chosen for it."""
         self._expected_rows = rows
 
     def add(self, ids: ArrayLike, rows: ArrayLike, groups: ArrayLike | None = None) -> None:
@@ -221,7 +215,7 @@ class VectorIndex:
         with self._write_lock:
             for block, count in self._view:
                 places = block.find(count, wanted)
-                # The count first: a reader that sees it reads the flags.
+                # Update the count first: only a reader that sees it checks the flags.
                 block.dead += len(places)
                 block.alive[places] = False
                 removed += len(places)
@@ -230,21 +224,16 @@ class VectorIndex:
                 self._compact()
         return removed
 
-    def top(
-        self, query: ArrayLike, limit: int, *, groups: ArrayLike | None = None, allowed: ArrayLike | None = None
-    ) -> tuple[Ids, Floats]:
+    def top(self, query: ArrayLike, limit: int, *, groups: ArrayLike | None = None) -> tuple[Ids, Floats]:
         """Return the best ``limit`` ids with their cosines, best first.
 
         Args:
             query: Shape (dimension,).
-            limit: Maximum number of ids.
             groups: Only rows of these groups.
-            allowed: Only these ids.
         """
         vector = self._checked(query)
         view = self._view
-        allowed_ids = None if allowed is None else np.asarray(allowed, dtype=np.int64)
-        visible = [block.visible(count, groups, allowed_ids) for block, count in view]
+        visible = [block.visible(count, groups) for block, count in view]
         total = sum(count for _, count in view)
         shortlist = round(min(max(SHORTLIST_SHARE * total, MIN_SHORTLIST), MAX_SHORTLIST))
         shortlist = max(shortlist, _SHORTLIST_PER_HIT * limit)
@@ -253,11 +242,6 @@ class VectorIndex:
         else:
             ids, cosines = shortlisted_cosines(view, visible, vector, shortlist)
         return best_per_id(ids, cosines, limit)
-
-    def scores(self, query: ArrayLike) -> tuple[Ids, Floats]:
-        """Return id and cosine of every live row, in the order in which they were added (0.09 s for a million rows)."""
-        view = self._view
-        return all_cosines(view, [block.visible(count, None, None) for block, count in view], self._checked(query))
 
     def scores_of(self, query: ArrayLike, ids: ArrayLike) -> Floats:
         """Return the best cosine of each of ``ids``, in their order; NaN for an id without a row."""
@@ -272,7 +256,7 @@ class VectorIndex:
         return best[places]
 
     def mean_cosine(self, query: ArrayLike, max_rows: int, *, groups: ArrayLike | None = None) -> tuple[float, int]:
-        """Return the mean cosine of the rows of these groups and their number; of many, ``max_rows`` are averaged."""
+        """Return the mean cosine of the rows of these groups, estimated from ``max_rows`` of them, and their number."""
         vector = self._checked(query)
         view = self._view
         places = [_visible_places(block, count, groups) for block, count in view]
@@ -334,7 +318,7 @@ class VectorIndex:
         self._publish(blocks)
 
     def _narrow(self) -> None:
-        """Store rows in fewer bits, block by block, so that it takes little extra memory."""
+        """Store rows in fewer bits, block by block, so that this takes little extra memory."""
         self._is_narrow = True
         for number, (block, count) in enumerate(self._view):
             narrow, places = self._new_block(), block.live_places(count)
@@ -342,7 +326,7 @@ class VectorIndex:
             self._view = (*self._view[:number], (narrow, narrow.count), *self._view[number + 1 :])
 
     def _compact(self) -> None:
-        """Copy the live rows into new blocks, block by block, so that it takes little extra memory."""
+        """Copy the live rows into new blocks, block by block, so that this takes little extra memory."""
         compacted = [self._new_block()]
         waiting = list(self._view)
         while waiting:
@@ -358,12 +342,9 @@ class VectorIndex:
 
 
 def _visible_places(block: Block, count: int, groups: ArrayLike | None) -> NDArray[np.int64]:
-    flags = block.visible(count, groups, None)
+    return _places(block.visible(count, groups), count)
+
+
+def _places(flags: Flags | None, count: int) -> Places:
+    """Return the places of the rows that have their flag set; of all ``count`` rows without flags."""
     return np.arange(count) if flags is None else np.flatnonzero(flags)
-
-
-def rows_from_blobs(blobs: Sequence[bytes], dimension: int) -> NDArray[np.float16]:
-    """Return ``blobs`` of the database as float16 rows. Raises EmbeddingError if one has another length."""
-    if any(len(blob) != 2 * dimension for blob in blobs):
-        raise EmbeddingError(f"a stored vector does not have {dimension} numbers")
-    return np.frombuffer(b"".join(blobs), dtype=np.float16).reshape(len(blobs), dimension)

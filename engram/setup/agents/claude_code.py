@@ -1,9 +1,8 @@
-"""How Claude Code gets Engram: which version there is, by which way it is connected, and the permission."""
+"""How Claude Code is connected to Engram: its installed version, the kind of connection, and the permission."""
 
 from __future__ import annotations
 
 import json
-import re
 import subprocess
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -13,8 +12,8 @@ from typing import Any
 from engram.errors import BadRequest, InstallError
 from engram.extraction.model.claude_provider import call_environment, find_claude
 from engram.paths import is_default_home
-from engram.reports.checks import Check, State
-from engram.reports.claude_checks import SERVER_MARK, claude_json
+from engram.reports.claude_checks import MAX_FILE_BYTES, claude_json
+from engram.reports.engram_checks import Check, State
 from engram.settings import Settings
 from engram.setup.agents.plugin import (
     has_mod,
@@ -28,22 +27,15 @@ from engram.setup.agents.plugin import (
     without_our_hooks,
     without_our_server,
 )
-from engram.setup.agents.registered import (
-    MAX_FILE_BYTES,
-    MOD,
-    Registration,
-    Way,
-    find_registrations,
-    read_documents,
-)
-from engram.setup.edits.changes import FileChange, JsonEdit, JsonEntry, Step
-from engram.setup.edits.edits import decode
+from engram.setup.agents.registered import MOD, Registration, Way, find_registrations, read_documents
+from engram.setup.edits.apply_edit import decode
 from engram.setup.edits.file_state import StateKind, check_writable, read_state, real_path
-from engram.setup.edits.journal import Journal
+from engram.setup.edits.install_steps import FileChange, JsonEdit, JsonEntry, Step
 from engram.setup.edits.json_document import parse
 from engram.system.atomic import read_regular
+from engram.system.lazy_regex import lazy_regex
 
-# -- What the user chose; a later installation keeps it unless told otherwise.
+# -- What the user chose; a later installation keeps it unless asked otherwise.
 
 #: OpenAI's Codex CLI.
 CODEX = "codex"
@@ -61,24 +53,26 @@ class Choices:
 
     #: Start worker and watcher at login.
     service: bool = True
-    #: Connect Claude Code by a plugin; False for its settings files.
+    #: Connect Claude Code through a plugin; False for its settings files.
     plugin: bool = True
     #: Let Claude use the memory tools without asking.
     permissions: bool = True
     #: Show in Claude Code's status line what Engram does.
     statusline: bool = False
-    #: Add the mod to the plugin, which shows inside Claude Code what was handed over; None if nobody was asked yet.
+    #: Add the mod to the plugin, which shows inside Claude Code what was handed over; None if the user wasn't asked
+    #: yet.
     mod: bool | None = None
     #: Agents that get the memory tools, besides Claude Code.
     agents: tuple[str, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
-        """The choices as they stand in the journal."""
         return asdict(self)
 
 
 def choose(stored: Mapping[str, Any] | None, **given: Any) -> Choices:
-    """The choices of now: what is given (None: nothing), else what the installation before stored, else defaults."""
+    """Return the current choices: those given (None: not given), else those stored by the previous installation, else
+    the defaults.
+    """
     choices = Choices()
     known = {name: value for name, value in (stored or {}).items() if hasattr(choices, name)}
     if "agents" in known:
@@ -93,8 +87,6 @@ VERSION_SECONDS = 30
 
 @dataclass(frozen=True, slots=True)
 class ClaudeCode:
-    """The Claude Code of this machine."""
-
     #: Absolute path of the command; None if it is not installed, or not on PATH.
     command: str | None
     #: What ``claude --version`` prints; "" if unknown.
@@ -102,23 +94,29 @@ class ClaudeCode:
 
     @property
     def supports_plugin(self) -> bool:
-        """It loads a plugin from its folder ``skills``; also true of one that is installed later."""
+        """True if it loads a plugin from its folder ``skills``; also if it is not installed yet."""
         return supports_plugin(self.version)
 
     @property
     def supports_mods(self) -> bool:
-        """It is known to load the mod of a plugin."""
+        """True if it is known to load a plugin's mod."""
         return supports_mods(self.version)
 
 
 def find_claude_code(settings: Settings) -> ClaudeCode:
-    """Look for Claude Code and ask for its version. No model is called."""
+    """Find Claude Code and ask for its version. No model is called."""
     command = find_claude(settings)
     if command is None:
         return ClaudeCode(None, "")
+    finished = _run(command, "--version")
+    return ClaudeCode(command, finished.stdout.strip() if finished is not None and finished.returncode == 0 else "")
+
+
+def _run(command: str, *arguments: str) -> subprocess.CompletedProcess[str] | None:
+    """Run Claude Code; None if that failed, or took too long."""
     try:
-        finished = subprocess.run(
-            [command, "--version"],
+        return subprocess.run(
+            [command, *arguments],
             capture_output=True,
             text=True,
             errors="replace",
@@ -128,14 +126,11 @@ def find_claude_code(settings: Settings) -> ClaudeCode:
             check=False,
         )
     except (OSError, subprocess.SubprocessError):
-        return ClaudeCode(command, "")
-    return ClaudeCode(command, finished.stdout.strip() if finished.returncode == 0 else "")
+        return None
 
 
-def plan_connection(
-    settings: Settings, choices: Choices, claude: ClaudeCode, journal: Journal | None = None
-) -> list[Step]:
-    """The steps that connect Claude Code by one way and remove the other.
+def plan_connection(settings: Settings, choices: Choices, claude: ClaudeCode) -> list[Step]:
+    """Return the steps that connect Claude Code in one way and remove the other.
 
     Raises:
         InstallError: a settings file can't be read.
@@ -145,7 +140,6 @@ def plan_connection(
     documents = {path: read_document(path) for path in (settings_path, servers_path)}
     known = read_documents(settings.claude_folder)
     registrations = find_registrations(known)
-    taken = replaced_names(journal, servers_path)
     market = next((found for found in registrations if found.way is Way.MARKETPLACE and found.is_enabled), None)
     is_plugin = market is not None or (choices.plugin and claude.supports_plugin)
     if market is not None:
@@ -163,7 +157,6 @@ def plan_connection(
                 documents[settings_path],
                 home,
                 servers=documents[servers_path],
-                taken=taken,
             )
         ]
     if is_plugin:
@@ -179,33 +172,15 @@ def plan_connection(
     if choices.statusline:
         steps.append(plan_statusline(settings.claude_folder, documents[settings_path], home))
     if choices.permissions:
-        name = settings_server(servers_path, documents[servers_path], taken)[0]
+        name = settings_server(servers_path, documents[servers_path])[0]
         if is_plugin:
             name = known.plugin_name if market is None else market.plugin_id.partition("@")[0]
         steps.append(_plan_permission(settings_path, permission_rule(name, is_plugin=is_plugin)))
     return steps
 
 
-def replaced_names(journal: Journal | None, path: Path) -> set[str]:
-    """Return the names of other programs' servers that an earlier installation replaced in a file.
-
-    They come back before anything is written anew, so Engram's server can't have these names.
-    """
-    record = journal.ledger.files.get(str(path)) if journal is not None else None
-    applied = record.applied if record is not None and record.applied is not None else {}
-    found = {
-        str(old["path"][-1])
-        for old in applied.get("json", {}).get("replaced", ())
-        if len(old["path"]) == 2 and SERVER_MARK not in str(old["text"])
-    }
-    toml = applied.get("toml", {})
-    if any(SERVER_MARK not in str(text) for text in toml.get("former", ())[:1]):
-        found.add(str(toml["table"][-1]))
-    return found
-
-
 def _plan_permission(path: Path, rule: str) -> Step:
-    """Add the rule to ``permissions.allow``; a read-only file is left alone."""
+    """Add the rule to ``permissions.allow``; a read-only file is left unchanged."""
     summary = f"Let Claude use the memory tools without asking ({rule} in {path})"
     real = real_path(path, is_link=False)
     try:
@@ -220,7 +195,7 @@ def _plan_permission(path: Path, rule: str) -> Step:
 
 
 def read_document(path: Path) -> dict[str, Any]:
-    """The object in a settings file; {} if there is none. Raises InstallError if it can't be read."""
+    """Return the object in a settings file; {} if there is none. Raises InstallError if it can't be read."""
     state, data = read_state(real_path(path, is_link=False))
     if state.kind is not StateKind.FILE:
         return {}
@@ -234,20 +209,19 @@ def read_document(path: Path) -> dict[str, Any]:
     return value
 
 
-# -- The check of ``engram doctor`` on the mod: left out by this version or a policy, refused, or its command is taken.
+# -- The check of the mod in ``engram doctor``: ignored by this version or a policy, refused, or its command is taken.
 
 #: Where an organization's settings are, on Linux and on macOS.
 MANAGED = (Path("/etc/claude-code"), Path("/Library/Application Support/ClaudeCode"))
 #: Settings that keep a user's mods from loading.
 _MOD_POLICIES = ("disableAllHooks", "allowManagedHooksOnly", "allowManagedModsOnly")
-_TAKES_COMMAND = re.compile(rb"""command\.register\(\s*\{[^}]{0,400}?\bname:\s*["'`]engram["'`]""")
+_TAKES_COMMAND = lazy_regex(rb"""command\.register\(\s*\{[^}]{0,400}?\bname:\s*["'`]engram["'`]""")
 
 
 def check_mod(settings: Settings, registrations: Sequence[Registration]) -> Iterator[Check]:
-    """Check that Claude Code loads the mod. Yields nothing where it was not chosen. Starts Claude Code twice, offline.
+    """Check that Claude Code loads the mod. Yields nothing if it was not chosen. Starts Claude Code twice, offline.
 
     Args:
-        settings: names Claude Code and its configuration folder.
         registrations: what Claude Code has, from ``find_registrations``.
     """
     places = [found.path for found in registrations if found.way is not Way.SETTINGS and found.is_enabled]
@@ -257,7 +231,7 @@ def check_mod(settings: Settings, registrations: Sequence[Registration]) -> Iter
             name: path for path in _managed_files(MANAGED) for name in _MOD_POLICIES if read_document(path).get(name)
         }
         if claude.version and not claude.supports_mods:
-            detail, advice = f"{claude.version} leaves it out; the hooks work without it", "update Claude Code"
+            detail, advice = f"{claude.version} ignores it; the hooks work without it", "update Claude Code"
         elif policies:
             name, path = next(iter(policies.items()))
             detail = f"an organization's settings keep it from loading ({name} in {path})"
@@ -265,8 +239,8 @@ def check_mod(settings: Settings, registrations: Sequence[Registration]) -> Iter
         elif refusal := _refusal(claude, folder):
             detail, advice = f"Claude Code refuses it: {refusal}", "run: engram install, or engram install --no-mod"
         elif taken := _taker_of_command(settings.claude_folder, folder):
-            detail = f"another /engram goes before it ({taken}): the line appears, the command is not Engram's"
-            advice = "rename that one, or go on without Engram's /engram"
+            detail = f"another /engram takes precedence ({taken}): the line appears, the command is not Engram's"
+            advice = "rename that one, or do without Engram's /engram"
         else:
             yield Check("mod", State.OK, f"{folder / MOD}, which {claude.version or 'Claude Code'} loads")
             continue
@@ -281,30 +255,22 @@ def _managed_files(folders: Sequence[Path]) -> Iterator[Path]:
 
 def _refusal(claude: ClaudeCode, folder: Path) -> str:
     """Return why this Claude Code would not load the plugin's files; "" if it would, or can't say."""
-    if claude.command is None:
+    finished = None if claude.command is None else _run(claude.command, "plugin", "validate", "--json", str(folder))
+    if finished is None:
         return ""
     try:
-        said = subprocess.run(
-            [claude.command, "plugin", "validate", "--json", str(folder)],
-            capture_output=True,
-            text=True,
-            errors="replace",
-            timeout=VERSION_SECONDS,
-            stdin=subprocess.DEVNULL,
-            env=call_environment(claude.command),
-            check=False,
-        ).stdout
-        report = json.loads(said)
+        report = json.loads(finished.stdout)
         parts = [report["manifest"], *report["contents"]]
         return next((str(error["message"]) for part in parts for error in part["errors"]), "")
-    except (OSError, subprocess.SubprocessError, ValueError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError):
         return ""
 
 
 def _taker_of_command(claude_folder: Path, own: Path) -> str:
-    """Return what else is called ``/engram``: a command or skill of the user, or the mod of another plugin; "" if none.
+    """Return what else is called ``/engram``: a command or skill of the user's, or another plugin's mod; "" for
+    nothing.
 
-    Of plugins that are in the folder ``skills``.
+    Only plugins in the folder ``skills`` are examined.
     """
     for path in (claude_folder / "commands" / "engram.md", claude_folder / "skills" / "engram" / "SKILL.md"):
         if path.is_file():

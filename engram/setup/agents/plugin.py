@@ -1,18 +1,17 @@
-"""Plans what connects Claude Code: the plugin in its folder, or hooks and MCP server in its settings; never both.
+"""Plan how Claude Code is connected: by a plugin in its folder, or by hooks and an MCP server in its settings.
 
-Nothing here writes. The installer applies the steps, and takes them back at uninstall:
+Never both. Nothing here writes files: the installer applies the steps, and uninstalling reverts them.
 
 - ``plan_plugin`` for Claude Code ``MIN_PLUGIN_VERSION`` or later (``supports_plugin``), together with
   ``without_our_hooks`` for settings that hold hooks of Engram;
-- ``plan_settings`` for an older one, or where the user wants no plugin;
-- ``permission_rule`` is the entry of ``permissions.allow`` that goes with each.
+- ``plan_settings`` for an older one, or if the user wants no plugin;
+- ``permission_rule`` returns the matching entry of ``permissions.allow`` for either.
 """
 
 from __future__ import annotations
 
 import os
 import shlex
-import sys
 from collections.abc import Collection, Iterator, Mapping
 from enum import StrEnum
 from pathlib import Path
@@ -20,49 +19,49 @@ from typing import Any
 
 from engram.errors import InstallError
 from engram.paths import Home
-from engram.reports.checks import Check, State
 from engram.reports.claude_checks import (
     HOOK_MARK,
+    NAME,
     SERVER_MARK,
     free_server_name,
+    hook_groups,
     is_our_server,
     other_servers,
     our_server_names,
 )
+from engram.reports.engram_checks import Check, State
 from engram.setup.agents.registered import (
     MIN_MOD_VERSION,
     MOD,
-    NAME,
     Registration,
     Way,
     find_double,
-    hook_groups,
     plugin_files,
     read_documents,
     skills_folder,
 )
-from engram.setup.edits.changes import FileChange, JsonEdit, JsonEntry, Step
+from engram.setup.edits.install_steps import FileChange, JsonEdit, JsonEntry, Step
 from engram.system.atomic import read_regular
 from engram.version import VERSION
 from engram_hooks.block import FOLDER, settings_block, stamped, with_home
 
 #: The first version of Claude Code that loads a plugin from the folder ``skills``.
 MIN_PLUGIN_VERSION = (2, 1, 157)
-#: The first version that knows ``network.hosts`` in a plugin's manifest.
+#: The first version that supports ``network.hosts`` in a plugin's manifest.
 MIN_HOSTS_VERSION = (2, 1, 330)
 #: Mode of the plugin's files.
 FILE_MODE = 0o644
 
 
-def server_values(home: Home | None, interpreter: str) -> dict[str, Any]:
-    """Return ``command``, ``args`` and, where it has any, ``env`` of Engram's MCP server, for another agent's settings.
+def server_values(home: Home | None) -> dict[str, Any]:
+    """Return ``command``, ``args`` and, if it has any, ``env`` of Engram's MCP server, for another agent's settings.
 
     Raises:
         InstallError: the MCP server is not installed.
     """
-    server = settings_block(home, interpreter)["mcpServers"].get(NAME)
+    server = settings_block(home)["mcpServers"].get(NAME)
     if server is None:
-        raise InstallError("Engram's MCP server is not installed beside Engram. Install engram-recall again")
+        raise InstallError("Engram's MCP server is not installed with Engram. Install engram-recall again")
     return {key: server[key] for key in ("command", "args", "env") if key != "env" or server["env"]}
 
 
@@ -79,7 +78,7 @@ def supports_plugin(version: str) -> bool:
 
 
 def declares_hosts(version: str) -> bool:
-    """Return True if this Claude Code knows ``network.hosts`` in a plugin's manifest, and lists plugins without it.
+    """Return True if this Claude Code supports ``network.hosts`` in a plugin's manifest, and reports one without it.
 
     Args:
         version: as for ``supports_plugin``; an unknown one does not count.
@@ -88,7 +87,7 @@ def declares_hosts(version: str) -> bool:
 
 
 def supports_mods(version: str) -> bool:
-    """Return True if this Claude Code loads the mod of a plugin; others leave it out and run the hooks.
+    """Return True if this Claude Code loads a plugin's mod; older versions ignore it and run the hooks.
 
     Args:
         version: as for ``supports_plugin``; an unknown one does not count.
@@ -97,7 +96,7 @@ def supports_mods(version: str) -> bool:
 
 
 def _numbers(version: str) -> tuple[int, ...]:
-    """The numbers of a version; () if it has another form."""
+    """Return the numbers of a version; () if it can't be parsed."""
     numbers = version.split()[0].split(".") if version.strip() else []
     return tuple(map(int, numbers)) if all(number.isdecimal() for number in numbers) else ()
 
@@ -106,53 +105,51 @@ def permission_rule(name: str = NAME, *, is_plugin: bool) -> str:
     """Return the rule for ``permissions.allow`` that lets Claude use the memory tools without asking.
 
     Args:
-        name: of the plugin, or of the server in Claude Code's own files.
-        is_plugin: whether a plugin brings the server.
+        name: the name of the plugin, or of the server in Claude Code's own files.
+        is_plugin: whether the server comes with a plugin.
     """
     return f"mcp__plugin_{name}_{NAME}" if is_plugin else f"mcp__{name}"
 
 
 def other_name_note(name: str, place: object, entry: object = None) -> str:
-    """Say in the plan that another program has the name ``engram``, and which one Engram takes."""
+    """Return the plan's note that another program uses the name ``engram``, and which name Engram takes instead."""
     command = entry.get("command", entry.get("url", "")) if isinstance(entry, Mapping) else ""
     what = f" ({command})" if command else ""
     return (
-        f"{place} has an entry of another program{what} under the name “{NAME}”: it stays as it is. Engram's is called "
-        f"“{name}”."
+        f"{place} already has an entry named “{NAME}” from another program{what}, which is left unchanged. Engram's is "
+        f"named “{name}”."
     )
 
 
 def plan_plugin(
     claude_folder: Path,
     home: Home | None = None,
-    interpreter: str = sys.executable,
     *,
     version: str = "",
     mod: bool = False,
 ) -> Step:
-    """Plan the plugin in ``skills/engram`` of Claude Code's configuration folder. It edits no settings.
+    """Plan the plugin in ``skills/engram`` in Claude Code's configuration folder. Settings are not edited.
 
     If another program has a skill or plugin of that name, Engram's is called ``engram-recall``. Files that an earlier
     version of the plugin left in the folder are removed.
 
     Args:
         claude_folder: Claude Code's configuration folder (``CLAUDE_CONFIG_DIR``, or ``~/.claude``).
-        home: a memory folder other than the default; None leaves it to the environment.
-        interpreter: absolute path of the interpreter that Engram is installed in.
+        home: a memory folder other than the default; None leaves the choice to the environment.
         version: what ``claude --version`` prints; "" if unknown.
         mod: add the mod.
     """
     name = read_documents(claude_folder).plugin_name
     folder = skills_folder(claude_folder, name)
-    files = plugin_files(home, interpreter, name, declares_hosts=declares_hosts(version), mod=mod)
+    files = plugin_files(home, name=name, declares_hosts=declares_hosts(version), mod=mod)
     obsolete = other_files(folder, files)
     first = ".".join(map(str, MIN_MOD_VERSION))
-    too_old = f"This Claude Code ({version}) leaves the mod out; it is loaded from version {first} on."
+    too_old = f"This Claude Code ({version}) ignores the mod, which needs version {first} or later."
     is_too_old = mod and bool(version) and not supports_mods(version)
     renamed = () if name == NAME else (other_name_note(name, f"Claude Code's folder {claude_folder}"),)
     return Step(
         name="plugin",
-        summary=f"Connect Claude Code by the plugin {folder}",
+        summary=f"Connect Claude Code through the plugin {folder}",
         changes=(
             *[FileChange(folder / path) for path in obsolete],
             *[FileChange(folder / path, content=content, mode=FILE_MODE) for path, content in files.items()],
@@ -160,7 +157,7 @@ def plan_plugin(
         notes=(
             *renamed,
             *[too_old] * is_too_old,
-            "Sessions of Claude Code that run already load Engram after /reload-plugins, or when they start again.",
+            "Claude Code sessions that are already running load Engram after /reload-plugins or a restart.",
         ),
     )
 
@@ -170,27 +167,22 @@ def plan_settings(
     claude_json: Path,
     settings: Mapping[str, Any],
     home: Home | None = None,
-    interpreter: str = sys.executable,
     *,
     servers: Mapping[str, Any] | None = None,
-    taken: Collection[str] = (),
 ) -> Step:
-    """Plan hooks and MCP server in Claude Code's own files. Hooks of another version are replaced.
+    """Plan the hooks and the MCP server in Claude Code's own files. Hooks from another version are replaced.
 
-    Another program's server of the name ``engram`` stays: Engram's gets another name.
+    If another program has a server named ``engram``, that one stays and Engram's gets another name.
 
     Args:
-        claude_folder: Claude Code's configuration folder.
         claude_json: the user file that lists MCP servers (``~/.claude.json``).
         settings: what ``settings.json`` in ``claude_folder`` holds; {} if it does not exist.
-        home: a memory folder other than the default; None leaves it to the environment.
-        interpreter: absolute path of the interpreter that Engram is installed in.
+        home: a memory folder other than the default; None leaves the choice to the environment.
         servers: what ``claude_json`` holds; {} if it does not exist.
-        taken: names of servers that an earlier version of Engram replaced and that come back.
     """
     document = servers or {}
-    block = settings_block(home, interpreter)
-    name, renamed = settings_server(claude_json, document, taken)
+    block = settings_block(home)
+    name, renamed = settings_server(claude_json, document)
     hooks = without_our_hooks(settings)
     wanted = [
         JsonEntry(("hooks", event), group, is_item=True, marker=HOOK_MARK)
@@ -203,28 +195,25 @@ def plan_settings(
     stale = without_our_server(document, but=name).drop
     return Step(
         name="settings",
-        summary=f"Connect Claude Code by hooks in {claude_folder / 'settings.json'} and a server in {claude_json}",
+        summary=f"Connect Claude Code through hooks in {claude_folder / 'settings.json'} and a server in {claude_json}",
         changes=(
             FileChange(claude_folder / "settings.json", edit=JsonEdit(add=tuple(wanted), drop=hooks.drop)),
             *([FileChange(claude_json, edit=JsonEdit(add=entries, drop=stale))] if entries else []),
         ),
-        notes=(*renamed, "Sessions that run already need a restart."),
+        notes=(*renamed, "Sessions that are already running need a restart."),
     )
 
 
-def settings_server(
-    claude_json: Path, document: Mapping[str, Any], taken: Collection[str] = ()
-) -> tuple[str, tuple[str, ...]]:
-    """Return the name of Engram's server in Claude Code's own files, and the notes of the plan on it.
+def settings_server(claude_json: Path, document: Mapping[str, Any]) -> tuple[str, tuple[str, ...]]:
+    """Return the name of Engram's server in Claude Code's own files, and the plan's notes about that name.
 
     Args:
         claude_json: the user file that lists MCP servers.
         document: what it holds.
-        taken: names of servers that an earlier version of Engram replaced and that come back.
     """
     others = other_servers(document, Path.cwd())
     servers = document.get("mcpServers")
-    name = free_server_name(servers, {*others, *taken})
+    name = free_server_name(servers, others)
     if name == NAME:
         return name, ()
     entry = servers.get(NAME) if isinstance(servers, Mapping) else None
@@ -236,8 +225,8 @@ def settings_server(
 def without_our_hooks(settings: Mapping[str, Any]) -> JsonEdit:
     """Return the edit that takes Engram's hooks out of settings; an empty one if there are none.
 
-    Hooks of other tools stay, also those that share a group with one of Engram's. Uninstall does not bring the hooks
-    back.
+    Other tools' hooks stay, including those that share a group with one of Engram's. Uninstalling does not restore
+    Engram's hooks.
 
     Args:
         settings: what the settings file holds.
@@ -254,7 +243,7 @@ def without_our_server(document: Mapping[str, Any], key: str = "mcpServers", *, 
 
     Args:
         document: what the file holds.
-        key: the object of all servers, as ``.claude.json`` names it or another agent.
+        key: the key of the object that holds all servers, in ``.claude.json`` or in another agent's file.
         but: the name of an entry that stays.
     """
     servers = document.get(key)
@@ -272,7 +261,7 @@ def other_files(folder: Path, files: Collection[str]) -> list[str]:
     )
 
 
-# -- Plans Claude Code's status line, which never takes the place of another tool's.
+# -- The plan for Claude Code's status line, which never replaces another tool's.
 
 #: Name of the script.
 SCRIPT = "statusline.sh"
@@ -281,7 +270,7 @@ MARK = f"{FOLDER.name}/{SCRIPT}"
 
 
 class StatusLineOwner(StrEnum):
-    """Whose the status line is that settings name."""
+    """Which program the status line in settings belongs to."""
 
     NOBODY = "nobody"
     ENGRAM = "engram"
@@ -292,14 +281,13 @@ def statusline_entry(home: Home | None = None) -> dict[str, Any]:
     """Return the value of ``statusLine`` in Claude Code's settings.
 
     Args:
-        home: a memory folder other than the default; None leaves it to the environment.
+        home: a memory folder other than the default; None leaves the choice to the environment.
     """
     script = shlex.quote(str(FOLDER / SCRIPT))
     return {"type": "command", "command": stamped(with_home(home) + f"command . {script} 2>/dev/null; exit 0")}
 
 
 def owner_of(settings: Mapping[str, Any]) -> StatusLineOwner:
-    """Return whose the status line in settings is."""
     entry = settings.get("statusLine")
     if entry is None:
         return StatusLineOwner.NOBODY
@@ -311,15 +299,14 @@ def plan_statusline(claude_folder: Path, settings: Mapping[str, Any], home: Home
     """Plan the status line in ``settings.json``. The step is empty, with a note, if another tool has it.
 
     Args:
-        claude_folder: Claude Code's configuration folder.
         settings: what ``settings.json`` in ``claude_folder`` holds; {} if it does not exist.
-        home: a memory folder other than the default; None leaves it to the environment.
+        home: a memory folder other than the default; None leaves the choice to the environment.
     """
     path = claude_folder / "settings.json"
     summary = f"Show in Claude Code's status line what Engram does ({path})"
     if owner_of(settings) is StatusLineOwner.ANOTHER:
         note = (
-            "The status line is another tool's and stays as it is. To get Engram's, remove statusLine from "
+            "The status line belongs to another tool and is left unchanged. To get Engram's, remove statusLine from "
             f"{path}, then run: engram install --statusline"
         )
         return Step("statusline", summary, notes=(note,))
@@ -330,36 +317,32 @@ def plan_statusline(claude_folder: Path, settings: Mapping[str, Any], home: Home
 
 
 def without_our_statusline(settings: Mapping[str, Any]) -> tuple[JsonEntry, ...]:
-    """Return what to drop from settings so that Engram's status line is gone: of any version, also a changed one."""
+    """Return the entries to remove from settings to drop Engram's status line, whatever its version or edits."""
     if owner_of(settings) is not StatusLineOwner.ENGRAM:
         return ()
     return (JsonEntry(("statusLine",), settings["statusLine"]),)
 
 
-# -- The checks of ``engram doctor`` on the plugin: disabled, of another version, or registered beside settings.
+# -- The plugin's checks in ``engram doctor``: whether it is disabled, from another version, or registered twice.
 
 #: Files of the plugin larger than this are not read, in bytes.
 _MAX_FILE_BYTES = 1_000_000
 _COMMAND = "engram install"
-_RENEW = f"run: {_COMMAND}"
 
 
-def check_registrations(
-    registrations: list[Registration], home: Home | None = None, interpreter: str = sys.executable
-) -> Iterator[Check]:
-    """Check the plugin, and that no hook is registered twice. Yields nothing if there is neither.
+def check_registrations(registrations: list[Registration], home: Home | None = None) -> Iterator[Check]:
+    """Check the plugin, and that no hook is registered twice. Yields nothing without any registration.
 
     Args:
         registrations: what Claude Code has, from ``find_registrations``.
-        home: a memory folder other than the default, as the plugin was made for.
-        interpreter: absolute path of the interpreter that Engram is installed in.
+        home: the memory folder that the plugin was made for; None for the default.
     """
     for found in registrations:
         if found.way is not Way.SETTINGS:
-            yield _check_plugin(found, home, interpreter)
+            yield _check_plugin(found, home)
         elif found.version and found.version != VERSION:
-            detail = f"those in {found.path} are of version {found.version}, this is {VERSION}"
-            yield Check("hooks' version", State.WARN, detail, _RENEW, command=_COMMAND)
+            detail = f"the hooks in {found.path} are from version {found.version}, this is {VERSION}"
+            yield Check("hooks' version", State.WARN, detail, command=_COMMAND)
     if double := find_double(registrations):
         places = " and ".join(f"by the {found.way} {found.path}" for found in double)
         detail = f"registered twice, {places}: memories are shown once, but every hook runs twice"
@@ -367,7 +350,7 @@ def check_registrations(
             "hooks",
             State.WARN,
             detail,
-            "run: engram install, which keeps the plugin alone",
+            "run: engram install, which keeps only the plugin",
             command=_COMMAND,
             public="registered twice",
         )
@@ -379,36 +362,35 @@ def has_plugin(registrations: list[Registration]) -> bool:
 
 
 def plugin_name(registrations: list[Registration]) -> str:
-    """Return the name of the enabled plugin."""
     enabled = [found.plugin_id for found in registrations if found.is_enabled and found.way is not Way.SETTINGS]
     return enabled[0].partition("@")[0] if enabled else NAME
 
 
-def _check_plugin(found: Registration, home: Home | None, interpreter: str) -> Check:
+def _check_plugin(found: Registration, home: Home | None) -> Check:
     if not found.is_enabled:
         command = f"claude plugin enable {found.plugin_id}"
         detail = f"{found.plugin_id} is disabled, or all hooks are"
         advice = f"run: {command}, unless you disabled it on purpose"
         return Check("plugin", State.WARN, detail, advice, command=command, public="disabled")
     if found.version != VERSION:
-        detail = f"{found.path} is of version {found.version or 'unknown'}, this is {VERSION}"
-        return Check("plugin", State.WARN, detail, _RENEW, command=_COMMAND)
+        detail = f"{found.path} has version {found.version or 'unknown'}, this is {VERSION}"
+        return Check("plugin", State.WARN, detail, command=_COMMAND)
     if found.way is Way.SKILLS_FOLDER:
         name = found.plugin_id.partition("@")[0]
-        # Whether it declares hosts depends on the Claude Code that there was at the installation.
+        # Whether it declares hosts depends on the Claude Code version at installation time.
         forms = [
-            plugin_files(home, interpreter, name, declares_hosts=is_declared, mod=has_mod(found.path))
+            plugin_files(home, name=name, declares_hosts=is_declared, mod=has_mod(found.path))
             for is_declared in (False, True)
         ]
         differing = min((_differing(found.path, files) for files in forms), key=len)
         if differing:
             detail = f"{found.path} was changed, or made for another installation: {', '.join(differing[:3])}"
-            return Check("plugin", State.WARN, detail, _RENEW, command=_COMMAND)
+            return Check("plugin", State.WARN, detail, command=_COMMAND)
     return Check("plugin", State.OK, f"{found.plugin_id}, version {found.version}")
 
 
 def has_mod(folder: Path) -> bool:
-    """Return True if the plugin in a folder has the mod, or another file in its place."""
+    """Return True if the plugin in a folder has the mod, or another file at the mod's path."""
     return os.path.lexists(folder / MOD)
 
 

@@ -12,23 +12,20 @@ from pathlib import Path
 from typing import Any, Final
 
 from engram.paths import Home
-from engram.reports.claude_checks import NAME as _NAME
-from engram.reports.claude_checks import OTHER_NAME, is_our_hook, names
-from engram.system.atomic import read_regular
+from engram.reports.claude_checks import NAME, OTHER_NAME, names, our_hooks, read_object
+from engram.system.lazy_regex import lazy_regex
 from engram.version import VERSION
 from engram_hooks.block import STAMP, settings_block
 
 # -- The files of the plugin: made from the installed hooks, the MCP server and the texts in ``content/``.
 
-#: Name of the plugin and of its MCP server.
-NAME: Final = _NAME
-#: Name of the marketplace that holds nothing but this plugin.
+#: Name of the marketplace that only holds this plugin.
 MARKETPLACE: Final = "engram-local"
 #: Path of the manifest in the folder of the plugin.
 MANIFEST: Final = ".claude-plugin/plugin.json"
 #: Path of the list of plugins in the folder of a marketplace.
 MARKETPLACE_LIST: Final = ".claude-plugin/marketplace.json"
-#: What the manifest says its author is; tells Engram's plugin from another one of the same name.
+#: The author in the manifest, which distinguishes Engram's plugin from another one with the same name.
 AUTHOR: Final = "Engram"
 #: One line for the lists of Claude Code.
 DESCRIPTION: Final = "Long-term memory: what earlier sessions decided, tried and fixed, on this machine only."
@@ -40,7 +37,7 @@ _COPIED = {
     "skills/memory/SKILL.md": "skills/memory/SKILL.md",
     ".claude-plugin/icon.png": "icon.png",
 }
-#: The first version of Claude Code that loads mods without being asked to.
+#: The first version of Claude Code that loads mods by default.
 MIN_MOD_VERSION: Final = (2, 1, 287)
 #: Path of the mod in the plugin: JavaScript that runs inside Claude Code and shows what the hooks handed over.
 MOD: Final = "hooks/engram.js"
@@ -56,16 +53,15 @@ def plugin_files(
 ) -> dict[str, bytes]:
     """Return every file of the plugin: its path in the folder, with ``/``, and its content.
 
-    The hooks are those that the settings would get. Two installations of the same version, home and interpreter give
-    the same bytes, so that files that differ were made by another one.
+    The hooks are the same as those for the settings. Two installations of the same version, home and interpreter give
+    the same bytes, so differing files were made by another installation.
 
     Args:
         home: a memory folder other than the default; None leaves it to the environment.
-        interpreter: absolute path of the interpreter that Engram is installed in.
-        name: of the plugin; its MCP server is always called ``NAME``, since the plugin's name stands before that.
-        declares_hosts: say in the manifest that the plugin talks to no host; earlier versions of Claude Code warn about
-            the key, see ``declares_hosts``.
-        mod: add the mod; versions of Claude Code before ``MIN_MOD_VERSION`` go without it.
+        name: the plugin's name; its MCP server is always called ``NAME``, since the plugin's name is prefixed to it.
+        declares_hosts: declare in the manifest that the plugin contacts no host; earlier versions of Claude Code warn
+            about that key, see ``declares_hosts``.
+        mod: add the mod; versions of Claude Code before ``MIN_MOD_VERSION`` ignore it.
     """
     block = settings_block(home, interpreter)
     manifest, hooks = _manifest(name), {"description": f"Engram {VERSION}", "hooks": block["hooks"]}
@@ -81,9 +77,7 @@ def plugin_files(
     }
 
 
-def marketplace_files(
-    home: Home | None = None, interpreter: str = sys.executable, *, mod: bool = False
-) -> dict[str, bytes]:
+def marketplace_files(home: Home | None = None, *, mod: bool = False) -> dict[str, bytes]:
     """Return every file of a folder that ``claude plugin marketplace add`` takes, with the plugin in ``engram/``.
 
     Claude Code reads such a folder in place: it must stay where it is.
@@ -94,7 +88,7 @@ def marketplace_files(
         "owner": {"name": AUTHOR},
         "plugins": [{"name": NAME, "source": f"./{NAME}", "description": DESCRIPTION}],
     }
-    plugin = {f"{NAME}/{path}": content for path, content in plugin_files(home, interpreter, mod=mod).items()}
+    plugin = {f"{NAME}/{path}": content for path, content in plugin_files(home, mod=mod).items()}
     return {MARKETPLACE_LIST: _to_json(listed)} | plugin
 
 
@@ -113,21 +107,20 @@ def _to_json(document: Mapping[str, Any]) -> bytes:
     return (json.dumps(document, ensure_ascii=False, indent=2) + "\n").encode()
 
 
-# -- What of Engram is registered in Claude Code: by a plugin, by settings, or by both. Only ``read_documents`` reads.
+# -- Which parts of Engram are registered in Claude Code: through a plugin, settings, or both. Only
+# ``read_documents`` reads.
 
-#: Files of Claude Code larger than this are not read, in bytes.
-MAX_FILE_BYTES = 4_000_000
-#: How Claude Code names the place of a plugin in the folder ``skills``.
+#: Claude Code's name for the folder ``skills`` as a source of plugins.
 SKILLS_PLACE = "skills-dir"
-#: Stands for the manifest of a plugin of Engram's name whose files can't be read: it counts as Engram's.
+#: Used as the manifest of a plugin with Engram's name whose files can't be read, which counts as Engram's.
 _UNREAD: Mapping[str, Any] = {"name": NAME, "author": {"name": AUTHOR}}
-_VERSION = re.compile(re.escape(STAMP) + r"(\S+)\s*$")
+_VERSION = lazy_regex(re.escape(STAMP) + r"(\S+)\s*$")
 
 Document = Mapping[str, Any]
 
 
 class Way(StrEnum):
-    """How the hooks come into Claude Code."""
+    """How the hooks get into Claude Code."""
 
     #: The folder ``skills/engram`` in Claude Code's configuration folder.
     SKILLS_FOLDER = "plugin folder"
@@ -139,17 +132,17 @@ class Way(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ClaudeDocuments:
-    """What of Claude Code's files says which hooks and plugins it loads."""
+    """The contents of Claude Code's files that determine which hooks and plugins it loads."""
 
     #: Claude Code's configuration folder.
     folder: Path
-    #: Settings file → its object, in the order in which they count: user, project, local. {} for a missing one.
+    #: Settings file → its object, in order of increasing priority: user, project, local. {} for a missing one.
     settings: Mapping[Path, Document] = field(default_factory=dict)
     #: The manifest of Engram's plugin in the folder ``skills``; None if it is not there.
     skills_manifest: Document | None = None
-    #: The name that the plugin in the folder ``skills`` has, or would get.
+    #: The current or future name of the plugin in the folder ``skills``.
     plugin_name: str = NAME
-    #: Plugin → its manifest, of plugins from a marketplace that have one.
+    #: Plugin → its manifest, for plugins from a marketplace that have one.
     manifests: Mapping[str, Document] = field(default_factory=dict)
     #: ``plugins/installed_plugins.json``.
     installed: Document = field(default_factory=dict)
@@ -166,14 +159,14 @@ class Registration:
     version: str
     #: Name by which ``claude plugin`` knows it; "" for settings.
     plugin_id: str = ""
-    #: False for a plugin that was disabled, and where settings disable all hooks.
+    #: False for a disabled plugin, and if settings disable all hooks.
     is_enabled: bool = True
-    #: The commands in a settings file. Claude Code runs equal ones of several files once.
+    #: The commands in a settings file. Claude Code runs a command once even if several files have it.
     commands: frozenset[str] = frozenset()
 
 
 def skills_folder(claude_folder: Path, name: str = NAME) -> Path:
-    """Return the folder of the plugin of a name in Claude Code's configuration folder."""
+    """Return the folder of the plugin with a name in Claude Code's configuration folder."""
     return claude_folder / "skills" / name
 
 
@@ -188,8 +181,8 @@ def find_registrations(documents: ClaudeDocuments) -> list[Registration]:
 def find_double(registrations: Sequence[Registration]) -> list[Registration]:
     """Return the places that run the hooks at the same time; [] if there are fewer than two.
 
-    Claude Code does not load a plugin of the skills folder beside an installed plugin of the same name. Hooks of
-    settings run beside those of a plugin; equal hooks of several settings files run once.
+    Claude Code does not load a plugin from the skills folder if a plugin of the same name is installed. Hooks from
+    settings run in addition to those of a plugin; a hook that is in several settings files runs once.
     """
     running: list[Registration] = []
     for found in registrations:
@@ -215,37 +208,27 @@ def version_of_command(command: str) -> str:
     return match[1] if match else ""
 
 
-def hook_groups(settings: Document) -> Iterator[tuple[str, Document]]:
-    """Yield the event and the group (``{"matcher", "hooks"}``) of every group with a hook of Engram."""
-    hooks = settings.get("hooks")
-    for event, groups in (hooks if isinstance(hooks, dict) else {}).items():
-        for group in groups if isinstance(groups, list) else []:
-            if isinstance(group, dict) and any(is_our_hook(handler) for handler in _handlers(group)):
-                yield str(event), group
-
-
 def read_documents(claude_folder: Path, project: Path | None = None) -> ClaudeDocuments:
-    """Read what Claude Code would read. What is missing, too large or no JSON counts as absent.
+    """Read what Claude Code would read. Files that are missing, too large or not JSON count as absent.
 
     Args:
-        claude_folder: Claude Code's configuration folder.
-        project: the folder of a project whose own settings count too.
+        project: the folder of a project whose own settings also count.
     """
     paths = [claude_folder / "settings.json"]
     if project is not None:
         paths += [project / ".claude" / "settings.json", project / ".claude" / "settings.local.json"]
-    installed = _read(claude_folder / "plugins" / "installed_plugins.json") or {}
+    installed = read_object(claude_folder / "plugins" / "installed_plugins.json") or {}
     manifests = {
         plugin_id: manifest
         for plugin_id, place in _installed(installed)
-        if (manifest := _read(Path(str(place.get("installPath", ""))) / MANIFEST)) is not None
+        if (manifest := read_object(Path(str(place.get("installPath", ""))) / MANIFEST)) is not None
     }
     others = {plugin_id.partition("@")[0] for plugin_id, manifest in manifests.items() if not is_ours(manifest)}
     name = _plugin_name(claude_folder, others)
-    manifest = _read(skills_folder(claude_folder, name) / MANIFEST)
+    manifest = read_object(skills_folder(claude_folder, name) / MANIFEST)
     return ClaudeDocuments(
         folder=claude_folder,
-        settings={path: _read(path) or {} for path in dict.fromkeys(paths)},
+        settings={path: read_object(path) or {} for path in dict.fromkeys(paths)},
         skills_manifest=manifest if is_ours(manifest) else None,
         plugin_name=name,
         installed=installed,
@@ -254,12 +237,13 @@ def read_documents(claude_folder: Path, project: Path | None = None) -> ClaudeDo
 
 
 def _plugin_name(claude_folder: Path, others: Collection[str]) -> str:
-    """Return the name of Engram's plugin in the folder ``skills``: the one it has, else the first that is free.
+    """Return the name of Engram's plugin in the folder ``skills``: its current one, else the first free one.
 
-    Claude Code loads no plugin of that folder beside an installed one of the same name.
+    Claude Code loads no plugin from that folder if one of the same name is installed.
     """
     folders = claude_folder / "skills"
-    known = [path.parent.parent.name for path in sorted(folders.glob(f"{NAME}*/{MANIFEST}")) if is_ours(_read(path))]
+    manifests = sorted(folders.glob(f"{NAME}*/{MANIFEST}"))
+    known = [path.parent.parent.name for path in manifests if is_ours(read_object(path))]
     free = [name for name in known if name not in others]
     return (
         free[0]
@@ -269,7 +253,7 @@ def _plugin_name(claude_folder: Path, others: Collection[str]) -> str:
 
 
 def _is_taken(folder: Path) -> bool:
-    """Return True for the folder of another program's skill; the rest of an interrupted installation is none."""
+    """Return True for the folder of another program's skill; one left by an interrupted installation does not count."""
     if folder.is_symlink() and not folder.is_dir():
         return True
     own = set(plugin_files(mod=True))
@@ -284,7 +268,7 @@ def _is_taken(folder: Path) -> bool:
 
 
 def _installed(installed: Document) -> Iterator[tuple[str, Document]]:
-    """Yield id and latest place of each plugin from a marketplace that is called as Engram's may be."""
+    """Yield id and latest path of each plugin from a marketplace that has one of Engram's possible names."""
     plugins = installed.get("plugins")
     for plugin_id, places in (plugins if isinstance(plugins, dict) else {}).items():
         name = str(plugin_id).partition("@")[0]
@@ -317,12 +301,7 @@ def _plugins(documents: ClaudeDocuments) -> Iterator[Registration]:
 
 def _settings(documents: ClaudeDocuments) -> Iterator[Registration]:
     for path, settings in documents.settings.items():
-        commands = frozenset(
-            str(handler["command"])
-            for _, group in hook_groups(settings)
-            for handler in _handlers(group)
-            if is_our_hook(handler)
-        )
+        commands = frozenset(str(handler["command"]) for _, handler in our_hooks(settings))
         if commands:
             versions = {version_of_command(command) for command in commands}
             version = versions.pop() if len(versions) == 1 else ""
@@ -330,7 +309,7 @@ def _settings(documents: ClaudeDocuments) -> Iterator[Registration]:
 
 
 def _enabled(documents: ClaudeDocuments) -> dict[str, object]:
-    """Return plugin → whether it is enabled; a later settings file counts more."""
+    """Return plugin → whether it is enabled; a later settings file takes precedence."""
     merged: dict[str, object] = {}
     for settings in documents.settings.values():
         plugins = settings.get("enabledPlugins")
@@ -339,19 +318,6 @@ def _enabled(documents: ClaudeDocuments) -> dict[str, object]:
 
 
 def _merged(documents: ClaudeDocuments, name: str) -> object:
-    """Return a value of the settings; that of a later file counts."""
+    """Return a value from the settings; a later file takes precedence."""
     values = [settings[name] for settings in documents.settings.values() if name in settings]
     return values[-1] if values else None
-
-
-def _handlers(group: Document) -> list[Any]:
-    handlers = group.get("hooks")
-    return handlers if isinstance(handlers, list) else []
-
-
-def _read(path: Path) -> dict[str, Any] | None:
-    try:
-        value = json.loads(read_regular(path, MAX_FILE_BYTES) or b"")
-    except (ValueError, RecursionError):
-        return None
-    return value if isinstance(value, dict) else None

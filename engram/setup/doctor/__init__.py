@@ -1,1 +1,1 @@
-"""What is wrong with this installation, what mends it, and what a bug report may say of it."""
+"""What is wrong with this installation, what repairs it, and what a bug report may say about it."""

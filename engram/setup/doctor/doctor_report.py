@@ -1,7 +1,8 @@
-"""A report for a bug tracker: versions, figures, findings and the shape of errors; no paths, names or contents.
+"""What ``engram doctor --report`` and ``--fix`` do: a report for a bug tracker, and the repairs that are safe.
 
-Only what this module names is written. A finding appears with its name, its state and its ``public`` text; an error
-of the log with its type and the lines of Engram's own code. Settings appear if their values can say nothing private.
+The report has versions, figures, findings and the shape of errors; no paths, names or contents. Only data that this
+module lists is written. A finding appears with its name, its state and its ``public`` text; an error of the log with
+its type and the lines of Engram's own code. Settings appear only if their values can't be private.
 """
 
 from __future__ import annotations
@@ -10,25 +11,25 @@ import contextlib
 import dataclasses
 import os
 import platform
-import re
 import stat
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 
 from engram.errors import EngramError
 from engram.log import LOG_KINDS, Record, read_records
-from engram.reports.checks import Check, State
+from engram.reports.engram_checks import Check, State
 from engram.settings import EXTRACTORS, Settings
-from engram.setup.doctor.doctor_checks import Machine
+from engram.setup.doctor.machine_checks import Machine
 from engram.setup.services.service_plan import end_other_versions
+from engram.system.lazy_regex import lazy_regex
 from engram.version import code_version
 from engram_hooks.block import link_interpreter
 
-#: Errors of the logs that are reported, the latest.
+#: Maximum number of errors from the logs that are reported; the latest ones are.
 MAX_ERRORS = 10
-#: Lines of Engram's code that are reported of one error, the innermost.
+#: Maximum number of lines of Engram's code that are reported for one error; the innermost ones are.
 MAX_FRAMES = 6
-#: Text settings whose values are words of Engram's own.
+#: Text settings whose values are words defined by Engram.
 _WORDS = {
     "extractor": EXTRACTORS,
     "ranking": ("hybrid", "classic"),
@@ -36,16 +37,15 @@ _WORDS = {
     "log_level": ("debug", "info", "warning", "error"),
     "embedding_model": ("bundled", "hashed"),
 }
-#: The folders of the three packages, beside one another in an installation.
+#: The folders of the three packages, next to one another in an installation.
 _ROOTS = (Path(__file__).resolve().parents[3],)
-_FRAME = re.compile(r'File "[^"]*/((?:engram|engram_hooks|engram_mcp)/[\w/]+\.py)", line (\d+), in ([\w<>]+)')
-_EXCEPTION = re.compile(r"^([A-Za-z_][\w.]*)(?::|$)")
-_ACTION = re.compile(r"\b(?:action|hook)=([a-z_]+)\b")
-_FAILURE = re.compile(r"\b(?:failed|error|fault)=([A-Z]\w*(?:Error|Exception|Conflict|Database|Locked))\b")
+_FRAME = lazy_regex(r'File "[^"]*/((?:engram|engram_hooks|engram_mcp)/[\w/]+\.py)", line (\d+), in ([\w<>]+)')
+_EXCEPTION = lazy_regex(r"^([A-Za-z_][\w.]*)(?::|$)")
+_ACTION = lazy_regex(r"\b(?:action|hook)=([a-z_]+)\b")
+_FAILURE = lazy_regex(r"\b(?:failed|error|fault)=([A-Z]\w*(?:Error|Exception|Conflict|Database|Locked))\b")
 
 
 def write_report(machine: Machine, findings: Iterable[Check]) -> str:
-    """Return the report as text."""
     sections = {
         "Versions": _versions(machine),
         "Settings that were changed": _settings(machine.settings),
@@ -53,7 +53,7 @@ def write_report(machine: Machine, findings: Iterable[Check]) -> str:
         "Findings": (f"{finding.state.value:<4} {finding.name}: {finding.public or '–'}" for finding in findings),
         "Errors in the logs": _errors(machine),
     }
-    lines = ["Engram report. It holds no paths, names of projects, or contents; read it before you share it."]
+    lines = ["Engram report. It contains no paths, project names or contents; read it before you share it."]
     for title, texts in sections.items():
         lines += ["", f"## {title}", "", *(list(texts) or ["none"])]
     return "\n".join(lines)
@@ -67,7 +67,9 @@ def _versions(machine: Machine) -> Iterator[str]:
 
 
 def _settings(settings: Settings) -> Iterator[str]:
-    """The settings that differ from their defaults; the value only if it is a number, a switch or a known word."""
+    """Yield the settings that differ from their defaults; the value only if it is a number, a switch or a known
+    word.
+    """
     for field in dataclasses.fields(Settings):
         if field.default is dataclasses.MISSING:
             continue
@@ -93,7 +95,9 @@ def _figures(machine: Machine) -> Iterator[str]:
 
 
 def _errors(machine: Machine) -> Iterator[str]:
-    """The latest warnings and errors of the logs, by time: what was done, and the type and place of the failure."""
+    """Yield the latest warnings and errors of the logs, by time: what was done, and the type and place of the
+    failure.
+    """
     records = [record for kind in LOG_KINDS for record in read_records(machine.home.logs, kind) if record.is_problem]
     for record in sorted(records, key=lambda record: record.time)[-MAX_ERRORS:]:
         yield _describe(record)
@@ -111,12 +115,12 @@ def _describe(record: Record) -> str:
 
 
 def _is_exception(name: str) -> bool:
-    """True for the name of an exception: the last part of a dotted name ends as exceptions do."""
+    """Return True for the name of an exception: the last part of a dotted name has the ending of an exception."""
     return name.rpartition(".")[2].endswith(("Error", "Exception", "Interrupt", "Exit", "Warning", "Conflict"))
 
 
 def _is_ours(path: str) -> bool:
-    """True for a file of Engram's own code."""
+    """Return True for a file of Engram's own code."""
     package, _, rest = path.partition("/")
     roots = {"engram": "", "engram_hooks": "hooks", "engram_mcp": "mcp_server"}
     return any((root / folder / package / rest).is_file() for root in _ROOTS for folder in ("", roots[package]))
@@ -126,7 +130,7 @@ def _is_ours(path: str) -> bool:
 
 
 def close_folder(machine: Machine) -> str:
-    """Let no other user read the memory folder. Links are not followed."""
+    """Make the memory folder unreadable for other users. Links are not followed."""
     for path in (machine.home.root, *machine.home.root.rglob("*")):
         with contextlib.suppress(OSError):
             mode = path.lstat().st_mode
@@ -136,7 +140,7 @@ def close_folder(machine: Machine) -> str:
 
 
 def link_python(machine: Machine) -> str:
-    """Let the hooks use this interpreter."""
+    """Make the hooks use this interpreter."""
     link_interpreter(machine.around.places)
     return f"linked {machine.around.places.python_link} to this interpreter"
 
@@ -154,13 +158,13 @@ def restart(machine: Machine) -> str:
 
 
 def end_others(machine: Machine) -> str:
-    """End the processes of another version, whoever started them, and start this version's."""
+    """Stop the processes of another version, whoever started them, and start this version's."""
     ended = end_other_versions(machine.around)
     machine.service.start()
     return f"ended {', '.join(other.described for other in ended)}; started the worker and the watcher"
 
 
-#: Name of a fix, as findings give it → what it does; the text says what was done.
+#: Name of a fix, as used in findings → its function, which returns a text about what was done.
 FIXES: Mapping[str, Callable[[Machine], str]] = {
     "close-folder": close_folder,
     "link-python": link_python,
@@ -171,7 +175,7 @@ FIXES: Mapping[str, Callable[[Machine], str]] = {
 
 
 def apply_fixes(machine: Machine, findings: Iterable[Check]) -> list[str]:
-    """Apply each fix that a finding names, once. Returns what was done, or why it could not be."""
+    """Apply each fix named by findings, once. Returns what was done, or why it could not be."""
     wanted = {finding.fix for finding in findings if finding.fix and finding.state is not State.OK}
     if "end-others" in wanted:
         wanted -= {"start", "restart"}

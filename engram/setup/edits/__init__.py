@@ -1,1 +1,1 @@
-"""Changes of files that others write too, as values: JSON, TOML, blocks of text, and their way back."""
+"""Changes to files that other programs also write, as values: JSON, TOML, blocks of text, and how to revert them."""

@@ -1,4 +1,4 @@
-"""What is at a path outside the memory folder, and how it is written: atomic, with its mode, links kept."""
+"""The state of a path outside the memory folder, and how it is written: atomically, keeping mode and links."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import hashlib
 import os
 import stat
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 from typing import Any
@@ -16,14 +16,14 @@ from typing import Any
 from engram.errors import InstallError
 from engram.system.atomic import explain_error
 
-#: Largest file that is read, in bytes.
+#: Maximum size of a file that is read, in bytes.
 MAX_BYTES = 64_000_000
 #: Name of the file that is renamed over ``{}``; fixed, so that a killed installer's leftover is found.
 TEMPORARY = ".{}.engram-new"
 
 
 class StateKind(StrEnum):
-    """What is there."""
+    """The kind of thing at a path."""
 
     ABSENT = "absent"
     FILE = "file"
@@ -32,7 +32,7 @@ class StateKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class FileState:
-    """What is at a path; the content of a file is stored elsewhere, under its digest."""
+    """The state of a path; the content of a file is stored elsewhere, under its digest."""
 
     kind: StateKind
     #: SHA-256 of a file's content.
@@ -42,17 +42,12 @@ class FileState:
     #: Target of a link.
     target: str = ""
 
-    def to_json(self) -> dict[str, Any]:
-        """The state as it stands in the journal."""
-        return asdict(self)
-
     @classmethod
     def from_json(cls, stored: Mapping[str, Any]) -> FileState:
-        """The state from the journal."""
         return cls(**{**stored, "kind": StateKind(stored["kind"])})
 
     def has_same_content(self, other: FileState) -> bool:
-        """The same but for the permission bits."""
+        """Return True if both are the same, except perhaps for the permission bits."""
         return (self.kind, self.digest, self.target) == (other.kind, other.digest, other.target)
 
 
@@ -60,12 +55,12 @@ ABSENT = FileState(StateKind.ABSENT)
 
 
 def digest_of(data: bytes) -> str:
-    """The name under which a content is stored."""
+    """Return the name under which a content is stored."""
     return hashlib.sha256(data).hexdigest()
 
 
 def real_path(path: Path, *, is_link: bool) -> Path:
-    """The file that a change of ``path`` is about: links are followed, but for a change of the link itself.
+    """Return the file that a change to ``path`` affects: links are followed, except for a change to the link itself.
 
     Raises:
         InstallError: the links form a circle.
@@ -73,11 +68,11 @@ def real_path(path: Path, *, is_link: bool) -> Path:
     try:
         return path.parent.resolve() / path.name if is_link else path.resolve()
     except (OSError, RuntimeError) as error:
-        raise InstallError(f"can't follow the link {path}: it leads to itself") from error
+        raise InstallError(f"can't follow the link {path}: it points to itself") from error
 
 
 def read_state(real: Path) -> tuple[FileState, bytes]:
-    """What is there, and its content.
+    """Return the state of a path, and its content.
 
     Raises:
         InstallError: it is a folder or a device, too large, or can't be read.
@@ -127,7 +122,7 @@ def make_folders(folder: Path) -> list[Path]:
 
 
 def write_state(real: Path, state: FileState, data: bytes) -> None:
-    """Bring a path into a state. Its folder exists.
+    """Bring a path into a state. Its folder must exist.
 
     Atomic by a rename. A file with several names (hard links), or one that can't be renamed over (a mount of a single
     file), is written in place.
@@ -158,7 +153,7 @@ def write_state(real: Path, state: FileState, data: bytes) -> None:
 
 
 def drop_temporary(real: Path) -> None:
-    """Delete what a killed installer left beside a file."""
+    """Delete what a killed installer left next to a file."""
     with contextlib.suppress(OSError):
         real.with_name(TEMPORARY.format(real.name)).unlink(missing_ok=True)
 
@@ -176,7 +171,7 @@ def _write_new(temporary: Path, real: Path, state: FileState, data: bytes) -> No
         file.write(data)
         file.flush()
         with contextlib.suppress(OSError):
-            # A superuser keeps the owner of somebody's file.
+            # When run as root, keep the file's owner.
             facts = os.lstat(real)
             os.fchown(descriptor, facts.st_uid, facts.st_gid)
         os.fchmod(descriptor, state.mode)

@@ -1,7 +1,7 @@
 """The journal of an installation in the memory folder: what was there before, what was written, how far it got.
 
-It is written before each change, so that a killed installer can be finished or taken back by the next one. Beside it
-are the contents of changed files, by their digest; they may hold keys, as the files did, and go at uninstall.
+It is written before each change, so that the next run can finish or undo a killed installation. Next to
+it are the contents of changed files, by their digest; they may hold keys, as the files did, and uninstall deletes them.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from enum import StrEnum
 from pathlib import Path
 from typing import Any
@@ -21,7 +21,7 @@ from engram.system.atomic import make_private_folder, read_regular, write_atomic
 
 #: Version of the journal's format.
 VERSION = 1
-#: Largest journal that is read, in bytes.
+#: Maximum size of a journal that is read, in bytes.
 _LIMIT_BYTES = 16_000_000
 
 
@@ -30,7 +30,7 @@ class Phase(StrEnum):
 
     INSTALLING = "installing"
     INSTALLED = "installed"
-    #: A failed installation is taken back.
+    #: A failed installation is being undone.
     UNDOING = "undoing"
     UNINSTALLING = "uninstalling"
 
@@ -52,21 +52,8 @@ class FileRecord:
     applied: dict[str, Any] | None = None
     is_written: bool = False
 
-    def to_json(self) -> dict[str, Any]:
-        """The record as it stands in the journal."""
-        return {
-            "path": self.path,
-            "real": self.real,
-            "step": self.step,
-            "original": self.original.to_json(),
-            "written": self.written.to_json(),
-            "applied": self.applied,
-            "is_written": self.is_written,
-        }
-
     @classmethod
     def from_json(cls, stored: Mapping[str, Any]) -> FileRecord:
-        """The record from the journal."""
         states = {name: FileState.from_json(stored[name]) for name in ("original", "written")}
         return cls(**{**stored, **states})
 
@@ -79,23 +66,11 @@ class StepRecord:
     summary: str
     before: list[dict[str, Any]] = field(default_factory=list)
     after: list[dict[str, Any]] = field(default_factory=list)
-    #: Its changes without contents (``kept_steps.py``).
+    #: Its changes, without contents (``kept_steps.py``).
     changes: list[dict[str, Any]] = field(default_factory=list)
     #: Its actions may have been applied.
     is_begun: bool = False
     is_done: bool = False
-
-    def to_json(self) -> dict[str, Any]:
-        """The record as it stands in the journal."""
-        return {
-            "name": self.name,
-            "summary": self.summary,
-            "before": self.before,
-            "after": self.after,
-            "changes": self.changes,
-            "is_begun": self.is_begun,
-            "is_done": self.is_done,
-        }
 
 
 @dataclass(slots=True)
@@ -108,16 +83,14 @@ class Ledger:
     folders: list[str] = field(default_factory=list)
 
     def to_json(self) -> dict[str, Any]:
-        """The ledger as it stands in the journal."""
         return {
-            "steps": [step.to_json() for step in self.steps],
-            "files": [record.to_json() for record in self.files.values()],
+            "steps": [asdict(step) for step in self.steps],
+            "files": [asdict(record) for record in self.files.values()],
             "folders": self.folders,
         }
 
     @classmethod
     def from_json(cls, stored: Mapping[str, Any]) -> Ledger:
-        """The ledger from the journal."""
         records = [FileRecord.from_json(record) for record in stored["files"]]
         return cls(
             steps=[StepRecord(**step) for step in stored["steps"]],
@@ -126,7 +99,6 @@ class Ledger:
         )
 
     def step(self, name: str) -> StepRecord | None:
-        """The step of that name."""
         return next((step for step in self.steps if step.name == name), None)
 
 
@@ -138,7 +110,7 @@ class Journal:
     #: The user's choices, for the next installation.
     options: dict[str, Any] = field(default_factory=dict)
     ledger: Ledger = field(default_factory=Ledger)
-    #: The installation before the one that runs; what a failure goes back to.
+    #: The installation before the running one; a failure restores it.
     previous: Ledger = field(default_factory=Ledger)
     #: Path of each file that the running installation changed → what was there before.
     before: dict[str, FileState] = field(default_factory=dict)
@@ -152,12 +124,11 @@ class Journal:
 
 
 def folder_of(home: Home) -> Path:
-    """The folder of the journal."""
     return home.install_journal.parent
 
 
 def load_journal(home: Home) -> Journal | None:
-    """Return the journal; None if Engram's installer never ran here, or was taken back.
+    """Return the journal; None if Engram's installer never ran here, or was undone.
 
     Raises:
         InstallError: it can't be read, or a newer version wrote it.
@@ -194,7 +165,7 @@ def save_journal(home: Home, journal: Journal) -> None:
         "options": journal.options,
         "ledger": journal.ledger.to_json(),
         "previous": journal.previous.to_json(),
-        "before": {path: state.to_json() for path, state in journal.before.items()},
+        "before": {path: asdict(state) for path, state in journal.before.items()},
     }
     write_atomic(home.install_journal, json.dumps(stored, indent=1).encode())
 
@@ -209,7 +180,7 @@ def keep_content(home: Home, data: bytes) -> str:
 
 
 def kept_content(home: Home, state: FileState) -> bytes:
-    """The content of a file's state. Raises InstallError if it is gone."""
+    """Return the content of a file's state. Raises InstallError if it is missing."""
     if state.kind is not StateKind.FILE:
         return b""
     path = folder_of(home) / "originals" / state.digest
@@ -220,7 +191,7 @@ def kept_content(home: Home, state: FileState) -> bytes:
 
 
 def drop_contents(home: Home, states: Iterable[FileState]) -> None:
-    """Delete stored contents but those of ``states``. Raises OSError."""
+    """Delete stored contents except those of ``states``. Raises OSError."""
     wanted = {state.digest for state in states}
     for path in (folder_of(home) / "originals").glob("*"):
         if path.name not in wanted:
@@ -228,7 +199,7 @@ def drop_contents(home: Home, states: Iterable[FileState]) -> None:
 
 
 def drop_journal(home: Home) -> None:
-    """Delete the journal, then everything beside it. Raises OSError."""
+    """Delete the journal, then everything next to it. Raises OSError."""
     folder = folder_of(home)
     home.install_journal.unlink(missing_ok=True)
     shutil.rmtree(folder / "originals", ignore_errors=True)
@@ -237,7 +208,7 @@ def drop_journal(home: Home) -> None:
 
 
 def explain_half_done(home: Home) -> tuple[str, str] | None:
-    """Return what is half done and what to do, one line each; None if nothing is.
+    """Return what is half done and what to do about it, one line each; None if nothing is.
 
     For ``engram doctor``. A journal that can't be read is such a finding too.
     """
@@ -253,10 +224,10 @@ def explain_half_done(home: Home) -> tuple[str, str] | None:
     match journal.phase:
         case Phase.INSTALLING:
             what = f"an installation was interrupted: {_listed(done) or 'no step'} done, {_listed(open_steps)} open"
-            return what, "run `engram install` to finish it, or `engram uninstall` to take it back"
+            return what, "run `engram install` to finish it, or `engram uninstall` to undo it"
         case Phase.UNDOING:
-            what = f"a failed installation was not taken back completely: {_listed(list(journal.before))} may be left"
-            return what, "run `engram install` to take it back and try again, or `engram uninstall`"
+            what = f"a failed installation was not undone completely: {_listed(list(journal.before))} may be left"
+            return what, "run `engram install` to undo it and try again, or `engram uninstall`"
         case _:
             what = f"an uninstallation was interrupted: {_listed([step.name for step in steps])} may be left"
             return what, "run `engram uninstall` to finish it, or `engram install` to install again"

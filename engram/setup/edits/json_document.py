@@ -1,4 +1,4 @@
-"""Parses JSON with comments and trailing commas, and keeps where every value begins and ends."""
+"""Parses JSON with comments and trailing commas, and records where every value begins and ends."""
 
 from __future__ import annotations
 
@@ -8,12 +8,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from engram.errors import BadRequest
+from engram.system.lazy_regex import lazy_regex
 
-#: Deepest nesting that is read.
+#: Maximum nesting depth.
 MAX_DEPTH = 200
 _SPACE = " \t\r\n"
-_SCALAR = re.compile(r'[^\s,:\[\]{}"/]+')
-_STRING = re.compile(r'"(?:[^"\\]|\\.)*"', re.DOTALL)
+_SCALAR = lazy_regex(r'[^\s,:\[\]{}"/]+')
+_STRING = lazy_regex(r'"(?:[^"\\]|\\.)*"', re.DOTALL)
 
 
 @dataclass(slots=True)
@@ -22,7 +23,7 @@ class Node:
 
     #: Offset of its first character.
     start: int
-    #: Offset behind its last character.
+    #: Offset after its last character.
     end: int
     #: Text, number or constant; None for an object or a list.
     scalar: Any = None
@@ -33,7 +34,7 @@ class Node:
 
     @property
     def value(self) -> Any:
-        """The value as Python sees it; of duplicate keys the last one counts."""
+        """The value as Python sees it; if a key occurs twice, the last value counts."""
         if self.members is not None:
             return {member.key: member.node.value for member in self.members}
         if self.items is not None:
@@ -46,14 +47,12 @@ class Node:
         return self.members if self.members is not None else self.items or []
 
     def member(self, key: str) -> Member | None:
-        """The member that counts for ``key``: the last one. None if there is none."""
+        """Return the member with ``key`` that takes effect: the last one. None if there is none."""
         return next((member for member in reversed(self.members or []) if member.key == key), None)
 
 
 @dataclass(slots=True)
 class Member:
-    """A member of an object."""
-
     key: str
     #: Offset of the key's first quote.
     start: int
@@ -61,7 +60,7 @@ class Member:
 
     @property
     def end(self) -> int:
-        """Offset behind its value."""
+        """Offset after its value."""
         return self.node.end
 
 
@@ -78,12 +77,12 @@ def parse(text: str) -> Node | None:
     node = reader.read_value(0)
     reader.skip()
     if reader.at < len(text):
-        raise reader.error("there is something behind the end of the document")
+        raise reader.error("there is extra text after the end of the document")
     return node
 
 
 def skip_trivia(text: str, at: int) -> int:
-    """Return the offset behind white space and comments that begin at ``at``."""
+    """Return the offset after white space and comments that begin at ``at``."""
     reader = _Reader(text, at)
     reader.skip()
     return reader.at
@@ -151,12 +150,12 @@ class _Reader:
         return Node(start, self.at, items=items)
 
     def _open(self) -> None:
-        """Pass one character, then trivia."""
+        """Skip one character, then trivia."""
         self.at += 1
         self.skip()
 
     def _closes(self, end: str) -> bool:
-        """Pass the end of a container if it is here."""
+        """Skip the end of a container if it is here."""
         is_closed = self.text.startswith(end, self.at)
         self.at += is_closed
         return is_closed
@@ -186,13 +185,13 @@ def _refuse(name: str) -> None:
     raise ValueError(name)
 
 
-# -- Inserts and removes one member or item in the text of a JSON document; all other characters stay.
+# -- Inserting and removing one member or item in the text of a JSON document; all other characters stay.
 
-#: Indentation of a document that shows none.
+#: Indentation used if the document has none.
 DEFAULT_INDENT = "  "
 #: The rest of a line: blanks and comments that end in it.
-_LINE_REST = re.compile(r"(?:[ \t]*(?:/\*[^\r\n]*?\*/|//[^\r\n]*))+")
-_COMMENT = re.compile(r"//[^\r\n]*|/\*.*?\*/", re.DOTALL)
+_LINE_REST = lazy_regex(r"(?:[ \t]*(?:/\*[^\r\n]*?\*/|//[^\r\n]*))+")
+_COMMENT = lazy_regex(r"//[^\r\n]*|/\*.*?\*/", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,13 +201,13 @@ class Style:
     newline: str
     #: Indentation of one level.
     indent: str
-    #: The document is written in one line.
+    #: True if the document is written on one line.
     is_inline: bool
-    #: No blank behind commas and colons.
+    #: True if there is no blank after commas and colons.
     is_compact: bool
 
     def render(self, value: Any, indent: str, *, is_inline: bool) -> str:
-        """The text of a value whose first line begins behind ``indent``."""
+        """Return the text of a value whose first line follows ``indent``."""
         if is_inline:
             return json.dumps(value, ensure_ascii=False, separators=(",", ":") if self.is_compact else (", ", ": "))
         text = json.dumps(value, ensure_ascii=False, indent=self.indent)
@@ -216,7 +215,6 @@ class Style:
 
 
 def find_style(text: str, root: Node | None) -> Style:
-    """The style of a document."""
     newline = "\r\n" if "\r\n" in text else "\n"
     if root is None or not root.parts:
         return Style(newline, DEFAULT_INDENT, is_inline=False, is_compact=False)
@@ -227,7 +225,7 @@ def find_style(text: str, root: Node | None) -> Style:
 
 
 def indent_of(text: str, at: int) -> str | None:
-    """The white space before ``at`` on its line; None if something else stands there."""
+    """Return the white space before ``at`` on its line; None if something else is there."""
     begin = max(text.rfind("\n", 0, at), text.rfind("\r", 0, at)) + 1
     before = text[begin:at]
     return None if before.strip(" \t\ufeff") else before.lstrip("\ufeff")
@@ -263,14 +261,14 @@ def _insert_first(text: str, style: Style, container: Node, label: str, value: A
 
 
 def _line_indent(text: str, at: int) -> str:
-    """The white space at the begin of the line of ``at``."""
+    """Return the white space at the beginning of the line of ``at``."""
     begin = max(text.rfind("\n", 0, at), text.rfind("\r", 0, at)) + 1
     match = re.match(r"\ufeff?([ \t]*)", text[begin:at])
     return match.group(1) if match else ""
 
 
 def _line_end(text: str, at: int) -> int:
-    """The offset behind comments that follow ``at`` on the same line."""
+    """Return the offset after comments that follow ``at`` on the same line."""
     match = _LINE_REST.match(text, at)
     return match.end() if match else at
 
@@ -282,12 +280,12 @@ def remove_part(text: str, container: Node, part: Member | Node) -> str:
     comma = skip_trivia(text, part.end)
     has_comma = text.startswith(",", comma)
     if has_comma and index == 0 and len(parts) > 1 and not text[comma + 1 : parts[1].start].strip(_SPACE):
-        # The first part: its white space serves the next one.
+        # The first part: its white space is reused for the next one.
         return text[: part.start] + text[part.end : comma] + text[parts[1].start :]
     begin = container.start + 1 if index == 0 else skip_trivia(text, parts[index - 1].end) + 1
     head = text[begin : part.start].rstrip(_SPACE)
     tail = text[part.end : comma] + text[comma + 1 :] if has_comma else text[part.end :]
-    # Of the last one, the comma before it goes.
+    # For the last part, the comma before it is removed.
     before = text[: begin - 1] if not has_comma and index > 0 else text[:begin]
     if len(parts) == 1 and tail.lstrip(_SPACE).startswith(("}", "]")):
         tail = tail.lstrip(_SPACE)
@@ -295,7 +293,7 @@ def remove_part(text: str, container: Node, part: Member | Node) -> str:
 
 
 def _line_break(head: str, gap: str, tail: str) -> str:
-    """The white space that a line comment at the end of ``head`` needs behind it."""
+    """Return the white space that a line comment at the end of ``head`` needs after it."""
     if tail.lstrip(" \t").startswith(("\n", "\r")) or not _ends_in_line_comment(head):
         return ""
     return gap
@@ -311,5 +309,4 @@ def _ends_in_line_comment(trivia: str) -> bool:
 
 
 def replace_value(text: str, node: Node, new: str) -> str:
-    """Replace a value's text."""
     return text[: node.start] + new + text[node.end :]

@@ -1,4 +1,4 @@
-"""Applies a JsonEdit to a text and takes it back; whatever it is not about keeps every character."""
+"""Applies a JsonEdit to a text and reverts it; every other character stays."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 from engram.errors import BadRequest
 from engram.reports.claude_checks import has_mark
-from engram.setup.edits.changes import JsonEdit, JsonEntry
+from engram.setup.edits.install_steps import JsonEdit, JsonEntry
 from engram.setup.edits.json_document import Member, Node, find_style, insert_part, parse, remove_part, replace_value
 
 Path = tuple[str, ...]
@@ -20,7 +20,7 @@ class Removed:
     """A value that was removed or replaced."""
 
     path: Path
-    #: Its text, as it stood in the file.
+    #: Its text, as it was in the file.
     text: str
     is_item: bool
     #: The value that replaced a member's.
@@ -29,7 +29,7 @@ class Removed:
 
 @dataclass(frozen=True, slots=True)
 class AppliedJson:
-    """What an edit really did to a file: what is needed to take it back."""
+    """What an edit actually did to a file, as needed to revert it."""
 
     added: tuple[JsonEntry, ...] = ()
     removed: tuple[Removed, ...] = ()
@@ -42,12 +42,10 @@ class AppliedJson:
     former: str | None = None
 
     def to_json(self) -> dict[str, Any]:
-        """The record as it stands in the journal."""
         return asdict(self)
 
     @classmethod
     def from_json(cls, stored: Mapping[str, Any]) -> AppliedJson:
-        """The record from the journal."""
         return cls(
             added=tuple(JsonEntry(**{**entry, "path": tuple(entry["path"])}) for entry in stored["added"]),
             removed=tuple(Removed(**{**entry, "path": tuple(entry["path"])}) for entry in stored["removed"]),
@@ -62,7 +60,7 @@ def apply_json(text: str, edit: JsonEdit) -> tuple[str, AppliedJson]:
     """Return the edited text and what was done.
 
     Raises:
-        BadRequest: the text is not JSON, or an entry's place holds something else than an object or a list.
+        BadRequest: the text is not JSON, or an entry's place holds something other than an object or a list.
     """
     if not edit.add and parse(text) is None:
         return text, AppliedJson()
@@ -88,7 +86,7 @@ def revert_json(text: str, applied: AppliedJson) -> str:
     """Return the text without what was added, with what was removed; changes of others stay.
 
     Raises:
-        BadRequest: the text is not JSON any more.
+        BadRequest: the text is no longer JSON.
     """
     for entry in reversed(applied.added):
         while (found := _find(text, entry)) is not None:
@@ -141,7 +139,7 @@ class _Applier:
             self.text = remove_part(self.text, container, part)
 
     def remove_emptied(self) -> None:
-        """Remove the lists and objects that hold nothing any more since a part of them was removed."""
+        """Remove the lists and objects that became empty because a part of them was removed."""
         for old in self._removed:
             self.text = _remove_emptied(self.text, _container(old))
 
@@ -178,12 +176,12 @@ class _Applier:
 
 
 def _container(entry: JsonEntry | Removed) -> Path:
-    """The path of the list or object that an entry is in."""
+    """Return the path of the list or object that an entry is in."""
     return entry.path if entry.is_item else entry.path[:-1]
 
 
 def _nest(keys: Path, entry: JsonEntry) -> Any:
-    """The value to insert, with the objects and the list around it that do not exist yet."""
+    """Return the value to insert, with the objects and the list around it that do not exist yet."""
     value: Any = [entry.value] if entry.is_item else {entry.path[-1]: entry.value}
     for key in reversed(keys):
         value = {key: value}
@@ -204,7 +202,7 @@ def _as_object(node: Node, path: Path) -> Node:
 
 
 def _descend(root: Node, path: Path) -> tuple[Node, Path]:
-    """The deepest existing container on the way to ``path``, and the keys that are missing below it."""
+    """Return the deepest existing container on the way to ``path``, and the keys that are missing below it."""
     node = root
     for depth, key in enumerate(path):
         member = _as_object(node, path[:depth]).member(key)
@@ -230,7 +228,7 @@ def _member(text: str, path: Path) -> Member | None:
 
 
 def _find(text: str, entry: JsonEntry) -> tuple[Node, Member | Node] | None:
-    """The container and the part that is this entry, by equality or else by its marker."""
+    """Return the container and the part that is this entry, by equality or else by its marker."""
     root = parse(text)
     if root is None or root.members is None:
         return None
@@ -262,7 +260,7 @@ def _same(first: Any, second: Any) -> bool:
 
 
 def _remove_ours(text: str, container: Node, part: Member | Node, marker: str) -> str:
-    """Remove an entry; of one in whose list others put items of theirs, only the items with the marker.
+    """Remove an entry; if others put items into its list, remove only the items with the marker.
 
     Claude Code itself adds a hook to the group that has the same matcher.
     """
@@ -308,7 +306,7 @@ def _put_back(text: str, old: Removed) -> str:
 
 
 def _restore_blanks(text: str, applied: AppliedJson) -> str:
-    """Give containers that are empty again the white space that they had."""
+    """Restore the white space of containers that are empty again."""
     for path, inner in applied.blank:
         root = parse(text)
         if root is None or root.members is None:

@@ -1,9 +1,8 @@
-"""Adds a table to a TOML file that others write too, and takes it out again; every other byte stays."""
+"""Add a table to a TOML file that others also write, and remove it again; every other byte stays."""
 
 from __future__ import annotations
 
 import json
-import re
 import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field
@@ -11,22 +10,23 @@ from typing import Any
 
 from engram.errors import BadRequest
 from engram.reports.claude_checks import has_mark
-from engram.setup.edits.changes import Json, TomlEdit
+from engram.setup.edits.install_steps import Json, TomlEdit
+from engram.system.lazy_regex import lazy_regex
 
-_HEADER = re.compile(r"[ \t]*\[")
-_BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")
+_HEADER = lazy_regex(r"[ \t]*\[")
+_BARE_KEY = lazy_regex(r"[A-Za-z0-9_-]+")
 
 
 @dataclass(frozen=True, slots=True)
 class AppliedToml:
-    """What an edit did, for taking it back."""
+    """What an edit did, as needed to revert it."""
 
     table: tuple[str, ...]
-    #: What ended the last line, if nothing did before.
+    #: The newline added to the last line, if it had none.
     line_end: str = ""
     #: The empty line before the table.
     blank: str = ""
-    #: The tables that stood in its place, each as it was written.
+    #: The tables that it replaced, each as written.
     former: list[str] = field(default_factory=list)
     #: False if the table was there already, so that it stays.
     is_added: bool = True
@@ -34,13 +34,12 @@ class AppliedToml:
     marker: str = ""
 
     def to_json(self) -> dict[str, Any]:
-        """The record as it stands in the journal."""
         return asdict(self) | {"table": list(self.table)}
 
     @classmethod
     def from_json(cls, stored: Mapping[str, Any]) -> AppliedToml:
-        """The record from the journal."""
-        # What was written before tables had a mark is the table of the MCP server.
+        """Return the record from the journal."""
+        # A record written before tables had a mark is about the MCP server's table.
         return cls(**{"marker": "engram_mcp", **stored, "table": tuple(stored["table"])})
 
 
@@ -66,13 +65,13 @@ def apply_toml(text: str, edit: TomlEdit) -> tuple[str, AppliedToml]:
     except tomllib.TOMLDecodeError:
         after = {}
     if _value_at(after, edit.table) != _plain(edit.values) or _without_table(after, edit.table) != wanted:
-        name = ".".join(edit.table)
-        raise BadRequest(f"{name} is written inline; take it out yourself, then install again")
+        above = ".".join(edit.table[:-1])
+        raise BadRequest(f"{above} is written in one line; write a table [{above}.NAME] for each entry, then try again")
     return new, AppliedToml(edit.table, line_end, blank, former, marker=edit.marker)
 
 
 def revert_toml(text: str, applied: AppliedToml) -> str:
-    """Return the text without the table and the tables below it; a former table comes back.
+    """Return the text without the table and the tables below it; a former table is restored.
 
     Raises:
         BadRequest: the text is not TOML.
@@ -130,7 +129,7 @@ def _is_toml(text: str) -> bool:
 
 
 def _path_in(header: dict[str, Any]) -> tuple[str, ...]:
-    """Return the path of a header that was parsed alone."""
+    """Return the path of a header that was parsed by itself."""
     path = []
     value: Any = header
     while value:
@@ -167,7 +166,7 @@ def _value_at(data: Mapping[str, Any], path: tuple[str, ...]) -> Any:
 
 
 def _without_table(data: Mapping[str, Any], path: tuple[str, ...]) -> dict[str, Any]:
-    """Return the data without a table, and without tables that are empty then."""
+    """Return the data without a table, and without tables that became empty."""
     rest = dict(data)
     if len(path) == 1:
         rest.pop(path[0], None)
@@ -180,7 +179,7 @@ def _without_table(data: Mapping[str, Any], path: tuple[str, ...]) -> dict[str, 
 
 
 def _plain(value: Json) -> Any:
-    """Return a value with the types that a parser returns."""
+    """Return a value with the types that a parser would return."""
     if isinstance(value, Mapping):
         return {key: _plain(item) for key, item in value.items()}
     if isinstance(value, list | tuple):

@@ -1,1 +1,1 @@
-"""The installer: changes other programs' files as one transaction, and takes every change back."""
+"""The installer: changes other programs' files as one transaction, and can undo every change."""

@@ -7,8 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from engram.errors import InstallError
-from engram.setup.edits.changes import NEW_FILE_MODE, Action, FileChange, Step
-from engram.setup.edits.edits import apply_change, drop_stale, merge_changes, revert_change
+from engram.setup.edits.apply_edit import apply_change, drop_stale, merge_changes, revert_change
 from engram.setup.edits.file_state import (
     ABSENT,
     FileState,
@@ -21,17 +20,18 @@ from engram.setup.edits.file_state import (
     real_path,
     write_state,
 )
+from engram.setup.edits.install_steps import NEW_FILE_MODE, Action, FileChange, Step
 from engram.setup.edits.journal import FileRecord, Ledger, Phase, StepRecord, drop_contents, keep_content, kept_content
-from engram.setup.installing.run import Run, action_to_json, change_to_json, first_actions, undo_actions
+from engram.setup.installing.install_run import Run, action_to_json, change_to_json, first_actions, undo_actions
 from engram.setup.installing.undo_steps import drop_folders, keep_copy, take_back
 from engram.system.failpoint import reach
 
-#: How often a change of a file begins anew that another program writes at the same time.
+#: How often a change to a file is retried while another program writes the file.
 MAX_TRIES = 5
 
 
 def plan_files(steps: Sequence[Step]) -> dict[Path, tuple[str, FileChange]]:
-    """Path → the name of the first step that changes it, and all changes of it as one. Raises InstallError."""
+    """Return path → the name of the first step that changes it, and all changes to it as one. Raises InstallError."""
     changes: dict[Path, list[tuple[str, FileChange]]] = {}
     for step in steps:
         for change in step.changes:
@@ -66,13 +66,13 @@ def apply_steps(run: Run, steps: Sequence[Step]) -> None:
         record.is_done = True
         run.save()
         reach("install.step")
-    ledger.files = dict(sorted(ledger.files.items(), key=lambda item: _position(names, item[1].step)))
+    ledger.files = dict(sorted(ledger.files.items(), key=lambda item: _order_of(names, item[1].step)))
     run.check()
     _finish(run)
 
 
 def _finish(run: Run) -> None:
-    """The run is complete: the machine is as the ledger says."""
+    """Record that the run is complete: the machine is in the state that the ledger describes."""
     run.journal.phase = Phase.INSTALLED
     run.journal.previous, run.journal.before = Ledger(), {}
     run.save()
@@ -81,7 +81,7 @@ def _finish(run: Run) -> None:
 
 
 def _retire(run: Run, steps: set[str], files: set[str]) -> None:
-    """Take back what the installation before had and this one has not."""
+    """Undo what the previous installation had and this one doesn't."""
     ledger = run.journal.ledger
     for record in reversed([step for step in ledger.steps if step.name not in steps]):
         undo_actions(run, record.after)
@@ -103,7 +103,7 @@ class _Raced(InstallError):
 
 
 def _change_until_quiet(run: Run, path: Path, step: str, change: FileChange) -> None:
-    """Change one file; begin anew if another program, such as Claude Code itself, writes it at this moment."""
+    """Change one file; retry if another program, such as Claude Code itself, is writing it at the same time."""
     for _ in range(MAX_TRIES - 1):
         try:
             return _change(run, path, step, change)
@@ -157,7 +157,7 @@ def _change(run: Run, path: Path, step: str, change: FileChange) -> None:
 
 
 def _mend_partial(run: Run, path: Path, real: Path, state: FileState, data: bytes) -> tuple[FileState, bytes]:
-    """Restore a file with several names of which a killed installer wrote a part."""
+    """Restore a file with hard links that a killed installer wrote partly."""
     record = run.journal.ledger.files.get(str(path))
     before = run.journal.before.get(str(path))
     if record is None or before is None or record.is_written or state.kind is not StateKind.FILE:
@@ -170,14 +170,14 @@ def _mend_partial(run: Run, path: Path, real: Path, state: FileState, data: byte
 
 
 def _is_changed_by_others(run: Run, path: Path, state: FileState) -> bool:
-    """A file of Engram's own has another content than Engram wrote."""
+    """Return True if a file of Engram's own differs from what Engram wrote."""
     ledgers = (run.journal.ledger, run.journal.previous)
     known = [ledger.files[str(path)].written for ledger in ledgers if str(path) in ledger.files]
     return bool(known) and state.kind is StateKind.FILE and not any(map(state.has_same_content, known))
 
 
 def _base(run: Run, path: Path, change: FileChange, state: FileState, data: bytes) -> tuple[FileState, bytes]:
-    """What uninstall goes back to, and its content: the file without anything of Engram's."""
+    """Return what uninstall restores, and its content: the file without Engram's part."""
     record = run.journal.ledger.files.get(str(path))
     former = run.journal.previous.files.get(str(path))
     for known in (record, former):
@@ -198,7 +198,7 @@ def _base(run: Run, path: Path, change: FileChange, state: FileState, data: byte
 
 
 def _remember(run: Run, path: str, real: Path) -> None:
-    """Keep what was there before this run."""
+    """Save the state from before this run."""
     if path in run.journal.before:
         return
     state, data = read_state(real)
@@ -229,7 +229,7 @@ def _act(actions: Sequence[Action]) -> None:
 
 
 def _wanted(change: FileChange, state: FileState, base: bytes) -> tuple[FileState, bytes, dict[str, Any] | None]:
-    """The state to write, its content, and the record of an edit."""
+    """Return the state to write, its content, and the record of an edit."""
     if change.is_removal:
         return ABSENT, b"", None
     if change.link_target is not None:
@@ -249,5 +249,5 @@ def _missing_folders(folder: Path) -> list[Path]:
     return missing[::-1]
 
 
-def _position(names: Sequence[str], name: str) -> int:
+def _order_of(names: Sequence[str], name: str) -> int:
     return names.index(name) if name in names else len(names)

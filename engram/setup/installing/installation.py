@@ -1,4 +1,5 @@
-"""Installs and uninstalls as one transaction: a failure undoes everything, a kill can be finished or taken back.
+"""Install and uninstall as one transaction: a failure undoes everything, and an interrupted run can be finished or
+undone.
 
 Each change is recorded in the journal before it is made.
 """
@@ -11,10 +12,10 @@ from typing import Any
 
 from engram.errors import AlreadyRunning, EngramError, InstallError
 from engram.paths import Home
-from engram.setup.edits.changes import Step
+from engram.setup.edits.install_steps import Step
 from engram.setup.edits.journal import Journal, Ledger, Phase, folder_of, load_journal
 from engram.setup.installing.apply_steps import apply_steps
-from engram.setup.installing.run import BeforeStep, Outcome, Run
+from engram.setup.installing.install_run import BeforeStep, Outcome, Run
 from engram.setup.installing.undo_steps import undo_installation, undo_run
 from engram.system.atomic import explain_error, make_private_folder
 from engram.system.process_lock import ProcessLock
@@ -38,19 +39,14 @@ def install_steps(
     check: Callable[[], None] = _nothing,
     put_back: Callable[[], None] = _nothing,
 ) -> Outcome:
-    """Bring the machine into the state that the steps describe; steps of an earlier installation that are gone go.
+    """Bring the machine into the state that the steps describe, and undo former steps that are no longer planned.
 
     Args:
-        home: the memory folder.
-        steps: what to do, in order.
-        options: the user's choices, for the journal.
-        version: of Engram, for the journal.
-        before_step: called before each step.
         check: called after the last step. If it fails, everything is undone.
-        put_back: takes back what the caller did before; called in an undo, while nothing runs.
+        put_back: undoes what the caller did before; called during an undo, while nothing runs.
 
     Raises:
-        InstallError: something failed. Everything of this run was undone, or the message says what was not.
+        InstallError: something failed. Everything in this run was undone, or the message says what was not.
     """
     with _locked(home):
         run = Run(home, before_step, check=check, put_back=put_back)
@@ -75,12 +71,10 @@ def install_steps(
 
 
 def uninstall(home: Home, *, stray: Journal | None = None, before_step: BeforeStep = _quiet) -> Outcome:
-    """Take an installation back, whole or half done. What could not be taken back stands in ``problems``.
+    """Undo an installation, complete or half done. What could not be undone is in ``problems``.
 
     Args:
-        home: the memory folder.
-        stray: what to take back if there is no journal.
-        before_step: called before each step.
+        stray: what to undo if there is no journal.
 
     Raises:
         InstallError: the journal can't be read.
@@ -101,7 +95,7 @@ def _locked(home: Home) -> Iterator[None]:
     try:
         lock = ProcessLock(home.root / "install.lock")
     except AlreadyRunning as error:
-        raise AlreadyRunning("another `engram install` or `engram uninstall` is running. Wait for its end") from error
+        raise AlreadyRunning("another `engram install` or `engram uninstall` is running. Wait until it ends") from error
     try:
         yield
     finally:
@@ -120,7 +114,7 @@ def _recover(run: Run, journal: Journal | None) -> Journal:
     if journal.phase is Phase.UNDOING:
         problems = undo_run(run)
         if problems:
-            raise InstallError("can't take back the installation that failed before: " + "; ".join(problems))
+            raise InstallError("can't undo the installation that failed before: " + "; ".join(problems))
     elif journal.phase is Phase.UNINSTALLING:
         undo_installation(run, journal)
         if run.outcome.problems:

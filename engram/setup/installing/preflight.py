@@ -1,11 +1,10 @@
-"""What must be true before anything is changed; each failure says what to do."""
+"""Conditions that must hold before anything is changed; each failure says what to do."""
 
 from __future__ import annotations
 
 import itertools
 import json
 import os
-import re
 import shutil
 import sys
 import tempfile
@@ -16,7 +15,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
-from engram.embedding.source import BUNDLED, is_bundled_intact
+from engram.embedding.model_source import BUNDLED, is_bundled_intact
 from engram.enums import Actor
 from engram.errors import EngramError, InstallError
 from engram.forgetting.forget import forget_memory
@@ -29,6 +28,7 @@ from engram.search.question import Query
 from engram.settings import Settings
 from engram.system.atomic import make_private_folder
 from engram.system.clock import parse_time_ms
+from engram.system.lazy_regex import lazy_regex
 from engram.tasks.runtime import Runtime, make_runtime
 from engram.transcripts import registry
 from engram.transcripts.agents import Source
@@ -37,7 +37,7 @@ from engram.version import SOURCE
 
 #: Free space that an installation needs, in bytes.
 MIN_FREE_BYTES = 300_000_000
-#: Parts of the path of an interpreter that is gone soon: `uvx` and `pipx run` delete their environments.
+#: Path components of interpreters that will soon be deleted: `uvx` and `pipx run` delete their environments.
 _TEMPORARY_PARTS = ("archive-v0", "builds-v0", ".cache/pipx", "pipx/.cache")
 
 
@@ -76,7 +76,7 @@ def check_machine(settings: Settings, *, is_dry: bool = False, interpreter: str 
 
 
 def _check_folder(folder: Path) -> None:
-    """Claude Code's folder, or the first one above it that exists, takes files."""
+    """Check that Claude Code's folder, or the first one above it that exists, can be written to."""
     existing = _existing(folder)
     if not existing.is_dir():
         raise InstallError(f"{existing} is not a folder. Move it away, or set CLAUDE_CONFIG_DIR")
@@ -85,15 +85,15 @@ def _check_folder(folder: Path) -> None:
 
 
 def _existing(folder: Path) -> Path:
-    """The folder, or the first one above it that exists."""
+    """Return the folder, or the first one above it that exists."""
     while not folder.exists() and folder != folder.parent:
         folder = folder.parent
     return folder
 
 
-# -- What it would cost to let a language model write this user's memories, from the sessions of the last days.
+# -- What it would cost to have a language model write this user's memories, based on the last days' sessions.
 
-#: Days that are looked at.
+#: Number of days that are examined.
 DAYS = 30
 #: Model → dollars for a thousand turns at list price: imported as whole sessions, and while you work. These figures are
 #: those of docs/language-model.md; which of the models `haiku` means depends on the version of Claude Code.
@@ -102,9 +102,11 @@ DOLLARS: Final[Mapping[str, tuple[float, float]]] = {
     "Claude Haiku 4.5": (1.70, 2.83),
 }
 PRICE_DAY = "2026-11-26"
-#: Percent of the prompts that a memory can help with that get one which does: a model's memories, and those of rules.
+#: Percentage of the prompts that memory can help with and that get a helpful one: with a model's memories, and with
+#: rules'.
 SERVED_BY_MODEL, SERVED_BY_RULES = 72, 5
-#: Bytes of transcripts that are counted; the number of turns of the rest follows from their size.
+#: Maximum number of bytes of transcripts that are counted; the number of turns in the rest is estimated from their
+#: size.
 MAX_COUNTED_BYTES = 200_000_000
 _DAY_NS = 86_400 * 10**9
 _USER, _NO_PROMPT = (
@@ -123,7 +125,7 @@ class CostEstimate:
     turns: int
 
     def dollars(self, model: str) -> tuple[float, float]:
-        """Lowest and highest cost of these turns at list price; of a thousand turns where there are none."""
+        """Lowest and highest cost of these turns at list price; of a thousand turns if there are none."""
         low, high = DOLLARS[model]
         turns = self.turns or 1000
         return turns * low / 1000, turns * high / 1000
@@ -133,8 +135,7 @@ def estimate_cost(
     sources: Iterable[Source], now_seconds: float, *, max_counted_bytes: int = MAX_COUNTED_BYTES
 ) -> CostEstimate:
     """Count the prompts in the transcripts of the last ``DAYS`` days. Nothing is stored or sent."""
-    since_ns = int(now_seconds * 10**9) - DAYS * _DAY_NS
-    recent = [source for source in sources if source.agent == AGENT and source.changed_at_ns >= since_ns]
+    recent = [source for source, _ in _recent_sessions(sources, now_seconds)]
     recent.sort(key=lambda source: -source.changed_at_ns)
     counted = prompts = 0
     for source in recent:
@@ -147,7 +148,7 @@ def estimate_cost(
 
 
 def _count_prompts(source: Source) -> int:
-    """Lines that look like a prompt; close to what reading finds, and much faster."""
+    """Return lines that look like prompts; close to what a full read finds, and much faster."""
     try:
         with open(source.path, "rb") as file:
             return sum(1 for line in file if _USER in line and not any(mark in line for mark in _NO_PROMPT))
@@ -155,30 +156,28 @@ def _count_prompts(source: Source) -> int:
         return 0
 
 
-# -- What the mod costs: Claude Code runs the mods of a session in a worker of their own, and only the first one pays.
+# -- What the mod costs: Claude Code runs a session's mods in one separate worker, and only the first mod causes the
+# cost.
 
 #: Megabytes for each session that is open, and seconds of processor time for each start; measured with 2.1.332.
 MOD_MEGABYTES = (37, 48)
 MOD_START_SECONDS = 0.19
-#: Bytes in which the first time of a session stands.
+#: Number of bytes at the beginning of a transcript that are searched for the session's first time.
 _HEAD_BYTES = 65_536
-_TIME = re.compile(rb'"timestamp":"([^"]{20,35})"')
+_TIME = lazy_regex(rb'"timestamp":"([^"]{20,35})"')
 
 
 def mod_price(sources: Iterable[Source], now_seconds: float) -> str:
-    """Return what the mod costs a user with these sessions, as two sentences. Only the beginnings of files are read."""
-    since_ns = int(now_seconds * 10**9) - DAYS * _DAY_NS
-    recent = [
-        source
-        for source in sources
-        if source.agent == AGENT and not source.is_subagent and source.changed_at_ns >= since_ns
-    ]
+    """Return what the mod costs a user with these sessions, as two sentences. Of recent files the beginning and the
+    end are read.
+    """
+    recent = _recent_sessions((source for source in sources if not source.is_subagent), now_seconds)
     low, high = MOD_MEGABYTES
     each = f"It takes {low} to {high} MB for each open session, and {MOD_START_SECONDS} s of processor time at a start"
     if not recent:
         return f"{each}."
-    begins = [(_began_ms(source), 1) for source in recent]
-    steps = sorted([*begins, *((source.changed_at_ns // 10**6 + 1, -1) for source in recent)])
+    begins = [(_began_ms(source), 1) for source, _ in recent]
+    steps = sorted([*begins, *((ended_ns // 10**6 + 1, -1) for _, ended_ns in recent)])
     most = max(itertools.accumulate(change for _, change in steps))
     return (
         f"{each}. Of your {len(recent)} sessions of {DAYS} days at most {most} were open at once: "
@@ -186,8 +185,35 @@ def mod_price(sources: Iterable[Source], now_seconds: float) -> str:
     )
 
 
+def _recent_sessions(sources: Iterable[Source], now_seconds: float) -> list[tuple[Source, int]]:
+    """Return Claude Code's sessions that ended in the last ``DAYS`` days, each with its end in nanoseconds since
+    1970.
+    """
+    since_ns = int(now_seconds * 10**9) - DAYS * _DAY_NS
+    # A session ended no later than its file changed: older files need not be read.
+    changed = (source for source in sources if source.agent == AGENT and source.changed_at_ns >= since_ns)
+    return [(source, ended_ns) for source in changed if (ended_ns := _ended_ns(source)) >= since_ns]
+
+
+def _ended_ns(source: Source) -> int:
+    """Return when a session ended, in nanoseconds since 1970: the last time in its file, or the file's own if earlier.
+
+    A copied file is as new as the copy; what it says is not.
+    """
+    try:
+        with open(source.path, "rb") as file:
+            file.seek(max(0, (source.size or 0) - _HEAD_BYTES))
+            times = _TIME.findall(file.read())
+    except OSError:
+        return source.changed_at_ns
+    said_ms = parse_time_ms(times[-1].decode("ascii", "replace")) if times else None
+    return source.changed_at_ns if said_ms is None else min(said_ms * 10**6, source.changed_at_ns)
+
+
 def _began_ms(source: Source) -> int:
-    """When a session began by the first time in its file, in milliseconds since 1970; its last change if unknown."""
+    """Return when a session began by the first time in its file, in milliseconds since 1970; its last change if
+    unknown.
+    """
     ended_ms = source.changed_at_ns // 10**6
     try:
         with open(source.path, "rb") as file:
@@ -198,7 +224,7 @@ def _began_ms(source: Source) -> int:
     return ended_ms if began_ms is None else min(began_ms, ended_ms)
 
 
-# -- Makes up a session, makes a memory of it, recalls it and forgets it, in a folder of its own that is deleted then.
+# -- A self-test: invents a session, makes a memory from it, recalls and forgets it, in a temporary folder.
 
 #: A word that no other text contains.
 CANARY = "Quagmarine"
@@ -213,19 +239,19 @@ _QUESTION = f"Why is the {CANARY} queue in SQLite?"
 
 @dataclass(frozen=True, slots=True)
 class SelfTest:
-    """How the test went."""
+    """The outcome of the test."""
 
     #: What did not work; "" if everything did.
     problem: str
     seconds: float
-    #: The model took part; False if recall used text alone.
+    #: True if the model took part; False if recall used text alone.
     has_vectors: bool = False
 
 
 def run_self_test(settings: Settings) -> SelfTest:
     """Test reading, making a memory, recall and forgetting with this installation's model and disk.
 
-    It works in a folder inside the memory folder, and leaves nothing.
+    It works in a folder inside the memory folder, and leaves nothing behind.
     """
     started = time.monotonic()
     has_vectors = False
@@ -255,14 +281,11 @@ def _test(settings: Settings, folder: Path) -> bool:
         embedding_model=settings.embedding_model,
         sqlite_driver=settings.sqlite_driver,
     )
-    models = settings.places.models
-    if models.is_dir():
-        own.places.models.symlink_to(models)
     path = _write_session(own.projects_folder / "-self-test")
     own.places.prepare()
     with open_memory(own.places.memory_db, driver=own.sqlite_driver, is_made=True) as store:
         ingest_all(store, settings=own, redact=redact, sources=registry.sources_at(path, own))
-        runtime = make_runtime(replace(own, exclude=()), store, compile_if_missing=False)
+        runtime = make_runtime(replace(own, exclude=()), store, may_load_torch=False)
         # The queue is loaded only where it is used: every command imports this module.
         from engram.tasks.drain import drain
 
@@ -281,7 +304,7 @@ def _test(settings: Settings, folder: Path) -> bool:
 def _recall(store: Store, runtime: Runtime) -> str:
     memories = latest_memories(store)
     if not any(CANARY in memory.summary for memory in memories):
-        raise EngramError("no memory was made of a session")
+        raise EngramError("no memory was made from a session")
     runtime.refresh_index()
     hits = _hits(runtime)
     if not hits:
@@ -294,7 +317,7 @@ def _hits(runtime: Runtime) -> list[str]:
 
 
 def _write_session(folder: Path) -> Path:
-    """A session as Claude Code writes it: a prompt and an answer."""
+    """Write a session as Claude Code does: a prompt and an answer."""
     folder.mkdir(parents=True)
     common = {"sessionId": _SESSION, "cwd": str(folder), "isSidechain": False, "version": "2.1.330"}
     lines = [

@@ -1,4 +1,4 @@
-"""Finds what of Engram is on a machine without a journal: the memory folder was deleted, or hooks merged by hand."""
+"""Finds the parts of Engram on a machine without a journal: the memory folder was deleted, or hooks merged by hand."""
 
 from __future__ import annotations
 
@@ -12,31 +12,32 @@ from typing import Any
 
 from engram.errors import InstallError
 from engram.paths import Home
-from engram.reports.claude_checks import SERVER_MARK, claude_json, other_servers, our_server_names
+from engram.reports.claude_checks import NAME, SERVER_MARK, claude_json, other_servers, our_server_names
 from engram.settings import Settings
 from engram.setup.agents.claude_code import read_document
-from engram.setup.agents.other_agents import codex_tables, opencode_file, opencode_folder
+from engram.setup.agents.other_agents import SERVERS, codex_servers, opencode_file, opencode_folder
 from engram.setup.agents.plugin import permission_rule, without_our_hooks, without_our_server, without_our_statusline
-from engram.setup.agents.registered import NAME, is_ours, read_documents, skills_folder
-from engram.setup.edits.changes import JsonEdit, JsonEntry
+from engram.setup.agents.registered import is_ours, read_documents, skills_folder
 from engram.setup.edits.file_state import ABSENT, MAX_BYTES, FileState, StateKind, read_state, real_path
+from engram.setup.edits.install_steps import JsonEdit, JsonEntry
 from engram.setup.edits.journal import FileRecord, Journal, Ledger, Phase, StepRecord
 from engram.setup.edits.json_edit import AppliedJson
 from engram.setup.edits.toml_edit import AppliedToml
-from engram.setup.installing.run import action_to_json
+from engram.setup.installing.install_run import action_to_json
 from engram.setup.services.service_plan import StartServices, agent_folders, installed_system
 from engram.system.atomic import explain_error, read_regular
 from engram.vaults import FILE_NAME as VAULT_FILE
 from engram.vaults import FOLDER_NAME as VAULTS_FOLDER
 
-#: No file is in this state, so that the file of now counts as changed by others: only Engram's part goes.
+#: A state that no file is in, so that the present file counts as changed by others and only Engram's part is removed.
 _UNKNOWN = FileState(StateKind.FILE, digest="unknown")
 
 
 def find_stray(settings: Settings) -> Journal | None:
-    """Return a journal of what ``engram install`` would have changed and is there; None if nothing is.
+    """Return a journal of the changes that ``engram install`` would have made and that are present; None if there are
+    none.
 
-    ``uninstall`` takes that back as if it had been written by the installer.
+    ``uninstall`` undoes them as if the installer had written the journal.
 
     Raises:
         InstallError: a settings file can't be read.
@@ -126,8 +127,10 @@ def _settings_files(settings: Settings) -> Iterator[FileRecord]:
 
 def _codex(settings: Settings) -> Iterator[FileRecord]:
     path = settings.codex_folder / "config.toml"
-    for table in codex_tables(path)[:1]:
-        yield _edited_file(path, "codex", {"toml": AppliedToml(table, blank="\n", marker=SERVER_MARK).to_json()})
+    for name in our_server_names(codex_servers(path))[:1]:
+        yield _edited_file(
+            path, "codex", {"toml": AppliedToml((SERVERS, name), blank="\n", marker=SERVER_MARK).to_json()}
+        )
 
 
 def _json_agents(settings: Settings) -> Iterator[FileRecord]:
@@ -142,7 +145,7 @@ def _json_agents(settings: Settings) -> Iterator[FileRecord]:
 
 
 def _read_document(path: Path) -> dict[str, Any]:
-    """The object in a settings file; {} for one that can't be read but does not name Engram.
+    """Return the object in a settings file; {} for one that can't be read but does not name Engram.
 
     Raises:
         InstallError: it can't be read, and Engram's entries may be in it.
@@ -158,7 +161,7 @@ def _read_document(path: Path) -> dict[str, Any]:
 
 
 def _without_entries(edit: JsonEdit) -> dict[str, Any]:
-    """What removes the entries to drop, with the objects and lists that are empty then."""
+    """Return the edit that removes the entries, with the objects and lists that become empty."""
     containers = [entry.path if entry.is_item else entry.path[:-1] for entry in edit.drop]
     applied = AppliedJson(
         added=edit.drop,
@@ -169,7 +172,7 @@ def _without_entries(edit: JsonEdit) -> dict[str, Any]:
 
 
 def _edited_file(path: Path, step: str, applied: dict[str, Any]) -> FileRecord:
-    """A record of a file that others write too."""
+    """Return a record of a file that others also write."""
     return FileRecord(
         path=str(path),
         real=str(real_path(path, is_link=False)),
@@ -181,7 +184,7 @@ def _edited_file(path: Path, step: str, applied: dict[str, Any]) -> FileRecord:
     )
 
 
-# -- Deletes the memory folder: what this program keeps there, and nothing else.
+# -- Deleting the memory folder: only what this program stores there.
 
 #: Names of files and folders in the memory folder, as patterns.
 PATTERNS = (
@@ -212,7 +215,7 @@ PATTERNS = (
 
 
 def purge_memory(home: Home, *, keep: Collection[Path] = ()) -> list[Path]:
-    """Delete this program's files in the memory folder and its vaults, and each of these folders that is empty then.
+    """Delete this program's files in the memory folder and its vaults, and each of these folders that becomes empty.
 
     Args:
         keep: files of the earlier Engram.
@@ -245,7 +248,7 @@ def purge_memory(home: Home, *, keep: Collection[Path] = ()) -> list[Path]:
 
 
 def vault_folders(home: Home) -> list[Path]:
-    """The memory folders of the vaults, whether they can be read or not."""
+    """Return the memory folders of the vaults, whether they can be read or not."""
     return sorted(file.parent for file in (home.root / VAULTS_FOLDER).glob(f"*/{VAULT_FILE}"))
 
 

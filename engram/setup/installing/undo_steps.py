@@ -1,4 +1,4 @@
-"""Takes a run back after a failure, and a whole installation at uninstall."""
+"""Undoes a run after a failure, and a whole installation at uninstall."""
 
 from __future__ import annotations
 
@@ -10,8 +10,7 @@ from pathlib import Path
 
 from engram.errors import InstallError
 from engram.paths import Home
-from engram.setup.edits.changes import Step
-from engram.setup.edits.edits import revert_change
+from engram.setup.edits.apply_edit import revert_change
 from engram.setup.edits.file_state import (
     ABSENT,
     FileState,
@@ -22,16 +21,17 @@ from engram.setup.edits.file_state import (
     read_state,
     write_state,
 )
+from engram.setup.edits.install_steps import Step
 from engram.setup.edits.journal import FileRecord, Journal, Ledger, Phase, drop_journal, folder_of, kept_content
-from engram.setup.installing.run import Run, action_from_json, collecting, undo_actions
+from engram.setup.installing.install_run import Run, action_from_json, collecting, undo_actions
 from engram.system.atomic import explain_error, make_private_folder, write_atomic
 from engram.system.failpoint import reach
 
-# -- Brings one changed file back: the bytes from before, or the file of now without Engram's part.
+# -- Restoring one changed file: its former bytes, or the present file without Engram's part.
 
 
 def take_back(home: Home, record: FileRecord, goal: FileState, ours: Collection[FileState] = ()) -> str:
-    """Bring a file into the state ``goal`` (from before a change), and keep what others changed since.
+    """Bring a file into the state ``goal`` (before a change), keeping what others changed since.
 
     Args:
         ours: states besides ``record.written`` in which Engram may have left the file.
@@ -40,12 +40,12 @@ def take_back(home: Home, record: FileRecord, goal: FileState, ours: Collection[
         "" or one line that the user should know.
 
     Raises:
-        InstallError: it can't be written, or is no longer valid; it is unchanged then.
+        InstallError: it can't be written, or is no longer valid; it is then left unchanged.
     """
     real = Path(record.real)
     drop_temporary(real)
     state, data = read_state(real)
-    # Permissions that somebody changed since stay.
+    # Keep permissions that somebody has changed since.
     mode = goal.mode if state.mode == record.written.mode or state.kind is not StateKind.FILE else state.mode
     try:
         if state.has_same_content(goal):
@@ -61,10 +61,10 @@ def take_back(home: Home, record: FileRecord, goal: FileState, ours: Collection[
 
 
 def _take_back_changed(home: Home, record: FileRecord, goal: FileState, state: FileState, data: bytes) -> str:
-    """A file that others changed since Engram wrote it."""
+    """Undo a change to a file that others have changed since; returns what was not undone, or ""."""
     real = Path(record.real)
     if record.written.kind is StateKind.ABSENT:
-        return f"{record.path} stays: somebody put another one in place of the one that Engram had moved away"
+        return f"{record.path} stays: somebody replaced the one that Engram had moved away"
     if state.kind is StateKind.ABSENT:
         if record.applied is None and goal.kind is not StateKind.ABSENT:
             _write(real, goal, kept_content(home, goal))
@@ -83,7 +83,7 @@ def _take_back_changed(home: Home, record: FileRecord, goal: FileState, state: F
 
 
 def keep_copy(home: Home, real: Path, data: bytes) -> str:
-    """Keep the content of a file of Engram's own that somebody changed; returns a line for the user. Raises OSError."""
+    """Save the content of a file of Engram's own that somebody changed; returns a line for the user. Raises OSError."""
     kept = make_private_folder(folder_of(home) / "kept", with_parents=True) / real.name
     write_atomic(kept, data)
     return f"{real} was changed since Engram wrote it; a copy is in {kept}"
@@ -103,7 +103,7 @@ def drop_folders(folders: Sequence[str]) -> None:
 
 
 def undo_run(run: Run) -> list[str]:
-    """Take back what this run changed; returns what was impossible."""
+    """Undo what this run changed; returns what could not be undone."""
     journal, problems = run.journal, list[str]()
     journal.phase = Phase.UNDOING
     with contextlib.suppress(OSError):
@@ -125,7 +125,7 @@ def undo_run(run: Run) -> list[str]:
             undo_actions(run, step.before, problems)
     drop_folders(journal.ledger.folders[len(journal.previous.folders) :])
     for step in journal.previous.steps:
-        # What the installation before had started runs again.
+        # Start again what the previous installation had started.
         for stored in [*step.before, *step.after]:
             with collecting(problems):
                 action_from_json(stored).apply()
@@ -142,9 +142,9 @@ def undo_run(run: Run) -> list[str]:
 
 
 def undo_installation(run: Run, journal: Journal) -> None:
-    """Take everything back; the journal goes last, and only if nothing is left."""
+    """Undo everything; the journal is deleted last, and only if nothing is left."""
     run.journal = journal
-    # Interrupted: what the installation before had is Engram's too.
+    # Interrupted: the previous installation's changes are Engram's too.
     for path, record in journal.previous.files.items():
         journal.ledger.files.setdefault(path, record)
     known = {step.name for step in journal.ledger.steps}
@@ -160,7 +160,8 @@ def undo_installation(run: Run, journal: Journal) -> None:
     for record in reversed(list(journal.ledger.files.values())):
         with collecting(run.outcome.problems):
             former = journal.previous.files.get(record.path)
-            source = former if former is not None and _is_of(run, former) else record
+            is_former = former is not None and read_state(Path(former.real))[0].has_same_content(former.written)
+            source = former if former is not None and is_former else record
             run.note(take_back(run.home, source, record.original))
             run.outcome.changed.append(record.path)
         reach("uninstall.restored")
@@ -169,8 +170,3 @@ def undo_installation(run: Run, journal: Journal) -> None:
         undo_actions(run, step.before, run.outcome.problems)
     if not run.outcome.problems:
         drop_journal(run.home)
-
-
-def _is_of(run: Run, record: FileRecord) -> bool:
-    """The file is as the installation before wrote it."""
-    return read_state(Path(record.real))[0].has_same_content(record.written)

@@ -1,4 +1,6 @@
-"""Find the earlier Engram on this machine: what starts it, what runs of it, what it left. Nothing is written."""
+"""Find the earlier Engram on this machine: what starts it, which of its processes are running, what it left. Nothing is
+written.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,7 @@ from pathlib import Path
 from engram.errors import StoreError
 from engram.models.engine.database import APPLICATION_ID, free_name, move_aside, owning_database
 from engram.models.engine.transaction import ASIDE_NAME, UNINSTALLED_NAME
-from engram.models.rescue.foreign import ForeignDatabase, reading_foreign
+from engram.models.rescue.foreign_database import ForeignDatabase, reading_foreign
 from engram.notes.note_index import earlier_notes
 from engram.paths import Home
 from engram.settings import Settings
@@ -35,18 +37,16 @@ from engram.system.atomic import locked_folder, read_regular
 
 #: Columns that the memories of its second version have; its first version has the table ``chunks`` instead.
 MEMORY_COLUMNS = frozenset({"id", "session_id", "summary", "created_at"})
-#: Names under which its database may lie in the memory folder.
+#: Names that its database may have in the memory folder.
 PATTERNS = ("memory.db", "memory.v2*.db")
 
 
 @dataclass(frozen=True, slots=True)
 class EarlierDatabase:
-    """A database of the earlier Engram."""
-
     path: Path
     #: 1: indexed notes only. 2: memories.
     version: int
-    #: Number of memories; 0 where they cannot be counted.
+    #: Number of memories; 0 if they cannot be counted.
     memories: int
 
 
@@ -54,8 +54,7 @@ def find_databases(folder: Path, scratch: Path) -> list[EarlierDatabase]:
     """Return the earlier Engram's databases in a folder.
 
     Args:
-        folder: its memory folder.
-        scratch: where copies of them are made for a moment; an existing folder.
+        scratch: an existing folder for temporary copies of them.
     """
     found = []
     for pattern in PATTERNS:
@@ -68,7 +67,9 @@ def find_databases(folder: Path, scratch: Path) -> list[EarlierDatabase]:
 
 
 def _has_own_mark(path: Path) -> bool:
-    """Return True for this program's database, by its header: it may be large, and is not copied to look at it."""
+    """Return True for this program's database, by its header: it may be large, and need not be copied for this
+    check.
+    """
     header = read_regular(path, 100) or b""
     return int.from_bytes(header[68:72], "big") == APPLICATION_ID
 
@@ -101,7 +102,7 @@ def _is_earlier(path: Path) -> bool:
 
 
 def set_earlier_aside(folder: Path) -> None:
-    """Move the earlier Engram's memory.db aside, and this program's own back that an uninstallation left."""
+    """Move the earlier Engram's memory.db aside, and move back this program's own one that an uninstallation left."""
     path = Home(folder).memory_db
     if not folder.is_dir():
         return
@@ -114,7 +115,7 @@ def set_earlier_aside(folder: Path) -> None:
 
 
 def bring_back_earlier(folder: Path) -> None:
-    """Give the name memory.db back to the earlier Engram, for an uninstallation; this program's own goes aside.
+    """Give the name memory.db back to the earlier Engram, for an uninstallation; this program's own is moved aside.
 
     Raises:
         AlreadyRunning: a process of this program has memory.db open.
@@ -140,11 +141,11 @@ STATE_FILES = ("engram-state.json", "engram.pid", "engram.stdout.log", "engram.s
 
 @dataclass(frozen=True, slots=True)
 class EarlierEngram:
-    """What there is of the earlier Engram."""
+    """What was found of the earlier Engram."""
 
     launch_agents: tuple[LaunchAgent, ...] = ()
     processes: tuple[RunningProcess, ...] = ()
-    #: Who listens on engram.sock and is none of this program's workers; None for nobody.
+    #: Who listens on engram.sock and is not one of this program's workers; None for nobody.
     listener: Listener | None = None
     entries: tuple[SettingsEntry, ...] = ()
     databases: tuple[EarlierDatabase, ...] = ()
@@ -153,13 +154,8 @@ class EarlierEngram:
 
     @property
     def is_active(self) -> bool:
-        """It runs, is started by something, or takes part in Claude Code's sessions."""
+        """True if it is running, is started by something, or takes part in Claude Code's sessions."""
         return bool(self.launch_agents or self.processes or self.listener or self.entries)
-
-    @property
-    def is_present(self) -> bool:
-        """There is anything of it, if only its files."""
-        return self.is_active or bool(self.databases or self.notes or self.state_files)
 
     @property
     def files(self) -> tuple[Path, ...]:
@@ -173,7 +169,6 @@ class EarlierEngram:
         return (*databases, *self.notes, *self.state_files)
 
     def lines(self) -> list[str]:
-        """Tell what was found, a line each."""
         return [
             *(f"LaunchAgent {agent.label}: {agent.path}" for agent in self.launch_agents),
             *(f"process {process.pid}: {process.command[:MAX_SHOWN_CHARACTERS]}" for process in self.processes),
@@ -191,7 +186,7 @@ def find_earlier(
     user_home: Path | None = None,
     worker_pid: int = 0,
 ) -> EarlierEngram:
-    """Look for the earlier Engram: by what files say and what listens, whatever it is called and wherever it lies.
+    """Find the earlier Engram from file contents and listening sockets, whatever its name and location.
 
     Args:
         settings: they name the memory folder and Claude Code's folder.
@@ -228,7 +223,7 @@ def memory_folders(settings: Settings, user_home: Path) -> list[Path]:
 
 
 def _is_foreign(listener: Listener, worker_pid: int, processes: dict[int, RunningProcess]) -> bool:
-    """Return True if a listener is no worker of this program. Where the system does not name it, its command counts."""
+    """Return True if a listener is not a worker of this program. If the system doesn't name it, its command decides."""
     if listener.pid:
         # Another memory folder of this program has a worker, too.
         is_ours = listener.pid == worker_pid or is_own_command(listener.command)

@@ -19,7 +19,7 @@ from engram.system.socketpath import socket_address
 PS_SECONDS = 5
 #: Time limit for a connection to a listener, in seconds.
 CONNECT_SECONDS = 1.0
-#: Characters of a command line that messages show.
+#: Maximum number of characters of a command line that messages show.
 MAX_SHOWN_CHARACTERS = 300
 #: ``getsockopt`` level and name of the peer's process id on macOS (SOL_LOCAL, LOCAL_PEERPID).
 _MACOS_PEER_PID = (0, 2)
@@ -27,26 +27,23 @@ _MACOS_PEER_PID = (0, 2)
 
 @dataclass(frozen=True, slots=True)
 class RunningProcess:
-    """A running process of this user."""
-
     pid: int
     #: When it started, as the system writes it: with the pid, it identifies the process.
     started: str
-    #: The program and its arguments. Where only ``ps`` tells them, they are cut at blanks.
+    #: The program and its arguments. If only ``ps`` shows them, they are split at blanks.
     words: tuple[str, ...]
 
     @property
     def command(self) -> str:
-        """Return its command line."""
         return " ".join(self.words)
 
 
 @dataclass(frozen=True, slots=True)
 class Listener:
-    """Somebody who accepts connections on a socket."""
+    """A process that accepts connections on a socket."""
 
     path: Path
-    #: 0 if the system does not say who it is.
+    #: 0 if the system doesn't identify it.
     pid: int
     #: Its command line; "" if that is not known.
     command: str = ""
@@ -82,7 +79,7 @@ def _runs_daemon(words: tuple[str, ...]) -> bool:
 
 
 def find_listener(path: Path) -> Listener | None:
-    """Return who listens at a socket; None if nobody does. Nothing is sent."""
+    """Return the process that listens on a socket; None if none does. Nothing is sent."""
     connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     connection.settimeout(CONNECT_SECONDS)
     try:
@@ -126,7 +123,7 @@ def _read_proc(pid: int) -> RunningProcess | None:
         if folder.stat().st_uid != os.geteuid():
             return None
         words = (folder / "cmdline").read_bytes().rstrip(b"\0").split(b"\0")
-        # The name, in parentheses, may contain anything: the fields are counted behind it.
+        # The name, in parentheses, may contain anything: the fields are counted after it.
         fields = (folder / "stat").read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()
     except OSError:
         return None

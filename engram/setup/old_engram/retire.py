@@ -1,4 +1,4 @@
-"""What stops the earlier Engram: unregister a LaunchAgent, end a process, give memory.db back at the end."""
+"""What stops the earlier Engram: unregister a LaunchAgent, end a process, and give memory.db back on uninstallation."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from typing import ClassVar
 
 from engram.errors import InstallError
 from engram.settings import Settings
-from engram.setup.edits.changes import Action, FileChange, JsonEdit, Step
+from engram.setup.edits.install_steps import Action, FileChange, JsonEdit, Step
 from engram.setup.old_engram.find import EarlierEngram, bring_back_earlier, set_earlier_aside
 from engram.setup.old_engram.old_processes import MAX_SHOWN_CHARACTERS, find_process
 from engram.setup.old_engram.signs import SettingsEntry
@@ -33,13 +33,12 @@ class BootOut:
     kind: ClassVar[str] = "earlier-boot-out"
 
     label: str
-    #: The file that registers it; it moves away after this.
+    #: The file that registers it, which is moved away afterwards.
     plist: str
     #: launchd had it registered when this was planned.
     was_loaded: bool
 
     def describe(self) -> str:
-        """Say what it will do."""
         return f"stop the LaunchAgent {self.label} and unregister it"
 
     def apply(self) -> None:
@@ -54,7 +53,7 @@ class BootOut:
             time.sleep(_POLL_SECONDS)
 
     def verify(self) -> str:
-        """Return "" if launchd does not know it any more."""
+        """Return "" if launchd no longer knows it."""
         return f"launchd still runs {self.label}" if is_loaded(self.label) else ""
 
     def undo(self) -> None:
@@ -67,7 +66,9 @@ class BootOut:
 
 @dataclass(frozen=True, slots=True)
 class EndProcess:
-    """End a process of the earlier Engram. Undo starts nothing: its LaunchAgent does, and Claude Code its server."""
+    """End a process of the earlier Engram. Undo starts nothing: its LaunchAgent starts it, and Claude Code its
+    server.
+    """
 
     kind: ClassVar[str] = "earlier-end-process"
 
@@ -77,11 +78,10 @@ class EndProcess:
     command: str
 
     def describe(self) -> str:
-        """Say what it will do."""
         return f"end process {self.pid} ({self.command[:MAX_SHOWN_CHARACTERS]})"
 
     def apply(self) -> None:
-        """End it, with SIGKILL where SIGTERM does not. Raises InstallError if it still runs."""
+        """End it, with SIGKILL if SIGTERM is not enough. Raises InstallError if it still runs."""
         for number in (signal.SIGTERM, signal.SIGKILL):
             if not self._is_running():
                 return
@@ -94,7 +94,6 @@ class EndProcess:
             raise InstallError(f"process {self.pid} of the earlier Engram can't be ended")
 
     def verify(self) -> str:
-        """Return "" if it has ended."""
         return f"process {self.pid} of the earlier Engram still runs" if self._is_running() else ""
 
     def undo(self) -> None:
@@ -107,7 +106,7 @@ class EndProcess:
 
 @dataclass(frozen=True, slots=True)
 class SetDatabaseAside:
-    """Move the earlier Engram's memory.db out of the way; undo puts it back, and this program's aside."""
+    """Move the earlier Engram's memory.db out of the way; undo puts it back, and moves this program's aside."""
 
     kind: ClassVar[str] = "earlier-database"
 
@@ -115,7 +114,6 @@ class SetDatabaseAside:
     folder: str
 
     def describe(self) -> str:
-        """Say what it will do."""
         return f"move the earlier Engram's memory.db in {self.folder} to memory.v2.db"
 
     def apply(self) -> None:
@@ -132,7 +130,7 @@ class SetDatabaseAside:
 
 
 def is_loaded(label: str) -> bool:
-    """Return True if launchd knows a label; False where there is no launchd."""
+    """Return True if launchd knows a label; False if there is no launchd."""
     try:
         finished = _run(["launchctl", "print", f"{_domain()}/{label}"])
     except (OSError, subprocess.SubprocessError):
@@ -141,7 +139,7 @@ def is_loaded(label: str) -> bool:
 
 
 def has_launchd() -> bool:
-    """Return True on macOS, or where a ``launchctl`` is on PATH."""
+    """Return True on macOS, or if a ``launchctl`` is on PATH."""
     return sys.platform == "darwin" or any(
         os.access(os.path.join(folder, "launchctl"), os.X_OK) for folder in os.environ.get("PATH", "").split(os.pathsep)
     )
@@ -179,10 +177,10 @@ STEP_NAME = "earlier"
 
 
 def plan_retirement(found: EarlierEngram, settings: Settings) -> Step:
-    """Return the step that stops the earlier Engram and takes it out of Claude Code. Its files stay.
+    """Return the step that stops the earlier Engram and removes it from Claude Code. Its files stay.
 
-    First its LaunchAgent is unregistered, which would start it again, then what runs is ended; the LaunchAgent's file
-    moves into the backup, and its entries leave the settings files. Undo brings all of that back.
+    First its LaunchAgent, which would start it again, is unregistered, then its running processes are ended; the
+    LaunchAgent's file moves into the backup, and its entries leave the settings files. Undo brings all of that back.
     """
     before: list[Action] = []
     if has_launchd():
@@ -194,7 +192,7 @@ def plan_retirement(found: EarlierEngram, settings: Settings) -> Step:
     changes += [FileChange(file, edit=edit) for file, edit in _edits(found.entries).items()]
     return Step(
         name=STEP_NAME,
-        summary="Stop the earlier Engram and take it out of Claude Code; its files stay",
+        summary="Stop the earlier Engram and remove it from Claude Code; its files stay",
         changes=tuple(changes),
         before=tuple(before),
         notes=_notes(found),
@@ -202,7 +200,6 @@ def plan_retirement(found: EarlierEngram, settings: Settings) -> Step:
 
 
 def _edits(entries: tuple[SettingsEntry, ...]) -> Mapping[Path, JsonEdit]:
-    """Return one edit for each file."""
     edits = {}
     for file in dict.fromkeys(entry.file for entry in entries):
         of_file = [entry for entry in entries if entry.file == file]

@@ -1,7 +1,7 @@
-"""What tells the earlier Engram from every other program: the commands it runs, and what its scripts say.
+"""What distinguishes the earlier Engram from every other program: the commands it runs, and the text of its scripts.
 
-It was a checkout of TypeScript files, run by Bun or Node, with any name at any path. So a command counts by the script
-that it runs, and a script by its text. Nothing here writes or runs anything.
+It was a checkout of TypeScript files, run by Bun or Node, with any name at any path. So a command is recognised by the
+script that it runs, and a script by its text. Nothing here writes or runs anything.
 """
 
 from __future__ import annotations
@@ -9,24 +9,24 @@ from __future__ import annotations
 import json
 import os
 import plistlib
-import re
 import xml.parsers.expat
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from engram.setup.edits.changes import Json, JsonEntry
+from engram.setup.edits.install_steps import Json, JsonEntry
 from engram.system.atomic import read_regular
+from engram.system.lazy_regex import lazy_regex
 
-#: Bytes of a script that are read.
+#: Maximum number of bytes of a script that are read.
 MAX_SCRIPT_BYTES = 1_000_000
 
 #: Names that only the earlier program has.
-_ITS_NAMES = re.compile(r"pretooluse-recollection|engram-start\.sh|engram\.std(?:out|err)\.log")
+_ITS_NAMES = lazy_regex(r"pretooluse-recollection|engram-start\.sh|engram\.std(?:out|err)\.log")
 #: What this program's own commands contain.
-_OUR_NAMES = re.compile(r"engram_hooks|engram_mcp|engram\.cli|\bhuey_consumer\b|-m\s+engram\b")
-_SCRIPT = re.compile(r"""(?:"([^"]+)"|'([^']+)'|([^\s"';&|()]+))""")
+_OUR_NAMES = lazy_regex(r"engram_hooks|engram_mcp|engram\.cli|\bhuey_consumer\b|-m\s+engram\b")
+_SCRIPT = lazy_regex(r"""(?:"([^"]+)"|'([^']+)'|([^\s"';&|()]+))""")
 _SUFFIXES = (".ts", ".tsx", ".js", ".mjs", ".cjs", ".mts")
 #: Folders of its checkout that hold scripts, and where a build puts them.
 _FOLDERS = ("hooks", "processor", "mcp", "scripts", "statusline")
@@ -37,7 +37,7 @@ _ITS_FOLDER = ".claude-memory"
 _ITS_SOCKET = "engram.sock"
 #: The key that grants a tool call. Spelled so that no source file of this program contains the word.
 _GRANT = "permission" + "Decision"
-_RUNS_SCRIPT = re.compile(r"\b(?:bun|node|deno|tsx|npx)\b")
+_RUNS_SCRIPT = lazy_regex(r"\b(?:bun|node|deno|tsx|npx)\b")
 
 
 def is_own_command(command: str) -> bool:
@@ -60,8 +60,8 @@ def is_earlier_command(command: str, user_home: Path) -> bool:
 def is_earlier_process(words: Sequence[str], user_home: Path) -> bool:
     """Return True if a process, by its words, runs a script of the earlier Engram.
 
-    The first argument that is no option decides: an editor that shows such a script, or an agent that was asked about
-    one, is no such process.
+    The first argument that is not an option decides: an editor that shows such a script, or an agent asked about
+    one, is not such a process.
     """
     if not words:
         return False
@@ -97,7 +97,7 @@ def scripts_in(command: str, user_home: Path) -> list[Path]:
 
 
 def checkout_of(script: Path) -> Path | None:
-    """Return the checkout that a script would belong to, by its place; None if it is no place of the earlier Engram."""
+    """Return the checkout that a script would belong to by its place; None if it is not the earlier Engram's."""
     for folder in script.parents:
         if folder.name in _FOLDERS:
             return folder.parent.parent if folder.parent.name in _BUILDS else folder.parent
@@ -105,7 +105,7 @@ def checkout_of(script: Path) -> Path | None:
 
 
 def is_checkout(root: Path) -> bool:
-    """Return True if a folder is a checkout of the earlier Engram: by its scripts, or by its name if it is gone."""
+    """Return True if a folder is a checkout of the earlier Engram: by its scripts, or by its name if it was deleted."""
     if not root.is_dir():
         return "claude-memory" in root.name
     for build in ("", *_BUILDS):
@@ -129,9 +129,10 @@ def _text_of(path: Path) -> str:
     return (read_regular(path, MAX_SCRIPT_BYTES) or b"").decode("utf-8", "replace")
 
 
-# -- LaunchAgents of the earlier Engram, by what their files say: the label and the file may have any name.
+# -- LaunchAgents of the earlier Engram, recognised by the contents of their files, since label and file may have any
+# name.
 
-#: Bytes of a LaunchAgent's file that are read.
+#: Maximum number of bytes of a LaunchAgent's file that are read.
 MAX_PLIST_BYTES = 1_000_000
 
 
@@ -143,8 +144,6 @@ class LaunchAgent:
     label: str
     #: What it runs, on one line.
     command: str
-    #: launchd starts it again when it ends.
-    is_kept_alive: bool
 
 
 def find_launch_agents(user_home: Path) -> list[LaunchAgent]:
@@ -179,7 +178,6 @@ def _read_agent(path: Path, user_home: Path) -> LaunchAgent | None:
         path=path,
         label=str(values.get("Label") or path.stem),
         command=command,
-        is_kept_alive=bool(values.get("KeepAlive")),
     )
 
 
@@ -191,7 +189,7 @@ def _logs(values: Mapping[str, Any]) -> Iterator[str]:
 
 # -- Entries of the earlier Engram in the files of Claude Code: hooks, the status line and MCP servers.
 
-#: Bytes of a settings file that are read. ``~/.claude.json`` of a long-time user has a few megabytes.
+#: Maximum number of bytes of a settings file that are read. ``~/.claude.json`` of a long-time user has a few megabytes.
 MAX_SETTINGS_BYTES = 50_000_000
 
 
@@ -207,10 +205,10 @@ class SettingsEntry:
     name: str
     #: What it runs, on one line.
     command: str
-    #: What is to be removed from the file, and what to be put back of it: other programs' hooks in the same entry.
+    #: What to remove from the file, and what to put back: other programs' hooks in the same entry.
     removed: JsonEntry
     kept: JsonEntry | None = None
-    #: Its answer approves every tool call.
+    #: True if its answer approves every tool call.
     approves_tools: bool = False
 
 
@@ -236,7 +234,7 @@ def _read_document(file: Path) -> Mapping[str, Any] | None:
 
 
 def without_comments(text: str) -> str:
-    """Return JSON without comments and trailing commas; each becomes blanks, so that places stay what they were."""
+    """Return JSON without comments and trailing commas; each becomes blanks, so that offsets stay the same."""
     result: list[str] = []
     place, is_string = 0, False
     last_comma = -1

@@ -11,8 +11,8 @@ from pathlib import Path
 
 from engram.errors import ServiceError
 from engram.settings import Settings
-from engram.setup.edits.changes import FileChange
-from engram.setup.services.definition import (
+from engram.setup.edits.install_steps import FileChange
+from engram.setup.services.service_definition import (
     OPEN_FILES,
     STOP_SECONDS,
     THROTTLE_SECONDS,
@@ -22,7 +22,7 @@ from engram.setup.services.definition import (
     define_services,
 )
 from engram.setup.services.service_tools import Finished, last_lines, run_command, wait_until, wait_until_working
-from engram.worker.client import announce_worker
+from engram.worker.worker_client import announce_worker
 
 # -- The files of launchd (macOS): one agent for the worker, one for the watcher. Rendered by plistlib.
 
@@ -31,17 +31,16 @@ _MODE = 0o644
 
 
 def agent_label(service: Service) -> str:
-    """The label of a service's agent, such as ``recall.engram.work``."""
+    """Return the label of a service's agent, such as ``recall.engram.work``."""
     return f"recall.engram.{service.name}{service.suffix}"
 
 
 def agent_path(service: Service, home: Path) -> Path:
-    """The file of a service's agent; ``home`` is the user's own folder."""
+    """Return the file of a service's agent; ``home`` is the user's own folder."""
     return home / "Library" / "LaunchAgents" / f"{agent_label(service)}.plist"
 
 
 def agent_files(services: Sequence[Service], home: Path) -> tuple[FileChange, ...]:
-    """The agents of both services."""
     return tuple(
         FileChange(agent_path(service, home), content=plistlib.dumps(_agent(service)), mode=_MODE)
         for service in services
@@ -49,7 +48,7 @@ def agent_files(services: Sequence[Service], home: Path) -> tuple[FileChange, ..
 
 
 def _agent(service: Service) -> dict[str, object]:
-    """The content of an agent's file.
+    """Return the content of an agent's file.
 
     ProcessType is Standard: launchd throttles background processes, and a recall must answer within 250 ms. KeepAlive
     restarts after a failure only: a second instance exits with 0 and must not be restarted forever.
@@ -72,7 +71,7 @@ def _agent(service: Service) -> dict[str, object]:
     }
 
 
-#: How long a load is tried again, in seconds. After an unload, launchd refuses one for about five seconds.
+#: How long a load is retried, in seconds. After an unload, launchd refuses one for about five seconds.
 BOOTSTRAP_SECONDS = 20.0
 #: Time between two tries, in seconds.
 RETRY_SECONDS = 0.5
@@ -86,25 +85,24 @@ class Launchd:
     name = SystemName.LAUNCHD
 
     def __init__(self, settings: Settings) -> None:
-        """Nothing is run yet."""
         self._home = settings.places
         self._user_home = Path.home()
         self._services = define_services(settings)
         self._domain = f"gui/{os.getuid()}"
 
     def files(self) -> tuple[FileChange, ...]:
-        """The agents, for ~/Library/LaunchAgents."""
+        """Return the agents, for ~/Library/LaunchAgents."""
         return agent_files(self._services, self._user_home)
 
     def is_available(self) -> bool:
-        """True if this user is logged in to a desktop, where agents run."""
+        """Return True if this user is logged in to a desktop, where agents run."""
         try:
             return run_command(["launchctl", "print", self._domain]).code == 0
         except ServiceError:
             return False
 
     def start(self) -> None:
-        """Load the agents that are not loaded, start those that do not run, and wait for both."""
+        """Load the agents that aren't loaded, start those that aren't running, and wait for both."""
         for service in self._services:
             # A user may have disabled the agent; loading it would fail without a reason.
             self._launchctl("enable", self._target(service))
@@ -123,7 +121,7 @@ class Launchd:
             raise ServiceError("launchd did not end Engram's agents. Try again: engram service stop")
 
     def restart(self) -> None:
-        """End and start both processes; loads agents that are not loaded."""
+        """Stop and start both processes; loads agents that are not loaded."""
         announce_worker(self._home)
         for service in self._services:
             if self._is_loaded(service):
@@ -131,7 +129,6 @@ class Launchd:
         self.start()
 
     def status(self) -> ServiceStatus:
-        """What ``launchctl print`` says."""
         printed = {service.name: self._print(service) for service in self._services}
         return ServiceStatus(
             system=self.name,
@@ -141,7 +138,7 @@ class Launchd:
         )
 
     def output(self, lines: int) -> str:
-        """The last lines of the files that launchd writes the processes' output to."""
+        """Return the last lines of the files that launchd writes the processes' output to."""
         return "".join(last_lines(service.output, lines) for service in self._services)
 
     def _load(self, service: Service) -> None:
@@ -171,7 +168,7 @@ class Launchd:
 
 
 def _pid_in(printed: Finished) -> int | None:
-    """The process id in the output of ``launchctl print``; None if nothing runs."""
+    """Return the process id in the output of ``launchctl print``; None if nothing runs."""
     found = re.search(r"^\s*pid = (\d+)$", printed.text, re.MULTILINE) if printed.code == 0 else None
     return int(found[1]) if found else None
 

@@ -1,4 +1,4 @@
-"""Finds what starts the processes of a memory folder, or what could."""
+"""Finds the system that starts the processes of a memory folder, or that could."""
 
 from __future__ import annotations
 
@@ -17,33 +17,34 @@ from engram.errors import ServiceError
 from engram.paths import Home
 from engram.reports.processes import OtherProcess, processes_of_other_code
 from engram.settings import Settings
-from engram.setup.edits.changes import Step
-from engram.setup.services.definition import AGENT_FOLDERS, ServiceSystem, SystemName, define_services
+from engram.setup.edits.install_steps import Step
 from engram.setup.services.launchd import Launchd, agent_files
+from engram.setup.services.service_definition import AGENT_FOLDERS, ServiceSystem, SystemName, define_services
 from engram.setup.services.service_tools import is_working, wait_until
 from engram.setup.services.supervisor import Background
 from engram.setup.services.systemd import Systemd, unit_files
-from engram.worker.client import announce_worker
+from engram.worker.worker_client import announce_worker
 
-#: How long a process of another version has for a clean end, and after that for any, in seconds.
+#: How long a process of another version has to stop cleanly, and then to stop at all, in seconds.
 END_SECONDS = 20.0
 
 
 def installed_system(settings: Settings, arguments: Sequence[str] = ()) -> ServiceSystem:
-    """What starts the processes of this memory folder: launchd or systemd if its files are there, else a supervisor.
+    """Return the system that starts the processes of this memory folder: launchd or systemd if its files are there,
+    else a supervisor.
 
     Args:
-        settings: whose memory folder counts.
         arguments: global flags for a supervisor's processes.
     """
     for system in (Launchd(settings), Systemd(settings)):
-        if any(change.path.exists() for change in system.files()) and _has_command(system.name):
+        command = "launchctl" if system.name is SystemName.LAUNCHD else "systemctl"
+        if any(change.path.exists() for change in system.files()) and shutil.which(command) is not None:
             return system
     return Background(settings, arguments)
 
 
 def best_system(settings: Settings) -> ServiceSystem:
-    """The best system that this machine has: launchd on macOS, systemd on Linux, else a supervisor."""
+    """Return the best system that this machine has: launchd on macOS, systemd on Linux, else a supervisor."""
     if sys.platform == "darwin":
         launchd = Launchd(settings)
         return launchd if launchd.is_available() else Background(settings)
@@ -52,7 +53,6 @@ def best_system(settings: Settings) -> ServiceSystem:
 
 
 def system_by_name(name: SystemName, settings: Settings) -> ServiceSystem:
-    """The system of a name."""
     systems: dict[SystemName, type[Launchd] | type[Systemd] | type[Background]] = {
         SystemName.LAUNCHD: Launchd,
         SystemName.SYSTEMD: Systemd,
@@ -74,7 +74,8 @@ def restart_if_running(settings: Settings) -> bool:
 
 
 def end_other_versions(settings: Settings) -> list[OtherProcess]:
-    """End the processes of this memory folder that run other code, whoever started them; returns which those were.
+    """Stop the processes of this memory folder that run other code, whoever started them; returns which ones those
+    were.
 
     Call it with the user's consent. An `engram up` in a terminal ends with its processes.
 
@@ -91,15 +92,11 @@ def end_other_versions(settings: Settings) -> list[OtherProcess]:
         is_late = time.monotonic() > until
         for other in others:
             if other.pid is None or time.monotonic() > until + END_SECONDS:
-                raise ServiceError(f"the {other.described} of another version of Engram does not end. End it yourself")
+                raise ServiceError(f"the {other.described} of another version of Engram does not stop. End it yourself")
             with contextlib.suppress(ProcessLookupError):
                 os.kill(other.pid, signal.SIGKILL if is_late else signal.SIGTERM)
         wait_until(lambda: not processes_of_other_code(home), 1.0)
     return ended
-
-
-def _has_command(name: SystemName) -> bool:
-    return shutil.which({SystemName.LAUNCHD: "launchctl", SystemName.SYSTEMD: "systemctl"}.get(name, "sh")) is not None
 
 
 # -- The service as a step of an installation: its files, and the actions that start and stop it.
@@ -107,7 +104,9 @@ def _has_command(name: SystemName) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class StopServices:
-    """Stops what runs, before the files change; undone by starting it again if it ran and its files are back."""
+    """Stops running processes before the files change; undone by starting them again if they ran and their files are
+    back.
+    """
 
     system: str
     home: str
@@ -117,24 +116,23 @@ class StopServices:
     kind: ClassVar[str] = "stop-services"
 
     def describe(self) -> str:
-        """What it will do."""
-        return f"stop the worker and the watcher ({self.system}){'' if self.was_running else ', if they run'}"
+        return f"stop the worker and the watcher ({self.system}){'' if self.was_running else ', if they are running'}"
 
     def apply(self) -> None:
         """Stop both processes if the system runs them."""
         system = _system(self)
         if system.status().is_running:
-            # Only an installation stops what runs in this way, and it starts the worker again at its end.
+            # Only an installation stops processes in this way, and it restarts the worker at its end.
             announce_worker(Home(Path(self.home)))
             system.stop()
 
     def verify(self) -> str:
-        """ "" once nothing runs."""
+        """Return "" once nothing is running."""
         running = _system(self).status().is_running
         return f"{self.system} still runs the worker or the watcher" if running else ""
 
     def undo(self) -> None:
-        """Let the system see that the files are as before, and start what ran before."""
+        """Tell the system that the files are restored, and start what was running before."""
         system = _system(self)
         if isinstance(system, Systemd):
             system.reload()
@@ -153,27 +151,25 @@ class StartServices:
     kind: ClassVar[str] = "start-services"
 
     def describe(self) -> str:
-        """What it will do."""
         return f"start the worker and the watcher ({self.system})"
 
     def apply(self) -> None:
-        """Start both processes and wait until they run."""
         announce_worker(Home(Path(self.home)))
         _system(self).start()
 
     def verify(self) -> str:
-        """ "" if both processes run."""
+        """Return "" if both processes are running."""
         if is_working(Home(Path(self.home))):
             return ""
-        return "the worker or the watcher does not run. See: engram service logs"
+        return "the worker or the watcher is not running. See: engram service logs"
 
     def undo(self) -> None:
-        """Stop both processes."""
         _system(self).stop()
 
 
 def plan_service(settings: Settings) -> Step:
-    """The step that makes the processes start at login and starts them now, with the best system of this machine.
+    """Return the step that makes the processes start at login and starts them now, with the best system of this
+    machine.
 
     A supervisor of an earlier installation is stopped if launchd or systemd takes over.
     """
@@ -194,7 +190,7 @@ def plan_service(settings: Settings) -> Step:
 
 
 def agent_folders(settings: Settings) -> dict[str, str]:
-    """The agents' folders as an action stores them."""
+    """Return the agents' folders as an action stores them."""
     return {name: str(getattr(settings, name)) for name in AGENT_FOLDERS}
 
 
@@ -209,7 +205,7 @@ def _notes(system: ServiceSystem, settings: Settings) -> tuple[str, ...]:
     if isinstance(system, Systemd) and system.is_lingering() is False:
         return ("Worker and watcher stop when you log out. To keep them running, run: loginctl enable-linger",)
     if system.name is SystemName.BACKGROUND and settings.start_with_session:
-        return ("After a restart of this machine the next session of Claude Code starts worker and watcher.",)
+        return ("After a restart of this machine, the next Claude Code session starts worker and watcher.",)
     if system.name is SystemName.BACKGROUND:
         return (
             "Worker and watcher do not start again after a restart of this machine. Run `engram service start` then, "
@@ -234,7 +230,7 @@ def _is_running(system: ServiceSystem) -> bool:
 
 
 def example_files() -> dict[str, bytes]:
-    """Path in the repository → content."""
+    """Return path in the repository → content."""
     files: dict[str, bytes] = {}
     for system, home in (("launchd", Path("/Users/you")), ("systemd", Path("/home/you"))):
         settings = Settings(home=home / ".claude-memory", claude_folder=home / ".claude", codex_folder=home / ".codex")

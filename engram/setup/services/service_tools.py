@@ -1,4 +1,4 @@
-"""Runs a service manager's own command, and waits for what it does."""
+"""Runs a service manager's own command, and waits for its effect."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from engram.errors import ServiceError
 from engram.paths import Home
 from engram.reports.processes import is_held
 
-#: Longest time that a command may take, in seconds: stopping a service waits for its end.
+#: Maximum duration of a command, in seconds: stopping a service waits until it has stopped.
 COMMAND_SECONDS = 60.0
 #: How long a start waits for the processes, in seconds.
 READY_SECONDS = 30.0
-#: Time between two looks, in seconds.
+#: Time between two checks, in seconds.
 _POLL_SECONDS = 0.05
 
 
@@ -38,7 +38,7 @@ class Finished:
 
 
 def run_command(command: Sequence[str], environ: Mapping[str, str] | None = None) -> Finished:
-    """Run a command and wait for its end.
+    """Run a command and wait until it ends.
 
     Raises:
         ServiceError: it can't be run, or does not end in time.
@@ -68,19 +68,18 @@ def wait_until(condition: Callable[[], bool], seconds: float) -> bool:
 
 
 def is_working(home: Home) -> bool:
-    """True if both processes run, whoever started them."""
+    """Return True if both processes are running, whoever started them."""
     return is_held(home.worker_lock) and is_held(home.watcher_lock)
 
 
 def wait_until_working(home: Home, read_reason: Callable[[], str]) -> None:
-    """Wait until both processes run.
+    """Wait until both processes are running.
 
     Args:
-        home: the memory folder.
         read_reason: what the processes printed, for the message of a failure.
 
     Raises:
-        ServiceError: one of them does not run after half a minute.
+        ServiceError: one of them is not running after half a minute.
     """
     if wait_until(lambda: is_working(home), READY_SECONDS):
         return
@@ -93,7 +92,7 @@ def wait_until_working(home: Home, read_reason: Callable[[], str]) -> None:
 
 
 def last_lines(path: Path, lines: int) -> str:
-    """The last lines of a text file; "" if it can't be read."""
+    """Return the last lines of a text file; "" if it can't be read."""
     try:
         with path.open(encoding="utf-8", errors="replace") as file:
             return "".join(deque(file, maxlen=lines))
@@ -101,9 +100,9 @@ def last_lines(path: Path, lines: int) -> str:
         return ""
 
 
-def with_runtime_folder(environ: Mapping[str, str] | None = None) -> dict[str, str]:
-    """The environment, with the address of the user's service manager, which ``su`` and some hooks lack."""
-    kept = dict(os.environ if environ is None else environ)
+def with_runtime_folder() -> dict[str, str]:
+    """Return the environment, with the address of the user's service manager, which ``su`` and some hooks lack."""
+    kept = dict(os.environ)
     folder = f"/run/user/{os.getuid()}"
     if not kept.get("XDG_RUNTIME_DIR") and os.path.isdir(folder):
         kept["XDG_RUNTIME_DIR"] = folder

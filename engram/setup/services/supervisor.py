@@ -22,24 +22,24 @@ from engram.models.engine.database import is_deleted
 from engram.redaction import redact
 from engram.reports.processes import holder_of, is_held
 from engram.settings import Settings
-from engram.setup.edits.changes import FileChange
-from engram.setup.services.definition import ServiceStatus, SystemName, folder_variables, process_command
+from engram.setup.edits.install_steps import FileChange
+from engram.setup.services.service_definition import ServiceStatus, SystemName, folder_variables, process_command
 from engram.setup.services.service_tools import last_lines, wait_until, wait_until_working
 from engram.system.process_lock import EXIT_RESTART, MAX_SILENCE_SECONDS, ProcessLock
 from engram.version import code_version
-from engram.worker.client import announce_worker
+from engram.worker.worker_client import announce_worker
 
 #: Shortest time between two starts of a child that failed, in seconds.
 THROTTLE_SECONDS = 5.0
-#: Longest time between two starts of a child that is refused again and again, such as by a wrong setting, in seconds.
+#: Maximum time between two starts of a child that keeps failing, such as because of a wrong setting, in seconds.
 MAX_THROTTLE_SECONDS = 60.0
-#: Failures in a row, each soon after a start, after which a child is given up, unless it is never given up.
+#: Failures in a row, each soon after a start, after which a child is given up; one with ``is_kept`` never is.
 MAX_FAILURES = 5
-#: A child that ran for this long did not fail at its start, in seconds.
+#: A child that ran for this long, in seconds, did not fail at startup.
 STEADY_SECONDS = 60.0
 #: How long children may take to stop cleanly before they are killed, in seconds.
 STOP_SECONDS = 15.0
-#: Exit codes of failures that a new start would only repeat: an expected error, and a wrong command line.
+#: Exit codes of failures that a restart would only repeat: an expected error, and a wrong command line.
 _LASTING_FAILURES = (1, 2)
 
 
@@ -49,12 +49,12 @@ class Child:
 
     name: str
     command: Sequence[str]
-    #: Restart it forever; otherwise it is given up after some failures, and left alone after a clean end.
+    #: Restart it forever; otherwise it is given up after some failures, and not restarted after a clean exit.
     is_kept: bool = False
     #: The lock that it holds while it works, and touches with every heartbeat; None if it has none.
     lock: Path | None = None
     process: subprocess.Popen[bytes] | None = None
-    #: Our end of the pipe whose closing tells the child that this process has ended.
+    #: Our end of the pipe; the child sees it closed when this process has ended.
     lifeline: int | None = None
     errors: IO[bytes] | None = None
     started_seconds: float = 0.0
@@ -62,7 +62,7 @@ class Child:
     failures: int = 0
     #: When it is restarted, by the steady clock; None while it runs or if it will not be.
     again_seconds: float | None = None
-    #: Why it no longer runs; "" while it runs or will be restarted.
+    #: Why it is no longer running; "" while it runs or will be restarted.
     ended: str = ""
     #: The last line that it printed before it ended; "" if it never ended or printed nothing.
     last_words: str = ""
@@ -74,7 +74,6 @@ class Child:
 
     @property
     def is_running(self) -> bool:
-        """True while the process is running."""
         return self.process is not None and self.process.poll() is None
 
     def start(self) -> None:
@@ -112,14 +111,14 @@ class Child:
         if self.again_seconds is None or now < self.again_seconds:
             return
         if self.lock is not None and is_held(self.lock):
-            # Somebody else does its work, such as `engram up` in a terminal.
+            # Another process does its work, such as `engram up` in a terminal.
             self.again_seconds = now + THROTTLE_SECONDS
             return
         self.again_seconds = None
         self.start()
 
     def _end_if_silent(self) -> None:
-        """Kill a process whose heartbeat stopped. SIGABRT makes it print where its threads are."""
+        """Kill a process whose heartbeat stopped. SIGABRT makes it print the stacks of its threads."""
         if self.lock is None or self.process is None:
             return
         now = time.monotonic()
@@ -133,7 +132,7 @@ class Child:
             self.wait(1.0)
 
     def _note_end(self, code: int) -> None:
-        """Decide what an ended process means: restart it now, restart it later, or leave it."""
+        """Decide what to do about an ended process: restart it now, later, or not at all."""
         self._let_go()
         self.last_words = self._read_last_words()
         if code == EXIT_RESTART:
@@ -150,7 +149,7 @@ class Child:
         ran_seconds = time.monotonic() - self.started_seconds
         self.failures = 1 if ran_seconds > STEADY_SECONDS else self.failures + 1
         if self.is_kept:
-            # One that was killed is back as fast as the first time, however often that happens.
+            # A killed child is restarted after the same short pause every time.
             doublings = min(self.failures - 1, 10) if code in _LASTING_FAILURES else 0
             pause_seconds = min(MAX_THROTTLE_SECONDS, THROTTLE_SECONDS * 2**doublings)
             self.again_seconds = self.started_seconds + pause_seconds
@@ -184,7 +183,7 @@ class Child:
             self.process.send_signal(signal.SIGTERM)
 
     def wait(self, seconds: float) -> bool:
-        """Wait for the end, and kill the process with its group after too long. False if it was killed."""
+        """Wait until the process ends, and kill it with its group if that takes too long. False if it was killed."""
         if self.process is None:
             return True
         try:
@@ -205,12 +204,11 @@ class Supervisor:
     children: list[Child] = field(default_factory=list)
 
     def start(self) -> None:
-        """Start all children."""
         for child in self.children:
             child.start()
 
     def look(self) -> bool:
-        """Check each child once. False if none runs or will run again, or if one was given up."""
+        """Check each child once. False if none is running or will run again, or if one was given up."""
         for child in self.children:
             child.look()
         return not any(child.has_failed for child in self.children) and not all(child.ended for child in self.children)
@@ -228,22 +226,18 @@ class Supervisor:
 
 logger = logging.getLogger(__name__)
 
-#: Time between two looks at the children, in seconds.
+#: Time between two checks of the children, in seconds.
 LOOK_SECONDS = 1.0
 
 
 def run_supervisor(settings: Settings, arguments: Sequence[str] = ()) -> int:
-    """Run until SIGTERM, SIGINT or SIGHUP, or until the memory folder is gone; call it from the main thread.
-
-    Args:
-        settings: whose memory folder counts.
-        arguments: global flags for both children.
+    """Run until SIGTERM, SIGINT or SIGHUP, or until the memory folder is deleted; call it from the main thread.
 
     Returns:
         0 after a clean stop, 1 if a child had to be killed.
 
     Raises:
-        AlreadyRunning: a supervisor runs for this memory folder.
+        AlreadyRunning: a supervisor is already running for this memory folder.
         HomeError: the memory folder can't be used.
     """
     os.umask(0o077)
@@ -265,15 +259,16 @@ def run_supervisor(settings: Settings, arguments: Sequence[str] = ()) -> int:
         _keep_running(supervisor, lock, stopping, home.memory_db)
     finally:
         was_clean = supervisor.stop()
-        # The lock is held until the process is gone: whoever waits for it waits for all three.
+        # The lock is held until the process has ended, so waiting for it means waiting for all three.
         logger.info("action=end clean=%s", was_clean)
     return 0 if was_clean else 1
 
 
 def _keep_running(supervisor: Supervisor, lock: ProcessLock, stopping: threading.Event, memory_db: Path) -> None:
-    """Look after the children every second. Without its lock file the memory folder is gone: nothing is made anew.
+    """Check on the children every second.
 
-    Nor is a memory.db that was deleted beside its backups: the children end, and would be started again for ever.
+    If the lock file is missing, the memory folder was deleted, so nothing is recreated. A memory.db that was deleted
+    while its backups remain is not recreated either: the children would exit and be restarted forever.
     """
     supervisor.start()
     starts = dict.fromkeys((child.name for child in supervisor.children), 1)
@@ -299,12 +294,11 @@ _DROPPED = frozenset({"ENGRAM_DISABLE", "NOTIFY_SOCKET"})
 
 
 class Background:
-    """The supervisor of a memory folder. It outlives the terminal or session that starts it, but no reboot."""
+    """The supervisor of a memory folder. It outlives the terminal or session that starts it, but not a reboot."""
 
     name = SystemName.BACKGROUND
 
     def __init__(self, settings: Settings, arguments: Sequence[str] = ()) -> None:
-        """Nothing is run yet. ``arguments`` are global flags for the processes."""
         self._settings = settings
         self._home = settings.places
         self._command = process_command(arguments)
@@ -315,12 +309,11 @@ class Background:
         return ()
 
     def start(self) -> None:
-        """Start the supervisor and wait until both processes run."""
         self.launch()
         wait_until_working(self._home, lambda: self.output(1))
 
     def launch(self) -> None:
-        """Start the supervisor if none runs, without waiting for it.
+        """Start the supervisor if none is running, without waiting for it.
 
         Raises:
             MissingDatabase: memory.db was deleted, and there are backups of it.
@@ -354,7 +347,7 @@ class Background:
     def stop(self) -> None:
         """Stop the supervisor, which stops both processes; waits until all three have ended."""
         if not self._signal(signal.SIGTERM, STOP_SECONDS + 10.0):
-            # Its children end by themselves when it is gone.
+            # Its children exit by themselves when it has ended.
             self._signal(signal.SIGKILL, 10.0)
         if is_held(self._home.supervisor_lock):
             raise ServiceError(f"the supervisor (pid {holder_of(self._home.supervisor_lock)}) does not end")
@@ -369,13 +362,12 @@ class Background:
         return wait_until(lambda: not is_held(lock), seconds)
 
     def restart(self) -> None:
-        """Stop the supervisor and start it again."""
         announce_worker(self._home)
         self.stop()
         self.start()
 
     def status(self) -> ServiceStatus:
-        """What the locks say."""
+        """Return the status according to the locks."""
         locks = {"work": self._home.worker_lock, "watch": self._home.watcher_lock}
         pid = holder_of(self._home.supervisor_lock)
         details = {}
@@ -390,5 +382,5 @@ class Background:
         )
 
     def output(self, lines: int) -> str:
-        """The last lines that the supervisor printed."""
+        """Return the last lines that the supervisor printed."""
         return last_lines(self._output, lines)

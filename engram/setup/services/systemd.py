@@ -8,8 +8,8 @@ from pathlib import Path
 
 from engram.errors import ServiceError
 from engram.settings import Settings
-from engram.setup.edits.changes import FileChange
-from engram.setup.services.definition import (
+from engram.setup.edits.install_steps import FileChange
+from engram.setup.services.service_definition import (
     OPEN_FILES,
     START_SECONDS,
     STOP_SECONDS,
@@ -21,7 +21,7 @@ from engram.setup.services.definition import (
 )
 from engram.setup.services.service_tools import Finished, run_command, wait_until_working, with_runtime_folder
 from engram.system.process_lock import MAX_SILENCE_SECONDS
-from engram.worker.client import announce_worker
+from engram.worker.worker_client import announce_worker
 
 # -- The files of systemd (Linux): one user unit for the worker, one for the watcher, and the links that start them.
 
@@ -30,19 +30,19 @@ _MODE = 0o644
 
 
 def unit_name(service: Service) -> str:
-    """The name of a service's unit, such as ``engram-work.service``."""
+    """Return the name of a service's unit, such as ``engram-work.service``."""
     return f"engram-{service.name}{service.suffix}.service"
 
 
 def unit_folder(environ: Mapping[str, str]) -> Path:
-    """The folder of the user's own units."""
+    """Return the folder of the user's own units."""
     configuration = environ.get("XDG_CONFIG_HOME", "")
     home = Path(environ.get("HOME") or Path.home())
     return (Path(configuration) if configuration.startswith("/") else home / ".config") / "systemd" / "user"
 
 
 def unit_files(services: Sequence[Service], folder: Path) -> tuple[FileChange, ...]:
-    """The units of both services, and the links by which ``systemctl enable`` starts them at login."""
+    """Return the units of both services, and the links by which ``systemctl enable`` starts them at login."""
     units = tuple(
         FileChange(folder / unit_name(service), content=unit_text(service).encode(), mode=_MODE) for service in services
     )
@@ -52,7 +52,7 @@ def unit_files(services: Sequence[Service], folder: Path) -> tuple[FileChange, .
 
 
 def unit_text(service: Service) -> str:
-    """The text of a unit; it means the same as the launchd agent.
+    """Return the text of a unit; it means the same as the launchd agent.
 
     The process says when it is ready and then sends a heartbeat, so that systemd restarts one that hangs.
     """
@@ -86,12 +86,12 @@ WantedBy=default.target
 
 
 def _quoted(text: str) -> str:
-    """A quoted word of a line. ``%`` is doubled, since systemd expands it everywhere."""
+    """Return a quoted word of a line. ``%`` is doubled, since systemd expands it everywhere."""
     escaped = text.replace("\\", "\\\\").replace('"', '\\"').replace("%", "%%")
     return f'"{escaped}"'
 
 
-#: Answers of ``systemctl --user is-system-running`` that mean that there is a user's service manager.
+#: Answers of ``systemctl --user is-system-running`` that mean that the user has a service manager.
 _AVAILABLE = frozenset({"initializing", "starting", "running", "degraded", "maintenance"})
 _PROPERTIES = "Id,LoadState,ActiveState,SubState,MainPID,NRestarts"
 #: Exit code of ``systemctl stop`` for a unit that does not exist.
@@ -104,7 +104,6 @@ class Systemd:
     name = SystemName.SYSTEMD
 
     def __init__(self, settings: Settings) -> None:
-        """Nothing is run yet."""
         self._home = settings.places
         self._services = define_services(settings)
         self._units = [unit_name(service) for service in self._services]
@@ -112,18 +111,20 @@ class Systemd:
         self._environ = with_runtime_folder()
 
     def files(self) -> tuple[FileChange, ...]:
-        """The units, and the links that start them at login."""
+        """Return the units, and the links that start them at login."""
         return unit_files(self._services, self._folder)
 
     def is_available(self) -> bool:
-        """True if a service manager runs for this user. In most containers, and in WSL without systemd, none does."""
+        """Return True if a service manager runs for this user. In most containers, and in WSL without systemd, none
+        does.
+        """
         try:
             return self._systemctl("is-system-running").last_line in _AVAILABLE
         except ServiceError:
             return False
 
     def start(self) -> None:
-        """Read the units and start both; waits until they run."""
+        """Read the units and start both; waits until they are running."""
         missing = [unit for unit in self._units if not (self._folder / unit).is_file()]
         if missing:
             raise ServiceError(f"{self._folder / missing[0]} does not exist. Run: engram install")
@@ -137,19 +138,17 @@ class Systemd:
             raise ServiceError(f"systemd did not stop Engram's units: {finished.last_line}")
 
     def restart(self) -> None:
-        """Stop both units and start them again."""
         self.reload()
         announce_worker(self._home)
         self._change("restart")
 
     def reload(self) -> None:
-        """Let systemd read the unit files again, after they were written or removed."""
+        """Make systemd reread the unit files after they were written or removed."""
         finished = self._systemctl("daemon-reload")
         if finished.code != 0:
             raise ServiceError(f"systemd did not read the units: {finished.last_line}")
 
     def status(self) -> ServiceStatus:
-        """What ``systemctl show`` says."""
         finished = self._systemctl("show", f"--property={_PROPERTIES}", *self._units)
         if finished.code != 0:
             raise ServiceError(f"systemd can't be asked: {finished.last_line}")
@@ -165,7 +164,7 @@ class Systemd:
         )
 
     def output(self, lines: int) -> str:
-        """The last lines of both units in systemd's journal."""
+        """Return the last lines of both units in systemd's journal."""
         units = [argument for unit in self._units for argument in ("--user-unit", unit)]
         command = ["journalctl", "--no-pager", "--output=short-iso", f"--lines={lines}", *units]
         try:
@@ -175,7 +174,7 @@ class Systemd:
         return finished.text
 
     def is_lingering(self) -> bool | None:
-        """True if this user's services run without a login; None if that is unknown."""
+        """Return True if this user's services run without a login; None if that is unknown."""
         try:
             finished = run_command(
                 ["loginctl", "show-user", str(os.getuid()), "--property=Linger", "--value"], self._environ
@@ -185,7 +184,7 @@ class Systemd:
         return {"yes": True, "no": False}.get(finished.last_line)
 
     def _change(self, verb: str) -> None:
-        """Start or restart both units, and wait until their processes run."""
+        """Start or restart both units, and wait until their processes are running."""
         # Without blocking: the first start after an update may migrate memory.db for minutes.
         finished = self._systemctl(verb, "--no-block", *self._units)
         if finished.code != 0:
@@ -197,7 +196,7 @@ class Systemd:
 
 
 def _blocks(text: str) -> list[dict[str, str]]:
-    """The blocks of ``key=value`` lines that ``systemctl show`` prints, one for each unit."""
+    """Return the blocks of ``key=value`` lines that ``systemctl show`` prints, one for each unit."""
     return [
         dict(line.split("=", 1) for line in block.splitlines() if "=" in line) for block in text.strip().split("\n\n")
     ]

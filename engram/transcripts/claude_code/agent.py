@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from engram.settings import Settings
+from engram.system.lazy_regex import lazy_regex
 from engram.transcripts.agents import (
     Cursor,
     EntryTime,
@@ -31,26 +32,26 @@ from engram.transcripts.claude_code.discover import (
 from engram.transcripts.claude_code.entry import RECORDS, Entry, Kind, parse_line
 from engram.transcripts.claude_code.state import ReaderState, dump_cursor, load_cursor
 from engram.transcripts.claude_code.turn_builder import TurnBuilder
-from engram.transcripts.lines import parse_lines, too_long_lines
+from engram.transcripts.growing_file import Line, Position, holds_prefix
+from engram.transcripts.line_parsing import chunk_of, parse_lines, reading_of, too_long_lines
 from engram.transcripts.speaker import Speaker, claude_code_speaker
-from engram.transcripts.tail import Line, Position, holds_prefix, read_chunk
 from engram.transcripts.transcript_files import Skipped, Walk
 from engram.transcripts.turns import EntryRef, Turn
 
 #: Environment variable without which Claude Code refuses to resume a session of Code Mode.
 CODE_MODE = "CLAUDE_CODE_EXPERIMENTAL_CODE_MODE"
-_REPL_MODE = re.compile(rb'^\{[^{}\n]{0,200}"type":\s*"repl-mode"[^{}\n]{0,200}\}', re.MULTILINE)
-#: Bytes at the beginning and at the end of a transcript in which the mode of the session is looked for: it is written
+_REPL_MODE = lazy_regex(rb'^\{[^{}\n]{0,200}"type":\s*"repl-mode"[^{}\n]{0,200}\}', re.MULTILINE)
+#: Bytes at the beginning and at the end of a transcript that are searched for the session's mode: it is written
 #: at the top, and again with each prompt.
 _HEAD_BYTES, _TAIL_BYTES = 8_192, 65_536
-#: Lines that are held as parsed objects at once: a query asks which of their entries are stored.
+#: Number of lines held as parsed objects at once: one query asks which of their entries are stored.
 _LINES_AT_ONCE = 200
-#: Lines that hold a title and nothing else.
+#: Types of lines that only hold a title.
 _ASIDE_KINDS = (Kind.SUMMARY, Kind.AI_TITLE, Kind.CUSTOM_TITLE)
 
 
 class ClaudeCode:
-    """Reads the transcripts of Claude Code: one JSONL file a session, to which lines are appended."""
+    """Reads the transcripts of Claude Code: one JSONL file per session, to which lines are appended."""
 
     name = AGENT
     title = "Claude Code"
@@ -63,7 +64,7 @@ class ClaudeCode:
         return f"{CODE_MODE}=1 {command}" if is_code_mode else command
 
     def speaker_at(self, path: Path, offset: int, length: int) -> Speaker:
-        """Return who wrote the line of a prompt; a person, where it can't be read any more."""
+        """Return who wrote the line of a prompt; a person if it can no longer be read."""
         try:
             with path.open("rb") as file:
                 file.seek(offset)
@@ -73,16 +74,14 @@ class ClaudeCode:
         return claude_code_speaker(entry.data) if isinstance(entry, Entry) else Speaker.PERSON
 
     def folders(self, settings: Settings) -> tuple[Path, ...]:
-        """Return the folders of all projects, one for each configuration folder."""
         return tuple(map(projects_folder, settings.all_claude_folders))
 
     def discover(self, settings: Settings) -> Iterator[Source]:
-        """Yield every transcript in the Claude configuration folders. No file is opened."""
         for folder in settings.all_claude_folders:
             yield from find_transcripts(folder, with_subagents=settings.subagents)
 
     def skipped(self, settings: Settings) -> list[Skipped]:
-        """Return what is not read of the Claude configuration folders although it is where transcripts are."""
+        """Return files in the Claude configuration folders that are not read although transcripts are kept there."""
         found: list[Skipped] = []
         for folder in settings.all_claude_folders:
             walk = Walk(projects_folder(folder))
@@ -106,34 +105,22 @@ class ClaudeCode:
     def read(
         self, source: Source, cursor: Cursor, stored: StoredTurns, *, settings: Settings, max_bytes: int
     ) -> Reading:
-        """Read the whole lines behind the cursor. Raises TranscriptError."""
+        """Read the complete lines after the cursor. Raises TranscriptError."""
         position, state = load_cursor(cursor)
-        chunk = read_chunk(
-            source.path,
-            position,
-            chunk_bytes=max_bytes,
-            max_line_bytes=settings.line_limit_bytes,
-            is_doubtful=source.is_doubtful,
-            ends_whole=RECORDS.ends_whole,
-        )
+        chunk = chunk_of(source, position, RECORDS, max_bytes, settings.line_limit_bytes)
         if chunk.is_rewritten:
             return Reading(cursor=dump_cursor(Position(), state.restarted()), is_restart=True, has_more=True)
         if chunk.position.offset == position.offset and not chunk.is_damaged:
-            return Reading(
-                cursor=cursor,
-                stamp=chunk.stamp,
-                size=chunk.size,
-                bytes_read=position.offset,
-                lines_read=position.lines,
-            )
+            return reading_of(chunk, cursor, has_more=False)
         if not position.offset and not state.is_reread and stored.is_session_known():
             state = replace(state, is_reread=True)
         portion = _Portion(source, state, stored)
         for start in range(0, len(chunk.lines), _LINES_AT_ONCE):
             portion.add(chunk.lines[start : start + _LINES_AT_ONCE])
         built = portion.builder.finish()
-        return Reading(
-            cursor=dump_cursor(chunk.position, built.state),
+        return reading_of(
+            chunk,
+            dump_cursor(chunk.position, built.state),
             updates=built.updates,
             withdrawn=built.withdrawn,
             entries=portion.entries,
@@ -143,15 +130,11 @@ class ClaudeCode:
             pull_requests=tuple(portion.pull_requests),
             titles=tuple(portion.titles.values()),
             moved=tuple(portion.moved),
-            stamp=chunk.stamp,
-            size=chunk.size,
-            bytes_read=chunk.position.offset,
-            lines_read=chunk.position.lines,
             has_more=chunk.has_more,
         )
 
     def is_moved(self, source: Source, cursor: Cursor) -> bool:
-        """True if the file holds all that was read of the cursor's file (``/cd`` moves transcripts)."""
+        """Return True if the file holds all that was read of the cursor's file (``/cd`` moves transcripts)."""
         return holds_prefix(source.path, load_cursor(cursor)[0])
 
 
@@ -172,11 +155,10 @@ class _Portion:
     """What one read of a transcript found, line by line: of each entry only its id and time are kept."""
 
     def __init__(self, source: Source, state: ReaderState, stored: StoredTurns) -> None:
-        """Begin with the turns that are stored."""
         self.entries: list[EntryTime] = []
         self.unreadable: list[Unreadable] = []
         self.pull_requests: list[PullRequest] = []
-        #: The last title of each rank and entry: the same line is written again and again.
+        #: The last title of each rank and entry, since the same line is written repeatedly.
         self.titles: dict[tuple[TitleRank, str], Title] = {}
         self.moved: list[EntryRef] = []
         self.cwd = ""
@@ -198,7 +180,6 @@ class _Portion:
         )
 
     def add(self, lines: Sequence[Line]) -> None:
-        """Add the next lines."""
         entries, unreadable = parse_lines(lines, parse_line, RECORDS)
         self.unreadable += unreadable
         self._known.update(self._stored.known_entries([entry.uuid for entry in entries if entry.uuid]))
@@ -225,14 +206,10 @@ class _Portion:
         return turn if turn is not None and turn.session_id == self._session_id else None
 
     def _owner(self, uuid: str) -> str | None:
-        is_known = uuid in self._known or (_is_queued_key(uuid) and self._stored.is_known(uuid))
+        # A prompt that exists only in a queue-operation line has such a key.
+        is_known = uuid in self._known or (uuid.startswith("q:") and self._stored.is_known(uuid))
         return uuid if is_known else None
 
 
-def _is_queued_key(key: str) -> bool:
-    """True for the key of a turn whose prompt exists only in a queue-operation line."""
-    return key.startswith("q:")
-
-
 def _none(key: str) -> None:
-    """Return None: nothing is taken out of the store while a session is read for the first time."""
+    """Return None: nothing is loaded from the store while a session is read for the first time."""

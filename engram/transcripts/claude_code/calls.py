@@ -1,10 +1,10 @@
-"""The facts of a tool call: files, command, exit status, most telling error line, commit."""
+"""The facts about a tool call: files, command, exit status, most informative error line, commit."""
 
 from __future__ import annotations
 
-import re
 from typing import Any
 
+from engram.system.lazy_regex import lazy_regex
 from engram.text.shell import telling_lines
 from engram.transcripts.calls import (
     MAX_PATH_CHARS,
@@ -15,7 +15,7 @@ from engram.transcripts.calls import (
     read_message,
     telling_line,
 )
-from engram.transcripts.lines import MAX_ID_CHARS, storable, storable_id, storable_text
+from engram.transcripts.json_values import MAX_ID_CHARS, storable, storable_id, storable_text
 from engram.transcripts.turns import (
     MAX_COMMAND_CHARS,
     MAX_ERROR_CHARS,
@@ -26,18 +26,18 @@ from engram.transcripts.turns import (
     TodoState,
 )
 
-# -- The todo list of a session: what the tools TodoWrite, TaskCreate and TaskUpdate make of it.
+# -- The todo list of a session, as changed by the tools TodoWrite, TaskCreate and TaskUpdate.
 
 _DONE = ("completed", "deleted", "cancelled")
 _OPEN = ("pending", "in_progress")
 #: How the result of TaskCreate names the id of the new entry.
-_CREATED = re.compile(r"Task #(\w{1,40}) created")
+_CREATED = lazy_regex(r"Task #(\w{1,40}) created")
 
 
 def todos_of_call(tool: str, given: dict[str, Any]) -> tuple[tuple[Todo, ...], bool]:
-    """Return what a call changes in the todo list, and whether that is the whole list.
+    """Return a call's changes to the todo list, and whether they replace the whole list.
 
-    TodoWrite gives the whole list, of which only open entries are kept. The id of an entry of TaskCreate is in the
+    TodoWrite gives the whole list, of which only open entries are kept. For TaskCreate, the id of the entry is in the
     result.
     """
     if tool == "TodoWrite":
@@ -58,9 +58,9 @@ def todos_of_call(tool: str, given: dict[str, Any]) -> tuple[tuple[Todo, ...], b
 
 
 def todos_of_result(action: Action, text: str, report: object, *, is_error: bool) -> Action:
-    """Return an action with what its call changed in the todo list, now that the result is known: nothing if it failed.
+    """Return an action with its call's changes to the todo list, now that the result is known: none if it failed.
 
-    The entry of TaskCreate gets its id, which is in the text, or beside it.
+    The entry of TaskCreate gets its id, which is in the text, or next to it.
     """
     if is_error:
         return action._replace(todos=(), is_todo_list=False) if action.todos or action.is_todo_list else action
@@ -82,12 +82,12 @@ _FILE_KEYS = ("file_path", "notebook_path")
 
 #: The tool of Code Mode: a script that calls the other tools.
 SCRIPT_TOOL = "REPL"
-#: Where a report has what a call shows: of a command, a search or an agent, a web page, a file before its change.
+#: Where a report holds what a call shows: of a command, a search or an agent, a web page, a file before its change.
 _REPORTED = ("stdout", "stderr", "content", "result", "originalFile")
-_SHA = re.compile(r"[0-9a-f]{7,40}")
-#: Characters of a hash that is reported whole: git prints about as many, and redaction takes a whole one for a secret.
+_SHA = lazy_regex(r"[0-9a-f]{7,40}")
+#: Number of characters kept of a full hash: git prints about as many, and redaction would take a full one for a secret.
 _SHA_CHARS = 12
-_EXIT = re.compile(r"(?:Error: )?Exit code (-?\d{1,9})\b")
+_EXIT = lazy_regex(r"(?:Error: )?Exit code (-?\d{1,9})\b")
 
 
 def start_action(block: dict[str, Any], uuid: str) -> Action | None:
@@ -124,10 +124,8 @@ def finish_action(
     """Return the action with the facts of its result.
 
     Args:
-        action: the call.
-        block: its ``tool_result`` block.
         uuid: id of the entry that holds the block.
-        report: what Claude Code says of the result beside the block (``toolUseResult``).
+        report: Claude Code's own record of the result, next to the block (``toolUseResult``).
         is_refused: the user refused the call.
     """
     text = result_text(block, report)
@@ -148,7 +146,7 @@ def finish_action(
 def thrown_action(block: dict[str, Any], uuid: str, report: object) -> Action | None:
     """Return the action of a script of Code Mode that threw without calling a tool; None for all other results.
 
-    The calls that a script makes have lines of their own, which follow its result.
+    The calls made by a script have their own lines, which follow its result.
     """
     if not isinstance(report, dict) or "code" not in report or report.get("toolsUsed"):
         return None
@@ -178,12 +176,12 @@ def result_text(block: dict[str, Any], report: object = None) -> str:
 
 
 def everything_shown(block: dict[str, Any], report: object) -> str:
-    """Return what a result shows in its block and what is reported beside it, such as a file before its change."""
+    """Return what a result shows in its block and what is reported next to it, such as a file before its change."""
     return f"{result_text(block)}\n{storable(_reported_text(report)[:MAX_SEARCHED_CHARS])}".strip()
 
 
 def _reported_text(report: object) -> str:
-    """Return what a result shows, of every form in which Claude Code reports one."""
+    """Return what a result shows, whatever the form of Claude Code's report."""
     if not isinstance(report, dict):
         return _text_of(report)
     file = report.get("file")
@@ -201,7 +199,7 @@ def _text_of(content: object) -> str:
 
 
 def _reported_commit(action: Action, report: object) -> str:
-    """Return the commit that Claude Code says a command made: its sha, and the subject that the command gives."""
+    """Return the commit that a command made according to Claude Code: its sha, and the subject from the command."""
     operation = report.get("gitOperation") if isinstance(report, dict) else None
     commit = operation.get("commit") if isinstance(operation, dict) else None
     sha = storable_text(commit.get("sha")) if isinstance(commit, dict) else ""

@@ -1,7 +1,7 @@
 """What the user said in Claude Code's own dialogs: answers, decisions about plans, comments on calls.
 
 This is the only rule by which words in a tool's result are the user's. A tool can print anything, even a perfect
-imitation of these reports, so only what Claude Code itself writes beside the result decides.
+imitation of these reports, so only what Claude Code itself writes next to the result decides.
 """
 
 from __future__ import annotations
@@ -11,8 +11,9 @@ from collections.abc import Callable, Iterator, Sequence
 from difflib import SequenceMatcher
 from typing import Any, NamedTuple
 
+from engram.system.lazy_regex import lazy_regex
 from engram.transcripts.claude_code.entry import Entry
-from engram.transcripts.lines import storable, storable_text
+from engram.transcripts.json_values import storable, storable_text
 from engram.transcripts.speaker import Speaker, judge
 from engram.transcripts.turns import ARROW, Action, Role, TextBlock
 
@@ -20,24 +21,24 @@ QUESTION_TOOL = "AskUserQuestion"
 PLAN_TOOL = "ExitPlanMode"
 #: Claude Code's own tools whose failures contain no foreign text.
 _OWN_TOOLS = frozenset({"Edit", "MultiEdit", "Write", "NotebookEdit", PLAN_TOOL})
-#: First version that writes ``toolDenialKind``, which alone decides from then on whether the user refused a call.
+#: First version that writes ``toolDenialKind``, which from then on is the only sign that the user refused a call.
 _KIND_SINCE = (2, 1, 205)
 #: First version known to begin the failures of Bash with ``Exit code``, so that no command can imitate a refusal.
 _EXIT_CODE_SINCE = (2, 1, 5)
-_VERSION = re.compile(r"(\d{1,6})\.(\d{1,6})\.(\d{1,6})")
+_VERSION = lazy_regex(r"(\d{1,6})\.(\d{1,6})\.(\d{1,6})")
 
 _REFUSED = "The user doesn't want to proceed with this tool use"
 _REFUSED_SILENTLY = "User rejected tool use"
 _COMMENT = "the user said:"
-_AFTER_COMMENT = re.compile(r"\n\s*\n(?:Note: The user's next message|IMPORTANT: )")
+_AFTER_COMMENT = lazy_regex(r"\n\s*\n(?:Note: The user's next message|IMPORTANT: )")
 _APPROVED = "User has approved"
-#: What Claude Code writes instead of a comment when questions are left open, and an answer in it.
+#: Claude Code's text instead of a comment when questions are left open, and an answer in it.
 _OPEN_QUESTIONS = ("The user wants to clarify these questions", "The user has indicated they have provided enough")
-_EARLY_ANSWER = re.compile(r"^- \"(.*)\"\n {2}Answer: (.+)$", re.MULTILINE)
-_RECOMMENDED = re.compile(r"\s*\(recommended\)\s*$", re.IGNORECASE)
-#: Most questions of one dialog that are read; Claude Code allows four.
+_EARLY_ANSWER = lazy_regex(r"^- \"(.*)\"\n {2}Answer: (.+)$", re.MULTILINE)
+_RECOMMENDED = lazy_regex(r"\s*\(recommended\)\s*$", re.IGNORECASE)
+#: Maximum number of questions read from one dialog; Claude Code allows four.
 _MAX_QUESTIONS = 8
-#: Longest title of a plan, in characters.
+#: Maximum length of a plan's title, in characters.
 _TITLE_CHARS = 160
 
 
@@ -51,7 +52,7 @@ class Part(NamedTuple):
 
 
 def proposed_in(block: dict[str, Any]) -> Iterator[Part]:
-    """Yield what a ``tool_use`` block puts before the user: questions with their options, or a plan."""
+    """Yield what a ``tool_use`` block asks the user: questions with their options, or a plan to approve."""
     given = block.get("input")
     given = given if isinstance(given, dict) else {}
     if block.get("name") == QUESTION_TOOL:
@@ -62,10 +63,10 @@ def proposed_in(block: dict[str, Any]) -> Iterator[Part]:
 
 
 def is_refused(action: Action, block: dict[str, Any], entry: Entry) -> bool:
-    """True if the user, and nobody else, refused the call that this ``tool_result`` block answers.
+    """Return True if the user, and nobody else, refused the call that this ``tool_result`` block answers.
 
-    If Claude Code says who denied a call, that decides. Older versions do not: there only tools whose failures contain
-    no foreign text are believed, and only if Claude Code repeats the very same text as its own error.
+    If Claude Code says who denied a call, that decides. Older versions do not: then only tools whose failures contain
+    no foreign text are trusted, and only if Claude Code repeats the same text as its own error.
     """
     if block.get("is_error") is not True or len(_results(entry)) != 1:
         return False
@@ -87,10 +88,8 @@ def heard_in(
     """Yield what the user said or decided, as the result of a call reports it.
 
     Args:
-        action: the call.
-        block: its ``tool_result`` block.
         entry: the line that holds the block.
-        proposed_by: returns what a call put before the user.
+        proposed_by: returns what a call asked the user.
         is_refused: the user refused the call.
     """
     link = f"{action.tool_use_id}#0"
@@ -132,7 +131,7 @@ def _comment(text: str) -> str:
 
 
 def _answers(action: Action, report: object) -> Iterator[Part]:
-    """Yield the chosen labels, in the assistant's words, and what was typed instead or in addition, in the user's."""
+    """Yield the chosen labels, which are the assistant's words, and what the user typed instead or in addition."""
     if not isinstance(report, dict):
         return
     answers, notes = _mapping(report.get("answers")), _mapping(report.get("annotations"))
@@ -192,7 +191,7 @@ def _new_lines(before: str, after: str) -> Iterator[str]:
 
 
 def _beside(entry: Entry) -> Iterator[str]:
-    """Yield what the user typed when they allowed a call: Claude Code writes it as a text beside the result."""
+    """Yield what the user typed when they allowed a call: Claude Code writes it as a text next to the result."""
     content = entry.message.get("content")
     for block in content if isinstance(content, list) else ():
         if isinstance(block, dict) and block.get("type") == "text":
@@ -219,7 +218,7 @@ def _options(question: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def _labels(questions: Sequence[dict[str, Any]]) -> list[str]:
-    """Return the labels of questions, the longest first, so that none hides a longer one."""
+    """Return the labels of questions, longest first, so that none hides a longer one."""
     options = [option for question in questions for option in _options(question)]
     return sorted((label for option in options if (label := _text(option.get("label")))), key=len)[::-1]
 

@@ -1,43 +1,45 @@
-"""Find the transcripts in a Claude configuration folder, and recognise one by its name and place."""
+"""Find the transcripts in a Claude configuration folder, and recognise one by its name and location."""
 
 from __future__ import annotations
 
 import json
 import os
-import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from engram.paths import is_session_id
 from engram.system.atomic import read_regular
+from engram.system.lazy_regex import lazy_regex
 from engram.transcripts.agents import Source
 from engram.transcripts.claude_code import AGENT
 from engram.transcripts.transcript_files import Walk, facts_of, files_below, reason_against_link, stamp_of
 
 SUFFIX = ".jsonl"
-#: The prompts of all sessions, in the Claude configuration folder: no transcript.
+#: The file with the prompts of all sessions, in the Claude configuration folder, which is not a transcript.
 HISTORY = "history.jsonl"
 _SUBAGENT_PREFIX = "agent-"
 _SUBAGENTS = "subagents"
-#: How many folders deep a subagent's file may lie below ``subagents``.
+#: How many folders deep a subagent's file may be below ``subagents``.
 _MAX_SUBAGENT_DEPTH = 4
-#: How many folders deep transcripts may lie below a folder that a person names.
+#: How many folders deep transcripts may be below a folder given by the user.
 _MAX_DEPTH = 16
 #: The name of a session, and of the folder in which tools keep its files.
-_UUID = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
+_UUID = lazy_regex(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 
 
 def projects_folder(config: Path) -> Path:
-    """Return the folder of all transcripts in a Claude configuration folder, or the folder itself if it is that."""
+    """Return the folder of all transcripts in a Claude configuration folder, or the given folder if it already is that
+    one.
+    """
     inner = config / "projects"
     return config if config.name == "projects" and not inner.is_dir() else inner
 
 
 def find_transcripts(config: Path, *, with_subagents: bool = False, walk: Walk | None = None) -> Iterator[Source]:
-    """Yield every session transcript in ``config``, those behind links last. No file is opened.
+    """Yield every session transcript in ``config``, links last. No file is opened.
 
-    A folder that is missing or cannot be read holds none. ``walk.skipped`` names what is not read.
+    A folder that is missing or unreadable yields none. ``walk.skipped`` lists the files that are not read.
     """
     projects = projects_folder(config)
     walk = Walk(projects) if walk is None else walk
@@ -57,7 +59,7 @@ def find_transcripts(config: Path, *, with_subagents: bool = False, walk: Walk |
 
 
 def _project_folder(walk: Walk, entry: os.DirEntry[str], projects: Path) -> Path | None:
-    """Return the folder of a project; None for other entries, and for a link that leads into a session's folder."""
+    """Return the folder of a project; None for other entries, and for a link into a session's folder."""
     folder = walk.folder(entry)
     if folder is not None and entry.is_symlink() and not _is_linked_place((entry.name, SUFFIX), projects):
         walk.skip(folder, "a link into the folder of a session")
@@ -66,12 +68,12 @@ def _project_folder(walk: Walk, entry: os.DirEntry[str], projects: Path) -> Path
 
 
 def _named(walk: Walk, path: Path, *, with_subagents: bool) -> Iterator[Source]:
-    """Yield the transcript at a place where Claude Code writes them, if it is to be read."""
+    """Yield the transcript at a path where Claude Code writes them, if it should be read."""
     parent = _parent_of(path)
     if parent and not with_subagents:
         return
     if not is_session_id(path.stem):
-        walk.skip(path, "its name is not a session's")
+        walk.skip(path, "its name is not that of a session file")
     elif (facts := walk.file(path)) is not None:
         yield _source(path, parent, facts)
 
@@ -89,14 +91,14 @@ def _source(path: Path, parent: str, facts: os.stat_result) -> Source:
 
 
 def identify(path: Path, projects: Path | None = None, *, with_subagents: bool = True) -> Source | None:
-    """Return what a path is by its name and place; None if it is no transcript or cannot be examined.
+    """Classify a path by its name and location; None if it is not a transcript or can't be examined.
 
     Claude Code writes a session to ``<project>/<session>.jsonl``, and a subagent to ``<project>/agent-<id>.jsonl`` or
     below ``<project>/<session>/subagents``. Tools write everything else in a session's folder.
 
     Args:
-        projects: the folder of all projects. A path outside it may be in any folder (people keep transcripts), except
-            in one that is named like a session.
+        projects: the folder of all projects. A path outside it may be in any folder (people archive transcripts),
+            except one named like a session.
         with_subagents: False if subagents are not read.
     """
     if path.suffix != SUFFIX or path.name == HISTORY or not is_session_id(path.stem):
@@ -112,10 +114,9 @@ def identify(path: Path, projects: Path | None = None, *, with_subagents: bool =
 
 
 def transcripts_below(folder: Path, projects: Path, *, with_subagents: bool = False) -> Iterator[Source]:
-    """Yield the transcripts in a folder that a person names: Claude's own, one project's, or any folder of transcripts.
+    """Yield the transcripts in a folder given by the user: Claude's own, one project's, or any folder of transcripts.
 
     Args:
-        folder: the folder.
         projects: the folder of all projects of this machine's Claude Code.
     """
     walk = Walk(folder)
@@ -132,7 +133,7 @@ def transcripts_below(folder: Path, projects: Path, *, with_subagents: bool = Fa
 
 
 def _place_below(path: Path, projects: Path | None) -> tuple[str, ...] | None:
-    """Return the parts of a path below the folder of all projects; None if outside, () if a link leads elsewhere."""
+    """Return the parts of a path below the folder of all projects; None if outside, () if a link points elsewhere."""
     if projects is None:
         return None
     real = Path(os.path.realpath(path.parent)) / path.name
@@ -144,7 +145,9 @@ def _place_below(path: Path, projects: Path | None) -> tuple[str, ...] | None:
 
 
 def _is_linked_place(parts: tuple[str, ...], projects: Path) -> bool:
-    """True for a place behind the link of one project folder to a folder of the user's outside of all projects."""
+    """Return True for a path reached through a project folder that is a link to a user's folder outside all
+    projects.
+    """
     link = projects / parts[0]
     real = Path(os.path.realpath(link))
     try:
@@ -161,14 +164,14 @@ def _parts_below(path: Path, folder: Path) -> tuple[str, ...] | None:
 
 
 def _is_place_in_projects(parts: tuple[str, ...]) -> bool:
-    """True for a place below the folder of all projects in which Claude Code keeps transcripts."""
+    """Return True for a path below the folder of all projects where Claude Code keeps transcripts."""
     if len(parts) == 2:
         return True
     return 4 <= len(parts) <= 4 + _MAX_SUBAGENT_DEPTH and parts[2] == _SUBAGENTS and is_session_id(parts[1])
 
 
 def _is_place_elsewhere(path: Path) -> bool:
-    """True if the path is not in a session's folder, or is in that of its subagents."""
+    """Return True if the path is not in a session's folder, or is in its subagents' folder."""
     parts = path.parts[:-1]
     sessions = [number for number, part in enumerate(parts) if _UUID.fullmatch(part)]
     return not sessions or parts[sessions[0] + 1 : sessions[0] + 2] == (_SUBAGENTS,)
@@ -193,7 +196,7 @@ def _subagents(walk: Walk, folder: Path, depth: int) -> Iterator[Source]:
             yield from _subagents(walk, path, depth - 1)
 
 
-# -- When Claude Code deletes its transcripts, and which ones are next.
+# -- When Claude Code deletes transcripts, and which ones are next.
 
 #: Days for which Claude Code keeps a transcript, unless ``cleanupPeriodDays`` says otherwise.
 DEFAULT_CLEANUP_DAYS = 30
@@ -205,18 +208,18 @@ _MAX_SETTINGS_BYTES = 4_000_000
 
 @dataclass(frozen=True, slots=True)
 class Retention:
-    """What Claude Code is about to delete."""
+    """The transcripts that Claude Code is about to delete."""
 
     #: Days after its last change until a transcript is deleted.
     days: int
-    #: Sessions of Claude Code that there are.
+    #: Number of Claude Code's sessions.
     sessions: int
-    #: Those that are deleted within ``SOON_DAYS``, the oldest first.
+    #: Those that are deleted within ``SOON_DAYS``, oldest first.
     expiring: tuple[Source, ...]
 
 
 def read_cleanup_days(claude_folder: Path) -> int:
-    """Return ``cleanupPeriodDays`` of the user's settings, in days; the default where it is missing or unreadable."""
+    """Return ``cleanupPeriodDays`` of the user's settings, in days; the default if it is missing or unreadable."""
     try:
         settings = json.loads(read_regular(claude_folder / "settings.json", _MAX_SETTINGS_BYTES) or b"{}")
         days = settings.get("cleanupPeriodDays", DEFAULT_CLEANUP_DAYS)
@@ -227,11 +230,11 @@ def read_cleanup_days(claude_folder: Path) -> int:
 
 
 def find_expiring(sources: Iterable[Source], folders: Sequence[Path], now_seconds: float) -> Retention:
-    """Return which transcripts Claude Code deletes within ``SOON_DAYS``, by their last change.
+    """Return the transcripts that Claude Code deletes within ``SOON_DAYS``, based on their last change.
 
     Args:
-        sources: the transcripts of all agents.
-        folders: the configuration folders of Claude Code, each with a time of its own; the first one's is returned.
+        folders: the configuration folders of Claude Code, each with its own retention time; the first one's is
+            returned.
         now_seconds: the time, in seconds since 1970.
     """
     days = {folder: read_cleanup_days(folder) for folder in folders}

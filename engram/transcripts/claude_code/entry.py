@@ -8,8 +8,11 @@ from enum import StrEnum
 from typing import Any, NamedTuple
 
 from engram.system.clock import parse_time_ms
+from engram.system.lazy_regex import lazy_regex
 from engram.transcripts.agents import PullRequest, Title, TitleRank, Unreadable
-from engram.transcripts.lines import BLANK, PICTURE, Records, storable_id, storable_text
+from engram.transcripts.growing_file import Line
+from engram.transcripts.json_values import PICTURE, storable_id, storable_text
+from engram.transcripts.line_parsing import BLANK, Records, record_in
 from engram.transcripts.speaker import (
     Speaker,
     Words,
@@ -17,22 +20,20 @@ from engram.transcripts.speaker import (
     claude_code_speaker,
     declares_person,
     judge,
-    sets_something,
     without_inserted,
 )
-from engram.transcripts.tail import Line, parse_json
 
 _SCALARS = rb'\s*+\{(?:(?!"(?:type|attachment)":)"\w++":(?:"[^"\\]*+(?:\\.[^"\\]*+)*+"|true|false|null|-?\d++),)*+'
-#: Finds the type of a line whose first keys are plain scalars without parsing the rest.
-_TYPE = re.compile(_SCALARS + rb'"type":"([\w-]++)"')
-_ATTACHMENT = re.compile(_SCALARS + rb'"attachment":\{')
-#: A web address that is short enough to be kept.
-_WEB_ADDRESS = re.compile(r"https?://[!-~]{1,300}")
+#: Finds the type of a line whose first keys are plain scalars, without parsing the rest.
+_TYPE = lazy_regex(_SCALARS + rb'"type":"([\w-]++)"')
+_ATTACHMENT = lazy_regex(_SCALARS + rb'"attachment":\{')
+#: A web address that is short enough to be stored.
+_WEB_ADDRESS = lazy_regex(r"https?://[!-~]{1,300}")
 #: How a record is recognised on a broken line.
 RECORDS = Records(
-    re.compile(r'\{\s*"(?:parentUuid|type|uuid|sessionId|isSidechain)"'), frozenset({"type", "sessionId"})
+    lazy_regex(r'\{\s*"(?:parentUuid|type|uuid|sessionId|isSidechain)"'), frozenset({"type", "sessionId"})
 )
-#: What shows that a line may hold another record behind its first one.
+#: A sign that a line may hold another record after its first one.
 _MORE = (b'{"parentUuid"', b'}{"type":"', b'{"type":"queue-operation"')
 #: Bytes at the beginning of a line that decide whether looking for its type is worthwhile.
 _HEAD_BYTES = 700
@@ -54,7 +55,7 @@ class Kind(StrEnum):
     CUSTOM_TITLE = "custom-title"
 
 
-#: Kind of line → how much its title counts, and the keys that hold it.
+#: Kind of line → the rank of its title, and the keys that hold it.
 _TITLES: dict[Kind, tuple[TitleRank, tuple[str, ...]]] = {
     Kind.SUMMARY: (TitleRank.SUMMARY, ("summary",)),
     Kind.AI_TITLE: (TitleRank.GENERATED, ("aiTitle", "title")),
@@ -83,7 +84,7 @@ class Entry(NamedTuple):
 
     @property
     def is_aside(self) -> bool:
-        """True for lines of a subagent: they hold words neither of the user nor of the assistant."""
+        """True for lines of a subagent, whose words are neither the user's nor the assistant's."""
         return self.data.get("isSidechain") is True or bool(self.data.get("agentId"))
 
     @property
@@ -93,7 +94,7 @@ class Entry(NamedTuple):
 
     @property
     def pull_request(self) -> PullRequest | None:
-        """The pull request that a ``pr-link`` line names; None for other lines and for what is no web address."""
+        """The pull request that a ``pr-link`` line names; None for other lines and for anything but a web address."""
         url = storable_text(self.data.get("prUrl")) if self.kind is Kind.PULL_REQUEST else ""
         return PullRequest(self.at_ms or 0, url) if _WEB_ADDRESS.fullmatch(url) else None
 
@@ -105,30 +106,20 @@ class Entry(NamedTuple):
         rank, keys = _TITLES[self.kind]
         text = next((text for key in keys if (text := storable_text(self.data.get(key)).strip())), "")
         entry = storable_id(self.data.get("leafUuid")) if self.kind is Kind.SUMMARY else ""
-        # A summary without the entry that it ends with may be of any session.
+        # A summary that doesn't name its last entry may belong to any session.
         return Title(text, rank, entry) if text and (entry or self.kind is not Kind.SUMMARY) else None
 
 
 def parse_line(line: Line) -> Entry | Unreadable | None:
     """Return the entry of a line; None for a blank line and for types that are not read. Never raises on any bytes."""
-    raw = line.data
-    if _is_skipped(raw):
+    if _is_skipped(line.data):
         return None
-    try:
-        data = parse_json(raw)
-    except ValueError:
-        return Unreadable(line.offset, line.length, "not JSON")
-    except RecursionError:
-        return Unreadable(line.offset, line.length, "nested too deeply")
-    except MemoryError:
-        return Unreadable(line.offset, line.length, "too large for the memory")
-    if not isinstance(data, dict):
-        return Unreadable(line.offset, line.length, "not a JSON object")
-    return _entry(line, data)
+    data = record_in(line)
+    return data if isinstance(data, Unreadable) else _entry(line, data)
 
 
 def _is_skipped(raw: bytes) -> bool:
-    """True for lines that need not be parsed: blank, or clearly of a type that is not read."""
+    """Return True for lines that need not be parsed: blank, or clearly of a type that is not read."""
     head = raw[:_HEAD_BYTES]
     if head.startswith(b'{"type":') or b'"type":"progress"' in head:
         sniffed = _TYPE.match(raw)
@@ -139,7 +130,7 @@ def _is_skipped(raw: bytes) -> bool:
 
 
 def _holds_more(raw: bytes) -> bool:
-    """True if another record may be behind the first one of a line; strings hold none of these unescaped."""
+    """Return True if another record may follow the first one of a line; strings hold none of these unescaped."""
     first, second, third = _MORE
     return raw.find(first, 1) >= 0 or raw.find(second, 1) >= 0 or raw.find(third, 1) >= 0
 
@@ -165,7 +156,7 @@ def _entry(line: Line, data: dict[str, Any]) -> Entry | None:
 
 
 def _id_of(data: dict[str, Any]) -> object:
-    """Return the id of a line; of a line of a fork's history, which is a copy, that of the line it was copied from."""
+    """Return the id of a line; for a line copied into a fork's history, the id of the original."""
     if "forkedFrom" not in data:
         return data.get("uuid")
     origin = data["forkedFrom"]
@@ -178,9 +169,12 @@ def _is_queued_command(data: dict[str, Any]) -> bool:
     return isinstance(attachment, dict) and attachment.get("type") == "queued_command"
 
 
-# -- What a line of Claude Code in the user's place says, by the rule of ``engram.transcripts.speaker``.
+# -- What a Claude Code line in the user's place says, by the rule in ``engram.transcripts.speaker``.
 
 NO_WORDS = Words(Speaker.HARNESS)
+#: Claude Code's texts before and after a plan that the user approved.
+_PLAN_BEGINNING = "Implement the following plan:\n"
+_PLAN_END = lazy_regex(r"\s*If you need specific details from before exiting plan mode\b.*", re.DOTALL)
 
 
 def text_of(content: object) -> str:
@@ -194,28 +188,37 @@ def words_of(entry: Entry) -> Words:
         return _queued_command(entry)
     if entry.kind is not Kind.USER or _has_result(content := entry.message.get("content")):
         return NO_WORDS
-    words = _judged(content, entry.data)
+    words = _without_plan(_judged(content, entry.data), entry.data)
     has_picture = isinstance(content, list) and any(_is_block(block, "image") for block in content)
     if has_picture and not any(map(without_inserted, _texts(content))):
         return words._replace(speaker=claude_code_speaker(entry.data), text=PICTURE)
     return words
 
 
-def queued_words(content: object, fields: Mapping[str, Any]) -> Words:
-    """Return what a text says that waits in the queue while Claude works.
+def _without_plan(words: Words, fields: Mapping[str, Any]) -> Words:
+    """Return the words without the plan that Claude Code inserts into a prompt when the user approves it.
 
-    A command without further words is no prompt, and neither are the data of a task and a command that sets something.
-    Any other command with further words (``/review the parser``) is one, since the words reach the model.
+    The assistant wrote the plan. Its heading stays, so that people recognise the session. Older versions don't name
+    the plan next to the prompt: then it is the text after the words that begin such a prompt.
     """
+    plan = fields.get("planContent")
+    if not isinstance(plan, str):
+        is_older = words.text.startswith(_PLAN_BEGINNING) and not declares_person(fields)
+        plan = _PLAN_END.sub("", words.text[len(_PLAN_BEGINNING) :]) if is_older else ""
+    plan = plan.strip()
+    before, found, after = words.text.partition(plan) if plan else ("", "", "")
+    if not found:
+        return words
+    heading = plan.partition("\n")[0] if plan.startswith("#") else ""
+    parts = (part.strip() for part in (before, heading, _PLAN_END.sub("", after)))
+    return words._replace(text="\n\n".join(filter(None, parts)), beside=(*words.beside, plan))
+
+
+def queued_words(content: object, fields: Mapping[str, Any]) -> Words:
+    """Return what a text queued while Claude works says; a task's data is not a prompt."""
     words = _judged(content, fields)
-    is_bare = words.text.startswith("/") and (len(words.text.split()) == 1 or sets_something(words.text))
     is_data = words.text.startswith("{") and '"task_id"' in words.text[:200]
-    return words._replace(text="") if is_bare or is_data else words
-
-
-def is_by_program(entry: Entry) -> bool:
-    """Return True for a line of a session that a program runs: what its dialogs report is the program's."""
-    return claude_code_speaker(entry.data) is Speaker.PROGRAM
+    return words._replace(text="") if is_data else words
 
 
 def _queued_command(entry: Entry) -> Words:

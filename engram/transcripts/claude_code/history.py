@@ -1,15 +1,14 @@
-"""The prompts that Claude Code keeps in history.jsonl when it deletes their transcripts, as sessions without answers.
+"""Reads prompts from Claude Code's history.jsonl, which outlives transcripts, as sessions without answers.
 
-A line is ``{"display", "pastedContents", "timestamp" (ms), "project", "sessionId"}``, one for each Enter on the screen;
-older versions write no ``sessionId``. A pasted text is in the line, or in ``paste-cache/HASH.txt`` while that exists.
-Whatever a transcript tells is not told again: neither a session that is stored or has its transcript in place, nor a
-prompt without a session at the time of a prompt that is stored.
+A line is ``{"display", "pastedContents", "timestamp" (ms), "project", "sessionId"}``, one per submitted input; older
+versions write no ``sessionId``. A pasted text is in the line, or in ``paste-cache/HASH.txt`` while that exists.
+Nothing is added twice: sessions that are stored or still have a transcript are skipped, and so are prompts without a
+session that were typed at the same time as a stored prompt.
 """
 
 from __future__ import annotations
 
 import hashlib
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
@@ -19,37 +18,35 @@ from engram.errors import TranscriptError
 from engram.paths import is_session_id
 from engram.settings import Settings
 from engram.system.clock import SYSTEM_CLOCK
+from engram.system.lazy_regex import lazy_regex
 from engram.transcripts.agents import Cursor, EntryTime, Reading, Source, StoredTurns
 from engram.transcripts.claude_code.discover import HISTORY, SUFFIX, projects_folder
-from engram.transcripts.lines import storable, storable_text
-from engram.transcripts.messages import Message, whole_turns
+from engram.transcripts.json_values import parse_json, storable, storable_text
+from engram.transcripts.message_turns import Message, whole_turns
 from engram.transcripts.speaker import Speaker, is_engrams, judge
-from engram.transcripts.tail import parse_json
 from engram.transcripts.transcript_files import Skipped, facts_of, read_head, stamp_of
 from engram.transcripts.turns import Role, TurnUpdate
 
-#: Name of these sessions' agent, as it is stored with every session.
+#: The agent's name as stored with each of these sessions.
 AGENT = "claude-code-history"
-#: Begins the ids of these sessions; the id of Claude Code's session follows.
+#: Prefix of the ids of these sessions; Claude Code's session id follows.
 PREFIX = "prompts-"
-#: Largest history, in bytes, and longest pasted text, in characters, that is read.
+#: Maximum size of the history, in bytes, and of a pasted text, in characters; the rest is not read.
 MAX_HISTORY_BYTES, MAX_PASTE_CHARS = 100_000_000, 20_000
-#: A prompt without a session is one that is stored if that was asked at most this much earlier or later, in ms.
+#: A prompt without a session counts as already stored if a stored one is at most this far from it, in ms.
 SAME_MOMENT_MS = 5_000
-#: A session is told by the history only this long after its last prompt, in ms: its transcript may be about to begin.
+#: A session is read only this long after its last prompt, in ms, since its transcript may not have been created yet.
 QUIET_MS = 3_600_000
-_PASTE_MARK = re.compile(r"\[Pasted text #(\d+)(?: \+\d+ lines?)?\]")
-_PASTE_HASH = re.compile(r"[0-9a-f]{8,64}")
-_COMMAND = re.compile(r"/[\w:.-]+(?:\s+|$)")
+_PASTE_MARK = lazy_regex(r"\[Pasted text #(\d+)(?: \+\d+ lines?)?\]")
+_PASTE_HASH = lazy_regex(r"[0-9a-f]{8,64}")
+_COMMAND = lazy_regex(r"/[\w:.-]+(?:\s+|$)")
 
 
 class Prompt(NamedTuple):
-    """A prompt of the history."""
-
     #: Number of its line in the file, from 0.
     line: int
     at_ms: int
-    #: The folder that it was typed in.
+    #: The folder in which it was typed.
     cwd: str
     #: What was typed, with a mark for each pasted text.
     text: str
@@ -59,9 +56,7 @@ class Prompt(NamedTuple):
 
 
 class PromptHistory:
-    """Reads history.jsonl: each session of it that has no transcript is a source. A cursor is the time of its last
-    prompt.
-    """
+    """Reads history.jsonl: each session in it without a transcript is a source, its last prompt's time the cursor."""
 
     name = AGENT
     title = "Claude Code's prompt history"
@@ -72,24 +67,23 @@ class PromptHistory:
         return ""
 
     def speaker_at(self, path: Path, offset: int, length: int) -> Speaker:
-        """Return a person: nothing else is in the history."""
+        """Return ``Speaker.PERSON``: the history holds only what people typed."""
         return Speaker.PERSON
 
     def folders(self, settings: Settings) -> tuple[Path, ...]:
-        """Return none: the sweep is soon enough for what has no transcript."""
+        """Return (): nothing here needs watching, the periodic sweep finds it soon enough."""
         return ()
 
     def discover(self, settings: Settings) -> Iterator[Source]:
-        """Yield each session of the history whose transcript is not in place."""
+        """Yield each session in the history that has no transcript."""
         if settings.prompt_history:
             yield from self._sources(settings.claude_folder / HISTORY, settings)
 
     def skipped(self, settings: Settings) -> list[Skipped]:
-        """Return nothing: what has no transcript is read, and the rest is in transcripts."""
+        """Return []: sessions that are not read from here are read from their transcripts."""
         return []
 
     def sources_at(self, path: Path, settings: Settings) -> Iterator[Source]:
-        """Yield the sessions in a history."""
         if path.name == HISTORY and settings.prompt_history:
             yield from self._sources(path, settings)
 
@@ -100,7 +94,7 @@ class PromptHistory:
         facts = facts_of(source.path)
         prompts = [] if facts is None else _sessions(source.path, stamp_of(facts)).get(source.part, [])
         if not prompts:
-            raise TranscriptError(f"{source.path.name} has no prompt of session {source.part} any more")
+            raise TranscriptError(f"{source.path.name} no longer has prompts of session {source.part}")
         after = Cursor(str(prompts[-1].at_ms))
         if after == cursor:
             return Reading(cursor, stamp=source.stamp)
@@ -114,7 +108,6 @@ class PromptHistory:
         )
 
     def is_moved(self, source: Source, cursor: Cursor) -> bool:
-        """Return False: the history stays where it is."""
         return False
 
     def _sources(self, path: Path, settings: Settings) -> Iterator[Source]:
@@ -139,13 +132,13 @@ class PromptHistory:
 
 @lru_cache(maxsize=1)
 def _sessions(path: Path, stamp: str) -> Mapping[str, Sequence[Prompt]]:
-    """Return the prompts of each session by time; ``stamp`` tells when the file has changed."""
+    """Return the prompts of each session by time; ``stamp`` changes when the file does."""
     sessions: dict[str, list[Prompt]] = {}
     try:
         data = read_head(path, MAX_HISTORY_BYTES)
     except (OSError, ValueError):
         return {}
-    # What is behind the last newline is not written yet.
+    # A line without a newline is still being written.
     for number, line in enumerate(data.split(b"\n")[:-1]):
         try:
             record = parse_json(line)
@@ -162,13 +155,13 @@ def _sessions(path: Path, stamp: str) -> Mapping[str, Sequence[Prompt]]:
 
 
 def _nameless(prompt: Prompt) -> str:
-    """Return a name for the prompts of a folder and day of which no session is known."""
+    """Return a name for the prompts from a folder and day that have no known session."""
     day = prompt.at_ms // 86_400_000
     return f"day-{day}-{hashlib.sha256(prompt.cwd.encode('utf-8', 'surrogatepass')).hexdigest()[:16]}"
 
 
 def _prompt_of(record: Mapping[str, Any], number: int) -> Prompt | None:
-    """Return the prompt of a line; None for what asks nothing: a bare command, a shell command, nothing at all."""
+    """Return the prompt in a line; None if it asks nothing: a bare command, a shell command or an empty line."""
     at_ms, cwd = record.get("timestamp"), storable_text(record.get("project"))
     typed = storable_text(record.get("display")).strip()
     if typed.startswith("#"):
@@ -186,7 +179,7 @@ def _prompt_of(record: Mapping[str, Any], number: int) -> Prompt | None:
 
 
 def _pasted(contents: object, typed: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return the pasted texts that a prompt has marks of, and the hashes of those that are elsewhere."""
+    """Return the pasted texts that a prompt refers to, and the hashes of those stored in the paste cache."""
     named = set(_PASTE_MARK.findall(typed))
     pasted, cached = [], []
     for name, content in contents.items() if isinstance(contents, dict) else ():
@@ -201,7 +194,7 @@ def _pasted(contents: object, typed: str) -> tuple[tuple[str, ...], tuple[str, .
 
 
 def _without_known(part: str, prompts: Sequence[Prompt], stored: StoredTurns) -> list[Prompt]:
-    """Return the prompts; of those without a session only what was not asked at the time of one that is stored."""
+    """Return the prompts that aren't stored yet: one without a session is known if a stored one has about its time."""
     if not part.startswith("day-"):
         return list(prompts)
     times = stored.prompt_times(prompts[0].at_ms - SAME_MOMENT_MS, prompts[-1].at_ms + SAME_MOMENT_MS)
@@ -223,7 +216,7 @@ def _turns(source: Source, prompts: Sequence[Prompt], stored: StoredTurns) -> It
 
 
 def _cached_paste(history: Path, key: str) -> str:
-    """Return a pasted text of the cache; "" if it is gone: Claude Code deletes it with old transcripts."""
+    """Return a pasted text from the cache; "" if it is gone (Claude Code deletes it with old transcripts)."""
     try:
         data = read_head(history.parent / "paste-cache" / f"{key}.txt", MAX_PASTE_CHARS * 4)
     except (OSError, ValueError):
@@ -232,5 +225,5 @@ def _cached_paste(history: Path, key: str) -> str:
 
 
 def _id_of(source: Source, prompt: Prompt) -> str:
-    """Return the id of a prompt: the same however the file is rewritten."""
+    """Return the id of a prompt, which stays the same if the file is rewritten."""
     return f"{source.session_id}-{prompt.at_ms}"

@@ -1,23 +1,24 @@
-"""What the reader of a transcript keeps between two reads, as the cursor that ingest stores."""
+"""The state that a transcript's reader keeps between two reads, as the cursor that ingest stores."""
 
 from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from engram.errors import BrokenDatabase
 from engram.transcripts.agents import Cursor
-from engram.transcripts.tail import Position
+from engram.transcripts.growing_file import Position
 
-# -- Prompts that wait in Claude Code's queue until a line shows what became of them.
+# -- Prompts that wait in Claude Code's queue until a line shows their outcome.
 
-#: Most prompts that may wait at once; beyond that, the oldest are dropped from the queue and keep their own turns.
+#: Maximum number of prompts that may wait at once; beyond that, the oldest are dropped from the queue and keep their
+#: own turns.
 MAX_WAITING = 64
 #: A line shows a prompt only if it was written at most this long before the prompt was queued (clocks differ).
 MAX_CLOCK_SKEW_MS = 2000
-#: Lines of a prompt that are compared with the waiting prompts.
+#: Maximum number of lines of a prompt that are compared with the waiting prompts.
 MAX_LINES = 2000
 
 
@@ -25,14 +26,14 @@ MAX_LINES = 2000
 class Waiting:
     """A prompt that waits. Its words are kept as a hash, so that the reader's state holds no text."""
 
-    #: Key of the turn that it is, unless a line shows it.
+    #: Key of its turn, unless a line shows it.
     key: str
     #: Hash of its words.
     digest: str
     #: Number of its lines.
     lines: int
     at_ms: int | None
-    #: True if the user took it back into the input field.
+    #: True if the user moved it back into the input field.
     is_popped: bool = False
     #: Id that the line of its removal and the line that shows it share (``commandUuid`` is ``source_uuid``); "" if
     #: none is known.
@@ -51,18 +52,17 @@ class Queue:
     waiting: list[Waiting] = field(default_factory=list)
 
     def add(self, key: str, text: str, at_ms: int | None, *, link: str = "") -> None:
-        """Add a prompt that was queued."""
         lines = text.strip().count("\n") + 1
         self.waiting.append(Waiting(key=key, digest=Waiting.digest_of(text), lines=lines, at_ms=at_ms, link=link))
         del self.waiting[:-MAX_WAITING]
 
     def find(self, link: str, text: str) -> Waiting | None:
-        """Return the prompt that a line removes from the queue; None if it is none that waits here.
+        """Return the prompt that a line removes from the queue; None if it isn't one that waits here.
 
         Args:
             link: the id that the line names; "" in older versions.
-            text: the words that the line repeats; "" if it repeats none. A line with neither means the oldest prompt,
-                or a notification, which is not in this queue.
+            text: the words that the line repeats; "" if it repeats none. A line with neither refers to the oldest
+                prompt, or to a notification, which is not in this queue.
         """
         if link and (linked := [prompt for prompt in self.waiting if prompt.link == link]):
             return linked[0]
@@ -74,26 +74,24 @@ class Queue:
         return waiting[0] if waiting and (not link or len(waiting) == 1) else None
 
     def take(self, prompt: Waiting) -> None:
-        """Take out a prompt."""
         self.waiting.remove(prompt)
 
     def link(self, prompt: Waiting, link: str) -> None:
-        """Note the id under which a line will show a prompt."""
+        """Record the id under which a line will show a prompt."""
         self.waiting = [replace(other, link=link) if other is prompt else other for other in self.waiting]
 
-    def pop_all(self, text: str | None) -> None:
-        """Mark the prompt with these words (without words, every prompt) as taken back into the input field."""
+    def pop_all(self, text: str | None) -> list[Waiting]:
+        """Mark the prompts with these words (without words, every prompt) as moved back; return them."""
         digest = Waiting.digest_of(text) if text else ""
-        self.waiting = [
-            replace(prompt, is_popped=True) if not text or prompt.digest == digest else prompt
-            for prompt in self.waiting
-        ]
+        popped = [prompt for prompt in self.waiting if not text or prompt.digest == digest]
+        self.waiting = [replace(prompt, is_popped=True) if prompt in popped else prompt for prompt in self.waiting]
+        return popped
 
     def settle(self, text: str, at_ms: int | None, *, link: str = "") -> list[Waiting]:
-        """Take out and return the waiting prompts that a line shows, each alone or several joined.
+        """Remove and return the waiting prompts that a line shows, single or joined.
 
-        Of several with the same words the newest goes, since a prompt is shown right after it was queued. Words are
-        compared only with prompts whose id is not known, or if the line names none.
+        Of several with the same words, the newest is removed, since a prompt is shown right after it was queued. Words
+        are compared only with prompts whose id is not known, or if the line names none.
         """
         if not self.waiting:
             return []
@@ -110,7 +108,6 @@ class Queue:
         return shown
 
     def dump(self) -> list[list[Any]]:
-        """Return the queue as JSON."""
         return [
             [prompt.key, prompt.digest, prompt.lines, prompt.at_ms, prompt.is_popped, prompt.link]
             for prompt in self.waiting
@@ -124,7 +121,7 @@ class Queue:
 
 
 def _contains(lines: list[str], prompt: Waiting) -> bool:
-    """True if some run of whole lines is the waiting prompt."""
+    """Return True if some run of complete lines is the waiting prompt."""
     for start in range(len(lines) - prompt.lines + 1):
         if Waiting.digest_of("\n".join(lines[start : start + prompt.lines])) == prompt.digest:
             return True
@@ -133,9 +130,9 @@ def _contains(lines: list[str], prompt: Waiting) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class ReaderState:
-    """Where the turns of a transcript stood at the end of a read. Holds no text of the transcript but the branch."""
+    """The state of a transcript's turns at the end of a read. Holds no text of the transcript except the branch."""
 
-    #: Key of the turn that goes on with the next line.
+    #: Key of the turn that continues with the next line.
     current: str = ""
     #: Key of the turn of the entries before the first prompt.
     preamble: str = ""
@@ -146,7 +143,7 @@ class ReaderState:
     #: Latest working directory and branch.
     cwd: str = ""
     branch: str = ""
-    #: True if the session was read before, from a file that held something else: what is stored goes on.
+    #: True if the session was read before from a file with other content, so that stored turns continue.
     is_reread: bool = False
 
     @property
@@ -156,7 +153,7 @@ class ReaderState:
         return tuple(dict.fromkeys(key for key in (self.current, self.preamble, self.previous, *queued) if key))
 
     def restarted(self) -> ReaderState:
-        """Return the state with which a rewritten file is read from its beginning: its last turn may go on."""
+        """Return the state with which a rewritten file is read from its beginning: its last turn may continue."""
         return ReaderState(previous=self.current or self.previous, is_reread=True)
 
 
@@ -164,7 +161,7 @@ def load_cursor(cursor: Cursor) -> tuple[Position, ReaderState]:
     """Return the place in the file and the reader's state that a cursor holds. Raises BrokenDatabase if damaged."""
     try:
         facts = json.loads(cursor.position or "{}")
-        position = Position.of_facts(facts)
+        position = Position.from_json(facts)
     except (ValueError, TypeError, AttributeError) as error:
         raise BrokenDatabase(f"the position up to which a transcript was read is damaged: {error}") from error
     state = ReaderState(
@@ -181,15 +178,9 @@ def load_cursor(cursor: Cursor) -> tuple[Position, ReaderState]:
 
 def dump_cursor(position: Position, state: ReaderState) -> Cursor:
     """Return the cursor that ``load_cursor`` reads."""
-    facts = position.as_facts() | {
-        "current": state.current,
-        "preamble": state.preamble,
-        "previous": state.previous,
-        "queue": state.queue,
-        "cwd": state.cwd,
-    }
-    if state.is_reread:
-        facts["is_reread"] = True
+    facts = position.to_json() | asdict(state)
+    for name in ("branch", *(() if state.is_reread else ("is_reread",))):
+        del facts[name]
     return Cursor(json.dumps(facts, separators=(",", ":")), words=state.branch)
 
 

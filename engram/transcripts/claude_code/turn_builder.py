@@ -2,20 +2,20 @@
 
 The rules:
 
-* A prompt opens a turn. The turn takes every entry up to the next prompt.
+* A prompt opens a turn. The turn includes every entry up to the next prompt.
 * Every user, assistant and system entry with a uuid belongs to exactly one turn, in whichever file it was read
   first. An entry that belongs to a turn already (a fork, a resumed copy, a rewritten file) is skipped. What follows
   a copied prompt is a continuation turn.
 * Entries before a file's first prompt belong to the turn of that prompt. If the assistant speaks before any prompt,
   they are a continuation turn.
 * A prompt that exists only in a queue-operation line is a turn of its own. It has no entries while it waits in the
-  queue, and is open for what follows the line that hands it to the model (``remove``, or the line of the command it
+  queue, and is open for entries after the line that hands it to the model (``remove``, or the line of the command it
   is). It is withdrawn when a line shows the same words later, since that line says who wrote them.
-* A shell command, and a slash command without words, begin something that is no answer to the prompt before: what the
+* A shell command, and a slash command without words, begin something that does not answer the previous prompt: what the
   assistant says next is a continuation turn.
 
 Turns that are undecided at the end of a read (the preamble, waiting prompts) are stored like others and named in the
-state. The next read gets them back and may withdraw them. So the stored result does not depend on where a read stops.
+state. The next read gets them back and may withdraw them. Thus the stored result does not depend on where a read stops.
 """
 
 from __future__ import annotations
@@ -36,11 +36,11 @@ from engram.transcripts.claude_code.calls import (
     thrown_action,
 )
 from engram.transcripts.claude_code.dialogs import Part, heard_in, is_refused, proposed_in
-from engram.transcripts.claude_code.entry import NO_WORDS, Entry, Kind, is_by_program, queued_words, text_of, words_of
+from engram.transcripts.claude_code.entry import NO_WORDS, Entry, Kind, queued_words, text_of, words_of
 from engram.transcripts.claude_code.state import Queue, ReaderState, Waiting
-from engram.transcripts.lines import storable, storable_id, storable_text
-from engram.transcripts.speaker import Speaker, Words, is_interruption
-from engram.transcripts.turns import Draft, EntryRef, Opening, Role, TextBlock, Turn, TurnUpdate
+from engram.transcripts.json_values import storable, storable_id, storable_text
+from engram.transcripts.speaker import Speaker, Words, claude_code_speaker, is_interruption
+from engram.transcripts.turns import BEHIND, UNSENT, Draft, EntryRef, Opening, Role, TextBlock, Turn, TurnUpdate
 
 # -- The drafts of one read: which turn is current, and which entries wait for the first prompt.
 
@@ -70,7 +70,7 @@ class OpenTurns:
         self._withdrawn: list[str] = []
         #: Key of the turn that an entry of this read belongs to, by the entry's uuid.
         self.seen: dict[str, str] = {}
-        #: The turn that takes the next entries.
+        #: The turn that gets the next entries.
         self.current = self._drafts.get(state.current)
         #: The turn of the entries before the first prompt.
         self._preamble = self._drafts.get(state.preamble)
@@ -78,7 +78,7 @@ class OpenTurns:
         self._branch = state.branch
 
     def note_place(self, entry: Entry) -> None:
-        """Take the working directory and branch of an entry for what follows."""
+        """Use an entry's working directory and branch for the following entries."""
         if entry.cwd:
             self._cwd = entry.cwd
         if entry.branch:
@@ -109,16 +109,15 @@ class OpenTurns:
         return draft
 
     def open(self, key: str, opening: Opening, entry: Entry, *, takes_calls: bool = False) -> Draft:
-        """Make a draft the current one."""
         draft = self.make(key, opening, entry)
         self.make_current(draft, takes_calls=takes_calls)
         return draft
 
     def make_current(self, draft: Draft, *, takes_calls: bool) -> None:
-        """Close the current turn and go on with another, which takes the entries of the preamble.
+        """Close the current turn and continue with another, which gets the preamble's entries.
 
         Args:
-            takes_calls: it also takes the calls of the current turn that still wait for a result.
+            takes_calls: it also gets the current turn's calls that still wait for a result.
         """
         if self.current is not None and self.current is not draft:
             self.current.close()
@@ -134,14 +133,14 @@ class OpenTurns:
         self.current = draft
 
     def leave(self, owner: str) -> None:
-        """End the current turn at a prompt that belongs to another turn, and go on with that one if it is open."""
+        """End the current turn at a prompt that belongs to another turn, and continue that one if it is open."""
         if self.current is not None:
             self.current.close()
         self.current = self._drafts.get(owner)
         self._preamble = None
 
     def go_on(self, turn: Turn) -> Draft:
-        """Make a stored turn the current one where the session is read again; what follows belongs to it."""
+        """Make a stored turn the current one when the session is reread; the following entries belong to it."""
         draft = self._drafts.get(turn.key)
         if draft is None:
             draft = self._drafts[turn.key] = Draft.of(turn)
@@ -158,13 +157,13 @@ class OpenTurns:
         return self.current is not None and any(block.role is Role.PROGRAM for block in self.current.said)
 
     def set_aside(self) -> None:
-        """End the current turn unless it waits for results: what follows is no answer to its prompt."""
+        """End the current turn unless it waits for results, since the next entries don't answer its prompt."""
         if self.current is not None and not self.current.waiting:
             self.current.close()
             self.current = None
 
     def disown(self, entry: Entry) -> None:
-        """Go on without the prompt of the current turn, which this entry says is nobody's."""
+        """Continue without the current turn's prompt, which no person wrote according to this entry."""
         before = self.current
         if before is None:
             return
@@ -186,7 +185,7 @@ class OpenTurns:
             self._withdrawn.append(draft.key)
 
     def record(self, draft: Draft, entry: Entry) -> None:
-        """Add an entry to a draft by its place and time."""
+        """Add an entry to a draft, with its position and time."""
         draft.touch(entry.offset, entry.offset + entry.length, entry.at_ms)
         draft.visit(self._cwd)
         draft.branch = draft.branch or self._branch
@@ -221,7 +220,7 @@ class OpenTurns:
         return tuple(draft.update() for draft in self._drafts.values() if draft.is_changed)
 
     def withdrawn(self) -> tuple[str, ...]:
-        """Return the keys of stored turns that turned out to be none."""
+        """Return the keys of stored turns that turned out not to be turns."""
         return tuple(self._withdrawn)
 
     def state(self, queue: list[list[Any]], previous: str) -> ReaderState:
@@ -272,11 +271,11 @@ def add_reply(draft: Draft, entry: Entry, *, with_dialogs: bool) -> None:
         if block.get("type") == "text" and is_spoken and isinstance(text, str) and text.strip():
             draft.said.append(text_block(entry, Role.ASSISTANT, text.strip(), storable_id(message.get("id"))))
         elif block.get("type") == "tool_use":
-            # A script of Code Mode is no call of its own: see ``thrown_action``.
+            # A script of Code Mode is not a call of its own: see ``thrown_action``.
             action = start_action(block, entry.uuid) if block.get("name") != SCRIPT_TOOL else None
             if action is not None:
                 if entry.data.get("isVirtual") is True:
-                    # The script that threw made calls: these tell what failed.
+                    # The script that threw made calls: these show what failed.
                     draft.drop_action(SCRIPT_TOOL, storable_text(entry.data.get("parentUuid")))
                 draft.add_action(action)
                 if with_dialogs:
@@ -312,16 +311,16 @@ def add_results(draft: Draft, entry: Entry, *, with_dialogs: bool, note_environm
 
 
 def _add_parts(draft: Draft, entry: Entry, parts: Iterable[Part]) -> None:
-    """Add what was said in a dialog. In a session that a program runs, the program answers its dialogs."""
+    """Add what was said in a dialog. In a session run by a program, the program answers the dialogs."""
     said = tuple(parts)
-    if not said or is_by_program(entry):
+    if not said or claude_code_speaker(entry.data) is Speaker.PROGRAM:
         return
     for part in said:
         draft.said.append(text_block(entry, part.role, part.text, part.link))
 
 
 _ROLES = {Speaker.PERSON: Role.USER, Speaker.PROGRAM: Role.PROGRAM}
-#: Entries that show what waited in the queue.
+#: Entries that show queued prompts.
 _SHOWING = (Kind.USER, Kind.ATTACHMENT)
 #: Why a queued prompt left the queue without reaching the model.
 _DROPPED = frozenset({"dropped_by_hook", "blocked_by_hook"})
@@ -333,7 +332,7 @@ class Built:
 
     #: Turns that are new or have changed, in the order of the file.
     updates: tuple[TurnUpdate, ...]
-    #: Keys of stored turns that turned out to be none: remove them before the updates are written.
+    #: Keys of stored turns that turned out not to be turns: remove them before the updates are written.
     withdrawn: tuple[str, ...]
     #: Where the next read continues.
     state: ReaderState
@@ -364,7 +363,7 @@ class TurnBuilder:
             load: returns the stored turn of a key, if the session is read again.
             holder: returns the stored turn that holds an entry, if the session is read again.
             note_environment: receives the result of every tool call that showed an environment file.
-            is_subagent: the file is a subagent's own: its lines count, though none of them is a user's prompt.
+            is_subagent: the file is a subagent's own: its lines count, but none of them is a user's prompt.
         """
         state = state or ReaderState()
         self._is_subagent = is_subagent
@@ -404,7 +403,7 @@ class TurnBuilder:
         """Return the turns so far and the state to continue from.
 
         Args:
-            close: close the open turn too (Stop, a flush, or silence); a later entry opens it again.
+            close: close the open turn too (Stop, a flush, or silence); a later entry reopens it.
         """
         if close and self._turns.current is not None:
             self._turns.current.close()
@@ -418,10 +417,12 @@ class TurnBuilder:
         key = entry.uuid or self._turns.hashed_key("n", entry.at_ms, f"{entry.offset}\n{words.text}")
         draft = self._turns.open(key, Opening.PROMPT, entry, takes_calls=is_interjected)
         self._say(draft, entry, words)
+        if entry.kind is Kind.USER and (behind := storable_id(entry.data.get("parentUuid"))):
+            draft.extra[BEHIND] = behind
         self._turns.record(draft, entry)
 
     def _say(self, draft: Draft, entry: Entry, words: Words) -> None:
-        """Add the words that open a turn, and what stands beside them."""
+        """Add the words that open a turn, and any accompanying text."""
         draft.said.extend(_blocks(entry, words))
         if words.unknown:
             draft.extra["element"] = words.unknown
@@ -437,12 +438,16 @@ class TurnBuilder:
         elif operation == "remove":
             self._remove(entry)
         elif operation == "popAll":
-            self._queue.pop_all(queued_words(content, entry.data).text if content else None)
+            for waiting in self._queue.pop_all(queued_words(content, entry.data).text if content else None):
+                draft = self._turns.find(waiting.key)
+                if draft is not None and UNSENT not in draft.extra:
+                    draft.extra[UNSENT] = "yes"
+                    draft.is_changed = draft.has_grown = True
 
     def _enqueue(self, entry: Entry, words: Words) -> None:
         key = self._turns.hashed_key("q", entry.at_ms, words.text)
         if self._turns.find(key) is not None or self._find_owner(key) is not None:
-            # It waits where it did when it was read before, so that what is handed over later is the right one.
+            # It keeps its former position in the queue, so that the right one is handed over later.
             if self._is_reread and all(waiting.key != key for waiting in self._queue.waiting):
                 self._queue.add(key, words.text, entry.at_ms, link=_link(entry.data))
             return
@@ -474,7 +479,7 @@ class TurnBuilder:
             self._hand_over(draft, waiting, entry)
 
     def _settle(self, entry: Entry, words: Words) -> bool:
-        """Take out of the queue what this line shows, whoever wrote it; True if that was handed over already."""
+        """Remove from the queue what this line shows, whoever wrote it; True if it was already handed over."""
         raw = text_of(entry.message.get("content")) if entry.kind is Kind.USER else ""
         if is_interruption(raw):
             self._note_interruption()
@@ -504,6 +509,7 @@ class TurnBuilder:
         # It may have been queued before the line of the prompt that Claude was working on; its turn begins here.
         draft.start_offset = entry.offset
         draft.extra["handed"] = waiting.digest
+        draft.extra.pop(UNSENT, None)
         self._turns.make_current(draft, takes_calls=True)
 
     # -- all other entries
@@ -537,9 +543,9 @@ class TurnBuilder:
         return self._turns.seen.get(uuid) or self._owner(uuid)
 
     def _skip(self, entry: Entry, words: Words, owner: str) -> None:
-        """Leave an entry to the turn it belongs to. A copied prompt also ends the current turn.
+        """Leave an entry in its own turn. A copied prompt also ends the current turn.
 
-        If the session is read again, what follows the entry belongs to its turn, and its words may have changed.
+        If the session is reread, the entries after it belong to its turn, and its words may have changed.
         """
         turn = self._holder(entry.uuid) if self._is_reread and entry.uuid not in self._turns.seen else None
         if turn is not None:
@@ -550,7 +556,7 @@ class TurnBuilder:
             self._turns.leave(owner)
 
     def _rewrite(self, draft: Draft, entry: Entry, words: Words) -> None:
-        """Give a stored turn the words that an entry has now."""
+        """Update a stored turn with an entry's present words."""
         if _opens(words):
             draft.rewrite(_blocks(entry, words))
         elif entry.kind is Kind.ASSISTANT and not (entry.is_aside and not self._is_subagent):
@@ -560,14 +566,14 @@ class TurnBuilder:
 
 
 def _blocks(entry: Entry, words: Words) -> list[TextBlock]:
-    """Return the words that open a turn, and what stands beside them."""
+    """Return the words that open a turn, and any accompanying text."""
     role = Role.CONTEXT if words.unknown else _ROLES[words.speaker]
     beside = (text_block(entry, Role.CONTEXT, text) for text in words.beside)
     return [text_block(entry, role, words.text), *beside]
 
 
 def _opens(words: Words) -> bool:
-    """Return True for words that open a turn: a prompt, or an element that a later version may know for one."""
+    """Return True for words that open a turn: a prompt, or an element that a later version may recognise as one."""
     return words.is_prompt or bool(words.unknown and words.text)
 
 

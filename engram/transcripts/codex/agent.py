@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from pathlib import Path
 
 from engram.settings import Settings
-from engram.transcripts.agents import Cursor, Reading, Source, StoredTurns
+from engram.system.lazy_regex import lazy_regex
+from engram.transcripts.agents import Cursor, EntryTime, Reading, Source, StoredTurns
 from engram.transcripts.codex import AGENT
 from engram.transcripts.codex.discover import SUFFIXES, find_rollouts, head_of, rollouts_at, session_folders
 from engram.transcripts.codex.entry import RECORDS, Entry, Kind, parse_line
@@ -20,20 +20,21 @@ from engram.transcripts.codex.turn_builder import (
     identify,
     load_cursor,
 )
-from engram.transcripts.lines import parse_lines, storable_text, too_long_lines
+from engram.transcripts.growing_file import Position, holds_prefix
+from engram.transcripts.json_values import storable_text
+from engram.transcripts.line_parsing import chunk_of, parse_lines, reading_of, too_long_lines
 from engram.transcripts.speaker import Speaker, codex_speaker
-from engram.transcripts.tail import Position, holds_prefix, read_chunk
 from engram.transcripts.transcript_files import Skipped, Walk
 from engram.transcripts.turns import Role, TextBlock
 
-#: How long after a text its copy in the other log may come, in milliseconds.
+#: Maximum delay between a text and its copy in the other log, in milliseconds.
 MAX_APART_MS = 10_000
-#: Stands in a stored text for a secret, which the file still shows.
-PLACEHOLDER = re.compile(r"\[(?:secret|opaque):")
+#: Placeholder in a stored text for a secret that the file still shows.
+PLACEHOLDER = lazy_regex(r"\[(?:secret|opaque):")
 
 
 class Codex:
-    """Reads the rollouts of Codex CLI: one JSONL file a session, to which lines are appended."""
+    """Reads the rollouts of Codex CLI: one JSONL file per session, to which lines are appended."""
 
     name = AGENT
     title = "Codex"
@@ -44,19 +45,17 @@ class Codex:
         return f"codex resume {session_id.partition('.')[0]}"
 
     def speaker_at(self, path: Path, offset: int, length: int) -> Speaker:
-        """Return who writes the prompts of a rollout, by its head."""
+        """Return who writes the prompts of a rollout, according to its head."""
         return codex_speaker(head_of(path))
 
     def folders(self, settings: Settings) -> tuple[Path, ...]:
-        """Return the folders of current and of archived sessions."""
         return session_folders(settings.codex_folder)
 
     def discover(self, settings: Settings) -> Iterator[Source]:
-        """Yield every rollout in Codex's folder."""
         return find_rollouts(settings.codex_folder, with_subagents=settings.subagents)
 
     def skipped(self, settings: Settings) -> list[Skipped]:
-        """Return what is not read of Codex's folder although it is where rollouts are."""
+        """Return files in Codex's folder that are not read although rollouts are kept there."""
         walk = Walk(settings.codex_folder)
         for _ in find_rollouts(settings.codex_folder, with_subagents=settings.subagents, walk=walk):
             pass
@@ -69,26 +68,13 @@ class Codex:
     def read(
         self, source: Source, cursor: Cursor, stored: StoredTurns, *, settings: Settings, max_bytes: int
     ) -> Reading:
-        """Read the whole lines behind the cursor. Raises TranscriptError."""
+        """Read the complete lines after the cursor. Raises TranscriptError."""
         position, state = load_cursor(cursor)
-        chunk = read_chunk(
-            source.path,
-            position,
-            chunk_bytes=max_bytes,
-            max_line_bytes=settings.line_limit_bytes,
-            is_doubtful=source.is_doubtful,
-            ends_whole=RECORDS.ends_whole,
-        )
+        chunk = chunk_of(source, position, RECORDS, max_bytes, settings.line_limit_bytes)
         if chunk.is_rewritten:
             return Reading(cursor=dump_cursor(Position(), state.restarted()), is_restart=True, has_more=True)
         if chunk.position.offset == position.offset and not chunk.is_damaged:
-            return Reading(
-                cursor=cursor,
-                stamp=chunk.stamp,
-                size=chunk.size,
-                bytes_read=position.offset,
-                lines_read=position.lines,
-            )
+            return reading_of(chunk, cursor, has_more=False)
         parsed, unreadable = parse_lines(chunk.lines, parse_line, RECORDS)
         if not position.offset and stored.is_session_known():
             state.is_reread = True
@@ -96,29 +82,27 @@ class Codex:
         entries = list(identify(parsed, source.session_id, state.naming, known_as))
         built = _build(source, state, entries, stored)
         compactions = (entry.at_ms for entry in parsed if entry.kind is Kind.COMPACTION and entry.at_ms)
-        return Reading(
-            cursor=dump_cursor(chunk.position, state),
+        return reading_of(
+            chunk,
+            dump_cursor(chunk.position, state),
             updates=built.updates,
             withdrawn=built.withdrawn,
-            entries=[entry for entry in entries if entry.uuid],
+            entries=[EntryTime(uuid, entry.at_ms) for entry, uuid, _ in entries if uuid],
             unreadable=(*too_long_lines(chunk), *unreadable),
             cwd=next(filter(None, map(_folder_of, parsed)), ""),
             compacted_at_ms=max(compactions, default=None),
             moved=tuple(built.moved),
-            stamp=chunk.stamp,
-            size=chunk.size,
-            bytes_read=chunk.position.offset,
-            lines_read=chunk.position.lines,
             has_more=chunk.has_more,
         )
 
     def is_moved(self, source: Source, cursor: Cursor) -> bool:
-        """True if the file holds all that was read of the cursor's file: archiving moves or compresses a rollout."""
+        """Return True if the file holds all that was read of the cursor's file: archiving moves or compresses a
+        rollout.
+        """
         return holds_prefix(source.path, load_cursor(cursor)[0])
 
 
 def _build(source: Source, state: ReaderState, entries: list[Identified], stored: StoredTurns) -> Built:
-    """Build the turns of the entries, on top of those that are stored."""
     known = set(stored.known_entries([entry.uuid for entry in entries if entry.uuid]))
     resumed = ((key, stored.load(key)) for key in state.turns_to_resume)
     builder = TurnBuilder(
@@ -136,10 +120,10 @@ def _build(source: Source, state: ReaderState, entries: list[Identified], stored
 
 
 class StoredIds:
-    """Finds the id that a text has in the store: the number in it differs where a line before it was taken out."""
+    """Finds the id of a text in the store: its number differs if an earlier line was removed."""
 
     def __init__(self, stored: StoredTurns) -> None:
-        """Begin with the texts of the session."""
+        """Start with the session's texts."""
         self._stored = stored
         self._by_text: dict[tuple[Role, str], list[TextBlock]] = {}
         self._masked: dict[tuple[Role, int | None], TextBlock] = {}
@@ -150,7 +134,7 @@ class StoredIds:
                 self._by_text.setdefault((block.role, block.text), []).append(block)
 
     def find(self, entry: Entry, uuid: str) -> str:
-        """Return the id of the stored text that was said in the same words at about the same time, or ``uuid``.
+        """Return the id of the stored text with the same words and about the same time, or ``uuid``.
 
         The other log of the rollout may have shown it a little earlier or later.
         """

@@ -1,4 +1,4 @@
-"""The facts of a tool call of Codex and of its result: files, command, exit status, error line, plan."""
+"""The facts about a Codex tool call and its result: files, command, exit status, error line, plan."""
 
 from __future__ import annotations
 
@@ -7,41 +7,42 @@ import re
 import shlex
 from typing import Any, NamedTuple
 
+from engram.system.lazy_regex import lazy_regex
 from engram.text.shell import telling_lines
 from engram.transcripts.calls import MAX_PATH_CHARS, MAX_SEARCHED_CHARS, READ_AHEAD, commit_of, place_of, telling_line
-from engram.transcripts.lines import MAX_ID_CHARS, storable, storable_id, storable_text
+from engram.transcripts.json_values import MAX_ID_CHARS, storable, storable_id, storable_text
 from engram.transcripts.turns import MAX_COMMAND_CHARS, MAX_TODO_CHARS, MAX_TODOS, Action, Todo, TodoState
 
-#: Asks for further output of a command that still runs.
+#: Asks for further output of a command that is still running.
 POLL_TOOL = "write_stdin"
 _PLAN_TOOL = "update_plan"
 _PATCH_TOOL = "apply_patch"
 _PATCH_BEGIN = "*** Begin Patch"
-#: Maximum number of files of one patch.
+#: Maximum number of files in one patch.
 _MAX_FILES = 100
-_PATCHED = re.compile(r"^\*\*\* (?:(?:Add|Update|Delete) File|Move to): (.+?)[ \t]*$", re.MULTILINE)
+_PATCHED = lazy_regex(r"^\*\*\* (?:(?:Add|Update|Delete) File|Move to): (.+?)[ \t]*$", re.MULTILINE)
 _SHELLS = ("bash", "sh", "zsh", "fish")
-_EXIT = re.compile(r"^(?:Process exited with code|Exit code:) (-?\d{1,9})[ \t]*$", re.MULTILINE)
-_RUNNING = re.compile(r"^Process running with session ID (\d{1,12})[ \t]*$", re.MULTILINE)
-#: Characters at the beginning of a result in which Codex says how the command ended.
+_EXIT = lazy_regex(r"^(?:Process exited with code|Exit code:) (-?\d{1,9})[ \t]*$", re.MULTILINE)
+_RUNNING = lazy_regex(r"^Process running with session ID (\d{1,12})[ \t]*$", re.MULTILINE)
+#: Number of characters at the beginning of a result where Codex says how the command ended.
 _HEAD_CHARS = 400
-_OUTPUT = re.compile(r"^Output:\n", re.MULTILINE)
-_REFUSED = re.compile(r"rejected by user|denied by the user|approval was denied", re.IGNORECASE)
-_ABORTED = re.compile(r"aborted by user", re.IGNORECASE)
-_FAILED = re.compile(
+_OUTPUT = lazy_regex(r"^Output:\n", re.MULTILINE)
+_REFUSED = lazy_regex(r"rejected by user|denied by the user|approval was denied", re.IGNORECASE)
+_ABORTED = lazy_regex(r"aborted by user", re.IGNORECASE)
+_FAILED = lazy_regex(
     r"apply_patch verification failed|exec_command failed|failed to |error:|Unknown process id", re.IGNORECASE
 )
 
 
 class Result(NamedTuple):
-    """What became of a call."""
+    """The outcome of a call."""
 
     #: What it printed, at most ``MAX_SEARCHED_CHARS``; never stored.
     text: str
     is_error: bool = False
     exit_code: int | None = None
     is_refused: bool = False
-    #: Codex's number of the process, if the command still runs.
+    #: Codex's number of the process, if the command is still running.
     process: str = ""
 
 
@@ -73,7 +74,6 @@ def start_action(payload: dict[str, Any], uuid: str) -> Action | None:
 
 
 def finish_action(action: Action, result: Result, uuid: str) -> Action:
-    """Return the action with the facts of its result."""
     is_failure = result.is_error and not result.is_refused
     is_done = not result.is_error and not result.is_refused
     return action._replace(
@@ -90,7 +90,7 @@ def finish_action(action: Action, result: Result, uuid: str) -> Action:
 
 
 def read_result(payload: dict[str, Any]) -> Result:
-    """Return what became of a call, from its output or from the event of its end."""
+    """Return the outcome of a call, from its output or from the event of its end."""
     if payload.get("type") == "exec_command_end":
         return _of_command(payload, payload.get("exit_code"), payload.get("status"))
     if payload.get("type") == "patch_apply_end":
@@ -132,7 +132,7 @@ def finished_action(item: dict[str, Any], uuid: str) -> tuple[Action, Result] | 
 
 
 def arguments_of(payload: dict[str, Any]) -> dict[str, Any]:
-    """Return the arguments of a function call, which are JSON in a text; {} if they are none."""
+    """Return the arguments of a function call, which are JSON in a string; {} if they aren't."""
     text = payload.get("arguments")
     try:
         given = json.loads(text) if isinstance(text, str) else text
@@ -152,7 +152,7 @@ def _of_command(payload: dict[str, Any], exit_code: object, status: object) -> R
 
 
 def _of_json(text: str) -> Result | None:
-    """Return the result of versions that write output and exit status as JSON; None for other texts."""
+    """Return the result in the form of versions that write output and exit status as JSON; None for other texts."""
     if not text.startswith('{"output":'):
         return None
     try:
@@ -198,7 +198,7 @@ def _cut(text: str) -> str:
 
 
 def _command_text(command: object) -> str:
-    """Return a command as one would type it: of ``bash -lc "…"`` only what the shell runs."""
+    """Return a command as one would type it: for ``bash -lc "…"``, only what the shell runs."""
     if isinstance(command, str):
         return storable(command)
     words = [word for word in command if isinstance(word, str)] if isinstance(command, list) else []

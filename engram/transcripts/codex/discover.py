@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import json
 import os
-import re
 from collections.abc import Iterator
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+from engram.system.lazy_regex import lazy_regex
 from engram.transcripts.agents import Source
 from engram.transcripts.codex import AGENT
-from engram.transcripts.lines import storable_id
-from engram.transcripts.tail import parse_json
+from engram.transcripts.json_values import parse_json, storable_id
 from engram.transcripts.transcript_files import (
     COMPRESSED,
     Walk,
@@ -29,11 +28,11 @@ SUFFIXES = (".jsonl", ".jsonl.zst")
 #: Folders of sessions in Codex's folder: by year, month and day, and those that the user archived.
 FOLDERS = ("sessions", "archived_sessions")
 _UUID = r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}"
-_ROLLOUT = re.compile(rf"rollout-[\dT-]{{10,30}}-({_UUID})\.jsonl(?:\.zst)?")
-_BARE = re.compile(rf"({_UUID})\.jsonl(?:\.zst)?")
+_ROLLOUT = lazy_regex(rf"rollout-[\dT-]{{10,30}}-({_UUID})\.jsonl(?:\.zst)?")
+_BARE = lazy_regex(rf"({_UUID})\.jsonl(?:\.zst)?")
 #: Folders below ``sessions``: year, month, day.
 _MAX_DEPTH = 4
-#: The same below a folder that a person names.
+#: The same limit below a folder given by the user.
 _MAX_NAMED_DEPTH = 16
 #: A first line longer than this is not read, in bytes. It holds the instructions of the session.
 _MAX_HEAD_BYTES = 1_000_000
@@ -45,10 +44,10 @@ def session_folders(codex: Path) -> tuple[Path, ...]:
 
 
 def find_rollouts(codex: Path, *, with_subagents: bool = False, walk: Walk | None = None) -> Iterator[Source]:
-    """Yield every rollout in Codex's folder, by path, those behind links last.
+    """Yield every rollout in Codex's folder, sorted by path, with symbolic links last.
 
-    A folder that is missing or cannot be read holds none. ``walk.skipped`` names what is not read. Only first lines are
-    read, each once in a process.
+    A folder that is missing or can't be read yields none. ``walk.skipped`` lists the files that were not read. Only the
+    first line of each file is read, once per process.
     """
     walk = Walk(codex) if walk is None else walk
     paths = [path for folder in session_folders(codex) for path in files_below(walk, folder, _MAX_DEPTH)]
@@ -56,13 +55,13 @@ def find_rollouts(codex: Path, *, with_subagents: bool = False, walk: Walk | Non
         if _ROLLOUT.fullmatch(path.name):
             yield from _source(walk, path, with_subagents=with_subagents)
         elif path.name.startswith("rollout-"):
-            walk.skip(path, "its name is not a session's")
+            walk.skip(path, "its name is not that of a session file")
 
 
 def rollouts_at(path: Path, *, with_subagents: bool = False) -> Iterator[Source]:
     """Yield the rollout at a path, or those in a folder, wherever it is.
 
-    A file that is named like a session alone, as some tools keep rollouts, is one if its first line is a head.
+    Some tools name rollouts after the session id only; such a file counts if its first line is a session head.
     """
     path = Path(os.path.abspath(path))
     walk = Walk(path if path.is_dir() else path.parent)
@@ -79,7 +78,7 @@ def _source(walk: Walk, path: Path, *, with_subagents: bool) -> Iterator[Source]
         if os.path.lexists(path.with_suffix("")):
             return
         if not can_expand():
-            walk.skip(path, "it is compressed, and this Python has no Zstandard")
+            walk.skip(path, "it is compressed, and this Python has no Zstandard support")
             return
     facts = walk.file(path)
     if match is None or facts is None:
@@ -99,7 +98,7 @@ def _source(walk: Walk, path: Path, *, with_subagents: bool) -> Iterator[Source]
 
 
 def _parent_in(head: dict[str, Any], session_id: str) -> str:
-    """Return the session that started this one as a subagent; "" for a session of its own."""
+    """Return the session that started this one as a subagent; "" if none did."""
     source = head.get("source")
     spawned = source.get("subagent") if isinstance(source, dict) else None
     if spawned is None and head.get("thread_source") != "subagent":
@@ -111,7 +110,7 @@ def _parent_in(head: dict[str, Any], session_id: str) -> str:
 
 
 def head_of(path: Path) -> dict[str, Any]:
-    """Return the payload of a rollout's first line; {} if it is none, or not written yet."""
+    """Return the payload of a rollout's first line; {} if that is not a session head or not written yet."""
     facts = facts_of(path)
     if facts is None:
         return {}
@@ -124,9 +123,9 @@ def head_of(path: Path) -> dict[str, Any]:
 
 @lru_cache(maxsize=4096)
 def _first_line(path: str, device: int, number: int) -> str | None:
-    """Return what a session's head says of its parent and of who writes its prompts, as JSON.
+    """Return a session head's fields about its parent and the author of its prompts, as JSON.
 
-    "" if the line is no head, None if it is not whole.
+    "" if the line is not a session head, None if it is incomplete.
     """
     try:
         line, end, _ = read_head(Path(path), _MAX_HEAD_BYTES).partition(b"\n")

@@ -1,8 +1,8 @@
 """Parse one line of a Codex rollout into a typed entry, or say why it cannot be read.
 
-A rollout is two logs in one file: what the model gets and gives (``response_item``), and what the screen shows
-(``event_msg``). Most texts are in both, in versions since 0.148 under another name (``item_completed``). An entry names
-the log that a text is from; ``identify.py`` finds the copies.
+A rollout is two logs in one file: the model's input and output (``response_item``), and what the screen shows
+(``event_msg``). Most texts are in both, since version 0.148 under another name (``item_completed``). An entry names
+the log that a text is from; ``turn_builder.py`` finds the copies.
 """
 
 from __future__ import annotations
@@ -13,33 +13,42 @@ from enum import StrEnum
 from typing import Any, NamedTuple
 
 from engram.system.clock import parse_time_ms
+from engram.system.lazy_regex import lazy_regex
 from engram.transcripts.agents import Unreadable
-from engram.transcripts.lines import BLANK, PICTURE, Records, storable, storable_text
-from engram.transcripts.speaker import Speaker, Words, judge
-from engram.transcripts.tail import Line, parse_json
+from engram.transcripts.growing_file import Line
+from engram.transcripts.json_values import PICTURE, storable, storable_text
+from engram.transcripts.line_parsing import BLANK, Records, record_in
+from engram.transcripts.speaker import Speaker, Words, judge, without_inserted
 
-# -- Tell what a person typed in a user message of Codex from what Codex put there. Pure.
+# -- Separating what a person typed in a Codex user message from what Codex added. Pure.
 
-_PICTURE_TAG = re.compile(r"</?image\b[^>]*>")
-_EDITOR_CONTEXT = "# Context from my IDE setup:"
-#: What an editor writes between the files that are open and what was typed.
-_EDITOR_REQUEST = re.compile(r"^## My request for Codex:[ \t]*$", re.MULTILINE)
-_REPLY = re.compile(r"<send_user_message_question_reply>\s*(.*?)\s*</send_user_message_question_reply>", re.DOTALL)
-_FOLDER = re.compile(r"<cwd>([^<\n]+)</cwd>")
+_PICTURE_TAG = lazy_regex(r"</?image\b[^>]*>")
+#: Text that an editor or the desktop app writes before the typed words: open and attached files, the browser.
+_APP_CONTEXT = lazy_regex(
+    r"# (?:Context from my IDE setup|Files mentioned by the user|In app browser|Browser comments)\b[^\n]*:|"
+    r"This block is automatically supplied\b|## My request(?: for Codex)?:"
+)
+_APP_REQUEST = lazy_regex(r"^## My request(?: for Codex)?:[ \t]*", re.MULTILINE)
+#: A comment that the person attached to a spot on a page.
+_APP_COMMENT = lazy_regex(r"^Comment:[ \t]*\n(.*?)\s*(?=^#{1,2} |\Z)", re.MULTILINE | re.DOTALL)
+#: The app's text about pictures after the words.
+_APP_NOTE = lazy_regex(r"^The next image (?:is untrusted page evidence|was attached by the user)\b.*$", re.MULTILINE)
+_REPLY = lazy_regex(r"<send_user_message_question_reply>\s*(.*?)\s*</send_user_message_question_reply>", re.DOTALL)
+_FOLDER = lazy_regex(r"<cwd>([^<\n]+)</cwd>")
 
 
 def words_of(text: str, *, is_for_model: bool = False) -> Words:
-    """Return what a message says; nothing if Codex wrote all of it.
+    """Return what a person wrote in a message; nothing if Codex wrote all of it.
 
     Args:
-        text: the message.
-        is_for_model: it is from the log of what the model gets, where Codex adds context of its own. There a message
-            that consists of elements only is none of the user's.
+        is_for_model: it is from the log of the model's input, where Codex adds its own context. There, a message
+            that consists only of elements is not the user's.
     """
-    text = _PICTURE_TAG.sub("", text).strip()
-    if text.startswith(_EDITOR_CONTEXT):
-        parts = _EDITOR_REQUEST.split(text)
-        text = parts[-1].strip() if len(parts) > 1 else ""
+    text = without_inserted(_PICTURE_TAG.sub("", text))
+    if _APP_CONTEXT.match(text):
+        context, *request = _APP_REQUEST.split(text, maxsplit=1)
+        typed = [*_APP_COMMENT.findall(context), _APP_NOTE.sub("", "".join(request))]
+        text = "\n\n".join(filter(None, map(str.strip, typed)))
     reply = _REPLY.fullmatch(text)
     if reply:
         return Words(Speaker.PERSON, _answers(reply[1]))
@@ -55,7 +64,7 @@ def folder_in(text: str) -> str:
 
 
 def _answers(text: str) -> str:
-    """Return what the user answered to questions that Codex asked while it went on."""
+    """Return what the user answered to questions that Codex asked while it kept working."""
     try:
         replies = json.loads(text)
     except ValueError:
@@ -65,13 +74,13 @@ def _answers(text: str) -> str:
 
 
 class Kind(StrEnum):
-    """What a line is; all others are skipped."""
+    """Types of lines that are read; all others are skipped."""
 
     #: The head of the session: id, folder, branch.
     META = "meta"
     #: The working folder.
     FOLDER = "folder"
-    #: Codex begins to work on a prompt.
+    #: Codex started working on a prompt.
     BEGIN = "begin"
     #: Codex is done.
     END = "end"
@@ -87,8 +96,6 @@ class Kind(StrEnum):
 
 
 class Log(StrEnum):
-    """The log that a text is from."""
-
     MODEL = "m"
     EVENT = "e"
     ITEM = "i"
@@ -106,21 +113,21 @@ class Entry(NamedTuple):
     #: What was typed or said; the folder; the id of Codex's turn; "" for other kinds.
     text: str = ""
     log: Log = Log.MODEL
-    #: What stands in a prompt and was not typed, such as pasted text.
+    #: Parts of a prompt that were not typed, such as pasted text.
     beside: tuple[str, ...] = ()
-    #: Name of the element that fills a prompt, if it is not known.
+    #: Name of the element that fills a prompt, if it is unknown.
     element: str = ""
     #: The payload, or the item in it.
     data: dict[str, Any] = {}  # noqa: RUF012
 
 
 #: Kinds of payloads that are skipped before they are parsed: half of all lines.
-_SKIPPED = re.compile(rb'"payload":\{"type":"(?:token_count|reasoning|agent_reasoning\w*)"')
+_SKIPPED = lazy_regex(rb'"payload":\{"type":"(?:token_count|reasoning|agent_reasoning\w*)"')
 _HEAD_BYTES = 200
-#: How a record is recognised on a broken line, and what shows that a line may hold another one behind its first.
-RECORDS = Records(re.compile(r'\{\s*"(?:timestamp|type)"'), frozenset({"timestamp", "type", "payload"}))
+#: How a record is recognised on a broken line, and what shows that a line may hold another one after its first.
+RECORDS = Records(lazy_regex(r'\{\s*"(?:timestamp|type)"'), frozenset({"timestamp", "type", "payload"}))
 _MORE = b'{"timestamp"'
-#: Types that stand without an envelope in rollouts of versions before 0.32.
+#: Types that occur without an envelope in rollouts of versions before 0.32.
 _BARE_TYPES = ("message", "function_call", "function_call_output", "local_shell_call")
 _CALLS = ("function_call", "custom_tool_call", "local_shell_call")
 _RESULTS = ("function_call_output", "custom_tool_call_output", "exec_command_end", "patch_apply_end")
@@ -134,16 +141,9 @@ def parse_line(line: Line) -> Entry | Unreadable | None:
         return None
     if _SKIPPED.search(raw[:_HEAD_BYTES]) and raw.find(_MORE, 1) < 0:
         return None
-    try:
-        data = parse_json(raw)
-    except ValueError:
-        return Unreadable(line.offset, line.length, "not JSON")
-    except RecursionError:
-        return Unreadable(line.offset, line.length, "nested too deeply")
-    except MemoryError:
-        return Unreadable(line.offset, line.length, "too large for the memory")
-    if not isinstance(data, dict):
-        return Unreadable(line.offset, line.length, "not a JSON object")
+    data = record_in(line)
+    if isinstance(data, Unreadable):
+        return data
     type_, payload = _unwrap(data)
     entry = Entry(
         kind=Kind.META,
@@ -239,7 +239,6 @@ def _asked(entry: Entry, words: Words, text: str, log: Log) -> Entry | None:
 
 
 def _spoken(entry: Entry, kind: Kind, text: str, log: Log) -> Entry | None:
-    """Return the entry of a text; None if there is none."""
     text = storable(text.strip())
     return entry._replace(kind=kind, text=text, log=log, data={}) if text else None
 

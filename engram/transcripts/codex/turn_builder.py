@@ -2,10 +2,10 @@
 
 The rules:
 
-* A prompt opens a turn, also one that the user typed while Codex was working. The turn takes every entry up to the
-  next prompt, and the calls of the one before that still wait for a result.
-* Every text, call and result belongs to one turn, in whichever file it was read first. The history that a fork or a
-  resumed copy begins with is skipped; what follows it without a prompt is a continuation turn.
+* A prompt opens a turn, even one typed while Codex was working. The turn includes every entry up to the
+  next prompt, and the calls of the previous turn that still wait for a result.
+* Every text, call and result belongs to one turn, in whichever file it was read first. The history at the beginning of
+  a fork or a resumed copy is skipped; entries after it without a prompt form a continuation turn.
 * A prompt is what the screen showed. Some versions write it to the model's log only, where context that Codex adds
   looks the same: such a turn is withdrawn if the screen shows another prompt before there is a reply.
 """
@@ -16,10 +16,11 @@ import hashlib
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import NamedTuple
 
 from engram.errors import BrokenDatabase
+from engram.system.lazy_regex import lazy_regex
 from engram.transcripts.agents import Cursor
 from engram.transcripts.calls import shows_environment
 from engram.transcripts.codex import AGENT
@@ -33,14 +34,14 @@ from engram.transcripts.codex.calls import (
     start_action,
 )
 from engram.transcripts.codex.entry import Entry, Kind, Log
-from engram.transcripts.lines import storable_id, storable_text
+from engram.transcripts.growing_file import Position
+from engram.transcripts.json_values import storable_id, storable_text
 from engram.transcripts.speaker import Speaker, codex_speaker
-from engram.transcripts.tail import Position
 from engram.transcripts.turns import Action, Draft, EntryRef, Opening, Role, TextBlock, Turn, TurnUpdate
 
-# -- What the reader of a rollout keeps between two reads, as the cursor that ingest stores.
+# -- The state that a rollout's reader keeps between two reads, as the cursor that ingest stores.
 
-#: Commands that still run and are remembered.
+#: Maximum number of running commands that are remembered.
 MAX_RUNNING = 16
 
 
@@ -57,13 +58,14 @@ class Echo(NamedTuple):
 
 @dataclass(slots=True)
 class Naming:
-    """What the ids of the next entries are made of."""
+    """The ingredients of the next entries' ids."""
 
     #: Codex's id of its current turn; "" in versions that write none.
     turn_id: str = ""
     #: Number of texts of that turn so far.
     texts: int = 0
-    #: Session that the lines were first written for, and the line of its head: a fork begins with a copy of another.
+    #: Session that the lines were first written for, and the line of its head, since a fork begins with a copy of
+    #: another.
     origin: str = ""
     origin_line: int = 0
     echoes: list[Echo] = field(default_factory=list)
@@ -71,15 +73,15 @@ class Naming:
 
 @dataclass(slots=True)
 class ReaderState:
-    """Where the turns of a rollout stood at the end of a read. Holds no text of it but the branch."""
+    """The state of a rollout's turns at the end of a read. Holds none of its text except the branch."""
 
-    #: Key of the turn that goes on with the next line.
+    #: Key of the turn that continues with the next line.
     current: str = ""
     #: Key of the last turn before the file was rewritten.
     previous: str = ""
     #: Keys of turns whose prompts only the model's log has shown, and which have no reply yet.
     unconfirmed: list[str] = field(default_factory=list)
-    #: True if the current turn of Codex showed a prompt on the screen: then its other log's prompts are none.
+    #: True if the current turn of Codex showed a prompt on the screen: then the other log's prompts don't count.
     is_confirmed: bool = False
     #: True once the head of the session was read.
     has_head: bool = False
@@ -94,7 +96,7 @@ class ReaderState:
     cwd: str = ""
     branch: str = ""
     naming: Naming = field(default_factory=Naming)
-    #: True if the session was read before, from a file that held something else: what is stored goes on.
+    #: True if the session was read before from a file with other content, so that stored turns continue.
     is_reread: bool = False
 
     @property
@@ -103,7 +105,7 @@ class ReaderState:
         return tuple(dict.fromkeys(key for key in (self.current, self.previous, *self.unconfirmed) if key))
 
     def restarted(self) -> ReaderState:
-        """Return the state with which a rewritten file is read from its beginning: its last turn may go on."""
+        """Return the state with which a rewritten file is read from its beginning: its last turn may continue."""
         return ReaderState(previous=self.current or self.previous, is_reread=True)
 
 
@@ -111,7 +113,7 @@ def load_cursor(cursor: Cursor) -> tuple[Position, ReaderState]:
     """Return the place in the file and the reader's state that a cursor holds. Raises BrokenDatabase if damaged."""
     try:
         facts = json.loads(cursor.position or "{}")
-        position = Position.of_facts(facts)
+        position = Position.from_json(facts)
         naming = Naming(
             turn_id=str(facts.get("turn_id", "")),
             texts=int(facts.get("texts", 0)),
@@ -141,36 +143,20 @@ def load_cursor(cursor: Cursor) -> tuple[Position, ReaderState]:
 
 def dump_cursor(position: Position, state: ReaderState) -> Cursor:
     """Return the cursor that ``load_cursor`` reads."""
-    facts = position.as_facts() | {
-        "current": state.current,
-        "previous": state.previous,
-        "unconfirmed": state.unconfirmed,
-        "is_confirmed": state.is_confirmed,
-        "has_head": state.has_head,
-        "speaker": state.speaker,
-        "running": state.running,
-        "polls": state.polls,
-        "switching": state.switching,
-        "cwd": state.cwd,
-        "turn_id": state.naming.turn_id,
-        "texts": state.naming.texts,
-        "origin": state.naming.origin,
-        "origin_line": state.naming.origin_line,
-        "echoes": state.naming.echoes,
-    }
-    if state.is_reread:
-        facts["is_reread"] = True
+    facts = position.to_json() | asdict(state) | asdict(state.naming)
+    for name in ("naming", "branch", *(() if state.is_reread else ("is_reread",))):
+        del facts[name]
     return Cursor(json.dumps(facts, separators=(",", ":")), words=state.branch)
 
 
-# -- Give each entry of a rollout an id, and find the texts that both logs of a rollout show.
+# -- Giving each entry of a rollout an id, and finding the texts that both of its logs show.
 #
-# The lines of a rollout have no ids. An id is a hash of what a copy of the line keeps: Codex's id of its turn, the
-# text or the id of the call, and the text's number within the turn. So the history that a fork begins with has the
-# ids that it has in the session it was copied from, and is not read twice. Versions that write no ids of turns are
-# identified by the session and the line's number below its head, which a copy keeps too.
+# The lines of a rollout have no ids. An id is a hash of what stays the same in a copy of the line: Codex's id of its
+# turn, the text or the id of the call, and the text's number within the turn. So the history at the beginning of a fork
+# has the same ids as in the session that it was copied from, and is not read twice. Versions that write no ids of turns
+# are identified by the session and the line's number below its head, which a copy keeps too.
 
-#: Texts that wait for their copy in the other log.
+#: Maximum number of texts that wait for their copy in the other log.
 MAX_ECHOES = 24
 _TEXTS = (Kind.PROMPT, Kind.REPLY)
 
@@ -184,13 +170,8 @@ class Identified(NamedTuple):
     #: True if the other log showed the same text before, under the same id.
     is_echo: bool = False
 
-    @property
-    def at_ms(self) -> int | None:
-        """Time in milliseconds since 1970; None if unknown."""
-        return self.entry.at_ms
 
-
-#: Returns the id that a text has, for the one that was made.
+#: Returns the actual id of a text, given the computed one.
 KnownAs = Callable[[Entry, str], str]
 
 
@@ -248,8 +229,8 @@ def _hash(*parts: str) -> str:
     return hashlib.sha256("\n".join(parts).encode("utf-8", "replace")).hexdigest()
 
 
-_SWITCH = re.compile(r"(?:^|[;&|\n]\s*)git (?:checkout|switch)\b")
-_SWITCHED = re.compile(r"^(?:Switched to (?:a new )?branch|Already on) '([^'\n]{1,200})'", re.MULTILINE)
+_SWITCH = lazy_regex(r"(?:^|[;&|\n]\s*)git (?:checkout|switch)\b")
+_SWITCHED = lazy_regex(r"^(?:Switched to (?:a new )?branch|Already on) '([^'\n]{1,200})'", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -258,9 +239,9 @@ class Built:
 
     #: Turns that are new or have changed, in the order of the file.
     updates: tuple[TurnUpdate, ...]
-    #: Keys of stored turns that turned out to be none.
+    #: Keys of stored turns that turned out not to be turns.
     withdrawn: tuple[str, ...]
-    #: Entries that are stored already, where they are now, if the session is read again.
+    #: Already stored entries with their new positions, if the session is reread.
     moved: tuple[EntryRef, ...] = ()
 
 
@@ -284,7 +265,7 @@ class TurnBuilder:
             resume: the stored turns that ``state.turns_to_resume`` names, by key (a missing one was forgotten).
             is_known: True if an entry belongs to a stored turn, or was forgotten.
             holder: returns the stored turn that holds an entry, if the session is read again.
-            is_subagent: the user of this session is another agent: none of its prompts is one.
+            is_subagent: the user of this session is another agent, so none of its prompts counts.
             note_environment: receives the result of every call that showed an environment file.
         """
         self._session_id = session_id
@@ -358,7 +339,7 @@ class TurnBuilder:
             self._state.unconfirmed.append(uuid)
 
     def _confirm(self, uuid: str) -> None:
-        """Note a prompt that the screen showed: other turns without a reply were context."""
+        """Record a prompt that the screen showed: other turns without a reply were context."""
         self._state.is_confirmed = True
         for key in self._state.unconfirmed:
             draft = self._drafts.get(key)
@@ -376,7 +357,7 @@ class TurnBuilder:
             self._current = None
 
     def _go_on(self, entry: Entry, uuid: str, turn: Turn | None) -> None:
-        """Go on with the stored turn that holds an entry of a session that is read again."""
+        """Continue the stored turn that holds an entry of a session being reread."""
         self._moved.append(EntryRef(uuid, entry.offset, entry.length, entry.line))
         if turn is None or turn.key in self._withdrawn:
             return
@@ -387,7 +368,7 @@ class TurnBuilder:
             self._current = draft
 
     def _leave(self, uuid: str) -> None:
-        """End the current turn at a prompt that is stored already, and go on with its turn if that is open."""
+        """End the current turn at a prompt that is already stored, and continue its turn if that is open."""
         if self._current is not None and self._current.key != uuid:
             self._current.close()
         self._current = self._drafts.get(uuid)
@@ -442,7 +423,7 @@ class TurnBuilder:
         self._note_result(action, result)
 
     def _note_result(self, action: Action, result: Result) -> None:
-        """Take what a result says of secrets and of the branch."""
+        """Process what a result says about secrets and the branch."""
         if shows_environment(action):
             self._note_environment(result.text)
         if action.tool_use_id == self._state.switching:
@@ -453,7 +434,7 @@ class TurnBuilder:
     # -- turns
 
     def _note_head(self, entry: Entry) -> None:
-        """Take folder and branch of the session's own head; a fork holds the heads of those it was copied from too."""
+        """Read folder and branch from the session's own head; a fork also holds the heads of its originals."""
         if self._state.has_head and entry.data.get("id") != self._session_id.rpartition(".")[2]:
             return
         self._state.has_head = True
@@ -470,11 +451,11 @@ class TurnBuilder:
         self._current.close()
 
     def _is_taken(self, uuid: str) -> bool:
-        """True for an entry that belongs to a turn already."""
+        """Return True for an entry that already belongs to a turn."""
         return bool(uuid) and (uuid in self._seen or self._is_known(uuid))
 
     def _open(self, key: str, opening: Opening, entry: Entry) -> Draft:
-        """Make a new draft the current one; it takes the calls that still wait, unless Codex was done."""
+        """Make a new draft the current one; it gets the calls that still wait, unless Codex was done."""
         draft = Draft(
             key=key,
             session_id=self._session_id,
@@ -492,7 +473,7 @@ class TurnBuilder:
         return draft
 
     def _record(self, entry: Entry, uuid: str) -> Draft:
-        """Add an entry to the current turn, or to a new one that continues without a prompt."""
+        """Add an entry to the current turn, or to a new continuation without a prompt."""
         draft = self._current or self._open(f"c:{uuid}", Opening.CONTINUATION, entry)
         draft.touch(entry.offset, entry.offset + entry.length, entry.at_ms)
         draft.visit(self._state.cwd)
@@ -505,7 +486,7 @@ class TurnBuilder:
 
 
 def _remember(known: dict[str, str], key: str, value: str) -> None:
-    """Add to a table of bounded size; the oldest goes."""
+    """Add to a table of bounded size; the oldest is dropped."""
     known[key] = value
     while len(known) > MAX_RUNNING:
         del known[next(iter(known))]

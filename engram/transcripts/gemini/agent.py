@@ -3,25 +3,327 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
+import json
+import os
+import re
+from collections.abc import Iterable, Iterator
+from functools import lru_cache
 from pathlib import Path
+from typing import Any
 
 from engram.errors import TranscriptError
+from engram.paths import is_session_id
 from engram.settings import Settings
+from engram.system.atomic import read_regular
+from engram.system.clock import parse_time_ms
+from engram.system.lazy_regex import lazy_regex
 from engram.transcripts.agents import Cursor, EntryTime, Reading, Source, StoredTurns, Unreadable
 from engram.transcripts.gemini import AGENT
-from engram.transcripts.gemini.chat import Chat
-from engram.transcripts.gemini.discover import SUFFIXES, chats_at, chats_folder, find_chats, project_of
-from engram.transcripts.messages import whole_turns
-from engram.transcripts.speaker import Speaker
+from engram.transcripts.growing_file import Line
+from engram.transcripts.json_values import parse_json, storable_id, storable_text
+from engram.transcripts.line_parsing import BLANK, Records, parse_lines
+from engram.transcripts.message_turns import Call, Message, path_texts, whole_turns
+from engram.transcripts.speaker import Speaker, judge
 from engram.transcripts.transcript_files import Skipped, Walk, read_head
+from engram.transcripts.turns import Role
 
-#: Largest chat that is read, in bytes: a chat is read whole, since any message may be written anew.
+# -- Finding the chats on disk.
+
+#: One record per line since the format of 2026; before, one JSON document that was rewritten with every message.
+SUFFIXES = (".jsonl", ".json")
+#: Number of bytes at the beginning of a chat that contain its id.
+_HEAD_BYTES = 4096
+#: Files of folders and projects that are larger are not read, in bytes.
+_MAX_LIST_BYTES = 4_000_000
+_ID = lazy_regex(rb'"sessionId"\s*:\s*"([^"\\]{1,128})"')
+_SUBAGENT = lazy_regex(rb'"kind"\s*:\s*"subagent"')
+
+
+def chats_folder(gemini: Path) -> Path:
+    """Return the folder with a folder for each project, which contains the folder ``chats``."""
+    return gemini / "tmp"
+
+
+def find_chats(gemini: Path, *, with_subagents: bool = False, walk: Walk | None = None) -> Iterator[Source]:
+    """Yield every chat in Gemini CLI's folder, sorted by path, with links last.
+
+    A folder that is missing or unreadable yields none. ``walk.skipped`` lists the files that are not read. Only the
+    beginning of a file is read, once per process.
+    """
+    folder = chats_folder(gemini)
+    walk = Walk(folder) if walk is None else walk
+    projects = [project for entry in walk.entries(folder) if (project := walk.folder(entry)) is not None]
+    yield from _chats_in(walk, [project / "chats" for project in projects], with_subagents=with_subagents)
+
+
+def chats_at(path: Path, *, with_subagents: bool = False) -> Iterator[Source]:
+    """Yield the chat at a path, or those in a folder given by the user: a ``chats`` folder, or one that contains it."""
+    path = Path(os.path.abspath(path))
+    walk = Walk(path.parent)
+    if path.name.startswith("session-") and path.suffix in SUFFIXES:
+        yield from _source(walk, path)
+        return
+    folders = (path, path / "chats", *sorted(path.glob("*/chats")), *sorted(path.glob("tmp/*/chats")))
+    yield from _chats_in(walk, [folder for folder in folders if folder.name == "chats"], with_subagents=with_subagents)
+
+
+def project_of(chat: Path) -> str:
+    """Return the project folder of a chat; "" if unknown.
+
+    Newer versions write it into ``.project_root`` next to ``chats``, and into ``projects.json``; older ones named the
+    folder after the SHA-256 of its path, which is compared with the paths that Gemini CLI knows.
+    """
+    folder = next((parent.parent for parent in chat.parents if parent.name == "chats"), None)
+    if folder is None:
+        return ""
+    root = storable_text((read_regular(folder / ".project_root", _MAX_LIST_BYTES) or b"").decode("utf-8", "replace"))
+    if root.strip():
+        return root.strip()
+    gemini = folder.parent.parent
+    projects = _read_object(gemini / "projects.json").get("projects")
+    known: dict[str, Any] = projects if isinstance(projects, dict) else {}
+    for path in (*known, *_read_object(gemini / "trustedFolders.json")):
+        if known.get(path) == folder.name or hashlib.sha256(os.fsencode(path)).hexdigest() == folder.name:
+            return storable_text(path)
+    return ""
+
+
+def _chats_in(walk: Walk, folders: Iterable[Path], *, with_subagents: bool) -> Iterator[Source]:
+    links: list[Path] = []
+    for folder in folders:
+        for entry in walk.entries(folder) if walk.folder_at(folder) is not None else ():
+            path = Path(entry.path)
+            if path.name.startswith("session-") and path.suffix in SUFFIXES:
+                if entry.is_symlink():
+                    links.append(path)
+                else:
+                    yield from _source(walk, path)
+            elif with_subagents and is_session_id(path.name) and walk.folder(entry) is not None:
+                # A subagent's chat is in a folder that is named after the session that started it.
+                for nested in walk.entries(path):
+                    if nested.name.endswith(SUFFIXES[0]):
+                        yield from _source(walk, Path(nested.path), parent_id=path.name)
+    for path in links:
+        yield from _source(walk, path)
+
+
+def _source(walk: Walk, path: Path, parent_id: str = "") -> Iterator[Source]:
+    if path.suffix == ".json" and os.path.lexists(path.with_suffix(".jsonl")):
+        # A resumed session from an older version was copied completely into a file of lines.
+        return
+    facts = walk.file(path)
+    if facts is None:
+        return
+    session_id = _session_id(str(path), facts.st_dev, facts.st_ino)
+    if not session_id:
+        # The first line may not have been written yet.
+        _session_id.cache_clear()
+        return
+    if session_id == SUBAGENT and not parent_id:
+        return
+    yield Source(
+        agent=AGENT,
+        path=path,
+        session_id=f"{parent_id}.{path.stem}"[:128] if parent_id else session_id,
+        stamp=f"{facts.st_mtime_ns}-{facts.st_size}-{facts.st_ino}",
+        size=facts.st_size,
+        changed_at_ns=facts.st_mtime_ns,
+        parent_id=parent_id,
+    )
+
+
+#: Stands for the id of a subagent's chat.
+SUBAGENT = " subagent"
+
+
+@lru_cache(maxsize=4096)
+def _session_id(path: str, device: int, number: int) -> str:
+    try:
+        head = read_head(Path(path), _HEAD_BYTES)
+    except (OSError, ValueError):
+        return ""
+    found = _ID.search(head)
+    session_id = found[1].decode("utf-8", "replace") if found else ""
+    if _SUBAGENT.search(head.split(b'"messages"', 1)[0].split(b"\n", 1)[0] if path.endswith("l") else head):
+        return SUBAGENT
+    return session_id if is_session_id(session_id) else ""
+
+
+def _read_object(path: Path) -> dict[str, Any]:
+    try:
+        value = json.loads(read_regular(path, _MAX_LIST_BYTES) or b"{}")
+    except (ValueError, RecursionError):
+        return {}
+    return value if isinstance(value, dict) else {}
+
+
+# -- One chat: its messages by their ids, and what each of them says.
+
+#: Message types that hold words; info, warning and error are the program's own.
+_ROLES = {"user": Role.USER, "gemini": Role.ASSISTANT}
+#: Beginnings of texts in the user's place that are the program's: what the user ran with "!", and its output.
+_NOT_TYPED = "I ran the following shell command:"
+#: Start of the files that a prompt names with "@": everything after it belongs to them, whatever it says.
+_FILES = lazy_regex(r"^[ \t]*--- Content from [^\n]{1,80} ---[ \t]*$|^Content from @[^\n]{1,400}:[ \t]*$", re.MULTILINE)
+_SUMMARY = "<state_snapshot>"
+_EDITS = frozenset({"replace", "edit", "write_file"})
+_SHELL = "run_shell_command"
+_EXIT_CODE = lazy_regex(r"^Exit Code: (-?\d{1,6})$", re.MULTILINE)
+#: How a record is recognised on a broken line.
+_RECORDS = Records(lazy_regex(r'\{\s*"(?:id|sessionId|\$set)"'), frozenset({"id", "type", "timestamp"}))
+_DONE = {"success": False, "error": True, "cancelled": True}
+
+
+class Chat:
+    """The messages of a chat in the order in which they were first written, each in its last version.
+
+    Messages that the user rewound stay, since they were said; a list of messages that Gemini CLI writes after
+    compressing the chat only adds new ones.
+    """
+
+    def __init__(self, session_id: str) -> None:
+        self._session_id = session_id
+        self._records: dict[str, dict[str, Any]] = {}
+        self.unreadable: list[Unreadable] = []
+
+    def add_document(self, data: bytes) -> None:
+        """Add a whole JSON document, as older versions write it."""
+        try:
+            document = parse_json(data)
+        except (ValueError, RecursionError):
+            self.unreadable.append(Unreadable(0, len(data), "no JSON"))
+            return
+        self._add_all(document.get("messages") if isinstance(document, dict) else None)
+
+    def add_lines(self, data: bytes) -> None:
+        """Add the complete lines of a file; text after the last newline is still being written."""
+        lines: list[Line] = []
+        offset = 0
+        for number, line in enumerate(data[: data.rfind(b"\n") + 1].split(b"\n"), 1):
+            lines.append(Line(offset, len(line), number, line))
+            offset += len(line) + 1
+        records, unreadable = parse_lines(lines, _parse_line, _RECORDS)
+        self.unreadable += unreadable
+        for record in records:
+            self._add_record(record)
+
+    def _add_record(self, record: dict[str, Any]) -> None:
+        changed = record.get("$set")
+        if isinstance(changed, dict):
+            self._add_all(changed.get("messages"))
+        elif storable_id(record.get("id")):
+            self._records[storable_id(record["id"])] = record
+        else:
+            self._add_all(record.get("messages"))
+
+    def _add_all(self, records: object) -> None:
+        for record in records if isinstance(records, list) else []:
+            name = storable_id(record.get("id")) if isinstance(record, dict) else ""
+            if name:
+                self._records.setdefault(name, record)
+
+    def messages(self) -> list[Message]:
+        """Return the messages that the user and Gemini wrote."""
+        return list(self._messages())
+
+    def _messages(self) -> Iterator[Message]:
+        for position, (name, record) in enumerate(self._records.items()):
+            role = _ROLES.get(str(record.get("type")))
+            if role is None:
+                continue
+            yield Message(
+                id=f"{AGENT}:{self._session_id}:{name}",
+                role=role,
+                text=_visible(record, role),
+                at_ms=parse_time_ms(record.get("timestamp")),
+                position=position,
+                calls=tuple(_calls(record)),
+            )
+
+    @property
+    def compacted_at_ms(self) -> int | None:
+        """The latest time at which the chat was replaced by a summary; None if it was not."""
+        times = [
+            parse_time_ms(record.get("timestamp"))
+            for record in self._records.values()
+            if _text(record.get("content")).startswith(_SUMMARY)
+        ]
+        return max((at_ms for at_ms in times if at_ms), default=None)
+
+
+def _parse_line(line: Line) -> dict[str, Any] | Unreadable | None:
+    """Return the object on a line; None for a blank line and other values."""
+    if not line.data.strip(BLANK):
+        return None
+    try:
+        value = parse_json(line.data)
+    except (ValueError, RecursionError):
+        return Unreadable(line.offset, len(line.data.rstrip(b"\r")), "no JSON")
+    return value if isinstance(value, dict) else None
+
+
+def _visible(record: dict[str, Any], role: Role) -> str:
+    """Return what the screen showed: a prompt as typed, without the files that it names."""
+    text = (_text(record.get("displayContent")) if role is Role.USER else "") or _text(record.get("content"))
+    if role is not Role.USER:
+        return text
+    words = judge([_FILES.split(text, maxsplit=1)[0]], Speaker.PERSON)
+    return words.text if words.is_prompt and not words.text.startswith(_NOT_TYPED) else ""
+
+
+def _text(content: object) -> str:
+    """Return the words of a list of parts; tool results and thoughts don't count."""
+    if isinstance(content, str):
+        return storable_text(content).strip()
+    parts = content if isinstance(content, list) else [content]
+    words = [
+        part if isinstance(part, str) else storable_text(part.get("text"))
+        for part in parts
+        if isinstance(part, str) or (isinstance(part, dict) and not part.get("thought"))
+    ]
+    return storable_text("\n".join(filter(None, words))).strip()
+
+
+def _calls(record: dict[str, Any]) -> Iterator[Call]:
+    calls = record.get("toolCalls")
+    for call in calls if isinstance(calls, list) else []:
+        if not isinstance(call, dict):
+            continue
+        given = call.get("args")
+        given = given if isinstance(given, dict) else {}
+        tool, status = storable_text(call.get("name")), str(call.get("status"))
+        printed = _printed(call.get("result"))
+        code = _EXIT_CODE.search(printed) if tool == _SHELL else None
+        is_error = _DONE.get(status)
+        yield Call(
+            tool=tool,
+            command=storable_text(given.get("command")) if tool == _SHELL else "",
+            files=path_texts(given.get("file_path"), given.get("absolute_path")),
+            is_edit=tool in _EDITS,
+            is_error=is_error or (code is not None and code[1] != "0") if is_error is not None else None,
+            exit_code=int(code[1]) if code else None,
+            is_refused=status == "cancelled",
+            printed=printed,
+        )
+
+
+def _printed(result: object) -> str:
+    """Return a tool's answer from the parts of its result."""
+    texts = []
+    for part in result if isinstance(result, list) else [result]:
+        response = part.get("functionResponse") if isinstance(part, dict) else None
+        answer = response.get("response") if isinstance(response, dict) else None
+        if isinstance(answer, dict):
+            texts += [storable_text(answer.get(key)) for key in ("output", "error")]
+    return "\n".join(filter(None, texts))
+
+
+#: Maximum size of a chat that is read, in bytes: a chat is read completely, since any message may be rewritten.
 MAX_CHAT_BYTES = 50_000_000
 
 
 class Gemini:
-    """Reads the chats of Gemini CLI. A cursor is the digest of the content that was read."""
+    """Reads the chats of Gemini CLI. A cursor is the digest of the content read."""
 
     name = AGENT
     title = "Gemini CLI"
@@ -44,7 +346,7 @@ class Gemini:
         return find_chats(settings.gemini_folder, with_subagents=settings.subagents)
 
     def skipped(self, settings: Settings) -> list[Skipped]:
-        """Return what is not read of Gemini CLI's folder although it is where chats are."""
+        """Return files in Gemini CLI's folder that are not read although chats are kept there."""
         walk = Walk(chats_folder(settings.gemini_folder))
         for _ in find_chats(settings.gemini_folder, with_subagents=settings.subagents, walk=walk):
             pass
@@ -57,7 +359,7 @@ class Gemini:
     def read(
         self, source: Source, cursor: Cursor, stored: StoredTurns, *, settings: Settings, max_bytes: int
     ) -> Reading:
-        """Read the chat whole if it changed. Raises TranscriptError."""
+        """Read the complete chat if it changed. Raises TranscriptError."""
         data = _read(source.path)
         after = Cursor(hashlib.sha256(data).hexdigest())
         if after == cursor:
@@ -83,12 +385,12 @@ class Gemini:
         )
 
     def is_moved(self, source: Source, cursor: Cursor) -> bool:
-        """True if the file holds what was read. Raises TranscriptError."""
+        """Return True if the file holds what was read. Raises TranscriptError."""
         return cursor.position == hashlib.sha256(_read(source.path)).hexdigest()
 
 
 def _read(path: Path) -> bytes:
-    """Return the content; of one that is too large, one byte more than is read."""
+    """Return the content; if it is too large, up to one byte more than the limit."""
     try:
         return read_head(path, MAX_CHAT_BYTES + 1)
     except OSError as error:

@@ -11,6 +11,7 @@ import pytest
 from peewee import IntegrityError
 from planting import plant
 
+from bench.storing import load_vectors, write_turn
 from engram.enums import Actor
 from engram.errors import BrokenDatabase, Conflict, ForeignDatabase, NewerSchema
 from engram.models.engine import packed
@@ -19,8 +20,8 @@ from engram.models.memories import memory_changes, memory_history, memory_record
 from engram.models.open_memory import open_store
 from engram.models.projects import projects
 from engram.models.rescue import backup
-from engram.models.search import fulltext, vectors
-from engram.models.sessions import sessions, sources, stored_turns, turn_changes
+from engram.models.search import fulltext, vector_rows
+from engram.models.sessions import reading_progress, sessions, stored_turns, turn_changes
 from engram.models.work import work
 from engram.paths import Home
 from engram.transcripts.agents import Cursor, Place
@@ -62,9 +63,7 @@ def write(store: Store, turn: Turn) -> int:
         session = sessions.ensure_session(
             tx, "s1", agent="claude-code", project_id=project.id, is_global=False, cwd="/a", at_ms=5
         )
-        return turn_changes.write_turn(
-            tx, turn, session, sources.ensure_transcript(tx, Path("/x/s1.jsonl"), session.id)
-        )
+        return write_turn(tx, turn, session, reading_progress.ensure_transcript(tx, Path("/x/s1.jsonl"), session.id))
 
 
 def test_a_turn_comes_back_as_it_was_written(store: Store) -> None:
@@ -120,20 +119,20 @@ def test_a_deleted_turn_leaves_neither_text_nor_index_nor_its_entries_free(store
 
     assert fulltext.search_passages(store, ["banana", "cherry"], 9) == []
     assert store.find_damage() == ""
-    assert sources.known_uuids(store, [PROMPT, "never-seen"]) == {PROMPT}
-    assert stored_turns.is_forgotten(store, PROMPT)
+    assert reading_progress.known_uuids(store, [PROMPT, "never-seen"]) == {PROMPT}
+    assert tombstones.is_turn_forgotten(store, PROMPT)
 
 
 def test_a_cursor_moves_only_from_where_it_was_read(store: Store) -> None:
     write(store, asked())
     path = Path("/x/s1.jsonl")
-    before = sources.load_progress(store, Place(path))
+    before = reading_progress.load_progress(store, Place(path))
     after = dataclasses.replace(before, cursor=Cursor("10"))
     with store.transaction() as tx:
-        sources.move_cursor(tx, before, after, before.transcript_id)
+        reading_progress.move_cursor(tx, before, after, before.transcript_id)
 
     with pytest.raises(Conflict), store.transaction() as tx:
-        sources.move_cursor(tx, before, after, before.transcript_id)
+        reading_progress.move_cursor(tx, before, after, before.transcript_id)
 
 
 def test_an_memory_keeps_its_history_and_its_index_follows_its_text(store: Store) -> None:
@@ -174,9 +173,9 @@ def test_vectors_of_forgotten_rows_are_not_stored(store: Store) -> None:
         turn_changes.delete_turn(tx, row)
 
     with store.transaction() as tx:
-        vectors.put_vectors(tx, "m", [("p", 1, 0, b"\0\0")])
+        vector_rows.put_vectors(tx, "m", [("p", 1, 0, b"\0\0")])
 
-    assert vectors.load_vectors(store, "p", "m") == []
+    assert load_vectors(store, "p", "m") == []
 
 
 def test_work_made_due_while_it_runs_stays_due(store: Store) -> None:
@@ -255,15 +254,15 @@ def test_who_may_see_a_memory_is_known_to_its_vector_too(store: Store) -> None:
             [],
             actor=Actor.MODEL,
         )
-        vectors.put_vectors(tx, "m", [("e", made.id, 0, b"\0\0")])
+        vector_rows.put_vectors(tx, "m", [("e", made.id, 0, b"\0\0")])
         memory_changes.change_memory(tx, made, "edit", is_pinned=True, actor=Actor.USER)
-    kept = vectors.load_vectors(store, "e", "m")
+    kept = load_vectors(store, "e", "m")
 
     with store.transaction() as tx:
         memory_changes.change_memory(tx, made, "edit", scope="global", actor=Actor.USER)
 
     assert [row_id for row_id, _, _ in kept] == [made.id]
-    assert vectors.load_vectors(store, "e", "m") == []
+    assert load_vectors(store, "e", "m") == []
 
 
 def test_an_emptied_file_is_damage_while_there_are_backups(tmp_path: Path) -> None:

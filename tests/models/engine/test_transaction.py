@@ -157,3 +157,26 @@ def test_a_full_disk_is_named_wherever_a_transaction_meets_it(
         store.value(f"PRAGMA max_page_count = {pages + 10_000}")
         fill(store)
         assert store.value("SELECT count(*) FROM meta WHERE key LIKE 'k_%'") == values
+
+
+@pytest.mark.parametrize("driver", ["cysqlite", "sqlite3"])
+@pytest.mark.parametrize("name", ["caf\udce9", "\udcff/\udcfe", "tail \ud800"])
+def test_a_name_that_is_not_utf_8_is_stored_and_found(tmp_path: Path, driver: str, name: str) -> None:
+    with open_store(tmp_path / "memory.db", driver=driver) as store:
+        with store.transaction() as tx:
+            tx.run("INSERT INTO meta (key, value) VALUES (?, 'kept')", (name,))
+        written = store.value("SELECT key FROM meta WHERE value = 'kept'")
+
+        assert written == "".join("\ufffd" if "\ud800" <= letter <= "\udfff" else letter for letter in name)
+        assert store.value("SELECT value FROM meta WHERE key = ?", (name,)) == "kept"
+        assert not store.has_any(tables.Project.select(tables.Project.id).where(tables.Project.name == name))
+
+
+@pytest.mark.parametrize("driver", ["cysqlite", "sqlite3"])
+def test_who_waited_for_another_writer_in_vain_is_told_so(tmp_path: Path, driver: str) -> None:
+    path = tmp_path / "memory.db"
+    with open_store(path, driver=driver) as other, Store(path, driver=driver, busy_ms=1) as store, other.transaction():
+        with pytest.raises(StoreError, match="another process is taking unusually long") as told, store.transaction():
+            pass
+
+        assert "BEGIN" not in str(told.value)

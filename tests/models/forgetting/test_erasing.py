@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from engram.enums import Actor
 from engram.models.engine.transaction import Store
-from engram.models.forgetting import erasing
+from engram.models.forgetting import erase_entries
 from engram.models.memories.memory_history import history_of
 from engram.models.memories.memory_records import Evidence, Memory, find_memory
 from engram.models.sessions.stored_turns import load_turn
@@ -23,7 +23,7 @@ def found(store: Store, word: str) -> int:
 
 def erase(store: Store, *sources: str) -> int:
     with store.transaction() as tx:
-        return erasing.erase_words(tx, sources, actor=Actor.USER)
+        return erase_entries.erase_words(tx, sources, actor=Actor.USER)
 
 
 def test_only_the_words_of_the_entry_go(store: Store) -> None:
@@ -44,14 +44,14 @@ def test_the_facts_of_a_tool_call_go_with_its_entry(store: Store) -> None:
         Action("", "Bash", PROMPT, command="ls"),
     )
     turn_id = store_turn(store, make_turn(PROMPT, "do it", "doing it", actions=actions))
-    assert erasing.source_texts(store, [REPLY]) == ["doing it", "rm zebra"]
+    assert erase_entries.source_texts(store, [REPLY]) == ["doing it", "rm zebra"]
 
     assert erase(store, REPLY) == 1
 
     turn = load_turn(store, PROMPT)
     assert turn is not None
     assert [action.command for action in turn.turn.actions] == ["ls"]
-    assert erasing.turn_of_source(store, PROMPT) == turn_id
+    assert erase_entries.turn_of_source(store, PROMPT) == turn_id
 
 
 def test_a_read_or_extraction_under_way_begins_anew(store: Store) -> None:
@@ -72,7 +72,7 @@ def test_a_memory_that_quotes_the_entry_keeps_its_summary_alone(store: Store, ke
     memory = keep(
         "who knows", content="the walrus knows", facts=("walrus.py",), evidence=[Evidence(REPLY, "s1", turn_id)]
     )
-    assert [one.episode_id for one in erasing.memories_resting_on_source(store, REPLY)] == [memory.episode_id]
+    assert [one.episode_id for one in erase_entries.memories_resting_on_source(store, REPLY)] == [memory.episode_id]
 
     erase(store, REPLY)
 
@@ -88,15 +88,15 @@ def test_a_queued_prompt_goes_by_the_key_of_its_turn(store: Store, keep: Callabl
     turn_id = store_turn(store, make_turn("queued-key", "", said=without_uuid, entries=()))
     memory = keep("rests on it", evidence=[Evidence("", "s1", turn_id)])
 
-    assert erasing.sources_of(store, memory) == ["queued-key"]
-    assert erasing.source_texts(store, ["queued-key"]) == ["about the zebra"]
+    assert erase_entries.sources_of(store, memory) == ["queued-key"]
+    assert erase_entries.source_texts(store, ["queued-key"]) == ["about the zebra"]
     assert erase(store, "queued-key") == 1
     assert found(store, "zebra") == 0
-    assert erasing.source_texts(store, ["queued-key"]) == []
+    assert erase_entries.source_texts(store, ["queued-key"]) == []
 
 
 def test_an_unknown_entry_changes_nothing(store: Store) -> None:
     store_turn(store, make_turn(PROMPT, "ask", "answer"))
 
     assert erase(store, "f" * 32) == 0
-    assert erasing.turn_of_source(store, "f" * 32) is None
+    assert erase_entries.turn_of_source(store, "f" * 32) is None

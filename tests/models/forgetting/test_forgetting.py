@@ -10,12 +10,12 @@ import pytest
 from engram.enums import Actor, Source, Status
 from engram.models.engine.packed import pack_uuid
 from engram.models.engine.transaction import Store
-from engram.models.forgetting import forgetting
+from engram.models.forgetting import forget_memories
 from engram.models.memories import memory_changes
 from engram.models.memories.judgements import note_contradiction, open_contradictions
 from engram.models.memories.memory_history import add_run, find_run, history_of
 from engram.models.memories.memory_records import Evidence, Memory, evidence_of, find_memory
-from engram.models.memories.tombstones import CutMemory, Forgotten, TombstoneKind, add_tombstones, is_memory_forgotten
+from engram.models.memories.tombstones import CutMemory, Forgotten, TombstoneKind, add_tombstones, is_memory_gone
 from engram.models.sessions.stored_turns import load_turn
 from tests.models.conversations import make_turn, store_turn
 
@@ -29,7 +29,7 @@ def is_kept(text: str) -> bool:
 
 def delete(store: Store, forgotten: Forgotten) -> int:
     with store.transaction() as tx:
-        return forgetting.delete_forgotten(tx, forgotten, actor=Actor.USER)
+        return forget_memories.delete_forgotten(tx, forgotten, actor=Actor.USER)
 
 
 def test_the_turns_of_a_memory_are_found_by_row_and_by_entry(store: Store, keep: Keep) -> None:
@@ -38,14 +38,14 @@ def test_the_turns_of_a_memory_are_found_by_row_and_by_entry(store: Store, keep:
     other = store_turn(store, make_turn("t3", "third", session_id="s3"))
     memory = keep("rests", evidence=[Evidence("gone", "s1", by_row), Evidence("t2", "s2")])
 
-    turn_ids = forgetting.turn_ids_of(store, memory)
+    turn_ids = forget_memories.turn_ids_of(store, memory)
 
     assert turn_ids == [by_row, by_entry]
-    assert [one.episode_id for one in forgetting.memories_resting_on(store, turn_ids)] == [memory.episode_id]
-    assert forgetting.memories_resting_on(store, [other]) == []
-    assert forgetting.turn_texts(store, turn_ids) == ["first", "second"]
-    assert forgetting.sessions_of_turns(store, turn_ids) == ["s1", "s2"]
-    assert forgetting.turn_keys(store, turn_ids) == ["t1", "t2"]
+    assert [one.episode_id for one in forget_memories.memories_resting_on(store, turn_ids)] == [memory.episode_id]
+    assert forget_memories.memories_resting_on(store, [other]) == []
+    assert forget_memories.turn_texts(store, turn_ids) == ["first", "second"]
+    assert forget_memories.sessions_of_turns(store, turn_ids) == ["s1", "s2"]
+    assert forget_memories.turn_keys(store, turn_ids) == ["t1", "t2"]
 
 
 def test_named_memories_and_turns_go_and_what_is_not_there_is_passed_over(store: Store, keep: Keep) -> None:
@@ -59,7 +59,7 @@ def test_named_memories_and_turns_go_and_what_is_not_there_is_passed_over(store:
     assert (find_memory(store, goes.episode_id), load_turn(store, "t1")) == (None, None)
     assert find_memory(store, stays.episode_id) == stays
     assert load_turn(store, "t2") is not None
-    assert is_memory_forgotten(store, goes.episode_id)
+    assert is_memory_gone(store, goes.episode_id, with_purged=False)
 
 
 def test_a_memory_that_had_taken_up_the_words_is_cut_and_no_history_tells_them(store: Store, keep: Keep) -> None:
@@ -102,13 +102,13 @@ def test_tombstones_take_automatic_memories_of_erased_words(
     other = keep("rests elsewhere", evidence=[Evidence("b" * 32, "s1")])
     with store.transaction() as tx:
         add_tombstones(tx, kind, [pack_uuid("a" * 32)])
-        forgetting.apply_tombstones(tx, actor=Actor.TIDYING)
+        forget_memories.apply_tombstones(tx, actor=Actor.TIDYING)
 
     assert (find_memory(store, memory.episode_id) is None) == is_deleted
     assert find_memory(store, other.episode_id) is not None
 
 
-def test_what_a_forgotten_memory_had_replaced_is_in_force_again(store: Store, keep: Keep) -> None:
+def test_what_a_forgotten_memory_had_replaced_is_current_again(store: Store, keep: Keep) -> None:
     older, newer = keep("older"), keep("newer")
     with store.transaction() as tx:
         memory_changes.change_memory(
@@ -116,7 +116,7 @@ def test_what_a_forgotten_memory_had_replaced_is_in_force_again(store: Store, ke
         )
         add_tombstones(tx, TombstoneKind.MEMORY, [newer.episode_id.encode()])
 
-        assert forgetting.apply_tombstones(tx, actor=Actor.TIDYING) == 1
+        assert forget_memories.apply_tombstones(tx, actor=Actor.TIDYING) == 1
 
     after = find_memory(store, older.episode_id)
     assert after is not None
@@ -127,7 +127,7 @@ def test_reports_and_notes_to_undo_lose_the_lines_that_quote_it(store: Store) ->
     report = {"lines": [f"merged {WORD}", "aged one"], "files_before": {"N.md": f"keep\nsay {WORD}\n", "M.md": "m\n"}}
     with store.transaction() as tx:
         run_id = add_run(tx, "consolidate", report)
-        forgetting.clean_runs(tx, is_kept)
+        forget_memories.clean_runs(tx, is_kept)
 
     run = find_run(store, run_id)
     assert run is not None
@@ -137,7 +137,7 @@ def test_reports_and_notes_to_undo_lose_the_lines_that_quote_it(store: Store) ->
 def test_a_note_that_an_undo_shall_leave_is_left_out(store: Store) -> None:
     with store.transaction() as tx:
         run_id = add_run(tx, "consolidate", {"files_before": {"N.md": WORD, "M.md": "m"}})
-        forgetting.clean_runs(tx, is_kept, lambda name, text: None if name == "N.md" else text)
+        forget_memories.clean_runs(tx, is_kept, lambda name, text: None if name == "N.md" else text)
 
     run = find_run(store, run_id)
     assert run is not None
@@ -150,7 +150,7 @@ def test_steps_and_contradictions_that_quote_it_are_cleaned(store: Store, keep: 
         memory_changes.change_memory(tx, first, "edit", actor=Actor.USER, summary=f"{WORD} \u2028 quoted")
         memory_changes.change_memory(tx, second, "edit", "a typo", actor=Actor.USER, summary="other")
         note_contradiction(tx, first.episode_id, second.episode_id, f"both say {WORD}")
-        forgetting.clean_reasons(tx, is_kept)
+        forget_memories.clean_reasons(tx, is_kept)
 
     assert [step.action for step in history_of(store, first.episode_id)] == ["add"]
     assert [step.action for step in history_of(store, second.episode_id)] == ["add", "edit"]
@@ -168,7 +168,7 @@ def test_steps_and_contradictions_that_quote_it_are_cleaned(store: Store, keep: 
     ],
 )
 def test_texts_in_json_are_read_without_its_escapes(text: str, expected: set[str]) -> None:
-    assert set(forgetting.texts_in_json(text)) == expected
+    assert set(forget_memories.texts_in_json(text)) == expected
 
 
 def test_no_byte_of_a_deleted_memory_stays_in_the_file_or_its_log(store: Store, keep: Keep) -> None:
@@ -181,7 +181,7 @@ def test_no_byte_of_a_deleted_memory_stays_in_the_file_or_its_log(store: Store, 
     assert WORD.encode() in store.path.read_bytes()
 
     delete(store, Forgotten(episode_ids=(goes.episode_id,), turn_keys=("t1",)))
-    forgetting.wipe_free_space(store)
+    forget_memories.wipe_free_space(store)
 
     assert [WORD.encode() in path.read_bytes() for path in files] == [False, False]
     assert store.find_damage() == ""

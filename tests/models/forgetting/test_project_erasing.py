@@ -6,11 +6,12 @@ from collections.abc import Callable
 
 from engram.enums import Actor, Scope
 from engram.models.engine.transaction import Store
-from engram.models.forgetting import project_erasing
+from engram.models.forgetting import erase_project
 from engram.models.memories.memory_history import history_of
 from engram.models.memories.memory_records import Evidence, Memory, evidence_of, find_memory
+from engram.models.memories.tombstones import is_turn_forgotten
 from engram.models.search import fulltext
-from engram.models.sessions.stored_turns import is_forgotten, load_turn
+from engram.models.sessions.stored_turns import load_turn
 from engram.models.shown.injections import injections_of_session
 from engram.system.clock import FixedClock
 from tests.models.conversations import make_turn, store_project, store_turn
@@ -27,7 +28,7 @@ def test_memories_are_sorted_by_whether_they_go_stay_or_only_lose_support(
     supported = keep("supported", project_id=there.id, scope=Scope.PROJECT, evidence=of_turn)
     keep("unrelated", project_id=there.id, scope=Scope.PROJECT, evidence=[Evidence("other", "s9")])
 
-    contents = project_erasing.contents_of_project(store, here)
+    contents = erase_project.contents_of_project(store, here)
 
     assert [memory.episode_id for memory in contents.memories] == [own.episode_id]
     assert [memory.episode_id for memory in contents.released] == [released.episode_id]
@@ -39,7 +40,7 @@ def test_only_what_was_said_until_a_time_is_counted(store: Store) -> None:
     early = store_turn(store, make_turn("t1", "early", at_ms=100))
     store_turn(store, make_turn("t2", "late", at_ms=200))
 
-    contents = project_erasing.contents_of_project(store, store_project(store, "a"), until_ms=100)
+    contents = erase_project.contents_of_project(store, store_project(store, "a"), until_ms=100)
 
     assert contents.turn_ids == (early,)
 
@@ -54,8 +55,8 @@ def test_what_others_hold_of_a_project_is_taken_out_of_them(store: Store, keep: 
     )
 
     with store.transaction() as tx:
-        contents = project_erasing.contents_of_project(tx, here)
-        project_erasing.release_memories(tx, contents, actor=Actor.USER)
+        contents = erase_project.contents_of_project(tx, here)
+        erase_project.release_memories(tx, contents, actor=Actor.USER)
 
     left = find_memory(store, released.episode_id)
     assert left is not None
@@ -71,12 +72,12 @@ def test_erased_turns_and_memories_leave_no_word_and_do_not_come_back(
     memory = keep("the banana", project_id=store_project(store, "a").id, scope=Scope.PROJECT)
 
     with store.transaction() as tx:
-        project_erasing.erase_turns(tx, [turn_id])
-        project_erasing.erase_memories(tx, [memory], actor=Actor.USER)
+        erase_project.erase_turns(tx, [turn_id])
+        erase_project.erase_memories(tx, [memory], actor=Actor.USER)
 
     assert fulltext.search_passages(store, ["banana"], 5) == fulltext.search_memories(store, ["banana"], 5) == []
     assert load_turn(store, "t1") is None
-    assert is_forgotten(store, "t1")
+    assert is_turn_forgotten(store, "t1")
     assert history_of(store, memory.episode_id) == []
     assert injections_of_session(store, "s1") == []
 
@@ -88,16 +89,16 @@ def test_a_forgotten_project_is_carried_into_a_copy_once(
     other = store_turn(store, make_turn("t9", "elsewhere", session_id="s9"), "b")
     store_turn(store, make_turn("t1", "before", at_ms=clock.now_ms() - 1000))
     with store.transaction() as tx:
-        until_ms = project_erasing.note_forgotten_project(tx, project)
-    marks = project_erasing.forgotten_marks(store, [project.identity, "git:/never"])
+        until_ms = erase_project.note_forgotten_project(tx, project)
+    marks = erase_project.forgotten_marks(store, [project.identity, "git:/never"])
     later = [(kind, key, at_ms + 1) for kind, key, at_ms in marks]
 
     with store.transaction() as tx:
-        first = project_erasing.carry_forgotten_projects(tx, later, actor=Actor.TIDYING)
-        again = project_erasing.carry_forgotten_projects(tx, later, actor=Actor.TIDYING)
+        first = erase_project.carry_forgotten_projects(tx, later, actor=Actor.TIDYING)
+        again = erase_project.carry_forgotten_projects(tx, later, actor=Actor.TIDYING)
 
     assert (first, again) == (1, 0)
     assert load_turn(store, "t1") is None
-    assert project_erasing.contents_of_project(store, store_project(store, "b")).turn_ids == (other,)
-    assert project_erasing.forgotten_span(store, project.identity) == [(0, until_ms + 2)]
-    assert project_erasing.forgotten_span(store, "git:/b") == project_erasing.forgotten_span(store, None) == []
+    assert erase_project.contents_of_project(store, store_project(store, "b")).turn_ids == (other,)
+    assert erase_project.forgotten_span(store, project.identity) == [(0, until_ms + 2)]
+    assert erase_project.forgotten_span(store, "git:/b") == erase_project.forgotten_span(store, None) == []

@@ -6,12 +6,12 @@ from collections.abc import Callable
 
 from engram.enums import Actor, Scope, Status
 from engram.models.engine.transaction import Store
-from engram.models.forgetting import forgetting
+from engram.models.forgetting import forget_memories
 from engram.models.memories import memory_changes
 from engram.models.memories.memory_history import add_run
 from engram.models.memories.memory_records import Memory, find_memory
-from engram.models.memories.tombstones import is_memory_forgotten, is_memory_gone, is_slot_forgotten, is_slot_gone
-from engram.models.search.vectors import put_vectors
+from engram.models.memories.tombstones import is_memory_gone, is_slot_gone
+from engram.models.search.vector_rows import put_vectors
 from engram.system.clock import FixedClock
 from tests.models.conversations import store_project
 
@@ -20,8 +20,8 @@ Keep = Callable[..., Memory]
 
 def purge(store: Store, *memories: Memory) -> int:
     with store.transaction() as tx:
-        run_id = forgetting.begin_purge(tx)
-        forgetting.purge_memories(tx, run_id, memories, actor=Actor.USER)
+        run_id = add_run(tx, "purge")
+        forget_memories.purge_memories(tx, run_id, memories, actor=Actor.USER)
         return run_id
 
 
@@ -35,28 +35,28 @@ def test_what_was_used_or_changed_since_is_not_untouched(store: Store, clock: Fi
         memory_changes.change_memory(tx, changed, "edit", actor=Actor.USER, summary="other words")
     since_ms = store.now_ms() - 50_000
 
-    untouched = forgetting.untouched_since(store, Status.ARCHIVED, since_ms)
+    untouched = forget_memories.untouched_since(store, Status.ARCHIVED, since_ms)
 
     assert [memory.summary for memory in untouched] == [old.summary, own.summary]
-    assert [memory.summary for memory in forgetting.untouched_since(store, Status.ARCHIVED, since_ms, project.id)] == [
-        "own"
-    ]
-    assert forgetting.untouched_since(store, Status.SUPERSEDED, since_ms) == []
+    assert [
+        memory.summary for memory in forget_memories.untouched_since(store, Status.ARCHIVED, since_ms, project.id)
+    ] == ["own"]
+    assert forget_memories.untouched_since(store, Status.SUPERSEDED, since_ms) == []
 
 
 def test_words_vectors_and_history_are_counted_in_bytes(store: Store, keep: Keep) -> None:
     memory = keep("é" * 10, content="")
-    words = forgetting.bytes_of(store, memory)
+    words = forget_memories.bytes_of(store, memory)
 
     with store.transaction() as tx:
         put_vectors(tx, "m", [("e", memory.id, 0, b"\0" * 64)])
-    with_vector = forgetting.bytes_of(store, memory)
+    with_vector = forget_memories.bytes_of(store, memory)
     with store.transaction() as tx:
         memory_changes.change_memory(tx, memory, "pin", "w" * 1_000, actor=Actor.USER, is_pinned=True)
 
     assert words >= 20
     assert words + 32 <= with_vector <= words + 64
-    assert forgetting.bytes_of(store, memory) >= with_vector + 1_000
+    assert forget_memories.bytes_of(store, memory) >= with_vector + 1_000
 
 
 def test_a_purged_memory_is_gone_but_was_not_forgotten(store: Store, keep: Keep) -> None:
@@ -69,8 +69,8 @@ def test_a_purged_memory_is_gone_but_was_not_forgotten(store: Store, keep: Keep)
     assert find_memory(store, stays.episode_id) == stays
     assert is_memory_gone(store, memory.episode_id)
     assert is_slot_gone(store, "slot of it")
-    assert not is_memory_forgotten(store, memory.episode_id)
-    assert not is_slot_forgotten(store, "slot of it")
+    assert not is_memory_gone(store, memory.episode_id, with_purged=False)
+    assert not is_slot_gone(store, "slot of it", with_purged=False)
 
 
 def test_the_log_names_memories_and_the_runs_that_had_changed_them(store: Store, clock: FixedClock, keep: Keep) -> None:
@@ -85,23 +85,21 @@ def test_the_log_names_memories_and_the_runs_that_had_changed_them(store: Store,
     clock.advance(10)
     second = purge(store, changed)
 
-    latest, earlier = forgetting.list_purges(store)
+    latest, earlier = forget_memories.list_purges(store)
     assert (earlier.id, earlier.episode_ids, earlier.touched_runs) == (first, (other.episode_id,), ())
     assert (latest.id, latest.episode_ids, latest.touched_runs) == (second, (changed.episode_id,), (consolidation,))
-    ended = forgetting.purge_that_ended(store, consolidation)
-    assert ended is not None
+    (ended,) = [purge for purge in forget_memories.list_purges(store) if consolidation in purge.touched_runs]
     assert ended.id == second
-    assert forgetting.purge_that_ended(store, consolidation + 100) is None
 
 
 def test_a_purge_in_slices_is_one_entry_of_the_log(store: Store, keep: Keep) -> None:
     memories = [keep(name) for name in ("one", "two")]
 
     with store.transaction() as tx:
-        run_id = forgetting.begin_purge(tx)
+        run_id = add_run(tx, "purge")
     for memory in memories:
         with store.transaction() as tx:
-            forgetting.purge_memories(tx, run_id, [memory], actor=Actor.USER)
+            forget_memories.purge_memories(tx, run_id, [memory], actor=Actor.USER)
 
-    (logged,) = forgetting.list_purges(store)
+    (logged,) = forget_memories.list_purges(store)
     assert logged.episode_ids == tuple(memory.episode_id for memory in memories)

@@ -6,10 +6,11 @@ from collections.abc import Callable
 
 from engram.enums import Source
 from engram.models.engine.transaction import Store
-from engram.models.forgetting.project_erasing import drop_unsettled_turns
+from engram.models.forgetting.erase_project import drop_unsettled_turns
 from engram.models.memories.memory_records import Evidence, Memory, find_memory
+from engram.models.memories.tombstones import is_turn_forgotten
 from engram.models.sessions.sessions import find_session, touch_session
-from engram.models.sessions.stored_turns import is_forgotten, load_turn
+from engram.models.sessions.stored_turns import load_turn
 from tests.models.conversations import make_turn, store_session, store_turn
 
 
@@ -47,4 +48,4 @@ def test_all_of_an_excluded_folder_goes_and_nothing_of_other_sessions(store: Sto
 
     assert load_turn(store, "t1") is load_turn(store, "t2") is None
     assert load_turn(store, "t3") is not None
-    assert not is_forgotten(store, "t1"), "once its folder may be read, the turn may come again"
+    assert not is_turn_forgotten(store, "t1"), "once its folder may be read, the turn may come again"

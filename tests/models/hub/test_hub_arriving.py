@@ -10,8 +10,8 @@ import pytest
 
 from engram.enums import Actor, Status
 from engram.models.engine.transaction import Store
-from engram.models.hub.arriving import Incoming, take_statement, take_statements
-from engram.models.hub.said import said_in_space
+from engram.models.hub.incoming_statements import Incoming, take_statement, take_statements
+from engram.models.hub.memory_statements import said_in_space
 from engram.models.hub.spaces import Space
 from engram.models.memories.memory_changes import delete_memory
 from engram.models.memories.memory_records import all_memories, find_memory

@@ -11,8 +11,8 @@ from engram.hub.protocol.frames import Row
 from engram.hub.protocol.statements import Statement
 from engram.memories.save import pin_memory
 from engram.models.engine.transaction import Store
-from engram.models.hub.arriving import Incoming, known_memories, take_forgotten, take_statement
-from engram.models.hub.said import find_said
+from engram.models.hub.incoming_statements import Incoming, known_memories, take_forgotten, take_statement
+from engram.models.hub.memory_statements import find_said
 from engram.models.hub.spaces import Space, count_outgoing
 from engram.models.memories.memory_changes import change_memory, delete_memory
 from engram.models.memories.memory_records import Memory, all_memories, find_memory

@@ -8,7 +8,7 @@ from engram.enums import Actor, Status
 from engram.hub.protocol.statements import MAX_AHEAD_MS, clock_of
 from engram.memories.save import edit_memory, pin_memory
 from engram.models.engine.transaction import Store
-from engram.models.hub.outgoing import (
+from engram.models.hub.outgoing_statements import (
     become_device,
     begin_enqueuing,
     build_statements,

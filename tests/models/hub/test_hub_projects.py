@@ -4,7 +4,13 @@ from __future__ import annotations
 
 from engram.enums import Actor
 from engram.models.engine.transaction import Store
-from engram.models.hub.outgoing import PLACEHOLDER, adopt_placeholders, is_shareable, place_of, shared_identity
+from engram.models.hub.outgoing_statements import (
+    PLACEHOLDER,
+    adopt_placeholders,
+    is_shareable,
+    place_of,
+    shared_identity,
+)
 from engram.models.projects.project_folders import merge_projects, note_hints
 from engram.models.projects.projects import ProjectRow, ensure_project, list_projects
 

@@ -7,8 +7,8 @@ from collections.abc import Callable
 from engram.enums import Actor, Scope
 from engram.models import tables
 from engram.models.engine.transaction import Store
-from engram.models.forgetting.project_erasing import clean_sessions, contents_of_project
-from engram.models.hub.rules import add_rule, candidates, drop_rule, list_rules
+from engram.models.forgetting.erase_project import clean_traces, contents_of_project
+from engram.models.hub.share_rules import add_rule, candidates, drop_rule, list_rules
 from engram.models.hub.spaces import drop_space
 from engram.models.memories.memory_records import Memory
 from engram.models.projects.project_folders import merge_projects
@@ -47,7 +47,7 @@ def test_a_rule_names_new_memories_of_its_project_and_goes_with_it(store: Store,
     assert [rule.project_id for rule in list_rules(store)] == [newest.id]
     contents = contents_of_project(store, newest)
     with store.transaction() as tx:
-        clean_sessions(tx, contents)
+        clean_traces(tx, contents)
         assert list_rules(tx) == []
         add_rule(tx, team.id, newest.id, 1000)
         drop_space(tx, team.id)

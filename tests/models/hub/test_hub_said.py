@@ -6,11 +6,11 @@ from collections.abc import Callable
 
 from engram.enums import Actor, Importance, Judgement, Status
 from engram.memories.feedback import judge_memory
-from engram.memories.save import edit_memory, pin_memory, supersede
+from engram.memories.save import edit_memory, pin_memory
 from engram.models import tables
 from engram.models.engine.transaction import Store
-from engram.models.hub.said import SaidMemory, memory_id_of, said_of_memory
-from engram.models.memories.memory_changes import change_memory, delete_memory, erase_fields, remove_memory
+from engram.models.hub.memory_statements import SaidMemory, memory_id_of, said_of_memory
+from engram.models.memories.memory_changes import change_memory, delete_memory, erase_fields, remove_memory, supersede
 from engram.models.memories.memory_records import Memory
 from engram.models.memories.watermarks import note_undone
 from engram.redaction import redact
@@ -32,7 +32,7 @@ def test_nothing_is_written_where_no_hub_was_joined(store: Store, keep: Keep) ->
     assert not store.has_any(tables.HubMemory.select())
 
 
-def test_each_decision_of_a_person_has_a_stamp_of_its_own(store: Store, keep: Keep, clock: FixedClock) -> None:
+def test_each_decision_of_a_person_has_its_own_stamp(store: Store, keep: Keep, clock: FixedClock) -> None:
     join_made_up(store)
     memory = keep("we deploy on Fridays")
     first = said(store, memory)
@@ -119,7 +119,7 @@ def test_forgotten_words_leave_what_was_said_too(store: Store, keep: Keep) -> No
     assert (now.own_text["c"], now.version) == ("", 2)
 
 
-def test_a_change_that_was_taken_back_is_vetoed(store: Store, keep: Keep) -> None:
+def test_a_change_that_was_undone_is_vetoed(store: Store, keep: Keep) -> None:
     join_made_up(store)
     memory = keep("we deploy on Fridays")
     with store.transaction() as tx:

@@ -9,8 +9,8 @@ from engram.hub.protocol.frames import Row
 from engram.hub.protocol.statements import TEXT, Statement
 from engram.models import tables
 from engram.models.engine.transaction import Store
-from engram.models.hub.outgoing import load_outgoing, mark_pushed
-from engram.models.hub.said import memory_id_of
+from engram.models.hub.memory_statements import memory_id_of
+from engram.models.hub.outgoing_statements import load_outgoing, mark_pushed
 from engram.models.hub.shares import (
     add_share,
     bar_share,
@@ -29,7 +29,7 @@ Keep = Callable[..., Memory]
 TEXT_OF_SHARE = {"s": "shared words", "c": "shared words", "f": [], "e": []}
 
 
-def test_a_share_has_a_text_of_its_own_and_goes_with_the_words_of_its_memory(store: Store, keep: Keep) -> None:
+def test_a_share_has_its_own_text_and_goes_with_the_words_of_its_memory(store: Store, keep: Keep) -> None:
     join_made_up(store)
     team = join_team_made_up(store)
     first, second, third = keep("first"), keep("second"), keep("third")
@@ -60,7 +60,7 @@ def test_a_share_has_a_text_of_its_own_and_goes_with_the_words_of_its_memory(sto
     assert (left.summary, left.said.episode_id) == ("", "")
 
 
-def test_a_share_that_was_taken_back_is_another_one_when_it_comes_again(store: Store, keep: Keep) -> None:
+def test_a_withdrawn_share_is_a_new_one_when_it_is_shared_again(store: Store, keep: Keep) -> None:
     join_made_up(store)
     team = join_team_made_up(store)
     memory = keep("kept back")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from engram.models.engine.statement import prepared
 from engram.models.engine.transaction import Store
-from engram.models.hub import arriving, outgoing, shares, spaces
+from engram.models.hub import incoming_statements, outgoing_statements, shares, spaces
 from engram.models.hub.spaces import (
     change_server,
     drop_server,
@@ -58,9 +58,9 @@ def test_what_waits_is_found_without_looking_at_every_memory_of_a_space(store: S
     space = join_made_up(store)
     for query, index in (
         (prepared(spaces.count_outgoing.__wrapped__)(space.id), "hub_memory_outgoing"),
-        (prepared(outgoing.load_outgoing.__wrapped__)(space.id, 10), "hub_memory_outgoing"),
-        (arriving._waiting_for(space.id, b"12345678"), "hub_memory_waiting"),
-        (arriving._stop_waiting(space.id, b"12345678"), "hub_memory_waiting"),
+        (prepared(outgoing_statements.load_outgoing.__wrapped__)(space.id, 10), "hub_memory_outgoing"),
+        (incoming_statements._waiting_for(space.id, b"12345678"), "hub_memory_waiting"),
+        (incoming_statements._stop_waiting(space.id, b"12345678"), "hub_memory_waiting"),
         (shares._link(b"12345678", "ep_000000000001"), "hub_memory_waiting"),
     ):
         plan = store.rows(f"EXPLAIN QUERY PLAN {query.sql}", query.parameters)

@@ -35,7 +35,7 @@ def test_a_pair_is_asked_about_once_whichever_comes_first(store: Store, keep: Ke
     )
 
 
-def test_only_pairs_in_force_wait_and_they_are_found_by_memory_and_number(store: Store, keep: Keep) -> None:
+def test_only_current_pairs_wait_and_they_are_found_by_memory_and_number(store: Store, keep: Keep) -> None:
     first, second, third = keep("first"), keep("second"), keep("third")
     numbers = [note(store, first, second), note(store, second, third)]
 

@@ -1,4 +1,4 @@
-"""Judgements: the last one that was not taken back counts, and a project sees its own and global ones alone."""
+"""Judgements: the last one that was not withdrawn counts, and a project only sees its own and global ones."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def act(store: Store, memory: Memory, action: str, why: str = "", **changes: obj
         memory_changes.change_memory(tx, now, action, why, actor=Actor.USER, **changes)
 
 
-def test_what_was_taken_back_does_not_stand(store: Store, keep: Keep) -> None:
+def test_undone_steps_are_left_out(store: Store, keep: Keep) -> None:
     memory = keep("judged twice")
     judge(store, memory, Judgement.HELPFUL)
     judge(store, memory, Judgement.WRONG)

@@ -56,7 +56,7 @@ def test_what_tidying_and_use_change_is_no_part_of_it(keep: Callable[..., Memory
     assert left_out not in memory_history.snapshot(keep("a memory"))
 
 
-def test_the_steps_of_a_run_are_found_together_and_what_was_taken_back_does_not_stand(
+def test_the_steps_of_a_run_are_found_together_without_those_that_were_undone(
     store: Store, keep: Callable[..., Memory]
 ) -> None:
     one, other = keep("one"), keep("other")

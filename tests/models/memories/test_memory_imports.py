@@ -3,26 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 from engram.enums import Actor, Kind, Scope, Status
-from engram.memories.save import supersede
 from engram.models.engine.transaction import Store
 from engram.models.memories import memory_changes, memory_history
+from engram.models.memories.judgements import Contradiction
+from engram.models.memories.memory_changes import remove_memory, supersede
 from engram.models.memories.memory_history import Change, history_of
 from engram.models.memories.memory_imports import (
-    KnownContradiction,
     carry_contradiction,
     contradictions_of,
     drop_empty_projects,
     drop_empty_sessions,
     import_memory,
     imported_by,
-    remove_imported,
     why_not_removed,
 )
 from engram.models.memories.memory_records import Evidence, Memory
 from engram.models.projects.projects import ensure_project, find_project
-from engram.models.rescue.copies import read_tombstones
+from engram.models.rescue.clean_copies import read_tombstones
 from engram.models.sessions.sessions import ensure_session, find_session
 from tests.memory_states import current_row, states_of
 
@@ -80,10 +80,10 @@ def test_what_was_changed_or_stands_for_others_stays(store: Store, keep: Callabl
         "it was changed since (pin)",
         "",
         "another memory was merged into it",
-        "it stands for other memories",
+        "it replaced other memories",
     ]
     with store.transaction() as tx:
-        remove_imported(tx, standing)
+        remove_memory(tx, standing, actor=Actor.USER)
     assert states_of(store, mine) == [("active", "")]
     assert read_tombstones(store) == []
 
@@ -107,12 +107,12 @@ def test_projects_and_sessions_that_came_along_go_if_nothing_uses_them(
 
 def test_a_contradiction_comes_along_where_both_memories_are_here(store: Store, keep: Callable[..., Memory]) -> None:
     older, newer = keep("older"), keep("newer")
-    known = KnownContradiction(older.episode_id, newer.episode_id, "they disagree", "both", 1, 2)
-    other = KnownContradiction(older.episode_id, "ep_000000000000", "gone", "", 1, None)
+    known = Contradiction(older.episode_id, newer.episode_id, "they disagree", 1, "both", 2)
+    other = Contradiction(older.episode_id, "ep_000000000000", "gone", 1)
 
     with store.transaction() as tx:
         for contradiction in (known, other, known):
             carry_contradiction(tx, contradiction)
 
-    assert contradictions_of(store, newer.episode_id) == [known]
+    assert [replace(one, id=0) for one in contradictions_of(store, newer.episode_id)] == [known]
     assert contradictions_of(store, "ep_000000000000") == []

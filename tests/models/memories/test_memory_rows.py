@@ -9,9 +9,9 @@ import pytest
 
 from engram.enums import Scope
 from engram.models.engine.transaction import Store
-from engram.models.memories import memory_rows
+from engram.models.memories import memory_writes
 from engram.models.memories.memory_records import Evidence, Memory, evidence_of, find_memory
-from engram.models.search.vectors import count_vectors, put_vectors
+from engram.models.search.vector_rows import count_vectors, put_vectors
 
 Keep = Callable[..., Memory]
 ENTRIES = [Evidence(letter * 32, "s1") for letter in "abc"]
@@ -29,7 +29,7 @@ def give_vector(store: Store, memory: Memory) -> None:
 def rewrite(store: Store, memory: Memory, **changes: object) -> None:
     after = dataclasses.replace(memory, revision=memory.revision + 1, **changes)  # type: ignore[arg-type]
     with store.transaction() as tx:
-        memory_rows.update_memory(tx, after, changes)
+        memory_writes.update_memory(tx, after, changes)
 
 
 def test_a_stored_memory_is_read_as_it_was_given(store: Store, keep: Keep) -> None:
@@ -83,7 +83,7 @@ def test_a_deleted_memory_leaves_no_row_and_no_name_of_its_own(store: Store, kee
     give_vector(store, memory)
 
     with store.transaction() as tx:
-        memory_rows.delete_memory_rows(tx, memory)
+        memory_writes.delete_memory_rows(tx, memory)
 
     assert find_memory(store, memory.episode_id) is None
     assert find_memory(store, stays.episode_id) == stays
@@ -97,7 +97,7 @@ def test_an_entry_supports_a_memory_once_and_in_the_order_given(store: Store, ke
     memory = keep("it rests", evidence=ENTRIES[:1])
 
     with store.transaction() as tx:
-        added = memory_rows.insert_evidence(tx, memory.id, [ENTRIES[0], ENTRIES[2], ENTRIES[2], ENTRIES[1]])
+        added = memory_writes.insert_evidence(tx, memory.id, [ENTRIES[0], ENTRIES[2], ENTRIES[2], ENTRIES[1]])
 
     assert added == 2
     assert evidence_of(store, memory.id) == [ENTRIES[0], ENTRIES[2], ENTRIES[1]]
@@ -107,9 +107,9 @@ def test_only_named_entries_or_those_between_two_places_go(store: Store, keep: K
     named, between, every = (keep(name, evidence=ENTRIES) for name in ("named", "between", "every"))
 
     with store.transaction() as tx:
-        assert memory_rows.delete_evidence(tx, named.id, [ENTRIES[1].uuid]) == 1
-        assert memory_rows.delete_evidence(tx, every.id) == 3
-        memory_rows.delete_evidence_between(tx, between.id, 2, 3)
+        assert memory_writes.delete_evidence(tx, named.id, [ENTRIES[1].uuid]) == 1
+        assert memory_writes.delete_evidence(tx, every.id) == 3
+        memory_writes.delete_evidence_between(tx, between.id, 2, 3)
 
     assert [evidence_of(store, memory.id) for memory in (named, between, every)] == [
         [ENTRIES[0], ENTRIES[2]],
@@ -122,8 +122,8 @@ def test_a_use_is_counted_and_a_look_is_not(store: Store, keep: Keep) -> None:
     memory = keep("used")
 
     with store.transaction() as tx:
-        memory_rows.set_accessed(tx, memory.episode_id, 5, is_use=True)
-        memory_rows.set_accessed(tx, memory.episode_id, 9, is_use=False)
+        memory_writes.set_accessed(tx, memory.episode_id, 5, is_use=True)
+        memory_writes.set_accessed(tx, memory.episode_id, 9, is_use=False)
 
     after = find_memory(store, memory.episode_id)
     assert after is not None

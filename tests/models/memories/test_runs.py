@@ -1,12 +1,12 @@
-"""Runs: an interrupted one goes on, one that changed nothing leaves no trace, and the digest sees every change."""
+"""Runs: an interrupted one continues, one that changed nothing leaves no trace, and the digest sees every change."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
+from bench.storing import content_digest
 from engram.enums import Actor, Status
 from engram.models.engine.transaction import Store
-from engram.models.forgetting.forgetting import begin_purge
 from engram.models.memories import memory_changes, memory_history
 from engram.models.memories.memory_records import Memory
 from engram.system.clock import FixedClock
@@ -15,7 +15,7 @@ from tests.models.conversations import make_turn, store_turn
 Keep = Callable[..., Memory]
 
 
-def test_an_interrupted_consolidation_goes_on_where_it_was(store: Store) -> None:
+def test_an_interrupted_consolidation_continues_where_it_was(store: Store) -> None:
     begun = memory_history.begin_run(store)
     with store.transaction() as tx:
         memory_history.update_run(tx, begun, position="merge", report={"lines": ["one"]})
@@ -46,7 +46,7 @@ def test_a_run_that_changed_nothing_is_not_in_the_log(store: Store, keep: Keep) 
 def test_runs_are_listed_latest_first_and_a_purge_is_none_of_them(store: Store) -> None:
     with store.transaction() as tx:
         numbers = [memory_history.add_run(tx, kind) for kind in memory_history.UNDOABLE_KINDS]
-        purge = begin_purge(tx)
+        purge = memory_history.add_run(tx, "purge")
 
     assert [run.id for run in memory_history.list_runs(store)] == numbers[::-1]
     assert [run.id for run in memory_history.list_runs(store, limit=1)] == numbers[-1:]
@@ -65,15 +65,15 @@ def test_sessions_that_grew_since_are_named_longest_silent_first(store: Store, c
 
 def test_the_digest_differs_with_words_and_packing_and_not_with_use(store: Store, keep: Keep) -> None:
     memory = keep("a memory", content="walrus " * 50)
-    before = memory_history.content_digest(store)
+    before = content_digest(store)
 
     memory_changes.note_access(store, memory.episode_id)
-    after_use = memory_history.content_digest(store)
+    after_use = content_digest(store)
     with store.transaction() as tx:
         memory_changes.pack_old_content(tx, memory, "old", actor=Actor.TIDYING)
-    packed = memory_history.content_digest(store)
+    packed = content_digest(store)
     with store.transaction() as tx:
         memory_changes.change_memory(tx, memory, "edit", actor=Actor.USER, summary="other words")
 
     assert after_use == before
-    assert len({before, packed, memory_history.content_digest(store)}) == 3
+    assert len({before, packed, content_digest(store)}) == 3

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 import pytest
 
@@ -24,9 +25,9 @@ def bury(store: Store, kind: TombstoneKind, key: bytes) -> None:
 @pytest.mark.parametrize(
     ("question", "answered_by"),
     [
-        (tombstones.is_memory_forgotten, {TombstoneKind.MEMORY}),
+        (partial(tombstones.is_memory_gone, with_purged=False), {TombstoneKind.MEMORY}),
         (tombstones.is_memory_gone, {TombstoneKind.MEMORY, TombstoneKind.PURGED}),
-        (tombstones.is_slot_forgotten, {TombstoneKind.SLOT}),
+        (partial(tombstones.is_slot_gone, with_purged=False), {TombstoneKind.SLOT}),
         (tombstones.is_slot_gone, {TombstoneKind.SLOT, TombstoneKind.PURGED_SLOT}),
     ],
 )

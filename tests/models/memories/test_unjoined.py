@@ -23,7 +23,7 @@ def test_the_oldest_waits_first_and_only_until_it_was_compared(store: Store, kee
     assert first.episode_id == early.episode_id
     watermarks.mark_joined(store, first.id)
 
-    assert watermarks.unjoined_rows(store) == {late.id}
+    assert watermarks.unjoined_rows(store) == [late.id]
     assert watermarks.next_unjoined(store, 200) is None
 
 
@@ -55,5 +55,5 @@ def test_memories_of_one_turn_know_each_other(store: Store, keep: Callable[..., 
         for number, turn_id in enumerate((turns[0], turns[0], turns[1]))
     )
 
-    assert watermarks.rows_of_same_turn(store, first.id) == {first.id, second.id}
-    assert watermarks.rows_of_same_turn(store, other.id) == {other.id}
+    assert set(watermarks.rows_of_same_turn(store, first.id)) == {first.id, second.id}
+    assert watermarks.rows_of_same_turn(store, other.id) == [other.id]

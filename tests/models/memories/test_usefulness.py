@@ -132,7 +132,7 @@ def test_the_sink_is_a_bounded_share_and_a_helpful_memory_rises_instead() -> Non
     assert Usefulness(shown=900, unused=900, judgement=Judgement.HELPFUL).factor == 1 + HELPFUL_LIFT
 
 
-def test_the_last_verdict_that_was_not_taken_back_counts(store: Store, memory: Memory) -> None:
+def test_the_last_verdict_that_was_not_withdrawn_counts(store: Store, memory: Memory) -> None:
     def step(action: str) -> Judgement | None:
         with store.transaction() as tx:
             note_judgement(tx, memory, action, "why", actor=Actor.USER)

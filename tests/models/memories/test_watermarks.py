@@ -1,4 +1,4 @@
-"""A watermark says what came or changed since; what was taken back is remembered."""
+"""A watermark shows what was added or changed since; undone changes are remembered."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from engram.models.memories.watermarks import (
     save_watermark,
     undone,
 )
-from engram.models.search.vectors import put_vectors
+from engram.models.search.vector_rows import put_vectors
 
 
 def keep(store: Store, summary: str) -> Memory:
@@ -53,7 +53,7 @@ def test_a_watermark_is_saved_and_loaded(store: Store) -> None:
     assert load_heads(store) == {"a": "1", "b": "2"}
 
 
-def test_the_oldest_changes_that_were_taken_back_go_first(store: Store) -> None:
+def test_the_oldest_changes_that_were_undone_go_first(store: Store) -> None:
     assert undone(store) == frozenset()
     with store.transaction() as tx:
         note_undone(tx, [("merge", f"ep_{number}") for number in range(MAX_UNDONE)])

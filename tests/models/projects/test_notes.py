@@ -11,7 +11,7 @@ from engram.models.engine.transaction import Store
 from engram.models.memories.memory_records import Memory
 from engram.models.projects import notes
 from engram.models.projects.notes import EVERYONE, NOBODY, NoteChunk, NoteRow, Owner
-from engram.models.search import fulltext, vectors
+from engram.models.search import fulltext, vector_rows
 from tests.models.conversations import store_project, store_session
 
 
@@ -24,13 +24,13 @@ def put(store: Store, text: str, *, source: str = "NOTES.md", owner: Owner = EVE
 def test_a_note_that_is_put_again_has_its_new_words_alone(store: Store) -> None:
     put(store, "the banana")
     with store.transaction() as tx:
-        vectors.put_vectors(tx, "m", [("n", 1, 0, b"\0\0")])
+        vector_rows.put_vectors(tx, "m", [("n", 1, 0, b"\0\0")])
 
     put(store, "the cherry")
 
     assert fulltext.search_notes(store, ["banana"], 5) == []
     assert len(fulltext.search_notes(store, ["cherry"], 5)) == 1
-    assert vectors.count_vectors(store, "n") == 0
+    assert vector_rows.count_vectors(store, "n") == 0
     assert (notes.count_notes(store), store.find_damage()) == ((1, 1), "")
 
 

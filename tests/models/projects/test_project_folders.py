@@ -19,7 +19,7 @@ from engram.models.work.pauses import pause
 from tests.models.conversations import make_turn, store_project, store_turn
 
 
-def test_a_merged_project_goes_on_as_the_other_with_all_it_had(store: Store, keep: Callable[..., Memory]) -> None:
+def test_a_merged_project_continues_as_the_other_with_all_it_had(store: Store, keep: Callable[..., Memory]) -> None:
     into, other = store_project(store, "a"), store_project(store, "b")
     store_turn(store, make_turn("t1", "said in b"), "b")
     memory = keep("of b", project_id=other.id, scope=Scope.PROJECT)

@@ -1,4 +1,4 @@
-"""A merge of two projects is taken back: each has its own again, and what came since stays where it went."""
+"""A merge of two projects is undone: each has its own again, and later additions stay where they were put."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Backups are sound copies made beside running writers; a restore carries over what was done by hand since."""
+"""Backups are sound copies made while writers run; a restore carries over what was done by hand since."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import stat
 import threading
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -172,7 +173,7 @@ def test_a_full_disk_is_said_and_the_old_backups_stay(
 ) -> None:
     keep(store, "The mast is brown")
     make_backup(store, folder)
-    monkeypatch.setattr(backups, "free_bytes", lambda _: 1000)
+    monkeypatch.setattr(backups.shutil, "disk_usage", lambda _: SimpleNamespace(free=1000))
 
     with pytest.raises(StoreError, match="of disk are free"):
         make_backup(store, folder)

@@ -13,7 +13,7 @@ from engram.models.engine.packed import unpack_text
 from engram.models.engine.transaction import Store, Tx
 from engram.models.memories.memory_index import unindex_memory
 from engram.models.open_memory import open_memory, open_store
-from engram.models.rescue.copies import clean_copy, open_sound_copy
+from engram.models.rescue.clean_copies import clean_copy, open_sound_copy
 from engram.models.rescue.soundness import find_all_damage
 from engram.models.search import fulltext
 from engram.models.sessions.stored_turns import load_turn
@@ -133,12 +133,12 @@ def test_a_copy_of_an_earlier_version_keeps_its_tables_and_loses_what_is_cleaned
 def test_an_older_copy_that_is_damaged_is_refused_and_kept_as_it_is(tmp_path: Path) -> None:
     path = make_older(make_copy(tmp_path / "copy.db"))
     connection = sqlite3.connect(path)
-    connection.execute("INSERT INTO passage_fts(passage_fts) VALUES ('delete-all')")
-    connection.execute("DELETE FROM passage_fts_data")
-    connection.commit()
-    connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    (page,) = connection.execute("SELECT rootpage FROM sqlite_master WHERE name = 'turn'").fetchone()
+    (page_bytes,) = connection.execute("PRAGMA page_size").fetchone()
     connection.close()
-    before = path.read_bytes()
+    whole = path.read_bytes()
+    before = whole[: (page - 1) * page_bytes] + bytes(page_bytes) + whole[page * page_bytes :]
+    path.write_bytes(before)
 
     with pytest.raises(StoreError):
         clean_copy(path, "auto", lambda tx: tx.run("DELETE FROM meta"))

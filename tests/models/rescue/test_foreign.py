@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from engram.errors import BrokenDatabase, StoreError
-from engram.models.rescue.foreign import FOLDER_PREFIX, reading_foreign
+from engram.models.rescue.foreign_database import FOLDER_PREFIX, reading_foreign
 
 
 def rows_of(path: Path, scratch: Path) -> tuple[list[object], int]:

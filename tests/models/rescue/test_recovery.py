@@ -12,7 +12,7 @@ from engram.enums import Actor, Source
 from engram.models.engine.transaction import Store
 from engram.models.memories import memory_changes
 from engram.models.memories.memory_records import Memory, all_memories
-from engram.models.memories.tombstones import is_memory_forgotten
+from engram.models.memories.tombstones import is_memory_gone
 from engram.models.open_memory import open_store
 from engram.models.rescue.restore import recover_by_hand
 from engram.models.work.pauses import pause, paused_scopes
@@ -48,7 +48,7 @@ def test_only_what_somebody_decided_is_carried(store: Store, new: Store, keep: K
 
     assert {memory.summary for memory in all_memories(new)} == {"saved", "pinned", "lowered", "edited"}
     assert (done.memories, done.tombstones, done.lost, done.is_complete) == (4, 1, 0, True)
-    assert is_memory_forgotten(new, forgotten.episode_id)
+    assert is_memory_gone(new, forgotten.episode_id, with_purged=False)
 
 
 def test_the_newest_source_wins_and_older_ones_fill_in(store: Store, new: Store, keep: Keep, tmp_path: Path) -> None:

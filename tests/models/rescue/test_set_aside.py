@@ -8,7 +8,7 @@ from pathlib import Path
 from engram.models.engine.database import UNCLEAN_NAME
 from engram.models.engine.transaction import Store
 from engram.models.open_memory import open_store
-from engram.models.rescue.copies import read_tombstones
+from engram.models.rescue.clean_copies import read_tombstones
 from engram.models.rescue.restore import clean_set_aside, set_aside_files
 from engram.models.sessions.stored_turns import load_turn
 from engram.models.sessions.turn_changes import delete_turn

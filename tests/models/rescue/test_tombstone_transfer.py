@@ -15,7 +15,7 @@ from engram.models.memories.memory_changes import delete_memory
 from engram.models.memories.memory_records import Evidence, Memory, find_memory
 from engram.models.memories.tombstones import TombstoneKind, add_tombstones
 from engram.models.open_memory import open_store
-from engram.models.rescue import copies
+from engram.models.rescue import clean_copies
 
 ENTRY = "a" * 32
 Keep = Callable[..., Memory]
@@ -34,7 +34,7 @@ def copy(store: Store, keep: Keep, tmp_path: Path) -> tuple[Path, Memory, Memory
 def test_a_copy_loses_what_was_forgotten_and_keeps_the_rest(store: Store, copy: tuple[Path, Memory, Memory]) -> None:
     path, goes, stays = copy
 
-    gone = copies.delete_named_in_copy(path, store.driver, copies.read_tombstones(store))
+    gone = clean_copies.delete_named_in_copy(path, store.driver, clean_copies.read_tombstones(store))
 
     assert gone == 1
     with open_store(path, driver=store.driver) as cleaned:
@@ -48,7 +48,7 @@ def test_a_damaged_copy_is_an_error_and_stays_as_it_is(store: Store, tmp_path: P
     path.write_bytes(b"no database at all" * 100)
 
     with pytest.raises(StoreError):
-        copies.delete_named_in_copy(path, store.driver, [])
+        clean_copies.delete_named_in_copy(path, store.driver, [])
 
     assert path.read_bytes() == b"no database at all" * 100
 
@@ -57,10 +57,10 @@ def test_only_new_tombstones_are_counted_and_they_keep_their_time(store: Store) 
     given = [("episode", b"ep_1", 5), ("slot", b"s", 6)]
 
     with store.transaction() as tx:
-        counts = [copies.carry_tombstones(tx, given) for _ in range(2)]
+        counts = [clean_copies.carry_tombstones(tx, given) for _ in range(2)]
 
     assert counts == [2, 0]
-    assert sorted(copies.read_tombstones(store)) == given
+    assert sorted(clean_copies.read_tombstones(store)) == given
 
 
 @pytest.mark.parametrize(
@@ -82,7 +82,7 @@ def test_a_memory_does_not_come_back_by_id_slot_or_entry(
         add_tombstones(tx, kind, [key])
 
     named = [
-        copies.is_named_by_tombstone(store, "ep_1", "its slot", [ENTRY], source.value, with_purged=with_purged)
+        clean_copies.is_named_by_tombstone(store, "ep_1", "its slot", [ENTRY], source.value, with_purged=with_purged)
         for with_purged in (True, False)
     ]
 

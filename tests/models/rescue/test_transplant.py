@@ -8,13 +8,14 @@ from pathlib import Path
 import pytest
 
 from engram.enums import Scope
+from engram.models import tables
 from engram.models.engine.meta import get_meta
 from engram.models.engine.transaction import Store
 from engram.models.memories.memory_records import Evidence, Memory, all_memories, evidence_of
 from engram.models.memories.tombstones import TombstoneKind, add_tombstones
 from engram.models.open_memory import open_store
 from engram.models.projects.projects import ProjectRow, ensure_project, find_project
-from engram.models.rescue import transplant
+from engram.models.rescue import copy_project
 from engram.models.sessions.sessions import add_known_values, ensure_session
 
 
@@ -44,10 +45,29 @@ def target(tmp_path: Path, keep: Callable[..., Memory]) -> Iterator[Store]:
         yield target
 
 
+#: Tables that are not copied, each with the reason.
+NOT_COPIED = {
+    **dict.fromkeys(("project", "entity", "episode_entity"), "copied with other ids, by name"),
+    **dict.fromkeys(("vector", "vector_model", "note", "note_chunk"), "made again"),
+    **dict.fromkeys(("meta", "task_run", "lease", "stage", "pause", "run", "spend"), "means the source alone"),
+    "former_name": "deleted with the project",
+    **dict.fromkeys(
+        ("hub_server", "hub_space", "hub_memory", "hub_set_aside", "hub_member", "hub_rule"), "a vault joins no hub"
+    ),
+}
+
+
+def test_every_table_is_copied_or_left_for_a_reason() -> None:
+    copied = {name for name, _, _ in copy_project._ROWS}
+
+    assert {table._meta.table_name for table in tables.ALL_TABLES} == copied | set(NOT_COPIED)
+    assert copied & set(NOT_COPIED) == set()
+
+
 def test_rows_are_copied_once_with_their_references(store: Store, target: Store, project: ProjectRow) -> None:
-    transplant.take_over_salt(target, store)
-    made = transplant.copy_project(target, store.path, project)
-    again = transplant.copy_project(target, store.path, project)
+    copy_project.take_over_salt(target, store)
+    made = copy_project.copy_project(target, store.path, project)
+    again = copy_project.copy_project(target, store.path, project)
 
     assert (made.identity, made.name, again) == ("/gone/acme", "acme-2", made)
     own, from_it = all_memories(target)
@@ -68,17 +88,17 @@ def test_rows_are_copied_once_with_their_references(store: Store, target: Store,
 
 
 def test_what_was_only_moved_leaves_no_mark_and_no_row(store: Store, project: ProjectRow) -> None:
-    before = transplant.tombstone_keys(store)
+    before = copy_project.tombstone_keys(store)
     with store.transaction() as tx:
-        transplant.make_project_scoped(tx, project)
+        copy_project.make_project_scoped(tx, project)
         add_tombstones(tx, TombstoneKind.TURN, [b"moved"])
         tx.run("DELETE FROM evidence")
         tx.run("DELETE FROM episode_entity")
         tx.run("DELETE FROM episode WHERE project_id = ? AND scope = 'project'", (project.id,))
-        transplant.drop_new_tombstones(tx, before)
-        transplant.drop_project_rows(tx, project)
+        copy_project.drop_new_tombstones(tx, before)
+        copy_project.drop_project_rows(tx, project)
 
-    assert transplant.tombstone_keys(store) == before
+    assert copy_project.tombstone_keys(store) == before
     assert find_project(store, "acme") is None
     assert store.rows("SELECT session_id FROM session") == [("s-other",)]
     assert [memory.summary for memory in all_memories(store)] == ["Not of it."]

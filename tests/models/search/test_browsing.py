@@ -1,4 +1,6 @@
-"""Lists of memories: found while a word is typed, narrowed by sort, and every number is that of its own list."""
+"""Lists of memories: found while a word is typed, narrowed by kind, project and state, with numbers that match the
+lists.
+"""
 
 from __future__ import annotations
 

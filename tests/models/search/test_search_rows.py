@@ -22,7 +22,7 @@ def test_a_memory_comes_with_what_ranking_needs_and_a_missing_one_not_at_all(
     )
     everyones = keep("everyone's", status=Status.ARCHIVED)
 
-    rows = fulltext.memory_rows(store, [everyones.id, 99, own.id])
+    rows = fulltext.search_rows(store, [everyones.id, 99, own.id])
 
     assert set(rows) == {own.id, everyones.id}
     assert (rows[own.id].is_global, rows[own.id].session_ref, rows[own.id].importance, rows[own.id].is_pinned) == (

@@ -8,7 +8,7 @@ from transcript_lines import SAID_AT, line
 
 from engram.ingest.read_sources import ingest_path
 from engram.models.open_memory import open_store
-from engram.models.sessions.outcomes_of_turns import Commit, commits_between, last_commits_of
+from engram.models.sessions.failures_and_commits import Commit, commits_between, last_commits_of
 from engram.models.sessions.sessions import find_session
 from engram.models.sessions.stored_turns import turns_of_session
 from engram.redaction import redact

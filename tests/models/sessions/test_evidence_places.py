@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from engram.models.engine.transaction import Store
-from engram.models.sessions.passages import EvidencePlace, places_of
+from engram.models.sessions.passage_rows import EvidencePlace, places_of
 from engram.models.sessions.turn_changes import delete_turn
 from tests.models.conversations import make_turn, store_turn
 

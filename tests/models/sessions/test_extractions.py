@@ -7,7 +7,7 @@ from collections.abc import Callable
 from engram.enums import Source, Status
 from engram.models.engine.transaction import Store
 from engram.models.memories.memory_records import Evidence, Memory, find_memory
-from engram.models.sessions import sessions
+from engram.models.sessions import sessions, stored_turns
 from engram.models.sessions.sessions import find_session
 from engram.models.sessions.stored_turns import mark_extracted
 from tests.models.conversations import make_turn, store_session, store_turn
@@ -32,8 +32,8 @@ def test_sessions_with_turns_to_extract_come_by_how_long_they_were_silent(store:
     with store.transaction() as tx:
         mark_extracted(tx, done, 1)
 
-    assert sessions.sessions_with_due_turns(store) == ["s2", "s1"]
-    assert [sessions.has_due_turns(store, store_session(store, name).id) for name in ("s1", "s3")] == [True, False]
+    assert stored_turns.sessions_with_due_turns(store) == ["s2", "s1"]
+    assert [stored_turns.has_due_turns(store, store_session(store, name).id) for name in ("s1", "s3")] == [True, False]
 
 
 def test_the_cap_counts_only_what_an_extractor_kept_of_those_moments(store: Store, keep: Callable[..., Memory]) -> None:
@@ -43,7 +43,7 @@ def test_the_cap_counts_only_what_an_extractor_kept_of_those_moments(store: Stor
     assert sessions.count_auto_memories(store, 100, 200) == 1
 
 
-def test_a_prompt_that_moved_takes_only_untouched_memories_of_its_own_along(
+def test_a_prompt_that_moved_takes_only_its_own_untouched_memories_along(
     store: Store, keep: Callable[..., Memory]
 ) -> None:
     turn_id = store_turn(store, make_turn("t1", "use tabs"))
@@ -55,7 +55,7 @@ def test_a_prompt_that_moved_takes_only_untouched_memories_of_its_own_along(
     shared = keep("shared", evidence=[Evidence("t2", "s1", other), of_turn])
 
     with store.transaction() as tx:
-        sessions.withdraw_memories(tx, turn_id)
+        stored_turns.withdraw_memories(tx, turn_id)
 
     left = [find_memory(store, made.episode_id) for made in (extracted, saved, pinned, shared)]
     assert [memory.status for memory in left if memory] == [

@@ -6,8 +6,8 @@ import pytest
 
 from engram.enums import Actor
 from engram.models.engine.transaction import Store
-from engram.models.forgetting.erasing import erase_words
-from engram.models.sessions.outcomes_of_turns import earlier_failures, failed_programs, turns_from
+from engram.models.forgetting.erase_entries import erase_words
+from engram.models.sessions.failures_and_commits import earlier_failures, failed_programs, turns_from
 from engram.models.sessions.turn_changes import delete_turn, withdraw_turn
 from engram.transcripts.turns import Action, EntryRef
 from tests.models.conversations import make_turn, store_project, store_turn
@@ -65,7 +65,7 @@ def test_a_turn_that_goes_takes_its_failures_along(store: Store, remove: str) ->
     assert store.find_damage() == ""
 
 
-def test_a_forgotten_call_is_no_failure_any_more_and_the_others_keep_their_places(store: Store) -> None:
+def test_a_forgotten_call_is_no_longer_a_failure_and_the_others_keep_their_places(store: Store) -> None:
     entries = (EntryRef("t1", 0, 5, 1), EntryRef("c1", 10, 5, 2), EntryRef("c2", 20, 5, 3))
     actions = (failing(), failing("make", (7,), "c2"))
     row_id = store_turn(store, make_turn("t1", "why?", actions=actions, entries=entries))

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from bench.storing import join_projects
 from engram.enums import Actor, Scope
 from engram.models.engine.transaction import Store
 from engram.models.memories.memory_history import history_of
 from engram.models.memories.memory_records import Memory, find_memory
 from engram.models.search.fulltext import search_passages
-from engram.models.search.vectors import last_vector_seq, put_vectors, vectors_since
+from engram.models.search.vector_rows import last_vector_seq, put_vectors, vectors_since
 from engram.models.sessions.sessions import find_session
 from engram.models.sessions.stored_turns import load_turn
-from engram.models.sessions.turn_changes import join_projects
 from tests.models.conversations import make_turn, store_project, store_turn
 
 

@@ -8,7 +8,7 @@ import pytest
 from transcript_lines import say
 
 from engram.extraction.extracting import extract_session
-from engram.extraction.local.writer import LocalExtractor
+from engram.extraction.local.local_extractor import LocalExtractor
 from engram.ingest.read_sources import ingest_path
 from engram.models.engine.transaction import Store
 from engram.models.sessions.sessions import SessionRow, find_session
@@ -56,7 +56,7 @@ def test_a_turn_waits_until_a_model_has_read_it_and_again_when_it_grows(
     assert waiting_sessions(store) == [SESSION]
     with store.transaction() as tx:
         note_model_reading(tx, turns_of_session(store, session.id), is_second=True)
-    assert unread_turns(store, session.id) == set()
+    assert unread_turns(store, session.id) == []
     assert (second_chances(store).done, second_chances(store).waiting) == (1, 0)
 
     say(path, "assistant", "Understood.")

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from bench.storing import join_projects, write_turn
 from engram.enums import Actor, Channel, Verdict
 from engram.forgetting.forget import forget_memory
 from engram.forgetting.forget_project import forget_project
@@ -15,11 +16,10 @@ from engram.models.engine.transaction import Store
 from engram.models.memories.memory_changes import add_memory
 from engram.models.memories.memory_records import Evidence, Memory, new_memory_id
 from engram.models.projects import projects
-from engram.models.sessions import outcomes
-from engram.models.sessions.outcomes import Candidate, Outcome
+from engram.models.sessions import prompt_outcomes
+from engram.models.sessions.prompt_outcomes import Candidate, Outcome
+from engram.models.sessions.reading_progress import ensure_transcript
 from engram.models.sessions.sessions import ensure_session
-from engram.models.sessions.sources import ensure_transcript
-from engram.models.sessions.turn_changes import join_projects, write_turn
 from engram.paths import Home
 from engram.transcripts.turns import EntryRef, Opening, Role, TextBlock, Turn
 
@@ -54,14 +54,14 @@ def record(store: Store, *memories: Memory, session_id: str = "s1", at_ms: int =
         "considered": considered,
     }
     with store.transaction() as tx:
-        outcomes.add_outcomes(tx, [Outcome(**outcome | fields)])  # type: ignore[arg-type]
+        prompt_outcomes.add_outcomes(tx, [Outcome(**outcome | fields)])  # type: ignore[arg-type]
 
 
 def test_an_outcome_is_read_as_it_was_stored(store: Store) -> None:
     first, second = keep(store), keep(store, "A PID file goes stale")
     record(store, first, second, digest="h-1", project_id=7, candidates=20, score=0.5, floor=0.18, duration_ms=12)
 
-    (stored,) = outcomes.outcomes_of_session(store, "s1")
+    (stored,) = prompt_outcomes.outcomes_of_session(store, "s1")
 
     assert (stored.channel, stored.verdict, stored.prompt_key, stored.digest) == ("prompt", "shown", "p1", "h-1")
     assert (stored.project_id, stored.candidates, stored.score, stored.floor) == (7, 20, 0.5, 0.18)
@@ -78,7 +78,7 @@ def test_of_a_memory_every_moment_is_told_with_what_became_of_it_alone(store: St
     record(store, first, second)
     record(store, second, session_id="s2", at_ms=AT_MS + 1)
 
-    moments = outcomes.outcomes_of_memory(store, second.episode_id)
+    moments = prompt_outcomes.outcomes_of_memory(store, second.episode_id)
 
     assert [(moment.session_id, moment.considered[0].verdict) for moment in moments] == [
         ("s2", Verdict.SHOWN),
@@ -92,10 +92,13 @@ def test_outcomes_are_listed_and_counted_by_time_project_and_channel(store: Stor
     record(store, project_id=2, at_ms=AT_MS + 1, channel=Channel.TOOL)
     record(store, project_id=1, at_ms=AT_MS + 2, verdict=Verdict.TOO_SHORT)
 
-    assert [outcome.at_ms - AT_MS for outcome in outcomes.list_outcomes(store)] == [2, 1, 0]
-    assert [outcome.at_ms - AT_MS for outcome in outcomes.list_outcomes(store, project_id=1, limit=1)] == [2]
-    assert [outcome.channel for outcome in outcomes.list_outcomes(store, channels=[Channel.TOOL])] == [Channel.TOOL]
-    assert outcomes.count_verdicts(store, since_ms=AT_MS + 1) == {
+    assert [outcome.at_ms - AT_MS for outcome in prompt_outcomes.list_outcomes(store)] == [2, 1, 0]
+    assert [outcome.at_ms - AT_MS for outcome in prompt_outcomes.list_outcomes(store, project_id=1, limit=1)] == [2]
+    assert [outcome.channel for outcome in prompt_outcomes.list_outcomes(store, channels=[Channel.TOOL])] == [
+        Channel.TOOL
+    ]
+    assert prompt_outcomes.count_verdicts(store, "s1") == {
+        (Channel.PROMPT, Verdict.NOTHING_NEAR): 1,
         (Channel.TOOL, Verdict.NOTHING_NEAR): 1,
         (Channel.PROMPT, Verdict.TOO_SHORT): 1,
     }
@@ -107,9 +110,9 @@ def test_what_waited_becomes_shown_and_the_memories_that_were_not_chosen_stay_as
     record(store, first, prompt_key="p2")
 
     with store.transaction() as tx:
-        assert outcomes.change_verdicts(tx, "s1", Verdict.SHOWN, Verdict.TOO_LATE, prompt_key="p1") == 1
+        assert prompt_outcomes.change_verdicts(tx, "s1", Verdict.SHOWN, Verdict.TOO_LATE, prompt_key="p1") == 1
 
-    late, other = outcomes.outcomes_of_session(store, "s1")
+    late, other = prompt_outcomes.outcomes_of_session(store, "s1")
     assert [candidate.verdict for candidate in late.considered] == [Verdict.TOO_LATE, Verdict.BELOW_FLOOR]
     assert (late.verdict, other.verdict) == (Verdict.TOO_LATE, Verdict.SHOWN)
 
@@ -120,18 +123,18 @@ def test_a_channel_that_fills_the_table_leaves_the_others_alone(store: Store) ->
     for number in range(5):
         record(store, memory, at_ms=AT_MS + number, channel=Channel.TOOL)
 
-    assert outcomes.has_old_outcomes(store, 0, max_outcomes=3)
+    assert prompt_outcomes.has_old_outcomes(store, 0, max_outcomes=3)
     with store.transaction() as tx:
-        assert outcomes.drop_old_outcomes(tx, 0, max_outcomes=3) == 2
+        assert prompt_outcomes.drop_old_outcomes(tx, 0, max_outcomes=3) == 2
 
-    kept = outcomes.list_outcomes(store)
+    kept = prompt_outcomes.list_outcomes(store)
     assert [(outcome.channel, outcome.at_ms - AT_MS) for outcome in kept] == [
         ("tool", 4),
         ("tool", 3),
         ("tool", 2),
         ("prompt", 0),
     ]
-    assert not outcomes.has_old_outcomes(store, 0, max_outcomes=3)
+    assert not prompt_outcomes.has_old_outcomes(store, 0, max_outcomes=3)
     assert len(store.fetch(tables.OutcomeCandidate.select())) == 4
 
 
@@ -139,11 +142,11 @@ def test_what_is_older_than_a_time_goes_with_its_memories(store: Store) -> None:
     record(store, keep(store))
     record(store, at_ms=AT_MS + 10)
 
-    assert outcomes.has_old_outcomes(store, AT_MS + 1)
+    assert prompt_outcomes.has_old_outcomes(store, AT_MS + 1)
     with store.transaction() as tx:
-        outcomes.drop_old_outcomes(tx, AT_MS + 1)
+        prompt_outcomes.drop_old_outcomes(tx, AT_MS + 1)
 
-    assert [outcome.at_ms for outcome in outcomes.list_outcomes(store)] == [AT_MS + 10]
+    assert [outcome.at_ms for outcome in prompt_outcomes.list_outcomes(store)] == [AT_MS + 10]
     assert store.fetch(tables.OutcomeCandidate.select()) == []
 
 
@@ -151,7 +154,7 @@ def test_a_memory_that_was_forgotten_before_the_record_was_stored_is_not_named(s
     forgotten = Memory("ep_0123456789ab", "fact", "gone", "gone")
     record(store, forgotten, keep(store))
 
-    (stored,) = outcomes.outcomes_of_session(store, "s1")
+    (stored,) = prompt_outcomes.outcomes_of_session(store, "s1")
 
     assert forgotten.episode_id not in [candidate.episode_id for candidate in stored.considered]
 
@@ -168,9 +171,9 @@ def test_a_memory_that_goes_leaves_no_mention(store: Store, tmp_path: Path, way:
     else:
         purge(store, plan_named(store, [gone.episode_id]), actor=Actor.USER)
 
-    (stored,) = outcomes.outcomes_of_session(store, "s1")
+    (stored,) = prompt_outcomes.outcomes_of_session(store, "s1")
     assert [candidate.episode_id for candidate in stored.considered] == [stays.episode_id]
-    assert outcomes.outcomes_of_memory(store, gone.episode_id) == []
+    assert prompt_outcomes.outcomes_of_memory(store, gone.episode_id) == []
 
 
 @pytest.mark.parametrize("also_source", [False, True])
@@ -200,7 +203,7 @@ def test_with_a_prompts_words_goes_what_became_of_it_and_no_more(
 
     forget_memory(store, places, memory.episode_id, actor=Actor.USER, also_source=also_source)
 
-    left = [(outcome.session_id, outcome.at_ms - AT_MS) for outcome in outcomes.list_outcomes(store)]
+    left = [(outcome.session_id, outcome.at_ms - AT_MS) for outcome in prompt_outcomes.list_outcomes(store)]
     assert left == [("s1", 200_000), ("s2", 0)]
 
 
@@ -216,7 +219,7 @@ def test_with_a_project_go_its_sessions_outcomes_and_those_asked_in_it(store: St
 
     forget_project(store, places, project, actor=Actor.USER)
 
-    assert [outcome.session_id for outcome in outcomes.list_outcomes(store)] == ["s2"]
+    assert [outcome.session_id for outcome in prompt_outcomes.list_outcomes(store)] == ["s2"]
 
 
 def test_a_project_that_is_joined_to_another_takes_its_outcomes_along(store: Store) -> None:
@@ -226,4 +229,4 @@ def test_a_project_that_is_joined_to_another_takes_its_outcomes_along(store: Sto
 
     join_projects(store, new.id, [old.id], actor=Actor.TIDYING)
 
-    assert [outcome.project_id for outcome in outcomes.list_outcomes(store)] == [new.id]
+    assert [outcome.project_id for outcome in prompt_outcomes.list_outcomes(store)] == [new.id]

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from engram.models.engine.transaction import Store
-from engram.models.search import fulltext, vectors
-from engram.models.sessions.passages import drop_passages, drop_passages_of_texts
+from engram.models.search import fulltext, vector_rows
+from engram.models.sessions.passage_index import drop_passages, drop_passages_of_texts
 from tests.models.conversations import make_turn, store_turn
 
 
@@ -35,14 +35,14 @@ def test_a_dropped_passage_leaves_its_neighbours_context_and_its_vector_goes(sto
             middle = turn_id
     (own, *_) = ids_of(store, "banana")
     with store.transaction() as tx:
-        vectors.put_vectors(tx, "m", [("p", own, 0, b"\0\0")])
+        vector_rows.put_vectors(tx, "m", [("p", own, 0, b"\0\0")])
 
     with store.transaction() as tx:
         drop_passages(tx, middle)
 
     assert ids_of(store, "banana") == []
     assert len(ids_of(store, "apple")) == 2, "the cherry follows the apple now"
-    assert vectors.count_vectors(store, "p") == 0
+    assert vector_rows.count_vectors(store, "p") == 0
     assert store.find_damage() == ""
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from engram.enums import Scope, Status
 from engram.models.engine.transaction import Store
 from engram.models.memories.memory_records import Memory
-from engram.models.sessions import recent
+from engram.models.sessions import recent_work
 from engram.transcripts.turns import Action, Opening
 from tests.models.conversations import make_turn, store_project, store_turn
 
@@ -18,11 +18,11 @@ def test_the_latest_turn_is_the_last_that_began_with_a_prompt(store: Store) -> N
     store_turn(store, make_turn("t3", "", "going on", at_ms=7, opening=Opening.CONTINUATION))
     store_turn(store, make_turn("t4", "elsewhere", session_id="s2", at_ms=8))
 
-    latest = recent.latest_turn(store, "s1")
+    latest = recent_work.latest_turn(store, "s1")
 
     assert latest is not None
     assert latest.turn.prompt == "second"
-    assert recent.latest_turn(store, "never") is None
+    assert recent_work.latest_turn(store, "never") is None
 
 
 def test_changed_files_come_once_the_latest_first_and_of_the_project_alone(store: Store) -> None:
@@ -37,8 +37,8 @@ def test_changed_files_come_once_the_latest_first_and_of_the_project_alone(store
     store_edit("t4", 400, "elsewhere.py", project="b")
     project_id = store_project(store, "a").id
 
-    assert recent.recent_files(store, project_id) == ["both.py", "new.py", "old.py"]
-    assert recent.recent_files(store, project_id, turns=2) == ["both.py", "new.py"]
+    assert recent_work.recent_files(store, project_id) == ["both.py", "new.py", "old.py"]
+    assert recent_work.recent_files(store, project_id, turns=2) == ["both.py", "new.py"]
 
 
 def test_pinned_and_active_memories_are_the_projects_own_and_global_ones(
@@ -51,6 +51,6 @@ def test_pinned_and_active_memories_are_the_projects_own_and_global_ones(
     keep("archived", project_id=own, is_pinned=True, status=Status.ARCHIVED)
     keep("plain", project_id=own, scope=Scope.PROJECT)
 
-    assert [memory.summary for memory in recent.pinned_memories(store, own)] == ["global", "own"]
-    assert [memory.summary for memory in recent.pinned_memories(store, own, limit=1)] == ["global"]
-    assert [memory.summary for memory in recent.pinned_memories(store, -1)] == ["global"]
+    assert [memory.summary for memory in recent_work.pinned_memories(store, own)] == ["global", "own"]
+    assert [memory.summary for memory in recent_work.pinned_memories(store, own, limit=1)] == ["global"]
+    assert [memory.summary for memory in recent_work.pinned_memories(store, -1)] == ["global"]

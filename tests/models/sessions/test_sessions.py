@@ -53,7 +53,8 @@ def test_time_never_goes_back_and_a_branch_stays_until_another_is_named(store: S
 
 def test_sessions_come_the_latest_first(store: Store) -> None:
     for session_id, at_ms in (("s1", 100), ("s2", 300), ("s3", 200)):
-        store_session(store, session_id, at_ms=at_ms)
+        store_turn(store, make_turn(session_id, "a prompt", session_id=session_id, at_ms=at_ms))
+    store_session(store, "empty", at_ms=400)
 
     assert [session.session_id for session in sessions.list_sessions(store, 2)] == ["s2", "s3"]
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from engram.models.engine.transaction import Store
-from engram.models.memories.tombstones import forgotten_entries
-from engram.models.search import fulltext, vectors
-from engram.models.sessions.stored_turns import claimed_entries, is_forgotten, load_turn
+from engram.models.memories.tombstones import forgotten_entries, is_turn_forgotten
+from engram.models.search import fulltext, vector_rows
+from engram.models.sessions.stored_turns import claimed_entries, load_turn
 from engram.models.sessions.turn_changes import clear_turn, close_turn, close_turns, delete_turn, withdraw_turn
 from tests.models.conversations import make_turn, store_session, store_turn
 
@@ -40,7 +40,7 @@ def test_a_withdrawn_turn_may_come_again_and_a_forgotten_one_is_known(store: Sto
     for key in ("withdrawn", "forgotten"):
         row_id = store_turn(store, make_turn(key, f"the {key} banana", "the cherry"))
     with store.transaction() as tx:
-        vectors.put_vectors(tx, "m", [("p", passage_id, 0, b"\0\0") for passage_id in range(1, 5)])
+        vector_rows.put_vectors(tx, "m", [("p", passage_id, 0, b"\0\0") for passage_id in range(1, 5)])
 
     with store.transaction() as tx:
         withdraw_turn(tx, "withdrawn")
@@ -48,13 +48,13 @@ def test_a_withdrawn_turn_may_come_again_and_a_forgotten_one_is_known(store: Sto
         assert delete_turn(tx, row_id) == ["forgotten", "forgotten-reply"]
 
     assert fulltext.search_passages(store, ["banana", "cherry"], 9) == []
-    assert vectors.count_vectors(store, "p") == 0
+    assert vector_rows.count_vectors(store, "p") == 0
     assert claimed_entries(store, ["withdrawn", "forgotten"]) == set()
     assert forgotten_entries(store, ["withdrawn", "withdrawn-reply", "forgotten", "forgotten-reply"]) == {
         "forgotten",
         "forgotten-reply",
     }
-    assert [is_forgotten(store, key) for key in ("withdrawn", "forgotten")] == [False, True]
+    assert [is_turn_forgotten(store, key) for key in ("withdrawn", "forgotten")] == [False, True]
     assert store.find_damage() == ""
 
 

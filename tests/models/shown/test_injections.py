@@ -50,11 +50,13 @@ def test_what_came_too_late_for_its_prompt_waits_for_a_tool_call(store: Store) -
     add(store, "ep_2", prompt_key="p2")
 
     with store.transaction() as tx:
-        assert injections.mark_pending(tx, "s1", "p1") == 1
+        assert injections.mark_pending(tx, "s1", "p1", tx.now_ms()) == 1
     late, other = injections.injections_of_session(store, "s1")
     with store.transaction() as tx:
         assert injections.mark_shown(tx, "s1", "p1", late.at_ms + 5000) == 1
-        assert injections.mark_pending(tx, "s1", "p1") == 0, "a bite of a tool call is not given to a prompt again"
+        assert injections.mark_pending(tx, "s1", "p1", tx.now_ms()) == 0, (
+            "a bite of a tool call is not given to a prompt again"
+        )
 
     assert [bite.episode_id for bite in injections.injections_of_session(store, "s1")] == ["ep_2", "ep_1"]
     assert (late.state, late.channel) == ("pending", "tool")

@@ -9,7 +9,7 @@ import pytest
 from engram.enums import Refusal, Scope
 from engram.models.engine.transaction import Store
 from engram.models.memories.memory_records import Memory
-from engram.models.memories.memory_rows import set_accessed
+from engram.models.memories.memory_writes import set_accessed
 from engram.models.shown import usage
 from engram.models.shown.injections import AT_START, Injection, add_injections
 from engram.reports.use_report import late_of_days, refused_text
@@ -40,7 +40,10 @@ def test_only_what_happened_in_the_time_is_counted(store: Store, keep: Callable[
     store_turn(store, make_turn("t2", "late", session_id="s2", at_ms=100), "b")
     store_turn(store, make_turn("t3", "", "on", session_id="s2", at_ms=101, opening=Opening.CONTINUATION), "b")
     store_turn(store, make_turn("t4", "late", session_id="s3", at_ms=100), "c")
-    keep("early", created_at_ms=99, project_id=store_project(store, "b").id)
+    early = keep("early", created_at_ms=99, project_id=store_project(store, "b").id)
+    with store.transaction() as tx:
+        tx.run("UPDATE episode SET kept_at_ms = 99 WHERE episode_id = ?", (early.episode_id,))
+    keep("said early, imported now", created_at_ms=99)
     kept = keep("late", created_at_ms=100, project_id=store_project(store, "c").id, scope=Scope.PROJECT)
     show(store, kept.episode_id, at_ms=99)
     show(store, kept.episode_id, at_ms=100)
@@ -49,7 +52,7 @@ def test_only_what_happened_in_the_time_is_counted(store: Store, keep: Callable[
 
     figures = usage.usage_since(store, 100)
 
-    assert (figures.sessions, figures.prompts, figures.memories, figures.shown) == (2, 2, 1, 2)
+    assert (figures.sessions, figures.prompts, figures.memories, figures.shown) == (2, 2, 2, 2)
     assert figures.projects_with_none == ("b",)
 
 
@@ -92,7 +95,7 @@ def test_refused_proposals_are_counted_by_reason_and_told(store: Store, clock: F
     refused = usage.usage_since(store, store.now_ms() - WEEK_MS).refused
 
     assert refused == {"not-said": 2, "output": 1}
-    assert refused_text(refused) == "2: was not said in the session; 1: tells what only a command printed"
+    assert refused_text(refused) == "2: was not said in the session; 1: says what only a command printed"
     assert all(refused_text({reason.value: 1}) != f"1: {reason.value}" for reason in Refusal)
     assert usage.usage_since(store, store.now_ms()).refused == {}
 

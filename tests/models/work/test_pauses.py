@@ -38,7 +38,7 @@ def test_a_pause_that_is_ended_early_counts_until_then(store: Store, clock: Fixe
     assert pauses_of(store, "/any") == pauses_of(store, None) == [(began_at, began_at + 60_000)]
 
 
-def test_a_pause_that_goes_on_is_one(store: Store, clock: FixedClock) -> None:
+def test_a_pause_that_continues_is_one(store: Store, clock: FixedClock) -> None:
     began_at = clock.now_ms()
     pause(store, "/a", began_at + HOUR_MS)
     clock.advance(60)

@@ -38,7 +38,7 @@ def spend(store: Store, dollars: float, *, project_id: int | None = None, caps: 
 
 
 def reserve_all(path: str, count: int) -> None:
-    """Ask for more than there is, as a worker of its own."""
+    """Ask for more than there is, as a separate worker."""
     with open_store(Path(path)) as store:
         for _ in range(count):
             try:
@@ -115,7 +115,7 @@ def test_what_is_no_amount_passes_no_cap(store: Store, dollars: float) -> None:
         spend(store, 0.1, caps=dataclasses.replace(CAPS, dollars_per_day=float("nan")))
 
 
-def test_what_was_never_settled_goes_on_counting_in_full(store: Store) -> None:
+def test_what_was_never_settled_keeps_counting_in_full(store: Store) -> None:
     spend(store, 0.5)
 
     with pytest.raises(BudgetReached, match="an hour"):
@@ -133,7 +133,7 @@ def test_the_windows_open_again_when_their_time_has_passed(store: Store, clock: 
     spend(store, 0.5)
 
 
-def test_a_project_has_a_cap_of_its_own(store: Store, clock: FixedClock) -> None:
+def test_a_project_has_its_own_cap(store: Store, clock: FixedClock) -> None:
     for number in (1, 2):
         plant(
             store,

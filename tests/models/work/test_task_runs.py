@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 from engram.models.engine.transaction import Store
-from engram.models.forgetting.forgetting import clean_runs
+from engram.models.forgetting.forget_memories import clean_runs
 from engram.models.work.task_runs import (
     KEPT_RUNS,
     MAX_TRACEBACK_CHARS,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from engram.models.engine.transaction import Store
 from engram.models.work import pauses, work
 from engram.models.work.work import MAX_DELAY_MS, MAX_ERROR_CHARS, Work, WorkState
@@ -104,3 +106,11 @@ def test_waiting_work_is_put_off_and_work_that_failed_is_not_hastened(store: Sto
         work.postpone(tx, "extract", "s1", tx.now_ms())
 
     assert find(store).due_at_ms == until_ms
+
+
+@pytest.mark.parametrize("kind", ["extrcat", "", "embed"])
+def test_work_of_a_kind_that_no_task_does_is_refused(store: Store, kind: str) -> None:
+    with pytest.raises(ValueError, match="WorkKind"), store.transaction() as tx:
+        work.make_due(tx, kind, "s1", 0)
+
+    assert work.list_work(store) == []

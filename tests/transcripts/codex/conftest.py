@@ -26,7 +26,7 @@ def codex_folder(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def settings(tmp_path: Path, codex_folder: Path) -> Settings:
-    """A home of its own beside an empty Claude Code folder."""
+    """A separate home next to an empty Claude Code folder."""
     made = Settings(
         home=tmp_path / "home", claude_folder=tmp_path / "claude", codex_folder=codex_folder, embedding_model="hashed"
     )

@@ -1,20 +1,17 @@
-"""The watcher follows rollouts as they grow, beside Claude Code's transcripts."""
+"""The watcher follows rollouts as they grow, alongside Claude Code's transcripts."""
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 
 import pytest
+from processes import read_until
 
 from engram.models.engine.transaction import Store
 from engram.settings import Settings
 from engram.tasks.queue import huey
 from engram.watcher.watch import Watcher
 from tests.rollouts import SESSION, Rollout
-
-#: Long enough for a loaded machine; nothing is measured.
-WAIT_SECONDS = 60
 
 
 @pytest.fixture
@@ -46,9 +43,6 @@ def test_a_day_folder_that_appears_is_watched(watcher: Watcher, store: Store, ro
     watcher.events.keep_up()
     rollout.head().user("Weigh the seal.")
 
-    until = time.monotonic() + WAIT_SECONDS
-    while store.value("SELECT count(*) FROM turn") < 1 and time.monotonic() < until:
-        watcher.step()
-        time.sleep(0.01)
+    read_until(watcher, lambda: store.value("SELECT count(*) FROM turn") >= 1)
 
     assert store.value("SELECT count(*) FROM turn") == 1

@@ -13,7 +13,7 @@ import pytest
 from engram.models.engine.transaction import Store
 from engram.settings import Settings
 from engram.transcripts import registry, transcript_files
-from engram.transcripts.tail import Position, read_chunk
+from engram.transcripts.growing_file import Position, read_chunk
 from engram.transcripts.turns import Turn
 from tests.rollouts import SESSION, Rollout
 
@@ -155,7 +155,7 @@ def test_without_the_library_it_is_named(rollout: Rollout, settings: Settings, m
 
     assert list(registry.discover(settings)) == []
     assert {one.path.suffix: one.reason for one in registry.skipped(settings)} == {
-        ".zst": "it is compressed, and this Python has no Zstandard",
-        ".gz": "its name is not a session's",
+        ".zst": "it is compressed, and this Python has no Zstandard support",
+        ".gz": "its name is not that of a session file",
     }
     assert packed.exists()

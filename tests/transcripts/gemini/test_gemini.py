@@ -65,7 +65,7 @@ HEAD = {"sessionId": SESSION, "projectHash": "x", "startTime": "2026-11-01T10:00
 
 @pytest.fixture
 def settings(tmp_path: Path) -> Settings:
-    """A home of its own beside an empty Gemini CLI."""
+    """A separate home next to an empty Gemini CLI folder."""
     made = Settings(
         home=tmp_path / "home",
         claude_folder=tmp_path / "claude",

@@ -1,0 +1,498 @@
+"""Reads sessions in this process and makes memories from them: ``engram up --once``, and ``engram install``."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import shlex
+import shutil
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import click
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn
+
+from engram.cli.output import print_json, print_table, say, say_wrapped
+from engram.cli.results import counted, hit_result, print_results
+from engram.cli.workspace import Workspace, current_folder
+from engram.errors import EngramError, NotFound
+from engram.ingest.read_sources import in_order_of_change, ingest_all
+from engram.ingest.write_portion import IngestResult
+from engram.log import start_logging
+from engram.models.engine.transaction import Store
+from engram.models.shown import usage
+from engram.models.shown.usage import count_agents, count_of_agent, count_projects, count_totals, latest_turn_prompts
+from engram.redaction import redact
+from engram.search.hits import PublicHit
+from engram.settings import MODEL_EXTRACTORS, Settings
+from engram.system.lazy_regex import lazy_regex
+from engram.tasks.drain import drain
+from engram.tasks.runtime import make_runtime
+from engram.text.words import stems, topic_words
+from engram.transcripts import registry
+from engram.transcripts.agents import Source
+from engram.transcripts.claude_code.discover import SOON_DAYS, Retention, find_expiring
+from engram.transcripts.claude_code.history import AGENT as HISTORY_AGENT
+from engram.trust.display import number_of, visible
+from engram.worker.recall_client import Operation, RecallRequest, ask_memory
+
+#: Seconds between two lines about the progress if there is no terminal.
+LINE_SECONDS = 10.0
+#: Maximum number of threads of the model, when nothing else runs.
+MAX_THREADS = 4
+
+
+def run_once(
+    workspace: Workspace,
+    *,
+    is_quiet: bool,
+    sources: Sequence[Source | Path] | None = None,
+    with_consolidation: bool = True,
+    with_vectors: bool = True,
+    is_told: bool = True,
+) -> dict[str, Any]:
+    """Do all pending work in this process and return the counts.
+
+    Args:
+        is_quiet: print nothing but warnings.
+        sources: what to read; None for all sessions of all agents, the oldest change first.
+        with_consolidation: also consolidate, if that is due.
+        with_vectors: False leaves the vectors to a worker.
+        is_told: print the counts at the end.
+    """
+    started = time.monotonic()
+    settings = workspace.settings
+    start_logging(workspace.places.prepare().logs, "cli", settings.log_level, redact)
+    with workspace.store(may_upgrade=True) as store, _bars(is_quiet) as bars:
+        report = _read(workspace, store, bars, sources)
+        runtime = make_runtime(_in_a_hurry(settings), store)
+        texts = 0
+
+        def step(stage: str, done: int, total: int) -> None:
+            nonlocal texts
+            if stage == "embed":
+                texts = max(texts or done + usage.count_without_vector(store), done)
+                total = texts
+            bars.show(_STAGES.get(stage, stage), done, total)
+
+        drained = drain(
+            runtime,
+            with_waiting=True,
+            with_consolidation=with_consolidation,
+            with_vectors=with_vectors,
+            progress=step,
+        )
+        embedded = drained.embedded
+        if drained.has_consolidated:
+            # Consolidation writes notes, which are indexed and embedded too.
+            embedded += drain(runtime, with_vectors=with_vectors, progress=step).embedded
+        report |= {
+            "episodes": usage.count_totals(store).memories,
+            "sessions_extracted": drained.sessions,
+            "failed": drained.failed,
+            "embedded": embedded,
+            "missing_vectors": usage.count_without_vector(store),
+            "model": runtime.embedder.model_id if runtime.embedder else None,
+            "seconds": round(time.monotonic() - started, 1),
+        }
+    if is_told and not is_quiet:
+        _print(report, workspace)
+    return report
+
+
+def _in_a_hurry(settings: Settings) -> Settings:
+    """Return the settings with more threads for the model, since somebody is waiting and no recall runs at the same
+    time.
+    """
+    return replace(settings, embedding_threads=max(settings.embedding_threads, min(os.cpu_count() or 1, MAX_THREADS)))
+
+
+_STAGES = {"extract": "Making memories", "embed": "Preparing the search by meaning"}
+
+
+def _read(workspace: Workspace, store: Store, bars: Bars, sources: Sequence[Source | Path] | None) -> dict[str, Any]:
+    todo = find_sources(workspace, ()) if sources is None else sources
+
+    def step(done: int, total: int, _: IngestResult) -> None:
+        bars.show("Reading sessions", done, total)
+
+    results = ingest_all(store, settings=workspace.settings, redact=redact, progress=step, sources=todo)
+    return ingest_report(store, results)
+
+
+class Bars:
+    """Shows progress: bars on a terminal, else a line now and then, so that nobody waits in silence."""
+
+    def __init__(self, progress: Progress, *, is_quiet: bool) -> None:
+        """Use ``progress`` on a terminal; print nothing if ``is_quiet``."""
+        self._progress = progress
+        self._with_lines = not is_quiet and not progress.console.is_terminal
+        self._tasks: dict[str, TaskID] = {}
+        self._printed_seconds = time.monotonic()
+
+    def show(self, what: str, done: int, total: int) -> None:
+        """Show a step of the work; a total of 0 means unknown."""
+        if what not in self._tasks:
+            self._tasks[what] = self._progress.add_task(what, total=total or None)
+        self._progress.update(self._tasks[what], completed=done, total=total or None)
+        now = time.monotonic()
+        if self._with_lines and now - self._printed_seconds >= LINE_SECONDS:
+            self._printed_seconds = now
+            click.echo(f"{what}: {done}" + (f" of {total}" if total else "") + " …", err=True)
+
+
+@contextlib.contextmanager
+def _bars(is_quiet: bool) -> Iterator[Bars]:
+    with Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        console=Console(stderr=True),
+        transient=True,
+        disable=is_quiet,
+    ) as progress:
+        yield Bars(progress, is_quiet=is_quiet)
+
+
+def call_of(workspace: Workspace) -> str:
+    """Return how a person calls Engram from here for this memory folder: ``engram``, or the path and flags that it
+    takes.
+    """
+    started_as = Path(sys.argv[0])
+    program = "engram" if shutil.which("engram") or started_as.name != "engram" else shlex.quote(sys.argv[0])
+    home = workspace.flags.get("home")
+    if not home:
+        return program
+    here = Path(home).absolute()
+    folder = os.path.relpath(here) if here.is_relative_to(Path.cwd()) else str(here)
+    return f"{program} --home {shlex.quote(folder)}"
+
+
+def _print(report: dict[str, Any], workspace: Workspace) -> None:
+    click.echo(
+        f"Read       {number_of(report['files'], 'file')}: {number_of(report['sessions'], 'session')}, "
+        f"{number_of(report['turns'], 'turn')} ({report['new_turns']} new)"
+    )
+    for reason, number in report["skipped"].items():
+        say(f"Skipped    {number_of(number, 'file')}: {reason}")
+    click.echo(f"Kept       {number_of(report['episodes'], 'memory')}")
+    click.echo(
+        f"Prepared   {number_of(report['embedded'], 'text')} for the search by meaning, "
+        f"{report['missing_vectors']} left"
+    )
+    for problem in ("bad_lines", "failed"):
+        if report[problem]:
+            click.echo(
+                f"Problems   {report[problem]} {problem.replace('_', ' ')}. Run `engram doctor` to see what to do."
+            )
+    say(f'Done in {report["seconds"]} s. Try it: {call_of(workspace)} recall "…"')
+
+
+# -- ``engram up --once --no-memories``: transcripts are read, and the worker makes the memories.
+
+
+def read_only(workspace: Workspace, paths: Sequence[Path], *, as_json: bool) -> None:
+    """Read transcripts to their end and print what was read; a worker may run meanwhile.
+
+    Args:
+        paths: transcripts, folders of transcripts, or configuration folders of an agent; all transcripts if empty.
+        as_json: print JSON, without a progress bar.
+    """
+    with workspace.store() as store:
+        todo = find_sources(workspace, paths)
+        with _bars(as_json) as bar:
+
+            def step(done: int, total: int, _: IngestResult) -> None:
+                bar.show("Reading sessions", done, total)
+
+            results = ingest_all(store, settings=workspace.settings, redact=redact, progress=step, sources=todo)
+        report = ingest_report(store, results)
+    if as_json:
+        print_json(report)
+        return
+    click.echo(
+        f"Read {number_of(report['files'], 'file')}: {number_of(report['new_turns'], 'new turn')}, "
+        f"{report['turns']} in all."
+    )
+    if report["bad_lines"]:
+        click.echo(f"{report['bad_lines']} lines can't be read. `engram doctor` lists them.")
+    for reason, number in report["skipped"].items():
+        say(f"{number_of(number, 'file')} skipped: {reason}")
+    print_table(
+        ["project", "sessions#", "turns#"],
+        [(name or "(no project)", totals["sessions"], totals["turns"]) for name, totals in report["projects"].items()],
+        empty=f"There are no transcripts in {workspace.settings.projects_folder}.",
+    )
+
+
+def find_sources(workspace: Workspace, paths: Sequence[Path]) -> list[Source | Path]:
+    """Return what to read, the oldest change first; a file that holds no session stays a path.
+
+    Raises:
+        NotFound: a path does not exist.
+    """
+    settings = workspace.settings
+    if not paths:
+        return [*in_order_of_change(registry.discover(settings))]
+    in_folders: list[Source] = []
+    named: list[Source | Path] = []
+    for path in (path.expanduser().absolute() for path in paths):
+        if not path.exists():
+            raise NotFound(f"{path} does not exist")
+        sources = registry.sources_at(path, settings)
+        if path.is_dir():
+            in_folders += sources
+        else:
+            named += sources or [path]
+    return list(dict.fromkeys([*in_order_of_change(in_folders), *named]))
+
+
+def ingest_report(store: Store, results: Sequence[IngestResult]) -> dict[str, Any]:
+    """Return what was read, for scripts: files and new turns in this run; all other figures are totals."""
+    totals = usage.count_totals(store)
+    skipped: dict[str, int] = {}
+    for result in results:
+        if result.skipped:
+            skipped[result.skipped] = skipped.get(result.skipped, 0) + 1
+    return {
+        "files": len(results) - sum(skipped.values()),
+        "sessions": totals.sessions,
+        "turns": totals.turns,
+        "new_turns": sum(result.new_turns for result in results),
+        "episodes": totals.memories,
+        "bad_lines": totals.bad_lines,
+        "skipped": skipped,
+        "projects": {
+            project.name: {
+                "sessions": project.sessions,
+                "turns": project.turns,
+                "prompts": project.prompts,
+                "episodes": project.memories,
+            }
+            for project in usage.count_projects(store)
+        },
+    }
+
+
+# -- Reading existing sessions during installation, and what a user is shown of their own history.
+
+
+@dataclass(frozen=True, slots=True)
+class Existing:
+    """The existing sessions."""
+
+    #: Those of the project with the latest change, newest first.
+    first: tuple[Source, ...]
+    #: All others, newest first.
+    rest: tuple[Source, ...]
+    retention: Retention
+
+    @property
+    def number(self) -> int:
+        """All sessions."""
+        return len(self.first) + len(self.rest)
+
+
+def find_existing(settings: Settings, now_seconds: float) -> Existing:
+    """Find the sessions of all agents; no file is opened."""
+    sources = sorted(registry.discover(settings), key=lambda source: -source.changed_at_ns)
+    folder = sources[0].path.parent if sources else None
+    return Existing(
+        first=tuple(source for source in sources if source.path.parent == folder),
+        rest=tuple(source for source in sources if source.path.parent != folder),
+        retention=find_expiring(sources, settings.all_claude_folders, now_seconds),
+    )
+
+
+def import_existing(workspace: Workspace, existing: Existing, *, has_service: bool, is_quiet: bool) -> dict[str, Any]:
+    """Read all sessions and make memories from them, with a progress bar. A failure or Ctrl-C ends only the import.
+
+    Args:
+        has_service: the vectors are left to the service; otherwise everything is done now.
+        is_quiet: print nothing but warnings.
+    """
+    if not existing.number:
+        say_unless(is_quiet, "There are no sessions yet. Engram reads each one while you work.")
+        return {}
+    # The rules make memories from all of it in a minute. A language model improves them later, within its cap.
+    flags = {"extractor": "local"} if workspace.settings.extractor in MODEL_EXTRACTORS else {}
+    say_unless(is_quiet, f"• Reading your {number_of(existing.number, 'session')}")
+    try:
+        return run_once(
+            workspace.with_flags(**flags),
+            is_quiet=is_quiet,
+            sources=(*existing.first, *existing.rest),
+            with_consolidation=not has_service,
+            with_vectors=not has_service,
+            is_told=False,
+        )
+    except KeyboardInterrupt:
+        click.echo("\nThe import was stopped. It continues in the background, or with `engram up`.", err=True)
+    except EngramError as error:
+        say(f"The import failed: {error}. It is tried again in the background, or by `engram up`.", err=True)
+    return {}
+
+
+def import_earlier(workspace: Workspace) -> str:
+    """Import the memories of the earlier Engram; what was imported before is not added again. Returns a line."""
+    from engram.exchange.formats import open_source
+    from engram.exchange.importing import Outcome, PlaceFinder, import_memories
+
+    settings = workspace.settings
+    try:
+        with (
+            workspace.store() as store,
+            open_source(None, "earlier", settings, has_project=False, is_global=False) as source,
+        ):
+            places = PlaceFinder(store, settings)
+            report = import_memories(store, source, workspace.redactor(), places)
+    except EngramError as error:
+        return f"The earlier Engram's memories were not imported: {error}. Try again: engram import --from earlier"
+    workspace.wake_worker()
+    if not report.counts[Outcome.ADDED]:
+        return ""
+    undo = f"`engram import --undo {report.run_id}` takes that back"
+    return f"Imported {number_of(report.counts[Outcome.ADDED], 'memory')} of the earlier Engram; {undo}."
+
+
+def say_unless(is_quiet: bool, text: str) -> None:
+    """Print a line, unless nothing but JSON may be printed."""
+    if not is_quiet:
+        say(text)
+
+
+# -- The first screen: the user's own history, and a question that they once asked, with how it ended.
+
+#: Minimum and maximum number of words in a question of the user's that is shown again.
+_QUESTION_WORDS = range(4, 22)
+_QUESTION = lazy_regex(
+    r"(?:why|how|what|which|where|when|is|are|does|do|did|can|could|should|warum|wie|was|welche)\b", re.IGNORECASE
+)
+#: Patterns of questions for a reason, and of others that "yes" does not answer.
+_REASON = lazy_regex(r"(?:why|how|warum|wie)\b", re.IGNORECASE)
+_OPEN = lazy_regex(r"(?:what|which|where|when|was|welche)\b", re.IGNORECASE)
+#: Text that rules a question out: paths of attachments, images, masked values, quotes that a shell would end.
+_UNFIT = lazy_regex(r"[\[\]@\"`$\\!<>{}]|https?:")
+#: Questions for work, about the moment or about the assistant itself, which nobody asks again.
+_REQUEST = lazy_regex(
+    r"(?:can|could|would|will|should|shall|may) (?:you|we|i)\b|"
+    r"(?:are|is|did|do|does|have|has) (?:it|you|they|this|that)\b|"
+    r".*\b(?:now|still|yet|again|already|yours?|you)\b",
+    re.IGNORECASE,
+)
+#: Number of a question's informative words that its answer must have: one with none of them is about something else.
+_MIN_SHARED_WORDS = 2
+#: Maximum number of questions that are tried.
+_MAX_TRIES = 12
+
+
+@dataclass(frozen=True, slots=True)
+class OwnQuestion:
+    """A question that the user asked once, and what is found for it now."""
+
+    question: str
+    hit: PublicHit
+
+    @property
+    def command(self) -> str:
+        """The command that asks it."""
+        return f'engram recall "{self.question}"'
+
+
+def history_lines(workspace: Workspace, existing: Existing) -> list[str]:
+    """Return what is stored of the user's history, one sentence per line."""
+    retention = existing.retention
+    with workspace.store() as store:
+        totals = count_totals(store)
+        projects = [project for project in count_projects(store) if project.turns and project.name]
+        prompts = sum(project.prompts for project in count_projects(store))
+        own = sum(number for agent, number in count_agents(store).items() if agent != HISTORY_AGENT)
+        recovered, recovered_prompts = count_of_agent(store, HISTORY_AGENT)
+    if not totals.sessions:
+        return []
+    memories = counted(totals.memories, "memory") or "no memories"
+    silent = sum(source.agent != HISTORY_AGENT for source in (*existing.first, *existing.rest)) - own
+    lines = [
+        f"{counted(totals.sessions, 'session')} with {counted(prompts, 'prompt')} in "
+        f"{counted(len(projects), 'project')}; {memories} so far."
+    ]
+    if silent > 0:
+        lines.append(
+            f"{counted(silent, 'more transcript')} {'holds' if silent == 1 else 'hold'} no prompt of "
+            f"{'its' if silent == 1 else 'their'} own, or are left out by your settings."
+        )
+    if len(retention.expiring):
+        lines.append(
+            f"Claude Code deletes {len(retention.expiring)} of its {counted(retention.sessions, 'session')} within "
+            f"{SOON_DAYS} days (it keeps them for {retention.days}). They are safe in Engram now."
+        )
+    elif retention.sessions:
+        lines.append(f"Claude Code deletes sessions after {retention.days} days. Engram keeps what was said in them.")
+    if recovered:
+        lines.append(
+            f"Recovered from history.jsonl: {counted(recovered_prompts, 'prompt')} of "
+            f"{counted(recovered, 'session')} that Claude Code has deleted."
+        )
+    return lines
+
+
+def find_own_question(store: Store, settings: Settings) -> OwnQuestion | None:
+    """Return the one of the user's latest questions that its own session answers best; None if none does.
+
+    A question for a reason comes first, then one that "yes" does not answer; among these, the one whose answer has the
+    largest share of its informative words. Only words are searched: no model is loaded.
+    """
+    asked = [(prompt.session_id, text) for prompt in latest_turn_prompts(store) if (text := _as_question(prompt.text))]
+    asked.sort(key=lambda one: -_openness(one[1]))
+    best, most = None, (0, 0.0)
+    for session_id, text in asked[:_MAX_TRIES]:
+        request = RecallRequest(Operation.RECALL, text, limit=3, project_id=None, max_hits=3)
+        hits = ask_memory(store, settings, request, with_worker=False, with_model=False).hits
+        if not (hits and hits[0].session_id == session_id and hits[0].outcome and not hits[0].is_doubtful):
+            continue
+        answer = f"{_without_question(hits[0].text, text)}\n{hits[0].outcome}"
+        wanted = stems(topic_words(text))
+        shared = len(wanted & stems(topic_words(answer)))
+        value = (_openness(text), shared / max(len(wanted), 1))
+        if shared >= _MIN_SHARED_WORDS and value > most:
+            best, most = OwnQuestion(text, hits[0]), value
+    return best
+
+
+def _openness(question: str) -> int:
+    """Return 2 for a question for a reason, 1 for another that "yes" does not answer, else 0."""
+    return 2 if _REASON.match(question) else 1 if _OPEN.match(question) else 0
+
+
+def _without_question(text: str, question: str) -> str:
+    """Return the lines of a hit without the question itself, whoever it names as speaker."""
+    return "\n".join(line for line in text.splitlines() if not " ".join(line.split()).endswith(question))
+
+
+def print_history(lines: Sequence[str], question: OwnQuestion | None) -> None:
+    """Print what is stored of the user's history, and one of their questions with its answer."""
+    if not lines:
+        return
+    click.secho("\nYour history is kept", bold=True)
+    for line in lines:
+        say_wrapped(line, first="  ", rest="  ")
+    if question is not None:
+        click.secho("\nYou asked once, and can ask again:", bold=True)
+        say(f"  {question.command}\n")
+        text = _without_question(question.hit.text, question.question)
+        print_results([hit_result(replace(question.hit, text=text), current_folder())], is_numbered=False)
+
+
+def _as_question(prompt: str) -> str:
+    """Return a prompt as one line if it is a question that can be typed again; else ""."""
+    text = " ".join(visible(prompt).split())
+    is_question = text.endswith("?") and bool(_QUESTION.match(text)) and len(text.split()) in _QUESTION_WORDS
+    is_asked_again = _REASON.match(text) or not _REQUEST.match(text)
+    is_fit = is_asked_again and not _UNFIT.search(text) and text.count("?") == 1
+    return text if is_question and is_fit else ""

@@ -1,0 +1,182 @@
+"""The context that the steps of a consolidation share: its run, time budget and report, and checked changes."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from engram.embedding.embedder import DUPLICATE_COSINE
+from engram.enums import Actor, Status
+from engram.models.engine.transaction import Store, Tx
+from engram.models.memories import memory_changes, memory_records
+from engram.models.memories.memory_records import Memory
+from engram.models.memories.watermarks import Watermark, held_back_rows, undone
+from engram.models.search.memory_lists import current_row_ids
+from engram.settings import Settings
+from engram.system import process_limits
+from engram.system.atomic import read_whole, write_atomic
+
+if TYPE_CHECKING:
+    from engram.extraction.model.reconcile import Reconciler
+    from engram.extraction.second_chance import SecondChance
+
+#: Maximum size of a note that is read, in bytes; a larger file is never rewritten.
+MAX_NOTE_BYTES = 20_000_000
+#: Number of memories read at a time.
+_BATCH_ROWS = 500
+
+#: ``(minimum cosine, row ids or None)`` → pairs ``(row id, row id, cosine)`` of similar memories, the most similar
+#: first: pairs with one of the row ids, or all pairs.
+Similar = Callable[[float, Collection[int] | None], Iterator[tuple[int, int, float]]]
+
+
+class TimeIsUp(Exception):
+    """The time budget of the run is used up; its changes are committed, and the next run resumes at the same step."""
+
+
+@dataclass(slots=True)
+class Context:
+    """The state of a consolidation."""
+
+    store: Store
+    settings: Settings
+    #: None for a dry run, which is not logged.
+    run_id: int | None = None
+    #: None without vectors.
+    similar: Similar | None = None
+    duplicate_cosine: float = DUPLICATE_COSINE
+    #: None without a language model.
+    distilling: SecondChance | None = None
+    #: None without a language model.
+    reconciling: Reconciler | None = None
+    #: Row ids of new and changed memories since the last complete run; None for all memories.
+    changed: frozenset[int] | None = None
+    is_dry: bool = False
+    #: True if a person started the run.
+    is_forced: bool = False
+    #: Steady time at which the time budget ends, in seconds; None for no limit.
+    until_seconds: float | None = None
+    #: Lines of the report, one for each change.
+    told: list[str] = field(default_factory=list)
+    #: Note file → its text before this run, "" for none; for the undo.
+    files_before: dict[str, str] = field(default_factory=dict)
+    #: Note file → digest of what this run wrote, so that an undo recognizes later changes.
+    files_after: dict[str, str] = field(default_factory=dict)
+    #: Commits the report so far.
+    save: Callable[[], None] = lambda: None
+
+    #: Number of lines of the report when this run was resumed.
+    told_before: int = 0
+    #: ``(action, id of the memory)`` of changes that the user undid; None until they are read.
+    _undone: frozenset[tuple[str, str]] | None = None
+    #: The watermark at the start of the run, from which the next run continues.
+    begins_at: Watermark | None = None
+
+    def tell(self, text: str) -> None:
+        """Add a line to the report."""
+        self.told.append(text)
+
+    @property
+    def is_over(self) -> bool:
+        """True once the time budget has ended."""
+        return self.until_seconds is not None and self.store.clock.steady_seconds() > self.until_seconds
+
+    def check_time(self) -> None:
+        """Let waiting questions go first; raise TimeIsUp if the time budget has ended and something was done.
+
+        This way, every run makes progress.
+        """
+        process_limits.pause()
+        if len(self.told) > self.told_before and self.is_over:
+            raise TimeIsUp
+
+    def current_memories(self) -> Iterator[Memory]:
+        """Yield the current memories: most trusted first, then the oldest.
+
+        They are read in batches, since all of them may not fit into memory. Each is as it was a moment ago; memories
+        archived meanwhile are left out.
+        """
+        return self.read_current(current_row_ids(self.store))
+
+    def read_current(self, row_ids: Sequence[int]) -> Iterator[Memory]:
+        """Yield those of the rows that are current memories, in the order of ``row_ids``, read in batches."""
+        for start in range(0, len(row_ids), _BATCH_ROWS):
+            batch = row_ids[start : start + _BATCH_ROWS]
+            found = memory_records.memories_by_row(self.store, batch)
+            yield from (found[row_id] for row_id in batch if row_id in found and found[row_id].is_current)
+
+    def is_undone(self, action: str, memory: Memory) -> bool:
+        """Return True for a change that the user undid; it is not repeated."""
+        if self._undone is None:
+            self._undone = undone(self.store)
+        return (action, memory.episode_id) in self._undone
+
+    def pairs(self, min_cosine: float) -> Iterator[tuple[int, int, float]]:
+        """Yield pairs of similar memories with a new or changed one; none without vectors.
+
+        Memories that wait for older turns are left to ``join_waiting``.
+        """
+        if self.similar is None:
+            return
+        held_back = held_back_rows(self.store)
+        for pair in self.similar(min_cosine, self.changed):
+            if pair[0] not in held_back and pair[1] not in held_back:
+                yield pair
+
+    def unchanged(self, tx: Tx, *seen: Memory) -> list[Memory] | None:
+        """Return the memories as they are stored; None if one of them changed since it was read."""
+        rows = [memory_records.find_memory(tx, memory.episode_id) for memory in seen]
+        now = [row for row in rows if row is not None]
+        is_same = len(now) == len(seen) and all(a.revision == b.revision for a, b in zip(now, seen, strict=True))
+        return now if is_same else None
+
+    def change(self, memory: Memory, action: str, reason: str, *, actor: Actor, **changes: Any) -> bool:
+        """Change a memory in a transaction of its own; returns False if it changed meanwhile. Reports nothing."""
+        if self.is_dry:
+            return True
+        with self.store.transaction() as tx:
+            now = self.unchanged(tx, memory)
+            if now is not None:
+                memory_changes.change_memory(tx, now[0], action, reason, actor=actor, run_id=self.run_id, **changes)
+        return now is not None
+
+    def archive_into(self, tx: Tx, archived: Memory, kept: Memory, reason: str, actor: Actor) -> None:
+        """Archive a memory that ``kept`` replaces, whose id is appended to the reason."""
+        memory_changes.change_memory(
+            tx,
+            archived,
+            "archive",
+            f"{reason} {kept.episode_id}",
+            run_id=self.run_id,
+            status=Status.ARCHIVED,
+            superseded_by=kept.episode_id,
+            actor=actor,
+        )
+
+    def read_note(self, name: str) -> str | None:
+        """Return a note in the memory folder; "" if there is none.
+
+        None if it must not be rewritten: too large, a link, not readable, or not UTF-8. Hold ``notes_lock`` while you
+        read, change and write it.
+        """
+        data = read_whole(self.settings.places.notes / name, MAX_NOTE_BYTES)
+        try:
+            return None if data is None else data.decode("utf-8")
+        except UnicodeDecodeError:
+            return None
+
+    def will_write(self, name: str, before: str) -> None:
+        """Commit the text of a note before this run. Call it before ``write_note``."""
+        self.files_before.setdefault(name, before)
+        self.save()
+
+    def write_note(self, name: str, text: str) -> None:
+        """Write a note; call ``will_write`` first."""
+        write_atomic(self.settings.places.notes / name, text.encode())
+        self.files_after[name] = digest_of(text)
+
+
+def digest_of(text: str) -> str:
+    return hashlib.sha256(text.encode("utf-8", "surrogateescape")).hexdigest()

@@ -1,0 +1,209 @@
+"""Finds the model that a setting names: the bundled one, a folder, or a name on the hub; and what running it needs."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+import os
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+from engram.embedding.embedder import Prompts, Thresholds
+from engram.errors import EmbeddingError
+from engram.system.lazy_regex import lazy_regex
+from engram.version import install_command
+
+# -- The optional packages that run models other than BERT encoders: the extra ``models``.
+
+#: Name of the extra.
+EXTRA = "models"
+_MODULES = ("torch", "sentence_transformers")
+
+
+def has_extra() -> bool:
+    """Return whether the packages of the extra are installed; imports none of them."""
+    return all(importlib.util.find_spec(name) is not None for name in _MODULES)
+
+
+def require_extra(model: str) -> None:
+    """Check that a model other than a BERT encoder can run here.
+
+    Raises:
+        EmbeddingError: the extra is not installed.
+    """
+    if not has_extra():
+        raise EmbeddingError(f"the model {model} needs packages that are not installed; run: {install_command(EXTRA)}")
+
+
+# -- Models by name from the hub's cache on this machine; the one home of huggingface_hub.
+#
+# Only ``download`` uses the network, and only ``engram setup model`` calls it.
+
+#: The small files of a model; they identify its kind.
+DESCRIPTION_FILES = ("*.json", "*.txt", "*.model")
+#: Nothing that holds code or pickled data is fetched.
+ALL_FILES = (*DESCRIPTION_FILES, "*.safetensors")
+#: Copies of the weights for other programs.
+_IGNORED_FILES = ("onnx/*", "openvino/*", "coreml/*")
+
+
+def find_cached(name: str) -> Path:
+    """Return the folder of the model ``name`` in the hub's cache; never uses the network.
+
+    Raises:
+        EmbeddingError: the model was not fetched yet.
+    """
+    try:
+        return _snapshot(name, ALL_FILES, is_offline=True)
+    except Exception as error:  # faults of the cache and of the name have no common base
+        raise EmbeddingError(
+            f"the model {name} is not on this machine, and the network is not allowed; run: engram setup model {name}"
+        ) from error
+
+
+def download(name: str, files: tuple[str, ...] = ALL_FILES) -> Path:
+    """Fetch the model ``name``, or those of its ``files`` (patterns), and return its folder in the hub's cache.
+
+    Raises:
+        EmbeddingError: there is no such model, or the hub can't be reached.
+    """
+    try:
+        return _snapshot(name, files, is_offline=False)
+    except Exception as error:  # faults of the network, the cache and the name have no common base
+        reason = (str(error).strip().splitlines() or [type(error).__name__])[0]
+        raise EmbeddingError(f"can't fetch the model {name}: {reason}") from error
+
+
+def _snapshot(name: str, files: tuple[str, ...], *, is_offline: bool) -> Path:
+    os.environ["HF_HUB_DISABLE_TELEMETRY"] = "1"
+    from huggingface_hub import snapshot_download
+
+    folder = snapshot_download(
+        name,
+        allow_patterns=list(files),
+        ignore_patterns=list(_IGNORED_FILES),
+        local_files_only=is_offline,
+    )
+    return Path(folder)
+
+
+# -- Finds the model that a setting names: the bundled one, a folder, or a name on the hub.
+
+#: The setting that means the model which is installed with Engram.
+BUNDLED = "bundled"
+#: The setting that means no model at all.
+HASHED = "hashed"
+BUNDLED_NAME = "all-minilm-l6-v2"
+#: The bundled model's files; hatch_build.py in the source tree puts them there when Engram is built.
+BUNDLED_FOLDER = Path(__file__).resolve().parent / "bundled"
+#: SHA-256 of the original weights of the bundled model. The model id depends on it, so vectors stay valid.
+BUNDLED_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
+#: SHA-256 of the float16 weights that are made from them.
+BUNDLED_FLOAT16_SHA256 = "2fd43e5dffb31bc6f7b748f586ec3daa5ba845d0517dce83af0b35900036e895"
+_WEIGHTS_NAME = "model.safetensors"
+_HUB_NAME = lazy_regex(r"[A-Za-z0-9][\w.-]*(/[A-Za-z0-9][\w.-]*)?")
+#: Folders next to the weights that hold the same model for other programs.
+_OTHER_RUNTIMES = frozenset({"onnx", "openvino", "coreml"})
+#: Prompts of models whose own configuration doesn't name them, by a part of the name.
+_KNOWN_PROMPTS = {
+    "nomic-embed-text": Prompts("search_document: ", "search_query: "),
+    "e5-": Prompts("passage: ", "query: "),
+}
+#: Thresholds by a model's short name; others have the defaults. MiniLM's cosines are low: of memories that belong
+#: to a prompt 9 in 10 are above 0.30, of another project's memories 3 in 100; two prompts share two of their three
+#: best memories from 0.6 to 0.7 on (measured over 95 prompts and 325 memories).
+_THRESHOLDS = {BUNDLED_NAME: Thresholds(duplicate=0.92, same_topic=0.70, relevance_floor=0.30)}
+
+
+@dataclass(frozen=True, slots=True)
+class ModelSource:
+    """The location of a model's original files."""
+
+    #: Short name, safe in a file name.
+    name: str
+    #: The model's folder; None for a name on the hub.
+    folder: Path | None
+    #: The name on the hub; "" for a folder.
+    hub_name: str
+    #: The SHA-256 that the original weights must have; "" if any will do.
+    pinned_sha256: str
+    #: Prompts known for this name.
+    prompts: Prompts
+
+
+def find_source(model: str) -> ModelSource:
+    """Return the source that ``model`` names: ``bundled``, a folder (starting with / or ~ or .), or a hub name.
+
+    Uses no network and imports no heavy library.
+
+    Raises:
+        EmbeddingError: there is no such model.
+    """
+    if model == BUNDLED:
+        if not (BUNDLED_FOLDER / _WEIGHTS_NAME).is_file():
+            raise EmbeddingError(
+                "the bundled model is not installed; install Engram again, or run `python hatch_build.py` in a checkout"
+            )
+        return ModelSource(BUNDLED_NAME, BUNDLED_FOLDER, "", BUNDLED_SHA256, Prompts())
+    if model.startswith(("/", "~", ".")):
+        folder = Path(model).expanduser().resolve()
+        if not folder.is_dir():
+            raise EmbeddingError(f"there is no model folder {model}")
+        return ModelSource(_slug(folder.name), folder, "", "", _known_prompts(folder.name))
+    if not _HUB_NAME.fullmatch(model):
+        raise EmbeddingError(f"{model!r} is neither a folder nor the name of a model")
+    return ModelSource(_slug(model.rpartition("/")[2]), None, model, "", _known_prompts(model))
+
+
+def find_folder(source: ModelSource) -> Path:
+    """Return the folder of ``source``; for a name on the hub, the one in the hub's cache. Uses no network.
+
+    Raises:
+        EmbeddingError: the model was not fetched yet.
+    """
+    if source.folder is not None:
+        return source.folder
+    return find_cached(source.hub_name)
+
+
+def thresholds_of(name: str) -> Thresholds:
+    """Return the thresholds of the model with the short name ``name``."""
+    return _THRESHOLDS.get(name, Thresholds())
+
+
+def is_bundled_intact() -> bool:
+    """Return whether the bundled weights are those that Engram was built with; reads the whole file."""
+    try:
+        return _file_sha256(BUNDLED_FOLDER / _WEIGHTS_NAME) == BUNDLED_FLOAT16_SHA256
+    except OSError:
+        return False
+
+
+def weights_sha256(folder: Path) -> str:
+    """Return the SHA-256 of the safetensors weights in ``folder``: the file's own if there is only one.
+
+    Raises:
+        EmbeddingError: a part of the model has weights in another form, which could run code.
+    """
+    inside = [file for file in sorted(folder.rglob("*")) if file.parent.name not in _OTHER_RUNTIMES]
+    files = [file for file in inside if file.suffix == ".safetensors"]
+    covered = {file.parent for file in files}
+    others = [file for file in inside if file.suffix in {".bin", ".pt", ".pth", ".pkl"}]
+    if folder not in covered or any(file.parent not in covered for file in others):
+        raise EmbeddingError(f"the model in {folder} has no safetensors weights; other forms are refused")
+    hashes = [_file_sha256(file) for file in files]
+    return hashes[0] if len(hashes) == 1 else hashlib.sha256("\n".join(hashes).encode()).hexdigest()
+
+
+def _file_sha256(file: Path) -> str:
+    with file.open("rb") as opened:
+        return hashlib.file_digest(opened, "sha256").hexdigest()
+
+
+def _known_prompts(name: str) -> Prompts:
+    return next((known for part, known in _KNOWN_PROMPTS.items() if part in name.lower()), Prompts())
+
+
+def _slug(name: str) -> str:
+    return re.sub(r"[^a-z0-9.]+", "-", name.lower()).strip("-.")[:60] or "model"

@@ -1,0 +1,131 @@
+"""Runs a model with sentence-transformers; the one home of sentence-transformers and torch.
+
+Importing this module is cheap; using anything in it loads torch (about 8 s and 400 MB). It takes the extra ``models``.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import threading
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from engram.embedding.embedder import MAX_TEXT_TOKENS, Prompts, model_id
+from engram.embedding.model_source import ModelSource, find_folder, thresholds_of, weights_sha256
+from engram.embedding.pieces import Spans, cut, unit_rows, without_surrogates
+from engram.errors import EmbeddingError
+
+#: Texts in one call of the model.
+_BATCH_ROWS = 4
+
+
+class OriginalEmbedder:
+    """Runs a model as its authors published it. Of a BERT encoder the vectors are those of ``OnnxEmbedder``."""
+
+    runtime = "torch"
+
+    def __init__(self, source: ModelSource, prompts: Prompts, *, threads: int = 1) -> None:
+        """Load the model.
+
+        Args:
+            prompts: Prefixes of texts; an empty one takes the model's own.
+            threads: Threads of torch for one call, in the whole process.
+
+        Raises:
+            EmbeddingError: the model is not on this machine, or can't be loaded.
+        """
+        folder = find_folder(source)
+        self._model = _load(folder, threads)
+        # Two threads that use one tokenizer at the same time are an error of its library.
+        self._lock = threading.Lock()
+        #: Held while waiting for the lock, so that a prompt is next after the few texts that are computed now.
+        self._turn = threading.Lock()
+        own = Prompts(self._model.prompts.get("document") or "", self._model.prompts.get("query") or "")
+        self.prompts = prompts.over(own.over(source.prompts))
+        self.dimension: int = self._model.get_embedding_dimension()
+        self.max_tokens: int = self._model.max_seq_length
+        self.thresholds = thresholds_of(source.name)
+        self.model_id = model_id(source.name, weights_sha256(folder), self.max_tokens, self.prompts.document)
+
+    def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        if not texts:
+            return np.zeros((0, self.dimension), dtype=np.float32)
+        return self._rows([self.prompts.document + text for text in texts])
+
+    def embed_query(self, text: str) -> NDArray[np.float32]:
+        row: NDArray[np.float32] = self._rows([self.prompts.query + text])[0]
+        return row
+
+    def pieces(self, text: str) -> list[str]:
+        special = self._model.tokenizer.num_special_tokens_to_add(False)
+        return cut(text, self.max_tokens - special - len(self._spans(self.prompts.document)), self._spans)
+
+    def _rows(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        try:
+            # Texts of one length together: a shorter one costs as much as the longest that it is computed with.
+            order = sorted(range(len(texts)), key=lambda place: len(texts[place]))
+            some = [order[start : start + _BATCH_ROWS] for start in range(0, len(order), _BATCH_ROWS)]
+            rows = np.concatenate(
+                [self._encode([without_surrogates(texts[place]) for place in places]) for places in some]
+            )
+            return unit_rows(rows[np.argsort(order)])
+        except Exception as error:  # whatever a foreign model raises, the answer is the same
+            raise EmbeddingError(f"the embedding model failed: {_first_line(error)}") from error
+
+    def _encode(self, texts: list[str]) -> NDArray[np.float32]:
+        with self._alone():
+            rows: NDArray[np.float32] = self._model.encode(
+                texts, batch_size=_BATCH_ROWS, prompt="", show_progress_bar=False, convert_to_numpy=True
+            )
+        return rows
+
+    @contextlib.contextmanager
+    def _alone(self) -> Iterator[None]:
+        with self._turn:
+            self._lock.acquire()
+        try:
+            yield
+        finally:
+            self._lock.release()
+
+    def _spans(self, text: str) -> Spans:
+        with self._alone():
+            shown = self._model.tokenizer(text, add_special_tokens=False, return_offsets_mapping=True, verbose=False)
+        spans: Spans = shown["offset_mapping"]
+        return spans
+
+
+def _load(folder: Path, threads: int) -> Any:
+    """Return the SentenceTransformer in ``folder``: safetensors only, none of its code, on the CPU, in float32."""
+    weights_sha256(folder)
+    # The libraries read these when they are imported.
+    os.environ |= {"HF_HUB_OFFLINE": "1", "TRANSFORMERS_OFFLINE": "1", "HF_HUB_DISABLE_TELEMETRY": "1"}
+    os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
+    try:
+        import torch
+        from sentence_transformers import SentenceTransformer
+
+        torch.set_num_threads(threads)
+        model = SentenceTransformer(
+            str(folder),
+            device="cpu",
+            trust_remote_code=False,
+            local_files_only=True,
+            model_kwargs={"use_safetensors": True, "dtype": "float32"},
+        )
+    except Exception as error:  # whatever a foreign model raises, the answer is the same
+        raise EmbeddingError(f"sentence-transformers cannot load {folder.name}: {_first_line(error)}") from error
+    if not getattr(model.tokenizer, "is_fast", False):
+        raise EmbeddingError(f"the tokenizer of {folder.name} can't say where its tokens are in a text")
+    model.eval()
+    model.max_seq_length = min(model.max_seq_length or MAX_TEXT_TOKENS, MAX_TEXT_TOKENS)
+    return model
+
+
+def _first_line(error: BaseException) -> str:
+    return (str(error).strip().splitlines() or [type(error).__name__])[0]

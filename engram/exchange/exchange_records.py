@@ -1,0 +1,292 @@
+"""What every reader of a format yields: memories on their way in, and what could not be used."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import hmac
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from engram.enums import Actor
+from engram.errors import BadRequest
+from engram.models.engine.transaction import Store
+from engram.models.memories import memory_records
+from engram.models.memories.judgements import Contradiction
+from engram.models.memories.memory_history import IMPORT, Change, history_of
+from engram.models.memories.memory_imports import contradictions_of
+from engram.models.memories.memory_records import Evidence, Memory
+from engram.models.memories.tombstones import TombstoneKind
+from engram.models.projects import projects
+from engram.models.projects.project_folders import ProjectHints
+from engram.models.rescue.clean_copies import Tombstone, read_tombstones
+from engram.models.sessions import sessions
+from engram.reports.memory_report import memory_from_json, memory_to_json
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """The project of a memory, as its file names it."""
+
+    name: str
+    #: What identifies its folder; "" if the file does not say it.
+    identity: str = ""
+    root: str = ""
+    #: Hints by which the same repository in another folder is recognised; "" for none.
+    remote: str = ""
+    first_commit: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class IncomingMemory:
+    """A memory as a file has it. Its texts are not redacted yet, and its project is a name."""
+
+    memory: Memory
+    place: Place | None = None
+    evidence: tuple[Evidence, ...] = ()
+    history: tuple[Change, ...] = ()
+    contradictions: tuple[Contradiction, ...] = ()
+    #: Name of the agent whose session it came from; "" if that is not known.
+    agent: str = ""
+    #: Where it came from; the reason of the import's step in its history.
+    reason: str = ""
+    #: Its mark in an export, by which this memory recognises what it wrote itself; None for any other file.
+    record: Mapping[str, Any] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class IncomingTombstones:
+    """What was forgotten in the memory that wrote the file."""
+
+    tombstones: tuple[Tombstone, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Unusable:
+    """A part of the file from which no memory can be made."""
+
+    #: "line 7", "row 12 of memories", a file.
+    where: str
+    why: str
+
+
+Incoming = IncomingMemory | IncomingTombstones | Unusable
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A file or folder of a known format, ready to be read."""
+
+    format: str
+    #: The source: a path, or "standard input".
+    name: str
+    items: Iterator[Incoming]
+    #: What the user should know about this format, such as what is left out.
+    remarks: tuple[str, ...] = ()
+
+
+def derived_ids(program: str, *parts: str) -> Mapping[str, Any]:
+    """Return ``episode_id`` and ``stable_id`` of a memory of another program: the same for the same parts, anywhere.
+
+    Thus importing twice adds nothing, and what was forgotten stays forgotten.
+    """
+    digest = hashlib.sha256("\0".join((program, *parts)).encode("utf-8", "replace")).hexdigest()
+    return {"episode_id": f"ep_{digest[:12]}", "stable_id": digest[12:28]}
+
+
+# -- One memory with everything that belongs to it, as a JSON object and back: what an export and an import share.
+
+#: Kind of the line that lists what was forgotten; it has the keys of a memory, all empty.
+FORGOTTEN = "forgotten"
+_NO_MEMORY = {"id": "", "kind": FORGOTTEN, "project": "", "session": "", "summary": "", "content": "", "evidence": []}
+#: Key of a record by which the memory that wrote it knows it again.
+_PROOF = "proof"
+#: Keys of the history that name a project: in this database by its row id, in a file by its identity.
+_PROJECT_ID, _PROJECT_IDENTITY = "project_id", "project_identity"
+
+
+def record_of(store: Store, memory: Memory, hints: Mapping[int, ProjectHints]) -> dict[str, Any]:
+    """Return everything of a memory that has a meaning elsewhere; the keys of ``engram expand --json`` come first.
+
+    What only this database means (row ids, numbers of runs, when the row was written) is left out.
+    """
+    record = memory_to_json(store, memory)
+    del record["updated_at_ms"]
+    place = None if memory.project_id is None else hints.get(memory.project_id)
+    if place is not None:
+        record |= {"project_identity": place.project.identity, "project_root": place.project.root}
+        if place.remote or place.first_commit:
+            record |= {"project_remote": place.remote, "project_first_commit": place.first_commit}
+    session = sessions.find_session(store, memory.session_id) if memory.session_id else None
+    if session is not None:
+        record["agent"] = session.agent
+    rests_on = memory_records.evidence_of(store, memory.id)
+    if rests_on:
+        record["rests_on"] = [{"uuid": entry.uuid, "session": entry.session_id} for entry in rests_on]
+    steps = [step for step in history_of(store, memory.episode_id) if step.action != IMPORT]
+    places = {step.id: number for number, step in enumerate(steps)}
+    record["history"] = [_step_to_json(store, step, places) for step in steps]
+    contradictions = [
+        {key: value for key, value in dataclasses.asdict(one).items() if key != "newer_id"}
+        for one in contradictions_of(store, memory.episode_id)
+    ]
+    if contradictions:
+        record["contradictions"] = contradictions
+    return record
+
+
+def with_proof(store: Store, record: dict[str, Any]) -> dict[str, Any]:
+    """Return a record with the mark by which this memory knows later that it wrote it just so."""
+    return {**record, _PROOF: _proof_of(store, record)}
+
+
+def is_proven(store: Store, record: Mapping[str, Any]) -> bool:
+    """Return True if this memory wrote the record, and nobody has changed a word of it."""
+    told = record.get(_PROOF)
+    return isinstance(told, str) and hmac.compare_digest(told.encode(), _proof_of(store, record).encode())
+
+
+def _proof_of(store: Store, record: Mapping[str, Any]) -> str:
+    """Return the mark of a record, which nobody can make without this memory's salt."""
+    said = {name: value for name, value in record.items() if name != _PROOF}
+    text = json.dumps(said, sort_keys=True, separators=(",", ":"))
+    return hmac.new(sessions.salt(store), b"engram export\0" + text.encode(), hashlib.sha256).hexdigest()
+
+
+def tombstone_record(store: Store) -> dict[str, Any] | None:
+    """Return what was forgotten here as the last line of an export, in ids and hashes; None if nothing was."""
+    tombstones = sorted(read_tombstones(store))
+    if not tombstones:
+        return None
+    written = [{"kind": kind, "key": key.hex(), "at_ms": at_ms} for kind, key, at_ms in tombstones]
+    return {**_NO_MEMORY, "importance": "", "status": FORGOTTEN, "tombstones": written}
+
+
+def incoming_of(record: Mapping[str, Any]) -> IncomingMemory | IncomingTombstones:
+    """Return the memory of a record, or what was forgotten.
+
+    Raises:
+        BadRequest: a required field is missing, or a value has the wrong type.
+    """
+    if record.get("kind") == FORGOTTEN:
+        return IncomingTombstones(tuple(map(_tombstone, _objects(record, "tombstones"))))
+    memory, evidence = memory_from_json(record)
+    if "rests_on" in record:
+        evidence = [Evidence(_text(entry, "uuid"), _text(entry, "session")) for entry in _objects(record, "rests_on")]
+    place = None
+    if memory.project:
+        place = Place(
+            name=memory.project,
+            identity=_text(record, "project_identity"),
+            root=_text(record, "project_root"),
+            remote=_text(record, "project_remote"),
+            first_commit=_text(record, "project_first_commit"),
+        )
+    return IncomingMemory(
+        memory=memory,
+        place=place,
+        evidence=tuple(evidence),
+        history=tuple(_step_from_json(memory.episode_id, step) for step in _objects(record, "history")),
+        contradictions=tuple(_contradiction(memory.episode_id, one) for one in _objects(record, "contradictions")),
+        agent=_text(record, "agent"),
+        record=record,
+    )
+
+
+def _step_to_json(store: Store, step: Change, places: Mapping[int, int]) -> dict[str, Any]:
+    """Return a step; the step that it undid is given by its position in the history."""
+    undone = {"undoes": places[step.undoes]} if step.undoes is not None and step.undoes in places else {}
+    return {
+        "at_ms": step.at_ms,
+        "action": step.action,
+        "reason": step.reason,
+        "actor": step.actor.value,
+        "before": _with_identity(store, step.before),
+        "after": _with_identity(store, step.after),
+        **undone,
+    }
+
+
+def _with_identity(store: Store, fields: Mapping[str, Any]) -> dict[str, Any]:
+    if _PROJECT_ID not in fields:
+        return dict(fields)
+    project_id = fields[_PROJECT_ID]
+    place = projects.project_by_id(store, project_id) if isinstance(project_id, int) else None
+    rest = {name: value for name, value in fields.items() if name != _PROJECT_ID}
+    return rest | {_PROJECT_IDENTITY: None if place is None else place.identity}
+
+
+def _step_from_json(episode_id: str, step: Mapping[str, Any]) -> Change:
+    return Change(
+        at_ms=_number(step, "at_ms"),
+        action=_text(step, "action"),
+        reason=_text(step, "reason"),
+        actor=Actor.parse(step.get("actor", Actor.TIDYING.value)),
+        run_id=None,
+        before=_mapping(step, "before"),
+        after=_mapping(step, "after"),
+        episode_id=episode_id,
+        undoes=_number(step, "undoes") if "undoes" in step else None,
+    )
+
+
+def with_project_ids(store: Store, fields: Mapping[str, Any]) -> dict[str, Any]:
+    """Return fields of a step with the row ids that projects have here; a project that is not known stays a name."""
+    if _PROJECT_IDENTITY not in fields:
+        return dict(fields)
+    identity = fields[_PROJECT_IDENTITY]
+    rest = {name: value for name, value in fields.items() if name != _PROJECT_IDENTITY}
+    if identity is None:
+        return rest | {_PROJECT_ID: None}
+    place = projects.find_project_of_identity(store, str(identity))
+    return dict(fields) if place is None else rest | {_PROJECT_ID: place.id}
+
+
+def _contradiction(newer_id: str, fields: Mapping[str, Any]) -> Contradiction:
+    decided = fields.get("decided_at_ms")
+    return Contradiction(
+        older_id=_text(fields, "older_id"),
+        newer_id=newer_id,
+        reason=_text(fields, "reason"),
+        decision=_text(fields, "decision"),
+        made_at_ms=_number(fields, "made_at_ms"),
+        decided_at_ms=decided if isinstance(decided, int) else None,
+    )
+
+
+def _tombstone(fields: Mapping[str, Any]) -> Tombstone:
+    kind = _text(fields, "kind")
+    try:
+        return TombstoneKind(kind).value, bytes.fromhex(_text(fields, "key")), _number(fields, "at_ms")
+    except ValueError as error:
+        raise BadRequest(f"{kind[:40]!r} is not a mark of something forgotten") from error
+
+
+def _objects(record: Mapping[str, Any], key: str) -> Sequence[Mapping[str, Any]]:
+    values = record.get(key) or []
+    if not isinstance(values, list) or not all(isinstance(value, dict) for value in values):
+        raise BadRequest(f"{key} must be a list of objects")
+    return values
+
+
+def _text(fields: Mapping[str, Any], key: str) -> str:
+    value = fields.get(key) or ""
+    if not isinstance(value, str):
+        raise BadRequest(f"{key} = {str(value)[:60]!r} must be a text")
+    return value
+
+
+def _number(fields: Mapping[str, Any], key: str) -> int:
+    value = fields.get(key)
+    if not isinstance(value, int) or isinstance(value, bool):
+        raise BadRequest(f"{key} = {str(value)[:60]!r} must be a number")
+    return value
+
+
+def _mapping(fields: Mapping[str, Any], key: str) -> Mapping[str, Any]:
+    value = fields.get(key) or {}
+    if not isinstance(value, dict):
+        raise BadRequest(f"{key} must be an object")
+    return value

@@ -1,0 +1,273 @@
+"""What the user decided in dialogs: answers, approved, changed and rejected plans, comments on refused calls."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from engram.enums import Importance, Kind, Voice
+from engram.extraction import rule_words
+from engram.extraction.candidate import MAX_CANDIDATE_SUMMARY_CHARACTERS, Candidate, is_own
+from engram.extraction.local.sentences import ended, fitting, opened, quoted, sure
+from engram.extraction.user_rules import only_asks
+from engram.system.lazy_regex import lazy_regex
+from engram.text.splitting import Block, plain, sentences, split
+from engram.text.words import content_words
+from engram.transcripts.turns import ARROW, Action, Role, TextBlock, Turn
+from engram.trust.suspicion import why_suspect
+from engram.trust.voice import typed_text
+
+#: Room for a question and for the user's own words in a summary, in characters; longer ones are quoted in the content.
+QUESTION_ROOM, ANSWER_ROOM = 240, 180
+#: Minimum number of content words of a comment that says something on its own.
+MIN_COMMENT_WORDS = 4
+#: An answer of fewer words is explained by the description of its option.
+MAX_BARE_WORDS = 4
+#: Minimum number of words in a sentence that states a plan's purpose, and how many points can replace it.
+MIN_PURPOSE_WORDS, MAX_POINTS = 6, 3
+#: How certain a decision is compared with other memories of a session, 0 to 1.
+QUALITY = 0.9
+
+#: A question about what to do next: its answer says nothing to a later session.
+PASSING = lazy_regex(
+    r"\b(?:how (?:should|do|would|shall|can) (?:i|we|you)(?: \w+){0,2} (?:proceed|continue|go on|handle this|"
+    r"start|begin)|what(?: (?:should|would|do|shall) (?:i|we|you)(?: \w+){0,3})? (?:next|first|update|do now)|"
+    r"(?:should|shall|can|may|do you want me to|want me to|would you like me to) (?:i |we )?(?:proceed|continue|commit|"
+    r"push|start|go (?:ahead|on)|run|retry|try again|merge|open a pr|create a pr)|ready (?:to|for)|"
+    r"which (?:one|task|issue|step|phase|item|part|pr|ticket)s? (?:\w+ ){0,6}(?:first|next|now|work on|start))\b|"
+    r"^(?:ready|next steps?|proceed|continue)\b",
+    re.IGNORECASE,
+)
+#: An answer that decides nothing.
+_SAYS_NOTHING = lazy_regex(
+    r"^\W*(?:(?:you|claude)(?: can| may|'?ll)? (?:decide|choose|pick|tell me|know best)|"
+    r"(?:it'?s )?(?:up to you|your (?:call|choice|decision))|"
+    r"whatever(?: you .{0,30})?|(?:i )?(?:don'?t|do not) (?:know|care|mind)|no (?:idea|preference|opinion)|not sure|"
+    r"either(?: one| is fine| way)?|any(?: of them| is fine)?|other|something else|none of (?:the above|these|them)|"
+    r"(?:let'?s )?(?:chat|talk|discuss)(?: about (?:this|it))?|skip(?: (?:it|this|for now))?|later|maybe|"
+    r"(?:your|claude'?s) (?:recommendation|suggestion)|as you (?:like|wish|prefer|suggest)|do what you .{0,40}|"
+    r"(?:ok(?:ay)?|go on|go ahead|continue|proceed|just do it|do it))\W*$",
+    re.IGNORECASE,
+)
+#: Words about how something should be, rather than what to do now.
+_LAYS_DOWN = lazy_regex(
+    r"\b(?:(?:i|we) (?:want|prefer|need|expect|don'?t want|would(?: rather| prefer| like)|always|never|use|don'?t use|"
+    r"decided)|should(?:n'?t)?|must(?:n'?t)?|(?:needs?|ha(?:ve|s)) to|always|never|instead|rather than|by default|"
+    r"don'?t|do not|no need|not allowed|(?:is|are) (?:already|not|only|deprecated|wrong|supposed)|because|so that|"
+    r"only)\b",
+    re.IGNORECASE,
+)
+_LAUGHS = lazy_regex(r"\b(?:lo+l|haha+|lmao|oops|hmm+|wtf|omg|nope?|wait)\b|[🤦🤷😅😂🤣🙄]", re.IGNORECASE)
+#: Uninformative words before a plan's title, and titles that don't name what is planned.
+_PLAN_LABEL = lazy_regex(r"^(?:the )?(?:\w+ )?plan(?:\s*[:—–-]|(?: for| to))\s*", re.I)
+_BARE_TITLE = lazy_regex(
+    r"^(?:\W|\b(?:the|my|a|an|implementation|refactor(?:ing)?|updated?|revised|final|new|proposed|plan|summary|"
+    r"overview|"
+    r"proposal|analysis|design|approach|context|changes?|fix(?:es)?|steps?|phase|v?\d+)\b)*$",
+    re.IGNORECASE,
+)
+_RECOMMENDED = lazy_regex(r"\s*\(recommended\)", re.IGNORECASE)
+_AIM = lazy_regex(r"\b(?:to|for|so that|instead of|rather than|because)\b", re.IGNORECASE)
+#: Headings in a plan under which its reason is given.
+_REASON_HEADING = lazy_regex(
+    r"\b(?:context|summary|goals?|problem|overview|why|background|motivation|purpose|objective)\b",
+    re.I,
+)
+
+
+def without_dialogs(turn: Turn) -> Turn:
+    """Return the turn reduced to what user and assistant said in their own words."""
+    kept = tuple(said for said in turn.said if said.role in (Role.USER, Role.ASSISTANT))
+    return turn if len(kept) == len(turn.said) else replace(turn, said=kept)
+
+
+def decisions(turn: Turn) -> Iterator[Candidate]:
+    """Yield a candidate for each decision of a turn, in order. It says who decided, and is never global.
+
+    An answer is kept with its question, a plan with what it is for. Answers that decide nothing ("You decide"), those
+    that are only about the next step, and plans rejected without a comment are left out.
+    """
+    for said in turn.said:
+        if is_own(said.text):
+            continue
+        proposed = _of_dialog(turn, said, Role.PROPOSED)
+        if said.role is Role.CHOSEN and ARROW in said.text:
+            yield from _answer(turn, said, proposed, _of_dialog(turn, said, Role.USER))
+        elif said.role is Role.CHOSEN:
+            yield from _plan(turn, said, proposed, _of_dialog(turn, said, Role.USER))
+        elif said.role is Role.USER and said.message_id and _of_dialog(turn, said, Role.CHOSEN) is None:
+            if proposed is not None:
+                yield from _answer(turn, None, proposed, said)
+            else:
+                yield from _comment(turn, said)
+
+
+def _of_dialog(turn: Turn, said: TextBlock, role: Role) -> TextBlock | None:
+    """Return the first text of the same question or plan in another role."""
+    link = said.message_id
+    return next((other for other in turn.said if link and other.role is role and other.message_id == link), None)
+
+
+def _answer(
+    turn: Turn, chosen: TextBlock | None, proposed: TextBlock | None, typed: TextBlock | None
+) -> Iterator[Candidate]:
+    """Yield the decision of an answered question: a label, own words, or both."""
+    lines = proposed.text.splitlines() if proposed is not None else []
+    question, label = lines[0] if lines else "", ""
+    if chosen is not None:
+        question, _, label = chosen.text.rpartition(f" {ARROW} ")
+    words = typed.text.strip() if typed is not None else ""
+    is_empty = _SAYS_NOTHING.match(label) is not None if label else _says_nothing(words)
+    if not question or is_empty or PASSING.search(question):
+        return
+    asked = f"Asked “{_shortened(question)}”"
+    label = _RECOMMENDED.sub("", label)
+    if label:
+        verb = "the user chose"
+        note = "" if _says_nothing(words) else quoted(words, ANSWER_ROOM)
+        answer = label + _description(label, lines) + (f"; and said: “{note}”." if note else "")
+    else:
+        verb = "the user answered"
+        answer = quoted(words, ANSWER_ROOM) or _title(words)
+    summary = ended(f"{asked} {verb}: {answer}")
+    yield _decision(turn, summary, chosen, typed, proposed, is_high=True)
+
+
+def _plan(turn: Turn, said: TextBlock, proposed: TextBlock | None, typed: TextBlock | None) -> Iterator[Candidate]:
+    """Yield the decision about a plan: approved, changed by the user, or rejected with a reason."""
+    head, _, changed = said.text.partition("\nChanged by the user:\n")
+    is_rejected = head.startswith("Rejected")
+    words = typed.text.strip() if typed is not None else ""
+    says_why = bool(words) and not _says_nothing(words) and not only_asks(words)
+    title = _PLAN_LABEL.sub("", plain(head.partition(": ")[2])).rstrip(". ")
+    is_named = not _BARE_TITLE.match(title)
+    purpose = _purpose(proposed.text) if proposed is not None else []
+    if (is_rejected and not says_why) or not (purpose or says_why or is_named):
+        return
+    name = f" “{title}”" if is_named else ""
+    if is_rejected:
+        answer = quoted(words, ANSWER_ROOM) or _title(words)
+        lead = f"The user rejected the plan{name} and said: “{answer}”"
+    elif changed.strip():
+        lines = fitting((plain(line.strip(" -*#")) for line in changed.splitlines()), ANSWER_ROOM)
+        lead = f"The user approved the plan{name} and changed in it: “{lines}”" if lines else ""
+    else:
+        lead = f"The user approved the plan{name}"
+    lead = lead or f"The user changed the plan{name} and approved it"
+    if says_why and not is_rejected and (note := quoted(words, ANSWER_ROOM)):
+        lead += f", saying: “{note}”"
+    aim = "" if is_rejected else fitting(purpose, MAX_CANDIDATE_SUMMARY_CHARACTERS - len(lead) - 2)
+    if not (aim or says_why or changed.strip()):
+        return  # a title alone does not say what was decided
+    summary = f"{lead}: {aim}" if aim else f"{lead}."
+    if len(summary) <= MAX_CANDIDATE_SUMMARY_CHARACTERS:
+        is_high = is_rejected or bool(changed.strip())
+        yield _decision(turn, summary, said, typed, proposed, is_high=is_high)
+
+
+def _purpose(plan: str) -> list[str]:
+    """Return the first complete sentences of a plan that state its purpose; if there are none, its first points."""
+    prose = [s for s in split(plan) if s.block is Block.PROSE and len(s.text.split()) >= MIN_PURPOSE_WORDS]
+    prose = [s for s in prose if not s.topic or _REASON_HEADING.search(s.topic) or s.topic == prose[0].topic]
+    whole = [s for s in prose if s.text.endswith((".", "!"))]
+    whole = whole or [s for s in prose[:1] if s.text.endswith(":") and _AIM.search(s.text)]
+    if not whole:
+        points = [s.text.rstrip(".:;") for s in split(plan) if s.block is Block.BULLET and not s.depth][:MAX_POINTS]
+        return [ended("; ".join(points))] if points else []
+    return [ended(opened(s.text)) for s in whole if s.topic == whole[0].topic]
+
+
+def _comment(turn: Turn, said: TextBlock) -> Iterator[Candidate]:
+    """Yield what the user stipulated when refusing or allowing a call; momentary orders are left out."""
+    action = next((a for a in turn.actions if a.result_uuid and a.result_uuid == said.uuid), None)
+    words = said.text.strip()
+    text = plain(words)
+    is_passing = _says_nothing(words) or only_asks(text) or _LAUGHS.search(text)
+    of_moment = (rule_words.MOMENT, rule_words.HEDGE, rule_words.IRONY, rule_words.TASK)
+    is_of_moment = any(pattern.search(text) for pattern in of_moment)
+    if is_passing or is_of_moment or not _LAYS_DOWN.search(text) or len(content_words(text)) < MIN_COMMENT_WORDS:
+        return
+    refused = "refused" if action is not None and action.is_refused else "was asked about"
+    what = f"When the user {refused} {_call(action)}, they said: " if action is not None else "The user said: "
+    summary = f"{what}“{quoted(words, MAX_CANDIDATE_SUMMARY_CHARACTERS - len(what) - 2) or _title(words)}”"
+    yield _decision(turn, summary, None, said, None, is_high=False)
+
+
+def _call(action: Action) -> str:
+    """Return what a tool call was about to do, in a few words."""
+    if action.command:
+        return f"the command `{' '.join(action.command.split()[:4])}`".replace("``", "`")
+    names = [file.replace("\\", "/").rsplit("/", 1)[-1] for file in action.files[:2]]
+    return f"a change of {' and '.join(names)}" if names else f"a call of {action.tool}"
+
+
+def _decision(
+    turn: Turn,
+    summary: str,
+    chosen: TextBlock | None,
+    typed: TextBlock | None,
+    proposed: TextBlock | None,
+    *,
+    is_high: bool,
+) -> Candidate:
+    content = [chosen.text if chosen is not None else ""]
+    content.append(f"[the user] {typed.text}" if typed is not None else "")
+    content.append(f"[proposed by the assistant] {proposed.text}" if proposed is not None else "")
+    texts = [text for text in (chosen, typed, proposed) if text is not None]
+    candidate = sure(
+        Kind.DECISION,
+        turn,
+        summary,
+        content,
+        (text.uuid for text in texts),
+        voice=Voice.CHOSEN,
+        quality=QUALITY,
+        said=texts,
+        suspect=_suspect(texts),
+    )
+    return replace(candidate, importance=Importance.HIGH if is_high else Importance.NORMAL)
+
+
+def _suspect(texts: Sequence[TextBlock]) -> str:
+    """Return why a decision must not be injected, since it may repeat what others wrote; "" if it may be."""
+    for said in texts:
+        is_typed = said.role is Role.USER and typed_text(said.text).split() == said.text.split()
+        reason = why_suspect(said.text, is_typed=is_typed, is_assistant=said.role is not Role.USER)
+        if reason:
+            return reason
+    return ""
+
+
+def _says_nothing(words: str) -> bool:
+    return not words or bool(_SAYS_NOTHING.match(words))
+
+
+def _shortened(question: str) -> str:
+    """Return a question, or its last sentences if it is long."""
+    asked = plain(question)
+    if len(asked) <= QUESTION_ROOM:
+        return asked
+    kept = ""
+    for sentence in reversed(sentences(asked)):
+        longer = f"{sentence} {kept}".strip()
+        if kept and len(longer) > QUESTION_ROOM:
+            break
+        kept = longer
+    return kept
+
+
+def _description(label: str, lines: Sequence[str]) -> str:
+    """Return the description of an option whose label is not informative by itself."""
+    if len(label.split()) > MAX_BARE_WORDS:
+        return ""
+    told = next((line.partition(": ")[2] for line in lines[1:] if line.startswith(f"- {label}")), "")
+    first = next(iter(sentences(plain(told))), "").rstrip(". ")
+    return f" ({first})" if first and len(first) <= ANSWER_ROOM // 2 else ""
+
+
+def _title(words: str) -> str:
+    """Return the first clause of a longer text, which is quoted in the content."""
+    first = next(iter(sentences(plain(words))), "")
+    clause = re.split(r"(?<=[,;:—–])\s", first)[0].rstrip(",;:—– ")
+    return clause if len(clause) <= ANSWER_ROOM else clause[:ANSWER_ROOM].rpartition(" ")[0] + " …"

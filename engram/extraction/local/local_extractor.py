@@ -1,0 +1,181 @@
+"""The local writer: keeps only what is certain without a language model."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import replace
+from itertools import zip_longest
+
+from engram.enums import Importance, Scope, Voice
+from engram.extraction.candidate import (
+    MAX_CANDIDATE_SUMMARY_CHARACTERS,
+    Candidate,
+    ExtractionContext,
+    is_log,
+    is_own,
+    repeats,
+    says_the_same,
+)
+from engram.extraction.local.dialog_decisions import decisions, without_dialogs
+from engram.extraction.local.open_work import open_work
+from engram.extraction.local.proven_fixes import commits, fixes
+from engram.extraction.local.sentences import sure
+from engram.extraction.user_rules import (
+    Judgement,
+    TakingBack,
+    meant_by,
+    rules,
+    takings_back,
+    typed_prompt,
+)
+from engram.system import process_limits
+from engram.text.splitting import as_said
+from engram.text.words import content_words
+from engram.transcripts.turns import TextBlock, Turn, standing_turns
+from engram.trust.suspicion import why_suspect
+from engram.trust.voice import typed_text
+
+#: How certain a rule of the user's is compared with other memories of a session, 0 to 1.
+RULE_QUALITY = 0.95
+#: Share of a stopped prompt's words that the next one must have to count as the same prompt sent again.
+RETYPED_SHARE = 0.6
+
+
+class LocalExtractor:
+    """Keeps rules of the user, decisions in dialogs, proven fixes, commits that say why, and open work.
+
+    Everything else that was said stays in the transcript, where search finds it; ``docs/extraction.md`` says what is
+    kept and what is not.
+    """
+
+    name = "local-4"
+    is_repeatable = True
+
+    def propose(self, turns: Sequence[Turn], context: ExtractionContext) -> list[Candidate]:
+        found: list[Candidate] = []
+        # Prompts that the user rewound don't count as their word, but what was done remains done.
+        standing = _without_retyped(standing_turns(turns))
+        for turn in standing:
+            process_limits.pause()
+            found.extend(decisions(turn))
+        turns, standing = ([without_dialogs(turn) for turn in some] for some in (turns, standing))
+        found += users_rules(standing, context)
+        found += _unrepeated([*fixes(turns, context.following), *commits(turns)], context.known)
+        found += filter(None, [open_work(turns, context.following)])
+        found += retractions(standing, context)
+        return _in_order(found, [turn.key for turn in turns], context.session_cap - context.kept_before)
+
+
+def _without_retyped(turns: Sequence[Turn]) -> list[Turn]:
+    """Return the turns without prompts that the user stopped before any answer and sent again in nearly the same words.
+
+    Both must also start with the same word.
+    """
+    return [turn for turn, after in zip_longest(turns, turns[1:]) if not _is_retyped(turn, after)]
+
+
+def _is_retyped(turn: Turn, after: Turn | None) -> bool:
+    if after is None or not turn.is_interrupted or turn.reply or turn.actions:
+        return False
+    first, second = turn.users_prompt.casefold().split(), after.users_prompt.casefold().split()
+    said, again = content_words(turn.users_prompt), content_words(after.users_prompt)
+    return first[:1] == second[:1] and bool(said) and len(said & again) >= RETYPED_SHARE * len(said)
+
+
+def users_rules(turns: Sequence[Turn], context: ExtractionContext) -> list[Candidate]:
+    """Return the user's rules in the order of the turns, without those that a later prompt withdraws."""
+    found: list[Candidate] = []
+    taken = list(context.known_of_user)
+    for turn, said, rule in _rules(turns, context.following, context.project, context.said_before):
+        if not any(says_the_same(rule.sentence, other) for other in taken):
+            taken.append(rule.sentence)
+            is_global = context.is_global and turn.is_by_person
+            found.append(_rule(turn, said, rule, scope=Scope.GLOBAL if is_global else rule.scope))
+    return found
+
+
+def _rules(
+    turns: Sequence[Turn], following: Turn | None, project: str, said_before: Collection[str]
+) -> Iterator[tuple[Turn, TextBlock, Judgement]]:
+    later: list[TakingBack] = []
+    found: list[list[tuple[Turn, TextBlock, Judgement]]] = []
+    for turn, after in reversed(list(zip(turns, [*turns[1:], following], strict=bool(turns)))):
+        of_turn = []
+        for said in users_texts(turn):
+            typed = typed_text(said.text)
+            for rule in rules(typed, project=project, following=typed_prompt(after), said_before=said_before):
+                if not any(taking.is_about(rule.sentence) for taking in later):
+                    of_turn.append((turn, said, rule))
+            later.extend(takings_back(typed))
+        found.append(of_turn)
+    for of_turn in reversed(found):
+        yield from of_turn
+
+
+def _rule(turn: Turn, said: TextBlock, rule: Judgement, *, scope: Scope) -> Candidate:
+    lines = said.text.splitlines()
+    start = next((number for number, line in enumerate(lines) if rule.sentence[:24] in line), 0)
+    sentence = as_said(rule.sentence, said.text)
+    candidate = sure(
+        rule.kind,
+        turn,
+        sentence[:MAX_CANDIDATE_SUMMARY_CHARACTERS],
+        ["\n".join(lines[start:]), "[before it] " + "\n".join(lines[:start]) if start else ""],
+        (said.uuid,),
+        voice=Voice.USER,
+        quality=RULE_QUALITY,
+        suspect=why_suspect(sentence, is_typed=True) or "",
+    )
+    importance = Importance.HIGH if rule.is_lasting else Importance.NORMAL
+    return replace(candidate, importance=importance, scope=scope, confidence=0.9)
+
+
+def users_texts(turn: Turn) -> Iterator[TextBlock]:
+    """Yield the texts of a turn in which the user may state a rule."""
+    for said in () if turn.is_unsent else turn.users_texts:
+        if not is_own(said.text) and not is_log(said.text):
+            yield said
+
+
+def retractions(turns: Sequence[Turn], context: ExtractionContext) -> list[Candidate]:
+    """Return a candidate for each rule from another session that the user withdraws in one of the turns."""
+    older = [memory for memory in context.near if memory.is_users_rule and not memory.is_fixed]
+    found = []
+    for turn in turns:
+        for said in users_texts(turn):
+            for taking in takings_back(typed_text(said.text)):
+                found += [
+                    Candidate(
+                        kind=rule.kind,
+                        summary=as_said(taking.sentence, said.text)[:MAX_CANDIDATE_SUMMARY_CHARACTERS],
+                        content=as_said(taking.sentence, said.text),
+                        evidence=(said.uuid,) if said.uuid else (),
+                        turn_keys=(turn.key,),
+                        voice=Voice.USER,
+                        quality=RULE_QUALITY,
+                        action="retracts",
+                        target=rule.reference,
+                        rests_on_user=True,
+                        said_at_ms=said.at_ms or 0,
+                    )
+                    for rule in meant_by(taking, older)
+                ]
+    return found
+
+
+def _unrepeated(candidates: Iterable[Candidate], known: Sequence[str]) -> list[Candidate]:
+    """Return the candidates without those that repeat a later one (an amended commit) or what is known."""
+    kept: list[Candidate] = []
+    taken = [content_words(summary) for summary in known]
+    for proposed in reversed(list(candidates)):
+        if not repeats(proposed.summary, taken):
+            kept.append(proposed)
+            taken.append(content_words(proposed.summary))
+    return kept[::-1]
+
+
+def _in_order(candidates: Sequence[Candidate], turn_keys: Sequence[str], room: int) -> list[Candidate]:
+    """Return the most certain candidates in the order of their turns, at most ``room``."""
+    surest = sorted(candidates, key=lambda proposed: -proposed.quality)[: max(0, room)]
+    place_of = {key: place for place, key in enumerate(turn_keys)}
+    return sorted(surest, key=lambda proposed: place_of[proposed.turn_keys[0]])

@@ -1,0 +1,344 @@
+"""Memories proven by commands: one that failed, was fixed and passed, and commits that give reasons."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+from engram.enums import Kind
+from engram.extraction import languages
+from engram.extraction.candidate import Candidate, is_own
+from engram.extraction.local.sentences import ended, excerpt, fitting, points_back, supporting, sure, whole_sentences
+from engram.extraction.user_rules import typed_prompt
+from engram.system.lazy_regex import lazy_regex
+from engram.text.splitting import Block, split
+from engram.text.words import content_words, prefixes
+from engram.transcripts.calls import read_message
+from engram.transcripts.turns import Action, Role, TextBlock, Turn
+from engram.trust.suspicion import why_suspect
+
+#: Confidence in a fix and in a commit, compared with other memories of a session, 0 to 1.
+FIX_QUALITY, COMMIT_QUALITY = 0.85, 0.8
+#: Maximum length of a command and number of files in a summary.
+MAX_COMMAND_CHARACTERS, MAX_FILES = 60, 3
+#: Maximum number of tool calls from the last failure to the pass: beyond that, other work came in between.
+MAX_CALLS = 40
+#: Number of turns before a commit that are searched for messages that say the same.
+MAX_TURNS_BACK = 8
+#: Words that a cause said after the command passed must share with the command, its error and the changed files.
+MIN_SHARED_WORDS = 2
+
+#: Commands whose failing and passing is informative: tests, builds, checks, and runs of the program.
+_TELLING = lazy_regex(
+    r"\b(?:tests?|spec|pytest|jest|vitest|tox|nox|rspec|phpunit|ctest|build|compile|check|lint\w*|vet|mypy|ruff|tsc|"
+    r"clippy|typecheck|verify|make|mise|cargo|go|npm|pnpm|yarn|bun|npx|mix|gradle\w*|mvn|dotnet|swift|python3?|node|"
+    r"deno|uv|just|git (?:push|commit|merge|rebase)|docker|terraform|pre-commit)\b"
+)
+_WRAPPING = lazy_regex(
+    r"\s*(?:2>&1|2>/dev/null|\|\s*(?:head|tail|grep|sed|awk|less|cat|tee|wc)\b[^|]*|;\s*echo\b[^;]*)"
+)
+_CHANGE_FOLDER = lazy_regex(r"^(?:cd\s+\S+\s*(?:&&|;)\s*)+")
+#: If one of these follows, the exit status says nothing about the first part of the command.
+_HIDES_STATUS = lazy_regex(r"(?<!\|)\|(?!\|)|;\s*(?:true|echo)\b|\|\|\s*(?:true|echo)\b")
+_QUOTED = lazy_regex(r"\"(?:[^\"\\]|\\.)*\"|'[^']*'")
+
+#: A sentence that gives a cause.
+_CAUSE = lazy_regex(
+    r"\b(?:because|since (?!then\b|we\b)|due to|caused by|root cause|culprit|the (?:actual |real |underlying |only )?"
+    r"(?:issue|problem|reason|bug|cause|error|failure) (?:is|was) (?:that |the |a |in |with |not )?|as a result|"
+    r"which (?:means|meant|caused|causes|made|makes|breaks|broke|led|is why|leads)|that's why|"
+    r"(?<=, )so (?!far|that|much|on|i\b|let|now)\w|"
+    r"(?:does|did|is|was|were|are|has|had)(?:n't| not) (?:\w+ ){0,3}?(?:set|include|exclude|have|exist|match|handle|"
+    r"support|know|configured|exported|imported|defined|registered|called|passed|initialized|installed|import|export|"
+    r"define|contain|accept|allow|part|available|account|expect|reset|cover|mock)\w*|requires?|expects?|"
+    r"(?:is|was|are|were) (?:still |named .{3,40}, not )?(?:missing|checking|looking|using|pointing|calling|expecting|"
+    r"returning|passing|"
+    r"trying|reading|stale|outdated|wrong|hard-?coded|too (?:old|strict|long|short|small|low))|"
+    r"(?:can't|cannot) (?!be sure)|already (?:exists?|defined|declared|taken|in use)|conflicts? with|"
+    r"(?:needs?|lacks?|expected|wants?) (?!to (?:be )?(?:check|look|see|verify|run|fix|update|add|read|find|make)\b))",
+    re.IGNORECASE,
+)
+_LABEL = lazy_regex(r"^(?:the )?(?:root |real |actual )?(?:cause|problem|issue|reason|bug)\s*[:—–-]\s+", re.IGNORECASE)
+#: The sentence after a cause that says what fixed it.
+_REPAIR = lazy_regex(r"(?:the (?:fix|solution|remedy)\b|fixed (?:it )?by\b|fixed in\b)", re.IGNORECASE)
+#: A guess, a question, a plan or a passing status report.
+_UNSURE = lazy_regex(
+    r"\b(?:might|may|maybe|perhaps|probably|possibly|likely|seems?|appears?|looks? like|suspect|guess|i think|"
+    r"i believe|should (?:be|work|fix)|could be|let me|let's|let us|i'll|i will|i need|we need|i should|i can|i'm "
+    r"(?:going|not sure)|want me|next,|if (?:this|that|it)|whether|check(?:ing)? (?:if|what|how|why|the)|debug|"
+    r"the (?:simplest|cleanest|best|easiest|right|quickest) (?:fix|way|solution|approach|option)|unrelated|"
+    r"pre-?existing|not related|you(?:'re| are| can| may| want| should)?|first|we can see)\b|\?",
+    re.IGNORECASE,
+)
+#: Denies what was said before.
+_CONTRADICTS = lazy_regex(
+    r"\b(?:wait|hmm+|actually(?=,| (?:the|it|that|this|no))|turns out|(?:is|was|'s|are|were)(?:n't| not) (?:the|"
+    r"actually|"
+    r"really) "
+    r"(?:the )?(?:\w+ )?(?:issue|problem|cause|reason|culprit|case)|i was wrong|i misread|misread|my mistake|"
+    r"that didn't "
+    r"(?:work|help|fix)|still fail\w*|still (?:broken|not|the same)|same error|different (?:error|issue|reason)|not "
+    r"because|wrong (?:about|assumption)|revert)\b",
+    re.IGNORECASE,
+)
+#: The user's next prompt says that it is not fixed.
+_UNMENDED = lazy_regex(
+    r"^\W*(?:no|nope|that'?s not|that is not|wrong|not quite|revert|undo)\b|\b(?:still (?:fail\w*|broken|not|doesn'?t|"
+    r"the same|getting|see\w*)|(?:does|did)(?:n'?t| not) (?:work|help|fix)|same (?:error|issue|problem))\b",
+    re.IGNORECASE,
+)
+#: A sentence of a commit's body that says why.
+_REASON = lazy_regex(
+    r"\b(?:because|since (?!v?\d)|so that|(?<=, )so (?!far|that|much|on|i\b|let|now)\w+|in order to|to (?:avoid|"
+    r"prevent|ensure|keep|eliminate|allow|reduce|guarantee|support|match|work around|make sure)|due to|caus(?:ed|es|"
+    r"ing)|which (?:caused|made|meant|broke|led|left|let|means|makes|breaks|is why)|mean(?:t|ing) (?:that|the|a|"
+    r"every|each|another)|otherwise|instead of|rather than|as opposed to|no longer (?:need\w*|has to|have to)|"
+    r"no need|now that|previously|used to|before this|(?:leaking|leaving|making|breaking|hiding|losing|forcing|"
+    r"producing|letting|enabling|blocking|preventing|avoiding|allowing|ensuring)\b|intended (?:for|to)|(?:this|"
+    r"which|that|it) (?:eliminates|avoids|prevents|ensures|allows|fixes|lets|keeps|reduces|broke|breaks|makes|hid|"
+    r"hides)|never (?:reached|ran|called|set|fired|got|triggered)|was only|only (?:when|where|if|after|in the)|"
+    r"could(?:n't| not)|did(?:n't| not)|does(?:n't| not)|silently|too late|too early|wrongly|mistakenly|"
+    r"accidentally|by design|deliberately|on purpose|fails? (?:when|if|on)|failed to|crash\w*|"
+    r"when(?:ever)? .{3,80}, )\b",
+    re.IGNORECASE,
+)
+_IS_FAILING = lazy_regex(r"\b(?:is|are|still|keeps?) (?:still )?fail", re.IGNORECASE)
+#: Only a test was wrong: what it expected is useless to a later session.
+_TEST_FILE = lazy_regex(r"(?:^|[_.-])(?:tests?|spec)(?:[_.-]|$)", re.IGNORECASE)
+_TEST_IS_WRONG = lazy_regex(r"(?:the (?:issue|problem) is that )?(?:the|this|one|two) (?:[\w-]+ ){0,2}tests?\b", re.I)
+_OF_TEST = lazy_regex(r"\b(?:tests?|mocks?|fixtures?|assert\w*|expect\w*)\b", re.IGNORECASE)
+#: Commits of these types change nothing that a later session would ask about.
+_IDLE_TYPES = ("docs", "doc", "style", "chore", "ci", "test", "tests")
+_IDLE_SUBJECT = lazy_regex(
+    r"^\w+ (?:[\w-]+ ){0,2}(?:tests?\b|Test[A-Z_]\w+|comments?\b|docs\b|readme\b|changelog\b)", re.I
+)
+_REFERS_TO_LIST = lazy_regex(r"(?::|\b\d+[.)])$")
+#: The type of a conventional commit; its scope stays.
+_TYPE = lazy_regex(r"^(?P<type>[a-z]+)(?:\((?P<scope>[^)]+)\))?!?:\s+")
+
+
+@dataclass(frozen=True, slots=True)
+class FixMemory:
+    """A command that failed, and passed after files were changed."""
+
+    #: The command as it first failed.
+    command: str
+    #: First informative line of the first error; "" if none was stored.
+    error_line: str
+    #: Files changed in between, without duplicates.
+    files: tuple[str, ...]
+    #: Uuid of the call that failed first, of the one that failed last, and of the one that passed.
+    failed_uuid: str
+    failed_last_uuid: str
+    passed_uuid: str
+    #: Key of the turn in which the command passed.
+    turn_key: str
+    #: The commit that followed in the same turn: "sha subject"; "" for none.
+    commit: str = ""
+
+
+def normal_command(command: str) -> str:
+    """Return the command without folder changes, redirections and filters, so that two runs can be compared."""
+    text = _CHANGE_FOLDER.sub("", " ".join(command.split()))
+    return _WRAPPING.sub("", text).strip()
+
+
+def fix_memories(turns: Sequence[Turn]) -> list[FixMemory]:
+    """Return every failing command that passes after a file was changed, across the turns, in the order of passing.
+
+    A command that passes without a change in between was merely rerun. One whose status a pipe hides has not passed,
+    unless the pipe did not hide the failure either.
+    """
+    failed: dict[str, list[tuple[int, Action]]] = {}
+    edits: list[tuple[int, Action]] = []
+    memories: list[FixMemory] = []
+    steps = [(turn, action) for turn in turns for action in turn.actions]
+    for index, (turn, action) in enumerate(steps):
+        if action.is_edit and not action.is_error:
+            edits.append((index, action))
+        name = normal_command(action.command)
+        if not name or not _TELLING.search(name) or action.is_refused:
+            continue
+        if action.is_error:
+            failed.setdefault(name, []).append((index, action))
+        elif action.is_error is False and name in failed:
+            (began, first), (broke, last) = failed[name][0], failed[name][-1]
+            if _hides_status(action.command) and not _hides_status(last.command):
+                continue
+            del failed[name]
+            if index - broke > MAX_CALLS:
+                continue
+            files = tuple(dict.fromkeys(file for at, edit in edits if at > began for file in edit.files))
+            if files:
+                later = [other.commit for other in turn.actions[turn.actions.index(action) :] if other.commit]
+                memories.append(
+                    FixMemory(
+                        command=first.command,
+                        error_line=first.error_line,
+                        files=files,
+                        failed_uuid=first.uuid,
+                        failed_last_uuid=last.uuid,
+                        passed_uuid=action.uuid,
+                        turn_key=turn.key,
+                        commit=later[0] if later else "",
+                    )
+                )
+    return memories
+
+
+def _hides_status(command: str) -> bool:
+    return bool(_HIDES_STATUS.search(_QUOTED.sub("", command)))
+
+
+def fixes(turns: Sequence[Turn], following: Turn | None) -> Iterator[Candidate]:
+    """Yield a candidate for each proven fix whose cause the assistant stated, in the order of passing.
+
+    The cause is what was said last between the last failure and the end of the turn in which the command passed; a
+    cause that a later sentence withdraws, or the user's next prompt denies, doesn't count. The same cause is mentioned
+    once.
+    """
+    after = dict(zip((turn.key for turn in turns), [*turns[1:], following], strict=bool(turns)))
+    by_key = {turn.key: turn for turn in turns}
+    told: set[str] = set()
+    for memory in fix_memories(turns):
+        turn = by_key[memory.turn_key]
+        said, cause = _cause(turns, memory)
+        if said is None or cause in told or _UNMENDED.search(typed_prompt(after[turn.key])[:400]):
+            continue
+        told.add(cause)
+        yield _fix(turn, memory, said, _LABEL.sub("", cause))
+
+
+def _fix(turn: Turn, memory: FixMemory, said: TextBlock, cause: str) -> Candidate:
+    names = list(dict.fromkeys(map(_name, memory.files)))
+    changed = ", ".join(names[:MAX_FILES]) + (f" and {len(names) - MAX_FILES} more" if len(names) > MAX_FILES else "")
+    proof = f"It passed after a change of {changed}."
+    repair = [after for before, after in pairwise(whole_sentences(said.text)) if before.endswith(cause)][:1]
+    repair = [sentence for sentence in repair if _REPAIR.match(sentence)]
+    summary = fitting([f"`{short_command(memory.command)}` failed: {cause}", *repair, proof])
+    return sure(
+        Kind.FIX,
+        turn,
+        summary,
+        [said.text],
+        (said.uuid, memory.failed_uuid, memory.passed_uuid),
+        quality=FIX_QUALITY,
+        facts=(memory.error_line[:200], memory.command[:120], f"changed: {changed}", memory.commit[:120]),
+        files=memory.files,
+        said=[said],
+    )
+
+
+def _name(file: str) -> str:
+    return file.replace("\\", "/").rsplit("/", 1)[-1]
+
+
+def short_command(command: str) -> str:
+    """Return the first line of a command without quoted texts, in a few words."""
+    name = normal_command(command.partition("\n")[0]).replace("`", "")
+    kept = ""
+    for word in name.split():
+        longer = f"{kept} {word}".strip()
+        if kept and (len(longer) > MAX_COMMAND_CHARACTERS or word.startswith(('"', "'", "&&", "<<"))):
+            break
+        kept = longer
+    return re.sub(r"(?: -\S+)+$", "", kept)
+
+
+def _cause(turns: Sequence[Turn], memory: FixMemory) -> tuple[TextBlock | None, str]:
+    """Return the last sentence that states the cause, with its message; (None, "") if there is none.
+
+    What is said after the command passed counts only if it shares words with the command, its error or the files.
+    """
+    places = {entry.uuid: (number, entry.offset) for number, turn in enumerate(turns) for entry in turn.entries}
+    start, passed = places.get(memory.failed_last_uuid), places.get(memory.passed_uuid)
+    if start is None or passed is None:
+        return None, ""
+    stop = next(number for number, turn in enumerate(turns) if turn.key == memory.turn_key)
+    about = prefixes(content_words(" ".join((memory.command, memory.error_line, *map(_name, memory.files)))))
+    is_of_tests = all(_TEST_FILE.search(_name(file)) for file in memory.files)
+    found: tuple[TextBlock | None, str] = (None, "")
+    for number, turn in enumerate(turns[: stop + 1]):
+        for said in turn.said:
+            place = places.get(said.uuid, (number, 0))
+            if said.role is not Role.ASSISTANT or place <= start or is_own(said.text):
+                continue
+            is_before = place <= passed
+            for sentence in whole_sentences(said.text):
+                words = prefixes(content_words(sentence))
+                if _CONTRADICTS.search(sentence):
+                    is_denied = is_before or len(words & prefixes(content_words(found[1]))) >= MIN_SHARED_WORDS
+                    found = (None, "") if is_denied else found
+                    continue
+                # Once the command passed, the cause may be summed up or first stated.
+                is_restated = len(words & prefixes(content_words(found[1]))) > MIN_SHARED_WORDS
+                is_about = is_restated or len(words & about) >= (1 if is_before else MIN_SHARED_WORDS)
+                is_idle = _TEST_IS_WRONG.match(sentence) or (is_of_tests and _OF_TEST.search(sentence))
+                is_open = is_before or ((is_restated or found[0] is None) and not _IS_FAILING.search(sentence))
+                if is_about and is_open and not is_idle and _states_cause(sentence):
+                    found = (said, sentence)
+    return found
+
+
+def _states_cause(sentence: str) -> bool:
+    has_cause = _CAUSE.search(sentence) or languages.CAUSE.search(sentence)
+    return bool(has_cause) and not _UNSURE.search(sentence) and not points_back(sentence)
+
+
+def commits(turns: Sequence[Turn]) -> Iterator[Candidate]:
+    """Yield a candidate for each commit of a session whose message says why, in order.
+
+    Its summary is the subject and the sentences of the body that give a reason: no list of changes.
+    """
+    last_commit = -1
+    for number, turn in enumerate(turns):
+        for action in turn.actions:
+            if action.is_error or action.is_refused:
+                continue
+            subject, body = read_message(action.command)
+            kind = _TYPE.match(subject)
+            is_idle = _IDLE_SUBJECT.match(subject) or (kind and kind["type"] in _IDLE_TYPES)
+            reasons = [] if is_idle or not subject else _reasons(body)
+            if reasons:
+                start = max(last_commit, number - MAX_TURNS_BACK, 0)
+                yield _commit(turns[start : number + 1], action, subject, body, reasons)
+            last_commit = number if subject else last_commit
+
+
+def _reasons(body: str) -> list[str]:
+    """Return the sentences of a body from the first that gives a reason to the last, and what the first one refers
+    to.
+    """
+    prose = [s.text for s in split(body) if s.block is Block.PROSE and not _REFERS_TO_LIST.search(s.text)]
+    giving = [number for number, text in enumerate(prose) if _REASON.search(text)]
+    if not giving:
+        return []
+    first = giving[0] - 1 if giving[0] and points_back(prose[giving[0]]) else giving[0]
+    return [ended(text) for text in prose[first : giving[-1] + 1]]
+
+
+def _commit(turns: Sequence[Turn], action: Action, subject: str, body: str, reasons: Sequence[str]) -> Candidate:
+    """Return the candidate of a commit; ``turns``: those that may support it, with the committing one last."""
+    turn = turns[-1]
+    kind = _TYPE.match(subject)
+    head = _TYPE.sub("", subject)
+    head = f"{kind['scope']}: {head}" if kind and kind["scope"] else head[:1].upper() + head[1:]
+    is_fix = (kind and kind["type"] == "fix") or subject.lower().startswith(("fix", "correct", "repair"))
+    summary = fitting([ended(head), *reasons])
+    replies = (
+        said for earlier in turns for said in earlier.said if said.role is Role.ASSISTANT and not is_own(said.text)
+    )
+    supports = supporting(f"{subject} {body}", replies)
+    return sure(
+        Kind.FIX if is_fix else Kind.DECISION,
+        turn,
+        summary,
+        [f"{subject}\n\n{body}", *(excerpt(said, summary) for said in supports)],
+        (action.uuid, *(said.uuid for said in supports)),
+        quality=COMMIT_QUALITY,
+        facts=(action.commit[:120],),
+        files=turn.files,
+        suspect=why_suspect(f"{subject}\n{body}", is_typed=False, is_assistant=True) or "",
+    )

@@ -1,0 +1,256 @@
+"""Which turns of a session are extracted together, in one transaction. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from engram.enums import Scope, Source, Voice
+from engram.errors import Conflict
+from engram.extraction.candidate import ExtractionContext, NearMemory
+from engram.extraction.model.model_request import nearest
+from engram.extraction.user_rules import meant_by, orders, says_the_same, takings_back, typed_texts
+from engram.ingest.read_portion import without_entries
+from engram.models.engine.transaction import Reader, Store, Tx
+from engram.models.memories.judgements import JudgedMemory, is_kept_by_hand, judged_memories
+from engram.models.memories.memory_records import Memory, evidence_of, find_memory, memories_of_session
+from engram.models.memories.tombstones import barred_entries
+from engram.models.projects.projects import ProjectRow, project_by_id
+from engram.models.search.fulltext import search_passages
+from engram.models.search.memory_lists import current_memories
+from engram.models.sessions.recent_work import user_texts_elsewhere
+from engram.models.sessions.sessions import SessionRow, find_session
+from engram.models.sessions.stored_turns import StoredTurn
+from engram.settings import Settings
+from engram.text.words import content_words
+from engram.transcripts.registry import has_answers
+from engram.transcripts.turns import Turn
+from engram.trust.display import one_line
+from engram.trust.voice import typed_text
+
+#: Maximum number of due turns in a batch; bounds memory and how long the write lock is held.
+BATCH_TURNS = 60
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """The turns of a batch, within their session."""
+
+    #: Turns to propose candidates from: the due ones, and for a repeatable extractor those before and between them.
+    turns: tuple[StoredTurn, ...] = ()
+    #: The session's turns after them; empty for an extractor that is not repeatable.
+    after: tuple[StoredTurn, ...] = ()
+
+    @property
+    def due(self) -> tuple[StoredTurn, ...]:
+        """The turns that grew since they were extracted."""
+        return tuple(turn for turn in self.turns if turn.extracted_revision < turn.revision)
+
+
+def within_project(session: SessionRow, turns: Sequence[StoredTurn]) -> tuple[SessionRow, list[StoredTurn]]:
+    """Return the turns of the project whose turn is due first, and the session as seen from that project.
+
+    A session may work in several projects, and what is said in one never becomes part of another's memories.
+    """
+    due = (turn for turn in turns if turn.extracted_revision < turn.revision)
+    first = next(due, None) or next(iter(turns), None)
+    if first is None or first.project_id == session.project_id:
+        return session, [turn for turn in turns if turn.project_id == session.project_id]
+    there = replace(session, project_id=first.project_id, is_global=False, rolling_summary="")
+    return there, [turn for turn in turns if turn.project_id == first.project_id]
+
+
+def is_at_home(store: Reader, session: SessionRow) -> bool:
+    """Return True for a session as seen from its own project: only there does it have a summary."""
+    stored = find_session(store, session.session_id)
+    return stored is not None and stored.project_id == session.project_id
+
+
+def next_batch(turns: Sequence[StoredTurn]) -> Batch:
+    """Return the next batch of a session for a repeatable extractor; an empty one if no turn is due.
+
+    Only the best passages of a session are kept, and the candidates of a turn depend on the turns before it and on the
+    prompt after it. So the batch starts at the beginning of the session, and ends at its end or where the next batch
+    begins.
+    """
+    due = [place for place, turn in enumerate(turns) if turn.extracted_revision < turn.revision]
+    if not due:
+        return Batch()
+    stop = due[BATCH_TURNS] if len(due) > BATCH_TURNS else len(turns)
+    return Batch(turns=tuple(turns[:stop]), after=tuple(turns[stop:]))
+
+
+# -- Building the context of an extractor: the session's existing memories, and those that are close to the turns.
+
+#: Maximum number of memories ended by a judgement that are shown to an extractor.
+MAX_JUDGED_MEMORIES = 6
+#: Maximum length of the reason of a judgement that is shown, in characters.
+MAX_WHY_CHARACTERS = 160
+
+#: How many of an order's words (the longest) are searched for in other sessions, and in how many passages at most.
+MAX_SEARCHED_WORDS, MAX_SEARCHED_PASSAGES = 3, 50
+
+
+@dataclass(frozen=True, slots=True)
+class ContextBuilder:
+    """Builds the extraction contexts of a session."""
+
+    store: Store
+    settings: Settings
+    session: SessionRow
+    #: Memories of other sessions that may be shown; None for those that are current. A snapshot makes the requests of
+    #: several sessions independent of each other's answers.
+    near_memories: Sequence[Memory] | None = None
+
+    def build(self, turns: Sequence[StoredTurn]) -> ExtractionContext:
+        """Return the context of some turns: the session's other memories, and close ones from other sessions."""
+        session = self.session
+        project = project_by_id(self.store, session.project_id) if session.project_id else None
+        others = self._memories_of_other_turns(turns)
+        current = [memory for memory in others if memory.is_current]
+        judged = {memory.memory.id: memory for memory in judged_memories(self.store, session.project_id)}
+        return ExtractionContext(
+            project=_folder_name(project) if project else "",
+            is_global=session.is_global,
+            known=tuple(memory.summary for memory in current),
+            known_of_user=_users(current),
+            kept_before=sum(memory.source == Source.AUTO for memory in others),
+            session_cap=self.settings.session_memories,
+            rolling_summary=session.rolling_summary,
+            project_id=session.project_id,
+            own=tuple(_near_memory(memory, judged) for memory in current),
+            near=tuple(_near_memory(memory, judged) for memory in self._nearest(turns, judged, current)),
+        )
+
+    def build_repeatable(self, batch: Batch) -> ExtractionContext:
+        """Return a context that does not depend on when the session was extracted: memories saved by hand count as
+        known.
+        """
+        saved = [memory for memory in self._memories() if memory.source == Source.MANUAL and memory.is_current]
+        return replace(
+            self.build(batch.turns),
+            known=tuple(memory.summary for memory in saved),
+            known_of_user=_users(saved),
+            kept_before=0,
+            said_before=self._said_before(self.readable(batch.turns)),
+            following=next(iter(self.readable(batch.after[:1])), None),
+        )
+
+    def readable(self, turns: Sequence[StoredTurn]) -> list[Turn]:
+        """Return what an extractor may read: nothing from forgotten memories, and no prompts without their answers."""
+        turns = [turn for turn in turns if has_answers(turn.turn.agent)]
+        entries = {entry.uuid for turn in turns for entry in turn.turn.entries}
+        barred = barred_entries(self.store, entries | {turn.turn.key for turn in turns})
+        readable = [without_entries(turn.turn, barred) for turn in turns]
+        return [turn for turn in readable if turn.said or turn.actions or not barred]
+
+    def _said_before(self, turns: Sequence[Turn]) -> frozenset[str]:
+        """Return the orders in these turns that the user also gave in another session of the project."""
+        given = {order for turn in turns for text in typed_texts(turn) for order in orders(text)}
+        # A copy of the session has the same times.
+        times = {said.at_ms for turn in turns for said in turn.users_texts if said.at_ms}
+        return frozenset(order for order in given if self._is_said_elsewhere(order, times))
+
+    def _is_said_elsewhere(self, order: str, but_at_ms: Collection[int]) -> bool:
+        words = tuple(sorted(content_words(order), key=len)[-MAX_SEARCHED_WORDS:])
+        if self.session.own_project_id is None or not words:
+            return False
+        hits = search_passages(self.store, [words], MAX_SEARCHED_PASSAGES, project_id=self.session.own_project_id)
+        texts = user_texts_elsewhere(self.store, [row_id for row_id, _ in hits], self.session.id, but_at_ms)
+        return any(says_the_same(order, other) for text in texts for other in orders(typed_text(text)))
+
+    def _nearest(
+        self, turns: Sequence[StoredTurn], judged: Mapping[int, JudgedMemory], own: Sequence[Memory]
+    ) -> list[Memory]:
+        """Return global memories and those of the project that are close to the turns, judged ones that have ended
+        first.
+
+        Memories that a sentence of the user's withdraws follow.
+
+        Args:
+            judged: row id → what was judged wrong or outdated, of this session too.
+            own: memories of the session that are shown anyway.
+        """
+        if self.session.project_id is None and not self.session.is_global:
+            return []
+        others = [
+            memory
+            for memory in self._memories_of_project()
+            if memory.session_id != self.session.session_id and not memory.suspect and not memory.origin
+        ]
+        texts = [turn.turn for turn in turns]
+        takings = [taking for turn in texts for typed in typed_texts(turn) for taking in takings_back(typed)]
+        # A sentence that withdraws a rule may share only one of many words with it, and so not be close to it.
+        rules = [memory for memory in others if memory.is_users_rule]
+        meant = [memory for taking in takings for memory in meant_by(taking, rules)]
+        listed = {memory.id for memory in (*others, *own)}
+        ended = [m.memory for row_id, m in judged.items() if row_id not in listed and not m.memory.suspect]
+        near = {memory.id: memory for memory in (*meant, *nearest(others, texts))}
+        return [*nearest(ended, texts, MAX_JUDGED_MEMORIES), *near.values()]
+
+    def _memories_of_project(self) -> Sequence[Memory]:
+        if self.near_memories is not None:
+            return self.near_memories
+        return current_memories(self.store, self.session.project_id)
+
+    def _memories(self) -> list[Memory]:
+        """Return the session's memories that are visible to its project, since the session may have worked in others,
+        too.
+        """
+        return [
+            memory
+            for memory in memories_of_session(self.store, self.session.session_id)
+            if memory.scope == Scope.GLOBAL or memory.project_id == self.session.own_project_id
+        ]
+
+    def _memories_of_other_turns(self, turns: Sequence[StoredTurn]) -> list[Memory]:
+        """Return the session's memories that rest on none of these turns."""
+        ids = {turn.id for turn in turns}
+        return [
+            memory
+            for memory in self._memories()
+            if not any(evidence.turn_id in ids for evidence in evidence_of(self.store, memory.id))
+        ]
+
+
+def check_unforgotten(tx: Tx, session_id: str, context: ExtractionContext) -> None:
+    """Check that everything in a context still exists.
+
+    Raises:
+        Conflict: something that the extractor was given was forgotten meanwhile.
+    """
+    session = find_session(tx, session_id)
+    if context.rolling_summary and (session is None or session.rolling_summary != context.rolling_summary):
+        raise Conflict(f"the summary of session {session_id} was erased or replaced meanwhile")
+    for memory in (*context.own, *context.near):
+        if memory.reference and find_memory(tx, memory.reference) is None:
+            raise Conflict(f"memory {memory.reference} was forgotten meanwhile")
+
+
+def _folder_name(project: ProjectRow) -> str:
+    """Return the name of a project's folder; the display name may have a number that depends on the memory."""
+    return re.split(r"[\\/]", project.root.rstrip("\\/"))[-1] or project.name
+
+
+def _near_memory(memory: Memory, judged: Mapping[int, JudgedMemory]) -> NearMemory:
+    verdict = judged.get(memory.id)
+    return NearMemory(
+        summary=memory.summary,
+        reference=memory.episode_id,
+        kind=memory.kind,
+        state="in force" if verdict is None else _judged_state(verdict),
+        at_ms=memory.holds_from_ms,
+        is_fixed=is_kept_by_hand(memory),
+        is_users_rule=memory.is_users_rule,
+    )
+
+
+def _users(memories: Iterable[Memory]) -> tuple[str, ...]:
+    """Return the summaries of the memories that are the user's own words."""
+    return tuple(memory.summary for memory in memories if memory.voice == Voice.USER)
+
+
+def _judged_state(memory: JudgedMemory) -> str:
+    why = f" ({one_line(memory.reason, MAX_WHY_CHARACTERS)})" if memory.reason else ""
+    return f"judged {memory.judgement}{why}, not to be kept again"

@@ -1,0 +1,161 @@
+"""Move a project into a vault, where nothing outside sees it, and back."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import json
+import logging
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+
+from engram.enums import Actor
+from engram.errors import BadRequest
+from engram.forgetting.forget_files import all_notes
+from engram.forgetting.forget_project import forget_project
+from engram.models.engine.transaction import Store
+from engram.models.forgetting.erase_project import contents_of_project
+from engram.models.memories.memory_records import find_memory
+from engram.models.open_memory import open_memory
+from engram.models.projects.notes import Owner
+from engram.models.projects.project_folders import identities_of_project
+from engram.models.projects.projects import ProjectRow, find_project_of_identity, names_of_project
+from engram.models.rescue import copy_project
+from engram.notes.daily_log import notes_lock, read_text, write_text
+from engram.notes.note_index import owners_of_lines, source_name
+from engram.settings import Settings
+from engram.system.atomic import write_atomic
+from engram.system.failpoint import reach
+from engram.vaults import Vault, free_folder, own_vault, vault_of_identity, write_vault
+
+logger = logging.getLogger(__name__)
+
+#: File that records, during a move into a vault, what was forgotten before it.
+_TOMBSTONES_NAME = ".forgotten-before.json"
+
+
+@dataclass(frozen=True, slots=True)
+class Moved:
+    name: str
+    #: The vault's memory folder.
+    folder: Path
+    sessions: int
+    memories: int
+
+
+def move_into_vault(store: Store, settings: Settings, project: ProjectRow) -> Moved:
+    """Move everything of a project into a vault: turns, memories (the global ones too), notes; nothing stays outside.
+
+    Backups and exports in the memory folder are cleaned of it, as ``projects forget`` does. After a kill, call it
+    again: it continues. Until it is done, nothing new from the project is stored anywhere.
+
+    Raises:
+        BadRequest: the memory folder is a vault itself, or the project has no folder.
+        StoreError: a database can't be written.
+    """
+    places = settings.places
+    if own_vault(places) is not None:
+        raise BadRequest("a vault holds one project and can't contain vaults itself")
+    identities = tuple(identities_of_project(store, project))
+    if not any(Path(identity).is_absolute() for identity in identities):
+        raise BadRequest(f"{project.name} has no folder, so it is unknown which sessions belong in its vault")
+    vault = vault_of_identity(places, project.identity)
+    if vault is None:
+        vault = Vault(project.name, identities, free_folder(places, project.name), is_sealed=False)
+        write_vault(vault)
+    reach("vault.begun")
+    vault.home.prepare()
+    with open_memory(vault.home.memory_db, driver=store.driver, is_made=True) as inner:
+        copy_project.take_over_salt(inner, store)
+        copy_project.copy_project(inner, store.path, project)
+    contents = contents_of_project(store, project)
+    moved = Moved(
+        project.name, vault.folder, len(contents.session_ids), len(contents.memories) + len(contents.released)
+    )
+    _move_notes(store, settings, dataclasses.replace(settings, home=vault.folder), project)
+    reach("vault.copied")
+    before = _tombstones_before(store, vault)
+    with store.transaction() as tx:
+        copy_project.make_project_scoped(tx, project)
+    forget_project(store, places, project, actor=Actor.USER)
+    with store.transaction() as tx:
+        copy_project.drop_new_tombstones(tx, before)
+        copy_project.drop_project_rows(tx, project)
+    seal(vault)
+    logger.info("action=vault project=%d memories=%d", project.id, moved.memories)
+    return moved
+
+
+def seal(vault: Vault) -> None:
+    """Record that nothing of its project is left outside."""
+    write_vault(dataclasses.replace(vault, is_sealed=True))
+    (vault.folder / _TOMBSTONES_NAME).unlink(missing_ok=True)
+
+
+def _tombstones_before(store: Store, vault: Vault) -> frozenset[tuple[str, bytes]]:
+    """Return what was forgotten before the move began, even if it was killed since."""
+    file = vault.folder / _TOMBSTONES_NAME
+    if not file.exists():
+        keys = sorted(copy_project.tombstone_keys(store))
+        write_atomic(file, json.dumps([[kind, key.hex()] for kind, key in keys]).encode())
+    return frozenset((kind, bytes.fromhex(key)) for kind, key in json.loads(file.read_bytes()))
+
+
+def move_out_of_vault(store: Store, settings: Settings, vault: Vault) -> Moved:
+    """Move everything of a vault back into the memory folder around it, and delete the vault.
+
+    After a kill, call it again: it continues.
+
+    Raises:
+        StoreError: a database can't be written.
+    """
+    inner_settings = dataclasses.replace(settings, home=vault.folder)
+    with open_memory(vault.home.memory_db, driver=store.driver, is_made=True) as inner:
+        project = next(
+            (found for one in vault.identities if (found := find_project_of_identity(inner, one)) is not None), None
+        )
+        moved = Moved(vault.name, vault.folder, 0, 0)
+        if project is not None:
+            contents = contents_of_project(inner, project)
+            moved = Moved(
+                vault.name, vault.folder, len(contents.session_ids), len(contents.memories) + len(contents.released)
+            )
+            inner.checkpoint("TRUNCATE")
+            copy_project.copy_project(store, inner.path, project)
+            _move_notes(inner, inner_settings, settings, project)
+    reach("vault.returned")
+    shutil.rmtree(vault.folder)
+    with contextlib.suppress(OSError):
+        vault.folder.parent.rmdir()
+    return moved
+
+
+def _move_notes(store: Store, settings: Settings, to: Settings, project: ProjectRow) -> None:
+    """Copy the lines of notes that belong to a project into the notes of another memory folder, once."""
+    names = names_of_project(store, project.id)
+    sessions = set(contents_of_project(store, project).session_ids)
+
+    def is_its(owner: Owner) -> bool:
+        if owner.kind == "memory":
+            memory = find_memory(store, owner.key)
+            return memory is not None and memory.project_id == project.id
+        return owner.key in {"project": names, "session": sessions}.get(owner.kind, set())
+
+    for path in all_notes(settings.places):
+        text = read_text(path) or ""
+        lines = text.splitlines(keepends=True)
+        source = source_name(settings.places, path)
+        owners = owners_of_lines(source, [line.rstrip("\r\n") for line in lines])
+        moving = "".join(line for line, owner in zip(lines, owners, strict=True) if is_its(owner)).strip("\n")
+        if moving:
+            _append(to, source, moving)
+
+
+def _append(settings: Settings, source: str, text: str) -> None:
+    path = settings.places.notes / source
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    with notes_lock(settings.places):
+        old = read_text(path) or ""
+        if text not in old:
+            write_text(path, f"{old.rstrip(chr(10))}\n\n{text}\n" if old else f"{text}\n")

@@ -1,0 +1,122 @@
+"""Start using a folder as the hub, on the first machine or on any other."""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Sequence
+from pathlib import Path
+
+from engram.errors import BadRequest
+from engram.hub.client.folder_files import (
+    MEMBER_ID,
+    begin_healing,
+    device_id_of,
+    folder_of,
+    folder_url,
+    is_folder,
+    make_space,
+    space_id_of,
+    spaces_in,
+)
+from engram.hub.client.git_folder import GitFolder
+from engram.hub.client.membership import Joined, Keyring
+from engram.hub.protocol.frames import WrongKey, key_id_of, new_key
+from engram.hub.protocol.requests import SpaceFacts, key_of, phrase_of
+from engram.models.engine.transaction import Store
+from engram.models.hub.outgoing_statements import begin_enqueuing
+from engram.models.hub.spaces import (
+    Space,
+    add_hub_space,
+    add_server,
+    change_server,
+    list_spaces,
+    private_space,
+    server_by_id,
+)
+from engram.paths import Home
+
+
+def look_into(folder: Path, *, with_git: bool = False) -> list[str]:
+    """Return the names of the spaces in a folder, after fetching if it is a checkout that rounds fetch.
+
+    Raises:
+        BadRequest: the folder is not there.
+        HubError: it can't be read, or is not a checkout that can be used.
+    """
+    if not folder.is_dir():
+        raise BadRequest(f"{folder} does not exist: create the folder first, where your sync program sees it")
+    if with_git:
+        GitFolder(folder).begin(folder / "spaces" / "none")
+    return spaces_in(folder.resolve())
+
+
+def join_folder(
+    store: Store, places: Home, folder: Path, *, device_name: str = "", phrase: str = "", with_git: bool = False
+) -> Joined:
+    """Use a folder as the hub, or keep using one that was moved or emptied.
+
+    The first machine creates the key; any other one gets it from the recovery phrase. A phrase for a space other than
+    the folder's is refused before anything is read, stored or written.
+
+    Args:
+        folder: an existing folder that is synced, mounted or a git checkout.
+        device_name: this machine's name; "" for its host name.
+        phrase: the recovery phrase; "" on the first machine.
+        with_git: each round fetches, commits and pushes.
+
+    Raises:
+        BadRequest: the folder can't be used, or this machine's memories go through another hub.
+        WrongKey: the phrase is missing, or for another space.
+        HubError: the folder can't be read or written.
+    """
+    found = look_into(folder, with_git=with_git)
+    url = folder_url(folder, with_git=with_git)
+    if folder_of(url).is_relative_to(places.root.resolve()) or places.root.resolve().is_relative_to(folder_of(url)):
+        raise BadRequest(f"{folder} contains the memory folder or is part of it: choose a separate folder")
+    keyring = Keyring(places.hub_keys)
+    own = private_space(store)
+    if own is not None:
+        return _go_on(store, keyring, own, url, found)
+    # An interrupted join left a key whose phrase nobody has seen.
+    left = [key for name in found for key in keyring.keys(url, int(name, 16)).values()]
+    key = key_of(phrase) if phrase else left[-1] if left else new_key()
+    if found and not phrase and not left:
+        raise WrongKey(
+            f"another machine uses {folder} already: type its recovery phrase with --phrase (there, "
+            "`engram hub key --show` prints it); nothing was changed"
+        )
+    ns_id = space_id_of(key)
+    if found and f"{ns_id:016x}" not in found:
+        raise WrongKey("the recovery phrase belongs to a space other than the folder's; nothing was changed")
+    make_space(folder_of(url), ns_id, with_readme=not with_git)
+    keyring.add_key(url, ns_id, key)
+    keyring.become_device(url, keyring.pending_token(url))
+    name = (device_name or platform.node())[:60]
+    facts = SpaceFacts(ns_id, "private", "private", "keeper", True, key_id_of(key), 0)
+    with store.transaction() as tx:
+        server = add_server(tx, url, MEMBER_ID, name, device_id_of(keyring.token(url)))
+        begin_enqueuing(tx, add_hub_space(tx, server, facts).id)
+    return Joined(server, tuple(list_spaces(store, server.id)), "" if phrase else phrase_of(key))
+
+
+def _go_on(store: Store, keyring: Keyring, own: Space, url: str, found: Sequence[str]) -> Joined:
+    """Keep using a folder that was joined: in its old place, where it was moved to, or after it was emptied."""
+    server = None if own.server_id is None else server_by_id(store, own.server_id)
+    assert server is not None, "a private space has a hub"
+    if not is_folder(server.url):
+        raise BadRequest(f"this machine's memories go through {server.url} already; `engram hub leave` leaves it")
+    if f"{own.ns_id:016x}" not in found:
+        if server.url != url:
+            raise BadRequest(
+                f"this machine uses {folder_of(server.url)}; to use another folder, move everything in it there, or "
+                "run `engram hub leave` first"
+            )
+        make_space(folder_of(url), own.ns_id, with_readme=False)
+        with store.transaction() as tx:
+            begin_healing(tx, server.id)
+    if server.url != url:
+        keyring.move(server.url, url)
+        with store.transaction() as tx:
+            change_server(tx, server.id, url=url)
+        keyring.drop(server.url)
+    return Joined(server_by_id(store, server.id) or server, tuple(list_spaces(store, server.id)), "")

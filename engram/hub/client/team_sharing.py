@@ -1,0 +1,532 @@
+"""Share memories with a team, by hand and by rule, and withdraw them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from engram.enums import Actor
+from engram.errors import BadRequest, HubRefused, NotFound
+from engram.forgetting.forget import forget_together
+from engram.hub.client.connection import Connection, reading
+from engram.hub.client.membership import Keyring
+from engram.hub.client.pull import learn_members
+from engram.hub.protocol.frames import WrongKey, key_id_of, new_key, unwrap_keys, wrap_keys
+from engram.hub.protocol.requests import ROLES, HelloRequest, SpaceFacts, code_hash, code_text, new_code, split_code
+from engram.models.engine.transaction import Reader, Store, Tx
+from engram.models.hub.incoming_statements import note_rows
+from engram.models.hub.memory_statements import SaidMemory, drop_said, said_in_space, said_of_memory
+from engram.models.hub.outgoing_statements import shared_identity
+from engram.models.hub.share_rules import Candidate, Rule, candidates, list_rules
+from engram.models.hub.shares import add_share, bar_share, list_shares, shares_of, take_back
+from engram.models.hub.spaces import (
+    Member,
+    Server,
+    Space,
+    add_hub_space,
+    change_space,
+    drop_space,
+    list_members,
+    list_offers,
+    list_servers,
+    list_spaces,
+    server_of,
+    set_muted,
+    space_by_id,
+)
+from engram.models.memories.memory_changes import remove_memory
+from engram.models.memories.memory_records import Memory, find_memory
+from engram.models.projects.projects import ProjectRow, project_by_id
+from engram.paths import Home
+from engram.system.lazy_regex import lazy_regex
+from engram.trust.suspicion import why_any_suspect
+from engram.vaults import keeps_out, own_vault
+
+Redact = Callable[[str], str]
+
+#: The minimum and the default delay of a rule, in seconds.
+MIN_DELAY_SECONDS, DELAY_SECONDS = 3_600, 86_400
+#: Names in a memory that reveal this machine: absolute paths.
+_PATH = lazy_regex(r"^(?:[/~\\]|[A-Za-z]:[/\\])")
+
+
+@dataclass(frozen=True, slots=True)
+class Preview:
+    """The exact data that sharing a memory would send."""
+
+    memory: Memory
+    text: dict[str, Any]
+    project: list[str]
+    #: It was shared before with another text.
+    is_update: bool
+    #: Why a receiver's machine stores it without showing it; "" if it is shown.
+    held_back: str = ""
+
+    def lines(self) -> list[str]:
+        """Return everything that is sent, for a person to read."""
+        identity, _, name = self.project
+        about = f"about: {', '.join(self.text['e'])}" if self.text["e"] else ""
+        content = [] if self.text["c"].strip() == self.text["s"].strip() else [self.text["c"]]
+        head = f"{self.memory.episode_id} ({self.memory.kind}, project {name}, {identity})"
+        facts = [f"- {fact}" for fact in self.text["f"]]
+        return [head, self.text["s"], *content, *facts, *filter(None, [about])]
+
+
+def team_spaces(store: Reader) -> list[Space]:
+    return [space for space in list_spaces(store) if space.is_team]
+
+
+def require_team(store: Reader, name: str | None, *, least: str = "reader") -> Space:
+    """Return the team of a name or id, or the only one.
+
+    Raises:
+        NotFound: there is no such team.
+        BadRequest: several fit, or the role in it is too low.
+    """
+    teams = team_spaces(store)
+    fitting = teams if name is None else [space for space in teams if name in (space.name, str(space.ns_id))]
+    if not fitting:
+        wanted = "" if name is None else f" {name[:60]!r}"
+        raise NotFound(f"you are in no team{wanted}; `engram team list` lists them, `engram team join CODE` joins one")
+    if len(fitting) > 1:
+        ids = ", ".join(f"{space.name} {space.ns_id}" for space in fitting)
+        raise BadRequest(f"several teams fit; name one by its number with --space: {ids}")
+    if ROLES.index(fitting[0].role) < ROLES.index(least):
+        raise BadRequest(f"you are a {fitting[0].role} of {fitting[0].name}; this takes a {least}")
+    return fitting[0]
+
+
+def preview(
+    store: Reader, places: Home, space: Space, memory: Memory, place: ProjectRow | None, redact: Redact
+) -> Preview:
+    """Return exactly what sharing a memory would send.
+
+    Args:
+        place: the project that the person works in or named; None for none.
+        redact: removes secrets; everything passes it again.
+
+    Raises:
+        BadRequest: it must not be shared: it belongs to a vault, to another project or to somebody else, looks like an
+            instruction, or is no longer valid.
+    """
+    _refuse_vaults(places)
+    if memory.origin:
+        raise BadRequest(f"{memory.episode_id} is {memory.origin}'s, and not yours to share")
+    if memory.suspect:
+        raise BadRequest(f"{memory.episode_id} is suspect ({memory.suspect}): `engram review trust` it first")
+    if not memory.is_current:
+        raise BadRequest(f"{memory.episode_id} is {memory.status}: only current memories can be shared")
+    project = place if memory.project_id is None else project_by_id(store, memory.project_id)
+    if project is None:
+        raise BadRequest(f"{memory.episode_id} belongs to no project: name the one that it is for with --project")
+    if place is None or project.id != place.id:
+        raise BadRequest(f"{memory.episode_id} belongs to {project.name}: add --project {project.name} if you mean it")
+    if keeps_out(places, project.identity, project.root):
+        raise BadRequest(f"{project.name} is in a vault: its memories stay there")
+    text = _text(memory, redact)
+    known = [share for share in shares_of(store, memory.episode_id) if share.space.id == space.id]
+    held_back = why_any_suspect((text["s"], text["c"], *text["f"]), text["e"]) or ""
+    return Preview(memory, text, shared_identity(store, project), is_update=bool(known), held_back=held_back)
+
+
+def _text(memory: Memory, redact: Redact) -> dict[str, Any]:
+    return {
+        "s": redact(memory.summary),
+        "c": redact(memory.content),
+        "f": [redact(fact) for fact in memory.facts],
+        "e": [redact(name) for name in memory.entities if not _PATH.match(name)],
+    }
+
+
+def share(store: Store, space: Space, previews: Sequence[Preview]) -> int:
+    """Share what was shown, and nothing else; returns how much of it was new.
+
+    Raises:
+        BadRequest: a memory changed since it was shown; nothing was shared.
+    """
+    with store.transaction() as tx:
+        for shown in previews:
+            now = find_memory(tx, shown.memory.episode_id)
+            if now is None or _words(now) != _words(shown.memory) or not now.is_current:
+                raise BadRequest(f"{shown.memory.episode_id} changed since it was shown: look at it again")
+        return sum(add_share(tx, space, shown.memory, shown.text, shown.project) for shown in previews)
+
+
+def _words(memory: Memory) -> tuple[object, ...]:
+    return memory.summary, memory.content, memory.facts, memory.entities
+
+
+def unshare(store: Store, places: Home, space: Space, name: str) -> str:
+    """Withdraw a memory from a team, by its id here or the id of a share; returns a description of what was done.
+
+    One's own copy is erased for everybody, and rules don't share it again. A keeper erases what anybody shared.
+
+    Raises:
+        NotFound: there is no such memory.
+        BadRequest: it is somebody else's, and the person is not a keeper.
+    """
+    with store.transaction() as tx:
+        for standing in list_shares(tx, space):
+            if name in (standing.said.episode_id, standing.said.memory_id.hex()):
+                take_back(tx, space, standing.said)
+                return f"{name} was withdrawn from {space.name}; your memory stays"
+    theirs = [said for said in said_in_space(store, space.id) if name in (said.episode_id, said.memory_id.hex())]
+    if theirs and not theirs[0].is_forgotten and theirs[0].author != server_of(store, space).member_id:
+        if space.role != "keeper":
+            raise BadRequest(f"{name} is somebody else's: report it with `engram team report`, or forget it here")
+        _erase_theirs(store, places, space, theirs)
+        return f"{name} is erased for everybody in {space.name}"
+    with store.transaction() as tx:
+        memory = find_memory(tx, name)
+        if memory is None or memory.origin:
+            raise NotFound(f"{name[:60]} is not shared in {space.name}; `engram share --list` shows what is")
+        bar_share(tx, space, memory)
+        return f"{name} is not shared in {space.name}, and no rule will share it"
+
+
+def _erase_theirs(store: Store, places: Home, space: Space, memories: Sequence[SaidMemory]) -> None:
+    """Forget other members' memories here and have them erased on the hub, so that they are forgotten everywhere."""
+
+    def erase(tx: Tx) -> None:
+        for memory in memories:
+            take_back(tx, space, memory)
+
+    here = [memory.episode_id for memory in memories if memory.episode_id]
+    forget_together(store, places, here, erase, actor=Actor.USER)
+
+
+def erase_member(store: Store, places: Home, space: Space, member_id: int) -> int:
+    """Erase for everybody what a member shared in a space; returns the number of memories."""
+    theirs = [
+        memory
+        for memory in said_in_space(store, space.id)
+        if memory.author == member_id and not (memory.is_forgotten and memory.version)
+    ]
+    _erase_theirs(store, places, space, theirs)
+    return len(theirs)
+
+
+# -- rules
+
+
+@dataclass(frozen=True, slots=True)
+class RuleReport:
+    """A rule, with what it will share next."""
+
+    rule: Rule
+    space: Space
+    project: ProjectRow
+    waiting: tuple[Candidate, ...]
+
+
+def check_rule(places: Home, project: ProjectRow) -> None:
+    """Raise BadRequest for a project whose memories must not be shared."""
+    _refuse_vaults(places)
+    if keeps_out(places, project.identity, project.root):
+        raise BadRequest(f"{project.name} is in a vault: its memories stay there")
+
+
+def report_rules(store: Reader) -> list[RuleReport]:
+    reports = []
+    for rule in list_rules(store):
+        space, project = space_by_id(store, rule.space_id), project_by_id(store, rule.project_id)
+        if space is not None and project is not None:
+            reports.append(RuleReport(rule, space, project, tuple(candidates(store, rule))))
+    return reports
+
+
+def share_by_rules(store: Store, places: Home, server: Server, redact: Redact) -> int:
+    """Share the memories that rules select and whose delay has passed; returns their number.
+
+    Memories forgotten or edited meanwhile are left out, since selecting and sharing are one transaction.
+    """
+    done = 0
+    if not list_rules(store):
+        return 0
+    for report in report_rules(store):
+        if report.space.server_id != server.id or report.space.role == "reader":
+            continue
+        if not any(candidate.due_ms <= store.now_ms() for candidate in report.waiting):
+            continue
+        with store.transaction() as tx:
+            for candidate in candidates(tx, report.rule):
+                if candidate.due_ms <= tx.now_ms():
+                    try:
+                        shown = preview(tx, places, report.space, candidate.memory, report.project, redact)
+                    except BadRequest:
+                        continue
+                    done += add_share(tx, report.space, candidate.memory, shown.text, shown.project)
+    return done
+
+
+def _refuse_vaults(places: Home) -> None:
+    vault = own_vault(places)
+    if vault is not None:
+        raise BadRequest(f"{vault.name} is a vault: nothing in it is shared (`engram projects unvault` brings it back)")
+
+
+# -- Make, join and leave teams; invite, mute and report members and memories, change roles and expel.
+
+
+@dataclass(frozen=True, slots=True)
+class Seat:
+    """A member of a team according to the hub."""
+
+    member_id: int
+    name: str
+    #: reader, writer or keeper; "" for somebody who wrote in it and left.
+    role: str
+    is_muted: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Reported:
+    """A memory that a member reported to the keepers."""
+
+    author: int
+    memory_id: str
+    #: The local memory; "" if there is none.
+    episode_id: str
+    summary: str
+    by: str
+    reason: str
+    at_ms: int
+
+
+def make_team(store: Store, places: Home, server: Server, name: str, *, is_sealed: bool) -> Space:
+    """Create a team with this person as its keeper. A sealed team's key is created here and never reaches the hub."""
+    keyring, key = Keyring(places.hub_keys), new_key()
+    with _connect(keyring, server) as connection:
+        key_id = key_id_of(key) if is_sealed else b""
+        made = connection.ask("team-make", {"name": name, "sealed": is_sealed, "key": key_id.hex()})
+    with reading():
+        ns_id = int(made["ns"])
+    if is_sealed:
+        keyring.add_key(server.url, ns_id, key)
+    facts = SpaceFacts(
+        ns_id=ns_id, name=str(made["name"]), kind="team", role="keeper", is_sealed=is_sealed, key_id=key_id, head=0
+    )
+    with store.transaction() as tx:
+        return add_hub_space(tx, server, facts)
+
+
+def invite(store: Store, places: Home, space: Space, role: str) -> str:
+    """Return a one-time code for a team. For a sealed one, its second half carries the key without the hub seeing
+    it.
+    """
+    server, keyring = server_of(store, space), Keyring(places.hub_keys)
+    hub_half, key_half = new_code()
+    bundle = b""
+    if space.is_sealed:
+        keys = list(keyring.keys(server.url, space.ns_id).values())
+        if not keys:
+            raise WrongKey(f"{space.name} is sealed, and its key is not here: run `engram hub key {space.name}`")
+        bundle = wrap_keys(key_half, json.dumps([key.hex() for key in keys]).encode())
+    request = {"ns": space.ns_id, "role": role, "digest": code_hash(hub_half).hex(), "bundle": bundle.hex()}
+    with _connect(keyring, server) as connection:
+        connection.ask("team-invite", request)
+    return code_text(hub_half, key_half)
+
+
+def join_team(store: Store, places: Home, server: Server, code: str) -> Space:
+    """Join a team with a code; a code for a team that one is already in can bring its keys and a higher role.
+
+    Raises:
+        WrongKey: the second half of the code does not fit.
+    """
+    hub_half, key_half = split_code(code)
+    keyring = Keyring(places.hub_keys)
+    with _connect(keyring, server) as connection:
+        answer = connection.ask("team-join", {"code": hub_half})
+        with reading():
+            ns_id, bundle = int(answer["ns"]), bytes.fromhex(answer["bundle"])
+        if bundle:
+            keys = json.loads(unwrap_keys(key_half, bundle))
+            keyring.add_keys(server.url, ns_id, [bytes.fromhex(key) for key in keys])
+        told = connection.hello(HelloRequest(server.pushes[-1:], {}))
+        facts = next((facts for facts in told.spaces if facts.ns_id == ns_id), None)
+    if facts is None or facts.kind != "team":
+        raise HubRefused("the hub accepted the code but named no team: run `engram hub sync`")
+    known = next((space for space in list_spaces(store, server.id) if space.ns_id == ns_id), None)
+    with store.transaction() as tx:
+        if known is not None:
+            change_space(tx, known.id, role=facts.role, cursor=0, last_error="")
+            return known
+        return add_hub_space(tx, server, facts)
+
+
+def accept_team(store: Store, places: Home, name: str) -> Space:
+    """Add this machine to a team of this person's that a hub lists, such as one joined on another machine.
+
+    Args:
+        name: the team's name or number, as ``engram team list`` shows it.
+
+    Raises:
+        NotFound: no hub names such a team.
+        BadRequest: several fit.
+    """
+    fitting = [
+        (server, ns_id)
+        for server in list_servers(store)
+        for ns_id, told in list_offers(store, server.id).items()
+        if name in (told, str(ns_id))
+    ]
+    if not fitting:
+        raise NotFound(f"no hub names a team {name[:60]!r} that waits for you; `engram team list` shows which do")
+    if len(fitting) > 1:
+        raise BadRequest(f"several teams are called {name[:60]}: name one by its number")
+    server, ns_id = fitting[0]
+    with _connect(Keyring(places.hub_keys), server) as connection:
+        answer = connection.hello(HelloRequest(server.pushes[-1:], {}))
+    facts = next((one for one in answer.spaces if one.ns_id == ns_id and one.kind == "team"), None)
+    if facts is None:
+        raise NotFound(f"the hub names no team {name[:60]!r} any more")
+    with store.transaction() as tx:
+        return add_hub_space(tx, server, facts)
+
+
+def list_seats(store: Store, places: Home, space: Space) -> list[Seat]:
+    """Return the current members of a team according to the hub."""
+    server = server_of(store, space)
+    with _connect(Keyring(places.hub_keys), server) as connection:
+        told = learn_members(store, connection, server, space)
+    known = {member.member_id: member for member in list_members(store, server.id)}
+    roles = {int(str(seat["member"])): str(seat["role"]) for seat in told}
+    return [
+        Seat(member_id, known[member_id].name, role, is_muted=known[member_id].is_muted)
+        for member_id, role in roles.items()
+    ]
+
+
+def set_role(store: Store, places: Home, space: Space, name: str, role: str) -> None:
+    """Give a member another role; "" removes them. Raises NotFound, HubRefused."""
+    server = server_of(store, space)
+    seat = next((seat for seat in list_seats(store, places, space) if seat.name == name and seat.role), None)
+    if seat is None:
+        raise NotFound(f"{name[:60]} is not in {space.name}; `engram team members` lists who is")
+    with _connect(Keyring(places.hub_keys), server) as connection:
+        connection.ask("team-role", {"ns": space.ns_id, "member": seat.member_id, "role": role})
+
+
+def leave(store: Store, places: Home, space: Space, *, is_erased: bool) -> int:
+    """Leave a team; returns how many of the teammates' memories were deleted here, if that was asked for."""
+    server = server_of(store, space)
+    with _connect(Keyring(places.hub_keys), server) as connection:
+        connection.ask("team-role", {"ns": space.ns_id, "member": server.member_id, "role": ""})
+    with store.transaction() as tx:
+        theirs = [said for said in said_in_space(tx, space.id) if said.author != server.member_id]
+        gone = _remove_here(tx, theirs) if is_erased else 0
+        drop_space(tx, space.id)
+    return gone
+
+
+def _remove_here(tx: Tx, said: Sequence[SaidMemory]) -> int:
+    """Remove from this machine what others shared, without a trace; returns how many memories were
+    deleted.
+    """
+    gone = 0
+    for one in said:
+        if (memory := find_memory(tx, one.episode_id)) is not None:
+            remove_memory(tx, memory, actor=Actor.USER, is_purge=True)
+            gone += 1
+    return gone
+
+
+def mute(store: Store, name: str) -> tuple[Member, int]:
+    """Store nothing from a teammate here; returns the teammate, and how many memories were deleted. Nobody is
+    notified.
+    """
+    member = require_member(store, name)
+    gone = 0
+    with store.transaction() as tx:
+        set_muted(tx, member, True)
+        for space in _spaces_of(store, member):
+            theirs = [said for said in said_in_space(tx, space.id) if said.author == member.member_id]
+            gone += _remove_here(tx, [said for said in theirs if not said.is_forgotten])
+            note_rows(tx, space, [(said.author, said.memory_id) for said in theirs])
+    return member, gone
+
+
+def unmute(store: Store, name: str) -> Member:
+    """Unmute a teammate: what they shared arrives with the next round."""
+    member = require_member(store, name)
+    with store.transaction() as tx:
+        set_muted(tx, member, False)
+        for space in _spaces_of(store, member):
+            for memory in said_in_space(tx, space.id):
+                if memory.author == member.member_id and not memory.is_forgotten:
+                    drop_said(tx, memory)
+            change_space(tx, space.id, cursor=0)
+    return member
+
+
+def require_member(store: Store, name: str) -> Member:
+    """Return a teammate by name. Raises NotFound or BadRequest."""
+    servers = dict.fromkeys(space.server_id for space in team_spaces(store) if space.server_id is not None)
+    members = [member for server_id in servers for member in list_members(store, server_id)]
+    fitting = [member for member in members if member.name == name]
+    if not fitting:
+        raise NotFound(f"no teammate {name[:60]!r} is known here; `engram team members` asks the hub for the list")
+    if len(fitting) > 1:
+        raise BadRequest(f"two hubs have a {name}: leave one of them, or forget single memories")
+    return fitting[0]
+
+
+def report_memory(store: Store, places: Home, episode_id: str, reason: str) -> Space:
+    """Report a teammate's memory to the keepers of its team; returns the team. Raises NotFound."""
+    spaces = {space.id: space for space in team_spaces(store)}
+    for memory in said_of_memory(store, episode_id):
+        space = spaces.get(memory.space_id)
+        if space is None or memory.is_forgotten:
+            continue
+        request = {
+            "ns": space.ns_id,
+            "author": memory.author,
+            "memory": memory.memory_id.hex(),
+            "reason": reason,
+        }
+        with _connect(Keyring(places.hub_keys), server_of(store, space)) as connection:
+            connection.ask("team-report", request)
+        return space
+    raise NotFound(f"{episode_id[:60]} came from no team")
+
+
+def list_reported(store: Store, places: Home, space: Space, *, settle: str = "") -> list[Reported]:
+    """Return what was reported to a team's keepers; ``settle`` names one that was reviewed."""
+    request: dict[str, Any] = {"ns": space.ns_id}
+    memories = {said.memory_id.hex(): said for said in said_in_space(store, space.id)}
+    if settle:
+        fitting = [said for said in memories.values() if settle in (said.episode_id, said.memory_id.hex())]
+        if not fitting:
+            raise NotFound(f"{settle[:60]} is not in {space.name}")
+        request["drop"] = {"author": fitting[0].author, "memory": fitting[0].memory_id.hex()}
+    with _connect(Keyring(places.hub_keys), server_of(store, space)) as connection:
+        told: Sequence[dict[str, Any]] = connection.ask("team-reports", request)["reports"]
+    with store.transaction() as tx:
+        change_space(tx, space.id, reports=len({(row["author"], row["memory"]) for row in told}))
+    reported = []
+    for row in told:
+        said = memories.get(str(row["memory"]))
+        memory = None if said is None else find_memory(store, said.episode_id)
+        reported.append(
+            Reported(
+                author=int(row["author"]),
+                memory_id=str(row["memory"]),
+                episode_id="" if memory is None else memory.episode_id,
+                summary="" if memory is None else memory.summary,
+                by=str(row["by"]),
+                reason=str(row["reason"]),
+                at_ms=int(row["at_ms"]),
+            )
+        )
+    return reported
+
+
+def _spaces_of(store: Store, member: Member) -> list[Space]:
+    return [space for space in team_spaces(store) if space.server_id == member.server_id]
+
+
+def _connect(keyring: Keyring, server: Server) -> Connection:
+    return Connection(server.url, keyring.token(server.url))

@@ -1,0 +1,214 @@
+"""Pull and push of statements. Raw SQL: the dialect is PostgreSQL's, and whole pages travel as arrays."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Sequence
+from typing import Any
+
+import psycopg
+
+from engram.hub.protocol.frames import (
+    BAD_CLOCK,
+    FORGOTTEN,
+    KNOWN,
+    NO_ROOM,
+    NOT_YOURS,
+    TAKEN,
+    TOO_LARGE,
+    Answers,
+    Page,
+    Push,
+    Row,
+)
+from engram.hub.protocol.statements import MAX_ACCEPTED_AHEAD_MS, clock_of
+from engram.hub.server.hub_database import Database
+
+#: Maximum number of rows in a page.
+MAX_ROWS = 2_000
+#: Maximum total size of the bodies in a page, in bytes; the last row may exceed it.
+MAX_BODY_BYTES = 8_000_000
+WRITER, KEEPER = 2, 3
+
+
+class NoSpace(Exception):
+    """There is no such space, or not for this member; the error deliberately doesn't say which."""
+
+
+class IsCopy(Exception):
+    """Another copy of this machine has pushed."""
+
+
+class NotAllowed(Exception):
+    """The member's role does not allow that."""
+
+
+def pull_page(database: Database, token_hash: bytes, device_id: int, ns_id: int, after: int, limit: int) -> Page:
+    """Return the next rows of a space that other devices wrote, in their order. Raises NoSpace."""
+    limit = max(1, min(limit, MAX_ROWS))
+    with database.client(token_hash, is_snapshot=True) as connection:
+        head = _first(connection.execute("SELECT hub.head_of(%s) AS head", (ns_id,))).head
+        if head is None:
+            raise NoSpace
+        rows, is_cut = _select_page(connection, ns_id, after, device_id, limit)
+        upto = rows[-1].seq if is_cut or len(rows) == limit else head
+        mark = _first(connection.execute("SELECT seq, mark FROM hub.last_mark(%s, %s)", (ns_id, upto)))
+    return Page(tuple(rows), upto, mark.seq or 0, bytes(mark.mark or bytes(16)))
+
+
+def _select_page(
+    connection: psycopg.Connection[Any], ns_id: int, after: int, device_id: int, limit: int
+) -> tuple[list[Row], bool]:
+    """Return the rows of a page, and whether it was cut at the size limit."""
+    cursor = connection.cursor(binary=True)
+    cursor.execute(
+        "SELECT seq, author, memory_id, device_id, hlc, version, is_forgotten, body, so_far FROM (SELECT *, "
+        "sum(length(body)) OVER (ORDER BY seq) AS so_far FROM (SELECT * FROM hub.statement "
+        "WHERE ns_id = %s AND seq > %s AND device_id <> %s ORDER BY seq LIMIT %s) first) page "
+        "WHERE so_far - length(body) < %s ORDER BY seq",
+        (ns_id, after, device_id, limit, MAX_BODY_BYTES),
+    )
+    found = cursor.fetchall()
+    rows = [
+        Row(
+            author=row.author,
+            memory_id=bytes(row.memory_id),
+            device=row.device_id,
+            hlc=row.hlc,
+            version=row.version,
+            is_forgotten=row.is_forgotten,
+            body=bytes(row.body),
+            seq=row.seq,
+        )
+        for row in found
+    ]
+    return rows, bool(found) and found[-1].so_far >= MAX_BODY_BYTES
+
+
+def push_page(
+    database: Database, token_hash: bytes, device_id: int, member_id: int, push: Push, now_ms: int
+) -> Answers:
+    """Store a page in one transaction, and report the outcome of each row.
+
+    A row about a memory that has been forgotten is not stored; a row that forgets one erases every device's statements
+    about it.
+
+    Raises:
+        NoSpace: this member has no such space.
+        IsCopy: another copy of this machine has pushed since.
+    """
+    with database.client(token_hash) as connection:
+        place = _first(connection.execute("SELECT * FROM hub.begin_push(%s, %s)", (push.ns_id, push.last_push_id)))
+        if place.role is None:
+            raise NoSpace
+        if place.is_copy:
+            raise IsCopy
+        rows = push.rows
+        answers = [_check(row, place, device_id, member_id, now_ms) for row in rows]
+        _refuse_forgotten(connection, push.ns_id, rows, answers)
+        if place.row_count + len(rows) > place.most_rows:
+            _refuse_new(connection, push.ns_id, rows, answers, device_id)
+        good = [(number, row) for number, row in enumerate(rows) if answers[number] == TAKEN]
+        taken, new = _upsert(connection, push.ns_id, device_id, place.head, [row for _, row in good])
+        for number, row in good:
+            if (row.author, row.memory_id) not in taken:
+                answers[number] = KNOWN
+        erased = _erase_others(connection, push.ns_id, device_id, [row for _, row in good if row.is_forgotten])
+        mark = secrets.token_bytes(16)
+        head = _first(
+            connection.execute(
+                "SELECT hub.end_push(%s, %s, %s, %s, %s) AS head",
+                (push.ns_id, len(good), new - erased, push.push_id, mark),
+            )
+        ).head
+    return Answers(tuple(answers), head, mark)
+
+
+def _check(row: Row, place: Any, device_id: int, member_id: int, now_ms: int) -> int:
+    """Return why a row is refused, or that it may be stored."""
+    is_allowed = row.author == member_id and place.role >= WRITER
+    if row.device != device_id or not (is_allowed or (row.is_forgotten and place.role >= KEEPER)):
+        return NOT_YOURS
+    if len(row.body) > place.most_body:
+        return TOO_LARGE
+    if row.hlc > clock_of(now_ms + MAX_ACCEPTED_AHEAD_MS):
+        return BAD_CLOCK
+    return TAKEN
+
+
+def _refuse_forgotten(connection: psycopg.Connection[Any], ns_id: int, rows: Sequence[Row], answers: list[int]) -> None:
+    cursor = connection.execute(
+        "SELECT s.author, s.memory_id FROM hub.statement s "
+        "JOIN unnest(%b::bigint[], %b::bytea[]) AS p(author, memory_id) USING (author, memory_id) "
+        "WHERE s.ns_id = %b AND s.is_forgotten",
+        ([row.author for row in rows], [row.memory_id for row in rows], ns_id),
+    )
+    gone = {(found.author, bytes(found.memory_id)) for found in cursor}
+    for number, row in enumerate(rows):
+        if (row.author, row.memory_id) in gone and answers[number] == TAKEN:
+            answers[number] = FORGOTTEN
+
+
+def _refuse_new(
+    connection: psycopg.Connection[Any], ns_id: int, rows: Sequence[Row], answers: list[int], device_id: int
+) -> None:
+    """Refuse new rows in a full space. Existing ones may change, and forgetting is always possible."""
+    cursor = connection.execute(
+        "SELECT s.author, s.memory_id FROM hub.statement s "
+        "JOIN unnest(%b::bigint[], %b::bytea[]) AS p(author, memory_id) USING (author, memory_id) "
+        "WHERE s.ns_id = %b AND s.device_id = %b",
+        ([row.author for row in rows], [row.memory_id for row in rows], ns_id, device_id),
+    )
+    known = {(found.author, bytes(found.memory_id)) for found in cursor}
+    for number, row in enumerate(rows):
+        if answers[number] == TAKEN and not row.is_forgotten and (row.author, row.memory_id) not in known:
+            answers[number] = NO_ROOM
+
+
+def _upsert(
+    connection: psycopg.Connection[Any], ns_id: int, device_id: int, head: int, rows: Sequence[Row]
+) -> tuple[set[tuple[int, bytes]], int]:
+    """Store rows that are newer than what the hub has; returns those, and how many were new to it."""
+    if not rows:
+        return set(), 0
+    cursor = connection.execute(
+        "INSERT INTO hub.statement (ns_id, author, memory_id, device_id, seq, hlc, version, is_forgotten, body) "
+        "SELECT %b, p.author, p.memory_id, %b, %b + p.place, p.hlc, p.version, p.is_forgotten, p.body "
+        "FROM unnest(%b::bigint[], %b::bytea[], %b::bigint[], %b::bigint[], %b::boolean[], %b::bytea[]) "
+        "WITH ORDINALITY AS p(author, memory_id, hlc, version, is_forgotten, body, place) "
+        "ON CONFLICT (ns_id, author, memory_id, device_id) DO UPDATE SET seq = excluded.seq, hlc = excluded.hlc, "
+        "version = excluded.version, is_forgotten = excluded.is_forgotten, body = excluded.body "
+        "WHERE hub.statement.version < excluded.version "
+        "RETURNING author, memory_id, xmax = 0 AS is_new",
+        (
+            ns_id,
+            device_id,
+            head,
+            [row.author for row in rows],
+            [row.memory_id for row in rows],
+            [row.hlc for row in rows],
+            [row.version for row in rows],
+            [row.is_forgotten for row in rows],
+            [row.body for row in rows],
+        ),
+    )
+    stored = cursor.fetchall()
+    return {(row.author, bytes(row.memory_id)) for row in stored}, sum(row.is_new for row in stored)
+
+
+def _erase_others(connection: psycopg.Connection[Any], ns_id: int, device_id: int, rows: Sequence[Row]) -> int:
+    """Erase what other devices said about memories that are forgotten now; returns how many rows were deleted."""
+    if not rows:
+        return 0
+    cursor = connection.execute(
+        "DELETE FROM hub.statement s USING unnest(%b::bigint[], %b::bytea[]) AS p(author, memory_id) "
+        "WHERE s.ns_id = %b AND s.author = p.author AND s.memory_id = p.memory_id AND s.device_id <> %b",
+        ([row.author for row in rows], [row.memory_id for row in rows], ns_id, device_id),
+    )
+    return cursor.rowcount
+
+
+def _first(cursor: psycopg.Cursor[Any]) -> Any:
+    row = cursor.fetchone()
+    assert row is not None
+    return row

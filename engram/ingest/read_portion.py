@@ -1,0 +1,524 @@
+"""Read one portion of a source: parse it, decide what may be stored, and write it with the cursor."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from engram.errors import TranscriptError
+from engram.ingest.redact_turns import Cleaner, Redact
+from engram.ingest.session_project import (
+    TurnPlaces,
+    needs_project,
+    pauses_for,
+    places_of,
+    project_of_session,
+    spans_of,
+    why_not_project,
+)
+from engram.ingest.write_portion import IngestResult, Portion, write_portion
+from engram.models.engine.transaction import Store
+from engram.models.forgetting.erase_project import drop_unsettled_turns
+from engram.models.memories.tombstones import erased_entries, is_turn_forgotten
+from engram.models.sessions.reading_progress import (
+    Progress,
+    drop_unreadable,
+    ensure_transcript,
+    known_uuids,
+    load_progress,
+    move_cursor,
+    note_unchanged,
+)
+from engram.models.sessions.sessions import SessionRow, find_session, known_values, salt, sessions_of_entries
+from engram.models.sessions.stored_turns import (
+    load_turn,
+    load_turn_row,
+    times_of_prompts,
+    turn_of_entry,
+    turns_of_session,
+)
+from engram.models.sessions.turn_changes import forget_places
+from engram.models.work.pauses import Span
+from engram.settings import Settings
+from engram.system.clock import SYSTEM_CLOCK
+from engram.system.failpoint import reach
+from engram.transcripts.agents import EntryTime, PullRequest, Reading, Source, Title
+from engram.transcripts.project import Project, is_excluded
+from engram.transcripts.registry import agent_of
+from engram.transcripts.turns import Action, Role, TextBlock, Turn, TurnUpdate
+from engram.vaults import keeps_out, own_vault, vault_of_folder
+
+# -- The stored turns, as queried by an agent's reader.
+
+
+@dataclass(slots=True)
+class TurnsInStore:
+    """``StoredTurns`` over memory.db, for one portion of a source. Asking for the same entries again costs nothing."""
+
+    store: Store
+    cleaner: Cleaner
+    session_id: str
+    _asked: set[str] = field(default_factory=set)
+    _known: set[str] = field(default_factory=set)
+
+    def load(self, key: str) -> Turn | None:
+        """Return a stored turn; None if there is none, or if it was forgotten."""
+        stored = load_turn(self.store, key)
+        return None if stored is None else stored.turn
+
+    def is_known(self, key: str) -> bool:
+        """Return True if the turn of this key is stored or was forgotten."""
+        return load_turn(self.store, key) is not None or is_turn_forgotten(self.store, key)
+
+    def known_entries(self, uuids: Sequence[str]) -> set[str]:
+        """Return those of the entries that belong to a stored turn, or were forgotten."""
+        new = [uuid for uuid in uuids if uuid not in self._asked]
+        if new:
+            self._asked.update(new)
+            self._known |= known_uuids(self.store, new)
+        return self._known.intersection(uuids)
+
+    def is_session_known(self) -> bool:
+        """Return True if anything from the session is stored."""
+        return find_session(self.store, self.session_id) is not None
+
+    def holder(self, uuid: str) -> Turn | None:
+        """Return the stored turn of this session that an entry belongs to; None for any other entry."""
+        turn_id = turn_of_entry(self.store, uuid)
+        stored = None if turn_id is None else load_turn_row(self.store, turn_id)
+        return stored.turn if stored is not None and stored.turn.session_id == self.session_id else None
+
+    def texts_of_session(self) -> list[TextBlock]:
+        """Return every stored text of the session being read."""
+        session = find_session(self.store, self.session_id)
+        stored = [] if session is None else turns_of_session(self.store, session.id)
+        return [block for one in stored for block in one.turn.said]
+
+    def is_stored(self, session_id: str) -> bool:
+        """Return True if anything from another session is stored."""
+        return find_session(self.store, session_id) is not None
+
+    def prompt_times(self, from_ms: int, to_ms: int) -> list[int]:
+        """Return the times of other sessions' stored prompts within a span, including both ends."""
+        return times_of_prompts(self.store, from_ms, to_ms, self.session_id)
+
+    def note_environment(self, text: str) -> None:
+        """Treat the values of environment lines in ``text`` as secrets from now on; the text is not kept."""
+        self.cleaner.note_environment(text)
+
+
+# -- Leaving out what was forgotten, so that it is never stored again. Pure.
+
+
+def without_erased(updates: Iterable[TurnUpdate], erased: Collection[str]) -> tuple[TurnUpdate, ...]:
+    """Return the turns without the words of erased entries: their texts, and the facts of their tool calls.
+
+    Args:
+        erased: ids of entries, and keys of turns whose prompt has no entry and is erased.
+    """
+    if not erased:
+        return tuple(updates)
+    return tuple(replace(update, turn=without_entries(update.turn, erased)) for update in updates)
+
+
+def without_entries(turn: Turn, entries: Collection[str]) -> Turn:
+    """Return the turn without the texts and calls of some entries; a text without an entry is identified by the turn's
+    key.
+    """
+    said = tuple(block for block in turn.said if (block.uuid or turn.key) not in entries)
+    actions = tuple(
+        action for action in turn.actions if action.uuid not in entries and action.result_uuid not in entries
+    )
+    if len(said) == len(turn.said) and len(actions) == len(turn.actions):
+        return turn
+    return replace(turn, said=said, actions=actions)
+
+
+# -- Turns that a reader returns completely: keep what belongs to them, and compare with the stored turns.
+#
+# The reader of a source that is rewritten, or of a database, need not know what is stored. It returns each turn in its
+# present form, and the same turn again at the next read. Here that becomes a new turn, a longer one, a
+# replaced one, or nothing.
+
+
+def keep_own_entries(stored_turns: TurnsInStore, updates: Iterable[TurnUpdate]) -> tuple[TurnUpdate, ...]:
+    """Return the updates without forgotten turns, and without entries that another turn holds or that were forgotten.
+
+    An entry belongs to one turn, across all sources: copies of a session count once. Only complete turns are changed.
+    """
+    kept = []
+    taken: set[str] = set()
+    for update in updates:
+        if update.is_whole:
+            turn = _own_part(stored_turns, update.turn, taken)
+            if turn is None:
+                continue
+            taken.update(entry.uuid for entry in turn.entries)
+            update = replace(update, turn=turn)
+        kept.append(update)
+    return tuple(kept)
+
+
+def _own_part(stored_turns: TurnsInStore, turn: Turn, taken: set[str]) -> Turn | None:
+    """Return the part of a turn that may be stored under its key; None if there is none."""
+    stored = stored_turns.load(turn.key)
+    if stored is None and stored_turns.is_known(turn.key):
+        return None
+    if stored is not None and stored.session_id != turn.session_id:
+        return None
+    uuids = {entry.uuid for entry in turn.entries}
+    own = {entry.uuid for entry in stored.entries} if stored is not None else set()
+    others = stored_turns.known_entries(sorted(uuids - own)) | (uuids & taken)
+    if not others:
+        return turn
+    left = replace(
+        without_entries(turn, others), entries=tuple(entry for entry in turn.entries if entry.uuid not in others)
+    )
+    return left if left.said or left.actions or left.entries else None
+
+
+def compare_with_stored(store: Store, updates: Iterable[TurnUpdate]) -> tuple[TurnUpdate, ...]:
+    """Return what must be written of complete turns whose texts are redacted; other updates unchanged."""
+    compared = (_compare(store, update) if update.is_whole else update for update in updates)
+    return tuple(update for update in compared if update is not None)
+
+
+def _compare(store: Store, update: TurnUpdate) -> TurnUpdate | None:
+    turn = update.turn
+    stored = load_turn(store, turn.key)
+    if stored is None:
+        return update
+    before = stored.turn
+    entries = {entry.uuid for entry in turn.entries}
+    entries_before = {entry.uuid for entry in before.entries}
+    same_actions = _count_same_actions(before.actions, turn.actions)
+    is_longer = (
+        _words(turn.said[: len(before.said)]) == _words(before.said)
+        and entries_before <= entries
+        and same_actions == len(before.actions)
+    )
+    is_same = (
+        is_longer
+        and len(turn.said) == len(before.said)
+        and entries == entries_before
+        and tuple(map(_as_stored, turn.actions)) == before.actions
+        and _facts(turn) == _facts(before)
+    )
+    if is_same:
+        is_closed_now = turn.is_closed and not before.is_closed
+        return replace(update, is_new=False, has_grown=False) if is_closed_now else None
+    return replace(
+        update,
+        said_before=len(before.said) if is_longer else 0,
+        entries_before=len(entries & entries_before),
+        actions_before=same_actions,
+        is_new=False,
+        is_replaced=not is_longer,
+    )
+
+
+def _words(said: Iterable[TextBlock]) -> list[tuple[str, str, str, str]]:
+    """Return the key by which texts are compared, since positions may differ in a rewritten source."""
+    return [(block.uuid, block.role.value, block.text, block.message_id) for block in said]
+
+
+def _facts(turn: Turn) -> tuple[object, ...]:
+    return turn.opening, turn.is_interrupted, turn.extra
+
+
+def _count_same_actions(before: tuple[Action, ...], now: tuple[Action, ...]) -> int:
+    """Return how many tool calls at the beginning match the stored ones; a result may have been added."""
+    count = 0
+    for stored, action in zip(before, now, strict=False):
+        is_same = _as_stored(action) == stored or (
+            not stored.result_uuid and (stored.uuid, stored.tool) == (action.uuid, action.tool)
+        )
+        if not is_same:
+            break
+        count += 1
+    return count
+
+
+def _as_stored(action: Action) -> Action:
+    """Return the action as stored: once its result has arrived, without the id used to find that."""
+    return action._replace(tool_use_id="") if action.result_uuid else action
+
+
+# -- Leaving out what was said while the user had paused Engram. Pure.
+
+
+def without_paused(
+    updates: Iterable[TurnUpdate], entries: Iterable[EntryTime], pauses: Sequence[Span]
+) -> tuple[TurnUpdate, ...]:
+    """Return the turns without what was said and done in a pause; a turn that began in one is left out entirely.
+
+    Parts without a time are judged by their turn. What was stored earlier stays, since it was said before the pause.
+
+    Args:
+        entries: the entries of this read, which have the times of tool calls.
+        pauses: those of this session's project, and global ones.
+    """
+    if not pauses:
+        return tuple(updates)
+    times = {entry.uuid: entry.at_ms for entry in entries if entry.uuid}
+    begun_outside = (update for update in updates if not _is_in(update.turn.started_at_ms, pauses))
+    return tuple(rest for update in begun_outside if (rest := _cut(update, times, pauses)) is not None)
+
+
+def pull_requests_outside(links: Iterable[PullRequest], pauses: Sequence[Span]) -> tuple[PullRequest, ...]:
+    """Return the pull requests that were not named in a pause."""
+    return tuple(link for link in links if not _is_in(link.at_ms, pauses))
+
+
+def _cut(update: TurnUpdate, times: Mapping[str, int | None], pauses: Sequence[Span]) -> TurnUpdate | None:
+    """Return the turn without what was said in a pause; None for a new turn with nothing left."""
+    turn = update.turn
+    said = [
+        block
+        for number, block in enumerate(turn.said)
+        if number < update.said_before or not _is_in(block.at_ms, pauses)
+    ]
+    actions = [
+        action if number < update.actions_before else _without_result(action, times, pauses)
+        for number, action in enumerate(turn.actions)
+        if number < update.actions_before or not _is_in(times.get(action.uuid), pauses)
+    ]
+    if len(said) == len(turn.said) and actions == list(turn.actions):
+        return update
+    if update.is_new and not (said or actions):
+        return None
+    messages = {block.message_id or block.uuid for block in said if block.role is Role.ASSISTANT}
+    turn = replace(turn, said=tuple(said), actions=tuple(actions), message_count=len(messages))
+    return replace(update, turn=turn)
+
+
+def _without_result(action: Action, times: Mapping[str, int | None], pauses: Sequence[Span]) -> Action:
+    """Return a call from before the pause without the words of a result that came during the pause."""
+    if not _is_in(times.get(action.result_uuid), pauses):
+        return action
+    return action._replace(error_line="", error_lines=(), error_keys=(), commit="")
+
+
+def _is_in(at_ms: int | None, pauses: Sequence[Span]) -> bool:
+    return at_ms is not None and any(begin <= at_ms < end for begin, end in pauses)
+
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(slots=True)
+class Step:
+    """Reads and stores one portion of a source."""
+
+    store: Store
+    source: Source
+    settings: Settings
+    redact: Redact
+    max_bytes: int
+
+    def run(self, result: IngestResult) -> tuple[IngestResult, bool]:
+        """Read and store one portion; returns the sum so far, and whether there may be more.
+
+        Raises:
+            Conflict: another reader was faster; nothing was written.
+            TranscriptError: the source cannot be read.
+        """
+        before = load_progress(self.store, self.source.place)
+        cleaner = Cleaner(self.redact, salt(self.store), known_values(self.store, self.source.session_id))
+        stored = TurnsInStore(self.store, cleaner, self.source.session_id)
+        reading = agent_of(self.source).read(
+            self.source, before.cursor, stored, settings=self.settings, max_bytes=self.max_bytes
+        )
+        reach("ingest.read")
+        if reading.is_restart:
+            self._restart(before, reading)
+            return result, True
+        # A store's clock may stand still in tests and simulations.
+        reading = in_the_past(reading, max(self.store.now_ms(), SYSTEM_CLOCK.now_ms()))
+        if reading.cursor == before.cursor and not reading.unreadable:
+            self._note_unchanged(before, reading)
+            return result, False
+        session = self._session()
+        project = None
+        if reading.cwd and needs_project(session):
+            project = project_of_session(self.store, reading.cwd, self.settings)
+            reason = why_not_project(self.store, reading.cwd, project, self.settings)
+            has_dropped = self._drop_what_must_not_be_kept(session, project, reason)
+            if reason:
+                return replace(result, skipped=reason), False
+            if has_dropped:
+                return result, True  # the cursor was read before that
+        pauses = pauses_for(self.store, session, project)
+        places = places_of(self.store, session, project, self.settings, reading.cwd)
+        portion = replace(self._portion(before, reading, stored, pauses, places), project=project)
+        written = write_portion(self.store, portion, self.settings)
+        bytes_read = max(0, reading.bytes_read - before.bytes_read)
+        result = result.plus(written, bytes_read=bytes_read, bad_lines=len(reading.unreadable))
+        return result, reading.has_more
+
+    def _session(self) -> SessionRow | None:
+        """Return the stored session. Raises TranscriptError if another agent has one of the same id."""
+        session = find_session(self.store, self.source.session_id)
+        if session is not None and session.agent != self.source.agent:
+            raise TranscriptError(f"session {session.session_id} is known as one of {session.agent}")
+        return session
+
+    def _restart(self, before: Progress, reading: Reading) -> None:
+        """Read a source that was cut or rewritten from its beginning, as a new generation."""
+        after = Progress(place=before.place, cursor=reading.cursor, generation=before.generation + 1)
+        with self.store.transaction() as tx:
+            transcript_id = ensure_transcript(tx, self.source.path, before.session_ref, self.source.part)
+            drop_unreadable(tx, transcript_id)
+            forget_places(tx, transcript_id)
+            move_cursor(tx, before, after, transcript_id)
+        logger.info("action=reread path=%s generation=%d", self.source.path, after.generation)
+
+    def _note_unchanged(self, before: Progress, reading: Reading) -> None:
+        after = replace(before, stamp=reading.stamp, size=reading.size)
+        if before.transcript_id and after != before:
+            note_unchanged(self.store, after)
+
+    def _drop_what_must_not_be_kept(self, session: SessionRow | None, project: Project, reason: str) -> bool:
+        """Delete queued prompts that were read before the folder was known; True if there were any."""
+        if session is None:
+            return False
+        spans = None if reason == "excluded" else pauses_for(self.store, session, project)
+        dropped = drop_unsettled_turns(self.store, session, spans)
+        if dropped:
+            logger.info("action=drop_unsettled session=%s turns=%d", session.session_id, dropped)
+        return dropped > 0
+
+    def _portion(
+        self, before: Progress, reading: Reading, stored: TurnsInStore, pauses: list[Span], places: TurnPlaces
+    ) -> Portion:
+        """Return what to write: nothing excluded, paused or forgotten, and every text redacted."""
+        updates = keep_own_entries(stored, reading.updates)
+        projects: dict[str, Project] = {}
+        if own_vault(self.settings.places) is None:  # a vault holds one project
+            projects = {update.turn.key: place for update in updates if (place := places.project_of(update.turn))}
+        updates = self._cleaned(reading, stored, updates, pauses, projects)
+        after = replace(
+            before,
+            cursor=reading.cursor,
+            # Only a read that reaches the end records the stamp, so that the next sweep continues after a kill.
+            stamp="" if reading.has_more else reading.stamp,
+            size=reading.size,
+            bytes_read=reading.bytes_read,
+            lines_read=reading.lines_read,
+        )
+        return Portion(
+            source=self.source,
+            before=before,
+            after=after,
+            updates=updates,
+            projects=projects,
+            withdrawn=reading.withdrawn,
+            unreadable=reading.unreadable,
+            known_values=stored.cleaner.new_known,
+            cwd=reading.cwd,
+            compacted_at_ms=reading.compacted_at_ms,
+            moved=reading.moved,
+            pull_requests=self._pull_requests(reading, stored, pauses),
+            titles=self._titles(reading, stored, pauses),
+            copied=self._copied(reading, stored),
+        )
+
+    def _cleaned(
+        self,
+        reading: Reading,
+        stored: TurnsInStore,
+        updates: tuple[TurnUpdate, ...],
+        pauses: list[Span],
+        projects: Mapping[str, Project],
+    ) -> tuple[TurnUpdate, ...]:
+        spans = {place.identity: spans_of(self.store, place.identity) for place in projects.values()}
+        updates = tuple(
+            rest
+            for update in updates
+            for place in [projects.get(update.turn.key)]
+            for rest in without_paused([update], reading.entries, pauses if place is None else spans[place.identity])
+        )
+        updates = without_erased(updates, self._erased(reading, updates))
+        folders = {folder for update in updates for folder in update.turn.folders}
+        excluded = {folder for folder in folders if is_excluded_folder(folder, self.settings)}
+        out = {place.identity for place in projects.values() if self._keeps_out(place)}
+        kept = (
+            update
+            for update in updates
+            if excluded.isdisjoint(update.turn.folders)
+            and ((place := projects.get(update.turn.key)) is None or place.identity not in out)
+        )
+        return compare_with_stored(self.store, [replace(update, turn=stored.cleaner.clean(update)) for update in kept])
+
+    def _keeps_out(self, place: Project) -> bool:
+        """Return True for the project of a turn if nothing from that project is stored here, wherever the session
+        began.
+        """
+        is_kept_out = keeps_out(self.settings.places, place.identity, place.root)
+        return is_kept_out or is_excluded(place.root, self.settings.exclude)
+
+    def _pull_requests(self, reading: Reading, stored: TurnsInStore, pauses: list[Span]) -> tuple[PullRequest, ...]:
+        """Return the pull requests to store, with secrets in their addresses masked."""
+        if is_excluded(reading.cwd, self.settings.exclude):
+            return ()
+        kept = pull_requests_outside(reading.pull_requests, pauses)
+        return tuple(link._replace(url=stored.cleaner.clean_short(link.url)) for link in kept)
+
+    def _titles(self, reading: Reading, stored: TurnsInStore, pauses: list[Span]) -> tuple[Title, ...]:
+        """Return the titles to store, redacted. They have no time, so any pause excludes them."""
+        if pauses or is_excluded(reading.cwd, self.settings.exclude):
+            return ()
+        return tuple(title._replace(text=stored.cleaner.clean_short(title.text)) for title in reading.titles)
+
+    def _erased(self, reading: Reading, updates: Collection[TurnUpdate]) -> set[str]:
+        """Return the entries of this read whose words were forgotten; a text without an entry goes by its turn's
+        key.
+        """
+        keys = {update.turn.key for update in updates if any(not block.uuid for block in update.turn.said)}
+        return erased_entries(self.store, {entry.uuid for entry in reading.entries if entry.uuid} | keys)
+
+    def _copied(self, reading: Reading, stored: TurnsInStore) -> tuple[tuple[str, int], ...]:
+        """Return the sessions that already hold entries of this source, each with the time of its last such entry."""
+        known = stored.known_entries([entry.uuid for entry in reading.entries if entry.uuid])
+        owners = sessions_of_entries(self.store, list(known))
+        until: dict[str, int] = {}
+        for entry in reading.entries:
+            owner = owners.get(entry.uuid, "")
+            if owner and owner != self.source.session_id:
+                until[owner] = max(until.get(owner, 0), entry.at_ms or 0)
+        return tuple(until.items())
+
+
+def is_excluded_folder(folder: str, settings: Settings) -> bool:
+    """Return True for a folder that the user excludes or that belongs to a vault: turns there are not stored, wherever
+    the session began.
+    """
+    return vault_of_folder(settings.places, folder) is not None or is_excluded(folder, settings.exclude)
+
+
+def in_the_past(reading: Reading, now_ms: int) -> Reading:
+    """Return a reading in which no time is in the future, as with entries dated by another machine's clock.
+
+    Otherwise such a session would be the newest until that time, and its memories would not age.
+    """
+    last = max((entry.at_ms or 0 for entry in reading.entries), default=0)
+    if max(last, reading.compacted_at_ms or 0, *(link.at_ms for link in reading.pull_requests), 0) <= now_ms:
+        return reading
+
+    def clamp(at_ms: int | None) -> int | None:
+        return None if at_ms is None else min(at_ms, now_ms)
+
+    def clamp_turn(update: TurnUpdate) -> TurnUpdate:
+        turn = update.turn
+        said = tuple(block if (block.at_ms or 0) <= now_ms else replace(block, at_ms=now_ms) for block in turn.said)
+        started, ended = clamp(turn.started_at_ms), clamp(turn.ended_at_ms)
+        return replace(update, turn=replace(turn, said=said, started_at_ms=started, ended_at_ms=ended))
+
+    return replace(
+        reading,
+        updates=tuple(map(clamp_turn, reading.updates)),
+        entries=[EntryTime(entry.uuid, clamp(entry.at_ms)) for entry in reading.entries],
+        compacted_at_ms=clamp(reading.compacted_at_ms),
+        pull_requests=tuple(link._replace(at_ms=min(link.at_ms, now_ms)) for link in reading.pull_requests),
+    )

@@ -1,0 +1,328 @@
+"""Find the project of a session and of each turn, and whether it may be read at all."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field, replace
+from functools import partial
+from pathlib import Path
+
+from engram.errors import NotFound
+from engram.models.engine.transaction import Store, Tx
+from engram.models.forgetting.erase_project import forgotten_span
+from engram.models.projects.projects import (
+    AT_SAME_PATH,
+    ProjectRow,
+    claims_of,
+    ensure_project,
+    find_project,
+    find_project_of_identity,
+    known_roots,
+    list_held_projects,
+    list_projects,
+    path_of,
+    project_by_id,
+    repository_begun_in,
+)
+from engram.models.sessions.sessions import SessionRow, find_session
+from engram.models.work.pauses import Span, paused_scopes, pauses_of
+from engram.paths import Home
+from engram.settings import Settings
+from engram.text.shell import entered_folders
+from engram.transcripts.git_commands import is_other_repository, token_of
+from engram.transcripts.git_files import DETACHED, read_first_commit, read_remote
+from engram.transcripts.project import KnownRoot, Project, identify_project, is_excluded, without_links
+from engram.transcripts.turns import Action, Turn
+from engram.trust.display import visible
+from engram.vaults import Vault, find_vault, keeps_out, list_vaults, own_vault, vault_of_folder, vault_of_identity
+
+#: Maximum number of folders of a turn that are examined.
+_MAX_PLACES = 50
+
+
+def project_for(
+    store: Store, cwd: str, settings: Settings, roots: Callable[[], Iterable[KnownRoot]] | None = None
+) -> Project:
+    """Return the project of a working directory; for a folder joined to a project, that project.
+
+    A repository at the path of a project with a different remote and first commit is a different project.
+
+    Args:
+        cwd: POSIX or Windows path, as written.
+        roots: returns the folders of known projects, if they were read before; it is called if the folder is gone.
+    """
+    project = identify_folder(cwd, settings, _lazily(roots or partial(known_roots, store)))
+    if not project.identity or project.is_global:
+        return project
+    claims, root = claims_of(store, project.identity), Path(project.root)
+    is_there = os.path.isdir(root)
+    for claim in claims:
+        if not is_there or claim.is_by_hand:
+            return _as_known(project, claim.project)
+        if not is_other_repository(root, claim.remote, claim.first_commit):
+            return _as_known(project, claim.project)
+    if claims:
+        project = replace(project, identity=f"{project.identity}{AT_SAME_PATH}{token_of(root)}")
+    if is_there and project.is_repository:
+        project = replace(project, remote=read_remote(root), first_commit=read_first_commit(root))
+    return project
+
+
+def project_of_session(store: Store, cwd: str, settings: Settings) -> Project:
+    """Return the project of a new session; in a folder that is gone, as for ``project_for`` or as before it was
+    deleted.
+
+    A worktree that was removed together with git's record of it no longer shows where it belonged, but an earlier
+    session that began in it does.
+    """
+    project = project_for(store, cwd, settings)
+    if not project.identity or project.is_repository or project.is_global or os.path.isdir(cwd):
+        return project
+    earlier = repository_begun_in(store, cwd)
+    return project if earlier is None else _as_known(project, earlier)
+
+
+def _as_known(project: Project, known: ProjectRow) -> Project:
+    return replace(project, identity=known.identity, root=known.root or project.root, name=known.name)
+
+
+def identify_folder(cwd: str, settings: Settings, roots: Iterable[KnownRoot] = ()) -> Project:
+    """Return the project of a working directory according to the settings only, whatever is stored."""
+    return identify_project(
+        cwd,
+        known_roots=roots,
+        root_folders=settings.project_roots,
+        join_worktrees=settings.join_worktrees,
+    )
+
+
+@dataclass(slots=True)
+class TurnPlaces:
+    """Finds the projects of turns that differ from their session's. Used for a single read, since it caches.
+
+    A session's project is that of its first folder. A turn belongs to the repository that it was said in, if that is
+    a different one. If it was said outside any, in a folder above the repositories, it belongs to the only one whose
+    files it changed or whose folder it entered, or else to the only one whose files it read.
+    """
+
+    store: Store
+    settings: Settings
+    #: First working directory of the session.
+    cwd: str
+    #: Identity of the session's project; "" for none.
+    identity: str
+    _roots: list[KnownRoot] | None = None
+    _of_folder: dict[str, Project | None] = field(default_factory=dict)
+
+    def project_of(self, turn: Turn) -> Project | None:
+        """Return the project of a turn; None for its session's."""
+        project = self._repository(turn.cwd) if turn.cwd else None
+        if project is None and not self._was_in_repository(turn):
+            project = self._only_one_worked_in(turn)
+        return None if project is None or self._is_own(project) else project
+
+    def project_at(self, cwd: str) -> Project | None:
+        """Return the project of a working directory in the session; None for the session's own."""
+        project = self._repository(cwd) if cwd else None
+        return None if project is None or self._is_own(project) else project
+
+    def know(self, folder: str, project: Project) -> None:
+        self._of_folder[folder] = project if project.is_repository and not project.is_global else None
+
+    def _is_own(self, project: Project) -> bool:
+        """Return True for the session's project, and for another repository now at its path."""
+        return path_of(project.identity) == path_of(self.identity)
+
+    def _was_in_repository(self, turn: Turn) -> bool:
+        """Return True if the turn was said in a repository that is gone and about which nothing more is known."""
+        return turn.branch not in ("", DETACHED) and not os.path.isdir(turn.cwd)
+
+    def _only_one_worked_in(self, turn: Turn) -> Project | None:
+        changed = [file for action in turn.actions if action.is_edit for file in action.files]
+        entered = [folder for action in turn.actions for folder in _folders_of(action)]
+        folders = [*turn.folders[1:], *entered, *map(os.path.dirname, changed)]
+        if not folders:
+            folders = [*map(os.path.dirname, turn.files), *(action.place for action in turn.actions if action.place)]
+        places = {os.path.join(turn.cwd, os.path.expanduser(folder)) for folder in folders[:_MAX_PLACES]}
+        found = {project.identity: project for place in places if (project := self._repository(place)) is not None}
+        return next(iter(found.values())) if len(found) == 1 else None
+
+    def _repository(self, folder: str) -> Project | None:
+        """Return the project of the repository that contains a folder; None outside any known or existing one."""
+        if folder not in self._of_folder:
+            self._of_folder[folder] = self._find(folder)
+        return self._of_folder[folder]
+
+    def _find(self, folder: str) -> Project | None:
+        if folder == self.cwd and self.identity:
+            found = identify_folder(folder, self.settings)
+            return replace(found, identity=self.identity) if found.is_repository else None
+        self.know(folder, project_for(self.store, folder, self.settings, self._known_roots))
+        return self._of_folder[folder]
+
+    def _known_roots(self) -> list[KnownRoot]:
+        if self._roots is None:
+            self._roots = without_links(known_roots(self.store))
+        return self._roots
+
+
+def _folders_of(action: Action) -> list[str]:
+    """Return the folders that a shell command worked in; [] if it names none, or is not a command."""
+    if not action.command:
+        return []
+    inner = [os.path.join(action.place, folder) for folder in entered_folders(action.command)]
+    return inner or ([action.place] if action.place else [])
+
+
+def places_of(
+    store: Store, session: SessionRow | None, project: Project | None, settings: Settings, cwd: str = ""
+) -> TurnPlaces:
+    """Return the object that finds the projects of a session's turns.
+
+    Args:
+        session: the stored session; None if it is new.
+        project: the project that the session is about to get; None if it has one, or none is known.
+        cwd: the folder of ``project``.
+    """
+    first = session.cwd if session is not None and session.is_settled else ""
+    identity = "" if session is None else _identity(store, session) or ""
+    places = TurnPlaces(store, settings, first, identity or (project.identity if project is not None else ""))
+    if project is not None and cwd:
+        places.know(cwd, project)
+    return places
+
+
+def needs_project(session: SessionRow | None) -> bool:
+    """Return True while it is unknown whether a session belongs to a project or is global."""
+    return session is None or not session.is_settled
+
+
+def why_not(store: Store, session_id: str, settings: Settings) -> str:
+    """Return why a known session must not be read: ``off``, ``paused`` or ``excluded``; "" if it may be."""
+    if not settings.capture:
+        return "off"
+    paused = paused_scopes(store)
+    if "" in paused:
+        return "paused"
+    session = find_session(store, session_id)
+    if session is None:
+        return ""
+    if session.project_id is not None and keeps_out(settings.places, _identity(store, session) or ""):
+        return "excluded"
+    if session.cwd and is_excluded(session.cwd, settings.exclude):
+        return "excluded"
+    if session.cwd and _began_outside_vault(session.cwd, settings):
+        return "excluded"
+    return "paused" if _identity(store, session) in paused else ""
+
+
+def _began_outside_vault(cwd: str, settings: Settings) -> bool:
+    """Return True in a vault, for a session that came with its turns in the vault's project and began elsewhere."""
+    own = own_vault(settings.places)
+    if own is None or own.holds_folder(cwd):
+        return False
+    return identify_folder(cwd, settings).identity not in own.identities
+
+
+def why_not_project(store: Store, cwd: str, project: Project, settings: Settings) -> str:
+    """Return why a new session must not be read, based on its first working directory; "" if it may be."""
+    if is_excluded(cwd, settings.exclude):
+        return "excluded"
+    if keeps_out(settings.places, project.identity, cwd):
+        return "excluded"
+    return "paused" if project.identity and project.identity in paused_scopes(store) else ""
+
+
+def pauses_for(store: Store, session: SessionRow | None, project: Project | None) -> list[Span]:
+    """Return the time spans from which nothing is stored: pauses, and the time before its project was forgotten.
+
+    The project is the session's, or the one it is about to get.
+    """
+    identity = project.identity if project is not None else None
+    if session is not None:
+        identity = _identity(store, session) or identity
+    return spans_of(store, identity)
+
+
+def spans_of(store: Store, identity: str | None) -> list[Span]:
+    """Return the time spans from which nothing in a project is stored; None means no project."""
+    return [*pauses_of(store, identity), *forgotten_span(store, identity)]
+
+
+def _lazily(roots: Callable[[], Iterable[KnownRoot]]) -> Iterator[KnownRoot]:
+    yield from roots()
+
+
+def _identity(store: Store, session: SessionRow) -> str | None:
+    project = project_by_id(store, session.project_id) if session.project_id else None
+    return project.identity if project else None
+
+
+# -- Finding the stored project of a working folder.
+
+
+@dataclass(frozen=True, slots=True)
+class FolderScope:
+    #: None for a root folder, or a project that was never seen.
+    project: ProjectRow | None
+    is_global: bool = False
+
+
+def scope_of_folder(store: Store, settings: Settings, cwd: str, *, make: bool = False) -> FolderScope:
+    """Return the project of a working folder; ``make`` stores a new one."""
+    project = project_for(store, cwd, settings)
+    if project.is_global or not project.identity:
+        return FolderScope(None, project.is_global)
+    if keeps_out(settings.places, project.identity, cwd):
+        return FolderScope(None)
+    known = find_project_of_identity(store, project.identity)
+    if make and (known is None or not known.root):
+        with store.transaction() as tx:
+            known = ensure(tx, project)
+    return FolderScope(known)
+
+
+def ensure(tx: Tx, project: Project) -> ProjectRow:
+    """Return the stored project for an identification, creating a new one if needed."""
+    return ensure_project(
+        tx,
+        project.identity,
+        project.name,
+        project.root,
+        remote=project.remote,
+        first_commit=project.first_commit,
+    )
+
+
+def named_project(store: Store, name: str) -> ProjectRow:
+    """Return a project by its stored or displayed name, or by its identity.
+
+    Raises:
+        NotFound: there is none; the message names those that exist.
+    """
+    project = find_project(store, name)
+    if project is None:
+        shown = [project for project in list_projects(store) if visible(project.name) == name]
+        project = shown[0] if len(shown) == 1 else None
+    if project is None and find_vault(Home(store.path.parent), name) is not None:
+        raise NotFound(f"{name[:60]} is in a vault; to work with it: engram --vault {name[:60]!r} COMMAND")
+    if project is None:
+        names = ", ".join(project.name for project in list_held_projects(store)[:12]) or "none yet"
+        raise NotFound(
+            f"there is no project {name[:60]!r}; known projects: {names}. A folder becomes a project "
+            "with its first session, or with the first `engram save` in it"
+        )
+    return project
+
+
+def vault_of(settings: Settings, cwd: str) -> Vault | None:
+    """Return the vault that a working folder belongs to, including worktrees of its repository.
+
+    Raises:
+        HomeError: a vault can't be read.
+    """
+    if not cwd or not list_vaults(settings.places):
+        return None
+    vault = vault_of_folder(settings.places, cwd)
+    return vault or vault_of_identity(settings.places, identify_folder(cwd, settings).identity)

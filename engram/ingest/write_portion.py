@@ -1,0 +1,288 @@
+"""Write one portion of a source in one transaction: turns, entries, cursor, and the work that they make due."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from engram.ingest.session_project import ensure, needs_project
+from engram.models.engine.transaction import Store, Tx
+from engram.models.memories.usefulness import ids_in, mark_used
+from engram.models.sessions.failures_and_commits import add_pull_requests
+from engram.models.sessions.reading_progress import Progress, add_unreadable, ensure_transcript, move_cursor
+from engram.models.sessions.sessions import (
+    SessionRow,
+    add_known_values,
+    ensure_session,
+    find_session,
+    note_context_start,
+    note_copied_history,
+    set_session_title,
+    touch_session,
+)
+from engram.models.sessions.stored_turns import load_turn, withdraw_memories
+from engram.models.sessions.turn_changes import clear_turn, close_turn, move_entries, withdraw_turn, write_turns
+from engram.models.work.work import make_due, postpone
+from engram.settings import Settings
+from engram.system.failpoint import reach
+from engram.transcripts.agents import PullRequest, Source, Title, Unreadable
+from engram.transcripts.project import Project
+from engram.transcripts.turns import OPENING_ROLES, EntryRef, Opening, Role, TextBlock, TurnUpdate
+
+
+@dataclass(frozen=True, slots=True)
+class IngestResult:
+    """The result of reading one source."""
+
+    path: Path
+    session_id: str = ""
+    #: Why nothing was read: off, paused, excluded, gone, unreadable, "not a transcript"; "" if it was read.
+    skipped: str = ""
+    #: True if the cursor moved.
+    has_read: bool = False
+    #: Bytes of the source read now; 0 if the agent does not know.
+    bytes_read: int = 0
+    new_turns: int = 0
+    #: Known turns that have grown or were replaced.
+    grown_turns: int = 0
+    entries: int = 0
+    #: Prompts and assistant messages with text.
+    messages: int = 0
+    #: Parts of the source that could not be read, such as a damaged line.
+    bad_lines: int = 0
+    #: Keys of new turns that begin with a prompt, in order.
+    prompts: tuple[str, ...] = ()
+    #: Files and commands of new tool calls, in order, to find memories about them.
+    calls: tuple[str, ...] = ()
+
+    def plus(self, other: IngestResult, *, bytes_read: int, bad_lines: int) -> IngestResult:
+        """Return the sum of this and another portion of the source."""
+        return replace(
+            self,
+            has_read=True,
+            bytes_read=self.bytes_read + bytes_read,
+            new_turns=self.new_turns + other.new_turns,
+            grown_turns=self.grown_turns + other.grown_turns,
+            entries=self.entries + other.entries,
+            messages=self.messages + other.messages,
+            bad_lines=self.bad_lines + bad_lines,
+            prompts=self.prompts + other.prompts,
+            calls=self.calls + other.calls,
+        )
+
+
+# -- Make work due after a read: extraction by thresholds or silence, a recollection for a new prompt.
+
+
+def extraction_due_at_ms(session: SessionRow, settings: Settings, now_ms: int) -> int:
+    """Return when a session's new messages must be extracted: now if there are enough, else after a delay.
+
+    The delay starts at its last extraction, or at its last entry if that is earlier (before the first extraction,
+    and for an old transcript). A time in the future (another machine's clock) counts as now.
+    """
+    wanted = settings.extract_every_messages if session.extractions else settings.extract_first_messages
+    if session.message_count - session.extracted_messages >= wanted:
+        return now_ms
+    since_ms = min(session.last_at_ms, now_ms)
+    if session.extracted_at_ms:
+        since_ms = min(since_ms, session.extracted_at_ms)
+    return since_ms + settings.extract_idle_seconds * 1000
+
+
+def note_due(tx: Tx, session: SessionRow, settings: Settings, new_prompt_at_ms: int | None) -> None:
+    """Make the work due that results from a session's growth. Call it in the transaction that writes the growth."""
+    now_ms = tx.now_ms()
+    if settings.extractor != "off":
+        due_at_ms = extraction_due_at_ms(session, settings, now_ms)
+        if due_at_ms <= now_ms:
+            make_due(tx, "extract", session.session_id, due_at_ms, reason="messages")
+        else:
+            postpone(tx, "extract", session.session_id, due_at_ms)
+    if settings.inject and new_prompt_at_ms is not None and is_fresh(new_prompt_at_ms, settings, now_ms):
+        make_due(tx, "recollect", session.session_id, now_ms, reason="prompt")
+
+
+def is_fresh(at_ms: int, settings: Settings, now_ms: int) -> bool:
+    """Return True if a prompt is young enough that a recollection for it would still be injected."""
+    return abs(now_ms - at_ms) <= settings.stale_seconds * 1000
+
+
+# -- The one transaction of a read: turns, entries, cursor and the work they make due, or nothing.
+
+#: Maximum number of tool calls in a result, the newest: only they show which memories are needed now.
+MAX_CALLS = 50
+
+
+@dataclass(frozen=True, slots=True)
+class Portion:
+    """One portion of a source, ready to be written; all texts are redacted."""
+
+    source: Source
+    before: Progress
+    after: Progress
+    updates: tuple[TurnUpdate, ...]
+    #: Keys of stored turns that turned out not to be turns.
+    withdrawn: tuple[str, ...]
+    unreadable: tuple[Unreadable, ...]
+    #: Salted hashes of values in environment files.
+    known_values: frozenset[bytes]
+    cwd: str = ""
+    #: The project that the session gets; None if it has one, or if that is not known yet.
+    project: Project | None = None
+    #: Key of a turn → its project, if that is not its session's.
+    projects: Mapping[str, Project] = field(default_factory=dict)
+    #: When the session was last compacted, as far as it was read; None if never.
+    compacted_at_ms: int | None = None
+    pull_requests: tuple[PullRequest, ...] = ()
+    titles: tuple[Title, ...] = ()
+    #: (session, until when) of the sessions whose entries this source repeats: it is a fork of them.
+    copied: tuple[tuple[str, int], ...] = ()
+    #: Already stored entries, with their new positions in a rewritten source.
+    moved: tuple[EntryRef, ...] = ()
+
+
+def write_portion(store: Store, portion: Portion, settings: Settings) -> IngestResult:
+    """Write a portion in one transaction; returns what it added.
+
+    Raises:
+        Conflict: the cursor is no longer where the portion was read from; nothing was written.
+        StoreError: the database cannot be written; nothing was.
+    """
+    with store.transaction() as tx:
+        reach("ingest.begin")
+        session = _session(tx, portion)
+        transcript_id = ensure_transcript(tx, portion.source.path, session.id if session else None, portion.source.part)
+        written = IngestResult(portion.source.path)
+        if session is not None:
+            add_pull_requests(tx, session.id, portion.pull_requests)
+            written = _write_turns(tx, portion, session, transcript_id, settings)
+            for title in portion.titles:
+                set_session_title(tx, session, title)
+        move_entries(tx, transcript_id, portion.moved)
+        reach("ingest.turns")
+        _note_context(tx, portion)
+        add_unreadable(tx, transcript_id, portion.before.generation, portion.unreadable)
+        move_cursor(tx, portion.before, portion.after, transcript_id)
+        reach("ingest.cursor")
+    reach("ingest.committed")
+    return written
+
+
+def _note_context(tx: Tx, portion: Portion) -> None:
+    """Record what determines which memories are already in the session's context."""
+    if portion.compacted_at_ms is not None:
+        note_context_start(tx, portion.source.session_id, portion.compacted_at_ms)
+    for from_session, until_ms in portion.copied:
+        note_copied_history(tx, portion.source.session_id, from_session, until_ms)
+
+
+def _session(tx: Tx, portion: Portion) -> SessionRow | None:
+    """Return the session, created as soon as there is something to store."""
+    session = find_session(tx, portion.source.session_id)
+    if not portion.updates and not portion.known_values:
+        return session
+    project = portion.project
+    row = None
+    if project is not None and project.identity and not project.is_global and needs_project(session):
+        row = ensure(tx, project)
+    times = [u.turn.started_at_ms for u in portion.updates if u.turn.started_at_ms is not None]
+    return ensure_session(
+        tx,
+        portion.source.session_id,
+        agent=portion.source.agent,
+        project_id=row.id if row else None,
+        is_global=project.is_global if project else False,
+        cwd=portion.cwd,
+        at_ms=min(times, default=tx.now_ms()),
+    )
+
+
+def _write_turns(tx: Tx, portion: Portion, session: SessionRow, transcript_id: int, settings: Settings) -> IngestResult:
+    add_known_values(tx, session.id, portion.known_values)
+    removed_messages = _remove_turns(tx, portion)
+    grown = [u.turn for u in portion.updates if u.has_grown]
+    places = {turn.key: ensure(tx, place).id for turn in grown if (place := portion.projects.get(turn.key))}
+    write_turns(tx, grown, session, transcript_id, places)
+    for update in portion.updates:
+        if not update.has_grown:
+            close_turn(tx, update.turn.key)
+    _note_uses(tx, portion)
+    written = _count(portion, removed_messages)
+    if not any(update.has_grown for update in portion.updates):
+        return written
+    times = [u.turn.ended_at_ms for u in portion.updates if u.turn.ended_at_ms is not None]
+    at_home = [u.turn for u in portion.updates if u.turn.key not in portion.projects]
+    branch = next((turn.branch for turn in reversed(at_home) if turn.branch), "")
+    touch_session(
+        tx, session.id, at_ms=max(times, default=session.last_at_ms), branch=branch, new_messages=written.messages
+    )
+    touched = find_session(tx, session.session_id)
+    if touched is not None:
+        note_due(tx, touched, settings, _last_prompt_at_ms(portion))
+    return written
+
+
+def _note_uses(tx: Tx, portion: Portion) -> None:
+    """Record which memories the assistant's new replies name: the session used those that it was shown."""
+    named_at_ms: dict[str, int] = {}
+    for update in portion.updates:
+        for block in update.turn.said[update.said_before :]:
+            if block.role is Role.ASSISTANT and block.at_ms is not None:
+                for episode_id in ids_in(block.text):
+                    named_at_ms.setdefault(episode_id, block.at_ms)
+    mark_used(tx, portion.source.session_id, named_at_ms)
+
+
+def _remove_turns(tx: Tx, portion: Portion) -> int:
+    """Remove withdrawn turns, and the old words of replaced ones; returns how many messages they held."""
+    messages = 0
+    for key in portion.withdrawn:
+        if (stored := load_turn(tx, key)) is not None:
+            messages += _count_messages(stored.turn.said)
+            withdraw_memories(tx, stored.id)
+        withdraw_turn(tx, key)
+    for update in portion.updates:
+        if update.is_replaced and (stored := load_turn(tx, update.turn.key)) is not None:
+            messages += _count_messages(stored.turn.said)
+            clear_turn(tx, update.turn.key)
+    return messages
+
+
+def _count(portion: Portion, removed_messages: int) -> IngestResult:
+    grown = [update for update in portion.updates if update.has_grown]
+    new = [update for update in grown if update.is_new]
+    calls = [
+        text
+        for update in grown
+        for action in update.turn.actions[update.actions_before :]
+        for text in (*action.files, action.command)
+        if text
+    ]
+    messages = sum(
+        _count_messages(update.turn.said) - _count_messages(update.turn.said[: update.said_before]) for update in grown
+    )
+    return IngestResult(
+        portion.source.path,
+        new_turns=len(new) - len(portion.withdrawn),
+        grown_turns=len(grown) - len(new),
+        entries=sum(len(update.turn.entries) - update.entries_before for update in grown),
+        messages=messages - removed_messages,
+        prompts=tuple(update.turn.key for update in new if update.turn.opening is not Opening.CONTINUATION),
+        calls=tuple(calls[-MAX_CALLS:]),
+    )
+
+
+def _count_messages(said: tuple[TextBlock, ...]) -> int:
+    """Count prompts, and distinct messages of the assistant with text; words in a dialog are not a message."""
+    replies = {block.message_id or block.uuid for block in said if block.role is Role.ASSISTANT}
+    return len(replies) + sum(block.role in OPENING_ROLES and not block.message_id for block in said)
+
+
+def _last_prompt_at_ms(portion: Portion) -> int | None:
+    times = [
+        update.turn.started_at_ms
+        for update in portion.updates
+        if update.is_new and update.turn.opening is not Opening.CONTINUATION
+    ]
+    return times[-1] if times else None

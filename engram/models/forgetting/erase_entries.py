@@ -1,0 +1,187 @@
+"""Erase the stored words of single entries: texts, passages, index, vectors and the facts of tool calls."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Sequence
+
+from peewee import Expression
+from peewee import Value as Plain
+
+from engram.enums import Actor
+from engram.models import tables
+from engram.models.engine.packed import ENTRY_FACTS, pack_text, pack_uuid, todos_of, unpack_facts, unpack_uuid
+from engram.models.engine.statement import in_json_list
+from engram.models.engine.transaction import Reader, Tx
+from engram.models.memories.memory_changes import erase_fields
+from engram.models.memories.memory_records import Memory, evidence_of, memories_by_row
+from engram.models.sessions.failures_and_commits import replace_failed_calls
+from engram.models.sessions.passage_index import drop_passages_of_texts
+from engram.models.sessions.prompt_outcomes import drop_outcomes_of_turn
+from engram.models.sessions.stored_quotations import drop_quotation_records
+from engram.models.sessions.stored_turns import entries_of_turn, turn_of_entry
+from engram.models.tables.session_tables import NO_TITLE
+
+
+def sources_of(store: Reader, memory: Memory) -> list[str]:
+    """Return the uuids of the entries that a memory rests on; a queued prompt is identified by the key of its turn."""
+    evidence = evidence_of(store, memory.id)
+    turn_ids = dict.fromkeys(entry.turn_id for entry in evidence if entry.turn_id is not None)
+    queued = [key for turn_id in turn_ids if (key := _queued_key(store, turn_id))]
+    return list(dict.fromkeys([*(entry.uuid for entry in evidence if entry.uuid), *queued]))
+
+
+def memories_resting_on_source(store: Reader, source: str) -> list[Memory]:
+    """Return every memory that rests on an entry, or on the turn that a queued prompt starts."""
+    evidence = tables.Evidence
+    rests = evidence.uuid == pack_uuid(source)
+    if (turn_id := _turn_of_key(store, source)) is not None:
+        rests |= evidence.turn_id == turn_id
+    row_ids = set(store.fetch_values(evidence.select(evidence.memory).where(rests)))
+    return list(memories_by_row(store, sorted(row_ids)).values())
+
+
+def turn_of_source(store: Reader, source: str) -> int | None:
+    """Return the row id of the turn that an entry is in; None if no turn holds it."""
+    turn_id = _turn_of_key(store, source)
+    return turn_of_entry(store, source) if turn_id is None else turn_id
+
+
+def source_texts(store: Reader, sources: Collection[str]) -> list[str]:
+    """Return the stored words of entries: what was said, and the facts of tool calls."""
+    texts: list[str] = []
+    for turn_id, wanted in _by_turn(store, sources).items():
+        texts += [text for _, source, text in _said(store, turn_id) if source in wanted]
+        for call in _calls(store, turn_id):
+            if _sources_of_call(store, turn_id, call) & wanted:
+                texts += [str(call.get(name, "")) for name in ("command", "error_line", "commit", "refusal")]
+                texts += [todo.text for todo in todos_of(call)]
+    return [text for text in texts if text]
+
+
+def erase_words(tx: Tx, sources: Collection[str], *, actor: Actor) -> int:
+    """Delete the stored words of entries; returns how many turns lost some.
+
+    The turns stay, with all their other words. A read or an extraction in progress starts over, since it
+    may still hold the words. Memories that rest on such an entry (only ones that are no longer current do) keep
+    their summary and lose what they quote.
+    """
+    by_turn = _by_turn(tx, sources)
+    for turn_id, wanted in by_turn.items():
+        said_ids = [row_id for row_id, source, _ in _said(tx, turn_id) if source in wanted]
+        drop_passages_of_texts(tx, turn_id, said_ids)
+        tx.run(tables.TextBlock.delete().where(tables.TextBlock.id.in_(said_ids)))
+        calls = _calls(tx, turn_id)
+        kept = [call for call in calls if not _sources_of_call(tx, turn_id, call) & wanted]
+        if len(kept) < len(calls):
+            actions = Plain(pack_text(json.dumps(kept, ensure_ascii=False)), converter=False)
+            tx.run(tables.Turn.update(actions=actions).where(tables.Turn.id == turn_id))
+            replace_failed_calls(tx, turn_id, kept)
+        begin_anew(tx, turn_id)
+        drop_outcomes_of_turn(tx, turn_id)
+    drop_quotation_records(tx, sources)
+    for source in sources:
+        for memory in memories_resting_on_source(tx, source):
+            _drop_quotes(tx, memory, actor)
+    return len(by_turn)
+
+
+def begin_anew(tx: Tx, turn_id: int) -> None:
+    """Make a read or an extraction of this turn that is under way fail its compare-and-set.
+
+    The session's rolling summary is deleted: it may contain what is erased, and the next extraction starts a new one.
+    """
+    turn, transcript, session = tables.Turn, tables.Transcript, tables.Session
+    tx.run(
+        turn.update(
+            revision=turn.revision + 1,
+            updated_at_ms=tx.now_ms(),
+            extracted_revision=turn.extracted_revision + (turn.extracted_revision == turn.revision),
+        ).where(turn.id == turn_id)
+    )
+    of_turn = turn.id == turn_id
+    read_from = turn.select(turn.transcript).where(of_turn)
+    tx.run(transcript.update(generation=transcript.generation + 1).where(transcript.id == read_from))
+    _drop_summary(tx, session.id == turn.select(turn.session).where(of_turn))
+
+
+def drop_session_summary(tx: Tx, session_id: str) -> None:
+    """Delete what a model wrote about a session, which may repeat a deleted memory."""
+    _drop_summary(tx, tables.Session.session_id == session_id)
+
+
+def clean_sessions(tx: Tx, session_refs: Collection[int], session_ids: Collection[str]) -> None:
+    """Delete what is stored about sessions besides their turns.
+
+    The sessions stay, and with them how far their transcripts were read: nothing is read twice. The salted hashes of
+    values in their ``.env`` files stay too: in a session that continues, those values stay masked.
+
+    Args:
+        session_refs: row ids of those that lose what mentions their turns: title, summary, branch, pull requests.
+        session_ids: the agent's ids of those of which is also deleted what was shown in them, and when.
+    """
+    session, transcript = tables.Session, tables.Transcript
+    refs, named = json.dumps(list(session_refs)), json.dumps(list(session_ids))
+    tx.run(session.update(rolling_summary="", branch="", **NO_TITLE).where(in_json_list(session.id, refs)))
+    tx.run(tables.PullRequest.delete().where(in_json_list(tables.PullRequest.session, refs)))
+    tx.run(transcript.update(cursor_words="").where(in_json_list(transcript.session, refs)))
+    for shown in (tables.Injection, tables.Shown, tables.Outcome):
+        tx.run(shown.delete().where(in_json_list(shown.session_id, named)))
+
+
+def _drop_summary(tx: Tx, of_session: Expression) -> None:
+    tx.run(tables.Session.update(rolling_summary="", **NO_TITLE).where(of_session))
+
+
+def _drop_quotes(tx: Tx, memory: Memory, actor: Actor) -> None:
+    """Delete everything of a memory except its summary; its history contained more."""
+    if memory.content or memory.facts:
+        erase_fields(tx, memory, "the text that it quoted was forgotten", actor=actor, content="", facts=())
+
+
+def _by_turn(store: Reader, sources: Collection[str]) -> dict[int, set[str]]:
+    by_turn: dict[int, set[str]] = {}
+    for source in sources:
+        if (turn_id := turn_of_source(store, source)) is not None:
+            by_turn.setdefault(turn_id, set()).add(source)
+    return by_turn
+
+
+def _turn_of_key(store: Reader, source: str) -> int | None:
+    """Return the row id of the turn with this key whose prompt has no uuid."""
+    turn = tables.Turn
+    turn_id = store.fetch_value(turn.select(turn.id).where(turn.key == source))
+    return turn_id if turn_id is not None and _queued_key(store, turn_id) else None
+
+
+def _queued_key(store: Reader, turn_id: int) -> str:
+    """Return the key of a turn that holds a text without a uuid; "" for any other."""
+    turn, block = tables.Turn, tables.TextBlock
+    unnamed = block.select(block.turn).where((block.turn == turn_id) & block.uuid.is_null())
+    return store.fetch_value(turn.select(turn.key).where(turn.id.in_(unnamed))) or ""
+
+
+def _said(store: Reader, turn_id: int) -> list[tuple[int, str, str]]:
+    """(row id, entry's uuid or the turn's key, text) of everything said in a turn."""
+    key = store.fetch_value(tables.Turn.select(tables.Turn.key).where(tables.Turn.id == turn_id))
+    block = tables.TextBlock
+    rows = store.fetch(block.select(block.id, block.uuid, block.text).where(block.turn == turn_id).order_by(block.seq))
+    return [(row.id, unpack_uuid(row.uuid) or key, row.text) for row in rows]
+
+
+def _calls(store: Reader, turn_id: int) -> list[dict[str, object]]:
+    return unpack_facts(store.fetch_value(tables.Turn.select(tables.Turn.actions).where(tables.Turn.id == turn_id)))
+
+
+def _sources_of_call(store: Reader, turn_id: int, call: dict[str, object]) -> set[str]:
+    """Return the uuids of the entries of a tool call and its result."""
+    entries: Sequence[str] = ()
+    sources = set()
+    for name in ENTRY_FACTS:
+        value = call.get(name)
+        if isinstance(value, int):
+            entries = entries or [entry.uuid for entry in entries_of_turn(store, turn_id)]
+            sources.add(entries[value])
+        elif isinstance(value, str):
+            sources.add(value)
+    return sources

@@ -1,0 +1,252 @@
+"""Permanently erase everything in a project, and what was stored from sessions whose folder may not be read."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+from peewee import EXCLUDED, ColumnBase, Query, Select, fn
+
+from engram.enums import Actor, Scope, Source
+from engram.models import tables
+from engram.models.engine.statement import in_json_list, prepared
+from engram.models.engine.transaction import Reader, Store, Tx
+from engram.models.forgetting.erase_entries import begin_anew, clean_sessions
+from engram.models.forgetting.forget_memories import clean_runs, drop_all_notes, memories_resting_on
+from engram.models.memories.memory_changes import delete_memory, erase_fields, forget_evidence_of_project
+from engram.models.memories.memory_records import Memory, select_memories
+from engram.models.memories.tombstones import TombstoneKind, project_forgotten_ms
+from engram.models.projects.project_folders import identities_of_project
+from engram.models.projects.projects import ProjectRow, find_project_of_identity
+from engram.models.sessions.prompt_outcomes import drop_outcomes_of_project
+from engram.models.sessions.sessions import SessionRow
+from engram.models.sessions.turn_changes import delete_turn, withdraw_turn
+from engram.models.shown.usage import was_in_project
+from engram.models.work.pauses import Span
+
+
+@dataclass(frozen=True, slots=True)
+class ProjectContents:
+    project: ProjectRow
+    #: Claude Code's ids of the sessions that began in it.
+    session_ids: tuple[str, ...]
+    #: Row ids of those sessions, and of sessions that began elsewhere and worked in it.
+    session_refs: tuple[int, ...]
+    turn_ids: tuple[int, ...]
+    #: Memories to delete: those that belong to this project only.
+    memories: tuple[Memory, ...]
+    #: Global memories that came from it. They stay, but lose their evidence.
+    released: tuple[Memory, ...]
+    #: Memories from elsewhere that rest on its turns too. They stay and keep their other evidence.
+    supported: tuple[Memory, ...]
+
+
+def contents_of_project(store: Reader, project: ProjectRow, until_ms: int | None = None) -> ProjectContents:
+    """Return everything in a project; with ``until_ms``, only what was said and stored until then."""
+    limit = 1 << 62 if until_ms is None else until_ms
+    memory, turn, session = tables.Memory, tables.Turn, tables.Session
+    is_early_turn = fn.COALESCE(turn.started_at_ms, 0) <= limit
+    turns = turn.select(turn.id).where((turn.project == project.id) & is_early_turn).order_by(turn.id)
+    sessions = session.select(session.session_id).where(session.project == project.id).order_by(session.id)
+    is_early = memory.created_at_ms <= limit
+    own = select_memories(store, (memory.project == project.id) & is_early)
+    is_foreign = fn.coalesce(memory.project, 0) != project.id
+    resting = select_memories(store, is_foreign & is_early & _rests_on_project(project.id))
+    return ProjectContents(
+        project=project,
+        session_ids=tuple(store.fetch_values(sessions)),
+        session_refs=tuple(store.fetch_values(_sessions_of(project.id).order_by(session.id))),
+        turn_ids=tuple(store.fetch_values(turns)),
+        memories=tuple(memory for memory in own if memory.scope != Scope.GLOBAL),
+        released=tuple(memory for memory in own if memory.scope == Scope.GLOBAL),
+        supported=tuple(resting),
+    )
+
+
+def _rests_on_project(project_id: int) -> ColumnBase:
+    memory, evidence, session, turn = tables.Memory, tables.Evidence, tables.Session, tables.Turn
+    of_sessions = (
+        evidence.select(1)
+        .join(session, on=session.session_id == evidence.session_id)
+        .where((evidence.memory == memory.id) & evidence.turn_id.is_null() & (session.project == project_id))
+    )
+    of_turns = (
+        evidence.select(1)
+        .join(turn, on=turn.id == evidence.turn_id)
+        .where((evidence.memory == memory.id) & (turn.project == project_id))
+    )
+    return fn.EXISTS(of_sessions) | fn.EXISTS(of_turns)
+
+
+# -- the mark of a forgotten project
+
+
+def note_forgotten_project(tx: Tx, project: ProjectRow) -> int:
+    """Mark a project as forgotten until now, and return that time.
+
+    Reads of its transcripts in progress start over.
+    """
+    until_ms = tx.now_ms()
+    for identity in identities_of_project(tx, project):
+        tx.run(_mark_forgotten(identity.encode(), until_ms))
+    transcript = tables.Transcript
+    query = transcript.update(generation=transcript.generation + 1)
+    tx.run(query.where(transcript.session.in_(_sessions_of(project.id))))
+    return until_ms
+
+
+def forgotten_span(store: Reader, identity: str | None) -> list[Span]:
+    """Return the time up to which nothing from a project may be stored again; none if it was never forgotten."""
+    until_ms = project_forgotten_ms(store, identity) if identity else None
+    return [] if until_ms is None else [(0, until_ms + 1)]
+
+
+def forgotten_marks(store: Reader, identities: Iterable[str]) -> list[tuple[str, bytes, int]]:
+    """Return the tombstones of forgotten projects, to carry them into a copy of the database."""
+    until = {identity: project_forgotten_ms(store, identity) for identity in identities}
+    return [
+        (TombstoneKind.PROJECT.value, identity.encode(), until_ms)
+        for identity, until_ms in until.items()
+        if until_ms is not None
+    ]
+
+
+def carry_forgotten_projects(
+    tx: Tx,
+    tombstones: Iterable[tuple[str, bytes, int]],
+    clean_note: Callable[[str, str], str | None] = lambda name, text: None,
+    *,
+    actor: Actor,
+) -> int:
+    """Erase projects that were forgotten in another database later than in this one; returns how much was deleted.
+
+    Forgettings that this database already knows are skipped: the project may since have been joined with another.
+
+    Args:
+        tombstones: those of the other memory.
+        clean_note: returns what remains of a note that a run keeps for undoing; by default nothing.
+    """
+    erased = 0
+    for kind, key, until_ms in tombstones:
+        identity = key.decode("utf-8", "replace")
+        if kind != TombstoneKind.PROJECT.value or until_ms <= (project_forgotten_ms(tx, identity) or -1):
+            continue
+        tx.run(_mark_forgotten(key, until_ms))
+        project = find_project_of_identity(tx, identity)
+        if project is not None:
+            erased += _erase_project(tx, contents_of_project(tx, project, until_ms), clean_note, actor)
+    return erased
+
+
+def _erase_project(
+    tx: Tx, contents: ProjectContents, clean_note: Callable[[str, str], str | None], actor: Actor
+) -> int:
+    ids = {memory.episode_id for memory in contents.memories}
+    clean_runs(tx, lambda line: not any(episode_id in line for episode_id in ids), clean_note)
+    drop_all_notes(tx)
+    release_memories(tx, contents, actor=actor)
+    clean_traces(tx, contents)
+    erase_turns(tx, contents.turn_ids)
+    erase_memories(tx, contents.memories, actor=actor)
+    return len(contents.turn_ids) + len(contents.memories) + len(contents.released)
+
+
+# -- erasing
+
+
+def erase_turns(tx: Tx, turn_ids: Sequence[int]) -> None:
+    """Delete turns, with tombstones for them and their entries."""
+    for turn_id in turn_ids:
+        begin_anew(tx, turn_id)
+        delete_turn(tx, turn_id)
+
+
+def erase_memories(tx: Tx, memories: Sequence[Memory], *, actor: Actor) -> None:
+    """Delete memories with index, vectors and history, and what the history of others says about them."""
+    for memory in memories:
+        delete_memory(tx, memory, actor=actor)
+    ids = {memory.episode_id for memory in memories}
+    history = tables.History
+    told = history.before.concat(history.after).concat(history.reason)
+    # First find text that looks like any id, then compare: SQLite can't search for many texts at once.
+    rows = tx.fetch(history.select(history.id, told.alias("told")).where(fn.INSTR(told, "ep_") > 0))
+    row_ids = [row.id for row in rows if any(episode_id in row.told for episode_id in ids)]
+    tx.run(history.delete().where(in_json_list(history.id, json.dumps(row_ids))))
+
+
+def release_memories(tx: Tx, contents: ProjectContents, *, actor: Actor) -> None:
+    """Remove a project's words from the memories that stay."""
+    reason = "its evidence was forgotten"
+    for memory in (*contents.released, *contents.supported):
+        forget_evidence_of_project(tx, memory, contents.project.id, reason, actor=actor)
+    for memory in contents.released:
+        erase_fields(
+            tx,
+            memory,
+            reason,
+            actor=actor,
+            content="",
+            facts=(),
+            entities=(),
+            questions=(),
+            title="",
+            project_id=None,
+            session_id="",
+        )
+
+
+def clean_traces(tx: Tx, contents: ProjectContents) -> None:
+    """Delete what is stored about the project and its sessions besides turns and memories."""
+    clean_sessions(tx, contents.session_refs, contents.session_ids)
+    tx.run(tables.StandingFile.delete().where(tables.StandingFile.project == contents.project.id))
+    tx.run(tables.Branch.delete().where(tables.Branch.project == contents.project.id))
+    # Somebody who forgets a project doesn't want to share what is said in it later.
+    tx.run(tables.HubRule.delete().where(tables.HubRule.project == contents.project.id))
+    drop_outcomes_of_project(tx, contents.project.id)
+
+
+def _sessions_of(project_id: int) -> Select:
+    """Return the sessions that began in a project, and those that worked in it."""
+    return tables.Session.select(tables.Session.id).where(was_in_project(project_id))
+
+
+@prepared
+def _mark_forgotten(key: bytes, until_ms: int) -> Query:
+    """Store the tombstone of a project; if it was forgotten before, the later time counts."""
+    tombstone = tables.Tombstone
+    return tombstone.insert(kind=TombstoneKind.PROJECT, key=key, at_ms=until_ms).on_conflict(
+        conflict_target=(tombstone.kind, tombstone.key),
+        update={tombstone.at_ms: fn.MAX(tombstone.at_ms, EXCLUDED.at_ms)},
+    )
+
+
+# -- Sessions whose folder isn't known yet: their stored data is deleted if the folder turns out to be off limits.
+
+
+def drop_unsettled_turns(store: Store, session: SessionRow, spans: Sequence[Span] | None) -> int:
+    """Delete turns that were stored before the session's folder was known, with memories made of them; returns how
+    many.
+
+    Args:
+        spans: when the folder's project was paused; None if the folder is excluded, so that all turns are deleted.
+    """
+    turn, session_table = tables.Turn, tables.Session
+    query = turn.select(turn.id, turn.key, turn.started_at_ms).where(turn.session == session.id).order_by(turn.id)
+    turns = [row for row in store.fetch(query) if spans is None or _is_within(row.started_at_ms, spans)]
+    if not turns:
+        return 0
+    with store.transaction() as tx:
+        for row in turns:
+            for memory in memories_resting_on(store, [row.id]):
+                if memory.source == Source.AUTO:
+                    delete_memory(tx, memory, actor=Actor.TIDYING)
+            begin_anew(tx, row.id)
+            withdraw_turn(tx, row.key)
+        messages_left = fn.MAX(0, session_table.message_count - len(turns))
+        tx.run(session_table.update(message_count=messages_left).where(session_table.id == session.id))
+    return len(turns)
+
+
+def _is_within(at_ms: int | None, spans: Sequence[Span]) -> bool:
+    return at_ms is not None and any(begin <= at_ms < end for begin, end in spans)

@@ -1,0 +1,337 @@
+"""Delete forgotten and purged memories: their evidence, other memories based on it, and every byte in the file."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from peewee import ColumnBase, fn
+
+from engram.enums import Actor, Source
+from engram.models import tables
+from engram.models.engine.packed import pack_uuid, unpack_uuid
+from engram.models.engine.statement import in_json_list
+from engram.models.engine.transaction import Reader, Store, Tx
+from engram.models.forgetting.erase_entries import begin_anew, clean_sessions, drop_session_summary, erase_words
+from engram.models.memories.memory_changes import delete_memory, erase_fields, forget_evidence, restore_orphans
+from engram.models.memories.memory_records import Memory, evidence_of, find_memory, memories_by_row, select_memories
+from engram.models.memories.tombstones import Forgotten, TombstoneKind, add_entry_tombstones
+from engram.models.projects.notes import drop_note, forget_standing_lines
+from engram.models.sessions.stored_turns import entries_of_turn, turn_of_entry
+from engram.models.sessions.turn_changes import delete_turn
+from engram.models.work.task_runs import clear_task_errors
+
+_INDEXES = ("passage_fts", "episode_fts", "note_fts")
+
+
+def turn_ids_of(store: Reader, memory: Memory) -> list[int]:
+    """Return the row ids of the turns that a memory rests on, by its evidence."""
+    evidence, turn = tables.Evidence, tables.Turn
+    known = turn.select(turn.id)
+    named = evidence.select(evidence.turn_id).where((evidence.memory == memory.id) & evidence.turn_id.in_(known))
+    by_entry = (turn_of_entry(store, entry.uuid) for entry in evidence_of(store, memory.id) if entry.uuid)
+    return sorted({*store.fetch_values(named), *(turn_id for turn_id in by_entry if turn_id is not None)})
+
+
+def memories_resting_on(store: Reader, turn_ids: Sequence[int]) -> list[Memory]:
+    """Return every memory that rests on one of the turns."""
+    evidence = tables.Evidence
+    resting: dict[int, Memory] = {}
+    for turn_id in turn_ids:
+        row_ids = set(store.fetch_values(evidence.select(evidence.memory).where(evidence.turn_id == turn_id)))
+        uuids = [pack_uuid(entry.uuid) for entry in entries_of_turn(store, turn_id)]
+        # Raw SQL: any number of keys, which are bytes.
+        row_ids |= {row_id for (row_id,) in store.rows_among("SELECT episode_ref FROM evidence WHERE uuid IN", uuids)}
+        resting |= memories_by_row(store, sorted(row_ids))
+    return list(resting.values())
+
+
+def turn_texts(store: Reader, turn_ids: Sequence[int]) -> list[str]:
+    """Return everything that was said in turns, which must not be found afterwards."""
+    block = tables.TextBlock
+    return [
+        text
+        for turn_id in turn_ids
+        for text in store.fetch_values(block.select(block.text).where(block.turn == turn_id))
+    ]
+
+
+def sessions_of_turns(store: Reader, turn_ids: Sequence[int]) -> list[str]:
+    """Claude Code's ids of the sessions that turns belong to."""
+    session, turn = tables.Session, tables.Turn
+    query = session.select(session.session_id).join(turn, on=turn.session == session.id)
+    sessions = [store.fetch_value(query.where(turn.id == turn_id)) for turn_id in turn_ids]
+    return list(dict.fromkeys(session_id for session_id in sessions if session_id is not None))
+
+
+def delete_forgotten(tx: Tx, forgotten: Forgotten, *, actor: Actor) -> int:
+    """Delete memories, turns and words with everything that depends on them, leaving tombstones.
+
+    Works on any open database: ids that don't exist are skipped. Returns how many memories and turns were
+    deleted or changed.
+    """
+    done = 0
+    add_entry_tombstones(tx, forgotten)
+    for episode_id in forgotten.episode_ids:
+        if (memory := find_memory(tx, episode_id)) is not None:
+            delete_memory(tx, memory, actor=actor)
+            drop_session_summary(tx, memory.session_id)
+            done += 1
+        _cut_from_others(tx, episode_id)
+    done += _cut_host(tx, forgotten, actor)
+    for key in forgotten.turn_keys:
+        for turn_id in tx.fetch_values(tables.Turn.select(tables.Turn.id).where(tables.Turn.key == key)):
+            begin_anew(tx, turn_id)
+            delete_turn(tx, turn_id)
+            done += 1
+    if forgotten.session_ids:
+        session = tables.Session
+        named = in_json_list(session.session_id, json.dumps(forgotten.session_ids))
+        clean_sessions(tx, tx.fetch_values(session.select(session.id).where(named)), forgotten.session_ids)
+    return done + erase_words(tx, forgotten.erased, actor=actor)
+
+
+def apply_tombstones(tx: Tx, *, actor: Actor) -> int:
+    """Delete everything that the tombstones in an open database name; returns how much that was.
+
+    Call it after tombstones or memories arrive from elsewhere: a restore, an import, a migration, a file set aside.
+    Automatic memories under another id that rest on erased words are deleted too. What a purge left may stay; memories
+    superseded by a missing memory become current again.
+    """
+    gone = select_memories(tx, _is_named_by_tombstone())
+    turn, tombstone = tables.Turn, tables.Tombstone
+    is_named = (tombstone.kind == TombstoneKind.TURN.value) & (tombstone.key == turn.key.cast("BLOB"))
+    turn_ids = tx.fetch_values(turn.select(turn.id).join(tombstone, on=is_named))
+    resting = memories_resting_on(tx, turn_ids)
+    kinds = [TombstoneKind.WORDS.value, TombstoneKind.ENTRY.value]
+    erased = tx.fetch_values(tombstone.select(tombstone.key).where(tombstone.kind.in_(kinds)))
+    done = delete_forgotten(
+        tx,
+        Forgotten(
+            episode_ids=tuple(dict.fromkeys(memory.episode_id for memory in [*gone, *resting])),
+            turn_keys=tuple(turn_keys(tx, turn_ids)),
+            erased=tuple(unpack_uuid(key) for key in erased),
+        ),
+        actor=actor,
+    )
+    return done + len(restore_orphans(tx, actor=actor))
+
+
+def _is_named_by_tombstone() -> ColumnBase:
+    """Condition for memories that a tombstone names, and for automatic ones that rest on erased words."""
+    memory, evidence, tombstone = tables.Memory, tables.Evidence, tables.Tombstone
+
+    def is_there(kind: TombstoneKind, key: ColumnBase) -> ColumnBase:
+        return fn.EXISTS(
+            tombstone.select(1).where((tombstone.kind == kind.value) & (tombstone.key == key.cast("BLOB")))
+        )
+
+    kinds = [TombstoneKind.WORDS.value, TombstoneKind.ENTRY.value]
+    barred = (
+        evidence.select(1)
+        .join(tombstone, on=tombstone.key == evidence.uuid)
+        .where((evidence.memory == memory.id) & tombstone.kind.in_(kinds))
+    )
+    is_barred = (memory.source == Source.AUTO.value) & fn.EXISTS(barred)
+    return is_there(TombstoneKind.MEMORY, memory.episode_id) | is_there(TombstoneKind.SLOT, memory.slot) | is_barred
+
+
+def drop_notes(tx: Tx, paths: Sequence[str]) -> None:
+    """Remove changed notes from the index; they are reindexed in their present form."""
+    for path in paths:
+        for source in tx.fetch_values(tables.Note.select(tables.Note.source).where(tables.Note.path == path)):
+            drop_note(tx, source)
+
+
+def drop_all_notes(tx: Tx) -> None:
+    """Empty the index of notes; it is rebuilt from the files."""
+    drop_notes(tx, tx.fetch_values(tables.Note.select(tables.Note.path)))
+
+
+def clean_runs(
+    tx: Tx, is_kept: Callable[[str], bool], clean_note: Callable[[str, str], str | None] | None = None
+) -> None:
+    """Remove lines from reports of consolidations and from the notes that they keep for an undo; delete task errors.
+
+    Args:
+        is_kept: whether a line stays.
+        clean_note: returns what stays of a note, given its name and text, or None if an undo should not touch the note;
+            by default the lines that are kept.
+    """
+
+    def keep_lines(_: str, text: str) -> str:
+        return "".join(line for line in text.splitlines(keepends=True) if is_kept(line))
+
+    # The message of an error may quote anything that was read.
+    clear_task_errors(tx)
+    clean = clean_note or keep_lines
+    run = tables.Run
+    for row in tx.fetch(run.select(run.id, run.report)):
+        report = json.loads(row.report)
+        changed = dict(report)
+        if isinstance(report.get("lines"), list):
+            changed["lines"] = [line for line in report["lines"] if is_kept(str(line))]
+        if isinstance(report.get("files_before"), dict):
+            cleaned = {name: clean(name, str(before)) for name, before in report["files_before"].items()}
+            changed["files_before"] = {name: text for name, text in cleaned.items() if text is not None}
+        if changed != report:
+            tx.run(run.update(report=json.dumps(changed, ensure_ascii=False)).where(run.id == row.id))
+
+
+def clean_reasons(tx: Tx, is_kept: Callable[[str], bool]) -> None:
+    """Delete the steps of histories that quote what was forgotten, and the reasons of contradictions."""
+    history, contradiction = tables.History, tables.Contradiction
+    for step in tx.fetch(history.select(history.id, history.reason, history.before, history.after)):
+        if not all(map(is_kept, [step.reason, *texts_in_json(step.before), *texts_in_json(step.after)])):
+            tx.run(history.delete().where(history.id == step.id))
+    for row in tx.fetch(contradiction.select(contradiction.id, contradiction.reason)):
+        if not is_kept(row.reason):
+            changes = contradiction.update(reason="its words were forgotten")
+            tx.run(changes.where(contradiction.id == row.id))
+
+
+def texts_in_json(text: str) -> list[str]:
+    """Return every string in a JSON value, unescaped; the text itself if it isn't JSON."""
+    try:
+        todo = [json.loads(text)]
+    except (ValueError, RecursionError):
+        return [text]
+    found: list[str] = []
+    while todo:
+        value = todo.pop()
+        if isinstance(value, str):
+            found.append(value)
+        elif isinstance(value, dict | list):
+            todo += list(value.values() if isinstance(value, dict) else value)
+    return found
+
+
+def _cut_host(tx: Tx, forgotten: Forgotten, actor: Actor) -> int:
+    """Remove the words of a forgotten memory from the memory that it was merged into; 1 if that exists, else 0."""
+    cut = forgotten.cut
+    host = None if cut is None else find_memory(tx, cut.episode_id)
+    if cut is None or host is None:
+        return 0
+    reason = "a memory that was merged into it was forgotten"
+    forget_evidence(tx, host, forgotten.erased, reason, actor=actor)
+    erase_fields(tx, host, reason, actor=actor, summary=cut.summary, content=cut.content, entities=cut.entities)
+    return 1
+
+
+def _cut_from_others(tx: Tx, episode_id: str) -> None:
+    """Remove a memory's words from the history of others: a merge keeps what it merged."""
+    pattern = f"%{episode_id}%"
+    history = tables.History
+    is_told = (history.before**pattern) | (history.after**pattern) | (history.reason**pattern)
+    tx.run(history.delete().where(is_told))
+
+
+def forget_in_copy(tx: Tx, forgotten: Forgotten, is_kept: Callable[[str], bool], *, actor: Actor) -> int:
+    """Make the same deletions in a copy of the database; returns how many memories and turns were deleted.
+
+    The copy's whole index of notes is deleted too: it is rebuilt from the files, and may hold lines that they no longer
+    have.
+    """
+    clean_runs(tx, is_kept)
+    clean_reasons(tx, is_kept)
+    forget_standing_lines(tx, is_kept)
+    drop_all_notes(tx)
+    return delete_forgotten(tx, forgotten, actor=actor)
+
+
+def turn_keys(store: Reader, turn_ids: Sequence[int]) -> list[str]:
+    """Return keys of turns: the same in every copy of the database."""
+    turn = tables.Turn
+    keys = [store.fetch_value(turn.select(turn.key).where(turn.id == turn_id)) for turn_id in turn_ids]
+    return [key for key in keys if key is not None]
+
+
+def wipe_free_space(store: Store) -> None:
+    """Leave no byte of what was deleted in the file or its log.
+
+    SQLite overwrites deleted rows by itself (secure_delete). A text index keeps deleted words until its parts are
+    merged: here they are, which takes as long as the index is large. (FTS5 can also drop words at once, but then an
+    older SQLite could no longer read the index, and both drivers shall read one memory.db.)
+    """
+    with store.transaction() as tx:
+        for table in _INDEXES:
+            tx.run(f"INSERT INTO {table}({table}) VALUES ('optimize')")
+    store.checkpoint("TRUNCATE")
+
+
+# -- SQL for purging: which archived memories could be deleted, their size, and the log of what was deleted.
+
+
+@dataclass(frozen=True, slots=True)
+class PurgeRun:
+    id: int
+    at_ms: int
+    #: Ids of the deleted memories.
+    episode_ids: tuple[str, ...]
+    #: Consolidations that had changed one of them.
+    touched_runs: tuple[int, ...]
+
+
+def untouched_since(store: Reader, status: str, before_ms: int, project_id: int | None = None) -> list[Memory]:
+    """Return the memories with a status that were neither changed nor used since a given time, oldest first."""
+    memory = tables.Memory
+    last_touched = fn.max(memory.updated_at_ms, memory.kept_at_ms, fn.coalesce(memory.accessed_at_ms, 0))
+    condition = (memory.status == str(status)) & (last_touched < before_ms)
+    if project_id is not None:
+        condition &= memory.project == project_id
+    return select_memories(store, condition)
+
+
+def bytes_of(store: Reader, memory: Memory) -> int:
+    """Return the size of a memory in the database, in bytes: words, vectors and history, without indexes.
+
+    Raw SQL: it only adds up lengths.
+    """
+    return int(
+        store.value(
+            "SELECT length(CAST(summary AS BLOB)) + length(CAST(content AS BLOB)) + coalesce(length(packed_content), "
+            "0) + length(CAST(facts AS BLOB)) + length(CAST(entities AS BLOB)) + length(CAST(questions AS BLOB)) "
+            "+ (SELECT total(length(data)) FROM vector WHERE owner = 'e' AND owner_id = episode.id) "
+            "+ (SELECT total(length(before) + length(after) + length(reason)) FROM history h "
+            "WHERE h.episode_id = episode.episode_id) FROM episode WHERE id = ?",
+            (memory.id,),
+        )
+        or 0
+    )
+
+
+def purge_memories(tx: Tx, run_id: int, some: Sequence[Memory], *, actor: Actor) -> None:
+    """Delete memories with index, vectors, evidence and history, and log that; turns stay.
+
+    Tombstones keep the extractor from recreating them.
+    """
+    table, history = tables.Run, tables.History
+    report = json.loads(tx.fetch_value(table.select(table.report).where(table.id == run_id)) or "{}")
+    runs = set(report.get("touched_runs", []))
+    for one in some:
+        of_memory = (history.episode_id == one.episode_id) & history.run_id.is_null(False)
+        runs |= set(tx.fetch_values(history.select(history.run_id).where(of_memory)))
+        delete_memory(tx, one, actor=actor, is_purge=True)
+    report = {
+        "episodes": [*report.get("episodes", []), *(one.episode_id for one in some)],
+        "touched_runs": sorted(runs),
+    }
+    tx.run(table.update(report=json.dumps(report), ended_at_ms=tx.now_ms()).where(table.id == run_id))
+
+
+def list_purges(store: Reader) -> list[PurgeRun]:
+    """Return every purge, newest first."""
+    table = tables.Run
+    purges = []
+    for row in store.fetch(table.select().where(table.kind == "purge").order_by(table.id.desc())):
+        report = json.loads(row.report)
+        purges.append(
+            PurgeRun(
+                id=row.id,
+                at_ms=row.started_at_ms,
+                episode_ids=tuple(report.get("episodes", ())),
+                touched_runs=tuple(report.get("touched_runs", ())),
+            )
+        )
+    return purges

@@ -1,0 +1,517 @@
+"""Statements from other machines: they are stored here and never sent on from here."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from peewee import Query
+
+from engram.enums import Actor, Importance, Kind, Scope, Source, Status, Voice
+from engram.hub.protocol.frames import Row
+from engram.hub.protocol.statements import EXTRACTED, TEXT, Register, Stamp, Statement, join, stamp_of
+from engram.models import tables
+from engram.models.engine.packed import pack_uuid
+from engram.models.engine.statement import in_json_list, prepared, without_index
+from engram.models.engine.transaction import Reader, Tx, Value
+from engram.models.hub.memory_statements import (
+    SYNC,
+    SaidMemory,
+    change_said,
+    fields_of_text,
+    find_said,
+    id_of_stable,
+    registers_of,
+    said_privately,
+)
+from engram.models.hub.outgoing_statements import place_of
+from engram.models.hub.shares import link_many_shares, link_shares
+from engram.models.hub.spaces import Space
+from engram.models.memories.memory_changes import add_memories, add_memory, change_memory, differing
+from engram.models.memories.memory_records import (
+    Evidence,
+    Memory,
+    find_memory,
+    is_memory_id,
+    memories_superseded_by,
+    memory_by_slot,
+    new_memory_id,
+)
+from engram.models.memories.tombstones import is_memory_gone, named_by_any
+from engram.models.memories.watermarks import take_vetoes
+from engram.models.rescue.clean_copies import is_named_by_tombstone
+
+REASON = "said on another machine"
+
+
+@dataclass(frozen=True, slots=True)
+class Incoming:
+    """A statement that arrived, after it was parsed, redacted and judged."""
+
+    row: Row
+    statement: Statement
+    #: The text without secrets; None if the statement has none.
+    text: Mapping[str, Any] | None
+    #: Why it is never injected; "" if it may be.
+    suspect: str
+    #: Whose memory it is, if it is not this person's own: "teammate NAME" or "pack NAME".
+    origin: str = ""
+
+
+def take_statement(tx: Tx, space: Space, incoming: Incoming) -> Memory | None:
+    """Store what a statement says; returns the memory that it created or changed, None if nothing was new."""
+    row = incoming.row
+    mine = find_said(tx, space.id, row.author, row.memory_id)
+    if mine is None:
+        return _make(tx, space, incoming)
+    if mine.is_forgotten:
+        return None
+    newer = join(registers_of(mine), incoming.statement.fields)
+    if newer:
+        said = {**mine.said, **{name: without_text(name, register) for name, register in newer.items()}}
+        if TEXT in said:
+            said.pop(EXTRACTED, None)
+        change_said(tx, mine, said=json.dumps(said))
+    _note_known(tx, mine, incoming.statement)
+    memory = find_memory(tx, mine.episode_id)
+    if memory is None:
+        return None
+    if memory.project_id is None and (project := incoming.statement.birth.get("p")):
+        memory = _change(tx, memory, project_id=place_of(tx, project).id)
+    if not newer:
+        return None
+    return apply_newer(tx, space, mine, memory, newer, incoming)
+
+
+def note_rows(tx: Tx, space: Space, rows: Iterable[tuple[int, bytes]]) -> None:
+    """Record that a muted member made a statement, as (author, memory), without its content: a keeper can still erase
+    it.
+    """
+    values: list[dict[str, Value]] = [
+        {"space_id": space.id, "author": author, "memory_id": memory_id, "episode_id": ""} for author, memory_id in rows
+    ]
+    tx.insert_many(tables.HubMemory, values, or_ignore=True)
+
+
+def _note_known(tx: Tx, mine: SaidMemory, theirs: Statement) -> None:
+    """Dequeue a memory that this machine forwards for others, if the hub has all of it."""
+    has_all = all(
+        name in theirs.fields and stamp_of(theirs.fields[name]) >= Stamp(register[0], register[1])
+        for name, register in mine.said.items()
+    )
+    if mine.version == 0 and mine.pushed < 0 and has_all:
+        change_said(tx, mine, pushed=mine.version)
+
+
+def _make(tx: Tx, space: Space, incoming: Incoming) -> Memory | None:
+    """Create the memory of a statement, unless it was forgotten or purged here."""
+    row, birth = incoming.row, incoming.statement.birth
+    fields = incoming.statement.fields
+    if incoming.text is None:
+        return None
+    is_own = not incoming.origin
+    uuids = [str(uuid) for uuid in birth.get("e", ())] if is_own else []
+    slot = str(birth["sl"]) if is_own and birth.get("sl") else None
+    source = Source.from_stored(birth.get("s")) if is_own else Source.AUTO
+    episode_id = str(birth.get("id") or "") if is_own else ""
+    said = {name: without_text(name, register) for name, register in join({}, fields).items()}
+    stored: dict[str, Value] = {
+        "space_id": space.id,
+        "author": row.author,
+        "memory_id": row.memory_id,
+        "episode_id": episode_id,
+        "said": json.dumps(said),
+    }
+    if is_own and is_named_by_tombstone(tx, episode_id, slot, uuids, source):
+        if is_named_by_tombstone(tx, episode_id, slot, uuids, source, with_purged=False):
+            # It was forgotten here, perhaps before this machine joined: it is forgotten everywhere.
+            stored |= {"said": "{}", "is_forgotten": 1, "version": 1}
+        tx.insert_many(tables.HubMemory, [stored])
+        return None
+    if is_own and (known := id_of_stable(tx, row.memory_id.hex())) is not None:
+        tx.insert_many(tables.HubMemory, [stored | {"episode_id": known}])
+        return None
+    if not is_memory_id(episode_id) or find_memory(tx, episode_id) is not None or is_memory_gone(tx, episode_id):
+        episode_id = new_memory_id()
+    twin = memory_by_slot(tx, slot) if slot else None
+    project = birth.get("p")
+    former = str(birth.get("pf", "")) if is_own else ""
+    project_id = place_of(tx, project, former).id if project else None
+    new = memory_of(incoming, episode_id, None if twin else slot, project_id, tx.now_ms())
+    evidence = [Evidence(uuid) for uuid in uuids]
+    made = add_memory(tx, new, evidence, actor=Actor.TIDYING, action=SYNC, reason=incoming.origin or REASON)
+    tx.insert_many(tables.HubMemory, [stored | {"episode_id": made.episode_id}])
+    mine = find_said(tx, space.id, row.author, row.memory_id)
+    assert mine is not None
+    made = apply_newer(tx, space, mine, made, decisions_of(fields), incoming)
+    if twin is not None:
+        _archive_twin(tx, twin, made, is_by_hand=TEXT in fields)
+    for waiting in tx.fetch_values(_waiting_for(space.id, row.memory_id)):
+        follow(tx, waiting, made.episode_id)
+    stop_waiting(tx, space, row.memory_id)
+    if is_own:
+        link_shares(tx, made.stable_id, made.episode_id)
+    return made
+
+
+def memory_of(incoming: Incoming, episode_id: str, slot: str | None, project_id: int | None, latest_ms: int) -> Memory:
+    """Return the memory that a statement describes. Another person's memory can't choose its voice, weight or time,
+    and applies in its project only.
+    """
+    birth, fields = incoming.statement.birth, incoming.statement.fields
+    is_own = not incoming.origin
+    # Somebody else's memory can't be newer than its arrival.
+    created_ms, kept_ms = int(birth.get("c") or 0), int(birth.get("t") or 0) if is_own else latest_ms
+    scope = Scope.GLOBAL if birth.get("g") else Scope.PROJECT
+    importance = Importance.HIGH if birth.get("im") else Importance.NORMAL
+    if "scope" in fields:
+        scope = Scope.from_stored(fields["scope"][2])
+    if "importance" in fields:
+        importance = Importance.from_stored(fields["importance"][2])
+    assert incoming.text is not None
+    return Memory(
+        episode_id=episode_id,
+        kind=Kind.from_stored(birth.get("k")),
+        **fields_of_text(incoming.text),
+        project_id=project_id,
+        scope=scope if is_own else Scope.PROJECT,
+        importance=importance if is_own else Importance.NORMAL,
+        source=Source.from_stored(birth.get("s")) if is_own else Source.AUTO,
+        voice=Voice.from_stored(birth.get("v")) if is_own else Voice.ASSISTANT,
+        status=Status.PROVISIONAL if birth.get("pr") else Status.ACTIVE,
+        confidence=min(1.0, max(0.0, float(birth.get("cf", 0.5)))) if is_own else 0.5,
+        quality=float(birth.get("q", 0.0)) if is_own else 0.0,
+        suspect=incoming.suspect,
+        valid_from_ms=_time_or_none(birth.get("vf")) if is_own else None,
+        extractor=str(birth.get("x") or "hub")[:40] if is_own else "hub",
+        created_at_ms=created_ms if is_own else max(0, min(created_ms, latest_ms)),
+        kept_at_ms=kept_ms,
+        slot=slot,
+        stable_id=incoming.row.memory_id.hex() if is_own else "",
+        origin=incoming.origin,
+    )
+
+
+def apply_newer(
+    tx: Tx, space: Space, mine: SaidMemory, memory: Memory, newer: Mapping[str, Register], incoming: Incoming
+) -> Memory:
+    """Change a memory as the newer fields say. For another person's memory, only text and end are stored."""
+    changes: dict[str, Any] = {}
+    values = {name: register[2] for name, register in newer.items()}
+    if {TEXT, EXTRACTED} & set(newer) and incoming.text is not None:
+        changes |= fields_of_text(incoming.text) | {"suspect": incoming.suspect}
+        _release_merged(tx, memory)
+        if mine.own_text is not None:
+            change_said(tx, mine, own_text=None)
+    if not incoming.origin:
+        if "importance" in values:
+            changes["importance"] = Importance.from_stored(values["importance"])
+        if "scope" in values:
+            scope = Scope.from_stored(values["scope"])
+            changes["scope"] = scope if scope == Scope.GLOBAL or memory.project_id is not None else memory.scope
+        changes |= {
+            field: bool(values[name])
+            for name, field in (("pinned", "is_pinned"), ("lowered", "is_lowered"))
+            if name in values
+        }
+        if values.get("confirmed") and memory.status == Status.PROVISIONAL:
+            changes["status"] = Status.ACTIVE
+        if "vetoes" in values:
+            take_vetoes(tx, memory.episode_id, [str(action) for action in values["vetoes"]])
+    if "ends" in values or "next" in values:
+        said = {**{name: register[2] for name, register in mine.said.items() if len(register) > 2}, **values}
+        changes |= _force(tx, space, mine, memory, said)
+    changes = differing(memory, changes)
+    return _change(tx, memory, **changes) if changes else memory
+
+
+def _force(tx: Tx, space: Space, mine: SaidMemory, memory: Memory, said: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the fields that determine whether a memory is current."""
+    follower_id = bytes.fromhex(str(said["next"])) if said.get("next") else None
+    follower = find_said(tx, space.id, mine.author, follower_id) if follower_id else None
+    is_waiting = follower_id is not None and follower is None
+    change_said(tx, mine, waits_for=follower_id if is_waiting else None)
+    if follower is not None and not follower.is_forgotten:
+        return _superseded_by(tx, follower.episode_id)
+    if said.get("ends") is not None:
+        return {"status": Status.ARCHIVED, "superseded_by": "", "valid_to_ms": int(said["ends"]) or None}
+    status = memory.status if memory.status.is_current else Status.ACTIVE
+    return {"status": status, "superseded_by": "", "valid_to_ms": None}
+
+
+def _superseded_by(tx: Tx, episode_id: str) -> dict[str, Any]:
+    follower = find_memory(tx, episode_id)
+    at_ms = None if follower is None else follower.holds_from_ms
+    return {"status": Status.SUPERSEDED, "superseded_by": episode_id, "valid_to_ms": at_ms}
+
+
+def follow(tx: Tx, episode_id: str, follower_id: str) -> None:
+    """Handle the arrival of a memory that replaced another one."""
+    memory = find_memory(tx, episode_id)
+    if memory is not None:
+        _change(tx, memory, **_superseded_by(tx, follower_id))
+
+
+def stop_waiting(tx: Tx, space: Space, memory_id: bytes) -> None:
+    """Record that a memory has arrived, so that nothing waits for it."""
+    tx.run(_stop_waiting(space.id, memory_id))
+
+
+def _release_merged(tx: Tx, memory: Memory) -> None:
+    """Restore what tidying merged into a memory whose text changes elsewhere, since its words would be hidden."""
+    for merged in memories_superseded_by(tx, memory.episode_id):
+        if merged.status == Status.ARCHIVED:
+            _change(tx, merged, status=Status.ACTIVE, superseded_by="")
+
+
+def _archive_twin(tx: Tx, twin: Memory, made: Memory, *, is_by_hand: bool) -> None:
+    """If two memories come from the same proposal of the same turn, keep one current: the one written by hand."""
+    kept, archived = (made, twin) if is_by_hand else (twin, made)
+    if kept.is_current and archived.is_current:
+        reason = f"says the same as {kept.episode_id}"
+        change_memory(
+            tx,
+            archived,
+            "archive",
+            reason,
+            status=Status.ARCHIVED,
+            superseded_by=kept.episode_id,
+            actor=Actor.TIDYING,
+        )
+
+
+def stand_alone(tx: Tx, episode_ids: Sequence[str]) -> None:
+    """Undo what tidying merged here with memories that were forgotten elsewhere.
+
+    The person who forgot them did not know about these merges: memories merged into a forgotten one come back, and
+    a memory that a forgotten one was merged into gets back its original text. Tidying may merge the rest again.
+    """
+    for episode_id in episode_ids:
+        memory = find_memory(tx, episode_id)
+        if memory is None:
+            continue
+        host = find_memory(tx, memory.superseded_by) if memory.superseded_by else None
+        if host is not None and memory.status == Status.ARCHIVED:
+            mine = said_privately(tx, host.episode_id)
+            if mine is not None and mine.own_text is not None:
+                _release_merged(tx, host)
+                _change(tx, host, **fields_of_text(mine.own_text))
+                change_said(tx, mine, own_text=None)
+        _release_merged(tx, memory)
+
+
+def take_forgotten(tx: Tx, space: Space, row: Row) -> None:
+    """Record that a memory was forgotten elsewhere; ``memories.forget_together`` has deleted it here."""
+    tx.run(_note_forgotten(space.id, row.author, row.memory_id))
+
+
+def known_memories(store: Reader, space: Space, rows: Sequence[Row]) -> list[str]:
+    """Return the ids of the local memories that some rows are about."""
+    ids = []
+    for row in rows:
+        mine = find_said(store, space.id, row.author, row.memory_id)
+        if mine is not None and not mine.is_forgotten and find_memory(store, mine.episode_id) is not None:
+            ids.append(mine.episode_id)
+    return ids
+
+
+def _change(tx: Tx, memory: Memory, **changes: Any) -> Memory:
+    return change_memory(tx, memory, SYNC, REASON, actor=Actor.TIDYING, **changes)
+
+
+def decisions_of(fields: Mapping[str, Register]) -> dict[str, Register]:
+    """Return the fields that a new memory does not have yet."""
+    return {name: register for name, register in join({}, fields).items() if name not in (TEXT, EXTRACTED)}
+
+
+def without_text(name: str, register: Register) -> list[Any]:
+    return list(register[:2] if name in (TEXT, EXTRACTED) else register)
+
+
+def _time_or_none(value: object) -> int | None:
+    return int(value) if isinstance(value, int) else None
+
+
+@prepared
+def _waiting_for(space_id: int, memory_id: bytes) -> Query:
+    memory = tables.HubMemory
+    return memory.select(memory.episode_id).where(
+        (without_index(memory.space) == space_id) & (memory.waits_for == memory_id)
+    )
+
+
+@prepared
+def _stop_waiting(space_id: int, memory_id: bytes) -> Query:
+    memory = tables.HubMemory
+    return memory.update(waits_for=None).where(
+        (without_index(memory.space) == space_id) & (memory.waits_for == memory_id)
+    )
+
+
+@prepared
+def _note_forgotten(space_id: int, author: int, memory_id: bytes) -> Query:
+    memory = tables.HubMemory
+    return memory.insert(space=space_id, author=author, memory_id=memory_id, episode_id="", is_forgotten=1).on_conflict(
+        conflict_target=(memory.space, memory.author, memory.memory_id),
+        update={
+            memory.is_forgotten: 1,
+            memory.said: "{}",
+            memory.own_text: None,
+            memory.waits_for: None,
+            memory.pushed: memory.version,
+        },
+    )
+
+
+# -- A page of statements from other machines, stored together: what is new here is stored many at a time.
+
+
+def take_statements(tx: Tx, space: Space, statements: Sequence[Incoming]) -> list[Memory]:
+    """Store what statements say, in any order; returns the memories that were made or changed.
+
+    Statements whose memory, slot, id and entries are unknown here are stored in bulk. Any that
+    concern something that exists here, or was forgotten or purged, are passed to ``take_statement``.
+    """
+    new = _only_new(tx, space, statements)
+    made = _make_all(tx, space, new)
+    stored = set(map(id, new))
+    taken = [take_statement(tx, space, incoming) for incoming in statements if id(incoming) not in stored]
+    return [*made, *(memory for memory in taken if memory is not None)]
+
+
+def _only_new(store: Reader, space: Space, statements: Sequence[Incoming]) -> list[Incoming]:
+    """Return the statements that concern nothing stored here and no earlier statement in the list."""
+    known = _known_ids(store, space, statements)
+    new = []
+    for incoming in statements:
+        names = _names_of(incoming)
+        is_plain = bool(incoming.origin) or is_memory_id(str(incoming.statement.birth.get("id")))
+        if incoming.text is not None and is_plain and not names & known:
+            new.append(incoming)
+        known |= names
+    return new
+
+
+def _names_of(incoming: Incoming) -> set[tuple[str, Any]]:
+    """Return every name by which a statement's memory could be known."""
+    birth = incoming.statement.birth
+    names: set[tuple[str, Any]] = {("memory", (incoming.row.author, incoming.row.memory_id))}
+    if incoming.origin:
+        return names
+    names |= {("episode", str(birth.get("id"))), ("stable", incoming.row.memory_id.hex())}
+    if birth.get("sl"):
+        names.add(("slot", str(birth["sl"])))
+    return names
+
+
+def _known_ids(store: Reader, space: Space, statements: Sequence[Incoming]) -> set[tuple[str, Any]]:
+    """Return those names that are in use here, and all names of statements that a tombstone covers.
+
+    Raw SQL: the ids are bytes, which a JSON list can't hold.
+    """
+    by_author: dict[int, list[bytes]] = {}
+    for incoming in statements:
+        by_author.setdefault(incoming.row.author, []).append(incoming.row.memory_id)
+    sql = "SELECT author, memory_id FROM hub_memory WHERE space_id = ? AND author = ? AND memory_id IN"
+    known: set[tuple[str, Any]] = {
+        ("memory", (author, bytes(memory_id)))
+        for wanted, ids in by_author.items()
+        for author, memory_id in store.rows_among(sql, ids, [space.id, wanted])
+    }
+    memory = tables.Memory
+    every = [_names_of(incoming) for incoming in statements]
+    for kind, column in (("episode", memory.episode_id), ("stable", memory.stable_id), ("slot", memory.slot)):
+        values = json.dumps([value for names in every for name, value in names if name == kind])
+        known |= {
+            (kind, value) for value in store.fetch_values(memory.select(column).where(in_json_list(column, values)))
+        }
+    keys = {key for incoming in statements for key in _tombstone_keys(incoming)}
+    if gone := named_by_any(store, keys):
+        for incoming, names in zip(statements, every, strict=True):
+            known |= names if gone & set(_tombstone_keys(incoming)) else set()
+    return known
+
+
+def _tombstone_keys(incoming: Incoming) -> list[bytes]:
+    birth = incoming.statement.birth
+    if incoming.origin:
+        return []
+    texts = [str(birth.get("id")), str(birth.get("sl") or "")]
+    return [*(text.encode() for text in texts), *(pack_uuid(str(uuid)) for uuid in birth.get("e", ()))]
+
+
+def _make_all(tx: Tx, space: Space, statements: Sequence[Incoming]) -> list[Memory]:
+    """Store new memories, then the decisions about them, since a memory may be replaced by another one in the page."""
+    places: dict[tuple[str, ...], int] = {}
+    rows: list[dict[str, Value]] = []
+    new = []
+    for incoming in statements:
+        birth = incoming.statement.birth
+        if birth.get("p") and birth.get("pf") and not incoming.origin:
+            # First of all: it may merge a placeholder that another statement of the page names.
+            place_of(tx, birth["p"], str(birth["pf"]))
+    for incoming in statements:
+        birth = incoming.statement.birth
+        is_own = not incoming.origin
+        project_id = None
+        if birth.get("p"):
+            shared = tuple(map(str, birth["p"]))
+            if shared not in places:
+                places[shared] = place_of(tx, shared).id
+            project_id = places[shared]
+        slot = str(birth["sl"]) if is_own and birth.get("sl") else None
+        evidence = [Evidence(str(uuid)) for uuid in birth.get("e", ())] if is_own else []
+        episode_id = str(birth["id"]) if is_own else new_memory_id()
+        new.append((memory_of(incoming, episode_id, slot, project_id, tx.now_ms()), evidence))
+        said = {name: without_text(name, register) for name, register in join({}, incoming.statement.fields).items()}
+        rows.append(
+            {
+                "space_id": space.id,
+                "author": incoming.row.author,
+                "memory_id": incoming.row.memory_id,
+                "episode_id": episode_id,
+                "said": json.dumps(said),
+            }
+        )
+    waiting = _found_waiting(tx, space, [incoming.row.memory_id for incoming in statements])
+    reasons = [incoming.origin or REASON for incoming in statements]
+    made = add_memories(tx, new, actor=Actor.TIDYING, action=SYNC, reasons=reasons)
+    tx.insert_many(tables.HubMemory, rows)
+    made = [_decide(tx, space, incoming, memory) for incoming, memory in zip(statements, made, strict=True)]
+    by_memory = {incoming.row.memory_id: memory for incoming, memory in zip(statements, made, strict=True)}
+    for waiting_id, memory_id in waiting:
+        follow(tx, waiting_id, by_memory[memory_id].episode_id)
+    for memory_id in {memory_id for _, memory_id in waiting}:
+        stop_waiting(tx, space, memory_id)
+    link_many_shares(tx, [(memory.stable_id, memory.episode_id) for memory in made if not memory.origin])
+    return made
+
+
+def _decide(tx: Tx, space: Space, incoming: Incoming, memory: Memory) -> Memory:
+    """Apply to a new memory what was decided since it was created."""
+    decisions = decisions_of(incoming.statement.fields)
+    if not decisions:
+        return memory
+    mine = SaidMemory(
+        space_id=space.id,
+        author=incoming.row.author,
+        memory_id=incoming.row.memory_id,
+        episode_id=memory.episode_id,
+        version=0,
+        pushed=0,
+        said={name: without_text(name, register) for name, register in join({}, incoming.statement.fields).items()},
+        own_text=None,
+        is_forgotten=False,
+        waits_for=None,
+    )
+    return apply_newer(tx, space, mine, memory, decisions, incoming)
+
+
+def _found_waiting(store: Reader, space: Space, memory_ids: Sequence[bytes]) -> list[tuple[str, bytes]]:
+    """Return the memories that wait for one of some memories, each with what it waits for. Few ever wait."""
+    memory, wanted = tables.HubMemory, set(memory_ids)
+    waits = (without_index(memory.space) == space.id) & memory.waits_for.is_null(False)
+    rows = store.fetch(memory.select(memory.episode_id, memory.waits_for).where(waits))
+    return [(row.episode_id, bytes(row.waits_for)) for row in rows if bytes(row.waits_for) in wanted]

@@ -1,0 +1,357 @@
+"""Statements about memories for other machines. ``memory_changes`` reports each change, in the same transaction.
+
+Only what somebody said or decided is sent to other machines: a new memory, a change by a person or an agent, a turn
+that grew. What tidying does (merge, archive, supersede, age) stays here; if it rewrites a text, the text that was
+said is kept as well. Nothing is written if no hub was joined.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from peewee import SQL, ColumnBase, Query, fn
+
+from engram.enums import Actor, Status
+from engram.hub.protocol.statements import EXTRACTED, TEXT, Register, next_clock
+from engram.models import tables
+from engram.models.engine.statement import RecordReader, prepared
+from engram.models.engine.transaction import Reader, Tx, Value, asks_record, asks_records
+from engram.models.hub.spaces import Space, change_space, private_space, server_by_id, server_of, space_by_id
+from engram.models.memories.memory_changes import ChangeListener
+from engram.models.memories.memory_records import Memory
+
+#: Action of a change that came from another machine, which is not sent again.
+SYNC = "sync"
+#: Action of a memory that an extractor made, or changed because its turn grew.
+EXTRACT = "extract"
+#: Fields of a memory that are in its text in a statement.
+TEXT_FIELDS = ("summary", "content", "facts", "entities", "questions")
+_BY_HAND = (Actor.USER, Actor.AGENT)
+
+
+@dataclass(frozen=True, slots=True)
+class SaidMemory:
+    space_id: int
+    author: int
+    memory_id: bytes
+    #: The memory here.
+    episode_id: str
+    #: Version of what this machine has to say, and the version that the hub has.
+    version: int
+    pushed: int
+    #: Field → [clock, device, value]; a text has no value here.
+    said: Mapping[str, list[Any]]
+    #: The text as it was said, if tidying rewrote the memory.
+    own_text: Mapping[str, Any] | None
+    is_forgotten: bool
+    #: The memory that replaced it and is not here yet.
+    waits_for: bytes | None
+
+
+def _text_or_none(stored: str | None) -> Mapping[str, Any] | None:
+    return None if stored is None else json.loads(stored)
+
+
+SAID = RecordReader(
+    SaidMemory,
+    tables.HubMemory,
+    readers={"memory_id": bytes, "said": json.loads, "own_text": _text_or_none},
+)
+
+
+def memory_id_of(stable_id: str) -> bytes:
+    """Return the eight bytes that identify a memory on every machine."""
+    if len(stable_id) == 16 and all(letter in "0123456789abcdef" for letter in stable_id):
+        return bytes.fromhex(stable_id)
+    return hashlib.blake2b(stable_id.encode(), digest_size=8).digest()
+
+
+def text_of(memory: Memory) -> dict[str, Any]:
+    """Return the text of a memory as a statement has it."""
+    return text_of_fields({name: getattr(memory, name) for name in TEXT_FIELDS})
+
+
+def text_of_fields(fields: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the text of a memory's fields as a statement has it. Without questions, the text is the same as in earlier
+    versions.
+    """
+    text = {
+        "s": fields["summary"],
+        "c": fields["content"],
+        "f": list(fields["facts"]),
+        "e": list(fields["entities"]),
+    }
+    return text | {"q": list(fields["questions"])} if fields["questions"] else text
+
+
+def fields_of_text(text: Mapping[str, Any]) -> dict[str, Any]:
+    """Return fields of a memory from the text of a statement."""
+    return {
+        "summary": str(text["s"]),
+        "content": str(text["c"]),
+        "facts": tuple(map(str, text["f"])),
+        "entities": tuple(map(str, text["e"])),
+        "questions": tuple(map(str, text.get("q", ()))),
+    }
+
+
+def said_in_space(store: Reader, space_id: int) -> list[SaidMemory]:
+    return store.fetch_records(SAID, SAID.select().where(tables.HubMemory.space == space_id))
+
+
+def change_said(tx: Tx, memory: SaidMemory, **changes: Value) -> None:
+    """Change columns of what was said about a memory; it was read in this transaction."""
+    key: dict[str, Value] = {"space_id": memory.space_id, "author": memory.author, "memory_id": memory.memory_id}
+    tx.update_row(tables.HubMemory, key, changes)
+
+
+def registers_of(memory: SaidMemory) -> dict[str, Register]:
+    """Return what was said about a memory, to be joined with what others say; a text has no value."""
+    return {name: (int(r[0]), int(r[1]), r[2] if len(r) > 2 else None) for name, r in memory.said.items()}
+
+
+def drop_said(tx: Tx, memory: SaidMemory) -> None:
+    """Delete what was said about a memory, so that it can be received again."""
+    tx.run(tables.HubMemory.delete().where(is_said(memory.space_id, memory.author, memory.memory_id)))
+
+
+def is_said(space_id: int, author: int, memory_id: bytes) -> ColumnBase:
+    """Return the condition for what was said about a memory in a space."""
+    memory = tables.HubMemory
+    is_it: ColumnBase = (memory.space == space_id) & (memory.author == author) & (memory.memory_id == memory_id)
+    return is_it
+
+
+def id_of_stable(store: Reader, stable_id: str) -> str | None:
+    """Return the id of the memory with a stable id; None if there is none."""
+    memory = tables.Memory
+    found: str | None = store.fetch_value(memory.select(memory.episode_id).where(memory.stable_id == stable_id))
+    return found
+
+
+class Clock:
+    """Gives stamps in a space, and stores how far its clock has advanced."""
+
+    def __init__(self, tx: Tx, space: Space) -> None:
+        self.server = server_of(tx, space)
+        self.space = space
+        self._tx = tx
+        self._hlc = space.clock
+
+    def stamp(self, value: object = None, at_ms: int | None = None) -> list[Any]:
+        """Return a stamped value; at an earlier time if one is given."""
+        if at_ms is None:
+            self._hlc = next_clock(self._hlc, self._tx.now_ms() + self.server.clock_error_ms)
+            return [self._hlc, self.server.device_id, value]
+        return [max(0, at_ms) << 16, self.server.device_id, value]
+
+    def store(self) -> None:
+        """Store how far the clock has advanced."""
+        if self._hlc != self.space.clock:
+            change_space(self._tx, self.space.id, clock=self._hlc)
+
+
+class SaidListener(ChangeListener):
+    """Stores what is to be said about each change, in the transaction of the change."""
+
+    def made(self, tx: Tx, memory: Memory, action: str) -> None:
+        """State that a memory was created."""
+        if action == SYNC or memory.origin or (space := private_space(tx)) is None:
+            return
+        clock = Clock(tx, space)
+        row = said_row(clock, memory, first_said(memory, clock.stamp, is_extracted=action == EXTRACT))
+        known = find_said(tx, space.id, clock.server.member_id, row["memory_id"])
+        if known is not None and known.is_forgotten:
+            # It was removed, and imported again: to other machines it is another memory.
+            row["memory_id"] = memory_id_of(f"{memory.stable_id} {tx.now_ms()} {memory.id}")
+        tx.insert_many(tables.HubMemory, [row], or_ignore=True)
+        clock.store()
+
+    def changed(self, tx: Tx, before: Memory, after: Memory, action: str, actor: Actor) -> None:
+        """State what somebody changed in a memory; if tidying rewrites it, keep the original text."""
+        own = None if action == SYNC else _own(tx, before.episode_id)
+        if own is None:
+            return
+        memory, space = own
+        clock = Clock(tx, space)
+        said, own_text = dict(memory.said), memory.own_text
+        if any(getattr(before, name) != getattr(after, name) for name in TEXT_FIELDS):
+            is_grown = action == EXTRACT and TEXT not in said
+            if actor not in _BY_HAND and not is_grown:
+                own_text = own_text or text_of(before)
+            else:
+                if text_of(after) != own_text:
+                    said[TEXT if actor in _BY_HAND else EXTRACTED] = clock.stamp()[:2]
+                own_text = None
+        if actor in _BY_HAND:
+            said |= _decided(tx, before, after, clock)
+        if TEXT in said:
+            said.pop(EXTRACTED, None)
+        _store(tx, clock, memory, said, own_text)
+
+    def erased(self, tx: Tx, before: Memory, after: Memory) -> None:
+        """State what is left of a memory whose words were forgotten, so that they are deleted everywhere.
+
+        If tidying had merged those words into it, the statement stays unchanged.
+        """
+        own = _own(tx, before.episode_id)
+        if own is None:
+            return
+        memory, space = own
+        own_text, left = memory.own_text, text_of(after)
+        if own_text is not None:
+            own_text = {name: own_text[name] if left[name] else left[name] for name in own_text}
+            if own_text == memory.own_text:
+                return
+        clock = Clock(tx, space)
+        said = {name: value for name, value in memory.said.items() if name != EXTRACTED} | {TEXT: clock.stamp()[:2]}
+        _store(tx, clock, memory, said, own_text)
+
+    def moved(self, tx: Tx, episode_ids: Query) -> None:
+        """Repeat the statements about memories that now belong to another project, given a query for their ids."""
+        memory = tables.HubMemory
+        if private_space(tx) is not None:
+            tx.run(
+                memory.update(version=memory.version + 1).where(
+                    memory.episode_id.in_(episode_ids) & (memory.version > 0) & (memory.is_forgotten == 0)
+                )
+            )
+
+    def deleted(self, tx: Tx, memory: Memory, *, is_purge: bool) -> None:
+        """State that a memory was forgotten, in every space where its words are this person's. A purge stays local.
+
+        What was shared of a purged memory stays shared: its ids are kept, so that it can be taken back.
+        """
+        for said in said_of_memory(tx, memory.episode_id):
+            if is_purge and _is_share(tx, said):
+                change_said(tx, said, episode_id="", own_text=None)
+            elif is_purge:
+                drop_said(tx, said)
+            else:
+                tx.run(_forget(said.space_id, said.author, said.memory_id))
+
+    def vetoed(self, tx: Tx, changes: Sequence[tuple[str, str]]) -> None:
+        """State that changes of memories, given as action and id, were undone and must not be repeated."""
+        by_memory: dict[str, set[str]] = {}
+        for action, episode_id in changes:
+            by_memory.setdefault(episode_id, set()).add(action)
+        for episode_id, actions in by_memory.items():
+            if (own := _own(tx, episode_id)) is None:
+                continue
+            memory, space = own
+            clock = Clock(tx, space)
+            known = memory.said.get("vetoes", [0, 0, []])[2]
+            said = dict(memory.said) | {"vetoes": clock.stamp(sorted({*known, *actions}))}
+            _store(tx, clock, memory, said, memory.own_text)
+
+
+def first_said(memory: Memory, stamp: Any, *, is_extracted: bool) -> dict[str, list[Any]]:
+    said = {EXTRACTED if is_extracted else TEXT: stamp()[:2]}
+    if memory.is_pinned:
+        said["pinned"] = stamp(True)
+    if memory.is_lowered:
+        said["lowered"] = stamp(True)
+    if not is_extracted and memory.status == Status.ARCHIVED:
+        said["ends"] = stamp(memory.valid_to_ms or 0)
+    return said
+
+
+def said_row(clock: Clock, memory: Memory, said: Mapping[str, Any], own_text: str | None = None) -> dict[str, Any]:
+    """Return the row of a memory for its first statement here."""
+    return {
+        "space_id": clock.space.id,
+        "author": clock.server.member_id,
+        "memory_id": memory_id_of(memory.stable_id),
+        "episode_id": memory.episode_id,
+        "version": 1,
+        "said": json.dumps(said),
+        "own_text": own_text,
+    }
+
+
+def _decided(tx: Tx, before: Memory, after: Memory, clock: Clock) -> dict[str, list[Any]]:
+    """Return the fields that a person or an agent decided."""
+    decided = {}
+    for name in ("importance", "scope", "is_pinned", "is_lowered"):
+        value = getattr(after, name)
+        if getattr(before, name) != value:
+            decided[name.removeprefix("is_")] = clock.stamp(value if isinstance(value, bool) else str(value))
+    force = (before.status, before.superseded_by, before.valid_to_ms)
+    if force != (after.status, after.superseded_by, after.valid_to_ms):
+        successor = _own(tx, after.superseded_by) if after.superseded_by else None
+        is_over = after.status == Status.ARCHIVED and successor is None
+        decided["ends"] = clock.stamp((after.valid_to_ms or 0) if is_over else None)
+        decided["next"] = clock.stamp(None if successor is None else successor[0].memory_id.hex())
+    if before.status == Status.PROVISIONAL and after.status == Status.ACTIVE:
+        decided["confirmed"] = clock.stamp(True)
+    return decided
+
+
+def _is_share(tx: Tx, memory: SaidMemory) -> bool:
+    space = space_by_id(tx, memory.space_id)
+    server = None if space is None or space.server_id is None else server_by_id(tx, space.server_id)
+    return space is not None and space.is_team and server is not None and server.member_id == memory.author
+
+
+def said_privately(tx: Tx, episode_id: str) -> SaidMemory | None:
+    """Return what was said about one's own memory in the private space; None if nothing was, or it was forgotten."""
+    own = _own(tx, episode_id)
+    return None if own is None else own[0]
+
+
+def _own(tx: Tx, episode_id: str) -> tuple[SaidMemory, Space] | None:
+    """Return what was said about one's own memory in the private space; None if there is no such space."""
+    space = private_space(tx)
+    if space is None:
+        return None
+    known = [memory for memory in said_of_memory(tx, episode_id) if memory.space_id == space.id]
+    return next(((memory, space) for memory in known if not memory.is_forgotten), None)
+
+
+def _store(
+    tx: Tx, clock: Clock, memory: SaidMemory, said: Mapping[str, Any], own_text: Mapping[str, Any] | None
+) -> None:
+    """Store what was said; it waits to be pushed if a stamp is new."""
+    if said == memory.said and own_text == memory.own_text:
+        return
+    clock.store()
+    own = None if own_text is None else json.dumps(own_text, ensure_ascii=False)
+    version = memory.version + int(said != memory.said)
+    change_said(tx, memory, said=json.dumps(said), own_text=own, version=version)
+
+
+@asks_records(SAID)
+def said_of_memory(episode_id: str) -> Query:
+    """Return what was said about a memory, in every space that it is in."""
+    return SAID.select().where(tables.HubMemory.episode_id == episode_id)
+
+
+@asks_record(SAID)
+def find_said(space_id: int, author: int, memory_id: bytes) -> Query:
+    return SAID.select().where(is_said(space_id, author, memory_id))
+
+
+@prepared
+def _forget(space_id: int, author: int, memory_id: bytes) -> Query:
+    """Mark a memory as forgotten: another member's only here, one's own everywhere."""
+    memory, space, server = tables.HubMemory, tables.HubSpace, tables.HubServer
+    member = (
+        server.select(server.member_id)
+        .join(space, on=space.server == server.id)
+        .where((space.id == space_id) & (space.kind != SQL("'pack'")))
+    )
+    is_own = fn.COALESCE(memory.author == member, SQL("0"))
+    return memory.update(
+        is_forgotten=SQL("1"),
+        said=SQL("'{}'"),
+        own_text=SQL("NULL"),
+        waits_for=SQL("NULL"),
+        version=memory.version + is_own,
+    ).where(is_said(space_id, author, memory_id))
+
+
+LISTENER = SaidListener()

@@ -1,0 +1,478 @@
+"""Statements waiting to be pushed, and how projects are identified across machines."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from peewee import SQL, Case, Query, fn
+
+from engram.enums import Actor, Importance, Scope, Status
+from engram.hub.protocol.statements import EXTRACTED, TEXT, Stamp, Statement, clock_of
+from engram.models import tables
+from engram.models.engine.meta import get_meta, put_meta
+from engram.models.engine.packed import unpack_uuid
+from engram.models.engine.statement import in_json_list, prepared, without_index
+from engram.models.engine.transaction import Reader, Store, Tx, asks_records
+from engram.models.hub.memory_statements import (
+    SAID,
+    TEXT_FIELDS,
+    Clock,
+    SaidMemory,
+    change_said,
+    first_said,
+    is_said,
+    memory_id_of,
+    said_row,
+    text_of,
+    text_of_fields,
+)
+from engram.models.hub.spaces import SetAside, Space, change_space, drop_set_aside
+from engram.models.memories.memory_records import MEMORIES, Memory, query_memories
+from engram.models.projects.project_folders import identities_of_project, link_folder, merge_in, merge_projects
+from engram.models.projects.projects import (
+    ProjectRow,
+    ensure_project,
+    find_project_of_identity,
+    list_projects,
+    project_by_id,
+)
+from engram.models.work.pauses import paused_scopes
+
+# -- Projects across machines: identified by the address of their remote, or by a link that a person made.
+#
+# A project that another machine knows and this one does not is a placeholder with the identity ``hub:…`` until a
+# repository with the same remote, or a person's ``engram hub link``, says which folder it is.
+
+#: Prefix of a placeholder's identity.
+PLACEHOLDER = "hub:"
+#: Prefix of a shared identity if the project has no remote.
+_BY_ID = "id:"
+#: Why an identity of another machine without a remote means a project here.
+_KNOWN = "another machine knows its remote now"
+
+
+def shared_identity(store: Reader, project: ProjectRow) -> list[str]:
+    """Return ``[identity, first commit, name]`` of a project for other machines; no path of this one."""
+    linked = [name for name in identities_of_project(store, project) if name.startswith(PLACEHOLDER)]
+    table = tables.Project
+    row = store.fetch_first(
+        table.select(table.remote, table.first_commit, table.stable_id).where(table.id == project.id)
+    )
+    if is_shareable(row.remote):
+        folder = tables.ProjectFolder
+        by_itself = folder.select(folder.identity).where((folder.project_id == project.id) & (folder.reason == _KNOWN))
+        automatic = set(store.fetch_values(by_itself))
+        linked = [name for name in linked if name not in automatic]
+    if linked:
+        return [linked[0].removeprefix(PLACEHOLDER), row.first_commit, project.name]
+    identity = row.remote if is_shareable(row.remote) else _BY_ID + row.stable_id
+    return [identity, row.first_commit, project.name]
+
+
+def is_shareable(remote: str) -> bool:
+    """Return True for the address of a remote on another machine; a path means something different on each."""
+    host = remote.partition("/")[0]
+    return "." in host.strip(".") and not remote.startswith(("/", ".", "~"))
+
+
+def former_identity(store: Reader, project: ProjectRow, identity: str) -> str:
+    """Return the identity under which a project was sent before its remote was known; "" if it still is."""
+    if identity.startswith(_BY_ID):
+        return ""
+    table = tables.Project
+    return _BY_ID + str(store.fetch_value(table.select(table.stable_id).where(table.id == project.id)))
+
+
+def place_of(tx: Tx, shared: Sequence[Any], former: str = "") -> ProjectRow:
+    """Return the local project that a shared identity refers to; a placeholder if none is known.
+
+    Args:
+        shared: identity, first commit and name.
+        former: the project's identity before its remote was known; "" if it had no other. From now on,
+            that one means this local project, which also gets what a placeholder of that name has.
+    """
+    identity, first_commit, name = (str(part) for part in shared)
+    known = find_project_of_identity(tx, PLACEHOLDER + identity) or _real_project(tx, identity, first_commit)
+    place = known or ensure_project(tx, PLACEHOLDER + identity, name)
+    if former.startswith(_BY_ID):
+        _let_mean(tx, PLACEHOLDER + former, place)
+    return place
+
+
+def _let_mean(tx: Tx, identity: str, place: ProjectRow) -> None:
+    """Let the identity of a placeholder mean a project, unless it means another one already or one is paused."""
+    meant = find_project_of_identity(tx, identity) or _real_project(tx, identity.removeprefix(PLACEHOLDER), "")
+    if meant is None:
+        link_folder(tx, place, identity, "", _KNOWN)
+    elif meant.id != place.id and meant.identity == identity and not {identity, place.identity} & paused_scopes(tx):
+        merge_in(tx, place, meant, _KNOWN, actor=Actor.TIDYING)
+
+
+def _real_project(store: Reader, identity: str, first_commit: str) -> ProjectRow | None:
+    """Return the folder that a shared identity means. A repository with the same remote but a different
+    first commit is a different one.
+    """
+    project = tables.Project
+    if identity.startswith(_BY_ID):
+        condition = project.stable_id == identity.removeprefix(_BY_ID)
+    elif is_shareable(identity):
+        condition = project.remote == identity
+        if first_commit:
+            condition &= project.first_commit.in_(["", first_commit])
+    else:
+        return None
+    is_real = fn.SUBSTR(project.identity, 1, len(PLACEHOLDER)) != PLACEHOLDER
+    row_id = store.fetch_value(project.select(project.id).where(condition & is_real).order_by(project.id).limit(1))
+    return None if row_id is None else project_by_id(store, row_id)
+
+
+def adopt_placeholders(store: Store) -> int:
+    """Move the memories of placeholders to folders that were found since; returns how many placeholders were
+    deleted.
+    """
+    adopted = 0
+    for placeholder in list_projects(store):
+        if placeholder.identity.startswith(PLACEHOLDER):
+            real = _real_project(store, placeholder.identity.removeprefix(PLACEHOLDER), "")
+            if real is not None and real.id != placeholder.id:
+                reason = "a repository with the same remote was found"
+                merge_projects(store, real, placeholder, reason, actor=Actor.TIDYING)
+                adopted += 1
+    return adopted
+
+
+# -- What waits to be pushed: the dirty set of a space, and the statements that are built from it when they are sent.
+
+#: Key in ``meta`` of the space whose initial enqueuing is not complete.
+_ENQUEUING, _NOTHING = "hub_enqueuing", "0 0"
+#: Maximum number of memories that one transaction of the initial enqueuing handles.
+_BATCH = 1_000
+_BY_HAND = (Actor.USER.value, Actor.AGENT.value)
+
+
+# -- the first time: every memory of this machine
+
+
+def begin_enqueuing(tx: Tx, space_id: int) -> None:
+    """Mark every memory of this machine to be sent to a space by ``enqueue_all``."""
+    put_meta(tx, _ENQUEUING, f"{space_id} 0")
+
+
+def enqueue_all(store: Store, space: Space) -> int:
+    """Continue the initial enqueuing where it stopped; returns how many memories were enqueued.
+
+    Each field gets the time at which the memory was last changed: two machines that began with copies of one memory.db
+    agree on the newer value.
+    """
+    total = 0
+    while get_meta(store, _ENQUEUING) not in (None, _NOTHING):
+        with store.transaction() as tx:
+            space_id, after_id = (int(part) for part in (get_meta(tx, _ENQUEUING) or _NOTHING).split())
+            if space_id != space.id:
+                return total
+            # Other people's statements are not sent from here: each of this person's machines receives them directly.
+            of_batch = (tables.Memory.id > after_id) & (tables.Memory.origin == "")
+            query = query_memories().where(of_batch).order_by(tables.Memory.id).limit(_BATCH)
+            memories = tx.fetch_records(MEMORIES, query)
+            if not memories:
+                put_meta(tx, _ENQUEUING, _NOTHING)
+                return total
+            _enqueue(tx, space, memories)
+            put_meta(tx, _ENQUEUING, f"{space.id} {memories[-1].id}")
+            total += len(memories)
+    return total
+
+
+def _enqueue(tx: Tx, space: Space, memories: Sequence[Memory]) -> None:
+    clock = Clock(tx, space)
+    steps = _steps_of(tx, [memory.episode_id for memory in memories])
+    rows = []
+    for memory in memories:
+        history = steps.get(memory.episode_id, [])
+        at_ms = memory.updated_at_ms
+
+        def stamp(value: object = None, at_ms: int = at_ms) -> list[Any]:
+            return clock.stamp(value, at_ms)
+
+        own_text, is_written_by_hand = _own_text(memory, history)
+        is_extracted = memory.source == "auto" and not is_written_by_hand
+        said = first_said(_in_force(memory, history), stamp, is_extracted=is_extracted)
+        if TEXT in said and EXTRACTED in said:
+            del said[EXTRACTED]
+        for name, default in (("importance", "normal"), ("scope", "project")):
+            if getattr(memory, name) != default:
+                said[name] = stamp(str(getattr(memory, name)))
+        if _is_ended_by_hand(history) and memory.status == Status.ARCHIVED:
+            said["ends"] = stamp(memory.valid_to_ms or 0)
+        if _is_ended_by_hand(history) and memory.superseded_by and (follower := _stable_id(tx, memory.superseded_by)):
+            said["next"] = stamp(memory_id_of(follower).hex())
+        rows.append(
+            said_row(clock, memory, said, None if own_text is None else json.dumps(own_text, ensure_ascii=False))
+        )
+    tx.insert_many(tables.HubMemory, rows, or_ignore=True)
+    # If the clock was ahead at that time, that is corrected before the push.
+    newest = max(clock_of(memory.updated_at_ms) for memory in memories)
+    table = tables.HubSpace
+    tx.run(table.update(clock=fn.MAX(table.clock, newest)).where(table.id == space.id))
+
+
+def _steps_of(tx: Tx, episode_ids: Sequence[str]) -> dict[str, list[Any]]:
+    """Return id → the steps of history that changed a text or whether the memory is current, oldest first."""
+    history = tables.History
+    listed = in_json_list(history.episode_id, json.dumps(list(episode_ids)))
+    has_fields = history.before != "{}"
+    steps: dict[str, list[Any]] = {}
+    columns = (history.episode_id, history.actor, history.action, history.before, history.after)
+    for row in tx.fetch(history.select(*columns).where(listed & has_fields).order_by(history.id)):
+        steps.setdefault(row.episode_id, []).append(row)
+    return steps
+
+
+def _own_text(memory: Memory, history: Sequence[Any]) -> tuple[dict[str, Any] | None, bool]:
+    """Return the original text, if tidying rewrote the memory since, and whether it was written by hand."""
+    rewritten: dict[str, Any] | None = None
+    is_by_hand = False
+    for step in history:
+        before = json.loads(step.before)
+        changed = {name: before[name] for name in TEXT_FIELDS if name in before}
+        if not changed:
+            continue
+        if step.actor in _BY_HAND:
+            rewritten, is_by_hand = None, True
+        elif step.action != "extract":
+            rewritten = changed | (rewritten or {})
+    if rewritten is None:
+        return None, is_by_hand
+    now = {name: getattr(memory, name) for name in TEXT_FIELDS}
+    return text_of_fields(now | rewritten), is_by_hand
+
+
+def _is_ended_by_hand(history: Sequence[Any]) -> bool:
+    last = next((step for step in reversed(history) if "status" in json.loads(step.after)), None)
+    return last is not None and last.actor in _BY_HAND
+
+
+def _in_force(memory: Memory, history: Sequence[Any]) -> Memory:
+    """Return the memory to be sent: one that tidying archived is sent as it was before."""
+    return memory if _is_ended_by_hand(history) else dataclasses.replace(memory, status=Status.ACTIVE)
+
+
+def _stable_id(tx: Tx, episode_id: str) -> str | None:
+    memory = tables.Memory
+    value = tx.fetch_value(memory.select(memory.stable_id).where(memory.episode_id == episode_id))
+    return None if value is None else str(value)
+
+
+# -- pages to push
+
+
+def build_statements(store: Reader, all_said: Sequence[SaidMemory]) -> dict[bytes, Statement]:
+    """Return memory id → statement, for memories that are there. Read it in a snapshot."""
+    named = json.dumps([said.episode_id for said in all_said if not said.is_forgotten])
+    query = query_memories().where(in_json_list(tables.Memory.episode_id, named))
+    memories = {memory.episode_id: memory for memory in store.fetch_records(MEMORIES, query)}
+    evidence = _evidence_of(store, [memory.id for memory in memories.values()])
+    projects = {
+        project_id: _told_project(store, project)
+        for project_id in {memory.project_id for memory in memories.values() if memory.project_id is not None}
+        if (project := project_by_id(store, project_id)) is not None
+    }
+    statements = {}
+    for said in all_said:
+        memory = memories.get(said.episode_id)
+        if memory is not None and not said.is_forgotten:
+            birth = _birth(memory, evidence.get(memory.id, []), *projects.get(memory.project_id or 0, (None, "")))
+            statements[said.memory_id] = Statement(birth, _registers(said, memory))
+    return statements
+
+
+def _told_project(store: Reader, project: ProjectRow) -> tuple[list[str], str]:
+    """Return a project's identity for other machines, and that of before its remote was known."""
+    shared = shared_identity(store, project)
+    return shared, former_identity(store, project, shared[0])
+
+
+def _birth(memory: Memory, evidence: list[str], project: list[str] | None, former: str) -> dict[str, Any]:
+    birth: dict[str, Any] = {
+        "id": memory.episode_id,
+        "k": memory.kind.value,
+        "v": memory.voice.value,
+        "s": memory.source.value,
+        "x": memory.extractor,
+        "c": memory.created_at_ms,
+        "t": memory.kept_at_ms,
+        "cf": memory.confidence,
+        "q": memory.quality,
+    }
+    optional = {
+        "vf": memory.valid_from_ms,
+        "su": memory.suspect,
+        "sl": memory.slot,
+        "p": project,
+        "pf": former,
+        "e": evidence,
+        "pr": int(memory.status == Status.PROVISIONAL),
+        "g": int(memory.scope == Scope.GLOBAL),
+        "im": int(memory.importance == Importance.HIGH),
+    }
+    return birth | {name: value for name, value in optional.items() if value}
+
+
+def _registers(said: SaidMemory, memory: Memory) -> dict[str, tuple[int, int, Any]]:
+    text = said.own_text or text_of(memory)
+    registers = {}
+    for name, register in said.said.items():
+        value = text if name in (TEXT, EXTRACTED) else register[2]
+        registers[name] = (int(register[0]), int(register[1]), value)
+    return registers
+
+
+def _evidence_of(store: Reader, row_ids: Iterable[int]) -> dict[int, list[str]]:
+    table = tables.Evidence
+    listed = in_json_list(table.memory, json.dumps(list(row_ids)))
+    query = table.select(table.memory.alias("row_id"), table.uuid).where(listed & table.uuid.is_null(False))
+    by_row: dict[int, list[str]] = {}
+    for row in store.fetch(query.order_by(table.memory, table.seq)):
+        by_row.setdefault(row.row_id, []).append(unpack_uuid(row.uuid))
+    return by_row
+
+
+def mark_pushed(tx: Tx, space_id: int, pushed: Iterable[tuple[int, bytes, int]]) -> None:
+    """Record that the hub has statements, as (author, memory, version). Newer statements still wait."""
+    tx.run_many(
+        _mark_pushed(0, 0, b"", 0).sql,
+        [_mark_pushed(space_id, author, memory_id, version).parameters for author, memory_id, version in pushed],
+    )
+
+
+def give_versions(tx: Tx, space_id: int) -> None:
+    """Number statements that this machine sends for another one: each has a version from its own device."""
+    memory = tables.HubMemory
+    waits = (without_index(memory.space) == space_id) & (memory.version > memory.pushed) & (memory.version == 0)
+    tx.run(memory.update(version=1).where(waits))
+
+
+# -- wrong clocks, copied machines and restored hubs
+
+
+def restamp(tx: Tx, space: Space, is_due: Any, renew: Any) -> int:
+    """Restamp fields that wait to be pushed; returns how many statements changed.
+
+    Args:
+        is_due: whether a stamp is to be replaced.
+        renew: gives the new stamp of one. Called in the order of the stamps.
+    """
+    dirty = load_outgoing(tx, space.id, 1 << 31)
+    due = sorted(
+        (Stamp(register[0], register[1]), number, name)
+        for number, memory in enumerate(dirty)
+        for name, register in memory.said.items()
+        if is_due(Stamp(register[0], register[1]))
+    )
+    changed: dict[int, dict[str, Any]] = {}
+    for stamp, number, name in due:
+        said = changed.setdefault(number, dict(dirty[number].said))
+        said[name] = [*renew(stamp), *said[name][2:]]
+    for number, said in changed.items():
+        change_said(tx, dirty[number], said=json.dumps(said))
+    return len(changed)
+
+
+def restamp_future(tx: Tx, space: Space, device: int, hub_ms: int, max_ahead_ms: int) -> int:
+    """Restamp fields stamped by a clock that was ahead, but never below what the hub has seen."""
+    limit = clock_of(hub_ms + max_ahead_ms)
+    if space.clock <= limit:
+        return 0
+    clock = max(clock_of(hub_ms), space.published)
+
+    def renew(stamp: Stamp) -> Stamp:
+        nonlocal clock
+        clock += 1
+        return Stamp(clock, stamp.device)
+
+    count = restamp(tx, space, lambda stamp: stamp.device == device and stamp.hlc > limit, renew)
+    change_space(tx, space.id, clock=clock)
+    return count
+
+
+def become_device(tx: Tx, space: Space, old: int, new: int) -> int:
+    """Send what was not pushed yet as a new device: this machine is a copy of the old one, or was restored.
+
+    Stamps that the hub has not seen become the new device's, and version numbers restart.
+    """
+    count = restamp(
+        tx,
+        space,
+        lambda stamp: stamp.device == old and stamp.hlc > space.published,
+        lambda stamp: Stamp(stamp.hlc, new),
+    )
+    memory = tables.HubMemory
+    waits = Case(None, [(memory.version > memory.pushed, 1)], 0)
+    tx.run(memory.update(version=waits, pushed=0).where(memory.space == space.id))
+    return count
+
+
+def say_all_again(tx: Tx, space_id: int, author: int) -> None:
+    """Queue all of this person's statements, and what a keeper erased of others', since the hub lost some.
+
+    Statements that the hub still has leave the queue when they are pulled. This machine's own statements are sent as
+    newer ones: since the last one, it stored what others said, and the hub may lack some of that.
+    """
+    memory = tables.HubMemory
+    is_erased = (memory.is_forgotten == 1) & (memory.version > 0)
+    is_said_here = (memory.author == author) | is_erased
+    newer = Case(None, [(memory.version > 0, memory.version + 1)], 0)
+    tx.run(memory.update(version=newer, pushed=-1).where((memory.space == space_id) & is_said_here))
+
+
+def say_refused_again(tx: Tx, space_id: int, rows: Sequence[SetAside]) -> None:
+    """Queue again the rows that the hub refused."""
+    memory = tables.HubMemory
+    for row in rows:
+        of_row = is_said(space_id, row.author, row.memory_id)
+        tx.run(memory.update(pushed=memory.version - 1).where(of_row & (memory.version == memory.pushed)))
+    drop_set_aside(tx, space_id, "push", [(row.author, row.memory_id) for row in rows])
+
+
+def say_with_new_key(tx: Tx, space_id: int, author: int) -> None:
+    """Queue all of this person's statements again, sealed with the newest key."""
+    memory = tables.HubMemory
+    tx.run(memory.update(version=memory.version + 1).where((memory.space == space_id) & (memory.author == author)))
+
+
+def forgotten_in_space(store: Reader, space_id: int) -> set[tuple[int, bytes]]:
+    """Return author and memory of everything in a space that was forgotten, here or elsewhere."""
+    memory = tables.HubMemory
+    of_space = (without_index(memory.space) == space_id) & (memory.is_forgotten == 1)
+    return {
+        (row.author, bytes(row.memory_id))
+        for row in store.fetch(memory.select(memory.author, memory.memory_id).where(of_space))
+    }
+
+
+def count_statements(store: Reader, space_id: int) -> Mapping[str, int]:
+    """Return how many memories a space has here, and how many of them were forgotten."""
+    memory = tables.HubMemory
+    row = store.fetch_first(
+        memory.select(fn.COUNT(SQL("*")).alias("all"), fn.COALESCE(fn.SUM(memory.is_forgotten), 0).alias("gone")).where(
+            memory.space == space_id
+        )
+    )
+    return {"memories": row.all - row.gone, "forgotten": row.gone}
+
+
+@asks_records(SAID)
+def load_outgoing(space_id: int, limit: int) -> Query:
+    """Return what waits to be pushed, at most ``limit`` memories."""
+    memory = tables.HubMemory
+    in_space = without_index(memory.space) == space_id
+    return SAID.select().where(in_space & (memory.version > memory.pushed)).limit(limit)
+
+
+@prepared
+def _mark_pushed(space_id: int, author: int, memory_id: bytes, version: int) -> Query:
+    memory = tables.HubMemory
+    return memory.update(pushed=fn.MAX(memory.pushed, version)).where(is_said(space_id, author, memory_id))

@@ -1,0 +1,219 @@
+"""Copy everything of one project from a database into another one, with new row ids. Raw SQL throughout.
+
+Row ids are shifted past the target's highest, and references are shifted with them. Text indexes are filled for the new
+rows. Vectors are recomputed. What is meaningful only in the source (runs, spending, pauses) is not copied.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from peewee import AutoField, ForeignKeyField
+
+from engram.models import tables
+from engram.models.engine.meta import get_meta
+from engram.models.engine.transaction import Reader, Store, Tx
+from engram.models.memories.memory_index import index_memory
+from engram.models.projects.projects import ProjectRow, ensure_project, find_project_of_identity
+
+#: In the target, a session that began elsewhere but worked in the project belongs to it.
+_IS_OF_PROJECT = "(project_id = {p} OR id IN (SELECT session_ref FROM source.turn WHERE project_id = {p}))"
+_SESSIONS = f"SELECT id FROM source.session WHERE {_IS_OF_PROJECT}"
+_SESSION_IDS = f"SELECT session_id FROM source.session WHERE {_IS_OF_PROJECT}"
+_TURNS = "SELECT id FROM source.turn WHERE project_id = {p}"
+_MEMORIES = "SELECT id FROM source.episode WHERE project_id = {p}"
+_MEMORY_IDS = "SELECT episode_id FROM source.episode WHERE project_id = {p}"
+#: Prefixes of the ids of the project's quotations, as ``quotation_prefix`` (``engram.models.sessions.stored_turns``)
+#: computes them.
+_QUOTED = f"SELECT printf('q_%012x', (key >> 16) & 281474976710655) FROM source.entry WHERE turn_id IN ({_TURNS})"
+_TRANSCRIPTS = (
+    f"SELECT id FROM source.transcript WHERE session_ref IN ({_SESSIONS}) "
+    "UNION SELECT transcript_id FROM source.turn WHERE project_id = {p}"
+)
+_SESSION_OR_NONE = f"CASE WHEN session_ref IN ({_SESSIONS}) THEN session_ref + {{session}} END"
+_TURN_OR_NONE = f"CASE WHEN turn_id IN ({_TURNS}) THEN turn_id + {{turn}} END"
+
+#: Table → (which rows, column → the expression that replaces it, besides row ids and foreign keys). ``{TABLE}`` is the
+#: offset added to that table's row ids, ``{p}`` and ``{t}`` the project's row id in source and target. Ordered so that
+#: a row is copied after the rows it refers to.
+_ROWS: tuple[tuple[str, str, dict[str, str]], ...] = (
+    ("session", _IS_OF_PROJECT, {}),
+    ("pull_request", f"session_ref IN ({_SESSIONS})", {}),
+    ("known_value", f"session_ref IN ({_SESSIONS})", {}),
+    ("context", f"session_id IN ({_SESSION_IDS})", {}),
+    ("copied_history", f"session_id IN ({_SESSION_IDS})", {}),
+    ("transcript", f"id IN ({_TRANSCRIPTS})", {"session_ref": _SESSION_OR_NONE}),
+    ("bad_line", f"transcript_id IN ({_TRANSCRIPTS})", {}),
+    ("turn", "project_id = {p}", {}),
+    ("entry", f"turn_id IN ({_TURNS})", {"turn_id": "turn_id + {turn}"}),
+    ("said", f"turn_id IN ({_TURNS})", {}),
+    ("failed_call", f"turn_id IN ({_TURNS})", {}),
+    ("model_reading", f"turn_id IN ({_TURNS})", {}),
+    (
+        "passage",
+        f"turn_id IN ({_TURNS})",
+        {"turn_id": "turn_id + {turn}", "session_ref": "session_ref + {session}", "project_id": "{t}"},
+    ),
+    ("episode", "project_id = {p}", {"session_ref": _SESSION_OR_NONE}),
+    ("evidence", f"episode_ref IN ({_MEMORIES})", {"turn_id": _TURN_OR_NONE}),
+    (
+        "history",
+        f"episode_id IN ({_MEMORY_IDS}) OR substr(episode_id, 1, 14) IN ({_QUOTED})",
+        {"run_id": "NULL", "undoes": "undoes + {history}"},
+    ),
+    ("contradiction", f"older_id IN ({_MEMORY_IDS}) AND newer_id IN ({_MEMORY_IDS})", {"run_id": "NULL"}),
+    ("injection", f"session_id IN ({_SESSION_IDS})", {}),
+    ("shown", f"session_id IN ({_SESSION_IDS})", {}),
+    ("outcome", f"session_id IN ({_SESSION_IDS})", {"project_id": "{t}"}),
+    ("outcome_candidate", f"outcome_id IN (SELECT id FROM source.outcome WHERE session_id IN ({_SESSION_IDS}))", {}),
+    ("work", f"key IN ({_SESSION_IDS})", {}),
+    ("branch", "project_id = {p}", {}),
+    ("standing_file", "project_id = {p}", {}),
+    ("project_folder", "project_id = {p}", {"project_id": "{t}"}),
+    ("tombstone", "1", {}),
+)
+#: Tables whose rows may be in the target already, and have the same meaning there.
+_SHARED = frozenset({"transcript", "context", "copied_history", "work", "standing_file", "project_folder", "tombstone"})
+#: Tables with rows of a session that are deleted with it, and how they refer to it.
+_OF_SESSION = (
+    ("known_value", "session_ref IN ({sessions})"),
+    ("context", "session_id IN ({session_ids})"),
+    ("copied_history", "session_id IN ({session_ids})"),
+    ("work", "key IN ({session_ids})"),
+)
+
+_TABLES = {table._meta.table_name: table for table in tables.ALL_TABLES}
+
+
+def _references(name: str) -> Iterator[tuple[str, str]]:
+    """Yield each row id and foreign key of a table with the expression that replaces it."""
+    for field in _TABLES[name]._meta.sorted_fields:
+        if isinstance(field, ForeignKeyField):
+            owner = field.rel_model._meta.table_name
+            yield field.column_name, "{t}" if owner == "project" else f"{field.column_name} + {{{owner}}}"
+        elif isinstance(field, AutoField):
+            yield field.column_name, f"{field.column_name} + {{{name}}}"
+
+
+_COPIES = tuple((name, rows, dict(_references(name)) | others) for name, rows, others in _ROWS)
+
+
+def copy_project(target: Store, source: Path, project: ProjectRow) -> ProjectRow:
+    """Copy everything of a project into another database in one transaction; returns the project as stored there.
+
+    If the target already has one of its sessions or memories, nothing is copied: an earlier call did it.
+
+    Raises:
+        StoreError: a database can't be read or written; the target is unchanged.
+    """
+    with target.attached(source, "source"), target.transaction() as tx:
+        known = find_project_of_identity(tx, project.identity)
+        if known is not None and _is_copied(tx, project.id):
+            return known
+        copy = ensure_project(tx, project.identity, project.name, project.root)
+        tx.run(
+            "UPDATE project SET (remote, first_commit) = "
+            "(SELECT remote, first_commit FROM source.project WHERE id = ?) WHERE id = ?",
+            (project.id, copy.id),
+        )
+        offsets = {
+            name: int(tx.value(f'SELECT coalesce(max(id), 0) FROM "{name}"'))
+            for name, _, columns in _COPIES
+            if "id" in columns
+        }
+        for name, condition, columns in _COPIES:
+            _copy_rows(tx, name, condition, columns, offsets | {"p": project.id, "t": copy.id})
+        _copy_entities(tx, project.id, offsets["episode"])
+        _fill_text_indexes(tx, offsets)
+    return copy
+
+
+def _is_copied(tx: Tx, project_id: int) -> bool:
+    for table, key, rows in (("session", "session_id", _SESSION_IDS), ("episode", "episode_id", _MEMORY_IDS)):
+        if tx.value(f"SELECT 1 FROM {table} WHERE {key} IN ({rows.format(p=project_id)}) LIMIT 1"):
+            return True
+    return False
+
+
+def take_over_salt(target: Store, source: Reader) -> None:
+    """Give a new database the salt of another one, so that a value of ``.env`` files has the same hash in both."""
+    value = get_meta(source, "salt")
+    with target.transaction() as tx:
+        tx.run("UPDATE meta SET value = ? WHERE key = 'salt'", (value,))
+
+
+def drop_project_rows(tx: Tx, project: ProjectRow) -> None:
+    """Delete what remains of an emptied project: its sessions, transcripts and former names."""
+    row_id = (project.id,)
+    # A session that also worked elsewhere stays and is reassigned to that project.
+    tx.run(
+        "UPDATE session SET cwd = '', is_global = 0, project_id = (SELECT project_id FROM turn WHERE session_ref = "
+        "session.id AND project_id IS NOT NULL LIMIT 1) WHERE project_id = ? AND id IN (SELECT session_ref FROM turn)",
+        row_id,
+    )
+    sessions = "SELECT id FROM session WHERE project_id = ?"
+    session_ids = "SELECT session_id FROM session WHERE project_id = ?"
+    of_session = [(table, rows.format(sessions=sessions, session_ids=session_ids)) for table, rows in _OF_SESSION]
+    for sql in (
+        f"UPDATE episode SET session_ref = NULL WHERE session_ref IN ({sessions})",
+        f"DELETE FROM bad_line WHERE transcript_id IN (SELECT id FROM transcript WHERE session_ref IN ({sessions}))",
+        f"DELETE FROM transcript WHERE session_ref IN ({sessions}) AND id NOT IN (SELECT transcript_id FROM turn)",
+        f"UPDATE transcript SET session_ref = NULL WHERE session_ref IN ({sessions})",
+        *(f"DELETE FROM {table} WHERE {rows}" for table, rows in of_session),
+        "DELETE FROM session WHERE project_id = ?",
+        "UPDATE spend SET project_id = NULL WHERE project_id = ?",
+        "DELETE FROM project_folder WHERE project_id = ?",
+        "DELETE FROM former_name WHERE identity = (SELECT identity FROM project WHERE id = ?)",
+        "DELETE FROM project WHERE id = ?",
+    ):
+        tx.run(sql, row_id)
+
+
+def make_project_scoped(tx: Tx, project: ProjectRow) -> None:
+    """Make a project's global memories project-scoped, since they move with it."""
+    tx.run("UPDATE episode SET scope = 'project' WHERE project_id = ? AND scope = 'global'", (project.id,))
+
+
+def tombstone_keys(store: Reader) -> frozenset[tuple[str, bytes]]:
+    """Return the keys of all tombstones."""
+    return frozenset((str(kind), bytes(key)) for kind, key in store.rows("SELECT kind, key FROM tombstone"))
+
+
+def drop_new_tombstones(tx: Tx, before: frozenset[tuple[str, bytes]]) -> None:
+    """Delete the tombstones of memories that were only moved, so that they may be stored again."""
+    new = [pair for pair in tombstone_keys(tx) if pair not in before]
+    tx.run_many("DELETE FROM tombstone WHERE kind = ? AND key = ?", new)
+
+
+def _copy_rows(tx: Tx, name: str, condition: str, columns: dict[str, str], row_ids: dict[str, int]) -> None:
+    names = tables.column_names(_TABLES[name])
+    values = ", ".join(columns.get(column, f'"{column}"').format(**row_ids) for column in names)
+    listed = ", ".join(f'"{column}"' for column in names)
+    verb = "INSERT OR IGNORE" if name in _SHARED else "INSERT"
+    where = condition.format(**row_ids)
+    tx.run(f'{verb} INTO main."{name}" ({listed}) SELECT {values} FROM source."{name}" WHERE {where}')
+
+
+def _copy_entities(tx: Tx, project_id: int, memory_offset: int) -> None:
+    memories = _MEMORIES.format(p=project_id)
+    linked = f"SELECT entity_id FROM source.episode_entity WHERE episode_ref IN ({memories})"
+    tx.run(
+        f"INSERT OR IGNORE INTO main.entity (kind, name) SELECT kind, name FROM source.entity WHERE id IN ({linked})"
+    )
+    tx.run(
+        "INSERT OR IGNORE INTO main.episode_entity (entity_id, episode_ref) "
+        f"SELECT e.id, l.episode_ref + {memory_offset} FROM source.episode_entity l "
+        "JOIN source.entity s ON s.id = l.entity_id JOIN main.entity e ON e.kind = s.kind AND e.name = s.name "
+        f"WHERE l.episode_ref IN ({memories})"
+    )
+
+
+def _fill_text_indexes(tx: Tx, offsets: dict[str, int]) -> None:
+    for (row_id,) in tx.rows("SELECT id FROM main.episode WHERE id > ?", (offsets["episode"],)):
+        index_memory(tx, row_id)
+    tx.run(
+        "INSERT INTO passage_fts(rowid, own, before, after) SELECT id, own, before, after FROM main.passage_context "
+        "WHERE id > ?",
+        (offsets["passage"],),
+    )

@@ -1,0 +1,231 @@
+"""Vectors in memory.db: of passages (p), memories (e) and note chunks (n). Each refers to its model; callers see
+float16.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from peewee import JOIN, ModelSelect, Query, Select, fn
+
+from engram.embedding.packed_vectors import pack_vector, unpack_vectors
+from engram.models import tables
+from engram.models.engine.statement import Statement, in_json_list, prepared
+from engram.models.engine.transaction import Reader, Tx, asks_number, asks_values
+from engram.models.memories.memory_records import GLOBAL_SQL, read_texts
+from engram.transcripts.turns import OPENING_ROLES
+
+#: Roles of prompts, as stored.
+_ASKED = tuple(role.value for role in OPENING_ROLES)
+
+
+@dataclass(frozen=True, slots=True)
+class Missing:
+    """A row whose vector is missing or was made by another model."""
+
+    #: p, e or n.
+    owner: str
+    owner_id: int
+    #: What is embedded: "role: text" for passages.
+    text: str
+    #: For a passage of a reply: the prompt of its turn, so that it can be embedded with it; else "".
+    prompt: str = ""
+    #: Questions that a memory answers.
+    questions: tuple[str, ...] = ()
+
+
+#: Owner kind → the table of its rows, in the order in which rows get their vectors.
+_OWNERS: dict[str, Any] = {"e": tables.Memory, "n": tables.NoteChunk, "p": tables.Passage}
+
+
+def missing_vectors(store: Reader, model: str, limit: int) -> list[Missing]:
+    """Return rows without a current vector: memories first, then notes, then the newest passages."""
+    model_id = _model_id(store, model)
+    missing = [
+        Missing(owner="e", owner_id=row.id, text=row.summary, questions=read_texts(row.questions))
+        for row in store.fetch(_missing_memories(model_id, limit))
+    ]
+    if len(missing) < limit:
+        missing += [
+            Missing(owner="n", owner_id=row.id, text=f"{row.heading}: {row.text}" if row.heading else row.text)
+            for row in store.fetch(_missing_chunks(model_id, limit - len(missing)))
+        ]
+    if len(missing) < limit:
+        missing += [
+            Missing(owner="p", owner_id=row.id, text=f"{row.role}: {row.text}", prompt=row.prompt or "")
+            for row in store.fetch(_missing_passages(model_id, limit - len(missing)))
+        ]
+    return missing
+
+
+def count_vectors_by_model(store: Reader) -> dict[str, int]:
+    """Return how many vectors each model made, by the model's name. Reads every vector's row."""
+    vector, model = tables.Vector, tables.VectorModel
+    query = vector.select(model.name, fn.COUNT(vector.seq).alias("vectors")).join(model).group_by(model.name)
+    return {row.name: row.vectors for row in store.fetch(query)}
+
+
+def put_vectors(tx: Tx, model: str, vectors: Sequence[tuple[str, int, int, bytes]]) -> None:
+    """Store ``(owner, owner_id, piece, float16 bytes)``; rows that were forgotten meanwhile are left out.
+
+    Raw SQL: each row is inserted only if the row that it belongs to is still there, many in one statement.
+    """
+    tx.run(_ensure_model(model))
+    model_id = _model_id(tx, model)
+    for owner, table in _OWNERS.items():
+        tx.run_many(
+            "INSERT OR REPLACE INTO vector (owner, owner_id, piece, model_id, data) "
+            f"SELECT ?, id, ?, ?, ? FROM {table._meta.table_name} WHERE id = ?",
+            [
+                (owner, piece, model_id, pack_vector(data), owner_id)
+                for kind, owner_id, piece, data in vectors
+                if kind == owner
+            ],
+        )
+
+
+def vector_batches(store: Reader, owner: str, model: str, size: int) -> Iterator[list[tuple[int, int, bytes]]]:
+    """Yield ``(owner_id, piece, float16 bytes)`` of a kind by row id, about ``size`` rows at a time, since all may not
+    fit into memory.
+    """
+    model_id = _model_id(store, model)
+    ids = vector_owner_ids(store, owner)
+    last_id = 0
+    for end in range(size, len(ids) + size, size):
+        first_id, last_id = last_id, ids[min(end, len(ids)) - 1]
+        batch = _unpacked(store.fetch(_vectors_between(owner, model_id, first_id, last_id)))
+        if batch:
+            yield batch
+
+
+def vectors_since(
+    store: Reader, owner: str, model: str, seq: int, limit: int
+) -> list[tuple[int, int, int | None, bytes]]:
+    """Return ``(seq, owner_id, project id, stored vector)`` of the vectors written after ``seq``, at most ``limit`` of
+    them.
+
+    The project is None for rows that every project may see: global memories, and the user's own notes. ``unpack_rows``
+    reads the vectors. Raw SQL: the + keeps SQLite from walking through all rows of the owner for the few that are new.
+    """
+    project = {
+        "p": "(SELECT project_id FROM passage WHERE id = v.owner_id)",
+        "e": f"(SELECT CASE WHEN {GLOBAL_SQL} THEN NULL ELSE e.project_id END FROM episode e WHERE e.id = v.owner_id)",
+        "n": "(SELECT project_id FROM note_chunk_project WHERE id = v.owner_id)",
+    }[owner]
+    sql = (
+        f"SELECT v.seq, v.owner_id, {project} AS project_id, v.data FROM vector v "
+        "WHERE v.seq > ? AND +v.owner = ? AND v.model_id = ? ORDER BY v.seq LIMIT ?"
+    )
+    rows = store.fetch(Statement(sql, (seq, owner, _model_id(store, model), limit)))
+    return [(row.seq, row.owner_id, row.project_id, bytes(row.data)) for row in rows]
+
+
+def vectors_of(store: Reader, owner: str, model: str, owner_ids: Sequence[int]) -> list[tuple[int, int, bytes]]:
+    """Return ``(owner_id, piece, float16 bytes)`` of certain rows."""
+    return _unpacked(store.fetch(_vectors_among(owner, _model_id(store, model), json.dumps(list(owner_ids)))))
+
+
+def embeddable_watermark(store: Reader) -> tuple[int, int, int]:
+    """Return a value that changes when a passage, a memory or a note was added or changed; fast at any size."""
+    row = store.fetch_first(_latest_embeddable())
+    return row.passage_id, row.memory_at_ms, row.note_chunk_id
+
+
+def _unpacked(rows: Sequence[Any]) -> list[tuple[int, int, bytes]]:
+    vectors = unpack_vectors([row.data for row in rows])
+    return [(row.owner_id, row.piece, data) for row, data in zip(rows, vectors, strict=True)]
+
+
+# -- queries
+
+
+def _without_current_vector(query: ModelSelect[Any], table: Any, owner: str, model_id: int) -> ModelSelect[Any]:
+    vector = tables.Vector
+    query = query.join(vector, JOIN.LEFT_OUTER, on=(vector.owner == owner) & (vector.owner_id == table.id))
+    return query.where(vector.model.is_null() | (vector.model != model_id))
+
+
+@prepared
+def _missing_memories(model_id: int, limit: int) -> Query:
+    memory = tables.Memory
+    query = _without_current_vector(memory.select(memory.id, memory.summary, memory.questions), memory, "e", model_id)
+    # Newest first: what was just saved is likely to be searched for next.
+    return query.order_by(memory.id.desc()).limit(limit)
+
+
+@prepared
+def _missing_chunks(model_id: int, limit: int) -> Query:
+    chunk = tables.NoteChunk
+    query = chunk.select(chunk.id, chunk.heading, chunk.text)
+    return _without_current_vector(query, chunk, "n", model_id).limit(limit)
+
+
+@prepared
+def _missing_passages(model_id: int, limit: int) -> Query:
+    passage, block = tables.PassageText, tables.TextBlock
+    is_prompt = (block.turn == passage.turn_id) & block.role.in_(_ASKED) & passage.role.not_in(_ASKED)
+    prompt = block.select(block.text).where(is_prompt).order_by(block.seq).limit(1)
+    query = passage.select(passage.id, passage.role, passage.text, prompt.alias("prompt"))
+    return _without_current_vector(query, passage, "p", model_id).order_by(passage.id.desc()).limit(limit)
+
+
+@prepared
+def _ensure_model(name: str) -> Query:
+    return tables.VectorModel.insert(name=name).on_conflict_ignore()
+
+
+@asks_number
+def _model_id(model: str) -> Query:
+    """Return the number that a model's vectors carry; 0 for one without any."""
+    return tables.VectorModel.select(tables.VectorModel.id).where(tables.VectorModel.name == model)
+
+
+@prepared
+def _vectors_between(owner: str, model_id: int, after_id: int, last_id: int) -> Query:
+    vector = tables.Vector
+    query = vector.select(vector.owner_id, vector.piece, vector.data)
+    is_between = (vector.owner_id > after_id) & (vector.owner_id <= last_id)
+    return query.where((vector.owner == owner) & is_between & (vector.model == model_id)).order_by(
+        vector.owner_id, vector.piece
+    )
+
+
+@prepared
+def _vectors_among(owner: str, model_id: int, owner_ids: str) -> Query:
+    vector = tables.Vector
+    query = vector.select(vector.owner_id, vector.piece, vector.data)
+    is_asked = (vector.owner == owner) & (vector.model == model_id) & in_json_list(vector.owner_id, owner_ids)
+    return query.where(is_asked)
+
+
+@asks_number
+def last_vector_seq() -> Query:
+    """Return the number of the newest vector; while it stays the same, none was added. Fast at any size."""
+    return tables.Vector.select(fn.COALESCE(fn.MAX(tables.Vector.seq), 0))
+
+
+@asks_values
+def vector_owner_ids(owner: str) -> Query:
+    """Return the rows of an owner kind that have vectors, ascending; one entry for each piece."""
+    vector = tables.Vector
+    return vector.select(vector.owner_id).where(vector.owner == owner).order_by(vector.owner_id)
+
+
+@asks_number
+def count_vectors(owner: str) -> Query:
+    """Return how many vectors an owner kind has, of all models."""
+    return tables.Vector.select(fn.COUNT(tables.Vector.seq)).where(tables.Vector.owner == owner)
+
+
+@prepared
+def _latest_embeddable() -> Query:
+    return Select(
+        columns=[
+            fn.COALESCE(tables.Passage.select(fn.MAX(tables.Passage.id)), 0).alias("passage_id"),
+            fn.COALESCE(tables.Memory.select(fn.MAX(tables.Memory.updated_at_ms)), 0).alias("memory_at_ms"),
+            fn.COALESCE(tables.NoteChunk.select(fn.MAX(tables.NoteChunk.id)), 0).alias("note_chunk_id"),
+        ]
+    )

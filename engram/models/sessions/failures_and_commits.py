@@ -1,0 +1,276 @@
+"""Failing commands, commits and pull requests of turns."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from peewee import JOIN, Query
+
+from engram.models import tables
+from engram.models.engine.packed import unpack_facts
+from engram.models.engine.statement import in_json_list, is_same, prepared
+from engram.models.engine.transaction import Reader, Tx, Value
+from engram.models.sessions.stored_turns import StoredTurn, load_turn_row
+from engram.text.shell import programs_of
+from engram.transcripts.agents import PullRequest
+from engram.transcripts.calls import read_message
+from engram.transcripts.turns import Action
+
+# -- Failing commands: which earlier ones had the same error, and which programs have failed in a project.
+
+#: Maximum number of rows of earlier failures that are compared, latest first.
+MAX_ROWS = 500
+
+
+@dataclass(frozen=True, slots=True)
+class EarlierFailure:
+    """A failing command of a stored turn that shares a part of its error with another."""
+
+    turn_id: int
+    #: Place of the call among the turn's tool calls.
+    seq: int
+    session_id: str
+    programs: frozenset[str]
+    #: The keys that both errors have.
+    shared_keys: frozenset[int]
+
+
+def replace_failed_calls(tx: Tx, turn_id: int, actions: Iterable[Mapping[str, object] | Action]) -> None:
+    """Store the failing commands of a turn in place of those that are stored.
+
+    Args:
+        actions: the turn's tool calls in order, as records or as their unpacked facts.
+    """
+    rows: list[dict[str, Value]] = [
+        {"turn_id": turn_id, "seq": seq, "error_key": key, "programs": "\n".join(programs)}
+        for seq, action in enumerate(actions)
+        for programs, keys in [_failure_of(action)]
+        if programs
+        for key in keys
+    ]
+    tx.run(_delete_of_turn(turn_id))
+    tx.insert_many(tables.FailedCall, rows)
+
+
+def earlier_failures(store: Reader, project_id: int, error_keys: Collection[int]) -> list[EarlierFailure]:
+    """Return the failing commands of a project that have one of these keys, latest first."""
+    calls: dict[tuple[int, int], EarlierFailure] = {}
+    for row in store.fetch(_with_keys(project_id, json.dumps(sorted(error_keys)))):
+        place = (int(row.turn_id), int(row.seq))
+        known = calls.get(place)
+        calls[place] = EarlierFailure(
+            turn_id=place[0],
+            seq=place[1],
+            session_id=row.session_id,
+            programs=frozenset(row.programs.splitlines()),
+            shared_keys=(known.shared_keys if known else frozenset()) | {int(row.error_key)},
+        )
+    return list(calls.values())
+
+
+def failed_programs(store: Reader, project_id: int, but_session: str) -> list[str]:
+    """Return the programs that have failed in a project's other sessions, sorted."""
+    stored = store.fetch_values(_programs(project_id, but_session))
+    return sorted({program for programs in stored for program in programs.splitlines()})
+
+
+def turns_from(store: Reader, turn_id: int, limit: int) -> list[StoredTurn]:
+    """Return a turn and those of its project that follow it in its session, in the order of the transcript."""
+    ids = store.fetch_values(_following(turn_id, limit))
+    turns = (load_turn_row(store, int(following_id)) for following_id in ids)
+    return [turn for turn in turns if turn is not None]
+
+
+def _failure_of(action: Mapping[str, object] | Action) -> tuple[Sequence[str], Sequence[int]]:
+    """Return the programs and error keys of a tool call; empty for one that did not fail."""
+    if isinstance(action, Action):
+        return (programs_of(action.command), action.error_keys) if action.error_keys else ((), ())
+    keys = action.get("error_keys")
+    command = action.get("command")
+    if not isinstance(keys, list) or not isinstance(command, str):
+        return (), ()
+    return programs_of(command), [key for key in keys if isinstance(key, int)]
+
+
+@prepared
+def _delete_of_turn(turn_id: int) -> Query:
+    return tables.FailedCall.delete().where(tables.FailedCall.turn == turn_id)
+
+
+@prepared
+def _with_keys(project_id: int, keys: str) -> Query:
+    call, turn, session = tables.FailedCall, tables.Turn, tables.Session
+    query = call.select(call.turn, call.seq, call.error_key, call.programs, session.session_id)
+    query = query.join(turn).join(session)
+    query = query.where(in_json_list(call.error_key, keys) & (turn.project == project_id))
+    return query.order_by(turn.started_at_ms.desc(), call.turn.desc(), call.seq.desc()).limit(MAX_ROWS)
+
+
+@prepared
+def _programs(project_id: int, but_session: str) -> Query:
+    call, turn, session = tables.FailedCall, tables.Turn, tables.Session
+    query = call.select(call.programs).distinct().join(turn).join(session)
+    return query.where((turn.project == project_id) & (session.session_id != but_session))
+
+
+@prepared
+def _following(turn_id: int, limit: int) -> Query:
+    turn, first = tables.Turn, tables.Turn.alias()
+    query = turn.select(turn.id).join(
+        first,
+        on=(first.session == turn.session)
+        & (first.transcript == turn.transcript)
+        & is_same(turn.project, first.project)
+        & (first.id == turn_id),
+    )
+    query = query.where(turn.start_offset >= first.start_offset)
+    return query.order_by(turn.start_offset, turn.id).limit(limit)
+
+
+# -- The commits that turns made, for whoever is shown what was said in them, or asks what was done on a day.
+
+#: Facts of a call that did nothing.
+_FAILED = ("is_error", "is_refused", "refusal")
+
+
+@dataclass(frozen=True, slots=True)
+class Commit:
+    """A commit that a turn made."""
+
+    #: "" if the command printed none, as with ``--quiet``.
+    sha: str
+    subject: str
+    #: When its turn began: the commit itself has no time. 0 if that was not asked for.
+    turn_at_ms: int = 0
+    #: Display name of the project; "" for none, or if that was not asked for.
+    project: str = ""
+
+
+def last_commits_of(store: Reader, turn_ids: Iterable[int]) -> Mapping[int, str]:
+    """Return turn id → hash of the last commit that the turn made; turns without one are left out."""
+    commits = {}
+    for row in store.fetch(_actions_of(json.dumps(sorted(set(turn_ids))))):
+        for fact in unpack_facts(row.actions):
+            if commit := _commit_of(fact):
+                commits[row.id] = commit.sha
+    return commits
+
+
+@dataclass(frozen=True, slots=True)
+class EditedFiles:
+    """The files that a turn of a project edited, as written."""
+
+    turn_id: int
+    project_id: int
+    cwd: str
+    ended_at_ms: int
+    files: tuple[str, ...]
+    #: True if the turn made a commit, too.
+    is_committed: bool
+
+
+def edited_files(store: Reader, turn_ids: Iterable[int]) -> list[EditedFiles]:
+    """Return the files that turns edited with tools that name them; turns without one or without a project are left
+    out.
+    """
+    found: list[EditedFiles] = []
+    for row in store.fetch(_edits_of(json.dumps(sorted(set(turn_ids))))):
+        facts = unpack_facts(row.actions)
+        edits = (fact.get("files") for fact in facts if fact.get("is_edit") and not fact.get("is_error"))
+        files = dict.fromkeys(str(file) for edit in edits if isinstance(edit, list) for file in edit)
+        ended_at_ms = row.ended_at_ms or row.started_at_ms
+        if files and ended_at_ms:
+            is_committed = any(_commit_of(fact) or _unnamed_commit_of(fact) for fact in facts)
+            found.append(EditedFiles(row.id, row.project_id, row.cwd, ended_at_ms, tuple(files), is_committed))
+    return found
+
+
+def commits_between(store: Reader, project_id: int | None, start_ms: int, stop_ms: int) -> list[Commit]:
+    """Return the commits of the turns that began in a time, earliest first; None for those of all projects."""
+    rows = store.fetch(_turns_between(project_id, start_ms, stop_ms))
+    return [
+        replace(commit, turn_at_ms=row.started_at_ms, project=row.project_name or "")
+        for row in rows
+        for fact in unpack_facts(row.actions)
+        if (commit := _commit_of(fact) or _unnamed_commit_of(fact))
+    ]
+
+
+def _commit_of(fact: Mapping[str, Any]) -> Commit | None:
+    """Return the commit that a call's output named."""
+    # It is stored as "hash subject".
+    sha, _, subject = str(fact.get("commit") or "").partition(" ")
+    return Commit(sha, subject) if sha else None
+
+
+def _unnamed_commit_of(fact: Mapping[str, Any]) -> Commit | None:
+    """Return the commit that a call's command made, if its output named none."""
+    if any(map(fact.get, _FAILED)):
+        return None
+    subject, _ = read_message(str(fact.get("command") or ""), by_runner=True)
+    return Commit("", subject) if subject else None
+
+
+@prepared
+def _actions_of(turn_ids: str) -> Query:
+    return tables.Turn.select(tables.Turn.id, tables.Turn.actions).where(in_json_list(tables.Turn.id, turn_ids))
+
+
+@prepared
+def _edits_of(turn_ids: str) -> Query:
+    turn = tables.Turn
+    return turn.select(
+        turn.id, turn.project.alias("project_id"), turn.cwd, turn.started_at_ms, turn.ended_at_ms, turn.actions
+    ).where(in_json_list(turn.id, turn_ids) & turn.project.is_null(False))
+
+
+def _turns_between(project_id: int | None, start_ms: int, stop_ms: int) -> Query:
+    turn, project = tables.Turn, tables.Project
+    # Naming the projects lets the index of project and time find the turns.
+    every = project.alias()
+    is_there = turn.project.in_(every.select(every.id)) | turn.project.is_null()
+    is_there = is_there if project_id is None else turn.project == project_id
+    is_then = (turn.started_at_ms >= start_ms) & (turn.started_at_ms < stop_ms)
+    return (
+        turn.select(turn.actions, turn.started_at_ms, project.name.alias("project_name"))
+        .join(project, JOIN.LEFT_OUTER, on=turn.project == project.id)
+        .where(is_there, is_then)
+        .order_by(turn.started_at_ms, turn.id)
+    )
+
+
+# -- The pull requests that sessions name.
+
+#: Maximum number of pull requests that are kept for a session; further ones are left out.
+MAX_PULL_REQUESTS = 20
+
+
+def add_pull_requests(tx: Tx, session_ref: int, links: Iterable[PullRequest]) -> None:
+    """Add pull requests to those of a session; one that it named before keeps its time."""
+    for link in links:
+        if len(tx.fetch(_of_session(session_ref))) >= MAX_PULL_REQUESTS:
+            return
+        tx.run(tables.PullRequest.insert(session=session_ref, url=link.url, at_ms=link.at_ms).on_conflict_ignore())
+
+
+def pull_requests_of(store: Reader, session_ids: Iterable[str]) -> Mapping[str, Sequence[PullRequest]]:
+    """Return session id → its pull requests, the first one first; sessions without any are left out."""
+    links: dict[str, list[PullRequest]] = {}
+    for row in store.fetch(_of_sessions(json.dumps(sorted(set(session_ids))))):
+        links.setdefault(row.session_id, []).append(PullRequest(row.at_ms, row.url))
+    return links
+
+
+@prepared
+def _of_session(session_ref: int) -> Query:
+    return tables.PullRequest.select(tables.PullRequest.url).where(tables.PullRequest.session == session_ref)
+
+
+@prepared
+def _of_sessions(session_ids: str) -> Query:
+    session, link = tables.Session, tables.PullRequest
+    named = link.select(session.session_id, link.at_ms, link.url).join(session)
+    return named.where(in_json_list(session.session_id, session_ids)).order_by(link.at_ms, link.url)

@@ -1,0 +1,284 @@
+"""The outcome of each prompt: memories shown, or none and why, and the candidates. Limited in number, without text."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from peewee import Query, fn
+
+from engram.enums import Channel, Verdict
+from engram.models import tables
+from engram.models.engine.statement import RecordReader, in_json_list, prepared
+from engram.models.engine.transaction import Reader, Tx
+from engram.models.sessions.quotation_ids import is_quotation_id
+
+#: Maximum number of outcomes kept per channel.
+MAX_OUTCOMES = 10_000
+#: Maximum number of outcomes counted as new.
+MAX_COUNTED = 200
+#: An outcome within this many milliseconds of a turn belongs to it, since the two clocks may differ.
+SAME_MOMENT_MS = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A memory that was considered."""
+
+    #: Its place among the hits of the search, from 0.
+    place: int
+    episode_id: str
+    verdict: Verdict
+    #: Its relevance, from 0 to 1, and the minimum it needed.
+    score: float
+    floor: float
+    #: Feature → value.
+    features: Mapping[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """The outcome of a prompt, or of another moment at which a session may be shown memories.
+
+    Record one with ``Ledger.record``. It holds no text: the prompt's text is stored in its turn.
+    """
+
+    session_id: str
+    channel: Channel
+    verdict: Verdict
+    at_ms: int
+    #: As in ``Injection``: the prompt's id, else a hash of its text; "" for a moment without a prompt.
+    prompt_key: str = ""
+    #: Hash of the query text; "" for none.
+    digest: str = ""
+    project_id: int | None = None
+    #: How many memories were considered.
+    candidates: int = 0
+    #: Relevance of the deciding memory, and its threshold; None if none was considered.
+    score: float | None = None
+    floor: float | None = None
+    #: True if the search had no embedding model.
+    is_text_only: bool = False
+    duration_ms: int = 0
+    #: Every memory that was shown, and the best that were not.
+    considered: tuple[Candidate, ...] = ()
+    #: Row id; 0 until it is stored.
+    id: int = 0
+
+
+_CANDIDATES = RecordReader(
+    Candidate,
+    tables.OutcomeCandidate,
+    readers={"verdict": Verdict.from_stored, "features": json.loads},
+    left_out={"outcome_id"},
+)
+
+
+def add_outcomes(tx: Tx, outcomes: Sequence[Outcome]) -> None:
+    """Store outcomes, without memories that were deleted meanwhile. Quotations are kept: their ids reveal no text."""
+    known = _known_ids(tx, {candidate.episode_id for outcome in outcomes for candidate in outcome.considered})
+    for outcome in outcomes:
+        outcome_id = tx.insert_row(
+            tables.Outcome,
+            {
+                "session_id": outcome.session_id,
+                "prompt_key": outcome.prompt_key,
+                "digest": outcome.digest,
+                "channel": outcome.channel.value,
+                "project_id": outcome.project_id,
+                "at_ms": outcome.at_ms,
+                "verdict": outcome.verdict.value,
+                "candidates": outcome.candidates,
+                "score": outcome.score,
+                "floor": outcome.floor,
+                "is_text_only": outcome.is_text_only,
+                "duration_ms": outcome.duration_ms,
+            },
+        )
+        tx.insert_many(
+            tables.OutcomeCandidate,
+            [
+                {
+                    "outcome_id": outcome_id,
+                    "place": candidate.place,
+                    "episode_id": candidate.episode_id,
+                    "verdict": candidate.verdict.value,
+                    "score": candidate.score,
+                    "floor": candidate.floor,
+                    "features": json.dumps(dict(candidate.features), separators=(",", ":")),
+                }
+                for candidate in outcome.considered
+                if candidate.episode_id in known or is_quotation_id(candidate.episode_id)
+            ],
+        )
+
+
+def outcomes_of_session(store: Reader, session_id: str) -> list[Outcome]:
+    """Return the outcomes of a session with their candidates, earliest first."""
+    return _with_candidates(store, store.fetch(_of_session(session_id)))
+
+
+def sessions_with_outcomes(store: Reader, prefix: str) -> list[str]:
+    """Return the ids, beginning with a prefix, of sessions that have outcomes."""
+    session_id = tables.Outcome.session_id
+    is_match = fn.SUBSTR(session_id, 1, len(prefix)) == prefix
+    return store.fetch_values(tables.Outcome.select(session_id).distinct().where(is_match).order_by(session_id))
+
+
+def outcomes_of_memory(store: Reader, episode_id: str, limit: int = MAX_OUTCOMES) -> list[Outcome]:
+    """Return the outcomes for which a memory was considered, latest first, each with only this candidate."""
+    outcome, candidate = tables.Outcome, tables.OutcomeCandidate
+    of_memory = candidate.select(candidate.outcome).where(candidate.episode_id == episode_id)
+    query = outcome.select().where(outcome.id.in_(of_memory)).order_by(outcome.at_ms.desc(), outcome.id.desc())
+    return _with_candidates(store, store.fetch(query.limit(limit)), episode_id)
+
+
+def list_outcomes(
+    store: Reader,
+    *,
+    project_id: int | None = None,
+    channels: Iterable[Channel] = tuple(Channel),
+    limit: int = MAX_OUTCOMES,
+) -> list[Outcome]:
+    """Return outcomes of these channels with their candidates, latest first; of one project, or of all."""
+    outcome = tables.Outcome
+    query = outcome.select().where(outcome.channel.in_([channel.value for channel in channels]))
+    if project_id is not None:
+        query = query.where(outcome.project_id == project_id)
+    return _with_candidates(store, store.fetch(query.order_by(outcome.at_ms.desc(), outcome.id.desc()).limit(limit)))
+
+
+def count_verdicts(store: Reader, session_id: str) -> dict[tuple[Channel, Verdict], int]:
+    """Return how many outcomes there are of each channel and verdict in a session."""
+    outcome = tables.Outcome
+    query = outcome.select(outcome.channel, outcome.verdict, fn.COUNT(outcome.id).alias("number"))
+    query = query.where(outcome.session_id == session_id).group_by(outcome.channel, outcome.verdict)
+    return {
+        (Channel.from_stored(row.channel), Verdict.from_stored(row.verdict)): row.number
+        for row in store.fetch(query.order_by(outcome.channel, outcome.verdict))
+    }
+
+
+def count_outcomes_since(store: Reader, since_ms: int, project_id: int | None, channel: Channel) -> int:
+    """Return how many outcomes of a channel there are since a time; of a project, or of all."""
+    outcome = tables.Outcome
+    # By row id, for which there is an index: outcomes are stored in the order in which they came.
+    query = outcome.select(outcome.at_ms, outcome.project_id).where(outcome.channel == channel.value)
+    rows = store.fetch(query.order_by(outcome.id.desc()).limit(MAX_COUNTED))
+    return sum(row.at_ms > since_ms and project_id in (None, row.project_id) for row in rows)
+
+
+def change_verdicts(tx: Tx, session_id: str, before: Verdict, after: Verdict, *, prompt_key: str | None = None) -> int:
+    """Change the verdict of a session's outcomes and candidates; returns how many outcomes changed.
+
+    Args:
+        before: only outcomes and candidates with this verdict change.
+        prompt_key: only the outcomes of this prompt; None for all.
+    """
+    outcome, candidate = tables.Outcome, tables.OutcomeCandidate
+    condition = (outcome.session_id == session_id) & (outcome.verdict == before.value)
+    if prompt_key is not None:
+        condition &= outcome.prompt_key == prompt_key
+    is_of_outcome = candidate.outcome.in_(outcome.select(outcome.id).where(condition))
+    tx.run(candidate.update(verdict=after.value).where(is_of_outcome & (candidate.verdict == before.value)))
+    return tx.run(outcome.update(verdict=after.value).where(condition))
+
+
+def drop_outcomes_of_turn(tx: Tx, turn_id: int) -> None:
+    """Delete the outcomes of a turn's prompt and tool calls, since its words are being erased."""
+    turn, session, outcome = tables.Turn, tables.Session, tables.Outcome
+    query = turn.select(session.session_id, turn.started_at_ms, turn.ended_at_ms).join(session)
+    row = tx.fetch_first(query.where(turn.id == turn_id))
+    if row is None or row.started_at_ms is None:
+        return
+    last_ms = max(row.started_at_ms, row.ended_at_ms or 0) + SAME_MOMENT_MS
+    is_then = outcome.at_ms.between(row.started_at_ms - SAME_MOMENT_MS, last_ms)
+    tx.run(outcome.delete().where((outcome.session_id == row.session_id) & is_then))
+
+
+def drop_outcomes_of_project(tx: Tx, project_id: int) -> None:
+    """Delete the outcomes of a project's prompts and calls, in whatever session they were."""
+    tx.run(tables.Outcome.delete().where(tables.Outcome.project_id == project_id))
+
+
+def drop_old_outcomes(tx: Tx, before_ms: int, max_outcomes: int = MAX_OUTCOMES) -> int:
+    """Delete outcomes from before a time, and all but the newest ``max_outcomes`` per channel; returns how many."""
+    dropped = tx.run(_drop_before(before_ms))
+    for channel in Channel:
+        dropped += tx.run(_drop_beyond(channel.value, max_outcomes))
+    return dropped
+
+
+def has_old_outcomes(store: Reader, before_ms: int, max_outcomes: int = MAX_OUTCOMES) -> bool:
+    """Return True if ``drop_old_outcomes`` would delete something; usually there is nothing to delete."""
+    return store.has_any(_is_before(before_ms)) or any(
+        store.has_any(_first_beyond(channel.value, max_outcomes)) for channel in Channel
+    )
+
+
+def _known_ids(store: Reader, episode_ids: set[str]) -> set[str]:
+    memory = tables.Memory
+    listed = in_json_list(memory.episode_id, json.dumps(sorted(episode_ids)))
+    return set(store.fetch_values(memory.select(memory.episode_id).where(listed))) if episode_ids else set()
+
+
+def _with_candidates(store: Reader, rows: Sequence[Any], episode_id: str | None = None) -> list[Outcome]:
+    """Return the outcomes of rows with their candidates, or with only one of these."""
+    table = tables.OutcomeCandidate
+    listed = in_json_list(table.outcome, json.dumps([row.id for row in rows]))
+    query = _CANDIDATES.select_by(table.outcome).where(listed).order_by(table.outcome, table.place)
+    if episode_id is not None:
+        query = query.where(table.episode_id == episode_id)
+    considered = store.fetch_records_by(_CANDIDATES, query)
+    return [_outcome(row, considered.get(row.id, [])) for row in rows]
+
+
+def _outcome(row: Any, considered: Sequence[Candidate]) -> Outcome:
+    return Outcome(
+        session_id=row.session_id,
+        channel=Channel.from_stored(row.channel),
+        verdict=Verdict.from_stored(row.verdict),
+        at_ms=row.at_ms,
+        prompt_key=row.prompt_key,
+        digest=row.digest,
+        project_id=row.project_id,
+        candidates=row.candidates,
+        score=row.score,
+        floor=row.floor,
+        is_text_only=bool(row.is_text_only),
+        duration_ms=row.duration_ms,
+        considered=tuple(considered),
+        id=row.id,
+    )
+
+
+@prepared
+def _of_session(session_id: str) -> Query:
+    outcome = tables.Outcome
+    return outcome.select().where(outcome.session_id == session_id).order_by(outcome.at_ms, outcome.id)
+
+
+@prepared
+def _is_before(before_ms: int) -> Query:
+    return tables.Outcome.select(tables.Outcome.id).where(tables.Outcome.at_ms < before_ms).limit(1)
+
+
+@prepared
+def _first_beyond(channel: str, max_outcomes: int) -> Query:
+    outcome = tables.Outcome
+    query = outcome.select(outcome.id).where(outcome.channel == channel).order_by(outcome.id.desc())
+    return query.limit(1).offset(max_outcomes)
+
+
+@prepared
+def _drop_before(before_ms: int) -> Query:
+    return tables.Outcome.delete().where(tables.Outcome.at_ms < before_ms)
+
+
+@prepared
+def _drop_beyond(channel: str, max_outcomes: int) -> Query:
+    outcome, kept = tables.Outcome, tables.Outcome.alias("kept")
+    newest = kept.select(kept.id).where(kept.channel == channel).order_by(kept.id.desc())
+    return outcome.delete().where((outcome.channel == channel) & (outcome.id <= newest.limit(1).offset(max_outcomes)))

@@ -1,0 +1,70 @@
+"""Ids of quotations: ``q_``, twelve hexadecimal digits of the key of the entry that says it, and in hexadecimal the
+character of the entry at which the passage begins. They stay valid whatever row ids turns and passages get.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+from peewee import Query
+
+from engram.models import tables
+from engram.models.engine.packed import entry_key
+from engram.models.engine.statement import prepared
+from engram.models.engine.transaction import Reader
+from engram.system.lazy_regex import lazy_regex
+
+#: How many bits of an entry's key an id leaves out (the lowest ones), and how many it holds.
+_CUT_BITS, _KEPT_BITS = 16, 48
+#: What every id begins with; all ids sort between these two, since their digits are hexadecimal.
+PREFIX, AFTER_PREFIX = "q_", "q_g"
+#: Characters that the ids of all quotations of an entry have in common.
+ENTRY_CHARACTERS = len(PREFIX) + _KEPT_BITS // 4
+_QUOTATION = lazy_regex(r"q_([0-9a-f]{12})([0-9a-f]{1,6})")
+
+
+def quotation_id_of(source: str, position: int) -> str:
+    """Return the id of the passage that begins at a character of an entry.
+
+    Args:
+        source: uuid of the entry; the key of its turn for a queued prompt, which has none.
+        position: in characters; the texts of one entry count as one, with a character between them.
+    """
+    return f"{quotation_prefix(source)}{position:x}"
+
+
+def quotation_prefix(source: str) -> str:
+    """Return what the ids of all quotations of an entry begin with."""
+    return f"{PREFIX}{cut_key(source):012x}"
+
+
+def is_quotation_id(text: str) -> bool:
+    return _QUOTATION.fullmatch(text) is not None
+
+
+def parse_quotation_id(text: str) -> tuple[int, int] | None:
+    """Return the cut key of the entry and the character that an id names; None for any other text."""
+    match = _QUOTATION.fullmatch(text)
+    return None if match is None else (int(match[1], 16), int(match[2], 16))
+
+
+@lru_cache(maxsize=2048)
+def cut_key(source: str) -> int:
+    """Return the part of an entry's key that ids of quotations hold."""
+    return (entry_key(source) >> _CUT_BITS) & ((1 << _KEPT_BITS) - 1)
+
+
+def turns_of_cut_keys(store: Reader, digits: str) -> list[int]:
+    """Return the row ids of the turns with an entry whose cut key begins with 1 to 12 hexadecimal digits."""
+    free_bits = _KEPT_BITS - 4 * len(digits)
+    first = int(digits, 16) << free_bits
+    signed = first - (1 << _KEPT_BITS) if first >> (_KEPT_BITS - 1) else first
+    last = signed + (1 << free_bits) - 1
+    between = _turns_between(signed << _CUT_BITS, ((last + 1) << _CUT_BITS) - 1)
+    return [int(turn_id) for turn_id in store.fetch_values(between)]
+
+
+@prepared
+def _turns_between(first: int, last: int) -> Query:
+    entry = tables.Entry
+    return entry.select(entry.turn_id).distinct().where(entry.key.between(first, last)).order_by(entry.turn_id)

@@ -1,0 +1,293 @@
+"""How far each source was read, and the parts that could not be."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import peewee
+from peewee import fn
+
+from engram.errors import Conflict
+from engram.models import tables
+from engram.models.engine.statement import RecordReader, prepared
+from engram.models.engine.transaction import Reader, Store, Tx, Value
+from engram.models.memories.tombstones import forgotten_entries
+from engram.models.sessions.stored_turns import claimed_entries
+from engram.transcripts.agents import Cursor, Place, Source, Unreadable
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How far a source was read."""
+
+    place: Place
+    cursor: Cursor = field(default_factory=Cursor)
+    #: Increased when the source was cut or rewritten, and when words of it were forgotten.
+    generation: int = 0
+    #: The source's stamp when it was read to its end; "" if it was not.
+    stamp: str = ""
+    #: Bytes of the source at the last read, and how many of them were read; lines read.
+    size: int = 0
+    bytes_read: int = 0
+    lines_read: int = 0
+    #: Row id; 0 if the source was never read.
+    transcript_id: int = 0
+    #: Row id of the session; None if none is known yet.
+    session_ref: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """The stored state that the sweep compares a source with."""
+
+    stamp: str
+    size: int
+    bytes_read: int
+
+
+@prepared
+def _select_progress(path: bytes, part: str) -> peewee.Query:
+    table = tables.Transcript
+    return table.select().where(table.path == path, table.part == part)
+
+
+def load_progress(store: Reader, place: Place) -> Progress:
+    """Return how far a source was read; an empty progress if it never was."""
+    row = store.fetch_first(_select_progress(os.fsencode(place.path), place.part))
+    if row is None:
+        return Progress(place)
+    return Progress(
+        place=place,
+        cursor=Cursor(row.cursor, row.cursor_words),
+        generation=row.generation,
+        stamp=row.stamp,
+        size=row.size,
+        bytes_read=row.bytes_read,
+        lines_read=row.lines_read,
+        transcript_id=row.id,
+        session_ref=row.session_ref,
+    )
+
+
+def ensure_transcript(tx: Tx, path: Path, session_ref: int | None, part: str = "") -> int:
+    """Return the row id of a source, creating it if it is new."""
+    tx.run(_ensure(os.fsencode(path), part, session_ref))
+    return int(tx.fetch_first(_select_progress(os.fsencode(path), part)).id)
+
+
+@prepared
+def _ensure(path: bytes, part: str, session_ref: int | None) -> peewee.Query:
+    table = tables.Transcript
+    known_session = peewee.fn.COALESCE(table.session, peewee.EXCLUDED.session_ref)
+    return table.insert(path=path, part=part, session=session_ref).on_conflict(
+        conflict_target=(table.path, table.part), update={table.session: known_session}
+    )
+
+
+def move_cursor(tx: Tx, before: Progress, after: Progress, transcript_id: int) -> None:
+    """Compare and set: move the cursor of a source from ``before`` to ``after``.
+
+    Raises:
+        Conflict: another reader moved it meanwhile; roll back and read again.
+    """
+    if not tx.has_any(_transcript_at(transcript_id, before.cursor.position, before.cursor.words, before.generation)):
+        raise Conflict()
+    columns: dict[str, Value] = {
+        "cursor": after.cursor.position,
+        "cursor_words": after.cursor.words,
+        "generation": after.generation,
+        "stamp": after.stamp,
+        "size": after.size,
+        "bytes_read": after.bytes_read,
+        "lines_read": after.lines_read,
+        "is_gone": False,
+        "read_at_ms": tx.now_ms(),
+        "last_error": "",
+    }
+    tx.update_row(tables.Transcript, transcript_id, columns)
+
+
+@prepared
+def _transcript_at(transcript_id: int, cursor: str, cursor_words: str, generation: int) -> peewee.Query:
+    table = tables.Transcript
+    return table.select(table.id).where(
+        table.id == transcript_id,
+        table.cursor == cursor,
+        table.cursor_words == cursor_words,
+        table.generation == generation,
+    )
+
+
+def add_unreadable(tx: Tx, transcript_id: int, generation: int, parts: Iterable[Unreadable]) -> None:
+    """Record parts of a source that could not be read."""
+    rows: list[dict[str, Value]] = [
+        {
+            "transcript_id": transcript_id,
+            "generation": generation,
+            "offset": part.offset,
+            "length": part.length,
+            "reason": part.reason,
+        }
+        for part in parts
+    ]
+    tx.insert_many(tables.BadLine, rows, or_ignore=True)
+
+
+def drop_unreadable(tx: Tx, transcript_id: int) -> None:
+    """Forget which parts of a source could not be read: it is read again."""
+    tx.run(tables.BadLine.delete().where(tables.BadLine.transcript == transcript_id))
+
+
+def all_seen(store: Reader) -> dict[Place, Seen]:
+    """Return what was seen of every source that was ever read."""
+    table = tables.Transcript
+    rows = store.fetch(table.select(table.path, table.part, table.stamp, table.size, table.bytes_read))
+    return {
+        Place(Path(os.fsdecode(bytes(row.path))), row.part): Seen(row.stamp, row.size, row.bytes_read) for row in rows
+    }
+
+
+def is_changed(source: Source, seen: Seen | None) -> bool:
+    """Return True if a source is not as it was when it was read; an empty file that was never read is not worth a
+    look.
+    """
+    return source.size != 0 if seen is None else source.stamp != seen.stamp
+
+
+def note_gone(store: Store, path: Path) -> None:
+    """Record that a file was deleted; nothing else changes."""
+    with store.transaction() as tx:
+        tx.run(tables.Transcript.update(is_gone=True).where(tables.Transcript.path == os.fsencode(path)))
+
+
+def note_unchanged(store: Store, seen: Progress) -> None:
+    """Record the stamp and size of a source with nothing new behind the cursor, unless the cursor moved meanwhile."""
+    table = tables.Transcript
+    with store.transaction() as tx:
+        tx.run(
+            table.update(stamp=seen.stamp, size=seen.size).where(
+                table.id == seen.transcript_id,
+                table.cursor == seen.cursor.position,
+                table.generation == seen.generation,
+            )
+        )
+
+
+def rename_transcript(store: Store, old: Path, new: Path) -> None:
+    """Store the new path of a moved file, keeping how far it was read; does nothing if that path is known."""
+    with store.transaction() as tx:
+        # peewee has no UPDATE OR IGNORE.
+        tx.run(
+            "UPDATE OR IGNORE transcript SET path = ?, is_gone = 0 WHERE path = ?", (os.fsencode(new), os.fsencode(old))
+        )
+
+
+def note_error(store: Store, place: Place, error: str) -> None:
+    """Record why a source could not be read; the cursor stays."""
+    table = tables.Transcript
+    with store.transaction() as tx:
+        tx.run(table.update(last_error=error).where(table.path == os.fsencode(place.path), table.part == place.part))
+
+
+def places_of_session(store: Reader, session_id: str) -> list[Place]:
+    return [Place(Path(os.fsdecode(bytes(row.path))), row.part) for row in store.fetch(_places(session_id))]
+
+
+@prepared
+def _places(session_id: str) -> peewee.Query:
+    table, session = tables.Transcript, tables.Session
+    query = table.select(table.path, table.part).join(session).where(session.session_id == session_id)
+    return query.order_by(table.id)
+
+
+def session_of_file(store: Reader, path: Path) -> str:
+    """Return the id of the session that was read from a file; "" if none was, or several were."""
+    table, session = tables.Transcript, tables.Session
+    query = session.select(session.session_id).join(table, on=table.session == session.id)
+    ids = set(store.fetch_values(query.where(table.path == os.fsencode(path))))
+    return str(ids.pop()) if len(ids) == 1 else ""
+
+
+def is_known_file(store: Reader, path: Path) -> bool:
+    """Return True if any of this file was read."""
+    table = tables.Transcript
+    return store.fetch_value(table.select(table.id).where(table.path == os.fsencode(path)).limit(1)) is not None
+
+
+def known_uuids(store: Reader, uuids: Sequence[str]) -> set[str]:
+    """Return those of the entries that belong to a turn, or to one that was forgotten."""
+    return claimed_entries(store, uuids) | forgotten_entries(store, uuids)
+
+
+# -- How far the files of sessions were read, and which parts could not be read.
+
+
+@dataclass(frozen=True, slots=True)
+class ReadFault:
+    """A transcript, or a line of one, that could not be read."""
+
+    path: str
+    reason: str
+    #: Where the line begins, in bytes; None for the whole file.
+    offset: int | None = None
+    length: int | None = None
+
+
+def read_faults(store: Reader, limit: int = 50) -> list[ReadFault]:
+    """Transcripts and lines that could not be read."""
+    transcript, bad_line = tables.Transcript, tables.BadLine
+    files = transcript.select(transcript.path, transcript.last_error).where(transcript.last_error != "").limit(limit)
+    faults = [ReadFault(path=_path(row.path), reason=row.last_error) for row in store.fetch(files)]
+    columns = (transcript.path, bad_line.reason, bad_line.offset, bad_line.length)
+    lines = bad_line.select(*columns).join(transcript).limit(limit - len(faults))
+    return faults + [
+        ReadFault(path=_path(row.path), reason=row.reason, offset=row.offset, length=row.length)
+        for row in store.fetch(lines)
+    ]
+
+
+@dataclass(frozen=True, slots=True)
+class FileTotals:
+    """How far a session's file was read."""
+
+    path: str
+    offset: int
+    size: int
+    lines: int
+    is_gone: bool
+    last_error: str
+
+
+def files_of_session(store: Reader, session_id: str) -> list[FileTotals]:
+    """Return the files of a session with how far each was read."""
+    query = _FILES.select().join(tables.Session).where(tables.Session.session_id == session_id)
+    return store.fetch_records(_FILES, query.order_by(tables.Transcript.id))
+
+
+def unknown_elements(store: Reader) -> dict[str, list[int]]:
+    """Return the elements in the user's messages that were not known when they were read: name → row ids of their
+    turns.
+    """
+    turn = tables.Turn
+    name = fn.json_extract(turn.extra, "$.element")
+    query = turn.select(turn.id, name.alias("name")).where(turn.extra.contains('"element"') & name.is_null(False))
+    found: dict[str, list[int]] = {}
+    for row in store.fetch(query.order_by(turn.id)):
+        found.setdefault(str(row.name), []).append(int(row.id))
+    return found
+
+
+def _path(stored: bytes) -> str:
+    return os.fsdecode(bytes(stored))
+
+
+_FILES = RecordReader(
+    FileTotals,
+    tables.Transcript,
+    expressions={"offset": tables.Transcript.bytes_read, "lines": tables.Transcript.lines_read},
+    readers={"path": _path},
+    is_whole=False,
+)

@@ -1,0 +1,247 @@
+"""What a session or project was about lately: the latest turn, its files, and the memories that are pinned."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
+
+from peewee import ColumnBase, Query, fn
+
+from engram.enums import Status
+from engram.models import tables
+from engram.models.engine.packed import unpack_calls, unpack_facts
+from engram.models.engine.statement import in_json_list, prepared
+from engram.models.engine.transaction import Reader, asks_number, asks_records, asks_values
+from engram.models.memories.memory_records import IS_GLOBAL, Memory, select_memories
+from engram.models.sessions.sessions import SESSIONS
+from engram.models.sessions.stored_turns import StoredTurn, load_turn_row
+from engram.models.shown.usage import was_in_project
+from engram.transcripts.turns import Action, Opening, Role
+
+
+def latest_turn(store: Reader, session_id: str) -> StoredTurn | None:
+    """Return the latest turn of a session that began with a prompt."""
+    row_id = store.fetch_value(_latest_turn_of(session_id))
+    return None if row_id is None else load_turn_row(store, int(row_id))
+
+
+def calls_of_session(store: Reader, session_ref: int, project_id: int) -> list[Action]:
+    """Return the tool calls of a session in a project, in the order of its transcript, without the ids of their
+    entries.
+    """
+    stored = store.fetch_values(_actions_of(session_ref, project_id))
+    return [call for actions in stored for call in unpack_calls(actions)]
+
+
+@dataclass(frozen=True, slots=True)
+class TurnCalls:
+    """A turn with its tool calls, without its texts."""
+
+    id: int
+    session_id: str
+    branch: str
+    started_at_ms: int
+    calls: tuple[Action, ...]
+
+
+def turns_naming(store: Reader, project_id: int, name: str) -> list[TurnCalls]:
+    """Return the turns of a project of which a tool call names a file of this name, latest first."""
+    return [
+        turn
+        for turn in turns_with_calls(store, project_id)
+        if any(file.endswith(name) for call in turn.calls for file in call.files)
+    ]
+
+
+def turns_with_calls(store: Reader, project_id: int) -> Iterator[TurnCalls]:
+    """Yield the turns of a project, latest first."""
+    for row in store.fetch(_turns_with_calls(project_id)):
+        yield TurnCalls(int(row.id), row.session_id, row.branch, int(row.started_at_ms or 0), unpack_calls(row.actions))
+
+
+def prompt_of_turn(store: Reader, turn_id: int) -> str:
+    """Return the prompt of a turn; "" for a continuation."""
+    return str(store.fetch_value(_prompt_of_turn(turn_id)) or "")
+
+
+def calls_of_evidence(store: Reader, episode_ref: int) -> list[Action]:
+    """Return the tool calls of the turns that a memory rests on, without the ids of their entries."""
+    return [call for actions in store.fetch_values(_actions_of_evidence(episode_ref)) for call in unpack_calls(actions)]
+
+
+@dataclass(frozen=True, slots=True)
+class CitedText:
+    """A text that a memory rests on, with who said it."""
+
+    role: Role
+    text: str
+
+
+def texts_of_evidence(store: Reader, episode_ref: int) -> list[CitedText]:
+    """Return the texts that a memory rests on, in the order of the turns; tool calls and deleted texts are left
+    out.
+    """
+    return [CitedText(Role(row.role), row.text) for row in store.fetch(_texts_of_evidence(episode_ref))]
+
+
+def user_texts_elsewhere(
+    store: Reader, passage_ids: Sequence[int], session_ref: int, but_at_ms: Collection[int] = ()
+) -> list[str]:
+    """Return the texts of the user that some passages are from, without those of one session.
+
+    Args:
+        but_at_ms: times; what was said at one of them is a copy of what the session said then.
+    """
+    rows = store.fetch(_user_texts_of(json.dumps(list(passage_ids)), session_ref))
+    return [str(row.text) for row in rows if row.at_ms is None or row.at_ms not in but_at_ms]
+
+
+def prompt_near(store: Reader, session_id: str, at_ms: int, within_ms: int = 10_000) -> str:
+    """Return the prompt of a session that was sent about that time; "" if none is stored."""
+    return str(store.fetch_value(_prompt_near(session_id, at_ms, within_ms)) or "")
+
+
+@asks_values
+def latest_prompts(session_ref: int, project_id: int, limit: int) -> Query:
+    """Return the texts of a session's latest prompts in a project, latest first."""
+    turn, block = tables.Turn, tables.TextBlock
+    of_session = (turn.session == session_ref) & (turn.project == project_id)
+    is_prompt = (block.role == Role.USER.value) & (block.message_id == "")
+    query = block.select(block.text).join(turn).where(of_session & is_prompt)
+    return query.order_by(turn.started_at_ms.desc(), block.id.desc()).limit(limit)
+
+
+def recent_files(store: Reader, project_id: int, turns: int = 12) -> list[str]:
+    """Return files that the latest turns of a project changed, latest first, each once, as written."""
+    files: dict[str, None] = {}
+    for actions in store.fetch_values(_latest_actions_of(project_id, turns)):
+        for action in unpack_facts(actions):
+            if action.get("is_edit"):
+                files.update(dict.fromkeys(str(name) for name in action.get("files", ())))
+    return list(files)
+
+
+def pinned_memories(store: Reader, project_id: int, limit: int = 100) -> list[Memory]:
+    """Return pinned memories of a project and of global scope, newest first; an id of no project: global ones alone."""
+    memory = tables.Memory
+    condition = (memory.is_pinned == 1) & _is_active_in(project_id)
+    return select_memories(store, condition, memory.created_at_ms.desc(), memory.id.desc(), limit=limit)
+
+
+@prepared
+def _latest_turn_of(session_id: str) -> Query:
+    turn, session = tables.Turn, tables.Session
+    query = turn.select(fn.MAX(turn.id)).join(session)
+    return query.where((session.session_id == session_id) & (turn.opening != Opening.CONTINUATION))
+
+
+@asks_records(SESSIONS)
+def latest_sessions_on(project_id: int, branch: str, limit: int) -> Query:
+    """Return the sessions of a project that were on a branch last, latest first; without those of subagents."""
+    session, turn = tables.Session, tables.Turn
+    visits = turn.select(turn.session).where((turn.project == project_id) & (turn.branch == branch))
+    is_on = (session.project == project_id) & (session.branch == branch)
+    is_visit = session.project.is_null() | (session.project != project_id)
+    is_own = (is_on | (is_visit & session.id.in_(visits))) & ~session.session_id.contains(".")
+    return SESSIONS.select().where(is_own).order_by(session.last_at_ms.desc(), session.id.desc()).limit(limit)
+
+
+@asks_records(SESSIONS)
+def latest_sessions_of(project_id: int, limit: int) -> Query:
+    """Return the sessions that were in a project, on whatever branch, latest first; without those of subagents."""
+    session = tables.Session
+    is_own = was_in_project(project_id) & ~session.session_id.contains(".")
+    return SESSIONS.select().where(is_own).order_by(session.last_at_ms.desc(), session.id.desc()).limit(limit)
+
+
+def start_of_late_sessions(store: Reader, project_id: int, number: int, but_session: str) -> int:
+    """Return when the last sessions of a project began, in milliseconds since 1970; 0 if there are fewer than that.
+
+    Without those of subagents, and without ``but_session``.
+    """
+    begun = store.fetch_values(_latest_starts(project_id, number, but_session))
+    return int(begun[-1]) if len(begun) == number else 0
+
+
+@prepared
+def _latest_starts(project_id: int, number: int, but_session: str) -> Query:
+    session = tables.Session
+    is_own = (session.project == project_id) & ~session.session_id.contains(".") & (session.session_id != but_session)
+    return session.select(session.first_at_ms).where(is_own).order_by(session.first_at_ms.desc()).limit(number)
+
+
+@prepared
+def _actions_of(session_ref: int, project_id: int) -> Query:
+    turn = tables.Turn
+    query = turn.select(turn.actions).join(tables.Transcript)
+    return query.where((turn.session == session_ref) & (turn.project == project_id)).order_by(
+        tables.Transcript.path, turn.start_offset, turn.id
+    )
+
+
+@prepared
+def _turns_with_calls(project_id: int) -> Query:
+    turn, session = tables.Turn, tables.Session
+    query = turn.select(turn.id, session.session_id, turn.branch, turn.started_at_ms, turn.actions).join(session)
+    return query.where(turn.project == project_id).order_by(turn.started_at_ms.desc())
+
+
+@prepared
+def _prompt_of_turn(turn_id: int) -> Query:
+    block = tables.TextBlock
+    is_prompt = (block.turn == turn_id) & (block.role == Role.USER.value) & (block.message_id == "")
+    return block.select(block.text).where(is_prompt).order_by(block.seq).limit(1)
+
+
+@prepared
+def _actions_of_evidence(episode_ref: int) -> Query:
+    turn, evidence = tables.Turn, tables.Evidence
+    turn_ids = evidence.select(evidence.turn_id).where(evidence.memory == episode_ref)
+    return turn.select(turn.actions).where(turn.id.in_(turn_ids)).order_by(turn.id)
+
+
+@prepared
+def _texts_of_evidence(episode_ref: int) -> Query:
+    block, evidence = tables.TextBlock, tables.Evidence
+    is_cited = (evidence.turn_id == block.turn) & (evidence.uuid == block.uuid)
+    query = block.select(block.role, block.text).join(evidence, on=is_cited)
+    return query.where(evidence.memory == episode_ref).order_by(block.turn, block.seq)
+
+
+@prepared
+def _user_texts_of(passage_ids: str, session_ref: int) -> Query:
+    block, passage = tables.TextBlock, tables.Passage
+    is_users = (passage.role == Role.USER.value) & (passage.session_ref != session_ref)
+    query = block.select(block.text, block.at_ms).join(passage, on=passage.text_block == block.id).distinct()
+    return query.where(in_json_list(passage.id, passage_ids) & is_users)
+
+
+@prepared
+def _prompt_near(session_id: str, at_ms: int, within_ms: int) -> Query:
+    block, turn, session = tables.TextBlock, tables.Turn, tables.Session
+    distance = fn.ABS(turn.started_at_ms - at_ms)
+    is_prompt = (session.session_id == session_id) & (block.role == Role.USER.value) & (block.message_id == "")
+    query = block.select(block.text).join(turn).join(session).where(is_prompt & (distance <= within_ms))
+    return query.order_by(distance, block.seq).limit(1)
+
+
+@asks_number
+def last_turn_of_project_ms(project_id: int) -> Query:
+    """Return when the last turn of a project began, in milliseconds since 1970; 0 if there is none."""
+    turn = tables.Turn
+    return turn.select(fn.COALESCE(fn.MAX(turn.started_at_ms), 0)).where(turn.project == project_id)
+
+
+@prepared
+def _latest_actions_of(project_id: int, limit: int) -> Query:
+    turn = tables.Turn
+    query = turn.select(turn.actions).where(turn.project == project_id)
+    return query.order_by(turn.started_at_ms.desc()).limit(limit)
+
+
+def _is_active_in(project_id: int) -> ColumnBase:
+    """Return the condition that a memory is active and seen in a project."""
+    memory = tables.Memory
+    condition: ColumnBase = (memory.status == Status.ACTIVE) & (IS_GLOBAL | (memory.project == project_id))
+    return condition

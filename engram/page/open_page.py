@@ -1,0 +1,152 @@
+"""Find the running page or start one, let a browser in, and stop it."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import select
+import signal
+import subprocess
+import sys
+import time
+import webbrowser
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from engram.errors import EngramError
+from engram.paths import Home
+from engram.reports.processes import is_held
+from engram.system.atomic import read_regular, write_atomic
+
+# -- Where the running page listens, as a file that other commands read.
+
+#: What the page's process prints for the command that started it, in its first line; a reason follows ``FAILED``.
+READY, RUNNING, FAILED = "ready", "running", "failed"
+#: Largest file that is read, in bytes.
+MAX_STATE_BYTES = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class PageState:
+    """Where the running page listens."""
+
+    pid: int
+    port: int
+    #: Engram's version: a page with another version is replaced.
+    version: str
+
+
+def write_state(path: Path, state: PageState) -> None:
+    """Write where the page listens (mode 0600). It holds no secret."""
+    write_atomic(path, json.dumps(asdict(state)).encode())
+
+
+def read_state(path: Path) -> PageState | None:
+    """Return what the page has written; None if there is nothing, or it can't be understood."""
+    try:
+        return PageState(**json.loads(read_regular(path, MAX_STATE_BYTES) or b"null"))
+    except (TypeError, ValueError):
+        return None
+
+
+def own_version() -> str:
+    """Return the version of the installed Engram; "" for a checkout that was not installed."""
+    from importlib.metadata import PackageNotFoundError, version
+
+    with contextlib.suppress(PackageNotFoundError):
+        return version("engram-recall")
+    return ""
+
+
+#: How long a new process may take until it listens, in seconds.
+MAX_START_SECONDS = 20.0
+#: How long a running one may take to end, in seconds.
+MAX_END_SECONDS = 10.0
+#: How often a file or a lock is checked meanwhile, in seconds.
+LOOK_SECONDS = 0.02
+
+
+def find_page(places: Home) -> PageState | None:
+    """Return where the running page listens; None if none is running."""
+    return read_state(places.page_state) if is_held(places.page_lock) else None
+
+
+def ensure_page(places: Home, flags: Mapping[str, str], vault: str | None = None) -> PageState:
+    """Return where the page listens; starts one if none is running, or only one with another version of Engram.
+
+    Args:
+        flags: settings given as flags, by name, for a new process.
+        vault: the project whose vault is shown; None for the memory folder.
+
+    Raises:
+        EngramError: it can't be started; the message says why.
+    """
+    page = find_page(places)
+    if page is not None and page.version == own_version():
+        return page
+    if page is not None:
+        stop_page(places)
+    _start(flags, vault)
+    until = time.monotonic() + MAX_START_SECONDS
+    while (page := find_page(places)) is None:
+        if time.monotonic() > until:
+            raise EngramError(f"the page does not say where it listens; see {places.logs / 'page.log'}")
+        time.sleep(LOOK_SECONDS)
+    return page
+
+
+def stop_page(places: Home) -> bool:
+    """Stop the running page and wait for it; False if none is running."""
+    page = find_page(places)
+    if page is None:
+        return False
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(page.pid, signal.SIGTERM)
+    until = time.monotonic() + MAX_END_SECONDS
+    while is_held(places.page_lock):
+        if time.monotonic() > until:
+            raise EngramError(f"the page (process {page.pid}) does not end; end it with: kill -9 {page.pid}")
+        time.sleep(LOOK_SECONDS)
+    return True
+
+
+def open_browser(entry: Path, url: str) -> bool:
+    """Open the page in the user's browser; False if there is none that could show it.
+
+    The browser is given the file: its address would appear in the process list, where others can read it.
+    """
+    if os.environ.get("WSL_DISTRO_NAME"):
+        return webbrowser.open(url)
+    if sys.platform.startswith("linux") and not (os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY")):
+        return False
+    return webbrowser.open(entry.as_uri())
+
+
+def _start(flags: Mapping[str, str], vault: str | None) -> None:
+    """Start the process and wait until it listens. Raises EngramError."""
+    arguments = [part for name, value in flags.items() for part in ("--set", f"{name}={value}")]
+    arguments += [] if vault is None else ["--vault", vault]
+    process = subprocess.Popen(
+        [sys.executable, "-P", "-m", "engram.page.page_process", *arguments],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        start_new_session=True,
+        # One malloc arena for all threads: glibc would keep one for each, mostly empty.
+        env={**os.environ, "MALLOC_ARENA_MAX": "1"},
+    )
+    assert process.stdout is not None
+    with process.stdout as output:
+        is_told = bool(select.select([output], [], [], MAX_START_SECONDS)[0])
+        word, _, rest = output.readline().decode("utf-8", "replace").strip().partition(" ") if is_told else ("", "", "")
+        if word in (READY, RUNNING):
+            # It runs independently: nobody waits for it to end.
+            process.returncode = 0
+            return
+        if is_told and word != FAILED:
+            rest = (output.read().decode("utf-8", "replace").strip().splitlines() or [word])[-1]
+    process.kill()
+    process.wait()
+    raise EngramError(f"the page can't start: {rest or 'it does not answer'}")

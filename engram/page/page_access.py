@@ -1,0 +1,200 @@
+"""Who may see the page: its address, the secret path and cookie, and the checks that every request passes.
+
+Each check stops one attack that was observed in a browser (``docs/page.md``), independently of the others: the
+tests remove one and repeat the attack.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import secrets
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from http.cookies import CookieError, SimpleCookie
+from pathlib import Path
+
+from engram.system.atomic import make_private_folder, write_atomic
+
+#: The only address that the page listens on.
+ADDRESS = "127.0.0.1"
+#: Name of the cookie that opens the page.
+COOKIE = "engram_page"
+#: Path of the one-time entry, the only path outside the secret one.
+ENTRY_PATH = "/enter"
+#: Bytes of randomness in the secret path and in the cookie.
+SECRET_BYTES = 24
+#: Values of Sec-Fetch-Site for a page's own requests, and for an address that a person typed.
+OWN_SITES = ("same-origin", "none")
+#: Methods that change nothing.
+SAFE_METHODS = ("GET", "HEAD")
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """The address of one running page and the secrets that open it. They are valid until the process ends."""
+
+    port: int
+    #: First part of every path; cookies ignore ports, so the path keeps our cookie from other servers on this machine.
+    room: str = field(default_factory=lambda: secrets.token_urlsafe(SECRET_BYTES))
+    #: Value of the cookie.
+    secret: str = field(default_factory=lambda: secrets.token_urlsafe(SECRET_BYTES))
+
+    @property
+    def host(self) -> str:
+        return f"{ADDRESS}:{self.port}"
+
+    @property
+    def origin(self) -> str:
+        """The only Origin that may write."""
+        return f"http://{self.host}"
+
+    @property
+    def root(self) -> str:
+        """The path below which every view is, without a trailing slash."""
+        return f"/{self.room}"
+
+    @property
+    def cookie_header(self) -> str:
+        """The Set-Cookie that lets a browser in until it is closed."""
+        return f"{COOKIE}={self.secret}; Path={self.root}/; HttpOnly; SameSite=Strict"
+
+
+@dataclass(frozen=True, slots=True)
+class RequestHead:
+    """What the checks examine: the request without its body. Header names are in lower case."""
+
+    method: str
+    path: str
+    headers: Mapping[str, str]
+
+    @property
+    def is_entry(self) -> bool:
+        """True for the one-time entry, which comes from a file and has no cookie yet."""
+        return self.path == ENTRY_PATH
+
+    @property
+    def is_write(self) -> bool:
+        """True for a request that may change something."""
+        return self.method not in SAFE_METHODS
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """Why a request is refused."""
+
+    status: int
+    reason: str
+
+
+Check = Callable[[Access, RequestHead], Refusal | None]
+
+
+def check_host(access: Access, head: RequestHead) -> Refusal | None:
+    """Refuse a host name that was made to point here (DNS rebinding)."""
+    return None if head.headers.get("host") == access.host else Refusal(421, "this address is not known here")
+
+
+def check_site(access: Access, head: RequestHead) -> Refusal | None:
+    """Refuse requests from another page, including one on another port of this machine, which counts as the same
+    site.
+    """
+    if head.is_entry:
+        return None
+    allowed = OWN_SITES[:1] if head.is_write else OWN_SITES
+    if head.headers.get("sec-fetch-site") in allowed:
+        return None
+    return Refusal(403, "another page asked for this, or a browser that does not say who asks")
+
+
+def check_cookie(access: Access, head: RequestHead) -> Refusal | None:
+    """Refuse clients that did not come in through the one-time entry."""
+    if head.is_entry:
+        return None
+    try:
+        kept = SimpleCookie(head.headers.get("cookie", "")).get(COOKIE)
+    except CookieError:
+        kept = None
+    if kept is not None and secrets.compare_digest(kept.value.encode(), access.secret.encode()):
+        return None
+    return Refusal(403, "this page is closed; open it again with: engram ui")
+
+
+def check_origin(access: Access, head: RequestHead) -> Refusal | None:
+    """Refuse a change that does not come from this page itself."""
+    if not head.is_write or head.headers.get("origin") == access.origin:
+        return None
+    return Refusal(403, "a change has to come from the page itself")
+
+
+def check_sender(access: Access, head: RequestHead) -> Refusal | None:
+    """Refuse a change that a plain form sends: the page's own scripts add a header that no form can add."""
+    if not head.is_write or head.headers.get("hx-request") == "true":
+        return None
+    return Refusal(403, "a change has to come from the page's own buttons")
+
+
+#: Every check, in the order in which they are made.
+CHECKS: tuple[Check, ...] = (check_host, check_site, check_cookie, check_origin, check_sender)
+
+
+# -- One-time entries: a file for each token, which a browser opens and the server deletes when the token is spent.
+
+#: How long a token can be used, in seconds.
+MAX_AGE_SECONDS = 60.0
+#: Bytes of randomness in a token.
+TOKEN_BYTES = 32
+#: Maximum length of a token that is looked up, in characters.
+MAX_TOKEN_CHARACTERS = 200
+
+_REDIRECT = """<!doctype html><html lang="en"><meta charset="utf-8"><meta name="referrer" content="no-referrer">
+<meta http-equiv="refresh" content="0;url={url}"><title>Engram</title><p><a href="{url}">Open Engram</a></p></html>
+"""
+
+
+def make_entry(folder: Path, port: int) -> tuple[Path, str]:
+    """Make a token; returns the file that leads a browser to the page (mode 0600), and the address in it.
+
+    The file is named after the token's hash: while it exists, the token is unspent.
+    """
+    make_private_folder(folder)
+    drop_old_entries(folder)
+    token = secrets.token_urlsafe(TOKEN_BYTES)
+    url = f"http://{ADDRESS}:{port}{ENTRY_PATH}?token={token}"
+    path = _path_of(folder, token)
+    write_atomic(path, _REDIRECT.format(url=url).encode())
+    return path, url
+
+
+def spend_entry(folder: Path, token: str) -> bool:
+    """Spend a token; True for the one caller that may enter. It must be at most a minute old."""
+    if not 0 < len(token) <= MAX_TOKEN_CHARACTERS:
+        return False
+    path = _path_of(folder, token)
+    try:
+        is_fresh = _age_seconds(path) <= MAX_AGE_SECONDS
+        # However many callers there are, only one deletes the file.
+        os.unlink(path)
+    except OSError:
+        return False
+    return is_fresh
+
+
+def drop_old_entries(folder: Path) -> None:
+    """Delete the files of tokens that nobody used in time."""
+    for path in folder.glob("*.html"):
+        with contextlib.suppress(OSError):
+            if _age_seconds(path) > MAX_AGE_SECONDS:
+                path.unlink()
+
+
+def _path_of(folder: Path, token: str) -> Path:
+    return folder / f"{hashlib.sha256(token.encode('utf-8', 'replace')).hexdigest()}.html"
+
+
+def _age_seconds(path: Path) -> float:
+    """Return seconds since the file was written; a time in the future counts as too old."""
+    age = time.time() - path.stat().st_mtime
+    return age if age > -1.0 else MAX_AGE_SECONDS + 1

@@ -1,0 +1,108 @@
+"""What the answer to a prompt would be now, and why: a dry run of the same decision that answers a hook."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields
+from typing import Any
+
+from engram.enums import Verdict
+from engram.models.projects.projects import ProjectRow
+from engram.models.sessions.prompt_outcomes import Candidate
+from engram.recollection.choose_bites import to_candidate
+from engram.recollection.recollection_service import RecollectionService
+
+#: Maximum number of memories that an explanation lists, most relevant first.
+MAX_LISTED = 10
+
+
+@dataclass(frozen=True, slots=True)
+class ExplainedMemory:
+    candidate: Candidate
+    summary: str
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """The answer that a prompt would get. ``to_json`` gives the form sent over engram.sock."""
+
+    verdict: Verdict
+    #: The redacted text that was searched for; "" for none.
+    text: str
+    #: Display name of the project; "" for none.
+    project: str
+    #: How many memories were considered.
+    candidates: int
+    #: Relevance of the memory that decided, and what it needed; None if none was considered.
+    score: float | None
+    floor: float | None
+    #: The search had no embedding model.
+    is_text_only: bool
+    duration_ms: int
+    #: The most relevant first.
+    memories: tuple[ExplainedMemory, ...]
+    #: What Claude would be shown; "" for nothing.
+    shown: str
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the explanation for engram.sock."""
+        memories = [
+            asdict(memory.candidate) | {"id": memory.candidate.episode_id, "summary": memory.summary}
+            for memory in self.memories
+        ]
+        facts = asdict(self) | {"text_only": self.is_text_only, "memories": memories}
+        del facts["is_text_only"]
+        return facts
+
+    @classmethod
+    def from_json(cls, values: Mapping[str, Any]) -> Explanation:
+        """Return the explanation that ``to_json`` wrote.
+
+        Raises:
+            KeyError: a key is missing, as in the answer of another version.
+        """
+        memories = [
+            ExplainedMemory(Candidate(**_known_to(Candidate, {**one, "episode_id": one["id"]})), one["summary"])
+            for one in values["memories"]
+        ]
+        facts = _known_to(cls, {**values, "is_text_only": values["text_only"]})
+        return cls(**facts | {"memories": tuple(memories)})
+
+
+def explain(
+    service: RecollectionService, prompt: str, project: ProjectRow | None = None, *, session_id: str = ""
+) -> Explanation:
+    """Explain which answer a prompt would get now. Nothing is stored, claimed or withdrawn.
+
+    Args:
+        service: the service that answers the hooks.
+        prompt: as a person would type it.
+        project: the project that it is asked in; None for none, or for the session's.
+        session_id: a session that it is asked in; "" for a new one.
+    """
+    answer = service.explain(prompt, project=project, session_id=session_id)
+    outcome = answer.outcome
+    output = json.loads(answer.output)["hookSpecificOutput"]["additionalContext"] if answer.output else ""
+    return Explanation(
+        verdict=outcome.verdict,
+        text=answer.text,
+        project="" if project is None else project.name,
+        candidates=outcome.candidates,
+        score=outcome.score,
+        floor=outcome.floor,
+        is_text_only=outcome.is_text_only,
+        duration_ms=outcome.duration_ms,
+        memories=tuple(
+            ExplainedMemory(to_candidate(rated_hit), rated_hit.hit.text)
+            for rated_hit in answer.selection.rated[:MAX_LISTED]
+        ),
+        shown=str(output),
+    )
+
+
+def _known_to(record: type[Candidate | Explanation], values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the values of a record's fields. Raises KeyError if one is missing."""
+    return {field.name: values[field.name] for field in fields(record)} | {
+        "verdict": Verdict.from_stored(values["verdict"])
+    }

@@ -1,0 +1,195 @@
+"""Answers a failing tool call with a line about how the same failure was fixed, and lists the programs worth asking
+about.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, field
+from functools import partial
+
+from engram.enums import Channel, Verdict
+from engram.models.engine.transaction import Store
+from engram.models.sessions import sessions
+from engram.models.sessions.failures_and_commits import failed_programs
+from engram.models.sessions.prompt_outcomes import Outcome
+from engram.models.shown.injections import agent_key
+from engram.recollection.choose_bites import Bite, InjectionRequest
+from engram.recollection.hook_files import PendingBites, RecollectionFiles
+from engram.recollection.ledger import Ledger
+from engram.recollection.past_fixes import Failure, SeenFailures, read_failure, recall_failure
+from engram.recollection.prompts import AskedPrompt, SessionScope, digest_of
+from engram.recollection.render_bites import failure_text, hook_output
+from engram.recollection.session_start import SessionStarts
+from engram.settings import Settings
+from engram.transcripts.git_files import read_branch
+from engram.transcripts.turns import Action
+
+logger = logging.getLogger(__name__)
+
+EVENT = "PostToolUseFailure"
+#: Budget of a line about a failure, in tokens.
+MAX_FAILURE_TOKENS = 90
+#: Maximum number of programs that the hook asks about.
+MAX_PROGRAMS = 500
+
+
+@dataclass(frozen=True, slots=True)
+class FailedTool:
+    """A failing tool call, and whose context it is in."""
+
+    session_id: str
+    cwd: str
+    failure: Failure
+    #: Id of the subagent that made the call; "" for the session itself.
+    agent_id: str = ""
+
+    @property
+    def context(self) -> str:
+        """The session or subagent that sees the error."""
+        return f"{self.session_id} {self.agent_id}" if self.agent_id else self.session_id
+
+    @property
+    def key(self) -> str:
+        """The key of the line in the ledger."""
+        digest = digest_of(" ".join(map(str, self.failure.keys)))
+        return agent_key(self.agent_id, digest) if self.agent_id else f"error:{digest}"
+
+
+@dataclass(frozen=True, slots=True)
+class FailureAnswers:
+    """Decides how a failing command is answered. Any thread may call any method."""
+
+    store: Store
+    settings: Settings
+    redact: Callable[[str, Collection[bytes]], str]
+    ledger: Ledger
+    pending: PendingBites
+    scope: SessionScope
+    files: RecollectionFiles
+    starts: SessionStarts
+    seen: SeenFailures = field(default_factory=SeenFailures)
+    #: Session → folder of sessions whose list of programs is to be written.
+    _due: dict[str, str] = field(default_factory=dict)
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def answer(self, payload: Mapping[str, object]) -> bytes:
+        """Return what the hook PostToolUseFailure prints; usually nothing."""
+        failed = self._read(payload)
+        if failed is None or not self.seen.is_new(failed.context, failed.failure):
+            return b""
+        bite, outcome = self._choose(failed, Verdict.SHOWN)
+        self.ledger.record(outcome, failed.cwd)
+        if bite is None:
+            return b""
+        self.ledger.note_shown(failed.session_id, failed.key, [bite], Channel.ERROR)
+        return hook_output(EVENT, failure_text(bite, MAX_FAILURE_TOKENS))
+
+    def offer(self, session_id: str, prompt: AskedPrompt, action: Action) -> bool:
+        """Queue the line about a failing command in the transcript for the next tool call; True if it was queued.
+
+        Nothing is done if the hook has asked about the failure, or if something waits already.
+        """
+        failure = read_failure(action.command, action.error_line, self._redact_line(session_id), (), action.error_keys)
+        if failure is None or not action.is_error or self.pending.is_pending(session_id):
+            return False
+        failed = FailedTool(session_id=session_id, cwd=prompt.cwd, failure=failure)
+        if not self.seen.is_new(failed.context, failure):
+            return False
+        bite, outcome = self._choose(failed, Verdict.PENDING)
+        if bite is None:
+            self.ledger.record(outcome, failed.cwd)
+            return False
+        data = hook_output("PreToolUse", failure_text(bite, MAX_FAILURE_TOKENS))
+        return self.pending.put(session_id, prompt, [bite], data, outcome, channel=Channel.ERROR, key=failed.key)
+
+    def came_too_late(self, payload: Mapping[str, object]) -> None:
+        """Record that the hook ended before its answer came: nothing was shown."""
+        failed = self._read(payload)
+        if failed is not None:
+            self.ledger.take_back_line(failed.session_id, failed.key)
+
+    def note_session(self, session_id: str, cwd: str) -> None:
+        """Record that the list of a session's programs is to be written by ``write_down``."""
+        with self._lock:
+            self._due[session_id] = cwd
+
+    def write_down(self) -> None:
+        """Write which programs have failed before, for each session that asked something since the last call."""
+        with self._lock:
+            due = dict(self._due)
+            self._due.clear()
+        for session_id, cwd in due.items():
+            may_show = self.settings.inject and self.scope.may_show(session_id, cwd)
+            project_id = self.scope.project_id(session_id, cwd) if may_show else None
+            programs = [] if project_id is None else failed_programs(self.store, project_id, session_id)
+            try:
+                self.files.put_failed_programs(session_id, programs[:MAX_PROGRAMS])
+            except OSError as error:
+                logger.warning("action=write_programs session=%s error=%s", session_id, error)
+
+    def _read(self, payload: Mapping[str, object]) -> FailedTool | None:
+        """Return the failing command of a payload; None for any other tool, and for one that a person interrupted."""
+        given = payload.get("tool_input")
+        command = given.get("command") if isinstance(given, dict) else None
+        session_id, error, agent_id = payload.get("session_id"), payload.get("error"), payload.get("agent_id")
+        cwd = payload.get("cwd")
+        if not (isinstance(session_id, str) and isinstance(command, str) and isinstance(error, str)):
+            return None
+        if payload.get("is_interrupt") is True:
+            return None
+        session = sessions.find_session(self.store, session_id)
+        folder = cwd if isinstance(cwd, str) else ""
+        branches = {session.branch if session is not None else "", read_branch(folder)}
+        failure = read_failure(command, error, self._redact_line(session_id), branches)
+        if failure is None:
+            return None
+        return FailedTool(
+            session_id=session_id,
+            cwd=folder,
+            failure=failure,
+            agent_id=agent_id if isinstance(agent_id, str) else "",
+        )
+
+    def _redact_line(self, session_id: str) -> Callable[[str], str]:
+        known = sessions.known_values(self.store, session_id)
+        return lambda line: self.redact(line, known)
+
+    def _choose(self, failed: FailedTool, verdict: Verdict) -> tuple[Bite | None, Outcome]:
+        """Return the line about a failure, and the outcome with ``verdict``."""
+        began_seconds = self.store.clock.steady_seconds()
+        session_id = failed.session_id
+        request = InjectionRequest(
+            text=failed.failure.command,
+            session_id=session_id,
+            project_id=self.scope.project_id(session_id, failed.cwd),
+            shown=self._shown_to(failed),
+            bites=1,
+            now_ms=self.ledger.now_ms(),
+            in_context=partial(self.ledger.in_context, session_id),
+        )
+        refusal = self.scope.refusal(session_id, failed.cwd)
+        if refusal is None and self.starts.is_unread_replay(session_id):
+            refusal = Verdict.UNREAD_FORK
+        bite = None if refusal else recall_failure(self.store, failed.failure, request)
+        took_seconds = self.store.clock.steady_seconds() - began_seconds
+        return bite, Outcome(
+            session_id=session_id,
+            channel=Channel.ERROR,
+            verdict=refusal or (Verdict.NOTHING_NEAR if bite is None else verdict),
+            at_ms=request.now_ms,
+            prompt_key=failed.key,
+            project_id=request.project_id,
+            candidates=0 if bite is None else 1,
+            score=None if bite is None else bite.relevance,
+            is_text_only=True,
+            duration_ms=int(took_seconds * 1000),
+        )
+
+    def _shown_to(self, failed: FailedTool) -> set[str]:
+        """Return the ids of what the session or subagent was shown."""
+        if failed.agent_id:
+            return self.ledger.told_agent(failed.session_id, failed.agent_id)
+        return self.ledger.told(failed.session_id)

@@ -1,0 +1,542 @@
+"""What a session is shown when a command fails: how the same failure was fixed in an earlier session."""
+
+from __future__ import annotations
+
+import re
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+from typing import Any
+
+from engram.enums import Importance, Kind, Voice
+from engram.extraction.local.proven_fixes import normal_command
+from engram.models.engine.transaction import Store
+from engram.models.memories.memory_records import Memory, find_memory, memories_resting_on_turns
+from engram.models.projects.projects import project_by_id
+from engram.models.search.memory_lists import current_memories
+from engram.models.sessions import sessions
+from engram.models.sessions.failures_and_commits import EarlierFailure, earlier_failures, turns_from
+from engram.models.sessions.sessions import find_session
+from engram.models.sessions.stored_turns import StoredTurn
+from engram.recollection.branch_state import resume_of
+from engram.recollection.briefing_lines import is_in_force
+from engram.recollection.choose_bites import Bite, InjectionRequest, why_barred
+from engram.system.clock import iso_time
+from engram.system.lazy_regex import lazy_regex
+from engram.text.shell import error_keys, programs_of, telling_lines, without_comments
+from engram.text.splitting import split
+from engram.text.words import stems, topic_words
+from engram.transcripts.turns import Action, Role, TextBlock, Turn
+from engram.trust.display import one_line
+from engram.trust.suspicion import why_name_suspect, why_suspect
+
+# -- How a failing command was made to pass later in its session: what was said, run and changed in between. Pure.
+
+#: Number of tool calls after the failure that are searched for one that passes.
+MAX_CALLS = 80
+#: Minimum share of words that two commands must have in common, unless one has all words of the other.
+MIN_COMMON_WORDS = 0.67
+#: Minimum number of words that a command must have to be compared with another by its words.
+MIN_COMMAND_WORDS = 2
+#: Minimum number of topic words of a statement that explains something.
+MIN_TOPIC_WORDS = 4
+#: Maximum length of the words that are quoted, in characters.
+MAX_QUOTE_CHARACTERS = 200
+
+_WORD = lazy_regex(r"[^\s;&|()]+")
+_QUOTED = lazy_regex(r"\"(?:[^\"\\]|\\.)*\"|'[^']*'")
+#: After one of these, the status of a command does not reflect its first part.
+_PIPE = lazy_regex(r"(?<!\|)\|(?!\|)|;\s*(?:true|echo)\b|\|\|\s*(?:true|echo)\b")
+#: Words in commands that fix something.
+_HELPING = lazy_regex(
+    r"(?:^|[\s:-])(?:fix|format|fmt|install|sync|init|create|update|upgrade|migrate|generate|tidy|clean|reset|stash|"
+    r"login"
+    r"|checkout|switch|pull|fetch|rebase|restore|start|up|chmod|mkdir|export|write|compile|build|setup)\b"
+)
+_LOOK_ELSEWHERE = lazy_regex(
+    r"^(?:let me|now|i'll|let's|good|great|perfect|ok|okay|done)\b[^.:;]*[.:;!]?$", re.IGNORECASE
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Resolution:
+    """What made a failing command pass."""
+
+    #: Index of the turn in which it passed, among the given turns.
+    turn_index: int
+    #: What the assistant said between the failure and the pass, in one line; "" if it said nothing informative.
+    words: str
+    #: The command that passed, if it differs from the one that failed; else "".
+    passed_as: str
+    #: The last command in between that fixes something, such as a formatter; "" if there was none.
+    helper: str
+    #: Files that were edited in between, each once.
+    files: tuple[str, ...]
+    #: Number of tool calls in between.
+    calls: int
+    #: Uuids of the entries from the failing to the passing call.
+    between: frozenset[str]
+
+
+def find_resolution(turns: Sequence[Turn], failed: Action) -> Resolution | None:
+    """Return how a failing command was made to pass; None if it did not pass, or was only rerun.
+
+    Args:
+        turns: the turn of the failure and those that follow it in its session.
+        failed: a tool call of the first turn.
+    """
+    edits: list[str] = []
+    helper = ""
+    for calls, (index, action) in enumerate(_calls_after(turns, failed)):
+        if action.is_edit and not action.is_error:
+            edits += action.files
+        if not action.command or action.is_error is not False:
+            continue
+        if not is_same_command(action.command, failed.command) or _hides_status(action.command, failed.command):
+            helper = action.command if _HELPING.search(_QUOTED.sub("", action.command)) else helper
+            continue
+        is_other = _plain(action.command) != _plain(failed.command)
+        if not (edits or helper or is_other):
+            return None
+        passed = turns[: index + 1]
+        return Resolution(
+            turn_index=index,
+            words=_words_between(passed, failed, action) if edits or not (helper or is_other) else "",
+            passed_as=action.command if is_other else "",
+            helper="" if is_other else helper,
+            files=tuple(dict.fromkeys(edits)),
+            calls=calls,
+            between=frozenset(_entries_between(passed, failed, action)),
+        )
+    return None
+
+
+def is_same_command(first: str, second: str) -> bool:
+    """Return True for two forms of one command: equal but for folders and filters, or with nearly the same words."""
+    if normal_command(first) == normal_command(second):
+        return True
+    words, others = _command_words(first), _command_words(second)
+    if min(len(words), len(others)) < MIN_COMMAND_WORDS:
+        return False
+    common = len(words & others)
+    return common == min(len(words), len(others)) or common >= MIN_COMMON_WORDS * len(words | others)
+
+
+def _hides_status(command: str, failed: str) -> bool:
+    """Return True if a command would seem to pass anyway, because its output goes through a pipe."""
+    return bool(_PIPE.search(_QUOTED.sub("", command))) and not _PIPE.search(_QUOTED.sub("", failed))
+
+
+def _calls_after(turns: Sequence[Turn], failed: Action) -> Iterator[tuple[int, Action]]:
+    """Yield the tool calls after the failing one, each with the index of its turn."""
+    calls = [(index, action) for index, turn in enumerate(turns) for action in turn.actions]
+    start = next((place for place, (_, action) in enumerate(calls) if action.uuid == failed.uuid), len(calls))
+    yield from calls[start + 1 : start + 1 + MAX_CALLS]
+
+
+def _command_words(command: str) -> set[str]:
+    return set(_WORD.findall(_QUOTED.sub(" ", normal_command(command.splitlines()[0] if command else ""))))
+
+
+def _plain(command: str) -> str:
+    """Return a command as it is compared: without what only filters its output."""
+    return " ".join(re.sub(r"2>&1|\|\s*(?:head|tail|grep)\b[^|]*", "", command).split())
+
+
+def _entries_between(turns: Sequence[Turn], failed: Action, passed: Action) -> list[str]:
+    """Return the uuids of the entries from the failing to the passing call, both with their results."""
+    order = [entry.uuid for turn in turns for entry in sorted(turn.entries, key=lambda entry: entry.offset)]
+    start = order.index(failed.uuid) if failed.uuid in order else 0
+    stop = order.index(passed.uuid) + 1 if passed.uuid in order else len(order)
+    return [*order[start:stop], passed.result_uuid]
+
+
+def _words_between(turns: Sequence[Turn], failed: Action, passed: Action) -> str:
+    """Return the first informative statements that the assistant made between the two calls."""
+    places = {entry.uuid: (index, entry.offset) for index, turn in enumerate(turns) for entry in turn.entries}
+    start, stop = places.get(failed.uuid, (0, 0)), places.get(passed.uuid, (len(turns), 0))
+    blocks = [
+        (places[block.uuid], block)
+        for turn in turns
+        for block in turn.said
+        if block.role is Role.ASSISTANT and start < places.get(block.uuid, start) <= stop
+    ]
+    blocks.sort(key=lambda placed: placed[0])
+    return next((words for words in (_telling_words(block) for _, block in blocks) if words), "")
+
+
+def _telling_words(block: TextBlock) -> str:
+    """Return the statements of a text, starting with the first informative one, on one line and within the limit."""
+    words = ""
+    for statement in split(block.text):
+        text = statement.text.strip()
+        if not words and (_LOOK_ELSEWHERE.match(text) or len(topic_words(text)) < MIN_TOPIC_WORDS):
+            continue
+        if words and len(words) + len(text) > MAX_QUOTE_CHARACTERS:
+            break
+        words = f"{words} {text}".strip()
+    return words
+
+
+#: Minimum share of an error's informative lines that an earlier error must have too.
+MIN_SHARED_LINES = 0.34
+#: Maximum number of earlier failures examined, those with the most shared lines first.
+MAX_EARLIER = 8
+#: Maximum number of turns in which a failure may have been fixed, including its own.
+MAX_TURNS = 4
+#: Maximum number of files that a line names.
+MAX_FILES = 3
+#: Maximum length of a command in a line, in characters.
+MAX_COMMAND_CHARACTERS = 100
+#: Commands up to this length, in characters, are shown in full; for longer ones, at most this many differing words.
+MAX_WHOLE_CHARACTERS = 80
+MAX_OTHER_WORDS = 8
+#: Maximum number of sessions and subagents whose failures are remembered.
+MAX_CONTEXTS = 500
+#: Minimum share of a command's words that an error must contain to name it.
+MIN_NAMED_WORDS = 0.8
+#: Maximum length of an error that is searched for the command that fixes it, in characters.
+MAX_ERROR_CHARACTERS = 20_000
+_FAILURE_WORD = lazy_regex(r"[\w:./-]*\w")
+_REDIRECTION = lazy_regex(r"\s*\d?>&\d|\s*\d>/dev/null")
+#: Kinds of memories that say how a failure was fixed, or that it was not.
+FIX_KINDS = (Kind.FIX, Kind.DEAD_END)
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """A command that has just failed."""
+
+    command: str
+    #: Keys of the informative lines of its error.
+    keys: tuple[int, ...]
+    #: Words of its error, as far as they are known.
+    error_words: frozenset[str] = frozenset()
+
+    @property
+    def programs(self) -> frozenset[str]:
+        """The programs that the command runs."""
+        return frozenset(programs_of(self.command))
+
+
+def read_failure(
+    command: str, error: str, redact: Callable[[str], str], branches: Collection[str], keys: Sequence[int] = ()
+) -> Failure | None:
+    """Return the failure of a command; None for one whose error contains nothing informative.
+
+    Args:
+        error: the whole error message; it is redacted line by line, as in ingest.
+        redact: removes secrets.
+        branches: the session's branch according to the transcript and the repository; it may be part of the message.
+        keys: the error's keys, if known.
+    """
+    keys = tuple(keys) or error_keys(map(redact, telling_lines(error)), branches)
+    if not keys or not programs_of(command):
+        return None
+    return Failure(
+        command=command, keys=keys, error_words=frozenset(_FAILURE_WORD.findall(error[:MAX_ERROR_CHARACTERS]))
+    )
+
+
+class SeenFailures:
+    """The failures that each context has had, so that each is shown to it once. Any thread may call any method."""
+
+    def __init__(self) -> None:
+        """Start empty."""
+        self._lock = threading.Lock()
+        self._keys: OrderedDict[str, set[int]] = OrderedDict()
+
+    def is_new(self, context: str, failure: Failure) -> bool:
+        """Record a failure of a session or subagent; returns False if most of its error was seen there before."""
+        with self._lock:
+            seen = self._keys.setdefault(context, set())
+            self._keys.move_to_end(context)
+            is_new = 2 * len(seen & set(failure.keys)) < len(failure.keys)
+            seen.update(failure.keys)
+            while len(self._keys) > MAX_CONTEXTS:
+                self._keys.popitem(last=False)
+            return is_new
+
+    def forget(self, session_id: str) -> None:
+        """Forget the failures of a session whose context was emptied."""
+        with self._lock:
+            self._keys.pop(session_id, None)
+
+
+def recall_failure(store: Store, failure: Failure, request: InjectionRequest) -> Bite | None:
+    """Return the line about an earlier failure with the same error; usually None.
+
+    It must be of the same program and project, of another session, and must have been fixed there: the fastest fix
+    counts. Nothing of a tool's output is shown.
+    """
+    if request.project_id is None:
+        return None
+    ways = [
+        (resolution, turns, earlier)
+        for earlier in _candidates(store, failure, request)
+        for turns, resolution in resolutions_of(store, earlier)
+        if not _is_named(resolution, failure)
+    ]
+    for resolution, turns, earlier in sorted(ways, key=lambda way: (way[0].calls, len(way[0].passed_as))):
+        bite = _bite(store, resolution, turns, earlier, failure, request)
+        if bite is not None:
+            return bite
+    return None
+
+
+def _candidates(store: Store, failure: Failure, request: InjectionRequest) -> list[EarlierFailure]:
+    """Return the earlier failures of other sessions that share enough of the error, those with the most in common
+    first.
+    """
+    assert request.project_id is not None
+    found = earlier_failures(store, request.project_id, failure.keys)
+    # Read after the failures: a fork may be read at the same moment.
+    in_context = {request.session_id, *(source for source, _ in sessions.copied_history(store, request.session_id))}
+    earlier = [
+        call
+        for call in found
+        if call.session_id not in in_context
+        and call.programs & failure.programs
+        and len(call.shared_keys) >= MIN_SHARED_LINES * len(failure.keys)
+    ]
+    return sorted(earlier, key=lambda call: -len(call.shared_keys))[:MAX_EARLIER]
+
+
+def resolutions_of(store: Store, earlier: EarlierFailure) -> Iterator[tuple[list[StoredTurn], Resolution]]:
+    """Yield how an earlier failure was fixed, with its turn and those that follow it; nothing if it was not."""
+    turns = turns_from(store, earlier.turn_id, MAX_TURNS)
+    if turns and earlier.seq < len(turns[0].turn.actions):
+        failed = turns[0].turn.actions[earlier.seq]
+        resolution = find_resolution([stored.turn for stored in turns], failed)
+        if resolution is not None:
+            yield turns, resolution
+
+
+def _is_named(resolution: Resolution, failure: Failure) -> bool:
+    """Return True if the error itself names the command that fixes it, as ``git push`` does, so nothing need be
+    added.
+    """
+    words = _FAILURE_WORD.findall(_REDIRECTION.sub("", resolution.passed_as or resolution.helper))
+    if resolution.files or not words:
+        return False
+    return sum(word in failure.error_words for word in words) >= MIN_NAMED_WORDS * len(words)
+
+
+def _bite(
+    store: Store,
+    resolution: Resolution,
+    turns: Sequence[StoredTurn],
+    earlier: EarlierFailure,
+    failure: Failure,
+    request: InjectionRequest,
+) -> Bite | None:
+    """Return the line about one fix; None if it was shown before, or may not be shown."""
+    first, last = turns[0], turns[resolution.turn_index]
+    line_id = f"turn_{first.stable_id}"
+    way = way_of(resolution, turns[0].turn.actions[earlier.seq].command)
+    if line_id in request.shown or why_suspect(way, is_typed=False, is_assistant=True):
+        return None
+    memories = memories_between(store, resolution, turns[: resolution.turn_index + 1])
+    in_context = request.in_context() if memories else ()
+    if any(memory.episode_id in request.shown or memory.episode_id in in_context for memory in memories):
+        return None
+    memory = next(
+        (memory for memory in memories if why_barred(memory.episode_id, memory, request, in_context) is None), None
+    )
+    words = memory.summary if memory is not None else resolution.words
+    if why_suspect(words, is_typed=False, is_assistant=True):
+        words = ""
+    return Bite(
+        episode_id=memory.episode_id if memory is not None else line_id,
+        text=f"{way} {words}".strip(),
+        created_at_ms=last.turn.ended_at_ms or last.turn.started_at_ms or 0,
+        importance=memory.importance if memory is not None else Importance.NORMAL,
+        voice=memory.voice if memory is not None else Voice.ASSISTANT,
+        origin=memory.origin if memory is not None else "",
+        relevance=round(len(earlier.shared_keys) / len(failure.keys), 4),
+        evidence=tuple(sorted(resolution.between)),
+    )
+
+
+def way_of(resolution: Resolution, command: str) -> str:
+    """Describe how a failing command was made to pass."""
+    said = f"`{_shown_command(command)}` failed like this and passed"
+    if resolution.passed_as:
+        said += f" {_other_form(command, resolution.passed_as)}"
+    if resolution.helper:
+        said += f" after `{_shown_command(resolution.helper)}`"
+    if resolution.files:
+        named = [PurePosixPath(name.replace("\\", "/")).name for name in resolution.files]
+        shown = [name for name in named[:MAX_FILES] if not why_name_suspect(name)]
+        left_out = len(named) - len(shown)
+        more = f"{' and ' if shown else ''}{left_out} more{'' if shown else ' files'}" if left_out else ""
+        said += f"{',' if resolution.helper else ''} after changes to {', '.join(shown)}{more}"
+    return f"{said}."
+
+
+def _other_form(failed: str, passed: str) -> str:
+    """Describe how the command that passed differs: in full if it is short, else by the words that differ."""
+    before, after = _shown_command(failed, 1_000), _shown_command(passed, 1_000)
+    removed = [word for word in before.split() if word not in after.split()]
+    added = [word for word in after.split() if word not in before.split()]
+    is_short = max(len(before), len(after)) <= MAX_WHOLE_CHARACTERS
+    if is_short or not removed + added or len(removed + added) > MAX_OTHER_WORDS:
+        return f"as `{_shown_command(passed)}`"
+    parts = [("without", removed), ("with", added)]
+    return " and ".join(f"{word} `{_shown_command(' '.join(words))}`" for word, words in parts if words)
+
+
+def _shown_command(command: str, limit: int = MAX_COMMAND_CHARACTERS) -> str:
+    lines = _REDIRECTION.sub("", without_comments(command)).strip().splitlines()
+    return one_line(lines[0] if lines else "", limit).replace("`", "'")
+
+
+def memories_between(store: Store, resolution: Resolution, turns: Sequence[StoredTurn]) -> list[Memory]:
+    """Return the memories of fixes and dead ends that rest on what happened between the failure and the pass."""
+    return [
+        memory
+        for memory, uuids in memories_resting_on_turns(store, [stored.id for stored in turns])
+        if memory.kind in FIX_KINDS and uuids & resolution.between - {""}
+    ]
+
+
+# -- For people: what fixed an error before, and what was tried without success.
+
+#: Share of the error's words that a memory of a fix or dead end must have, and their minimum number.
+MIN_SHARED_WORDS, MIN_WORDS = 0.5, 2
+
+
+@dataclass(frozen=True, slots=True)
+class PastFix:
+    """One way in which an error was fixed, or was not."""
+
+    #: The id of a memory; "" for a failure that was only seen to pass later.
+    id: str
+    #: Display name of the project that it comes from; "" for none.
+    project: str
+    kind: Kind
+    text: str
+    #: What the assistant said about it; "" for a memory, and if it said nothing informative.
+    words: str
+    at_ms: int
+    session_id: str
+    #: The command that resumes the session; "" if its transcript is gone.
+    resume: str
+    #: Share of the error that is the same, from 0 to 1.
+    match: float
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "id": self.id or None,
+            "project": self.project or None,
+            "kind": self.kind,
+            "text": self.text,
+            "words": self.words or None,
+            "at": iso_time(self.at_ms) if self.at_ms else None,
+            "session": self.session_id or None,
+            "resume": self.resume or None,
+            "match": round(self.match, 3),
+        }
+
+
+def find_fixes(
+    store: Store,
+    error: str,
+    project_ids: Collection[int],
+    limit: int,
+    *,
+    told: Mapping[str, float] | None = None,
+    branches: Collection[str] = (),
+) -> list[PastFix]:
+    """Return what fixed an error before and what did not, the best match first.
+
+    Args:
+        told: ids of the memories that a prompt with this error would bring up, with the relevance of each, from 0 to 1.
+        branches: the current branch, which may be part of the error.
+    """
+    keys = error_keys(telling_lines(error) or [error], branches)
+    fixes: list[PastFix] = []
+    for project_id in project_ids:
+        fixes += _fixes_of_failures(store, keys, project_id)
+        known = {fix.id for fix in fixes}
+        fixes += [fix for fix in _fixes_of_memories(store, error, project_id) if fix.id not in known]
+    known = {fix.id for fix in fixes}
+    for episode_id, relevance in (told or {}).items():
+        memory = find_memory(store, episode_id)
+        if episode_id not in known and memory is not None and memory.kind in FIX_KINDS:
+            fixes.append(_fix_of_memory(store, memory, relevance))
+    ranked = sorted(fixes, key=lambda fix: (-fix.match, fix.kind is Kind.DEAD_END, -fix.at_ms))
+    return list({(fix.id, fix.text): fix for fix in reversed(ranked)}.values())[::-1][:limit]
+
+
+def _fixes_of_failures(store: Store, keys: Sequence[int], project_id: int) -> list[PastFix]:
+    """Return how earlier failures with the same error were made to pass."""
+    earlier = sorted(earlier_failures(store, project_id, keys), key=lambda call: -len(call.shared_keys)) if keys else []
+    fixes = []
+    for call in earlier[:MAX_EARLIER]:
+        match = len(call.shared_keys) / len(keys)
+        for turns, resolution in resolutions_of(store, call):
+            fixes += _fixes_of(store, turns, resolution, turns[0].turn.actions[call.seq].command, match)
+    return fixes
+
+
+def _fixes_of(
+    store: Store, turns: Sequence[StoredTurn], resolution: Resolution, command: str, match: float
+) -> list[PastFix]:
+    between = turns[: resolution.turn_index + 1]
+    fixes = [
+        _fix_of_memory(store, memory, match)
+        for memory in memories_between(store, resolution, between)
+        if is_in_force(memory)
+    ]
+    last = between[-1].turn
+    session = find_session(store, last.session_id)
+    seen = PastFix(
+        id="",
+        project=_name_of(store, between[-1].project_id),
+        kind=Kind.FIX,
+        text=way_of(resolution, command),
+        words=resolution.words,
+        at_ms=last.ended_at_ms or last.started_at_ms or 0,
+        session_id=last.session_id,
+        resume="" if session is None else resume_of(store, session),
+        match=match,
+    )
+    return [*fixes, seen]
+
+
+def _fixes_of_memories(store: Store, error: str, project_id: int) -> list[PastFix]:
+    """Return the memories of fixes and dead ends that have most of the words of the error."""
+    wanted = stems(topic_words(error))
+    if len(wanted) < MIN_WORDS:
+        return []
+    fixes = []
+    for memory in current_memories(store, project_id):
+        if memory.kind in FIX_KINDS and is_in_force(memory):
+            told = stems(topic_words(f"{memory.summary} {memory.content} {' '.join(memory.entities)}"))
+            share = len(wanted & told) / len(wanted)
+            if share >= MIN_SHARED_WORDS and len(wanted & told) >= MIN_WORDS:
+                fixes.append(_fix_of_memory(store, memory, share))
+    return fixes
+
+
+def _fix_of_memory(store: Store, memory: Memory, match: float) -> PastFix:
+    session = find_session(store, memory.session_id) if memory.session_id else None
+    return PastFix(
+        id=memory.episode_id,
+        project=_name_of(store, memory.project_id),
+        kind=memory.kind,
+        text=memory.summary,
+        words="",
+        at_ms=memory.created_at_ms,
+        session_id=memory.session_id,
+        resume="" if session is None else resume_of(store, session),
+        match=match,
+    )
+
+
+def _name_of(store: Store, project_id: int | None) -> str:
+    project = None if project_id is None else project_by_id(store, project_id)
+    return "" if project is None else project.name

@@ -1,0 +1,285 @@
+"""Recollection connected to storage: a prompt in, bites or nothing out; late bites wait for the next tool call."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from engram.embedding.embedder import Embedder
+from engram.enums import Channel, Verdict
+from engram.models.engine.transaction import Store
+from engram.models.projects.projects import ProjectRow
+from engram.models.sessions.prompt_outcomes import Outcome
+from engram.models.sessions.recent_work import latest_turn
+from engram.paths import is_session_id
+from engram.recollection import failure_hook, subagents
+from engram.recollection.choose_bites import ToolCall
+from engram.recollection.failure_hook import FailureAnswers
+from engram.recollection.hook_files import PendingBites, RecollectionFiles
+from engram.recollection.ledger import Ledger
+from engram.recollection.prompt_answer import (
+    EVENT,
+    BiteSelector,
+    Effects,
+    HookEffects,
+    PromptAnswer,
+    PromptAnswerer,
+    Selection,
+    text_of,
+)
+from engram.recollection.prompts import AskedPrompt, LatestPrompts, SessionScope, Topics, digest_of, key_of
+from engram.recollection.render_bites import bites_text, hook_output
+from engram.recollection.session_start import EMPTYING_SOURCES, SessionStarts
+from engram.recollection.subagents import AgentAnswers
+from engram.redaction import redact as redact_text
+from engram.settings import Settings
+from engram.transcripts.turns import Action
+
+if TYPE_CHECKING:
+    from engram.search.searcher import Searcher
+
+_START, _TOOL = "SessionStart", "PreToolUse"
+#: Id for a session that doesn't exist yet. It differs from every real id and from "", which means no session.
+NEW_SESSION = "(new session)"
+_DAY_MS = 86_400_000
+
+
+class RecollectionService:
+    """Decides what a session is reminded of. Any thread may call any method."""
+
+    def __init__(
+        self,
+        store: Store,
+        searcher: Searcher,
+        settings: Settings,
+        *,
+        redact: Callable[[str, Collection[bytes]], str] = redact_text,
+        embedder: Embedder | None = None,
+    ) -> None:
+        """Prepare.
+
+        Args:
+            settings: budgets, folders and time limits.
+            redact: removes secrets, those whose digests are given included.
+            embedder: decides whether two prompts are about the same topic; without it, words decide.
+        """
+        self._store = store
+        self._settings = settings
+        self._redact = redact
+        self._prompts = LatestPrompts()
+        self._topics = Topics(embedder, settings.topic_threshold)
+        scope = SessionScope(store, settings)
+        self._ledger = Ledger(store, scope)
+        self._pending = PendingBites(settings.places.recollections, self._ledger, self._prompts, self._topics)
+        self._selector = BiteSelector(searcher, settings, self._ledger, scope)
+        self._starts = SessionStarts(store, settings, self._ledger, self._pending, self._topics, scope)
+        self._failures = FailureAnswers(
+            store=store,
+            settings=settings,
+            redact=redact,
+            ledger=self._ledger,
+            pending=self._pending,
+            scope=scope,
+            files=RecollectionFiles(settings.places.recollections),
+            starts=self._starts,
+        )
+        self._agents = AgentAnswers(store=store, redact=redact, ledger=self._ledger, selector=self._selector)
+        self._effects = HookEffects(self._prompts, self._ledger, self._topics, self._pending, self._starts)
+        self._answerer = PromptAnswerer(
+            store=store,
+            settings=settings,
+            redact=redact,
+            embedder=embedder,
+            prompts=self._prompts,
+            topics=self._topics,
+            selector=self._selector,
+            starts=self._starts,
+        )
+
+    def answer_hook(self, payload: Mapping[str, object]) -> bytes:
+        """Return what a hook prints for its payload: one JSON object on one line, or nothing.
+
+        Its content counts as shown from now on. Call ``write_down`` after it was sent, or ``came_too_late`` if it could
+        not be sent.
+        """
+        session_id = text_of(payload, "session_id")
+        if not is_session_id(session_id):
+            return b""
+        event, is_agents = payload.get("hook_event_name"), bool(payload.get("agent_id"))
+        if event in (EVENT, _START) and not is_agents:
+            self._failures.note_session(session_id, text_of(payload, "cwd"))
+        if event == EVENT:
+            return self._answerer.answer(payload, self._effects).output
+        if not self._settings.inject:
+            return b""
+        if event == _START and not is_agents:
+            return self._start(session_id, payload)
+        if event == failure_hook.EVENT:
+            return self._failures.answer(payload)
+        if event == subagents.EVENT:
+            return self._agents.answer(payload)
+        if event == _TOOL:
+            self._agents.note_call(payload)
+        return b""
+
+    def explain(self, prompt: str, *, project: ProjectRow | None = None, session_id: str = "") -> PromptAnswer:
+        """Return the answer that a prompt would get now, and why. Nothing is stored, claimed or withdrawn.
+
+        It is the decision of ``answer_hook``, with effects that change nothing.
+
+        Args:
+            prompt: as a person would type it.
+            project: the project that it is asked in; None for no project, or for that of the session.
+            session_id: a session that it is asked in; "" for a new one.
+        """
+        session_id = session_id or NEW_SESSION
+        cwd = "" if project is None else project.root
+        payload = {"hook_event_name": EVENT, "session_id": session_id, "cwd": cwd, "prompt": prompt}
+        answer = self._answerer.answer(payload, Effects(self._prompts), None if project is None else project.id)
+        return replace(answer, outcome=self._selector.scope.complete(answer.outcome, cwd))
+
+    def write_down(self) -> None:
+        """Store what was shown and recorded. Call it after the answer was sent: it may wait for another writer."""
+        self._ledger.write_down()
+        self._failures.write_down()
+
+    def came_too_late(self, payload: Mapping[str, object]) -> None:
+        """Record that a hook ended before its answer came: bites wait for the next tool call, and a missed briefing is
+        still due.
+        """
+        session_id = text_of(payload, "session_id")
+        if not is_session_id(session_id):
+            return
+        if payload.get("hook_event_name") == _START:
+            self._ledger.take_back_briefing(session_id)
+            self.never_asked(payload)
+            return
+        if payload.get("hook_event_name") == failure_hook.EVENT:
+            self._failures.came_too_late(payload)
+            return
+        if payload.get("hook_event_name") == subagents.EVENT:
+            self._agents.came_too_late(payload)
+            return
+        text = self._answerer.filter(session_id, payload.get("prompt")).text
+        key, latest = key_of(payload, text), self._prompts.find(session_id)
+        self._starts.give_back(session_id, key)
+        self._pending.take_back_answer(session_id, key)
+        if latest is not None and latest.key == key:
+            self._offer(session_id, latest)
+        self._ledger.write_down()
+
+    def never_asked(self, payload: Mapping[str, object]) -> None:
+        """Record that a hook ended before its payload was read: the next prompt brings the missed briefing.
+
+        A missed prompt needs nothing more: it is read from the transcript, and its bites wait for the next tool call.
+        """
+        session_id = text_of(payload, "session_id")
+        is_start = payload.get("hook_event_name") == _START and not payload.get("agent_id")
+        if is_start and is_session_id(session_id):
+            self._starts.note_missed(session_id, text_of(payload, "source"))
+
+    def recollect(self, session_id: str) -> bool:
+        """Choose bites for the session's latest prompt, or for its latest tool call if the prompt was handled before.
+
+        Returns True if bites now wait for the next tool call.
+        """
+        turn = latest_turn(self._store, session_id) if is_session_id(session_id) else None
+        if turn is None or not self._settings.inject:
+            return False
+        text, at_ms = self._answerer.filter(session_id, turn.turn.prompt).text, turn.turn.started_at_ms or 0
+        digest = digest_of(text)
+        prompt = AskedPrompt(key=digest, digest=digest, text=text, at_ms=at_ms, cwd=turn.turn.cwd)
+        if text and not self._is_stale(prompt) and self._prompts.claim_written(session_id, prompt):
+            return self._offer_unasked(session_id, prompt)
+        return self._offer_for_latest_call(session_id, turn.turn.key, turn.turn.actions)
+
+    def refresh(self, session_id: str) -> bool:
+        """Choose again for the latest prompt, since there are new memories; returns True if bites wait."""
+        prompt = self._prompts.find(session_id) if is_session_id(session_id) else None
+        if prompt is None or not self._settings.inject or self._is_stale(prompt):
+            return False
+        return self._offer(session_id, prompt).verdict is Verdict.PENDING
+
+    def about_tool(self, session_id: str, files: Sequence[str] = (), command: str = "", error: str = "") -> bool:
+        """Choose a bite about a file or command for the next tool call; returns True if it waits.
+
+        It counts towards the latest prompt's bites. Bites already waiting stay.
+        """
+        prompt = self._prompts.find(session_id) if is_session_id(session_id) else None
+        if prompt is None or not self._settings.inject or self._is_stale(prompt):
+            return False
+        call = ToolCall(files=tuple(files), command=self._redact(command, ()), error=self._redact(error, ()))
+        self._pending.settle(session_id)
+        if not call.text or self._pending.is_pending(session_id):
+            return False
+        outcome = self._offer(session_id, prompt, call)
+        # Most calls are not named by any memory. They are not recorded, since they would crowd out the others.
+        is_telling = outcome.candidates and outcome.verdict not in (Verdict.PENDING, Verdict.NOTHING_NEAR)
+        if is_telling and self._prompts.is_new_silence(session_id, outcome.digest):
+            self._ledger.record(outcome, prompt.cwd)
+        return outcome.verdict is Verdict.PENDING
+
+    def tidy(self) -> int:
+        """Store what was shown, settle and withdraw pending files, remove leftovers; returns the number of files.
+
+        The outcome of prompts longer ago than ``outcome_days`` is deleted.
+        """
+        self._ledger.write_down()
+        now_ms = self._store.now_ms()
+        self._ledger.drop_old(now_ms - self._settings.outcome_days * _DAY_MS)
+        return self._pending.tidy(
+            stale_before_ms=now_ms - self._settings.stale_seconds * 1000,
+            remove_before_ms=now_ms - self._settings.live_seconds * 1000,
+        )
+
+    def _start(self, session_id: str, payload: Mapping[str, object]) -> bytes:
+        source = text_of(payload, "source")
+        if source in EMPTYING_SOURCES:
+            self._failures.seen.forget(session_id)
+        return self._starts.answer(session_id, text_of(payload, "cwd"), source)
+
+    def _offer_unasked(self, session_id: str, prompt: AskedPrompt) -> bool:
+        """Choose bites for a prompt that no hook asked about; returns True if they wait."""
+        if self._topics.is_same(session_id, prompt.text):
+            selection = Selection(Verdict.SAME_TOPIC)
+            outcome = self._answerer.outcome_of(session_id, prompt, selection, Channel.PROMPT)
+        else:
+            outcome = self._offer(session_id, prompt)
+        if outcome.verdict is not Verdict.PENDING:
+            self._ledger.record(replace(outcome, channel=Channel.PROMPT, at_ms=prompt.at_ms), prompt.cwd)
+        return outcome.verdict is Verdict.PENDING
+
+    def _offer_for_latest_call(self, session_id: str, turn_key: str, actions: Sequence[Action]) -> bool:
+        """Choose a bite for the latest tool call of a turn, once per call."""
+        if not actions or not self._prompts.is_new_call(session_id, f"{turn_key} {len(actions)}"):
+            return False
+        last, prompt = actions[-1], self._prompts.find(session_id)
+        if prompt is not None and not self._is_stale(prompt) and self._failures.offer(session_id, prompt, last):
+            return True
+        return self.about_tool(session_id, last.files, last.command, last.error_line)
+
+    def _offer(self, session_id: str, prompt: AskedPrompt, call: ToolCall | None = None) -> Outcome:
+        """Choose bites and queue them for the next tool call, replacing those queued before.
+
+        Returns the verdict: it is PENDING and recorded, or WITHDRAWN if a hook or prompt was faster, or says why
+        nothing was chosen.
+        """
+        selection = self._selector.select(session_id, prompt, call)
+        data = hook_output(_TOOL, bites_text(selection.bites, self._settings.bite_tokens))
+        outcome = self._answerer.outcome_of(
+            session_id,
+            prompt,
+            selection,
+            Channel.TOOL,
+            verdict=Verdict.PENDING,
+            digest=digest_of(call.text) if call else "",
+        )
+        if not self._pending.put(session_id, prompt, selection.bites, data, outcome):
+            return replace(outcome, verdict=Verdict.WITHDRAWN) if outcome.verdict is Verdict.PENDING else outcome
+        if call is None:
+            self._topics.note(session_id, prompt.text)
+        return outcome
+
+    def _is_stale(self, prompt: AskedPrompt) -> bool:
+        return abs(self._store.now_ms() - prompt.at_ms) > self._settings.stale_seconds * 1000

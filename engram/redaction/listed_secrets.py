@@ -1,0 +1,195 @@
+"""Secrets in lists and tables: recovery codes one after the other, columns of passwords and keys."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from engram.redaction.phrases import (
+    NAMES_OF_KEYS,
+    NAMES_OF_PASSWORDS,
+    NAMES_OF_PHRASES,
+    is_told,
+    matches,
+    matches_at,
+    starts_of,
+)
+from engram.redaction.values import Span
+from engram.system.lazy_regex import lazy_regex
+
+_RECOVERY = lazy_regex(
+    r"(?:(?:recovery|back-?up|scratch|emergency|rescue|2fa|one-time|single-use)[ -]codes|"
+    r"(?:wiederherstellungs|notfall|einmal|ersatz|herstel)-?codes|"
+    r"codes de (?:récupération|secours)|c[óo]digos de (?:recuperaci[óo]n|respaldo|recupera[çc][ãa]o|backup|emergencia)|"
+    r"codici di (?:recupero|backup|emergenza|riserva)|kody (?:zapasowe|odzyskiwania|jednorazowe)|"
+    r"(?:резервные|запасные|аварийные) коды|коды (?:восстановления|доступа)|"
+    r"(?:リカバリー|バックアップ|復旧|回復)コード|(?:恢复|恢復|备用|備用|备份|救援)代?[码碼])"
+)
+_CODES = ("codes", "códigos", "codigos", "codici", "kody", "коды", "コード", "码", "碼")
+#: The beginnings of all names of such lists.
+_RECOVERY_STEMS = (
+    *(
+        "recovery",
+        "back",
+        "scratch",
+        "emergency",
+        "rescue",
+        "2fa",
+        "one-time",
+        "single-use",
+        "wiederherstellung",
+        "notfall",
+    ),
+    *(
+        "einmal",
+        "ersatz",
+        "herstel",
+        "codes de",
+        "código",
+        "codigo",
+        "codici",
+        "kody",
+        "резерв",
+        "запас",
+        "аварий",
+        "коды",
+    ),
+    *("リカバリー", "バックアップ", "復旧", "回復", "恢复", "恢復", "备用", "備用", "备份", "救援"),
+)
+_RECOVERY_HEAD = lazy_regex(
+    r"[^\n:：]{0,60}?(?:[:：]|[ \t](?:are|sind|lauten|sont|son|sono|são|zijn|to|są)[ \t]|[は是]|\n)"
+)
+_RECOVERY_GAP = lazy_regex(
+    r"(?:[\s,;|*•·\-–\"'`()\[\]、，]|\d{1,2}[.):](?=\s)|(?:and|und|et|y|e|en|i|и|和|と)(?=\s)){0,24}+"
+)
+_RECOVERY_CODE = lazy_regex(
+    r"(?=[a-z-]{0,24}\d)[a-z0-9]{3,12}(?:-[a-z0-9]{3,12}){0,5}(?![\w/])|[a-z]{4,6}(?:-[a-z]{4,6}){1,5}(?![\w/-])"
+)
+#: The line below the headings of a table, as Markdown and the shells of databases draw it.
+_TABLE_RULE = lazy_regex(
+    r"\n[ \t]{0,8}[|+]?[ \t]{0,8}:?-{2,60}+:?[ \t]{0,60}+"
+    r"(?:[|+][ \t]{0,8}:?-{2,60}+:?[ \t]{0,60}+){1,40}+[|+]?[ \t]{0,8}(?=\n)"
+)
+_TABLE_NAME = lazy_regex(
+    rf"(?:.{{0,24}}[ _-])?(?:(?P<chosen>{NAMES_OF_PHRASES}|{NAMES_OF_PASSWORDS}|pass|pwd|pw|"
+    r"パスワード|暗証番号|密码|密碼|口令)|"
+    rf"(?P<issued>{NAMES_OF_KEYS}|access key|トークン|令牌|密钥))(?: ?\([^)]{{0,20}}\))?"
+)
+#: A name in the headings of a table without lines, what such headings look like, and the cells between several blanks.
+_HEADING = lazy_regex(rf"(?:{NAMES_OF_PHRASES}|{NAMES_OF_PASSWORDS}|{NAMES_OF_KEYS}|passw?d?|pwd?)(?=[\s,;\"(]|s?$)")
+_HEADING_CELLS = {
+    "\t": lazy_regex(r"[\w .#/()-]{0,32}"),
+    "  ": lazy_regex(r"[\w.#/()-]{1,24}(?: [\w.#/()-]{1,24})?"),
+    ",": lazy_regex(r"\"?[\w.#/-]{1,24}(?:[ _][\w()]{1,16})?\"?"),
+    ";": lazy_regex(r"\"?[\w.#/-]{1,24}(?:[ _][\w()]{1,16})?\"?"),
+}
+_ALIGNED = lazy_regex(r"\S++(?: \S++)*+")
+#: The longest line of such headings, in characters.
+_HEADINGS_LINE = 240
+#: The longest line of a table, in characters, and the most rows that are read.
+_TABLE_LINE = 2_000
+_TABLE_ROWS = 400
+
+
+def listed_spans(text: str, low: str, starts: list[int]) -> Iterator[Span]:
+    """Yield the spans of secrets in lists and tables.
+
+    Args:
+        text: the text.
+        low: the same text in lower case, of the same length.
+        starts: where words may begin that introduce a secret, by ``phrases.told_starts``.
+    """
+    if any(kind in low for kind in _CODES):
+        for head in matches_at(_RECOVERY_STEMS, _RECOVERY, low, 0, len(low)):
+            yield from _recovery_codes(low, head.end())
+    if "\n" not in text:
+        return
+    if "|" in text and "--" in text:
+        for rule in _TABLE_RULE.finditer(text):
+            begin = low.rfind("\n", max(0, rule.start() - _TABLE_LINE), rule.start()) + 1
+            yield from _rows(text, _columns(low, begin, rule.start(), "|"), rule.end() + 1, "|")[0]
+    yield from _plain_tables(text, low, starts)
+
+
+def _recovery_codes(low: str, at: int) -> Iterator[Span]:
+    """Yield the codes of a list that begins after its name; two at least, each with a digit or in groups."""
+    head = _RECOVERY_HEAD.match(low, at)
+    if not head:
+        return
+    at = head.end()
+    found: list[Span] = []
+    while len(found) < 64:
+        gap = _RECOVERY_GAP.match(low, at)
+        code = _RECOVERY_CODE.match(low, gap.end() if gap else at)
+        if not code:
+            break
+        found.append(Span(code.start(), code.end(), "code"))
+        at = code.end()
+    if len(found) >= 2 and all(len(low[s.start : s.end]) >= 4 for s in found[:2]):
+        yield from found
+
+
+def _plain_tables(text: str, low: str, starts: list[int]) -> Iterator[Span]:
+    """Yield the passwords in tables whose cells are separated by tabs, commas, semicolons or several blanks."""
+    done = 0
+    starts = sorted({*starts, *starts_of(("pass", "pwd", "pw"), low, 0, len(low))})
+    for name in matches(starts, _HEADING, low, 0, len(low)):
+        line = low.rfind("\n", max(0, name.start() - _HEADINGS_LINE), name.start()) + 1
+        stop = low.find("\n", name.end(), name.end() + _HEADINGS_LINE)
+        if line < done or stop < 0 or (not line and name.start() > _HEADINGS_LINE):
+            continue
+        done = stop
+        sign = next((sign for sign in ("\t", ";", ",", "  ") if sign in low[line:stop].strip()), "")
+        columns = _columns(low, line, stop, sign) if sign else {}
+        if columns and all(_HEADING_CELLS[sign].fullmatch(low[a:b]) for a, b in _cells(low, line, stop, sign)):
+            found, done = _rows(text, columns, stop + 1, sign, len(_cells(low, line, stop, sign)))
+            yield from found
+
+
+def _columns(low: str, first: int, last: int, sign: str) -> dict[int, bool]:
+    """Return which columns of a table hold secrets by their headings, and whether a person chooses them."""
+    return {
+        number: name.group("chosen") is not None
+        for number, (begin, end) in enumerate(_cells(low, first, last, sign))
+        if end - begin <= 60 and (name := _TABLE_NAME.fullmatch(low[begin:end].strip('*_`" ')))
+    }
+
+
+def _rows(text: str, columns: dict[int, bool], at: int, sign: str, size: int = 0) -> tuple[list[Span], int]:
+    """Return the secrets in the rows of a table from ``at`` on, of ``size`` cells unless 0, and where they end."""
+    found: list[Span] = []
+    for _ in range(_TABLE_ROWS if columns else 0):
+        stop = text.find("\n", at, at + _TABLE_LINE)
+        stop = stop if stop >= 0 else min(len(text), at + _TABLE_LINE)
+        cells = _cells(text, at, stop, sign)
+        if len(cells) < 2 or (size and len(cells) != size) or (sign == "|" and _begins_table(text, stop)):
+            break
+        for number, is_chosen in columns.items():
+            if number < len(cells):
+                first, last = cells[number]
+                is_marked = first < last and text[first] in '`"'
+                first, last = (first + 1, last - 1) if is_marked and last - first > 2 else (first, last)
+                if is_told(text[first:last], is_chosen=is_chosen, is_direct=True, is_quoted=is_marked):
+                    found.append(Span(first, last, "password" if is_chosen else "token"))
+        at = stop + 1
+    return found, at
+
+
+def _begins_table(text: str, stop: int) -> bool:
+    """Return whether a line that ends at ``stop`` holds the headings of a table; a frame of `+` may end one, too."""
+    rule = _TABLE_RULE.match(text, stop)
+    return rule is not None and "+" not in rule.group()
+
+
+def _cells(text: str, first: int, last: int, sign: str) -> list[tuple[int, int]]:
+    """Return where the cells of a row of a table begin and end, without the blanks around them."""
+    line = text[first:last]
+    if sign == "  ":
+        return [(first + m.start(), first + m.end()) for m in _ALIGNED.finditer(line)]
+    cells: list[tuple[int, int]] = []
+    at = 0
+    for part in line.split(sign):
+        inner = part.strip()
+        begin = at + (len(part) - len(part.lstrip()) if inner else 0)
+        cells.append((first + begin, first + begin + len(inner)))
+        at += len(part) + 1
+    return cells if len(cells) > 1 else []

@@ -1,0 +1,261 @@
+"""Opaque tokens: long runs of random characters in any context."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+import re
+from collections.abc import Iterator
+from functools import lru_cache
+
+from engram.redaction.assignments import is_drawn
+from engram.redaction.fixed_forms import may_be_issued, provider_spans
+from engram.redaction.values import Span, evidence_bits, is_dummy
+from engram.system.lazy_regex import lazy_regex
+
+_RUN = lazy_regex(r"[A-Za-z0-9_\-+/=.~]{16,}")
+_PIECE = lazy_regex(r"[A-Za-z0-9]+")
+_UUID = lazy_regex(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
+#: Ids that stay readable: of messages, tool calls, requests, sessions and of this project's memories.
+_READABLE_ID = lazy_regex(
+    r"(?:toolu|msg|req|srvtoolu|call|run|thread|asst|chatcmpl|resp|evt|ep|in|cus|pi|ch|sess|session|agent|task|file|"
+    r"batch|msgbatch|container|item|step)(?:_|-)[A-Za-z0-9_-]{4,64}"
+)
+_HEX_RUN = lazy_regex(r"(?:[0-9a-f]+|[0-9A-F]+)")
+_HEX_INSIDE = lazy_regex(
+    r"(?<![0-9a-f])(?=[0-9]{0,64}+[a-f])[0-9a-f]{20}|"
+    r"(?<![0-9A-F])(?=[0-9]{0,64}+[A-F])[0-9A-F]{20}"
+)
+#: Ids of AWS resources: the type, and 8 or 17 digits.
+_RESOURCE_ID = lazy_regex(
+    r"(?!key|tok|sec|pass|pat|sk-|pk-|api)[a-z]{1,14}(?:-[a-z]{2,8}){0,2}-(?:[0-9a-f]{17}|[0-9a-f]{8})"
+)
+#: Mangled names of C++, Rust, D and Swift.
+_MANGLED = lazy_regex(
+    r"_{1,3}Z(?:[A-Z]{0,6}\d|[NTG][A-Za-z0-9])|_R(?:[A-Z]|[A-Z][a-z]{1,3}_?)[A-Za-z]?\w|_D\d{1,3}[a-z]|\$[sS]\d"
+)
+_RUST_HASH = lazy_regex(r"h[0-9a-f]{16}E?")
+#: Keys that are made to be shown.
+_PUBLIC_TOKEN = lazy_regex(r"AAAA(?:[BCE][23][NV]|Gn|In)[A-Za-z0-9+/]|age1[a-z0-9]{50,60}$|pk_(?:live|test)_")
+_PUBLIC_NAME = lazy_regex(
+    r"(?i)(?:public|publishable|(?<![a-z])pub|verify(?:ing)?|peer)[ _-]?key(?![^\n]{0,30}(?:private|secret))"
+)
+_PUBLIC_BLOCK = lazy_regex(
+    r"-----BEGIN (?:[A-Z0-9]{1,20}+ ){0,4}(?:PUBLIC KEY|CERTIFICATE|CERTIFICATE REQUEST|"
+    r"X509 CRL|SIGNATURE)(?: BLOCK)?-----"
+)
+#: How far above a line of a public block its first line is searched, in characters.
+_BLOCK_CHARACTERS = 16_384
+#: Words before a token that name it as something harmless.
+_HARMLESS = lazy_regex(
+    r"(?i)(?:commit|\bsha\d{0,4}|hash|digest|checksum|\bmd5|etag|integrity|revision|\brev\b|\btree\b|parent|\bhead\b|merge|"
+    r"cherry|rebase|branch|checkout|trace|\bspan|gist|nix/store|chunk|fingerprint|signature|address|contract|\btx\b|"
+    r"image|pulled|\bblob|object|\bindex\b|bundle|asset|uuid|guid|base64,|thinking|@sha|\bgit\b|checkpoint|"
+    r"request|cache|version|build|snapshot|/tree/|/blob/|node_id|go\.sum|h1:|var/folders|\bdiff\b)[^\n]{0,40}$|"
+    r"(?i:etag|none-match)[\s\S]{0,40}$"
+)
+#: What says right before a hash what it is of, whatever was said of secrets before.
+_DIGEST_OF = lazy_regex(
+    r"(?i)(?:\b(?:sha-?(?:1|224|256|384|512)|md5|blake[23][bs]?|h1)(?:[ :-]|sum: )|"
+    r"\b(?:commit|revision|rev|checkout|cherry-pick|parent|tree|blob|head|integrity|checksum|shasum|digest|resolved)\b"
+    r"[\"']?[ :=]{1,4}[\"']?(?:sha\d{1,3}[:-])?|"
+    r"\.(?:tgz|tar\.\w{2,3}|zip|git|whl|conda)#|github[^\s\"']{0,40}[#@]|git\+[^\s\"']{1,48}[#@]|"
+    r"(?:^|[\s\"'=])[\w.-]{1,32}/[\w./-]{1,40}@(?:sha256:)?|"
+    r"/(?:commit|tree|blob|archive|tarball|zipball|tar\.gz|zip|raw|compare)s?/|"
+    r"\b(?:sha\d{0,3}|md5)[ \t]?\([^()\n]{1,40}\) = )$"
+)
+#: What says behind a hash what it is of: a reference, a file, as lists of hashes have it.
+_HASH_OF = lazy_regex(
+    r"[ \t]{1,4}(?:refs/|HEAD\b|[\w.-]{1,40}/[\w./-]{1,64}\s|\*?[\w./-]{0,64}\.[a-z][a-z0-9]{1,4}\s|[\w./-]{1,64} \()"
+)
+_HASH_SIZES = frozenset({32, 40, 56, 64, 96, 128})
+_TEMPORARY = lazy_regex(r"/(?:var/folders|nix/store|tmp|site-packages)/[^\s\"']{0,40}$")
+_HARMFUL = lazy_regex(
+    r"(?i)(?:secret|token|passw|passphrase|\bpwd|api[ _-]?key|private|credential|auth|bearer|"
+    r"(?<!cache )\bkey\b|(?<!cache)_key|cookie)[^\n]{0,30}$"
+)
+_FILE_END = lazy_regex(
+    r"\.(?:output|js|mjs|cjs|css|map|png|jpe?g|svg|woff2?|html?|jsonl?|gz|zip|whl|txt|md|lock|py|tsx?|output|log)\b"
+)
+#: What precedes a token, joined by `:` or `$`, and belongs to it: the number of a bot or account.
+_JOINED_BEFORE = lazy_regex(r"(?:\d{1,20}/)?(?:(?=[A-Za-z_-]{0,20}\d)[A-Za-z0-9_-]{1,64}:|[A-Za-z0-9_]{2,40}\$){1,4}$")
+_ISSUER = lazy_regex(r"(?<![A-Za-z0-9_-])(?:[a-z]{2,8}_)?(?:[0-9]{4,16}_)?$")
+#: The longest such prefix.
+_ISSUER_CHARACTERS = 26
+_HARD_EDGE = lazy_regex(r"[\s\"'`=(,;<>\[{]")
+#: How JSON begins in base64: an object or a list, with or without white space.
+_ENCODED = lazy_regex(r"(?:ey[JAIB]|ew[0oko]|W3[siw]|Wy[JA]|Ww[ok])[A-Za-z0-9+/_-]{12}")
+_URL_SAFE = str.maketrans("-_", "+/")
+#: How far before a token its context is read, in characters.
+_CONTEXT = 56
+
+
+def opaque_spans(text: str, start: int, end: int) -> Iterator[Span]:
+    """Yield the spans of known providers' tokens and of opaque tokens that begin in `text[start:end]`."""
+    for run in _RUN.finditer(text, start, end):
+        if not _may_hold_token(run.group()):
+            continue
+        named = list(provider_spans(text, run.start(), run.end())) if may_be_issued(run.group()) else []
+        yield from named
+        if not named:
+            yield from _judge_run(text, run)
+
+
+def token_places(text: str) -> Iterator[int]:
+    """Yield where runs of characters begin that are random enough for a close look."""
+    for run in _RUN.finditer(text):
+        if _may_hold_token(run.group()):
+            yield run.start()
+
+
+@lru_cache(maxsize=4096)
+def _may_hold_token(body: str) -> bool:
+    """Return whether any part of the run is random enough for a close look."""
+    if evidence_bits(body) < -4.0 or _HEX_INSIDE.search(body):
+        return True
+    return any(evidence_bits(piece) < -4.0 for piece in _PIECE.findall(body) if len(piece) >= 12)
+
+
+def _judge_run(text: str, run: re.Match[str]) -> Iterator[Span]:
+    body = run.group()
+    if _ENCODED.match(body):
+        holds_secret = _encoded_secret(body)
+        if holds_secret is not None:
+            if holds_secret:
+                yield Span(run.start(), run.end(), "encoded")
+            return
+    if _UUID.search(body):
+        body = _UUID.sub(lambda m: "." * len(m.group()), body)
+    pieces = [(m.start(), m.end(), m.group()) for m in _PIECE.finditer(body)]
+    for first, last in _random_stretches(body, pieces):
+        if not _is_harmless(text, run.start() + first, run.start() + last):
+            begin = run.start() + first
+            yield Span(_joined_start(text, begin), run.start() + last, "")
+
+
+def _encoded_secret(body: str) -> bool | None:
+    """Return whether a run that is JSON in base64 holds a secret by name; None if it isn't such JSON."""
+    from engram.redaction.assignments import named_spans
+
+    whole = body.rstrip("=").translate(_URL_SAFE)
+    try:
+        text = base64.b64decode(whole + "=" * (-len(whole) % 4), validate=True).decode()
+        is_json = isinstance(json.loads(text), dict | list)
+    except (binascii.Error, ValueError, RecursionError):
+        return None
+    if not is_json:
+        return None
+    return any(True for _ in named_spans(text, text.lower(), 0, len(text))) if text.isascii() else True
+
+
+def _joined_start(text: str, begin: int) -> int:
+    """Return where the token begins, including what is joined to it from the left."""
+    if begin == 0 or text[begin - 1] not in ":$":
+        return begin
+    first = begin
+    while first > max(0, begin - 120) and not _HARD_EDGE.match(text[first - 1]):
+        first -= 1
+    return first if _JOINED_BEFORE.fullmatch(text, first, begin) else begin
+
+
+def _random_stretches(body: str, pieces: list[tuple[int, int, str]]) -> Iterator[tuple[int, int]]:
+    """Yield neighbouring random pieces as one; short pieces between them count as part of the token."""
+    group: list[tuple[int, int, str]] = []
+    bits = 0.0
+    for piece in [*pieces, (len(body), len(body), "")]:
+        own = -12.0 if len(piece[2]) >= 20 and _HEX_INSIDE.search(piece[2]) else evidence_bits(piece[2])
+        written = own > 3.0 and len(piece[2]) >= 4
+        if piece[2] and not written and (not group or piece[0] - group[-1][1] <= 2):
+            group.append(piece)
+            bits += own
+            continue
+        if group:
+            yield from _accept(body, group, bits)
+        group, bits = ([], 0.0) if written or not piece[2] else ([piece], own)
+
+
+def _accept(body: str, group: list[tuple[int, int, str]], bits: float) -> Iterator[tuple[int, int]]:
+    first, last = group[0][0], group[-1][1]
+    while last < len(body) and body[last] in "=+/_-~":
+        last += 1
+    size = sum(len(p) for _, _, p in group)
+    token = body[first:last]
+    if _HEX_RUN.fullmatch(token):
+        if size >= 24:
+            yield first, last
+        return
+    first = _prefix_start(body, first)
+    longest = max(len(p) for _, _, p in group)
+    if (
+        size >= 12
+        and bits < -11.0
+        and longest >= 12
+        and (is_drawn(token) or (size >= 16 and token.isalpha() and bits < -16.0))
+    ):
+        yield first, last
+        return
+    if not any(c.isdigit() for c in token) and size < 24:
+        return
+    if (size >= 20 and bits < -8.0 and longest >= 8) or (size >= 16 and bits < -12.0 and longest >= 12):
+        yield first, last
+
+
+def is_public(text: str, first: int, last: int) -> bool:
+    """Return whether the token is a public key or part of a certificate, by its format, its name or the block around
+    it.
+    """
+    if _PUBLIC_TOKEN.match(text, first, last) or _PUBLIC_NAME.search(text[max(0, first - 40) : min(first + 6, last)]):
+        return True
+    begin = text.rfind("-----BEGIN ", max(0, first - _BLOCK_CHARACTERS), first)
+    return begin >= 0 and bool(_PUBLIC_BLOCK.match(text, begin)) and text.find("-----END ", begin, first) < 0
+
+
+def _prefix_start(body: str, first: int) -> int:
+    """Return where the token begins, including the prefix of its issuer such as `pk_12345678_`."""
+    match = _ISSUER.search(body, max(0, first - _ISSUER_CHARACTERS), first)
+    return match.start() if match else first
+
+
+def _is_harmless(text: str, first: int, last: int) -> bool:
+    token = text[first:last]
+    before = text[max(0, first - _CONTEXT) : first]
+    if _TEMPORARY.search(before):
+        return True
+    id_start = max(before.rfind(c) for c in " \t\n\"'`(/:=,[{<>") + 1
+    whole = before[id_start:] + token
+    if _READABLE_ID.match(whole) or _RESOURCE_ID.fullmatch(whole) or _MANGLED.match(whole):
+        return True
+    if before.endswith("::") and _RUST_HASH.fullmatch(token):
+        return True
+    if is_public(text, first, last) or is_dummy(token):
+        return True
+    if _FILE_END.search(text, last - 8, last + 12):
+        return True
+    if before.endswith("0x") and len(token) <= 40:
+        return True
+    if token.startswith("0x") and len(token) <= 42:
+        return True
+    if _is_digest(text, first, last):
+        return True
+    return bool(_HARMLESS.search(before)) and not _HARMFUL.search(before)
+
+
+def _is_digest(text: str, first: int, last: int) -> bool:
+    """Return whether the words around a hash say what it is the hash of."""
+    token = text[first:last]
+    if text[first - 1 : first] != "-" and "-" in token:
+        first += token.rfind("-") + 1
+    elif ":" in token:
+        first += token.rfind(":") + 1
+    elif "/" in token and _HEX_RUN.fullmatch(token.rpartition("/")[2]):
+        first += token.rfind("/") + 1
+    is_hash = last - first in _HASH_SIZES and bool(_HEX_RUN.fullmatch(text, first, last))
+    if _DIGEST_OF.search(text[max(0, first - _CONTEXT) : first]):
+        return is_hash or (text[last - 1] == "=" and (last - first) % 4 == 0)
+    if not is_hash or not _HASH_OF.match(text[last : last + 80] + "\n"):
+        return False
+    before = text[max(0, first - 4) : first]
+    return not before.rpartition("\n")[2].strip(" \t+-^*#|") and (
+        first <= 4 or "\n" in before or len(before.strip()) == 0
+    )

@@ -1,0 +1,453 @@
+"""The checks of ``engram doctor`` on Engram's own side: each says what it found, and what to do."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shlex
+import shutil
+import stat
+import sys
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+
+from engram.embedding.load_model import needs_torch
+from engram.embedding.model_source import BUNDLED, EXTRA, HASHED, has_extra, is_bundled_intact
+from engram.errors import EmbeddingError, StoreError
+from engram.extraction.compare_extractors import answer_of
+from engram.extraction.model.bounded_command import run_bounded
+from engram.extraction.model.claude_provider import billed_key, call_environment, find_claude, who_pays
+from engram.extraction.model.provider import find_api_key
+from engram.ingest.project_moves import find_moves
+from engram.log import has_problems
+from engram.models.engine.database import SAFE_SQLITE, sqlite_version
+from engram.models.engine.meta import get_meta, put_meta
+from engram.models.engine.transaction import Store
+from engram.models.rescue.backup import earlier_backups
+from engram.models.rescue.soundness import find_all_damage, quick_damage
+from engram.models.sessions import reading_progress
+from engram.models.work.pauses import paused_scopes
+from engram.models.work.task_runs import note_failure
+from engram.models.work.work import WorkState, list_work
+from engram.reports.health import SEE_LOG, Health
+from engram.reports.use_report import REPORT_DAYS, late_of_days, late_text
+from engram.settings import Settings
+from engram.transcripts.registry import present_folders, skipped
+from engram.trust.display import number_of
+from engram.vaults import settings_around
+from engram.version import install_command
+
+#: Warn below this much free disk space, in bytes.
+MIN_FREE_BYTES = 500_000_000
+#: Share of prompts, and number, from which on answers come too late too often.
+MAX_LATE_SHARE = 0.05
+MIN_LATE = 5
+#: Maximum number of unreadable lines that are listed; beyond that, only their number is given.
+MAX_LISTED_FAULTS = 5
+#: What to do about skipped files.
+_ADVICE_ON_SKIPPED = "nothing to do, unless sessions of yours are there"
+#: How the names of databases begin that were set aside.
+_SET_ASIDE = {
+    "memory.v2": "another program's database",
+    "memory.broken": "a damaged database",
+    "memory.replaced": "the database from before a restore",
+}
+
+
+class State(StrEnum):
+    """The result of a check."""
+
+    OK = "ok"
+    #: It works, but the user should know something.
+    WARN = "warn"
+    #: Does not work.
+    BAD = "bad"
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One finding."""
+
+    name: str
+    state: State
+    detail: str
+    #: What to do; "" if all is well. By default to run ``command``.
+    advice: str = ""
+    #: The one command that mends it, with its arguments; "" if it takes more than a command.
+    command: str = ""
+    #: Name of what ``engram doctor --fix`` does about it; "" if only the user should.
+    fix: str = ""
+    #: The finding without private words, for a bug report; "" if name and state must do.
+    public: str = ""
+
+    def __post_init__(self) -> None:
+        """Advise to run the command, if nothing else is advised."""
+        if self.command and not self.advice:
+            object.__setattr__(self, "advice", f"run: {self.command}")
+
+
+def check_all(store: Store, settings: Settings, health: Health, *, is_quick: bool = False) -> list[Check]:
+    """Return every check but those of Claude Code's settings and of the language model.
+
+    With ``is_quick``, only SQLite checks the database: reading every row takes seconds per 10,000.
+    """
+    return [
+        *_program(store),
+        *_home(settings),
+        *_memory(store, is_quick),
+        *_earlier_memory(store, settings),
+        *_transcripts(settings, health),
+        *_processes(settings, health),
+        *_model(settings),
+        *_answers(store),
+        *_moves(store),
+        *_leftovers(store, settings, health),
+    ]
+
+
+def _answers(store: Store) -> Iterator[Check]:
+    """Answers that came after the hook of their prompt had ended."""
+    by_cause, prompts = late_of_days(store)
+    late = sum(by_cause.values())
+    is_often = late > MAX_LATE_SHARE * prompts and late >= MIN_LATE
+    text = f"{late} of {prompts} prompts in {REPORT_DAYS} days were answered too late"
+    yield Check(
+        "answers in time",
+        State.WARN if is_often else State.OK,
+        f"{text} ({late_text(by_cause)})" if late else text,
+        "late memories are handed over at the next tool call; `engram status` shows what is running"
+        if is_often
+        else "",
+        public=text,
+    )
+
+
+def _moves(store: Store) -> Iterator[Check]:
+    """Yield projects whose folder is gone and which may have moved."""
+    for move in find_moves(store):
+        former, present = move.former.project, move.present.project
+        yield Check(
+            "moved project",
+            State.WARN,
+            f"the folder of {former.name} is gone ({former.root}); {present.name} ({present.root}) may be the same",
+            f"if it is, run: engram projects merge {shlex.quote(present.name)} {shlex.quote(former.name)}",
+            command=f"engram projects merge {shlex.quote(present.name)} {shlex.quote(former.name)}",
+        )
+
+
+def _program(store: Store) -> Iterator[Check]:
+    version = ".".join(map(str, sys.version_info[:3]))
+    yield Check("python", State.OK, f"{version}, {sys.executable}", public=version)
+    number = sqlite_version(store.driver)
+    text = f"{store.driver} with SQLite {'.'.join(map(str, number))}"
+    if number >= SAFE_SQLITE:
+        yield Check("driver", State.OK, text, public=text)
+    else:
+        yield Check(
+            "driver",
+            State.WARN,
+            f"{text}; before {'.'.join(map(str, SAFE_SQLITE))} several processes can damage a database",
+            f"install cysqlite, which has its own SQLite: {shlex.quote(sys.executable)} -m pip install cysqlite",
+            command=f"{shlex.quote(sys.executable)} -m pip install cysqlite",
+            public=text,
+        )
+
+
+def _home(settings: Settings) -> Iterator[Check]:
+    places = settings.places
+    mode = stat.S_IMODE(places.root.stat().st_mode)
+    exposed = [path for path in places.root.rglob("*") if _is_exposed(path)]
+    if mode & 0o077 or exposed:
+        named = ", ".join(str(path.relative_to(places.root)) for path in exposed[:3])
+        is_closed = not mode & 0o077
+        yield Check(
+            "memory folder",
+            State.WARN if is_closed else State.BAD,
+            f"{places.root} is closed to other users; {named} in it would be open to them without that"
+            if is_closed
+            else f"{places.root} can be read by other users (mode {mode:04o}{', ' + named if named else ''})",
+            command=f"chmod -R go-rwx {shlex.quote(str(places.root))}",
+            fix="close-folder",
+            public=f"mode {mode:04o}, {len(exposed)} exposed files",
+        )
+    else:
+        yield Check("memory folder", State.OK, f"{places.root}, mode {mode:04o}")
+    free = shutil.disk_usage(places.root).free
+    if free < MIN_FREE_BYTES:
+        yield Check("disk", State.WARN, f"{free / 1e6:.0f} MB free", "free some space: a full disk stops all reading")
+    for path in sorted(places.root.glob("memory.*.db")):
+        what = next((what for beginning, what in _SET_ASIDE.items() if path.name.startswith(beginning)), "")
+        if what:
+            yield Check("set aside", State.WARN, f"{what} was moved to {path}", "keep the file, or delete it yourself")
+
+
+def _is_exposed(path: Path) -> bool:
+    """Return True for a file that other users may read or write."""
+    try:
+        mode = path.lstat().st_mode
+    except OSError:
+        return False
+    return stat.S_ISREG(mode) and bool(stat.S_IMODE(mode) & 0o077)
+
+
+def _memory(store: Store, is_quick: bool) -> Iterator[Check]:
+    damage = quick_damage(store) if is_quick else find_all_damage(store)
+    if damage:
+        # The worker checks the file when it starts: it rebuilds an index, or sets the file aside.
+        with contextlib.suppress(StoreError):
+            note_failure(store, "memory", f"engram doctor found damage: {damage}")
+        yield Check(
+            "memory.db",
+            State.BAD,
+            damage,
+            "restart the worker, which repairs the file or sets it aside: engram service restart. `engram restore` "
+            "brings back a backup",
+            command="engram service restart",
+            public="damaged",
+        )
+    else:
+        yield Check("memory.db", State.OK, f"no damage, {store.path.stat().st_size / 1e6:.1f} MB")
+
+
+def _earlier_memory(store: Store, settings: Settings) -> Iterator[Check]:
+    """Yield a backup of a memory.db that was damaged or deleted: this one may lack what transcripts no longer
+    contain.
+    """
+    for backup in earlier_backups(store, settings.places.backups):
+        command = f"engram restore {backup.path.name}"
+        yield Check(
+            "earlier memory",
+            State.WARN,
+            f"memory.db was created again; {backup.path.name} holds an earlier one",
+            f"if you miss something, stop Engram and run: {command}. Else delete {backup.path}",
+            command=command,
+            public="there is a backup of one",
+        )
+
+
+def _transcripts(settings: Settings, health: Health) -> Iterator[Check]:
+    present = present_folders(settings)
+    if not present:
+        yield Check(
+            "transcripts",
+            State.BAD,
+            f"{settings.projects_folder} does not exist",
+            "start Claude Code once, or set its configuration folder with CLAUDE_CONFIG_DIR or --claude-folder",
+        )
+        return
+    closed = [folder for _, folder in present if not os.access(folder, os.R_OK | os.X_OK)]
+    for folder in closed:
+        yield Check("transcripts", State.BAD, f"{folder} can't be read", f"run: chmod u+rx {folder}")
+    readable = [f"{folder} ({agent.title})" for agent, folder in present if folder not in closed]
+    if readable:
+        yield Check("transcripts", State.OK, f"{number_of(health.unread.found, 'file')} in {', '.join(readable)}")
+    not_read = skipped(settings)
+    for one in not_read[:MAX_LISTED_FAULTS]:
+        yield Check("not read", State.WARN, f"{one.path}: {one.reason}", _ADVICE_ON_SKIPPED, public="skipped")
+    if len(not_read) > MAX_LISTED_FAULTS:
+        yield Check("not read", State.WARN, f"{len(not_read)} files, folders and links in all", _ADVICE_ON_SKIPPED)
+
+
+def _processes(settings: Settings, health: Health) -> Iterator[Check]:
+    for name, state in (("watcher", health.watcher), ("worker", health.worker)):
+        if state.is_alive:
+            text = f"running, pid {state.pid}, {state.rss_mb} MB"
+            yield Check(name, State.OK, text, public=f"running, {state.rss_mb} MB")
+    for trouble in health.troubles():
+        state_of_trouble = State.BAD if trouble.is_broken else State.WARN
+        if trouble.about in ("watcher", "worker"):
+            yield Check(
+                trouble.about,
+                state_of_trouble,
+                trouble.text,
+                trouble.advice
+                if settings_around(settings).places.install_journal.is_file()
+                else f"Engram is not installed: run engram install, or {trouble.advice}",
+                command="engram service start",
+                fix="start",
+                public="not running",
+            )
+        else:
+            has_more = trouble.advice != SEE_LOG or has_problems(settings_around(settings).places.logs)
+            advice = trouble.advice if has_more else "nothing more is known of it; it is tried again by itself"
+            yield Check(f"stage {trouble.about}", state_of_trouble, trouble.text, advice)
+
+
+def _model(settings: Settings) -> Iterator[Check]:
+    if settings.embedding_model == HASHED:
+        yield Check(
+            "model",
+            State.WARN,
+            "hashed: it compares words, not meaning",
+            command="engram config set embedding_model bundled",
+            public="hashed",
+        )
+        return
+    if settings.embedding_model == BUNDLED:
+        if is_bundled_intact():
+            yield Check("model", State.OK, "bundled")
+        else:
+            yield Check("model", State.BAD, "the bundled model is missing or damaged", "install Engram again")
+        return
+    try:
+        with_torch = needs_torch(settings.embedding_model)
+    except EmbeddingError as error:
+        yield Check("model", State.BAD, str(error), "correct the setting embedding_model")
+        return
+    if with_torch and not has_extra():
+        yield Check(
+            "model",
+            State.BAD,
+            f"{settings.embedding_model} needs packages that are not installed: searches use text alone",
+            install_command(EXTRA),
+        )
+    else:
+        way = "runs with torch; without a worker, searches use text alone" if with_torch else "ready to run"
+        yield Check("model", State.OK, f"{settings.embedding_model}, {way}")
+
+
+def _leftovers(store: Store, settings: Settings, health: Health) -> Iterator[Check]:
+    totals = health.totals
+    for fault in reading_progress.read_faults(store, MAX_LISTED_FAULTS):
+        where = fault.path if fault.offset is None else f"{fault.path} at byte {fault.offset}, {fault.length} bytes"
+        yield Check("unreadable", State.WARN, f"{where}: {fault.reason}", "nothing to do: the rest of the file is read")
+    if totals.bad_lines > MAX_LISTED_FAULTS:
+        yield Check("unreadable", State.WARN, f"{totals.bad_lines} lines in all", "nothing to do: the rest is read")
+    unknown = {name: len(turns) for name, turns in reading_progress.unknown_elements(store).items()}
+    if unknown:
+        most = sorted(unknown.items(), key=lambda item: (-item[1], item[0]))[:MAX_LISTED_FAULTS]
+        yield Check(
+            "unknown elements",
+            State.WARN,
+            f"messages not taken for your words: {', '.join(f'<{name}> {count}' for name, count in most)}",
+            "nothing to do: a later version may know them",
+            public=f"{sum(unknown.values())} messages",
+        )
+    dead = list_work(store, (WorkState.DEAD,))
+    if dead:
+        yield Check(
+            "given up",
+            State.BAD,
+            f"{number_of(len(dead), 'task')} failed too often, such as {dead[0].kind}: {dead[0].last_error}",
+            "remove the cause, then run: engram tasks retry --dead",
+            command="engram tasks retry --dead",
+            public=number_of(len(dead), "task"),
+        )
+    if totals.suspects:
+        yield Check(
+            "suspect",
+            State.WARN,
+            f"{totals.suspects} memories look like orders to Claude and are never shown to it",
+            "decide about each: engram review",
+            command="engram review",
+            public=f"{totals.suspects} memories",
+        )
+    for scope in sorted(paused_scopes(store)):
+        what = scope or "everything"
+        project = f" --project {scope}" if scope else ""
+        command = "engram tasks resume" if scope == "tasks" else f"engram pause --off{project}"
+        yield Check("paused", State.WARN, f"{what} is paused", f"to go on: {command}", command=command, public="yes")
+    if not settings.capture or not settings.inject or settings.extractor == "off":
+        off = [name for name in ("capture", "inject") if not getattr(settings, name)]
+        off += ["extractor"] if settings.extractor == "off" else []
+        yield Check(
+            "switched off",
+            State.WARN,
+            ", ".join(off),
+            "`engram config` shows where each setting comes from",
+            command="engram config",
+            public=", ".join(off),
+        )
+
+
+# -- The check of the language model, and the one offer to use Claude as the extractor.
+
+#: Flags of print mode that an old Claude Code does not have.
+_NEEDED_FLAGS = ("--safe-mode", "--json-schema", "--no-session-persistence", "--strict-mcp-config", "--max-budget-usd")
+#: Timeout for ``claude --help``, in seconds.
+_HELP_SECONDS = 20.0
+_OFFER_KEY = "offered_claude_extractor"
+_OFFER = (
+    "Memories are chosen by rules now. Your own Claude Code can write them instead, with your login: about twice as "
+    "many prompts then get a memory that helps. Redacted text of your sessions goes to Anthropic, within the caps that "
+    "`engram cost` shows. To see one of your sessions both ways first, run: engram compare. To turn it on, run: "
+    "engram config set extractor claude"
+)
+
+
+def check_language_model(settings: Settings) -> Iterator[Check]:
+    """Check that the configured language model can be used. Nothing is sent."""
+    if settings.extractor == "claude":
+        yield _check_claude(settings)
+    elif settings.extractor == "openai":
+        has_key = bool(find_api_key(settings.places.env_file)) or bool(settings.llm_base_url)
+        server = settings.llm_base_url or "OpenAI"
+        if has_key:
+            yield Check("language model", State.OK, f"{settings.llm_model} at {server}")
+        else:
+            yield Check(
+                "language model",
+                State.BAD,
+                "extractor = openai, but OPENAI_API_KEY is not set: the local extractor is used",
+                f"write OPENAI_API_KEY=… into {settings.places.env_file} (mode 0600)",
+            )
+
+
+def _check_claude(settings: Settings) -> Check:
+    command = find_claude(settings)
+    if command is None:
+        return Check(
+            "language model",
+            State.BAD,
+            f"extractor = claude, but {settings.claude_command!r} can't be found: the local extractor is used",
+            "install Claude Code, or run: engram config set claude_command /path/to/claude",
+        )
+    help_text = _help_text(command)
+    missing = [flag for flag in _NEEDED_FLAGS if flag not in help_text]
+    if missing:
+        return Check(
+            "language model",
+            State.BAD,
+            f"{command} doesn't know {', '.join(missing)}: the local extractor is used",
+            "update Claude Code: claude update",
+            command="claude update",
+            public="too old",
+        )
+    key = f". {who_pays()}" if billed_key() else ""
+    return Check("language model", State.OK, f"{settings.claude_model} by {command}{key}")
+
+
+def _help_text(command: str) -> str:
+    try:
+        with tempfile.TemporaryDirectory() as folder:
+            finished = run_bounded(
+                [command, "--help"],
+                b"",
+                folder=Path(folder),
+                environment=call_environment(command),
+                seconds=_HELP_SECONDS,
+            )
+    except OSError:
+        return ""
+    return (finished.output + finished.errors).decode("utf-8", errors="replace")
+
+
+def offer_claude(store: Store, settings: Settings) -> str:
+    """Return the offer to use Claude as the extractor, once for each memory folder; "" after that.
+
+    Who answered the installer or `engram compare` is not asked again.
+    """
+    was_made = get_meta(store, _OFFER_KEY) or answer_of(store) is not None
+    if settings.extractor != "local" or was_made or find_claude(settings) is None:
+        return ""
+    try:
+        with store.transaction() as tx:
+            if get_meta(store, _OFFER_KEY):
+                return ""
+            put_meta(tx, _OFFER_KEY, str(store.now_ms()))
+    except StoreError:  # it can't be written: the offer waits
+        return ""
+    return _OFFER

@@ -1,0 +1,269 @@
+"""The vectors of memory.db in memory; only new ones are read to bring it up to date."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Collection, Iterator, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from engram.embedding.embedder import Embedder
+from engram.embedding.packed_vectors import unpack_rows
+from engram.embedding.pieces import unit_rows
+from engram.models.engine.transaction import Store
+from engram.models.search.vector_rows import (
+    Missing,
+    count_vectors,
+    last_vector_seq,
+    missing_vectors,
+    put_vectors,
+    vector_batches,
+    vector_owner_ids,
+    vectors_of,
+    vectors_since,
+)
+from engram.search.vectors.vector_index import VectorIndex
+from engram.system.lazy_regex import lazy_regex
+
+Floats = NDArray[np.float32]
+
+#: The group of rows that every project may see.
+GLOBAL_GROUP = -1
+#: Rows read from the database at a time: more than an exact index has, so that a large one is quantised at once.
+_SLICE_ROWS = 32_768
+#: Rows whose mean cosine stands for that of all: the mean of more differs by less than 0.01.
+_SAMPLED_ROWS = 512
+
+
+class VectorCache:
+    """The index of one owner kind (p, e or n), and how far it was read. Any thread may call any method."""
+
+    def __init__(self, owner: str, model: str, dimension: int) -> None:
+        """Create an empty cache; ``refresh`` fills it."""
+        self._owner = owner
+        self._model = model
+        self._dimension = dimension
+        self._index = VectorIndex(dimension)
+        #: Sequence number of the last vector that was read.
+        self._seq = 0
+        #: False until everything that was stored at first has been read.
+        self.is_filled = False
+        #: The highest sequence number of all owners when this was last brought up to date.
+        self._newest_seq = -1
+        self._lock = threading.Lock()
+
+    def __len__(self) -> int:
+        return len(self._index)
+
+    @property
+    def bytes_used(self) -> int:
+        return self._index.bytes_used
+
+    def refresh(self, store: Store) -> int:
+        """Load new vectors and drop deleted ones; return the number of rows loaded.
+
+        Deleted ones are noticed by counting, which takes 60 ms for a million vectors.
+        """
+        total = self.catch_up(store)
+        if not self.is_filled:
+            return total
+        with self._lock:
+            if count_vectors(store, self._owner) != len(self._index):
+                self._drop_deleted(store)
+        return total
+
+    def catch_up(self, store: Store) -> int:
+        """Load vectors written since the last call and return their number; returns immediately if there are none.
+
+        While another thread fills the cache for the first time, which takes seconds for a large store, this returns 0
+        at once: a search uses what has been loaded so far.
+        """
+        newest_seq = last_vector_seq(store)
+        if newest_seq == self._newest_seq or not self._lock.acquire(blocking=self.is_filled):
+            return 0
+        try:
+            total = 0
+            if not self._seq:
+                self._index.expect(count_vectors(store, self._owner))
+            while count := self._load_slice(store):
+                total += count
+            # Everything up to newest_seq has been read, vectors of other owners included.
+            self._seq, self._newest_seq, self.is_filled = max(self._seq, newest_seq), newest_seq, True
+            return total
+        finally:
+            self._lock.release()
+
+    def _load_slice(self, store: Store) -> int:
+        """Load one slice of the new vectors; return its number of rows."""
+        vectors = vectors_since(store, self._owner, self._model, self._seq, _SLICE_ROWS)
+        if not vectors:
+            return 0
+        seqs, ids, projects, stored = zip(*vectors, strict=True)
+        groups = np.array([GLOBAL_GROUP if project is None else project for project in projects], dtype=np.int32)
+        if self._seq:
+            self._index.remove(ids)
+        self._index.add(ids, unpack_rows(stored, self._dimension), groups)
+        self._seq = seqs[-1]
+        return len(vectors)
+
+    def search(self, query: Floats, limit: int, project: int | None, *, with_global: bool = True) -> dict[int, float]:
+        """Return id → cosine of the best ``limit`` ids; only of ``project`` (and global ones) unless it is None."""
+        groups = None if project is None else [project, GLOBAL_GROUP] if with_global else [project]
+        ids, cosines = self._index.top(query, limit, groups=groups)
+        return dict(zip(ids.tolist(), cosines.tolist(), strict=True))
+
+    def usual_cosine(self, query: Floats, project: int | None) -> tuple[float, int]:
+        """Return the mean cosine of the rows that a query of ``project`` sees, by a sample, and their number."""
+        groups = None if project is None else [project, GLOBAL_GROUP]
+        return self._index.mean_cosine(query, _SAMPLED_ROWS, groups=groups)
+
+    def scores_of(self, query: Floats, ids: Sequence[int]) -> dict[int, float]:
+        """Return id → cosine; NaN for an id without a vector."""
+        return dict(zip(ids, self._index.scores_of(query, ids).tolist(), strict=True)) if ids else {}
+
+    def _drop_deleted(self, store: Store) -> None:
+        stored = np.array(vector_owner_ids(store, self._owner), dtype=np.int64)
+        self._index.remove(np.setdiff1d(self._index.ids, stored))
+
+
+# -- Embed rows without a current vector: outside any transaction, then stored in a short one.
+
+#: Memories that are embedded at a time.
+MEMORY_BATCH = 16
+#: Memories that are embedded while a client waits.
+NEWEST_MEMORIES = 4
+#: Maximum number of words of a prompt that are embedded with a passage of its reply.
+MAX_PROMPT_WORDS = 60
+#: The role in front of a text that names its own speaker, as in a chat.
+_ROLE_BEFORE_SPEAKER = lazy_regex(r"(?:user|assistant): (?=[A-Z][\w .'-]{0,30}: )")
+
+
+def embed_missing(store: Store, embedder: Embedder, limit: int = 64) -> int:
+    """Embed up to ``limit`` rows without a current vector; return how many, 0 when none is left.
+
+    Rows that are deleted meanwhile are skipped. Raises EmbeddingError as the embedder does.
+    """
+    missing = missing_vectors(store, embedder.model_id, limit)
+    if not missing:
+        return 0
+    vectors = _embed(missing, embedder)
+    with store.transaction() as tx:
+        put_vectors(tx, embedder.model_id, vectors)
+    return len(missing)
+
+
+def embed_memories(store: Store, embedder: Embedder) -> int:
+    """Embed every memory without a current vector, and nothing else; return how many. Raises EmbeddingError."""
+    total = 0
+    while missing := [row for row in missing_vectors(store, embedder.model_id, MEMORY_BATCH) if row.owner == "e"]:
+        vectors = _embed(missing, embedder)
+        with store.transaction() as tx:
+            put_vectors(tx, embedder.model_id, vectors)
+        total += len(missing)
+    return total
+
+
+def embed_newest_memories(store: Store, embedder: Embedder) -> int:
+    """Embed the newest memories without a current vector, a few at most; return how many.
+
+    So a memory is found by its meaning as soon as it was saved. Raises EmbeddingError.
+    """
+    missing = [row for row in missing_vectors(store, embedder.model_id, NEWEST_MEMORIES) if row.owner == "e"]
+    if not missing:
+        return 0
+    vectors = _embed(missing, embedder)
+    with store.transaction() as tx:
+        put_vectors(tx, embedder.model_id, vectors)
+    return len(missing)
+
+
+def embedding_texts(row: Missing) -> list[str]:
+    """Return the texts whose mean vector stands for a row.
+
+    Its own; for a reply also that with its prompt, for a memory also the questions that it answers.
+    """
+    own = _ROLE_BEFORE_SPEAKER.sub("", row.text, count=1) if row.owner == "p" else row.text
+    if row.questions:
+        return [own, " ".join(row.questions)]
+    if not row.prompt:
+        return [own]
+    _, _, without_role = row.text.partition(": ")
+    return [own, f"{' '.join(row.prompt.split()[:MAX_PROMPT_WORDS])}\n{without_role}"]
+
+
+def _embed(missing: list[Missing], embedder: Embedder) -> list[tuple[str, int, int, bytes]]:
+    """Return ``(owner, owner_id, piece, float16 bytes)``: the mean of a row's texts, scaled to length 1."""
+    texts = [embedding_texts(row) for row in missing]
+    rows = embedder.embed([text for row_texts in texts for text in row_texts])
+    vectors, start = [], 0
+    for row, row_texts in zip(missing, texts, strict=True):
+        mean = unit_rows(rows[start : start + len(row_texts)].mean(axis=0, keepdims=True))[0]
+        vectors.append((row.owner, row.owner_id, 0, mean.astype(np.float16).tobytes()))
+        start += len(row_texts)
+    return vectors
+
+
+# -- Find pairs of memories with similar vectors, in tiles, so that neither all vectors nor all products are in
+# memory.
+
+#: Rows that are read at a time, and compared with the wanted ones.
+_BATCH_ROWS = 2_048
+#: Wanted rows that are compared at a time.
+_PAIR_ROWS = 256
+#: Maximum number of pairs: the most similar ones.
+MAX_PAIRS = 5_000
+
+
+def similar_pairs(
+    store: Store, model: str, min_cosine: float, among: Collection[int] | None = None
+) -> Iterator[tuple[int, int, float]]:
+    """Yield ``(row id, row id, cosine)`` of memories at least as similar as ``min_cosine``, most similar first.
+
+    Of each pair the smaller row id comes first. Needs 2 bytes for each number of the vectors of ``among``.
+
+    ``among``: only pairs that contain one of these row ids; None for all pairs.
+    """
+    if among is not None and not among:
+        return
+    wanted_ids, wanted = _wanted(store, model, among)
+    cosine, first, second = np.zeros(0, np.float32), np.zeros(0, np.int64), np.zeros(0, np.int64)
+    for batch in vector_batches(store, "e", model, _BATCH_ROWS):
+        ids, stored = _matrix(batch)
+        rows = stored.astype(np.float32).T
+        is_wanted = np.isin(ids, wanted_ids)
+        for start in range(0, len(wanted_ids), _PAIR_ROWS):
+            left_ids = wanted_ids[start : start + _PAIR_ROWS]
+            product = wanted[start : start + _PAIR_ROWS].astype(np.float32) @ rows
+            left, right = np.nonzero(product >= min_cosine)
+            if not len(left):
+                continue
+            one, other = left_ids[left], ids[right]
+            # A pair of two wanted rows comes up twice; it is kept when its smaller id is on the left.
+            keep = (one != other) & ((one < other) | ~is_wanted[right])
+            cosine = np.concatenate([cosine, product[left, right][keep]])
+            first = np.concatenate([first, np.minimum(one, other)[keep]])
+            second = np.concatenate([second, np.maximum(one, other)[keep]])
+            best = np.lexsort((second, first, -cosine))[:MAX_PAIRS]
+            cosine, first, second = cosine[best], first[best], second[best]
+            if len(cosine) == MAX_PAIRS:
+                min_cosine = max(min_cosine, float(cosine[-1]))
+    for number in range(len(cosine)):
+        yield int(first[number]), int(second[number]), float(cosine[number])
+
+
+def _wanted(store: Store, model: str, among: Collection[int] | None) -> tuple[NDArray[np.int64], NDArray[np.float16]]:
+    """Return row ids and vectors of the rows of which pairs are wanted."""
+    if among is None:
+        found = [_matrix(batch) for batch in vector_batches(store, "e", model, _BATCH_ROWS)]
+    else:
+        chosen = vectors_of(store, "e", model, list(among))
+        found = [_matrix(chosen)] if chosen else []
+    if not found:
+        return np.zeros(0, np.int64), np.zeros((0, 0), np.float16)
+    return np.concatenate([ids for ids, _ in found]), np.concatenate([rows for _, rows in found])
+
+
+def _matrix(batch: list[tuple[int, int, bytes]]) -> tuple[NDArray[np.int64], NDArray[np.float16]]:
+    ids = np.array([row_id for row_id, _, _ in batch], dtype=np.int64)
+    return ids, np.frombuffer(b"".join(data for _, _, data in batch), dtype=np.float16).reshape(len(batch), -1)

@@ -1,0 +1,138 @@
+"""Computes the new content of a changed file, and its content without Engram's part."""
+
+from __future__ import annotations
+
+import codecs
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from engram.errors import BadRequest, InstallError
+from engram.setup.edits.install_steps import BlockEdit, FileChange, JsonEdit, TomlEdit
+from engram.setup.edits.json_edit import AppliedJson, apply_json, drop_json, revert_json
+from engram.setup.edits.toml_edit import AppliedToml, apply_toml, revert_toml
+
+# -- Appends lines between two markers to a text file, and removes them again.
+
+
+def apply_block(text: str, edit: BlockEdit) -> str:
+    """Return the text with the block at its end; an existing block is replaced in its place."""
+    newline = "\r\n" if "\r\n" in text else "\n"
+    block = newline.join([edit.begin, *edit.text.splitlines(), edit.end]) + newline
+    place = _find(text, edit)
+    if place is not None:
+        return text[: place[0]] + block + text[place[1] :]
+    joint = "" if not text or text.endswith(("\n", "\r")) else newline
+    return text + joint + block
+
+
+def revert_block(text: str, edit: BlockEdit, original: str) -> str:
+    """Return the text without the block; the end of the line before it is as in ``original``."""
+    place = _find(text, edit)
+    if place is None:
+        return text
+    before, after = text[: place[0]], text[place[1] :]
+    if not after and before.rstrip("\r\n") == original:
+        return original
+    return before + after
+
+
+def _find(text: str, edit: BlockEdit) -> tuple[int, int] | None:
+    """Start and end of the block, including its last newline; None if it is not complete."""
+    begin = 0
+    at = 0
+    is_inside = False
+    for line in text.splitlines(keepends=True):
+        if line.rstrip("\r\n") == edit.begin:
+            begin, is_inside = at, True
+        at += len(line)
+        if is_inside and line.rstrip("\r\n") == edit.end:
+            return begin, at
+    return None
+
+
+def decode(path: Path, data: bytes) -> str:
+    """Return the text of a file without a byte order mark. Raises InstallError if it is not UTF-8."""
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise InstallError(f"{path} is not UTF-8 text (byte {error.start}). Nothing was changed") from error
+
+
+def encode(text: str, before: bytes) -> bytes:
+    """Return the bytes of a changed file, with a byte order mark if it had one ``before``."""
+    return (codecs.BOM_UTF8 if before.startswith(codecs.BOM_UTF8) else b"") + text.encode()
+
+
+def drop_stale(path: Path, data: bytes, change: FileChange) -> bytes:
+    """Return the file without entries of an earlier Engram, which are never restored."""
+    if not isinstance(change.edit, JsonEdit) or not change.edit.drop:
+        return data
+    try:
+        return encode(drop_json(decode(path, data), change.edit.drop), data)
+    except BadRequest as error:
+        raise _unreadable(path, error) from error
+
+
+def apply_change(change: FileChange, base: bytes) -> tuple[bytes, dict[str, Any] | None]:
+    """Return the new content of a file that is written, and the record of an edit.
+
+    Raises:
+        InstallError: the file can't be edited; the message names the place.
+    """
+    path = change.path
+    try:
+        if isinstance(change.edit, JsonEdit):
+            text, applied = apply_json(decode(path, base), change.edit)
+            return encode(text, base), {"json": applied.to_json()}
+        if isinstance(change.edit, TomlEdit):
+            text, applied_toml = apply_toml(decode(path, base), change.edit)
+            return encode(text, base), {"toml": applied_toml.to_json()}
+    except BadRequest as error:
+        raise _unreadable(path, error) from error
+    if isinstance(change.edit, BlockEdit):
+        return encode(apply_block(decode(path, base), change.edit), base), {"block": asdict(change.edit)}
+    return change.content or b"", None
+
+
+def revert_change(path: Path, data: bytes, applied: dict[str, Any], original: bytes) -> bytes:
+    """Return a file that others changed meanwhile, without Engram's part.
+
+    Raises:
+        InstallError: it is no longer valid in its format.
+    """
+    text = decode(path, data)
+    if "block" in applied:
+        return encode(revert_block(text, BlockEdit(**applied["block"]), decode(path, original)), data)
+    try:
+        if "toml" in applied:
+            return encode(revert_toml(text, AppliedToml.from_json(applied["toml"])), data)
+        return encode(revert_json(text, AppliedJson.from_json(applied["json"])), data)
+    except BadRequest as error:
+        raise _unreadable(path, error) from error
+
+
+def merge_changes(changes: Sequence[FileChange]) -> FileChange:
+    """Return one change for all changes of a path.
+
+    Raises:
+        InstallError: they contradict each other.
+    """
+    first = changes[0]
+    if len(changes) == 1 or all(change == first for change in changes):
+        return first
+    edits = [change.edit for change in changes if isinstance(change.edit, JsonEdit)]
+    if len(edits) != len(changes):
+        raise InstallError(f"two steps change {first.path} in ways that exclude each other")
+    merged = JsonEdit(
+        add=tuple(entry for edit in edits for entry in edit.add),
+        remove=tuple(entry for edit in edits for entry in edit.remove),
+        drop=tuple(entry for edit in edits for entry in edit.drop),
+    )
+    modes = [change.mode for change in changes if change.mode is not None]
+    return FileChange(first.path, edit=merged, mode=modes[0] if modes else None)
+
+
+def _unreadable(path: Path, error: BadRequest) -> InstallError:
+    return InstallError(f"{path} can't be edited: {error}. Correct it; nothing was changed")

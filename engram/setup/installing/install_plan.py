@@ -1,0 +1,112 @@
+"""The whole plan of an installation: every step in order, including results of an earlier installation that have to
+stay.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from engram.errors import InstallError
+from engram.paths import is_default_home
+from engram.settings import Settings
+from engram.setup.agents.claude_code import (
+    CODEX,
+    GEMINI,
+    OPENCODE,
+    Choices,
+    ClaudeCode,
+    plan_connection,
+)
+from engram.setup.agents.other_agents import opencode_folder, plan_codex, plan_gemini, plan_opencode
+from engram.setup.edits.apply_edit import apply_change, drop_stale
+from engram.setup.edits.file_state import StateKind, read_state, real_path
+from engram.setup.edits.install_steps import FileChange, Step
+from engram.setup.edits.journal import Journal
+from engram.setup.installing.apply_steps import plan_files
+from engram.setup.installing.install_run import with_former
+from engram.setup.old_engram.find import EarlierEngram
+from engram.setup.old_engram.retire import STEP_NAME, plan_retirement
+from engram.setup.services.service_plan import plan_service
+
+
+def plan_installation(
+    settings: Settings, choices: Choices, *, claude: ClaudeCode, earlier: EarlierEngram, journal: Journal | None
+) -> list[Step]:
+    """Return the steps: stop the earlier Engram, connect the agents, then start the service.
+
+    Raises:
+        InstallError: a file that must be changed can't be.
+    """
+    retirement = plan_retirement(earlier, settings) if earlier.is_active or earlier.databases else Step(STEP_NAME, "")
+    former = journal.ledger.step(STEP_NAME) if journal is not None else None
+    steps = [with_former(retirement, former)]
+    for folder in settings.all_claude_folders:
+        # The first folder's steps keep the names by which earlier installations know them.
+        further = "" if folder == settings.claude_folder else f" {folder}"
+        of_folder = replace(settings, claude_folder=folder)
+        for step in plan_connection(of_folder, choices, claude):
+            steps.append(replace(step, name=f"{step.name}{further}"))
+    steps += _plan_agents(settings, choices)
+    if choices.service:
+        steps.append(plan_service(settings))
+    return [step for step in steps if not step.is_empty or step.notes]
+
+
+def _plan_agents(settings: Settings, choices: Choices) -> list[Step]:
+    home = None if is_default_home(settings.places) else settings.places
+    planners: tuple[tuple[str, Callable[..., Step], Path], ...] = (
+        (CODEX, plan_codex, settings.codex_folder),
+        (GEMINI, plan_gemini, settings.gemini_folder),
+        (OPENCODE, plan_opencode, opencode_folder()),
+    )
+    return [plan(folder, home) for agent, plan, folder in planners if agent in choices.agents]
+
+
+# -- What a plan would do, as lines for `engram install --dry-run`. Nothing is written.
+
+
+def preview(steps: Sequence[Step]) -> Iterator[str]:
+    """Yield each step with its actions and files; for an edited file, only the lines that change.
+
+    Raises:
+        InstallError: a file can't be edited, or steps contradict each other.
+    """
+    files = plan_files(steps)
+    for step in steps:
+        yield step.summary
+        yield from (f"  {action.describe()}" for action in step.before)
+        for name, change in files.values():
+            if name == step.name:
+                yield from (f"  {line}" for line in _file_lines(change))
+        yield from (f"  {action.describe()}" for action in step.after)
+        yield from (f"  note: {note}" for note in step.notes)
+
+
+def _file_lines(change: FileChange) -> Iterator[str]:
+    real = real_path(change.path, is_link=change.link_target is not None or change.is_removal)
+    state, data = read_state(real)
+    if change.is_removal:
+        if state.kind is not StateKind.ABSENT:
+            yield f"move {change.path} into the backup"
+    elif change.link_target is not None:
+        yield f"link {change.path} to {change.link_target}"
+    elif change.edit is None:
+        verb = "create" if state.kind is StateKind.ABSENT else "keep" if data == change.content else "replace"
+        yield f"{verb} {change.path}"
+    else:
+        new, _ = apply_change(change, drop_stale(change.path, data, change))
+        yield f"{'keep' if new == data else 'edit' if data else 'create'} {change.path}"
+        yield from _changed_lines(change.path, data, new)
+
+
+def _changed_lines(path: Path, old: bytes, new: bytes) -> Iterator[str]:
+    try:
+        before, after = old.decode().splitlines(), new.decode().splitlines()
+    except UnicodeDecodeError as error:
+        raise InstallError(f"{path} is not UTF-8 text") from error
+    for line in list(difflib.unified_diff(before, after, n=0, lineterm=""))[2:]:
+        if not line.startswith("@@"):
+            yield f"  {line}"

@@ -1,0 +1,205 @@
+"""The two services: what each runs, in which environment, and how much memory it may use."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+from typing import Protocol
+
+from engram.errors import BadRequest
+from engram.settings import Settings
+from engram.setup.edits.install_steps import FileChange
+
+#: Shortest time between two starts, in seconds.
+THROTTLE_SECONDS = 5
+#: Seconds from SIGTERM to SIGKILL; more than a worker needs to drain (``drain_seconds``).
+STOP_SECONDS = 20
+#: How long a start may take before it counts as failed, in seconds: the first one after an update migrates memory.db.
+START_SECONDS = 1800
+#: Maximum number of open files of a process.
+OPEN_FILES = 1024
+#: Service → its description.
+DESCRIPTIONS: Mapping[str, str] = {
+    "work": "Engram's worker: makes memories and answers the hooks",
+    "watch": "Engram's watcher: follows the agents' transcripts",
+}
+#: Service → the process that it runs, as ``engram service run`` and messages name it.
+PROCESSES: Mapping[str, str] = {"work": "worker", "watch": "watcher"}
+#: Memory that a watcher may use, in MB: above that it is slowed down, at twice that it is killed. The longest possible
+#: line takes 248 MB.
+WATCHER_MB = 512
+#: Memory that a worker's cgroup may use beyond ``limit_rss_mb``, in MB: the command of a language model counts in it,
+#: and so do the vectors of a large memory, for which the worker raises its own limit.
+WORKER_MORE_MB = 1536
+#: Programs that the worker runs, and whose folders its PATH therefore contains.
+PROGRAMS = ("node", "git")
+#: Setting of an agent's folder → the variable that names it. A service does not have the variables of a shell.
+AGENT_FOLDERS: Mapping[str, str] = {"claude_folder": "CLAUDE_CONFIG_DIR", "codex_folder": "CODEX_HOME"}
+#: The end of every PATH: folders where macOS and Linux keep programs.
+COMMON_FOLDERS = (
+    "~/.local/bin",
+    "/opt/homebrew/bin",
+    "/usr/local/bin",
+    "/usr/bin",
+    "/bin",
+    "/usr/sbin",
+    "/sbin",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Service:
+    """One of the two processes, as a service manager starts it."""
+
+    #: work or watch, as the files and units of the service are named.
+    name: str
+    command: tuple[str, ...]
+    environment: Mapping[str, str]
+    #: Memory above which the system slows the process down, in MB; at twice that, it kills it.
+    memory_mb: int
+    #: File for what the process prints before its own log is open.
+    output: Path
+    #: "" for the default memory folder, else ``-`` and a short hash of the folder: each folder has its own services.
+    suffix: str
+
+    @property
+    def description(self) -> str:
+        """A line for people."""
+        return DESCRIPTIONS[self.name]
+
+
+def define_services(
+    settings: Settings, *, python: Path | None = None, environ: Mapping[str, str] | None = None
+) -> tuple[Service, ...]:
+    """Return the two services for a memory folder.
+
+    Args:
+        settings: the source of the folders and the memory limit.
+        python: the interpreter; this one by default.
+        environ: the source of PATH and HOME; this process's environment by default.
+
+    Raises:
+        BadRequest: a path contains a control character.
+    """
+    environ = os.environ if environ is None else environ
+    home = Path(environ.get("HOME") or Path.home())
+    environment = {
+        "HOME": str(home),
+        "PATH": service_path(settings, environ),
+        "ENGRAM_HOME": str(settings.home),
+        **folder_variables(settings),
+    }
+    memory_mb = {"work": settings.limit_rss_mb + WORKER_MORE_MB, "watch": WATCHER_MB}
+    services = tuple(
+        Service(
+            name=name,
+            command=process_command((), name, python),
+            environment=environment,
+            memory_mb=memory_mb[name],
+            output=settings.places.logs / f"{name}.service.log",
+            suffix=_suffix(settings.home, home),
+        )
+        for name in DESCRIPTIONS
+    )
+    _refuse_control_characters([*services[0].command, *environment.values()])
+    return services
+
+
+def folder_variables(settings: Settings) -> dict[str, str]:
+    """Return the agents' folders as variables of a process."""
+    return {variable: str(getattr(settings, name)) for name, variable in AGENT_FOLDERS.items()}
+
+
+def process_command(arguments: Sequence[str], name: str = "", python: Path | None = None) -> tuple[str, ...]:
+    """Return the command line that runs a service (work or watch), or the supervisor of both.
+
+    It has the global flags ``arguments``, names the interpreter by its absolute path, and ignores the current folder.
+    """
+    process = (PROCESSES[name],) if name else ()
+    return (str(python or sys.executable), "-P", "-m", "engram.cli.main", *arguments, "service", "run", *process)
+
+
+def service_path(settings: Settings, environ: Mapping[str, str]) -> str:
+    """Return a PATH for a service: the folders of the programs that the worker runs, as found now, then the common
+    ones.
+
+    Not the whole PATH of this shell: an activated environment or a project's folder does not belong in a service.
+    """
+    home = Path(environ.get("HOME") or Path.home())
+    search = os.pathsep.join(folder for folder in environ.get("PATH", "").split(os.pathsep) if os.path.isabs(folder))
+    found = [shutil.which(program, path=search or os.devnull) for program in (settings.claude_command, *PROGRAMS)]
+    folders = [os.path.dirname(path) for path in found if path is not None and os.path.isabs(path)]
+    folders += [str(home) + folder[1:] if folder.startswith("~") else folder for folder in COMMON_FOLDERS]
+    return os.pathsep.join(dict.fromkeys(folders))
+
+
+def _suffix(memory_folder: Path, home: Path) -> str:
+    if memory_folder == home / ".claude-memory":
+        return ""
+    return "-" + hashlib.blake2b(os.fsencode(memory_folder), digest_size=4).hexdigest()
+
+
+def _refuse_control_characters(values: Iterable[str]) -> None:
+    """Refuse a line break in a path, which would add a line to a service file."""
+    for value in values:
+        if any(ord(letter) < 32 for letter in value):
+            raise BadRequest(
+                f"{value!r} contains a control character, which a service file can't hold. Choose another folder."
+            )
+
+
+# -- The interface of every service manager, and the status that it reports.
+
+
+class SystemName(StrEnum):
+    """The system that starts the processes."""
+
+    LAUNCHD = "launchd"
+    SYSTEMD = "systemd"
+    #: A supervisor of Engram's own, in the background.
+    BACKGROUND = "background"
+
+
+@dataclass(frozen=True, slots=True)
+class ServiceStatus:
+    """The system's report on the two processes."""
+
+    system: SystemName
+    #: True if the processes start by themselves: at login, or with a Claude Code session.
+    is_installed: bool
+    #: True if the system runs at least one of them, or tries to.
+    is_running: bool
+    #: work and watch → what the system says, such as ``running, pid 312``.
+    details: Mapping[str, str]
+
+
+class ServiceSystem(Protocol):
+    """Starts and stops the two processes. Each method may be called in any state."""
+
+    name: SystemName
+
+    def files(self) -> tuple[FileChange, ...]:
+        """Return the files that make the system start the processes at login; nothing is written."""
+
+    def start(self) -> None:
+        """Start both processes and wait until they run; does nothing if they do. Raises ServiceError."""
+
+    def stop(self) -> None:
+        """Stop both processes and wait until they have ended. Raises ServiceError."""
+
+    def restart(self) -> None:
+        """Stop and start both processes, which then run the installed code. Raises ServiceError."""
+
+    def status(self) -> ServiceStatus:
+        """Ask the system. Raises ServiceError if it can't be asked."""
+
+    def output(self, lines: int) -> str:
+        """Return the last lines that the processes printed outside of their own logs, and what the system says about
+        them.
+        """

@@ -1,0 +1,177 @@
+"""Lines of an agent's files: the records in them, and what could not be read. Pure."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import re
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from engram.transcripts.agents import Cursor, Reading, Source, Unreadable
+from engram.transcripts.growing_file import Chunk, Line, Position, read_chunk
+from engram.transcripts.json_values import is_object, parse_json
+
+# -- Parsing the lines of a read: any agent's entries, and what could not be read. Pure.
+
+
+def record_in(line: Line) -> dict[str, Any] | Unreadable:
+    """Return the JSON object of a line. Never raises on any bytes."""
+    try:
+        record = parse_json(line.data)
+    except ValueError:
+        reason = "not JSON"
+    except RecursionError:
+        reason = "nested too deeply"
+    except MemoryError:
+        reason = "too large for memory"
+    else:
+        if isinstance(record, dict):
+            return record
+        reason = "not a JSON object"
+    return Unreadable(line.offset, line.length, reason)
+
+
+#
+# Agents do not always write complete lines: a truncated record is followed by the next one on its line, two
+# records share a line, or zero bytes precede one. Every complete record is read, and only the rest counts as
+# unreadable.
+
+Entry = TypeVar("Entry")
+
+#: What may come between records.
+BLANK = b" \t\r\n\0"
+_BLANK_TEXT = BLANK.decode()
+#: Maximum number of positions after a truncated record that are tried for a complete one.
+_MAX_TRIES = 200
+_DECODER = json.JSONDecoder()
+
+
+@dataclass(frozen=True, slots=True)
+class Records:
+    """How an agent's records are recognised on a line that holds more, or less, than one."""
+
+    #: Matches the beginning of every record, and rarely of an object within one.
+    beginning: re.Pattern[str]
+    #: Keys that every record has, but no object within a record.
+    keys: frozenset[str]
+
+    def split(self, line: Line) -> Iterator[Line | Unreadable]:
+        """Yield the complete records on a line as separate lines, with their positions, and what is left between them.
+
+        Zero bytes and blanks are left out.
+        """
+        # Each byte becomes one character, so that positions in the text are positions in the line.
+        text = line.data.decode("latin-1")
+        position = 0
+        while (begin := _skip_blanks(text, position)) < len(text):
+            end = self._end_of_record(text, begin)
+            if end < 0:
+                torn, (begin, end) = begin, self._next_record(text, begin)
+                yield Unreadable(line.offset + torn, len(text[torn:begin].rstrip(_BLANK_TEXT)), "not JSON")
+                if begin == len(text):
+                    return
+            yield Line(line.offset + begin, end - begin, line.number, line.data[begin:end])
+            position = end
+
+    def ends_whole(self, data: bytes) -> bool:
+        """Return True if the last record on a line is complete."""
+        if is_object(data):
+            return True
+        end = data.rstrip(BLANK)
+        if not end.endswith(b"}"):
+            return False
+        *_, last = self.split(Line(0, len(data), 1, data))
+        return isinstance(last, Line)
+
+    def _next_record(self, text: str, torn: int) -> tuple[int, int]:
+        """Return start and end of the first complete record after a truncated one; the end of the text twice if
+        none.
+        """
+        for match in itertools.islice(self.beginning.finditer(text, torn + 1), _MAX_TRIES):
+            end = self._end_of_record(text, match.start(), is_behind_torn=True)
+            if end >= 0:
+                return match.start(), end
+        return len(text), len(text)
+
+    def _end_of_record(self, text: str, begin: int, *, is_behind_torn: bool = False) -> int:
+        """Return the end of the record that begins at a position; -1 if there is no complete one.
+
+        After a truncated record, it could be an object within that one: then it lacks the keys, or more of it follows.
+        """
+        try:
+            value, end = _DECODER.raw_decode(text, begin)
+        except (ValueError, RecursionError, MemoryError):
+            return -1
+        if not isinstance(value, dict):
+            return -1
+        follows = _skip_blanks(text, end)
+        is_record = self.keys <= value.keys() and (follows == len(text) or text[follows] not in ",]}")
+        return end if is_record or not is_behind_torn else -1
+
+
+def _skip_blanks(text: str, position: int) -> int:
+    while position < len(text) and text[position] in _BLANK_TEXT:
+        position += 1
+    return position
+
+
+def parse_lines(
+    lines: Iterable[Line], parse_line: Callable[[Line], Entry | Unreadable | None], records: Records
+) -> tuple[list[Entry], list[Unreadable]]:
+    """Return the entries of the lines, and the parts that could not be read.
+
+    ``parse_line`` returns None for an irrelevant line.
+    """
+    entries: list[Entry] = []
+    unreadable: list[Unreadable] = []
+    for line in lines:
+        parsed = parse_line(line)
+        if isinstance(parsed, Unreadable):
+            found, rest = _parse_parts(line, parsed, parse_line, records)
+            entries += found
+            unreadable += rest
+        elif parsed is not None:
+            entries.append(parsed)
+    return entries, unreadable
+
+
+def _parse_parts(
+    line: Line, whole: Unreadable, parse_line: Callable[[Line], Entry | Unreadable | None], records: Records
+) -> tuple[list[Entry], list[Unreadable]]:
+    parts = list(records.split(line))
+    if parts and not any(isinstance(part, Line) for part in parts):
+        return [], [whole]
+    parsed = [part if isinstance(part, Unreadable) else parse_line(part) for part in parts]
+    entries = [entry for entry in parsed if entry is not None and not isinstance(entry, Unreadable)]
+    return entries, [part for part in parsed if isinstance(part, Unreadable)]
+
+
+def too_long_lines(chunk: Chunk) -> list[Unreadable]:
+    """Return the parts of a read that were skipped: lines for their length, and what a compressed file hides."""
+    skipped = [Unreadable(line.offset, line.length, "too long") for line in chunk.skipped]
+    if chunk.is_damaged:
+        skipped.append(Unreadable(chunk.position.offset, 0, "the compressed file is damaged or too large from here"))
+    return skipped
+
+
+# -- Reading new lines of a file, for an agent whose files only grow.
+
+
+def chunk_of(source: Source, position: Position, records: Records, max_bytes: int, max_line_bytes: int) -> Chunk:
+    """Return the complete lines of a source after a position. Raises TranscriptError."""
+    return read_chunk(
+        source.path,
+        position,
+        chunk_bytes=max_bytes,
+        max_line_bytes=max_line_bytes,
+        is_doubtful=source.is_doubtful,
+        ends_whole=records.ends_whole,
+    )
+
+
+def reading_of(chunk: Chunk, cursor: Cursor, **found: Any) -> Reading:
+    """Return the reading of a chunk: how far it goes, and what was found in it."""
+    place = chunk.position
+    return Reading(cursor, stamp=chunk.stamp, size=chunk.size, bytes_read=place.offset, lines_read=place.lines, **found)

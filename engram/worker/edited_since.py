@@ -1,0 +1,104 @@
+"""How many of the files that a turn edited were changed in git since: a record may describe an outdated state.
+
+Only the worker asks git, and no answer waits long for it: results that come too late are shown next time.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import threading
+from collections.abc import Collection, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import TimeoutError as NotYet
+from pathlib import Path
+
+from engram.models.engine.transaction import Store
+from engram.models.projects.projects import project_by_id
+from engram.models.sessions.failures_and_commits import EditedFiles, edited_files
+from engram.settings import Settings
+from engram.system.clock import Clock
+from engram.transcripts.git_commands import read_log
+from engram.transcripts.project import is_excluded
+
+#: How long an answer waits for git, how long git may take, and when it is asked again, in seconds.
+WAIT_SECONDS, MAX_GIT_SECONDS, KEEP_SECONDS = 0.15, 2.0, 60.0
+#: Maximum number of commits read (the latest ones), of times kept per file, and of repositories remembered.
+MAX_COMMITS, MAX_TIMES, MAX_REPOSITORIES = 2_000, 2, 20
+
+#: File, relative to the repository's folder → when it was committed, latest first, in milliseconds since 1970.
+CommitTimes = Mapping[str, tuple[int, ...]]
+
+
+class LaterChanges:
+    """Caches git's answers about each repository for a minute. Any thread may ask."""
+
+    def __init__(self, clock: Clock) -> None:
+        """``clock`` dates the answers of git."""
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._pool = ThreadPoolExecutor(1, thread_name_prefix="git")
+        self._asked: dict[str, tuple[float, Future[CommitTimes]]] = {}
+
+    def of_turns(self, store: Store, settings: Settings, turn_ids: Collection[int]) -> Mapping[int, tuple[int, int]]:
+        """Return turn id → how many of the files that it edited have changed since, and how many it edited.
+
+        Turns without such a file are left out, and so are those in folders that are excluded, gone or not a repository.
+        """
+        told: dict[int, tuple[int, int]] = {}
+        times_in: dict[int, CommitTimes] = {}
+        roots: dict[int, str] = {}
+        for edited in edited_files(store, turn_ids):
+            number = edited.project_id
+            if number not in roots:
+                roots[number] = _repository_of(store, settings, number)
+                times_in[number] = self._times(roots[number]) if roots[number] else {}
+            names = _names_in(roots[number], edited)
+            changed = sum(_has_changed(times_in[number].get(name, ()), edited) for name in names)
+            if changed:
+                told[edited.turn_id] = (changed, len(names))
+        return told
+
+    def _times(self, root: str) -> CommitTimes:
+        with self._lock:
+            now = self._clock.steady_seconds()
+            asked_at, answer = self._asked.get(root, (now, None))
+            if answer is None or now - asked_at > KEEP_SECONDS:
+                while len(self._asked) >= MAX_REPOSITORIES:
+                    del self._asked[next(iter(self._asked))]
+                answer = self._pool.submit(read_commit_times, root)
+                self._asked[root] = (now, answer)
+        with contextlib.suppress(NotYet):
+            return answer.result(WAIT_SECONDS)
+        return {}
+
+
+def read_commit_times(root: str) -> CommitTimes:
+    """Return when each file of a repository was committed; {} if git is missing, slow or fails."""
+    times: dict[str, tuple[int, ...]] = {}
+    for at_ms, name in read_log(root, f"--max-count={MAX_COMMITS}", "--name-only", seconds=MAX_GIT_SECONDS):
+        if len(known := times.get(name, ())) < MAX_TIMES:
+            times[name] = (*known, at_ms)
+    return times
+
+
+def _repository_of(store: Store, settings: Settings, project_id: int) -> str:
+    """Return a project's folder in which git may be run; "" for none."""
+    project = project_by_id(store, project_id)
+    root = project.root if project is not None else ""
+    is_able = os.path.isabs(root) and not is_excluded(root, settings.exclude) and (Path(root) / ".git").exists()
+    return root if is_able else ""
+
+
+def _names_in(root: str, edited: EditedFiles) -> set[str]:
+    paths = (os.path.normpath(os.path.join(edited.cwd, file)) for file in edited.files)
+    return {os.path.relpath(path, root) for path in paths if path.startswith(root.rstrip("/") + "/")}
+
+
+def _has_changed(times: tuple[int, ...], edited: EditedFiles) -> bool:
+    """Return whether a file has a commit that is not the one of the turn's own change.
+
+    If the turn did not commit its change, somebody did so later, most likely in the first commit.
+    """
+    later = sum(at_ms > edited.ended_at_ms for at_ms in times)
+    return later > (0 if edited.is_committed else 1)

@@ -1,0 +1,109 @@
+"""The client of engram.sock: one JSON object each way. A worker that does not answer is a normal case."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import json
+import os
+import socket
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from engram.paths import Home
+from engram.system.socketpath import socket_address
+
+#: Maximum size of an answer, in bytes.
+MAX_ANSWER_BYTES = 16_000_000
+#: Timeout for connecting, in seconds.
+CONNECT_SECONDS = 2.0
+#: Timeout for an answer about the worker itself, in seconds.
+STATUS_SECONDS = 5.0
+#: Timeout for the answer to a wake-up call, in seconds; the worker gets the call in any case.
+WAKE_SECONDS = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerStatus:
+    """What the worker says about itself. The field names are the JSON keys."""
+
+    pid: int
+    #: Resident memory in MB; 0 if unknown.
+    rss_mb: float
+    uptime_seconds: float
+    #: Id of the embedding model; None if it is not loaded.
+    model: str | None
+    #: How the model runs.
+    runtime: str
+    #: Why the model does not run as it should; "" if it does.
+    reason: str
+    #: Memory of the vectors in MB.
+    index_mb: float
+    is_busy: bool
+    #: Tasks that wait for a thread.
+    waiting: int
+
+    def to_json(self) -> dict[str, Any]:
+        return dataclasses.asdict(self)
+
+    @classmethod
+    def from_json(cls, values: Mapping[str, Any]) -> WorkerStatus:
+        """Return the status that ``to_json`` wrote; further keys are ignored. Raises KeyError."""
+        return cls(**{field.name: values[field.name] for field in dataclasses.fields(cls)})
+
+
+def announce_worker(home: Home) -> None:
+    """Announce that a worker will answer soon, so that prompts wait for it instead of failing.
+
+    Call this before ending a worker to restart it; the new worker withdraws the announcement.
+    """
+    with contextlib.suppress(OSError):
+        home.worker_coming.unlink(missing_ok=True)
+        os.close(os.open(home.worker_coming, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
+
+
+def ask_worker(home: Home, request: Mapping[str, Any], *, timeout_seconds: float = 5.0) -> dict[str, Any] | None:
+    """Return the worker's answer to a request such as ``{"op": "recall", "query": …}``; None if no worker answers.
+
+    Args:
+        request: becomes one JSON object of at most 1 MB.
+        timeout_seconds: for each step of the exchange.
+    """
+    with contextlib.suppress(OSError, ValueError, RecursionError):
+        answer = json.loads(_exchange(home, json.dumps(request).encode(), timeout_seconds))
+        return answer if isinstance(answer, dict) else None
+    return None
+
+
+def ask_status(home: Home) -> WorkerStatus | None:
+    """Return what the worker says about itself; None if no worker answers."""
+    answer = ask_worker(home, {"op": "status"}, timeout_seconds=STATUS_SECONDS)
+    try:
+        return None if answer is None else WorkerStatus.from_json(answer)
+    except KeyError:
+        # A worker of another version, or one that reports an error.
+        return None
+
+
+def wake_worker(home: Home) -> None:
+    """Tell a running worker that memories changed. Without a worker nothing happens, since it checks at startup."""
+    ask_worker(home, {"op": "wake"}, timeout_seconds=WAKE_SECONDS)
+
+
+def _exchange(home: Home, data: bytes, timeout_seconds: float) -> bytes:
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
+        connection.settimeout(min(CONNECT_SECONDS, timeout_seconds))
+        with socket_address(home.recall_socket) as address:
+            connection.connect(address)
+        connection.settimeout(timeout_seconds)
+        connection.sendall(data)
+        connection.shutdown(socket.SHUT_WR)
+        parts: list[bytes] = []
+        size = 0
+        while chunk := connection.recv(65_536):
+            parts.append(chunk)
+            size += len(chunk)
+            if size > MAX_ANSWER_BYTES:
+                raise ValueError("the answer is too large")
+        return b"".join(parts)
