@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import itertools
 import json
@@ -59,30 +60,28 @@ def _find(variable: str, version: str) -> str:
 def _install(version: str) -> tuple[str, str]:
     """Path of the command, and why it can't be had; tried once a run, since npm may wait long for a network."""
     folder = Path(tempfile.gettempdir()) / f"engram-test-claude-{os.getuid()}" / version
-    command, package = folder / "node_modules" / ".bin" / "claude", f"@anthropic-ai/claude-code@{version}"
-    if command.exists():
-        return str(command), ""
+    within, package = Path("node_modules", ".bin", "claude"), f"@anthropic-ai/claude-code@{version}"
+    if (folder / within).exists():
+        return str(folder / within), ""
     npm = shutil.which("npm")
     if npm is None:
         return "", "there is no npm to install Claude Code with"
-    try:
-        subprocess.run(
-            [
-                npm,
-                "install",
-                "--prefix",
-                str(folder),
-                "--no-audit",
-                "--no-fund",
-                package,
-            ],
-            check=True,
-            capture_output=True,
-            timeout=_INSTALL_SECONDS,
-        )
-    except (subprocess.SubprocessError, OSError) as error:
-        return "", f"Claude Code can't be installed here ({error})"
-    return str(command), ""
+    folder.parent.mkdir(exist_ok=True)
+    # Installed elsewhere and then renamed: another process of this run never sees half of it.
+    with tempfile.TemporaryDirectory(dir=folder.parent) as scratch:
+        command = [npm, "install", "--prefix", scratch, "--no-audit", "--no-fund", package]
+        try:
+            subprocess.run(command, check=True, capture_output=True, timeout=_INSTALL_SECONDS)
+        except (subprocess.SubprocessError, OSError) as error:
+            return "", f"Claude Code can't be installed here ({error})"
+        (installed := Path(scratch) / "installed").mkdir()
+        for entry in Path(scratch).iterdir():
+            if entry != installed:
+                entry.rename(installed / entry.name)
+        # Renaming onto a folder that holds something fails: then another process was first.
+        with contextlib.suppress(OSError):
+            installed.rename(folder)
+    return str(folder / within), ""
 
 
 class StandInServer:
