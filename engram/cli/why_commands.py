@@ -405,14 +405,14 @@ def _print_moment(moment: Moment, report: SessionWhy) -> None:
     title = one_line(moment.prompt, 100) or _title(moment)
     say(f"{when(moment.at_ms)}  {title}", bold=True)
     for outcome in moment.outcomes:
-        say(f"  {outcome.channel}: {outcome.verdict}: {_reason(outcome)}")
+        print_lines(f"{outcome.channel}: {outcome.verdict}: {_reason(outcome)}", indent="  ")
         for candidate in outcome.considered:
             summary = one_line(report.summaries.get(candidate.episode_id, ""), 80)
-            say(f"    {'  '.join(_candidate_cells(candidate))}  {summary}")
+            print_lines(f"{'  '.join(_candidate_cells(candidate))}  {summary}", indent="    ")
     if not moment.outcomes:
-        say(f"  {moment.verdict}: {REASONS[moment.verdict]}")
+        print_lines(f"{moment.verdict}: {REASONS[moment.verdict]}", indent="  ")
     for one in moment.no_rules:
-        say(f"  not kept as a rule: “{one_line(one.sentence, 100)}”: {one.refusal}")
+        print_lines(f"not kept as a rule: “{one_line(one.sentence, 100)}”: {one.refusal}", indent="  ")
 
 
 def _title(moment: Moment) -> str:

@@ -14,7 +14,7 @@ from engram.models.memories import memory_records
 from engram.models.memories.memory_records import Memory
 from engram.models.projects.projects import list_projects
 from engram.models.sessions import reading_progress
-from engram.models.sessions.prompt_outcomes import Candidate, Outcome, count_verdicts
+from engram.models.sessions.prompt_outcomes import Candidate, Outcome, count_verdicts, sessions_with_outcomes
 from engram.models.sessions.reading_progress import FileTotals
 from engram.models.sessions.sessions import SessionRow, find_session, list_sessions, session_titles
 from engram.models.sessions.stored_turns import StoredTurn, projects_of_sessions, turns_of_session
@@ -224,9 +224,11 @@ def summarize_session(store: Store, settings: Settings, session: SessionRow) -> 
 
 
 def find_session_row(store: Store, text: str) -> SessionRow:
-    """Return the session of an id, or of the beginning of one. Raises NotFound."""
+    """Return the session of an id, or of the beginning of one, unless nothing of it is left. Raises NotFound."""
     session = find_session(store, text)
-    if session is not None:
+    if session is not None and (
+        turns_of_session(store, session.id, limit=1) or text in sessions_with_outcomes(store, text)
+    ):
         return session
     matches = [row for row in list_sessions(store) if text and row.session_id.startswith(text)]
     if len(matches) == 1:

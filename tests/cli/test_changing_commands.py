@@ -209,6 +209,8 @@ def test_forget_takes_a_whole_session_by_the_beginning_of_its_id(filled: Store, 
     assert memory_records.memories_of_session(filled, session.session_id) == []
     assert {other.session_id: len(turns_of_session(filled, other.id)) for other in others} == before
     assert run_json("up", "--once", "--no-memories")["new_turns"] == 0
+    for command in ("sessions", "why", "forget"):
+        assert "there is no session" in run(command, session.session_id, code=1).stderr
 
 
 def test_a_dry_run_of_forget_shows_every_word_that_goes(
