@@ -14,14 +14,14 @@ import html
 import re
 import unicodedata
 from collections.abc import Iterable, Iterator
-from functools import cache
+from functools import cache, lru_cache
 from itertools import chain
 from typing import NamedTuple
 from urllib.parse import unquote
 
 from engram.system.lazy_regex import lazy_regex
 from engram.trust.addressed import directs
-from engram.trust.conduct import order_in
+from engram.trust.conduct import has_one, order_in
 from engram.trust.display import hidden_characters
 
 # -- The rules against planted instructions: reasons, patterns, and the texts they apply to.
@@ -50,14 +50,6 @@ class Rule(NamedTuple):
         if lower is None:
             return bool(_compiled(self.source, re.IGNORECASE).search(text))
         return has_one(lower, self.marks) and has_one(lower, self.also) and bool(_compiled(self.source).search(lower))
-
-
-def has_one(text: str, marks: tuple[str, ...]) -> bool:
-    """Return whether one of the marks, if there are any, is in the text."""
-    for mark in marks:
-        if mark in text:
-            return True
-    return not marks
 
 
 #: Letters that a search that ignores case takes for a letter of the rules, and ``str.lower`` does not turn into it.
@@ -292,6 +284,8 @@ def why_any_suspect(texts: Iterable[str], names: Iterable[str] = (), *, is_assis
     return reason or next((reason for name in names if (reason := why_name_suspect(name))), None)
 
 
+#: Names repeat: a memory names the files and tools of those before it.
+@lru_cache(maxsize=4_096)
 def why_name_suspect(name: str) -> str | None:
     """Return why a name must not be shown, since it reads like an order; None if it may be.
 
