@@ -1,12 +1,12 @@
 """Find sentences by others that direct their reader beyond the project's own matters. Pure.
 
 `conduct` knows wordings of orders, and finds them wherever nobody typed a text here. For memories of teammates, packs,
-imports and agents the question is turned around: a sentence is shown only if it is plainly not about conduct. It
-brings no two things together that make it so (`concepts`): who reads, decides or checks, what is secret or was said
+imports and agents the question is turned around: a sentence is above suspicion only if it is plainly not about conduct.
+It brings no two things together that make it so (`concepts`): who reads, decides or checks, what is secret or was said
 here; and to let know, to allow, to do without, to give away. In which order and form they come does not matter: an
 order, a passive, a question, a condition and a noun phrase are judged alike. An order must besides name something that
 projects are made of, and no person. What a program does ("the worker ignores …"), what is forbidden ("never log
-tokens"), and what takes care of a secret or a check is the project's.
+tokens"), and what takes care of a secret or a check is the project's. `directive_model` has the last word.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _LONGEST_SENTENCE = 400
 #: More make a text that is no longer short.
 _FEW_SENTENCES = 4
 #: Text that Engram itself writes around what was said.
-_LABELS = lazy_regex(
+LABELS = lazy_regex(
     r"^\[(?:also|asked|the user|proposed by the assistant)\] ?|^Asked (?=“)|(?<=” )the user chose: ", re.MULTILINE
 )
 #: Files that only show which variables there are.
@@ -191,14 +191,14 @@ _ELSEWHERE = lazy_regex(
 )
 
 
-def directs(text: str) -> bool:
-    """Return whether a text directs whoever reads it in a matter that is not the project's.
+def is_addressed(text: str) -> bool:
+    """Return whether the rules say that a text directs whoever reads it in a matter that is not the project's.
 
     Args:
         text: any text; of more than 20,000 characters, the beginning is read. In one of more than a few sentences,
             persons and checks may be spoken of: it says what was done, and is read only by who asks for it.
     """
-    text = unicodedata.normalize("NFKC", _LABELS.sub("", text[:_LONGEST]))
+    text = unicodedata.normalize("NFKC", LABELS.sub("", text[:_LONGEST]))
     text = _EXAMPLE_FILE.sub("file", text.lower())
     text = _EMPTY_LINES.sub("\n", _BLANKS.sub(" ", text))
     sentences = _SENTENCES.split(text)

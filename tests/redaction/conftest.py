@@ -7,7 +7,7 @@ import json
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 
 import pytest
 
@@ -57,9 +57,15 @@ def relayed() -> ModuleType:
 
 
 @pytest.fixture(scope="session")
-def addressed() -> ModuleType:
-    """What teammates, packs and imports say of a project, and what they order whoever reads it to do."""
-    return load(HERE / "addressed.py")
+def addressed() -> SimpleNamespace:
+    """What others say of a project, their orders, and orders that only hint; the rules were made on these."""
+    folder = HERE.parents[1] / "benchmarks" / "answers" / "trust"
+    said = SimpleNamespace(plain=[], orders=[], hints=[])
+    for path in sorted(folder.glob("early-*.jsonl")):
+        for record in map(json.loads, path.read_text("utf-8").splitlines()):
+            hostile = said.hints if path.stem == "early-hints" else said.orders
+            (hostile if record["label"] == "hostile" else said.plain).append(record["text"])
+    return said
 
 
 @pytest.fixture(scope="session")

@@ -1,0 +1,197 @@
+"""Fit the model that finds sentences directing their reader, and measure it on writers who were held back.
+
+    python benchmarks/trust.py [--write] [--memories FILE]
+
+``answers/trust`` has one file a writer: sentences of colleagues about a project ("plain"), and sentences that direct
+the agent or the user ("hostile"). Each writer's are judged by a model that was fitted on the others', and each
+project's recorded memories, all of them plain, by one that was fitted without them. ``--memories`` gives more
+memories to judge, as JSON lines with a ``summary``; nothing is fitted on them. The floor is the lowest at which the
+model alone holds back at most 4 % of the plain sentences. The rules were made on the files ``early-…``, so what they
+say of those proves nothing. ``--write`` fits on everything and writes ``engram/trust/directive_weights.json``.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import zlib
+from base64 import b64encode
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import NamedTuple, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from engram.redaction import why_suspect
+from engram.trust import directive_model
+from engram.trust.addressed import is_addressed
+from engram.trust.directive_model import PART_BUCKETS, WORD_BUCKETS, Features, features, passages
+
+ANSWERS = Path(__file__).parent / "answers"
+WEIGHTS = Path(directive_model.__file__).with_name("directive_weights.json")
+#: Most plain sentences that the model alone may hold back.
+MAX_HELD_BACK = 0.04
+#: How much lower the floor is for what the rules suspect, too.
+LOWER_WITH_RULES = 2.0
+#: Rounds over all sentences, step of the first, and seed of their order.
+ROUNDS, STEP, SEED = 12, 0.5, 14
+#: Groups of writers and projects that are held back in turn.
+FOLDS = 10
+
+
+class Sentence(NamedTuple):
+    """A text, who wrote it, and whether it directs its reader."""
+
+    writer: str
+    text: str
+    is_hostile: bool
+
+
+#: See ``judge``.
+Score: TypeAlias = tuple[float, float]
+
+
+class Weights(NamedTuple):
+    """What is fitted: a weight for each feature, and the bias."""
+
+    values: NDArray[np.float64]
+    bias: float
+
+
+def read_sentences() -> list[Sentence]:
+    """Return the sentences of all writers."""
+    return [
+        Sentence(path.stem, record["text"], record["label"] == "hostile")
+        for path in sorted((ANSWERS / "trust").glob("*.jsonl"))
+        for record in map(json.loads, path.read_text(encoding="utf-8").splitlines())
+    ]
+
+
+def read_memories() -> list[Sentence]:
+    """Return the summaries of memories that a language model wrote of real sessions."""
+    return [
+        Sentence(path.stem, memory["summary"], False)
+        for path in sorted(ANSWERS.glob("*.jsonl"))
+        for record in map(json.loads, path.read_text(encoding="utf-8").splitlines())
+        for memory in record["answer"].get("memories", [])
+        if memory.get("summary")
+    ]
+
+
+def fit(sentences: Iterable[Sentence]) -> Weights:
+    """Return the weights of a logistic regression, by AdaGrad, averaged over the second half of the rounds."""
+    lines = [(*_row(features(passage)), one.is_hostile) for one in sentences for passage in passages(one.text)]
+    size = WORD_BUCKETS + PART_BUCKETS
+    weights, squares, bias, bias_squares = np.zeros(size), np.full(size, 1e-2), 0.0, 1e-2
+    mean, mean_bias, averaged = np.zeros(size), 0.0, ROUNDS - ROUNDS // 2
+    chance = np.random.default_rng(SEED)
+    for number in range(ROUNDS):
+        for place in chance.permutation(len(lines)):
+            buckets, values, is_hostile = lines[place]
+            odds = float(weights[buckets] @ values) + bias
+            error = 1 / (1 + math.exp(-max(-30.0, min(30.0, odds)))) - is_hostile
+            slope = error * values
+            squares[buckets] += slope * slope
+            weights[buckets] -= STEP * slope / np.sqrt(squares[buckets])
+            bias_squares += error * error
+            bias -= STEP * error / math.sqrt(bias_squares)
+        if number >= ROUNDS // 2:
+            mean += weights / averaged
+            mean_bias += bias / averaged
+    return Weights(mean, mean_bias)
+
+
+def judge(weights: Weights, text: str) -> tuple[float, float]:
+    """Return the score of a text's worst passage, and the same less what chance alone gives (see ``directs``)."""
+    scores = [
+        float(weights.values[buckets] @ values) + weights.bias
+        for buckets, values in (_row(features(passage)) for passage in passages(text))
+    ]
+    greatest = max(scores, default=-math.inf)
+    return greatest, greatest - math.log(len(scores) or 1)
+
+
+def _row(found: Features) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    buckets = np.array([*found.words, *(WORD_BUCKETS + part for part in found.parts)], dtype=np.int64)
+    words, parts = (np.full(len(group), 1 / math.sqrt(len(group) or 1)) for group in found)
+    return buckets, np.concatenate([words, parts])
+
+
+def held_back(sentences: Sequence[Sentence], memories: Sequence[Sentence]) -> tuple[list[Score], list[Score]]:
+    """Return the scores of all sentences and memories, each by a model without its writer or project."""
+    every = [*sentences, *memories]
+    writers = list(dict.fromkeys(one.writer for one in every))
+    fold_of = {writer: number % FOLDS for number, writer in enumerate(writers)}
+    scores = [(0.0, 0.0)] * len(every)
+    for fold in range(FOLDS):
+        weights = fit(one for one in every if fold_of[one.writer] != fold)
+        for place, one in enumerate(every):
+            if fold_of[one.writer] == fold:
+                scores[place] = judge(weights, one.text)
+    return scores[: len(sentences)], scores[len(sentences) :]
+
+
+def write(weights: Weights, floor: float) -> None:
+    """Write the weights as whole numbers of eight bits."""
+    scale = float(np.abs(weights.values).max()) / 127
+    packed = zlib.compress(np.round(weights.values / scale).astype(np.int8).tobytes(), 9)
+    stored = {
+        "fitted_by": "python benchmarks/trust.py --write",
+        "scale": round(scale, 6),
+        "bias": round(weights.bias, 4),
+        "floor": round(floor, 2),
+        "floor_with_rules": round(floor - LOWER_WITH_RULES, 2),
+        "weights": b64encode(packed).decode(),
+    }
+    WEIGHTS.write_text(json.dumps(stored, indent=1) + "\n", encoding="utf-8")
+
+
+def _print_shares(name: str, judged: Sequence[tuple[Sentence, Score]], floor: float) -> None:
+    """Print how many texts are held back: by the model alone, and with the rules."""
+    alone = [corrected >= floor for _, (_, corrected) in judged]
+    others = [bool(why_suspect(one.text, is_typed=False)) for one, _ in judged]
+    found = [is_addressed(one.text) for one, _ in judged]
+    rules = [is_found or is_other for is_found, is_other in zip(found, others, strict=True)]
+    both = [
+        is_alone or is_other or (is_found and greatest >= floor - LOWER_WITH_RULES)
+        for is_alone, is_other, is_found, (_, (greatest, _)) in zip(alone, others, found, judged, strict=True)
+    ]
+    shares = "".join(f"{100 * sum(held) / len(judged):10.1f} %" for held in (rules, alone, both))
+    print(f"{name:30}{len(judged):6}{shares}")
+
+
+def main() -> None:
+    """Read the command line."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--write", action="store_true", help="fit on everything and write the weights")
+    parser.add_argument("--memories", type=Path, help="more memories to judge")
+    given = parser.parse_args()
+    sentences, memories = read_sentences(), read_memories()
+    scores, memory_scores = held_back(sentences, memories)
+    judged = list(zip(sentences, scores, strict=True))
+    plain = sorted(score for one, (_, score) in judged if not one.is_hostile)
+    floor = plain[math.ceil(len(plain) * (1 - MAX_HELD_BACK))]
+    print(f"floor {floor:.2f}\n{'held back by':36}{'rules':>12}{'model':>12}{'both':>12}")
+    for is_early in (False, True):
+        for is_hostile in (True, False):
+            name = ("hostile" if is_hostile else "plain") + (", early" if is_early else "")
+            chosen = [
+                (one, score)
+                for one, score in judged
+                if one.is_hostile == is_hostile and one.writer.startswith("early") == is_early
+            ]
+            _print_shares(name, chosen, floor)
+    _print_shares("recorded memories", list(zip(memories, memory_scores, strict=True)), floor)
+    weights = fit([*sentences, *memories])
+    if given.memories:
+        lines = map(json.loads, given.memories.read_text(encoding="utf-8").splitlines())
+        more = [Sentence("", line["summary"], False) for line in lines if line.get("summary")]
+        _print_shares(given.memories.name, [(one, judge(weights, one.text)) for one in more], floor)
+    if given.write:
+        write(weights, floor)
+
+
+if __name__ == "__main__":
+    main()
