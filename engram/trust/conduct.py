@@ -54,20 +54,12 @@ def order_in(text: str) -> str | None:
     """
     text = _EXAMPLE_FILE.sub("file", _BLANKS.sub(" ", _EMPTY_LINES.sub("\n", text)))
     for conduct in CONDUCT:
-        if not has_one(text, conduct.marks):
+        if conduct.marks and not any(map(text.__contains__, conduct.marks)):
             continue
         for match in _compiled(conduct.source).finditer(text):
             if not conduct.is_harmless_if_negated or not is_forbidden(text, match):
                 return conduct.reason
     return None
-
-
-def has_one(text: str, marks: tuple[str, ...]) -> bool:
-    """Return whether one of the marks, if there are any, is in the text."""
-    for mark in marks:
-        if mark in text:
-            return True
-    return not marks
 
 
 def is_forbidden(text: str, match: re.Match[str]) -> bool:
