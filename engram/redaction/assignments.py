@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from engram.redaction.phrases import FUNCTION_WORDS
 from engram.redaction.values import (
     Span,
     has_digit,
@@ -14,7 +15,9 @@ from engram.redaction.values import (
     is_dummy,
     is_expression,
     is_mixed,
+    is_pattern,
     is_placeholder,
+    is_public_form,
     is_state,
     is_technical,
     total_bits,
@@ -35,7 +38,7 @@ _HARMLESS = lazy_regex(
     r".*@[\w-]*\.[\w.-]+|[\w./@-]+[@#]v?\d[\w.+-]*|[\w.-]+#[LRC\d][\w-]*|[\w.-]+@[A-Za-z][\w./-]*|&[\w.]+|"
     r"\*+[\w.]+\*?|[\w.]+[*]+|\^?\d[\w.]*|.*/.*/.*|[\w.]+[%]|[A-Za-z_][\w.]*[*&^%][A-Za-z_0-9][\w.]*|"
     r"[A-Z]+-?\d+[!*]?|[A-Za-z]{1,3}\d{1,2}[!*]?|[\w.-]+#[A-Za-z][\w-]*|![A-Za-z_][\w.]*|[A-Za-z_][\w.]*\$\d{1,3}|"
-    r".*M-\^?[A-Z].*"
+    r".*M-\^?[A-Z].*|.*M-.M-.*|.*(?:A-[FZ]|a-[fz]|0-9){2}.*|\d[\d.]*\*[A-Za-z_]\w*\.[A-Za-z_]\w*"
 )
 _GROUPS = lazy_regex(r"(?<![\w-])[A-Z0-9]{4,6}(?:-[A-Z0-9]{4,6}){3,8}(?![\w-])")
 _SHORT = lazy_regex(
@@ -128,6 +131,8 @@ _STEMS: tuple[tuple[str, bool], ...] = (
     ("contrase", True),
     ("senha", True),
     ("login with", True),
+    ("community string", True),
+    ("snmp", True),
     ("secret", False),
     ("token", False),
     ("key", False),
@@ -155,7 +160,8 @@ _STEMS: tuple[tuple[str, bool], ...] = (
 #: The whole name that begins with the stem.
 _NAME = lazy_regex(
     r"pass(?:word|wd|phrase|code|wort|wrd|e\b)?|pw[dh]?|pin(?:code)?|otp|psk|cred(?:ential|entials|s)?|kennwort|"
-    r"contrase(?:ñ|n)a|senha|login with|secret|token|keys?(?:pass)?|auth(?:orization|token)?|bearer|sess(?:ion[-_ "
+    r"contrase(?:ñ|n)a|senha|login with|community string|"
+    r"snmp[-_ ]?community(?:[-_ ]?string)?|secret|token|keys?(?:pass)?|auth(?:orization|token)?|bearer|sess(?:ion[-_ "
     r"]?key|id)|connection[-_ ]?string|x-amz-(?:signature|credential|security-token)|x-[a-z-]{0,20}(?:key|auth|"
     r"signature)|webhook(?:[-_ ]?ur[li])?|dsn|pat|sig|salt|pepper|seed|mnemonic|invite code|verifier|csrf|xsrf|"
     r"refresh|assertion"
@@ -170,7 +176,7 @@ _CONFIGURED = frozenset({"password", "passwd", "passphrase", "secret", "pwd"})
 _NOT_KEY_OF = lazy_regex(
     r"(?:public|primary|foreign|sort|partition|cache|idempotency|json|dict|map|query|translation|i18n|object|row|"
     r"hash ?map|config|settings?|arrow|shift|return|escape|tab|any|each|which|every|same|no|press|unique|index|"
-    r"column|group|routing|message)[ _-]?$"
+    r"column|group|routing|message|dns)[ _-]?$"
 )
 #: What must precede "key" for it to be the name of a secret.
 _KEY_OF = lazy_regex(r"(?:[a-z0-9]{2,20}[_ -]?|[_-])$")
@@ -182,7 +188,7 @@ _TAIL = lazy_regex(
 _SEPARATOR = lazy_regex(
     r"(?P<close>\\?[\"'`]|[\])*]{1,2}|\*\*){0,2}[ \t]{0,8}"
     r"(?P<sep>:[ \t]{0,2}[\w.]{1,20}(?:[ \t]?\|[ \t]?\w{1,12})?[ \t]{0,2}=(?!=)|=>|:=|\?=|\+=|={1,2}|->|→|:{1,2}|>|\|"
-    r")[ \t]{0,8}(?:\n[ \t]{1,12})?|"
+    r")[ \t]{0,8}(?:(?:(?P<block>[|>][+-]?)[ \t]{0,4})?\r?\n[ \t]{1,24})?|"
     # The next cell of a table, or the next element of a list of properties.
     r"(?:</(?:th|td|dt|key|name|b|strong|span|label|code|p|em)>\s{0,24}){1,3}"
     r"(?:<(?:td|dd|string|value|code|span|pre|kbd|b|p|em)(?: [^<>\n]{0,60})?>\s{0,8}){1,3}"
@@ -246,6 +252,18 @@ _VALUE_GROUPS = lazy_regex(r"(?:[A-Za-z0-9]{4} ){3,15}[A-Za-z0-9]{4}\b|(?:[A-Za-
 _CLOSING = frozenset(".,;:*\\)]}")
 _PAIRS = {")": "(", "]": "[", "}": "{"}
 _SIGN = lazy_regex(r"[!@#$%^&*]")
+#: A type in code that points to another: `TokenUsage *TokenUsage`.
+_POINTER = lazy_regex(r"[*&][A-Za-z_][\w.]{0,128}")
+#: The part of a path before a name at its end.
+_PATH = lazy_regex(r"/[\w.-]{0,60}$")
+#: The part of a label's key before its last name: `"login.`.
+_DOTTED_KEY = lazy_regex(r"[\"'](?:[\w-]{1,40}[.:/]){1,6}[\w-]{0,40}$")
+_TITLE_WORD = lazy_regex(r"[A-Z][a-z]{3,64}")
+#: Words with capitals joined by underscores, and what names of fields, messages and states have among theirs.
+_JOINED_WORDS = lazy_regex(r"[A-Z][a-z]{2,20}(?:_[A-Za-z][a-z]{0,20}){2,6}")
+_LABELLING = lazy_regex(
+    r"(?i)pass|pwd|wort|login|user|your|not?_|set_|field|label|form|text|key|auth|admin|error|invalid"
+)
 _UUID = lazy_regex(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$")
 #: The line below a name that sets something itself.
 _ASSIGNMENT = lazy_regex(r"[A-Za-z_][\w.-]{1,64}=\S")
@@ -253,6 +271,8 @@ _ASSIGNMENT = lazy_regex(r"[A-Za-z_][\w.-]{1,64}=\S")
 _WORD_LIMIT = 4096
 #: A value is judged by this many characters from its beginning, so that a name costs the same however long the line.
 _JUDGED = 256
+#: The most lines of a YAML block that are read; what is longer is no password.
+_BLOCK_LINES = 8
 
 
 #: What joins a name to its value, and how readily a value so joined counts as a secret.
@@ -360,15 +380,18 @@ def _value_after(text: str, low: str, start: int, name: _Name, run: _Run) -> Spa
         for position in (at, name.end) if at != name.end else (at,):
             match = pattern.match(low, position)
             if match:
-                span = _take(text, start, match.end(), name, form, run)
+                is_block = pattern is _SEPARATOR and match.group("block") is not None
+                span = _take(text, start, match.end(), name, "block" if is_block else form, run)
                 if span:
                     return span
     return None
 
 
 def _take(text: str, name_start: int, at: int, name: _Name, form: str, run: _Run) -> Span | None:
-    first, last, quoted = _literal(text, at, run)
-    if is_placeholder(text[first : min(last, first + _JUDGED)]):
+    first, last, quoted = _block(text, at) if form == "block" else _literal(text, at, run)
+    form = "set" if form == "block" else form
+    value = text[first : min(last, first + _JUDGED)]
+    if is_placeholder(value) or is_pattern(value) or is_public_form(text[first:last]):
         return None
     scheme = _SCHEME.match(text, first, last)
     if scheme and scheme.end() < last:
@@ -379,7 +402,7 @@ def _take(text: str, name_start: int, at: int, name: _Name, form: str, run: _Run
     if groups and not quoted:
         last = groups.end()
     value = text[first : min(last, first + _JUDGED)]
-    if (form == "bare" and "/" in value) or (form == "below" and _ASSIGNMENT.match(value)):
+    if form in ("bare", "below") and _is_apart(text, name_start, value, form):
         return None
     env = form == "set" and _begins_line(text, name_start)
     if env and _is_short_password(text, name_start, value, name):
@@ -390,13 +413,29 @@ def _take(text: str, name_start: int, at: int, name: _Name, form: str, run: _Run
         return Span(first, last, "password") if total_bits(value.replace(" ", "")) < -2.0 else None
     if form == "bare" and _is_directive(text, name_start, name, first, last):
         return Span(first, last, "password")
-    if value.isalpha() and _LABEL.search(text[max(0, name_start - 24) : name_start].lower()):
+    if value.isalpha() and _is_label(text[max(0, name_start - 80) : name_start].lower(), name):
         return None
     if not _judge(value, name, form, quoted=quoted, env=env):
         return None
     if last - first >= _WORD_LIMIT and not quoted:
         last = run.end_from(text, first)
     return Span(first, last, "password" if name.chosen else "token")
+
+
+def _is_apart(text: str, name_start: int, value: str, form: str) -> bool:
+    """Return whether what follows a name without a sign has nothing to do with it: a name at the end of a path, a
+    pointer to a type, a line that sets something itself.
+    """
+    if _PATH.search(text[max(0, name_start - 64) : name_start]):
+        return True
+    if form == "below":
+        return bool(_ASSIGNMENT.match(value))
+    return "/" in value or bool(_POINTER.fullmatch(value))
+
+
+def _is_label(before: str, name: _Name) -> bool:
+    """Return whether the text before a name makes it the name of a label, whose value is a word to be shown."""
+    return bool(_LABEL.search(before[-24:])) or (not name.chosen and bool(_DOTTED_KEY.search(before)))
 
 
 def _is_directive(text: str, name_start: int, name: _Name, first: int, last: int) -> bool:
@@ -448,6 +487,19 @@ def _literal(text: str, at: int, run: _Run) -> tuple[int, int, bool]:
     if end - first < 3:
         return first, first, False
     return first, end - _trailing(text[first:end]), False
+
+
+def _block(text: str, at: int) -> tuple[int, int, bool]:
+    """Return where the lines of a YAML block begin and end that begins at `at`; they count as quoted."""
+    indent = text[text.rfind("\n", 0, at) + 1 : at]
+    limit = min(len(text), at + _WORD_LIMIT)
+    last = text.find("\n", at, limit)
+    for _ in range(_BLOCK_LINES):
+        if last < 0 or not text.startswith(indent, last + 1):
+            break
+        last = text.find("\n", last + 1, limit)
+    last = last if last >= 0 else limit
+    return at, last - (text[last - 1] == "\r"), True
 
 
 def _trailing(value: str) -> int:
@@ -503,7 +555,8 @@ def _judge(value: str, name: _Name, form: str, *, quoted: bool, env: bool) -> bo
             return True
         if (quoted or env) and len(value) >= 6 and value.isalpha() and value[1:].islower() and not is_state(value):
             return True
-        return value.count("-") >= 2 and len(value) >= 10 and (quoted or env)
+        is_joined = value.count("-") >= 2 or (_JOINED_WORDS.fullmatch(value) and not _LABELLING.search(value))
+        return bool(is_joined) and len(value) >= 10 and (quoted or env)
     if env and name.word in ("secret", "token"):
         return len(value) >= 6 and (quoted or name.is_capital or not value.replace("_", "").isalpha())
     if quoted and name.word == "secret" and form == "set" and len(value) >= 10:
@@ -513,13 +566,18 @@ def _judge(value: str, name: _Name, form: str, *, quoted: bool, env: bool) -> bo
 
 def _is_phrase(value: str, name: _Name) -> bool:
     if not name.chosen and name.word not in ("mnemonic", "seed", "secret"):
-        return total_bits(value) < -8.0
+        return value.isascii() and has_digit(value) and total_bits(value) < -8.0
     words = value.split()
-    return len(words) >= 3 and not _SENTENCE_WORDS.search(value) and all(w.isalnum() for w in words)
+    if len(words) < 3 or not all(w.isalnum() for w in words):
+        return False
+    if name.word == "passphrase" and len(words) >= 5 and value.islower() and "pass" not in value:
+        return sum(word in FUNCTION_WORDS for word in words) <= 1
+    return not _SENTENCE_WORDS.search(value)
 
 
 def _is_issued(value: str, least: int) -> bool:
-    if len(value) < least:
+    is_word = not has_digit(value) and (not value.isascii() or _TITLE_WORD.fullmatch(value))
+    if len(value) < least or is_word:
         return False
     if _UUID.search(value):
         return True

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import base64
-import binascii
 import json
 import re
 from collections.abc import Iterator
@@ -11,7 +9,7 @@ from functools import lru_cache
 
 from engram.redaction.assignments import is_drawn
 from engram.redaction.fixed_forms import may_be_issued, provider_spans
-from engram.redaction.values import Span, evidence_bits, is_dummy
+from engram.redaction.values import Span, decoded, evidence_bits, is_dummy, is_encoded_prose, is_public_form
 from engram.system.lazy_regex import lazy_regex
 
 _RUN = lazy_regex(r"[A-Za-z0-9_\-+/=.~]{16,}")
@@ -36,8 +34,31 @@ _MANGLED = lazy_regex(
     r"_{1,3}Z(?:[A-Z]{0,6}\d|[NTG][A-Za-z0-9])|_R(?:[A-Z]|[A-Z][a-z]{1,3}_?)[A-Za-z]?\w|_D\d{1,3}[a-z]|\$[sS]\d"
 )
 _RUST_HASH = lazy_regex(r"h[0-9a-f]{16}E?")
-#: Keys that are made to be shown.
-_PUBLIC_TOKEN = lazy_regex(r"AAAA(?:[BCE][23][NV]|Gn|In)[A-Za-z0-9+/]|age1[a-z0-9]{50,60}$|pk_(?:live|test)_")
+#: What says right before a run that it is a fingerprint, and how many characters of base64 one has.
+_FINGERPRINT = lazy_regex(r"(?i)\b(?:sha-?(?:1|224|256|384|512)|md5):$")
+_FINGERPRINT_SIZES = frozenset({22, 27, 38, 43, 64, 86})
+#: The other side's key, records of DNS that hold keys and hashes, ids of documents.
+_PUBLIC_LABEL = lazy_regex(
+    r"\bpeer:?[ \t]{1,4}$|\b(?:TLSA|SMIMEA|SSHFP|C?DS|C?DNSKEY)(?:[ \t]{1,4}\d{1,5}){2,4}[ \t]{1,4}\(?\s{0,4}$|"
+    r"\$oid[\"']?\s{0,3}:\s{0,3}[\"']$|\bObjectI[dD]\([\"']$"
+)
+#: The public members of a JSON web key, and what every such key has beside them.
+_WEB_KEY_MEMBER = lazy_regex(r"\b(?:n|x|y|e|kid|x5t|x5t#S256)[\"']?\s{0,2}:\s{0,4}[\"']$")
+_WEB_KEY = lazy_regex(r"\bkty[\"']?\s{0,2}:")
+#: How far from a member that is searched, in characters.
+_WEB_KEY_CHARACTERS = 1_024
+#: A public key in a record of DNS that signs mail: what precedes it, also with the key cut into strings.
+_MAIL_KEY = lazy_regex(r"\b(?:v=DKIM1|k=(?:rsa|ed25519))\b[^\n]{0,60}[\s;\"]p=$")
+_MAIL_KEY_PARTS = lazy_regex(r"[A-Za-z0-9+/=\"\s()]*")
+_MAIL_KEY_CHARACTERS = 1_200
+#: What a digest on a chain is called, with other digests of the same list before it.
+_ON_CHAIN = lazy_regex(
+    r"(?i)\b(?:topics?\d?|tx\w{0,6}|transaction\w{0,5}|\w{0,16}hash(?:es)?|\w{0,16}root|keccak\d{0,3}|merkle|digest|"
+    r"commitment|block|slot|bytes32)(?:[ \t](?:of|it|is|was|the)){0,3}[\s\"':=,(\[]{1,8}"
+    r"(?:0x[0-9a-f]{64}[\s\"',]{1,8}){0,4}$"
+)
+_CHAIN_DIGEST = lazy_regex(r"0x[0-9a-fA-F]{64}")
+_CHAIN_CHARACTERS = 360
 _PUBLIC_NAME = lazy_regex(
     r"(?i)(?:public|publishable|(?<![a-z])pub|verify(?:ing)?|peer)[ _-]?key(?![^\n]{0,30}(?:private|secret))"
 )
@@ -52,7 +73,7 @@ _HARMLESS = lazy_regex(
     r"(?i)(?:commit|\bsha\d{0,4}|hash|digest|checksum|\bmd5|etag|integrity|revision|\brev\b|\btree\b|parent|\bhead\b|merge|"
     r"cherry|rebase|branch|checkout|trace|\bspan|gist|nix/store|chunk|fingerprint|signature|address|contract|\btx\b|"
     r"image|pulled|\bblob|object|\bindex\b|bundle|asset|uuid|guid|base64,|thinking|@sha|\bgit\b|checkpoint|"
-    r"request|cache|version|build|snapshot|/tree/|/blob/|node_id|go\.sum|h1:|var/folders|\bdiff\b)[^\n]{0,40}$|"
+    r"request|cache|version|build|snapshot|/tree/|/blob/|node_id|go\.sum|h1:|var/folders|\bdiff\b|refs/)[^\n]{0,40}$|"
     r"(?i:etag|none-match)[\s\S]{0,40}$"
 )
 #: What says right before a hash what it is of, whatever was said of secrets before.
@@ -86,7 +107,6 @@ _ISSUER_CHARACTERS = 26
 _HARD_EDGE = lazy_regex(r"[\s\"'`=(,;<>\[{]")
 #: How JSON begins in base64: an object or a list, with or without white space.
 _ENCODED = lazy_regex(r"(?:ey[JAIB]|ew[0oko]|W3[siw]|Wy[JA]|Ww[ok])[A-Za-z0-9+/_-]{12}")
-_URL_SAFE = str.maketrans("-_", "+/")
 #: How far before a token its context is read, in characters.
 _CONTEXT = 56
 
@@ -125,6 +145,8 @@ def _judge_run(text: str, run: re.Match[str]) -> Iterator[Span]:
             if holds_secret:
                 yield Span(run.start(), run.end(), "encoded")
             return
+    if _is_labelled_public(text, run) or is_encoded_prose(body):
+        return
     if _UUID.search(body):
         body = _UUID.sub(lambda m: "." * len(m.group()), body)
     pieces = [(m.start(), m.end(), m.group()) for m in _PIECE.finditer(body)]
@@ -138,11 +160,10 @@ def _encoded_secret(body: str) -> bool | None:
     """Return whether a run that is JSON in base64 holds a secret by name; None if it isn't such JSON."""
     from engram.redaction.assignments import named_spans
 
-    whole = body.rstrip("=").translate(_URL_SAFE)
+    text = decoded(body)
     try:
-        text = base64.b64decode(whole + "=" * (-len(whole) % 4), validate=True).decode()
         is_json = isinstance(json.loads(text), dict | list)
-    except (binascii.Error, ValueError, RecursionError):
+    except (ValueError, RecursionError):
         return None
     if not is_json:
         return None
@@ -205,10 +226,41 @@ def is_public(text: str, first: int, last: int) -> bool:
     """Return whether the token is a public key or part of a certificate, by its format, its name or the block around
     it.
     """
-    if _PUBLIC_TOKEN.match(text, first, last) or _PUBLIC_NAME.search(text[max(0, first - 40) : min(first + 6, last)]):
+    if is_public_form(text[first:last]) or _PUBLIC_NAME.search(text[max(0, first - 40) : min(first + 6, last)]):
         return True
     begin = text.rfind("-----BEGIN ", max(0, first - _BLOCK_CHARACTERS), first)
     return begin >= 0 and bool(_PUBLIC_BLOCK.match(text, begin)) and text.find("-----END ", begin, first) < 0
+
+
+def _is_labelled_public(text: str, run: re.Match[str]) -> bool:
+    """Return whether a whole run is public by its form or by what stands right before it: a fingerprint, a peer's key,
+    a member of a JSON web key, a record of DNS, a digest on a chain, the id of a document.
+    """
+    start, body = run.start(), run.group()
+    before = text[max(0, start - _CONTEXT) : start]
+    key = body[2:] if body.startswith("p=") else body
+    if is_public_form(key) or _PUBLIC_LABEL.search(before):
+        return True
+    if _FINGERPRINT.search(before) and len(body.rstrip("=.")) in _FINGERPRINT_SIZES:
+        return True
+    if _CHAIN_DIGEST.fullmatch(body):
+        return bool(_ON_CHAIN.search(text[max(0, start - _CHAIN_CHARACTERS) : start]))
+    if _WEB_KEY_MEMBER.search(before):
+        first, last = max(0, start - _WEB_KEY_CHARACTERS), run.end() + _WEB_KEY_CHARACTERS
+        return bool(_WEB_KEY.search(text, first, last))
+    return _is_mail_key(text, start, key is not body)
+
+
+def _is_mail_key(text: str, start: int, is_begun: bool) -> bool:
+    """Return whether a run is (a part of) the public key in a record that signs mail."""
+    floor = max(0, start - _MAIL_KEY_CHARACTERS)
+    if is_begun:
+        at = start + 2
+    else:
+        at = text.rfind("p=", floor, start) + 2
+        if at < 2 or not _MAIL_KEY_PARTS.fullmatch(text, at, start):
+            return False
+    return bool(_MAIL_KEY.search(text[max(0, at - 120) : at]))
 
 
 def _prefix_start(body: str, first: int) -> int:

@@ -17,6 +17,7 @@ from engram.redaction.values import (
     is_scrambled,
     is_state,
     is_technical,
+    total_bits,
 )
 from engram.system.lazy_regex import lazy_regex
 
@@ -59,9 +60,9 @@ _CODE_STEMS = ("code", "totp", "otp", "2fa", "pin", "passcode")
 #: The beginnings of all pairs.
 _PAIR_STEMS = ("log in", "login", "sign in", "signin", "ssh", "cred", "connect", "account", "auth", "user", "root")
 _PAIR = lazy_regex(
-    r"(?:log ?in|sign ?in|ssh(?: in)?|creds?|credentials?|connect|account|auth|login|user(?:name)?|root)(?: (?:is|"
-    r"are|as|with|using|for [^\n:/]{1,24}))?[:=]? {0,2}[\"'`]?[\w.@+-]{2,40}[\"'`]? {0,2}(?:/|:|,| and | with | - |\|"
-    r") {0,2}(?:pass(?:word)?:? )?[\"'`]?([^\s\"'`]{6,64})"
+    r"(?:log ?in|sign ?in|ssh(?: in)?|creds?|credentials?|connect|account|auth|login|user(?:name)?|"
+    r"root(?! cause))(?![a-z])(?: (?:is|are|as|with|using|for [^\n:/]{1,24}))?[:=]? {0,2}[\"'`]?[\w.@+-]{2,40}[\"'`]?"
+    r" {0,2}(?:/|:|,| and | with | - |\|) {0,2}(?:pass(?:word)?:? )?[\"'`]?([^\s\"'`]{6,64})"
 )
 #: The beginnings of all words that introduce a secret in a sentence, by a part that few other words have.
 _TOLD_STEMS: dict[str, tuple[str, ...]] = {
@@ -129,7 +130,8 @@ _TOLD_CJK = lazy_regex(
     r"(?:(?P<chosen>パスワード|暗証番号|パスフレーズ|合言葉|密码|密碼|口令|通行码|验证码|認証コード|访问码|暗语|pin码|비밀번호|암호|패스워드)|"
     r"(?P<issued>シークレット|トークン|apiキー|アクセスキー|秘密鍵|令牌|密钥|密鑰|(?:token|pin|key|login|password)"
     r"(?=[ \t]?[はが是为為：])))"
-    r"[はがをもにの는은이가를도是为為就即设設改成置了叫等于於：:=＝ \t「『“\"'`*（(→]{1,8}(?P<value>[!-~]{4,64})"
+    r"[はがをもにの는은이가를도是为為就即设設改成置换換更修调調变變了叫等于於：:=＝ \t「『“\"'`*（(→]{1,8}"
+    r"(?P<value>[!-~]{4,64})"
 )
 _CJK_STEMS = (
     "パス",
@@ -158,7 +160,7 @@ _LIKE_CODE = lazy_regex(r"\W+|#?\d{1,3}\.?|.*(?:[()\[\]\\]|::|->|//|@\w{1,64}+\.
 #: Names in code, which the words for keys and tokens are often said of.
 _IDENTIFIER = lazy_regex(r"[a-zäöü]{1,64}+\d{0,3}[._/][a-z_]{1,64}+\d{0,2}")
 #: Words that sentences have and passphrases made of drawn words have not, in the languages above.
-_FUNCTION_WORDS = frozenset(
+FUNCTION_WORDS = frozenset(
     (
         "the a an is are was be been must should can may not no never always only your you we they it its to for of "
         "from with by as when if this that these and or but nor than then too also at on in into per any all "
@@ -209,6 +211,43 @@ _ANSWER = lazy_regex(
     r"(?:(?:it|that|this)(?:['’]s| is|'d be)[ \t]|(?:das |es |it )?(?:ist|is|war|was)[ \t]|c['’]est[ \t]|"
     r"(?:es|è|é|to|это|het is|dat is)[ \t])?(?:still |now |just |noch |immer |jetzt )?)[\"'`„“«*]{0,3}"
 )
+#: What says that a password is set or changed, and what precedes the new one, in each language.
+_SETTING: tuple[tuple[re.Pattern[str], tuple[str, ...]], ...] = tuple(
+    (lazy_regex(rf"(?<!\w)(?:{verbs})"), words)
+    for verbs, words in (
+        (
+            r"(?:um|zurück|ein|fest)?ge(?:setzt|ändert|aendert|stellt|wechselt)|(?:ver|ab)?änder|setz|stelle",
+            ("auf", "zu"),
+        ),
+        (r"chang(?:é|er|eons|ez)|modifi|remplac|réinitialis|défini|mise?\b|mets?\b", ("en", "par", "à", "sur")),
+        (r"cambi|puse|pongo|puest|actualiz|modific|restablec|configur", ("a", "en", "por", "como")),
+        (r"cambi|impost|modific|reimpost|mess[ao]\b|sostitui", ("in", "su", "con", "a")),
+        (r"mud(?:ei|ou|ar|ad|amos)|alter(?:ei|ou|ar|ad)|tro(?:qu|cou|car|cad)|redefini|coloq", ("para", "por", "como")),
+        (r"verander|gewijzig|wijzig|gezet|ingesteld|aangepast|zet\b", ("naar", "in", "op")),
+        (r"zmieni|zmień|ustaw|zresetow", ("na",)),
+        (r"(?:по|с|из|за)мен|постав|устан|сброс|задал", ("на",)),
+        (r"(?:chang(?:ed?|es|ing)|(?:re)?set|updated?|rotated?|switched)\b", ("to",)),
+    )
+)
+_SET_TO = lazy_regex(
+    rf"[ \t]({'|'.join(sorted({word for _, words in _SETTING for word in words}))})[ \t]{{1,2}}"
+    r"(?=[\"'`„“«]|\S{0,40}?[\d!@#$%^&*])"
+)
+#: Words that introduce a place as well, so that the value behind one must look more like a password.
+_PLACING = frozenset({"in", "en", "op", "a", "su", "à", "sur", "na", "на"})
+_NUMBERED_NAME = lazy_regex(r"[a-z]{1,20}(?:-[a-z0-9]{1,20}){0,4}-\d{1,3}")
+#: What may follow an English name that isn't the first part of another: "the password hash".
+_SET_ENGLISH = lazy_regex(r"[ \t](?:for|of|on|at|from|has|have|had|was|is|got|yesterday|today|now|again|back)\b")
+_SENTENCE_ENDS = lazy_regex(r"[.!?;](?:[ \t]|$)|\n")
+#: How much of a sentence is read before and after the name, in characters.
+_SET_BEFORE, _SET_AFTER = 80, 160
+#: The seed of an authenticator, in groups of four or whole, near a word that says what it is for.
+_SEED = lazy_regex(
+    r"(?<![^\W_])(?:oath\w{0,6}|[th]?otp|2fa|mfa|two-factor|authenticator)(?![^\W_])"
+    r"[^\n]{0,80}?(?:\n[ \t]{0,8})?[\s\"'`:]"
+    r"(?P<seed>(?:[a-z2-7]{4}[ -]){3,15}[a-z2-7]{4}|[a-z2-7]{16,64})(?![\w-])"
+)
+_SEED_STEMS = ("oath", "totp", "hotp", "otp", "2fa", "mfa", "two-factor", "authenticator")
 #: How many lines after the question, of how many characters, may hold the answer.
 _ANSWER_LINES, _ANSWER_CHARACTERS = 4, 400
 
@@ -227,6 +266,11 @@ def phrase_spans(text: str, low: str, start: int, end: int) -> Iterator[Span]:
             if _is_numbered_wallet(numbered.group()):
                 yield Span(*numbered.span(), "seed-phrase")
     yield from _codes(low, start, end)
+    for seed in matches_at(_SEED_STEMS, _SEED, low, start, end):
+        first, last = seed.span("seed")
+        value = text[first:last]
+        if has_digit(value) and (value.isupper() or value.islower()) and total_bits(re.sub(r"[ -]", "", value)) < -2:
+            yield Span(first, last, "seed")
     for pair in matches_at(_PAIR_STEMS, _PAIR, low, start, end):
         first, last = pair.span(1)
         while last > first and text[last - 1] in ".,;:)":
@@ -329,6 +373,7 @@ def told_spans(text: str, low: str, starts: list[int]) -> Iterator[Span]:
             yield span
     for name in matches(starts, _TOLD_NAME, low, 0, size):
         yield from _given_before(text, low, name)
+        yield from _set_to(text, low, name)
     is_cjk = not low.isascii() and any(stem in low for stem in _CJK_STEMS)
     if is_cjk:
         for told in _TOLD_CJK.finditer(low):
@@ -362,7 +407,7 @@ def _told(text: str, low: str, told: re.Match[str]) -> Span | None:
         )
         if is_quoted and " " in value:
             words = low[first:last].split()
-            if 2 <= len(words) <= 16 and sum(w in _FUNCTION_WORDS for w in words) <= 1:
+            if 2 <= len(words) <= 16 and sum(w in FUNCTION_WORDS for w in words) <= 1:
                 return Span(first, last, "password")
             return None
         if end > first:
@@ -394,6 +439,38 @@ def _given_before(text: str, low: str, name: re.Match[str]) -> Iterator[Span]:
         and not _IDENTIFIER.fullmatch(value)
     ):
         yield Span(begin, end, "password")
+
+
+def _set_to(text: str, low: str, name: re.Match[str]) -> Iterator[Span]:
+    """Yield the password that a sentence says another is changed to: "ich habe das Passwort auf … gesetzt"."""
+    if not _SET_TO.search(low, name.end(), name.end() + _SET_AFTER):
+        return
+    before = low[max(0, name.start() - _SET_BEFORE) : name.start()]
+    ends = [end.end() for end in _SENTENCE_ENDS.finditer(before)]
+    end = _SENTENCE_ENDS.search(low, name.end(), name.end() + _SET_AFTER)
+    stop = end.start() if end else min(len(low), name.end() + _SET_AFTER)
+    sentence = before[ends[-1] if ends else 0 :] + low[name.start() : stop]
+    is_number = name.group().startswith(("pin", "пин", "geheimzahl"))
+    for to in _SET_TO.finditer(low, name.end(), stop):
+        first, last, is_quoted = _told_value(text, to.end())
+        value, word = text[first:last], to.group(1)
+        if (
+            is_told(value, is_chosen=True, is_direct=is_number, is_quoted=is_quoted)
+            and not is_expression(value)
+            and (word not in _PLACING or is_quoted or _is_unlike_name(value))
+            and (word != "to" or _SET_ENGLISH.match(low, name.end()))
+            and any(word in words and verbs.search(sentence) for verbs, words in _SETTING)
+        ):
+            yield Span(first, last, "password")
+            return
+
+
+def _is_unlike_name(value: str) -> bool:
+    """Return whether a word has more signs of a password than names of servers and branches have."""
+    body = value.rstrip("!?.")
+    if _NUMBERED_NAME.fullmatch(body):
+        return False
+    return has_sign(body) or "_" in body or sum(c.isdigit() for c in body) >= 2 or is_scrambled(body)
 
 
 def _answer(text: str, low: str, asked: re.Match[str]) -> Iterator[Span]:
@@ -449,7 +526,7 @@ def is_told(value: str, *, is_chosen: bool, is_direct: bool, is_quoted: bool) ->
     if len(value) < 4 or is_placeholder(value) or "[secret:" in value:
         return False
     if " " in value:
-        return is_quoted and is_chosen and has_digit(value) and not _FUNCTION_WORDS.intersection(low.split())
+        return is_quoted and is_chosen and has_digit(value) and not FUNCTION_WORDS.intersection(low.split())
     if value.isdigit():
         return is_chosen and is_direct and len(value) <= 12
     if (
@@ -468,7 +545,7 @@ def is_told(value: str, *, is_chosen: bool, is_direct: bool, is_quoted: bool) ->
     if has_sign(body) and has_letter:
         return is_chosen and len(value) >= 6
     pieces = low.split("-")
-    if len(pieces) >= 4 and all(len(p) >= 3 and p.isalpha() and p not in _FUNCTION_WORDS for p in pieces):
+    if len(pieces) >= 4 and all(len(p) >= 3 and p.isalpha() and p not in FUNCTION_WORDS for p in pieces):
         return True
     return is_quoted and is_chosen and len(value) >= 5 and value.isalpha() and not is_state(value)
 
@@ -482,7 +559,7 @@ def _phrase_end(low: str, first: int, last: int, *, after_sign: bool) -> int:
         word = _PHRASE_WORD.match(low, at)
         if not word:
             break
-        if word.group() in _FUNCTION_WORDS:
+        if word.group() in FUNCTION_WORDS:
             weak += 1
             if not (after_sign and ends and weak == 1 and word.group() in _WEAK_WORDS):
                 break

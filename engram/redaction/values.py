@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import binascii
 import re
 from collections.abc import Iterable
 from functools import lru_cache
@@ -167,7 +169,7 @@ _PLACEHOLDER = lazy_regex(
     r"none|null|nil|undefined|true|false|yes|no|on|off|str(?:ing)?|int(?:eger)?|number|bool(?:ean)?|any|object|bytes|"
     r"text|hidden|required|optional|empty|invalid|missing|unset|unknown|default|value|values|user|username|admin|"
     r"here|below|above|from|this|that|it|not|the|is|are|was|secrets?|tokens?|keys?|pass(?:word|wd)?s?|pwd|api[-_]?key|"
-    r"credentials?|inherit|auto|self|env|environment|file|path|url|name|id|type|basic|bearer|digest|"
+    r"credentials?|inherit|auto|self|env|environment|file|path|url|name|id|type|basic|bearer|digest|public|private|"
     r"password123\.{3}|(?:access|refresh|auth|bearer|api)[-_]?(?:token|key)s?|n/?a|generated|"
     r"auto[-_ ]generated|see[-_ ].*|"
     # What the thing itself is called, as labels of forms are.
@@ -220,7 +222,7 @@ _UNSECRET_SHAPE = lazy_regex(
 _TECHNICAL = lazy_regex(
     r"(?i)(?:base\d\d|sha-?\d{1,3}|md5|utf-?\d{1,2}|oauth\d?|ed25519|[a-z]{1,2}s\d{3}|aes-?\d{0,3}|argon2\w{0,2}|"
     r"bcrypt\d?|pbkdf2|x509|pkcs\d{1,2}|rfc-?\d{1,5}|ipv[46]|id_rsa|jwt|hmac|rsa-?\d{0,4}|totp|2fa|http2?|k8s|s3|"
-    r"v\d)(?:[-_/.]\S*)?|"
+    r"v\d|(?:var)?char\d{1,5}|u?int\d{1,2}|float\d{2})(?:[-_/.]\S*)?|"
     r"\d{1,4}(?:[-_.][a-zäöüßéèа-яё]+|(?-i:[a-zäöüßéèа-яё]+|[A-Z]{1,3}))"
 )
 #: What a password can be: words that a sentence or a form says about it.
@@ -229,6 +231,26 @@ _STATE = lazy_regex(
     r"invalid|wrong|empty|optional|missing|minimum|requis|obligatoire|vide|obligatori|vac[ií]a|requerid|vuota|errata|vazia|"
     r"obrigat|m[ií]nimo|verlopen|verplicht|leeg|wymagane|puste|обязат|пуст|неверн|минимум)\w*"
 )
+#: What only regular expressions hold: classes, ranges, groups that capture nothing, quantifiers of them.
+_PATTERN = lazy_regex(
+    r"\\[sSdDwW](?![A-Za-z])|\[\^|\[[^\[\]\n]{0,8}(?:a-[fz]|A-[FZ]|0-9)[^\[\]\n]{0,40}\]|\(\?[:=!<P]|\(\.[*+]|"
+    r"[\]).]\{\d{1,4}(?:,\d{0,4})?\}"
+)
+#: Public keys, certificates, and both in PEM and base64 once more; an age recipient, a publishable key.
+_PUBLIC_FORM = lazy_regex(
+    r"AAAA(?:[BCE][23][NV]|Gn|In)[A-Za-z0-9+/]|age1[a-z0-9]{50,60}$|pk_(?:live|test)_|"
+    r"MII[A-Za-z0-9]{2}jANBgkqhkiG9w0BAQEFAAO|MIGfMA0GCSqGSIb3DQEBAQUAA4G|"
+    r"MFkwEwYHKoZIzj0C|MHYwEAYHKoZIzj0C|MCowBQYDK2V[wu]AyEA|MII[A-Za-z0-9+/]{2}[DTjz]CC|"
+    r"LS0tLS1CRUdJTiB(?:DRVJUSUZJQ0FU|QVUJMSUMg)"
+)
+#: How a block of PEM begins in base64.
+_ENCODED_BLOCK = "LS0tLS1"
+#: Words of a text that was encoded: letters or digits alone, with signs of sentences around.
+_PLAIN_WORD = lazy_regex(r"[(\"']*+(?:[A-Za-z]{1,24}(?:['’-][A-Za-z]{1,24}){0,3}|\d{1,4})[)\"'.,;:!?]*+")
+_SENTENCE = lazy_regex(r"(?i)\b(?:the|and|is|are|to|of|a|in|it|for|this)\b")
+#: Fewer plain words than these are no wallet phrase, whichever they are.
+_WALLET_WORDS = 10
+_URL_SAFE = str.maketrans("-_", "+/")
 _PIECES = lazy_regex(r"[A-Za-z0-9]+")
 _HEX = lazy_regex(r"(?:[0-9a-f]+|[0-9A-F]+)")
 _DIGIT = lazy_regex(r"\d")
@@ -252,6 +274,37 @@ def is_placeholder(value: str) -> bool:
 def is_dummy(value: str) -> bool:
     """Return whether a token is a dummy: mostly one character, nothing but the digits in order, or "…EXAMPLE"."""
     return max(map(value.count, set(value)), default=0) * 2 >= len(value) or bool(_DUMMY.fullmatch(value))
+
+
+def is_pattern(value: str) -> bool:
+    """Return whether the value is (part of) a regular expression."""
+    return bool(_PATTERN.search(value))
+
+
+def is_public_form(value: str) -> bool:
+    """Return whether the value is a public key or a certificate by its form."""
+    if not value.startswith(_ENCODED_BLOCK):
+        return bool(_PUBLIC_FORM.match(value))
+    block = decoded(value)
+    return bool(_PUBLIC_FORM.match(value) and block) and "PRIVATE" not in block
+
+
+def decoded(value: str) -> str:
+    """Return the text that the value holds in base64, "" if it holds none."""
+    whole = value.rstrip("=").translate(_URL_SAFE)
+    try:
+        return base64.b64decode(whole + "=" * (-len(whole) % 4), validate=True).decode()
+    except (binascii.Error, ValueError):
+        return ""
+
+
+def is_encoded_prose(value: str) -> bool:
+    """Return whether the value is base64 of a few plain words or of sentences."""
+    text = decoded(value)
+    words = text.split()
+    if len(words) < 2 or not all(_PLAIN_WORD.fullmatch(word) for word in words) or total_bits(text) < 0:
+        return False
+    return len(words) < _WALLET_WORDS or bool(_SENTENCE.search(text))
 
 
 def is_expression(value: str) -> bool:

@@ -98,6 +98,16 @@ def _given_back(tree: Any, rule_texts: ModuleType, *, follows: bool = False) -> 
         "insert into t (password) values (",
         "auth=('a', ",
         "send assword ",
+        "password: |\n  a\n",
+        "habe das Passwort auf x1 gesetzt ",
+        "PWD={a;",
+        ": EAP ",
+        "snmp auth sha ",
+        "snmpget -v3 -A ",
+        "radius key ",
+        "totp aaaa ",
+        "v=DKIM1; p=aB3dE5fG7hJ9kL1mN3pQ5rS7 ",
+        'kty: "n":"aB3dE5fG7hJ9kL1mN3pQ5rS7",',
     ],
 )
 def test_four_times_the_text_makes_at_most_five_times_the_calls(unit: str) -> None:
