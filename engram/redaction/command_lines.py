@@ -1,24 +1,32 @@
-"""Secrets on command lines and in the small files in which tools keep them."""
+"""Secrets on command lines, in calls of programs and in SQL."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
 
-from engram.redaction.values import Span, has_plain_shape, is_expression, is_mixed, is_placeholder, total_bits
+from engram.redaction.values import (
+    Span,
+    has_plain_shape,
+    is_encoded_prose,
+    is_expression,
+    is_mixed,
+    is_placeholder,
+    total_bits,
+)
 from engram.system.lazy_regex import lazy_regex
 
-_VALUE = r"(?:\"([^\"\n]{3,512})\"|'([^'\n]{3,512})'|([^\s\"'`;|&<>]{3,512}))"
+#: A value in quotation marks or without, as the last three groups of a pattern.
+VALUE = r"(?:\"([^\"\n]{3,512})\"|'([^'\n]{3,512})'|([^\s\"'`;|&<>]{3,512}))"
 #: Long options whose value is a secret, whatever the command.
 _LONG = lazy_regex(
     r"--?(?:[a-z][a-z-]{0,24}-)?(?:password|passwd|passphrase|pass|pwd|token|secret|api-?key|auth|credentials?|"
     r"private-key|access-key|secret-key|storepass|keypass|passin|passout|pin|otp|cookie|identity-token|client-secret|"
-    r"unseal-key|from-literal|user-pass|http-password|key)(?:[= ]|\s)\s{0,3}" + _VALUE,
+    r"unseal-key|from-literal|user-pass|http-password|key)(?:[= ]|\s)\s{0,3}" + VALUE,
 )
 #: Short options that carry a secret, and the commands they belong to.
 _SHORT = lazy_regex(
-    r"[-/](?<=\s[-/])(p|P|a|w|k|K|N|A|X|c|b|t|s|p:|pw|passin|passout|pass|macopt|D)[ =]?(?:pass:|hexkey:|key:)?"
-    + _VALUE
+    r"[-/](?<=\s[-/])(p|P|a|w|k|K|N|b|t|s|p:|pw|passin|passout|pass|macopt|D)[ =]?(?:pass:|hexkey:|key:)?" + VALUE
 )
 _USERS: dict[str, re.Pattern[str]] = {
     option: lazy_regex(rf"(?<![\w-])(?:{commands})(?![\w-])")
@@ -37,9 +45,6 @@ _USERS: dict[str, re.Pattern[str]] = {
         "-passin": "openssl",
         "-passout": "openssl",
         "-macopt": "openssl",
-        "-A": r"snmp\w++",
-        "-X": r"snmp\w++",
-        "-c": r"snmp\w++",
         "-b": r"gh|htpasswd",
         "-t": r"vercel|netlify|surge|railway|wrangler|fly|flyctl|expo|eas|gh|glab|ngrok",
         "-s": r"vncviewer|vault|zmprov|sfdx",
@@ -65,7 +70,7 @@ _PASSWORD_ONLY: dict[str, re.Pattern[str]] = {
 _OTHER_OPTION = lazy_regex(r"\s[-/][A-Za-z]")
 #: Commands that take a secret as a positional argument, each with a word that must occur in the text.
 _PLACED: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
-    (gate, lazy_regex(pattern + _VALUE))
+    (gate, lazy_regex(pattern + VALUE))
     for gate, pattern in (
         ("net use", r"net use \S++ (?:\S++ )?/user:\S++ "),
         ("net use", r"net use (?:[a-zA-Z*]: )?\\\\\S++ (?=[^\s/]++ /user:)"),
@@ -100,18 +105,6 @@ _STORED = lazy_regex(
     r"(?i:set_?(?:generic_?|internet_?)?password|(?:add|save|store|write)_?(?:generic_?|internet_?)?(?:password|"
     r"credentials?)|set_?passphrase)\s{0,2}\(\s{0,80}+(?:[^(),\n]{1,120}+,\s{0,80}+){0,3}"
     r"(?:[bf]?\"([^\"\n]{3,256})\"|[bf]?'([^'\n]{3,256})')\s{0,40},?\s{0,40}\)"
-)
-#: Lines of files of configuration and of scripts whose last word is a password: `requirepass …`, `user NAME …` after
-#: `open HOST`, `NAME * … *` of dial-up connections.
-_LINES: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
-    (gate, lazy_regex(r"(?:^|\n)" + pattern + _VALUE + r"[ \t]{0,8}(?:\*[ \t]{0,8})?(?=[\r\n]|$)"))
-    for gate, pattern in (
-        ("pass", r"[ \t]{0,16}(?!compass|bypass)[a-zA-Z_]{2,20}pass(?:wd|word)?[ \t]{1,8}"),
-        ("pw", r"[ \t]{0,16}(?:root|rootbind|bind|ldap|smtp|db|sasl)_?pw[ \t]{1,8}"),
-        ("masterauth", r"[ \t]{0,16}masterauth[ \t]{1,8}"),
-        ("open ", r"[ \t]{0,8}open [^\s]{1,128}(?: \d{2,5})?[ \t]{0,8}\r?\n[ \t]{0,8}user[ \t]{1,4}\S{1,64}[ \t]{1,8}"),
-        (" * ", r"[ \t]{0,8}[\"']?[\w.@\\-]{1,64}[\"']?[ \t]{1,8}(?:\*|\w{1,32})[ \t]{1,8}(?=\S{3,128}[ \t]{1,8}\*)"),
-    )
 )
 #: Calls that take a user and a password, the last argument or the third.
 _LOGIN_CALL = lazy_regex(
@@ -154,17 +147,13 @@ _PAIR = lazy_regex(
 )
 _PIPED = lazy_regex(
     r"(?:echo|printf|<<<)(?: -n| -e| -ne)? {1,3}"
-    + _VALUE
+    + VALUE
     + r"[^|\n]{0,8}\| {0,3}+(?:[\w./=-]{1,128}+ ){0,6}?(?=sudo|docker|gh |podman|helm|keyring|secret-tool|"
-    r"pass insert|gpg|passwd|chpasswd|smbpasswd|cryptsetup|openssl|base64|su\b|kinit|wrangler|vault|npx)"
+    r"pass insert|gpg|passwd|chpasswd|smbpasswd|cryptsetup|openssl|(?P<encoding>base64)|su\b|kinit|wrangler|vault|npx)"
 )
 _SQL = lazy_regex(
     r"(?i)(?:identified\s++(?:by|with\s++\w++\s++(?:by|as))|\bpassword|with\s++(?:encrypted\s++)?password|requirepass|"
     r"masterauth|sasl_password)\s++(?:=\s*+)?['\"]([^'\"\n]{3,256})['\"]"
-)
-_PGPASS_PORT = lazy_regex(r":(?:\d{3,5}|\*):[\w.*-]++:")
-_PGPASS = lazy_regex(
-    r"(?:[\w.*-]{1,128}|\[[0-9a-f:]{2,40}\]):(?:\d{3,5}|\*):[\w.*-]{1,64}:[\w.*@-]{1,64}:([^\s\"'`]{3,256})"
 )
 _CRYPT = lazy_regex(
     r"\$(?:1|2[abxy]?|5|6|7|y|gy|apr1|argon2(?:id|i|d)|pbkdf2[a-z0-9-]*+|scrypt)\$[A-Za-z0-9./$=,+_-]{16,400}"
@@ -181,32 +170,26 @@ _LINE = lazy_regex(r"[^\n]{0,4096}")
 
 
 def command_spans(text: str, low: str, start: int, end: int) -> Iterator[Span]:
-    """Yield the spans of secrets passed to commands by option, pipe or SQL, and in lines of password files."""
+    """Yield the spans of secrets passed to commands by option or pipe, in SQL, calls and cookies."""
     if " -" in text or " /p" in text or "\n-" in text or text.startswith("-"):
         for match in _LONG.finditer(text, start, end):
             if match.start() == 0 or not text[match.start() - 1].isalnum():
-                yield from _accept(text, match, "password", lenient="pass" in match.group()[:24])
+                yield from accept(text, match, "password", lenient="pass" in match.group()[:24])
         for match in _PAIR.finditer(text, start, end):
             if not is_placeholder(match.group(2)):
                 yield Span(*match.span(2), "password")
         yield from _short_options(text, start, end)
     yield from _placed(text, low, start, end)
-    for gate, pattern in _LINES:
-        if gate in low:
-            for match in pattern.finditer(text, start, end):
-                yield from _accept(text, match, "password", lenient=False)
     if "|" in text:
         for match in _PIPED.finditer(text, start, end):
-            yield from _accept(text, match, "password", lenient=True)
+            is_encoding = match.group("encoding") is not None
+            if not (is_encoding and is_encoded_prose(next(filter(None, match.groups())))):
+                yield from accept(text, match, "password", lenient=not is_encoding)
     for gate, pattern in (("identified", _SQL), ("passw", _SQL), ("requirepass", _SQL)):
         if gate in low:
             for match in pattern.finditer(text, start, end):
-                yield from _accept(text, match, "password", lenient=True)
+                yield from accept(text, match, "password", lenient=True)
             break
-    if _PGPASS_PORT.search(text, start, end):
-        for match in _PGPASS.finditer(text, start, end):
-            if is_mixed(match.group(1)):
-                yield Span(*match.span(1), "password")
     if "$" in text:
         for match in _CRYPT.finditer(text, start, end):
             yield Span(*match.span(), "password-hash")
@@ -265,11 +248,11 @@ def _short_options(text: str, start: int, end: int) -> Iterator[Span]:
         only = _PASSWORD_ONLY.get(name)
         command = only.search(text, before, option.start()) if only else None
         if command and _is_command_line(text, command.end(), option):
-            yield from _accept(text, option, "password", lenient=True, first=2)
+            yield from accept(text, option, "password", lenient=True, first=2)
             continue
         users = _USERS.get(name)
         if users and users.search(text, max(line, option.start() - 400, 0), option.start()):
-            yield from _accept(text, option, "password", lenient=False, first=2)
+            yield from accept(text, option, "password", lenient=False, first=2)
 
 
 def _is_command_line(text: str, at: int, option: re.Match[str]) -> bool:
@@ -284,10 +267,11 @@ def _placed(text: str, low: str, start: int, end: int) -> Iterator[Span]:
     for gate, pattern in _PLACED:
         if gate in low:
             for match in pattern.finditer(text, start, end):
-                yield from _accept(text, match, "password", lenient=False)
+                yield from accept(text, match, "password", lenient=False)
 
 
-def _accept(text: str, match: re.Match[str], kind: str, *, lenient: bool, first: int = 1) -> Iterator[Span]:
+def accept(text: str, match: re.Match[str], kind: str, *, lenient: bool, first: int = 1) -> Iterator[Span]:
+    """Yield the value of a match whose groups from `first` on are those of `VALUE`, if it may be a secret."""
     group = next(i for i in range(first, (match.lastindex or first) + 1) if match.group(i) is not None)
     value = match.group(group)
     if is_placeholder(value) or (group - first == 2 and is_expression(value)) or (" " in value and not lenient):

@@ -9,6 +9,7 @@ from itertools import accumulate
 
 from engram.redaction.assignments import composed_spans, name_places, named_spans, word_spans
 from engram.redaction.command_lines import command_spans
+from engram.redaction.config_lines import config_spans
 from engram.redaction.fixed_forms import drop_private, key_blocks, link_spans
 from engram.redaction.known_values import SHORTEST, known_spans
 from engram.redaction.listed_secrets import listed_spans
@@ -29,7 +30,7 @@ _MAX_WORD_CHARS = 64
 #: Most words that are searched one by one; for more of them the text is read word by word once.
 _FEW = 16
 _WORD = lazy_regex(r"\S+")
-_OF_TWO_WORDS = ("session key", "connection string", "login with", "invite code")
+_OF_TWO_WORDS = ("session key", "connection string", "login with", "invite code", "community string", "snmp community")
 
 _plain: set[str] = set()
 
@@ -184,6 +185,7 @@ def _window_spans(text: str, known: Collection[bytes]) -> Iterator[Span]:
         if look & PASSWORD:
             yield from word_spans(text, start, end)
     yield from command_spans(text, low, 0, size)
+    yield from config_spans(text, low, 0, size)
     yield from composed_spans(text, 0, size)
     yield from phrase_spans(text, low, 0, size)
     starts = told_starts(low)

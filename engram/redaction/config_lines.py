@@ -1,0 +1,139 @@
+"""Secrets in lines of configuration whose place says what they are: `requirepass …`, `.pgpass`, `PWD={…}` of ODBC,
+`ipsec.secrets`, communities and users of SNMP.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from engram.redaction.command_lines import VALUE, accept
+from engram.redaction.values import Span, has_digit, has_plain_shape, is_expression, is_mixed, is_placeholder
+from engram.system.lazy_regex import lazy_regex
+
+#: Lines of files of configuration and of scripts whose last word is a password: `requirepass …`, `user NAME …` after
+#: `open HOST`, `NAME * … *` of dial-up connections.
+_LINES: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
+    (gate, lazy_regex(r"(?:^|\n)" + pattern + VALUE + r"[ \t]{0,8}(?:\*[ \t]{0,8})?(?=[\r\n]|$)"))
+    for gate, pattern in (
+        ("pass", r"[ \t]{0,16}(?!compass|bypass)[a-zA-Z_]{2,20}[pP]ass(?:wd|word|phrase)?[ \t]{1,8}"),
+        ("pw", r"[ \t]{0,16}(?:root|rootbind|bind|ldap|smtp|db|sasl)_?pw[ \t]{1,8}"),
+        ("masterauth", r"[ \t]{0,16}masterauth[ \t]{1,8}"),
+        ("open ", r"[ \t]{0,8}open [^\s]{1,128}(?: \d{2,5})?[ \t]{0,8}\r?\n[ \t]{0,8}user[ \t]{1,4}\S{1,64}[ \t]{1,8}"),
+        (" * ", r"[ \t]{0,8}[\"']?[\w.@\\-]{1,64}[\"']?[ \t]{1,8}(?:\*|\w{1,32})[ \t]{1,8}(?=\S{3,128}[ \t]{1,8}\*)"),
+    )
+)
+_PGPASS_PORT = lazy_regex(r":(?:\d{3,5}|\*):[\w.*-]++:")
+_PGPASS = lazy_regex(
+    r"(?:[\w.*-]{1,128}|\[[0-9a-f:]{2,40}\]):(?:\d{3,5}|\*):[\w.*-]{1,64}:[\w.*@-]{1,64}:([^\s\"'`]{3,256})"
+)
+#: A password in braces, where `}}` is a brace of its own, behind another part of a connection string.
+_BRACED = lazy_regex(
+    r"(?i);[ \t]{0,4}(?:pwd|password)[ \t]{0,2}=[ \t]{0,2}\{(?!\{)((?:[^{}\n]|\}\}|\{){3,128}?)\}(?!\})"
+)
+#: The name of a driver in braces, which no template fills in.
+_DRIVER = lazy_regex(r"(?i)\bdriver[ \t]{0,2}=[ \t]{0,2}\{[^{}\n]{1,80}\}(?!\})")
+#: How far before a password in braces that is searched, in characters.
+_CONNECTION = 400
+#: What kind of secret, for a key its file, and the secret, as `ipsec.secrets` has them behind whose it is.
+_IPSEC = lazy_regex(
+    r":[ \t]{1,4}(?:(?:PSK|XAUTH|EAP|NTLM|PIN)[ \t]{1,4}(?:\"([^\"\n]{3,256})\"|"
+    r"([^\s\"'#]{8,256}))|(?:RSA|ECDSA|ED25519|BLISS|PKCS8|PKCS12|P12)[ \t]{1,4}[^\s\"]{0,120}[./][^\s\"]{1,40}"
+    r"[ \t]{1,4}(?:\"([^\"\n]{3,256})\"|([^\s\"'#]{8,256})))[ \t]{0,8}(?=[\r\n#]|$)"
+)
+#: What is in no name of whose it is, and how long such names are, in characters.
+_NO_OWNER = lazy_regex(r"[\"#={}()]")
+_OWNER = 160
+#: Keys that devices share with each other, with a digit before them that says how they are written.
+_DEVICE_KEY = lazy_regex(
+    r"\b(?:key-string|(?:message-digest|authentication)-key \d{1,5} md5|isakmp key|"
+    r"(?:radius|tacacs)[\w-]{0,12} (?:\S{1,40} ){0,6}?(?:key|secret))[ \t]{1,3}(?:\d{1,2}[ \t]{1,2})?" + VALUE
+)
+_DEVICE_STEMS = ("key-string", "digest-key", "authentication-key", "isakmp", "radius", "tacacs")
+#: Words that devices and net-snmp put before a community, and what may come behind one.
+_COMMUNITY = lazy_regex(
+    r"(?i)(?:\bsnmp(?:-server|-agent)?[ \t]{1,3}community[ \t]{1,3}"
+    r"(?:(?:read|write|cipher|simple|ro|rw)[ \t]{1,3}){0,3}|"
+    r"(?:^|\n)[ \t]{0,8}(?:(?:r[ow]|trap|def)community6?|com2sec6?[ \t]{1,8}\S{1,64}[ \t]{1,8}\S{1,64}|"
+    r"(?:trap2?|inform)sink[ \t]{1,8}\S{1,128})[ \t]{1,8})[\"']?([^\s\"'{};]{4,64})[\"']?[ \t]{0,8}"
+    r"(?=[\r\n{;#]|$|(?:ro|rw|view|authorization|clients|acl|ipv6|default|\d)(?![a-z]))"
+)
+_SECRET = r"(?:\"([^\"\n]{3,128})\"|'([^'\n]{3,128})'|([^\s\"'`;|&<>-][^\s\"'`;|&<>]{7,128}))"
+#: A user of SNMP 3: how to authenticate and with what, how to encrypt and with what.
+_USER = lazy_regex(
+    r"(?i)(?:\bcreateuser[ \t]{1,4}(?:-e[ \t]\S{1,64}[ \t]{1,4})?\S{1,64}|"
+    r"\bsnmp[^\n]{0,120}?\bauth\w{0,12}(?:-mode|-protocol)?)[ \t]{1,4}(?:md5|sha(?:-?\d{1,3})?)[ \t]{1,4}"
+    + _SECRET
+    + r"(?:[ \t]{1,4}(?:priv\w{0,4}(?:-mode|-protocol)?[ \t]{1,4})?(?:3?des|aes(?:[ -]?\d{3})?)[ \t]{1,4}"
+    + _SECRET
+    + r")?"
+)
+#: A command of net-snmp with its version, and its options that carry a secret.
+_COMMAND = lazy_regex(r"\bsnmp[a-z]{2,12}[ \t](?=[^\n]{0,200}?-v ?[123])[^\n]{0,400}")
+_OPTION = lazy_regex(r"[ \t]-(?:([AXc])[ \t]{0,2}|3[mMkK][ \t]{0,2})" + _SECRET.replace("{7,128}", "{3,128}"))
+#: The communities of every device that nobody has set up, and what stands for one.
+_NO_COMMUNITY = frozenset({"public", "private", "string", "community", "name", "with", "traps"})
+
+
+def config_spans(text: str, low: str, start: int, end: int) -> Iterator[Span]:
+    """Yield the spans of secrets in lines of configuration of a fixed order, and of SNMP in commands."""
+    for gate, pattern in _LINES:
+        if gate in low:
+            for match in pattern.finditer(text, start, end):
+                yield from accept(text, match, "password", lenient=False)
+    if _PGPASS_PORT.search(text, start, end):
+        for match in _PGPASS.finditer(text, start, end):
+            if is_mixed(match.group(1)):
+                yield Span(*match.span(1), "password")
+    if any(stem in low for stem in _DEVICE_STEMS):
+        for match in _DEVICE_KEY.finditer(text, start, end):
+            yield from accept(text, match, "password", lenient=False)
+    if "={" in text:
+        for match in _BRACED.finditer(text, start, end):
+            yield from _braced(text, match)
+    if ": " in text:
+        for match in _IPSEC.finditer(text, start, end):
+            yield from _ipsec(text, match)
+    if "community" in low or "com2sec" in low or "sink" in low:
+        for match in _COMMUNITY.finditer(text, start, end):
+            yield from _community(match, 1)
+    if "snmp" in low or "createuser" in low:
+        for match in _USER.finditer(text, start, end):
+            yield from _named(match, range(1, 7))
+        for command in _COMMAND.finditer(text, start, end):
+            for option in _OPTION.finditer(text, command.start(), command.end()):
+                yield from _community(option, 4) if option.group(1) == "c" else _named(option, range(2, 5))
+
+
+def _named(match: re.Match[str], groups: range) -> Iterator[Span]:
+    """Yield what is in any of the groups and no placeholder."""
+    for group in groups:
+        if match.group(group) and not is_placeholder(match.group(group)):
+            yield Span(*match.span(group), "password")
+
+
+def _community(match: re.Match[str], group: int) -> Iterator[Span]:
+    if match.group(group) and match.group(group).lower() not in _NO_COMMUNITY:
+        yield from _named(match, range(group, group + 1))
+
+
+def _braced(text: str, match: re.Match[str]) -> Iterator[Span]:
+    """Yield a password in braces unless it is the name of a variable that a template fills in."""
+    value = match.group(1)
+    is_name = value.isidentifier() or is_expression(value) or is_placeholder(value)
+    is_literal = bool(_DRIVER.search(text, max(0, match.start() - _CONNECTION), match.start()))
+    if not is_name or (is_literal and has_digit(value) and not is_placeholder(value)):
+        yield Span(*match.span(1), "password")
+
+
+def _ipsec(text: str, match: re.Match[str]) -> Iterator[Span]:
+    """Yield a secret of `ipsec.secrets`; without quotation marks it must look like one."""
+    line = text.rfind("\n", max(0, match.start() - _OWNER), match.start()) + 1
+    if _NO_OWNER.search(text, max(line, match.start() - _OWNER, 0), match.start()):
+        return
+    for group in (1, 3):
+        yield from _named(match, range(group, group + 1))
+    for group in (2, 4):
+        value = match.group(group) or ""
+        if is_mixed(value) and not has_plain_shape(value):
+            yield from _named(match, range(group, group + 1))
