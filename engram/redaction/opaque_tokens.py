@@ -145,15 +145,17 @@ def _judge_run(text: str, run: re.Match[str]) -> Iterator[Span]:
             if holds_secret:
                 yield Span(run.start(), run.end(), "encoded")
             return
-    if _is_labelled_public(text, run) or is_encoded_prose(body):
-        return
     if _UUID.search(body):
         body = _UUID.sub(lambda m: "." * len(m.group()), body)
     pieces = [(m.start(), m.end(), m.group()) for m in _PIECE.finditer(body)]
-    for first, last in _random_stretches(body, pieces):
-        if not _is_harmless(text, run.start() + first, run.start() + last):
-            begin = run.start() + first
-            yield Span(_joined_start(text, begin), run.start() + last, "")
+    at = run.start()
+    found = [
+        Span(_joined_start(text, at + first), at + last, "")
+        for first, last in _random_stretches(body, pieces)
+        if not _is_harmless(text, at + first, at + last)
+    ]
+    if found and not _is_labelled_public(text, run) and not is_encoded_prose(run.group()):
+        yield from found
 
 
 def _encoded_secret(body: str) -> bool | None:

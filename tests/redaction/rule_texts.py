@@ -20,18 +20,15 @@ from engram.system.lazy_regex import LazyRegex
 #: The modules whose patterns `redact` applies.
 MODULES = (
     "engram.redaction.assignments",
-    "engram.redaction.fixed_forms",
     "engram.redaction.command_lines",
-    "engram.redaction.assignments",
+    "engram.redaction.config_lines",
+    "engram.redaction.fixed_forms",
     "engram.redaction.known_values",
     "engram.redaction.listed_secrets",
-    "engram.redaction.fixed_forms",
     "engram.redaction.opaque_tokens",
     "engram.redaction.phrases",
-    "engram.redaction.values",
-    "engram.redaction.fixed_forms",
-    "engram.redaction.values",
     "engram.redaction.redactor",
+    "engram.redaction.values",
 )
 #: What joins a name to a value, and values that nearly count.
 _BEHIND = (
