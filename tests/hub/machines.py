@@ -124,7 +124,7 @@ class Machine:
         """Join a folder, which is made."""
         folder.mkdir(parents=True, exist_ok=True)
         joined = join_folder(self.store, self.places, folder, phrase=phrase, **options)
-        self.phrase = joined.phrase or phrase
+        self.phrase = joined.phrase or phrase or self.phrase
         return joined
 
     def code(self) -> str:

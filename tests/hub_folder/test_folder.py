@@ -387,22 +387,6 @@ def test_another_phrase_is_refused_before_anything_is_read_or_written(
     assert sorted((tmp_path / "synced").rglob("*")) == before
 
 
-def test_two_first_machines_are_told_of_each_other(make_machine: Make, tmp_path: Path) -> None:
-    one, other = make_machine("one"), make_machine("other")
-    one.use_folder(tmp_path / "a")
-    other.use_folder(tmp_path / "b")
-    one.sync()
-    shutil.copytree(tmp_path / "b", tmp_path / "a", dirs_exist_ok=True)
-    one.sync()
-
-    (note,) = report_hubs(one.store)[0].notes
-    assert "another recovery phrase" in note
-    leave_hub(other.store, other.places, list_servers(other.store)[0])
-    other.use_folder(tmp_path / "a", one.phrase)
-    other.sync()
-    assert other.said() == one.said()
-
-
 @pytest.mark.parametrize("place", ["missing", "file", "home", "above"])
 def test_a_place_that_can_be_no_folder_is_refused(make_machine: Make, tmp_path: Path, place: str) -> None:
     laptop = make_machine("laptop")

@@ -6,6 +6,7 @@ import contextlib
 import hashlib
 import json
 import os
+import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -14,7 +15,7 @@ from urllib.parse import quote, unquote, urlsplit
 
 from engram.errors import HubUnreachable
 from engram.hub.protocol.frames import MAX_SEGMENT_BYTES
-from engram.models.engine.transaction import Tx
+from engram.models.engine.transaction import Reader, Tx
 from engram.models.hub.spaces import put_folder_state, read_folder_state
 from engram.system.atomic import explain_error, read_regular, write_atomic
 from engram.system.lazy_regex import lazy_regex
@@ -80,6 +81,40 @@ def spaces_in(folder: Path) -> list[str]:
     return []
 
 
+def machines_in(folder: Path) -> dict[str, int]:
+    """Return the name of each space → how many machines have files there. Raises HubUnreachable."""
+    with using(folder):
+        machines = {name: devices_in(folder / "spaces" / name) for name in spaces_in(folder)}
+        return {name: sum(bool(list_files(path)[0]) for path in paths) for name, paths in machines.items()}
+
+
+def devices_in(space: Path) -> list[Path]:
+    """Return the folders of the machines in a space, in order of their names."""
+    found = sorted(os.scandir(space), key=lambda entry: entry.name)
+    return [Path(e.path) for e in found if DEVICE.fullmatch(e.name) and e.is_dir(follow_symlinks=False)]
+
+
+def notes_of_spaces(folder: Path, own: str, *, with_git: bool) -> Iterator[str]:
+    """Yield a note for each space other than ``own``: a machine began alone, before the files of the others came.
+
+    All machines name the same one to leave, that of the space that fewer machines use. Raises HubUnreachable.
+    """
+    if len(spaces_in(folder)) < 2:
+        return
+    machines = machines_in(folder)
+    stays = min(machines, key=lambda name: (-machines[name], name))
+    sync = f"engram sync {shlex.quote(str(folder))}{' --git' if with_git else ''} --phrase"
+    for name in sorted(machines.keys() - {own}):
+        begun = f"the folder holds another space, of another recovery phrase (spaces/{name})"
+        if name == stays:
+            yield f"{begun}: this machine is to leave its own: run `engram hub leave` here, then `{sync}`"
+        elif own == stays:
+            yield (
+                f"{begun}: on the machine that began it, run `engram hub leave`, then `{sync}`; if no machine uses it "
+                f"any more, delete {folder / 'spaces' / name}"
+            )
+
+
 def make_space(folder: Path, ns_id: int, *, with_readme: bool) -> None:
     """Make the folder of a space. Raises HubUnreachable."""
     with using(folder):
@@ -129,16 +164,22 @@ class FolderState:
     is_due: bool = False
     #: True if everything must be sent and read again.
     is_healing: bool = False
-    #: When the checkout was fetched, in milliseconds since 1970.
+    #: When the checkout was fetched, in milliseconds since 1970, and the branch that is used.
     fetched_ms: int = 0
+    branch: str = ""
     #: Notices for a person.
     notes: list[str] = field(default_factory=list)
 
 
-def begin_healing(tx: Tx, server_id: int) -> None:
-    """Send everything from this machine again in the next round, since a person emptied the folder."""
+def change_state(tx: Tx, server_id: int, **changes: Any) -> None:
+    """Change fields of the state between rounds."""
     state = json.loads(read_folder_state(tx, server_id) or "{}")
-    put_folder_state(tx, server_id, json.dumps(state | {"own": {}, "is_healing": True, "is_due": True}))
+    put_folder_state(tx, server_id, json.dumps(state | changes))
+
+
+def branch_of(store: Reader, server_id: int) -> str:
+    """Return the branch that is used in a checkout; "" if that is not settled."""
+    return str(json.loads(read_folder_state(store, server_id) or "{}").get("branch", ""))
 
 
 def neighbours(names: Sequence[str], live: Mapping[str, int], own: Mapping[str, Sequence[int]]) -> list[list[str]]:

@@ -1,8 +1,9 @@
 """A git checkout as the folder of a hub: fetched before a round, committed and pushed after it.
 
-Each machine commits only the files in its own folder, so that two machines never change the same file. Own commits are
-rebased onto what others pushed meanwhile; if that fails, the round stops with git's own message and nothing is lost:
-the data waits in the checkout. Git runs nothing that the checkout configures (``transcripts/git_commands.py``).
+Each machine commits only the files in its own folder, so that two machines never change the same file. Engram's commits
+are rebased onto what others pushed meanwhile; if that fails, the round stops with git's own message and nothing is
+lost: the data waits in the checkout. Commits of a person are neither pushed nor rewritten: while the remote lacks some,
+rounds stop. Git runs nothing that the checkout configures (``transcripts/git_commands.py``).
 """
 
 from __future__ import annotations
@@ -11,9 +12,11 @@ import contextlib
 from pathlib import Path
 
 from engram.errors import HubUnreachable
+from engram.hub.client.folder_files import DEVICE
 from engram.system.atomic import write_atomic
 from engram.system.lazy_regex import lazy_regex
 from engram.transcripts.git_commands import MAX_GIT_SECONDS, call_git, filter_options, programs_configured
+from engram.transcripts.git_files import DETACHED, read_branch
 
 #: Maximum duration of a git call that uses the network, in seconds.
 NETWORK_SECONDS = 90.0
@@ -25,42 +28,76 @@ _BYTES = b"* -text -diff -filter -merge -ident\n"
 _NAME = lazy_regex(r"[A-Za-z0-9_][A-Za-z0-9_./-]{0,199}")
 #: File in the git folder that marks a rebase of ours in progress.
 _OURS = "engram-rebase"
+#: How Engram's commits are told from a person's: by their author, and by what they change.
+_EMAIL = "engram@localhost"
 _IDENTITY = {
     "GIT_AUTHOR_NAME": "Engram",
-    "GIT_AUTHOR_EMAIL": "engram@localhost",
+    "GIT_AUTHOR_EMAIL": _EMAIL,
     "GIT_COMMITTER_NAME": "Engram",
-    "GIT_COMMITTER_EMAIL": "engram@localhost",
+    "GIT_COMMITTER_EMAIL": _EMAIL,
 }
 
 
 class GitFolder:
     """Runs git in one checkout, for one round."""
 
-    def __init__(self, root: Path) -> None:
-        """Prepare for a folder in a checkout; git is not run yet."""
+    def __init__(self, root: Path, branch: str = "") -> None:
+        """Prepare for a folder in a checkout; git is not run yet. Any other branch than ``branch`` is an error."""
         self._root = root
+        self._wanted = branch
         self._is_checked = False
         self._options: list[str] = []
         self._folder = root
         self._remote = self._branch = ""
 
-    def begin(self, own_folder: Path) -> None:
-        """Check the checkout, commit what a killed round left, and fetch what others pushed.
+    def check_branch(self) -> None:
+        """Raise HubUnreachable if another branch than the one that is used is checked out; git is not run."""
+        found = read_branch(str(self._root))
+        if self._wanted and found != self._wanted:
+            raise HubUnreachable(
+                f"{self._root} is on {_named(found)}, but Engram uses branch {self._wanted}: run "
+                f"`git checkout {self._wanted}` there, or `engram sync` with the folder to use what is checked out"
+            )
+
+    def look(self) -> tuple[str, list[str]]:
+        """Return the branch, and the names of the spaces that are known of it on the remote. Nothing is changed.
 
         Raises:
-            HubUnreachable: it is not a checkout on a branch, another operation is in progress in it, or git failed.
+            HubUnreachable: it is not a checkout on a branch, or another operation is in progress in it.
         """
         self._check()
-        self._commit(own_folder)
+        return self._branch, self._spaces()
+
+    def fetch(self) -> list[str]:
+        """Fetch, but leave branch and files as they are; returns the names of the spaces on the remote.
+
+        Raises:
+            HubUnreachable: as for ``look``; also if git failed, or the remote lacks commits of a person.
+        """
+        self._check()
         self._fetch()
+        self._refuse_unpushed()
+        return self._spaces()
+
+    def begin(self, own_folder: Path) -> str:
+        """Fetch what others pushed, and commit what a killed round left; returns the branch.
+
+        Raises:
+            HubUnreachable: as for ``fetch``.
+        """
+        self._check(mends=True)
+        self.fetch()
+        self._commit(own_folder)
         self._catch_up()
+        return self._branch
 
     def finish(self, own_folder: Path) -> None:
-        """Commit and push what this machine wrote. Raises HubUnreachable."""
+        """Commit and push what this machine wrote or deleted. Raises HubUnreachable."""
         self._check()
         self._commit(own_folder)
         for _ in range(MAX_PUSHES):
-            if not self._remote or not self._count_ahead():
+            ahead = self._refuse_unpushed()
+            if not ahead:
                 return
             code, told = self._call(
                 "push",
@@ -69,16 +106,18 @@ class GitFolder:
                 "--recurse-submodules=no",
                 "--receive-pack=git-receive-pack",
                 self._remote,
-                f"refs/heads/{self._branch}:refs/heads/{self._branch}",
+                # Not the branch: a person may have committed since.
+                f"{ahead}:refs/heads/{self._branch}",
                 with_network=True,
             )
             if not code:
                 # A push to a URL that is not a configured remote updates no remote-tracking branch.
-                self._must("update-ref", self._upstream, f"refs/heads/{self._branch}")
+                self._must("update-ref", self._upstream, ahead)
                 return
             if "[rejected]" not in told and "fetch first" not in told:
                 raise HubUnreachable(f"git could not push: {_last_line(told)}")
             self._fetch()
+            self._refuse_unpushed()
             self._catch_up()
         raise HubUnreachable("other machines keep pushing: it will be retried")
 
@@ -88,12 +127,15 @@ class GitFolder:
     def _upstream(self) -> str:
         return f"refs/remotes/{self._remote}/{self._branch}"
 
-    def _check(self) -> None:
+    def _check(self, *, mends: bool = False) -> None:
+        """Look at the checkout, once; a rebase of ours that was killed is undone only where that is allowed."""
         if self._is_checked:
             return
         code, told = self._call("rev-parse", "--show-toplevel", "--absolute-git-dir")
         if code:
-            raise HubUnreachable(f"{self._root} is not a git checkout: {_last_line(told)}")
+            raise HubUnreachable(
+                f"{self._root} is not a git checkout ({_last_line(told)}): --no-git uses it as a mere folder"
+            )
         self._folder = Path(told.splitlines()[-1])
         filters, programs = filter_options(self._root), programs_configured(self._root)
         if filters is None or programs is None:
@@ -104,7 +146,8 @@ class GitFolder:
                 "configuration (git config --global)"
             )
         self._options = filters
-        self._end_our_rebase()
+        if mends:
+            self._end_our_rebase()
         going_on = [name for name in ("rebase-merge", "rebase-apply", "MERGE_HEAD") if (self._folder / name).exists()]
         if going_on:
             raise HubUnreachable(f"a merge or rebase is in progress in {self._root}: finish it first")
@@ -112,6 +155,7 @@ class GitFolder:
         self._branch = told.strip()
         if code or not _NAME.fullmatch(self._branch):
             raise HubUnreachable(f"{self._root} is on no branch: check one out")
+        self.check_branch()
         _, told = self._call("config", "--get", f"branch.{self._branch}.remote")
         _, remotes = self._call("remote")
         known = remotes.split()
@@ -128,12 +172,53 @@ class GitFolder:
                 self._must("rebase", "--abort")
             (self._folder / _OURS).unlink()
 
+    def _spaces(self) -> list[str]:
+        """Return the names of the spaces in the last fetched commit of the branch, if the remote has it."""
+        code, told = self._call("ls-tree", "-d", "--name-only", "-z", self._upstream, "spaces/")
+        names = [name.rpartition("/")[2] for name in told.split("\0")[:-1]]
+        return [] if code or not self._remote else [name for name in names if DEVICE.fullmatch(name)]
+
+    def _refuse_unpushed(self) -> str:
+        """Return the last commit if the remote lacks it, as far as this checkout knows; "" if it lacks nothing.
+
+        Raises:
+            HubUnreachable: a person made one of the commits that the remote lacks.
+        """
+        code, head = self._call("rev-parse", "--verify", "--quiet", "HEAD")
+        if not self._remote or code:
+            return ""
+        has_upstream = self._call("rev-parse", "--verify", "--quiet", self._upstream)[0] == 0
+        # A new branch begins with commits that other branches of the remote have.
+        lacking = [head.strip(), "--not", self._upstream if has_upstream else f"--remotes={self._remote}", "--"]
+        shown = ("-z", "--format=%x01%ae %h %s", "--name-only", "--no-renames", "--no-ext-diff", "--no-relative")
+        told = self._must("log", *shown, *lacking)
+        prefix = self._must("rev-parse", "--show-prefix").removesuffix("\n") + "spaces/"
+        commits: list[str] = []
+        foreign = set[str]()
+        for part in told.split("\0")[:-1]:
+            if part.startswith("\1"):
+                email, _, commit = part[1:].partition(" ")
+                commits.append(commit)
+                if email != _EMAIL:
+                    foreign.add(commit)
+            elif (path := part.removeprefix("\n")) and not path.startswith(prefix):
+                foreign.add(commits[-1])
+        if foreign:
+            latest = next(commit for commit in commits if commit in foreign)
+            some = f"{len(foreign)} commits" if foreign - {latest} else "a commit"
+            raise HubUnreachable(
+                f"{self._branch} has {some} of yours that {self._remote} lacks ({latest[:60]}): push what should be "
+                f"there with `git push`, or move it to another branch, then run `engram sync`"
+            )
+        return head.strip() if commits else ""
+
     def _commit(self, own_folder: Path) -> None:
-        if not own_folder.is_dir():
-            return
-        if not (own_folder / ATTRIBUTES).exists():
-            write_atomic(own_folder / ATTRIBUTES, _BYTES)
         path = str(own_folder)
+        if own_folder.is_dir():
+            if not (own_folder / ATTRIBUTES).exists():
+                write_atomic(own_folder / ATTRIBUTES, _BYTES)
+        elif not self._must("ls-files", "--", path):
+            return
         self._must("add", "--all", "--force", "--", path)
         code, _ = self._call("diff", "--cached", "--quiet", "--no-ext-diff", "--", path)
         if code:
@@ -175,14 +260,6 @@ class GitFolder:
         if code:
             raise HubUnreachable(f"git could not combine both sides: {_last_line(told)}")
 
-    def _count_ahead(self) -> int:
-        """Return how many commits the remote lacks, as far as this checkout knows."""
-        if not self._remote or self._call("rev-parse", "--verify", "--quiet", "HEAD")[0]:
-            return 0
-        has_upstream = self._call("rev-parse", "--verify", "--quiet", self._upstream)[0] == 0
-        code, told = self._call("rev-list", "--count", "HEAD", *([f"^{self._upstream}"] if has_upstream else []), "--")
-        return 0 if code else int(told.strip() or 0)
-
     # -- git
 
     def _must(self, *arguments: str) -> str:
@@ -201,6 +278,10 @@ class GitFolder:
             with_network=with_network,
             seconds=NETWORK_SECONDS if with_network else 3 * MAX_GIT_SECONDS,
         )
+
+
+def _named(branch: str) -> str:
+    return f"branch {branch}" if branch and branch != DETACHED else "no branch"
 
 
 def _last_line(told: str) -> str:

@@ -18,6 +18,7 @@ import json
 import logging
 import os
 import platform
+import shutil
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from pathlib import Path
@@ -27,7 +28,6 @@ from engram.errors import BadRequest, HubRefused, HubUnreachable
 from engram.hub.client.connection import LIMITS, Limits, Transport
 from engram.hub.client.folder_files import (
     COPY,
-    DEVICE,
     FETCH_EVERY_MS,
     GIT,
     MAX_DEVICES,
@@ -41,17 +41,19 @@ from engram.hub.client.folder_files import (
     FolderState,
     StoredFile,
     device_id_of,
+    devices_in,
     digest_of,
     folder_of,
     is_whole,
     list_files,
+    machines_in,
     missing_numbers,
     neighbours,
     newest_ms,
+    notes_of_spaces,
     numbers_of,
     space_folder,
     space_id_of,
-    spaces_in,
     using,
 )
 from engram.hub.client.git_folder import GitFolder
@@ -111,7 +113,7 @@ class Folder(Transport):
         self._ns_id = space_id_of(self._key)
         self._folder = space_folder(folder_of(server.url), self._ns_id)
         self._until = time.monotonic() + (limits or LIMITS).round
-        self._git = GitFolder(folder_of(server.url)) if server.url.startswith(GIT) else None
+        self._git: GitFolder | None = None
         self._is_asked = is_asked or server.failures > 0
         self._has_fetched = False
         self._state = FolderState()
@@ -145,10 +147,13 @@ class Folder(Transport):
     def hello(self, request: HelloRequest) -> HelloAnswer:
         """Scan the folder for new files, and for changes to what this machine left there."""
         self._load()
-        if self._git is not None and (self._is_asked or not self._has_fetched_lately()):
-            self._git.begin(self._own_folder)
-            self._state.fetched_ms = self._store.now_ms()
-            self._has_fetched = True
+        if self._git is not None:
+            if self._is_asked or not self._has_fetched_lately():
+                self._state.branch = self._git.begin(self._own_folder)
+                self._state.fetched_ms = self._store.now_ms()
+                self._has_fetched = True
+            else:
+                self._git.check_branch()
         self._check_there()
         space = list_spaces(self._store, self._server.id)[0]
         with using(self._folder):
@@ -232,10 +237,10 @@ class Folder(Transport):
         """List the machines, or remove one. A folder has no codes, teams or key changes."""
         if what != "devices" or not isinstance(value, Mapping):
             raise HubRefused("a folder has no teams, codes or key changes: a hub has")
-        if value.get("leave"):
-            return {}
         self._check_there()
         self._load()
+        if value.get("leave"):
+            return {"erased": self._erase_if_alone()}
         with using(self._folder):
             if "remove" in value:
                 self._remove(f"{int(value['remove']):016x}")
@@ -274,9 +279,8 @@ class Folder(Transport):
 
     def _devices(self) -> Iterator[tuple[str, dict[str, StoredFile], list[str]]]:
         """Yield name, files and other names for each device's folder, including this machine's."""
-        for entry in sorted(os.scandir(self._folder), key=lambda entry: entry.name):
-            if DEVICE.fullmatch(entry.name) and entry.is_dir(follow_symlinks=False):
-                yield entry.name, *list_files(Path(entry.path))
+        for path in devices_in(self._folder):
+            yield path.name, *list_files(path)
 
     def _look_at_own(self) -> bytes:
         """Compare the folder of this machine with what it wrote; returns the id of a push made by a copy of this
@@ -402,17 +406,33 @@ class Folder(Transport):
         ]
         for device, (gap, since_ms, said) in state.gaps.items():
             if since_ms <= before_ms:
-                follows = "this machine sends what it had read of them" if gap == said else "it will be sent again soon"
-                notes.append(f"files of {self._name(device)} are missing here: {follows}")
-        others = [name for name in spaces_in(folder_of(self.url)) if name != self._folder.name]
-        if others:
-            notes.append(
-                f"the folder holds {len(others)} other space{'s' if others[1:] else ''}, with another recovery phrase: "
-                "if it is one of your machines, run `engram hub leave` there, and `engram sync` with --phrase"
-            )
+                follows = "this machine sends what it had read" if gap == said else "they will be sent again soon"
+                number = int(device, 16)
+                gone = f"; if it is gone for good, run `engram hub devices --remove {number}`"
+                notes.append(
+                    f"files of {self._name(device)} are missing here: {follows}{gone if number != self.device else ''}"
+                )
+        notes += notes_of_spaces(folder_of(self.url), self._folder.name, with_git=self._git is not None)
         if len(state.read) + 1 > MAX_DEVICES:
             notes.append(f"{len(state.read) + 1} machines use the folder; it is meant for {MAX_DEVICES}")
         state.notes = notes[:20]
+
+    def _erase_if_alone(self) -> bool:
+        """Delete the space of this machine if no other machine wrote there and another space of the folder takes its
+        place, or if it is empty. Returns whether it did.
+        """
+        with using(self._folder):
+            machines = machines_in(folder_of(self.url))
+            has_files = machines.pop(self._folder.name)
+            is_alone = {path.name for path in devices_in(self._folder)} <= {self._own_folder.name}
+            if not is_alone or (has_files and not any(machines.values())):
+                return False
+            if self._git is not None:
+                self._git.check_branch()
+            shutil.rmtree(self._folder)
+        if self._git is not None:
+            self._git.finish(self._folder)
+        return True
 
     def _name(self, device: str) -> str:
         return "this machine" if int(device, 16) == self.device else self._state.names.get(device) or device
@@ -546,8 +566,9 @@ class Folder(Transport):
         if state.device != self.device:
             # A new device: a copy of this machine continued as the former one, so files that this one wrote may be
             # missing.
-            state = FolderState(device=self.device, is_healing=bool(values))
+            state = FolderState(device=self.device, is_healing=bool(values.get("device")), branch=state.branch)
         self._state = state
+        self._git = GitFolder(folder_of(self.url), state.branch) if self.url.startswith(GIT) else None
 
     def _save(self, tx: Tx | None = None) -> None:
         now = json.dumps(dataclasses.asdict(self._state), separators=(",", ":"))

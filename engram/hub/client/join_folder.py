@@ -8,8 +8,10 @@ from pathlib import Path
 
 from engram.errors import BadRequest
 from engram.hub.client.folder_files import (
+    GIT,
     MEMBER_ID,
-    begin_healing,
+    branch_of,
+    change_state,
     device_id_of,
     folder_of,
     folder_url,
@@ -22,7 +24,7 @@ from engram.hub.client.git_folder import GitFolder
 from engram.hub.client.membership import Joined, Keyring
 from engram.hub.protocol.frames import WrongKey, key_id_of, new_key
 from engram.hub.protocol.requests import SpaceFacts, key_of, phrase_of
-from engram.models.engine.transaction import Store
+from engram.models.engine.transaction import Reader, Store
 from engram.models.hub.outgoing_statements import begin_enqueuing
 from engram.models.hub.spaces import (
     Space,
@@ -32,12 +34,32 @@ from engram.models.hub.spaces import (
     list_spaces,
     private_space,
     server_by_id,
+    server_of,
 )
 from engram.paths import Home
+from engram.transcripts.git_files import read_branch
+
+
+def uses_git(store: Reader, with_git: bool | None) -> bool:
+    """Return whether rounds fetch, commit and push: as said, else as they do already."""
+    own = private_space(store)
+    if with_git is not None:
+        return with_git
+    return own is not None and server_of(store, own).url.startswith(GIT)
+
+
+def begins_git(store: Reader, folder: Path) -> bool:
+    """Return True if rounds don't commit to this checkout, or to the branch that is checked out, yet."""
+    own = private_space(store)
+    if own is None:
+        return True
+    server = server_of(store, own)
+    is_other = branch_of(store, server.id) not in ("", read_branch(str(folder.resolve())))
+    return is_other or server.url != folder_url(folder, with_git=True)
 
 
 def look_into(folder: Path, *, with_git: bool = False) -> list[str]:
-    """Return the names of the spaces in a folder, after fetching if it is a checkout that rounds fetch.
+    """Return the names of the spaces in a folder, as far as they are here. Nothing is fetched or changed.
 
     Raises:
         BadRequest: the folder is not there.
@@ -45,38 +67,42 @@ def look_into(folder: Path, *, with_git: bool = False) -> list[str]:
     """
     if not folder.is_dir():
         raise BadRequest(f"{folder} does not exist: create the folder first, where your sync program sees it")
-    if with_git:
-        GitFolder(folder).begin(folder / "spaces" / "none")
-    return spaces_in(folder.resolve())
+    known = GitFolder(folder).look()[1] if with_git else []
+    return sorted({*known, *spaces_in(folder.resolve())})
 
 
 def join_folder(
-    store: Store, places: Home, folder: Path, *, device_name: str = "", phrase: str = "", with_git: bool = False
+    store: Store, places: Home, folder: Path, *, device_name: str = "", phrase: str = "", with_git: bool | None = None
 ) -> Joined:
-    """Use a folder as the hub, or keep using one that was moved or emptied.
+    """Use a folder as the hub, or keep using one that was moved or emptied, or a checkout of another branch.
 
     The first machine creates the key; any other one gets it from the recovery phrase. A phrase for a space other than
-    the folder's is refused before anything is read, stored or written.
+    the folder's is refused before anything is read, stored or written; a checkout is fetched, but otherwise left alone.
 
     Args:
         folder: an existing folder that is synced, mounted or a git checkout.
         device_name: this machine's name; "" for its host name.
         phrase: the recovery phrase; "" on the first machine.
-        with_git: each round fetches, commits and pushes.
+        with_git: each round fetches, commits and pushes; None keeps what is.
 
     Raises:
         BadRequest: the folder can't be used, or this machine's memories go through another hub.
         WrongKey: the phrase is missing, or for another space.
         HubError: the folder can't be read or written.
     """
-    found = look_into(folder, with_git=with_git)
-    url = folder_url(folder, with_git=with_git)
+    is_git = uses_git(store, with_git)
+    url = folder_url(folder, with_git=is_git)
     if folder_of(url).is_relative_to(places.root.resolve()) or places.root.resolve().is_relative_to(folder_of(url)):
         raise BadRequest(f"{folder} contains the memory folder or is part of it: choose a separate folder")
+    found, branch = look_into(folder, with_git=is_git), ""
+    if is_git:
+        git = GitFolder(folder)
+        branch, _ = git.look()
+        found = sorted({*found, *git.fetch()})
     keyring = Keyring(places.hub_keys)
     own = private_space(store)
     if own is not None:
-        return _go_on(store, keyring, own, url, found)
+        return _go_on(store, keyring, own, url, branch, found)
     # An interrupted join left a key whose phrase nobody has seen.
     left = [key for name in found for key in keyring.keys(url, int(name, 16)).values()]
     key = key_of(phrase) if phrase else left[-1] if left else new_key()
@@ -88,7 +114,7 @@ def join_folder(
     ns_id = space_id_of(key)
     if found and f"{ns_id:016x}" not in found:
         raise WrongKey("the recovery phrase belongs to a space other than the folder's; nothing was changed")
-    make_space(folder_of(url), ns_id, with_readme=not with_git)
+    make_space(folder_of(url), ns_id, with_readme=not is_git)
     keyring.add_key(url, ns_id, key)
     keyring.become_device(url, keyring.pending_token(url))
     name = (device_name or platform.node())[:60]
@@ -96,13 +122,13 @@ def join_folder(
     with store.transaction() as tx:
         server = add_server(tx, url, MEMBER_ID, name, device_id_of(keyring.token(url)))
         begin_enqueuing(tx, add_hub_space(tx, server, facts).id)
+        change_state(tx, server.id, branch=branch)
     return Joined(server, tuple(list_spaces(store, server.id)), "" if phrase else phrase_of(key))
 
 
-def _go_on(store: Store, keyring: Keyring, own: Space, url: str, found: Sequence[str]) -> Joined:
+def _go_on(store: Store, keyring: Keyring, own: Space, url: str, branch: str, found: Sequence[str]) -> Joined:
     """Keep using a folder that was joined: in its old place, where it was moved to, or after it was emptied."""
-    server = None if own.server_id is None else server_by_id(store, own.server_id)
-    assert server is not None, "a private space has a hub"
+    server = server_of(store, own)
     if not is_folder(server.url):
         raise BadRequest(f"this machine's memories go through {server.url} already; `engram hub leave` leaves it")
     if f"{own.ns_id:016x}" not in found:
@@ -113,7 +139,11 @@ def _go_on(store: Store, keyring: Keyring, own: Space, url: str, found: Sequence
             )
         make_space(folder_of(url), own.ns_id, with_readme=False)
         with store.transaction() as tx:
-            begin_healing(tx, server.id)
+            # Everything from this machine is sent again.
+            change_state(tx, server.id, own={}, is_healing=True, is_due=True)
+    if branch != branch_of(store, server.id):
+        with store.transaction() as tx:
+            change_state(tx, server.id, branch=branch)
     if server.url != url:
         keyring.move(server.url, url)
         with store.transaction() as tx:

@@ -381,14 +381,19 @@ def _take_key(
     return phrase_of(key)
 
 
-def leave_hub(store: Store, places: Home, server: Server) -> None:
-    """Leave a hub: its token and keys are deleted, and what was said there. Memories stay, here and on the hub."""
-    keyring = Keyring(places.hub_keys)
+def leave_hub(store: Store, places: Home, server: Server) -> bool:
+    """Leave a hub: its token and keys are deleted, and what was said there. Memories stay, here and on the hub.
+
+    Returns:
+        True if this machine's files in a folder were deleted, since another space there takes their place.
+    """
+    keyring, answer = Keyring(places.hub_keys), dict[str, Any]()
     with contextlib.suppress(EngramError), connect(store, keyring, server) as connection:
-        connection.ask("devices", {"leave": True, "remove": server.device_id})
+        answer = connection.ask("devices", {"leave": True, "remove": server.device_id})
     with store.transaction() as tx:
         drop_server(tx, server.id)
     keyring.drop(server.url)
+    return bool(answer.get("erased"))
 
 
 def make_code(places: Home, server: Server) -> str:
