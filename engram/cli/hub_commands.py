@@ -2,23 +2,18 @@
 
 from __future__ import annotations
 
-import shlex
-import sys
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from engram.cli.options import DefaultGroup, ask_phrase, confirm, json_option, tell, yes_option
 from engram.cli.output import iso, print_json, print_table, say, when
-from engram.cli.results import counted
+from engram.cli.sync_commands import hold_rounds, raise_errors, refuse_vault, sync_now, sync_once
 from engram.cli.workspace import Workspace, pass_workspace
 from engram.enums import Actor
-from engram.errors import BadRequest, HubError, NotFound
-from engram.hub.client.folder_files import GIT, folder_of, is_folder
-from engram.hub.client.join_folder import join_folder, look_into
+from engram.errors import BadRequest, HubError
+from engram.hub.client.folder_files import folder_of, is_folder
 from engram.hub.client.membership import (
-    Joined,
     Keyring,
     connect,
     give_key,
@@ -29,22 +24,17 @@ from engram.hub.client.membership import (
     require_space,
     rotate_key,
 )
-from engram.hub.client.rounds import Round, sync_all
 from engram.hub.protocol.requests import code_text, new_code, phrase_of
 from engram.ingest.session_project import named_project
 from engram.models.engine.transaction import Store
 from engram.models.hub.outgoing_statements import PLACEHOLDER
-from engram.models.hub.spaces import Server, list_servers, private_space, server_by_id
+from engram.models.hub.spaces import Server, server_by_id
 from engram.models.projects.project_folders import merge_projects
-from engram.models.shown.usage import count_totals
 from engram.reports.hub_report import HubReport, report_hubs
-from engram.trust.display import number_of
-from engram.vaults import own_vault
 from engram.version import install_command
 
 if TYPE_CHECKING:
     from engram.hub.server.hub_database import Database
-    from engram.models.work.work import HeldLease
 
 
 # -- What the operator of a hub runs on the server: serve, work, invite, members. It needs the extra ``hub``.
@@ -224,17 +214,7 @@ def hub(workspace: Workspace) -> None:
 
     Example: engram hub join https://hub.example.org K7QM-2XHD-RT
     """
-    _refuse_vault(workspace)
-
-
-def _refuse_vault(workspace: Workspace) -> None:
-    """Raise BadRequest if the memory is a vault."""
-    vault = own_vault(workspace.places)
-    if vault is not None:
-        raise BadRequest(
-            f"{vault.name} is kept in a vault, which is never shared with a hub. Leave out --vault; to share the "
-            f"project, take it out first: engram projects unvault {shlex.quote(vault.name)}"
-        )
+    refuse_vault(workspace)
 
 
 for _command in (serve, work, invite, members, teams_of):
@@ -284,9 +264,11 @@ def leave(workspace: Workspace, url: str | None, yes: bool, as_json: bool) -> No
     """
     with workspace.store() as store:
         server = require_server(store, url)
-        confirm(yes, as_json, f"Leave {server.url}? Its keys are deleted from this machine.")
-        leave_hub(store, workspace.places, server)
-    tell(as_json, {"left": server.url}, f"Left {server.url}.")
+        place = str(folder_of(server.url)) if is_folder(server.url) else server.url
+        confirm(yes, as_json, f"Leave {place}? Its keys are deleted from this machine.")
+        is_erased = leave_hub(store, workspace.places, server)
+    note = " Its files there were deleted: no other machine had written to that space." if is_erased else ""
+    tell(as_json, {"left": server.url, "erased": is_erased}, f"Left {place}.{note}")
 
 
 @hub.command("status")
@@ -311,7 +293,8 @@ def status(workspace: Workspace, as_json: bool) -> None:
 
 def _print_report(report: HubReport) -> None:
     last = f"last round {when(report.synced_at_ms)}" if report.synced_at_ms else "no round yet"
-    say(f"{report.place} as {report.member}: {last}{f'; failing: {report.error}' if report.error else ''}")
+    place = f"{report.place} (git)" if report.has_git else report.place
+    say(f"{place} as {report.member}: {last}{f'; failing: {report.error}' if report.error else ''}")
     print_table(
         ["space", "kind", "role", "sealed", "memories#", "waiting#", "set aside#", "problem"],
         [
@@ -402,9 +385,9 @@ def _ask_devices(workspace: Workspace, store: Store, server: Server, remove: int
         with connect(store, keyring, server) as connection:
             return connection.ask("devices", {} if remove is None else {"remove": remove})
     sync_once(workspace, store)
-    with _sync_lease(store), connect(store, keyring, server) as connection:
+    with hold_rounds(workspace, store), connect(store, keyring, server) as connection:
         answer = connection.ask("devices", {"remove": remove})
-    _raise_errors(sync_once(workspace, store))
+    raise_errors(sync_once(workspace, store))
     return answer
 
 
@@ -465,132 +448,4 @@ def link(workspace: Workspace, project: str, known_as: str, yes: bool, as_json: 
     tell(as_json, facts, f"What other machines call {other.name} is {into.name} here.")
 
 
-@click.command("sync-now")
-@json_option
-@pass_workspace
-def sync_now(workspace: Workspace, as_json: bool) -> None:
-    """Sync with every hub now: pull what other machines sent, push what is new here.
-
-    Example: engram hub sync
-    """
-    with workspace.store() as store:
-        if not report_hubs(store):
-            raise NotFound("no hub was joined; `engram hub join URL CODE` joins one")
-        rounds = sync_once(workspace, store)
-    workspace.wake_worker()
-    _raise_errors(rounds)
-    tell(as_json, {"rounds": [_round_json(done) for done in rounds]}, _told_of(rounds))
-
-
 hub.add_command(sync_now, "sync")
-
-
-def _raise_errors(rounds: list[Round]) -> None:
-    if errors := [done.error for done in rounds if done.error]:
-        raise HubError("; ".join(errors))
-
-
-def _round_json(done: Round) -> dict[str, Any]:
-    return {"pulled": done.pulled, "pushed": done.pushed, "refused": done.refused, "error": done.error}
-
-
-def _told_of(rounds: list[Round]) -> str:
-    pulled, pushed = sum(done.pulled for done in rounds), sum(done.pushed for done in rounds)
-    return f"{counted(pulled, 'change') or 'No change'} received, {counted(pushed, 'change') or 'none'} sent."
-
-
-def _sync_lease(store: Store) -> HeldLease:
-    """Take the lease of rounds, which the worker takes too. Raises HubError while another process has it."""
-    from engram.tasks.upkeep_tasks import take_sync_lease
-
-    lease = take_sync_lease(store)
-    if lease is None:
-        raise HubError("the worker is syncing right now; try again in a moment")
-    return lease
-
-
-def sync_once(workspace: Workspace, store: Store) -> list[Round]:
-    """Make the rounds under the lease of rounds. Raises HubError while the worker makes one."""
-    with _sync_lease(store) as lease:
-        return sync_all(store, workspace.places, workspace.redactor(), is_forced=True, goes_on=lease.goes_on)
-
-
-# -- ``engram sync``: a folder as the hub. ``hub sync`` needs a different function name, since commands are found by it.
-
-_GIT_NOTE = (
-    "With git, what you forget later is deleted from the folder, but stays, encrypted, in the history of the "
-    "repository and of every clone. Each round fetches, commits this machine's files and pushes."
-)
-_FOLDER_PHRASE_NOTE = (
-    "Write this recovery phrase down. It is shown once, and the folder does not have it. Anybody with it and the "
-    "folder can read your memories; without it, or one of your machines, nobody can."
-)
-
-
-@click.command("sync")
-@click.argument("folder", metavar="[DIR]", required=False, type=click.Path(path_type=Path))
-@click.option(
-    "--phrase",
-    is_flag=True,
-    help="Ask for the recovery phrase of the first machine (default: if the folder is in use).",
-)
-@click.option("--git", "with_git", is_flag=True, help="DIR is a git checkout: fetch, commit and push (default: no).")
-@click.option("--name", default="", help="This machine's name (default: its host name).")
-@yes_option
-@json_option
-@pass_workspace
-def sync(
-    workspace: Workspace, folder: Path | None, phrase: bool, with_git: bool, name: str, yes: bool, as_json: bool
-) -> None:
-    """Keep your machines in sync through a folder that you sync, encrypted and without a server; without DIR, sync now.
-
-    DIR is a folder synced by Syncthing, Dropbox or the like, a mounted share or a git checkout. The first machine asks
-    first, and shows a recovery phrase; the others ask for it. From then on, the worker syncs automatically.
-    `engram hub status` shows how it is going, `engram hub devices` the machines, `engram hub leave` ends it.
-
-    Example: engram sync ~/Sync/engram
-    """
-    _refuse_vault(workspace)
-    with workspace.store() as store:
-        joined = None
-        if folder is None and not list_servers(store):
-            raise NotFound("no folder or hub was joined; `engram sync DIR` begins with a folder")
-        if folder is not None:
-            folder = folder.expanduser()
-            is_used = bool(look_into(folder, with_git=with_git)) and private_space(store) is None
-            is_asked = phrase or (is_used and not as_json and sys.stdin.isatty())
-            words = ask_phrase("Recovery phrase of your first machine") if is_asked else ""
-            if private_space(store) is None and (with_git or not (words or is_used)):
-                confirm(yes, as_json, _what_syncing_means(store, folder, with_git=with_git))
-            joined = join_folder(store, workspace.places, folder, device_name=name, phrase=words, with_git=with_git)
-        rounds = sync_once(workspace, store)
-    workspace.wake_worker()
-    _print_synced(joined, rounds, as_json=as_json)
-    _raise_errors(rounds)
-
-
-def _what_syncing_means(store: Store, folder: Path, *, with_git: bool) -> str:
-    """Return what joining a folder sends, as a question."""
-    now = number_of(count_totals(store).memories, "memory")
-    what = f"Everything kept on this machine ({now}, and later ones) is written to {folder}, encrypted."
-    return f"{what}{f' {_GIT_NOTE}' if with_git else ''} Use it?"
-
-
-def _print_synced(joined: Joined | None, rounds: list[Round], *, as_json: bool) -> None:
-    """Print the result of joining and of the first round. The phrase is shown whatever the outcome of the round."""
-    if as_json:
-        facts: dict[str, Any] = {"rounds": [_round_json(done) for done in rounds]}
-        if joined is not None:
-            facts |= {"folder": str(folder_of(joined.server.url)), "git": joined.server.url.startswith(GIT)}
-            facts |= {"phrase": joined.phrase} if joined.phrase else {}
-        print_json(facts)
-        return
-    if joined is not None:
-        place = folder_of(joined.server.url)
-        say(f"{joined.server.member_name} keeps its memories in step through {place}, sealed.")
-        if joined.phrase:
-            git = " --git" if joined.server.url.startswith(GIT) else ""
-            click.echo(f"\n{joined.phrase}\n\n{_FOLDER_PHRASE_NOTE}\n")
-            say(f"On each other machine, once the folder arrived: engram sync {shlex.quote(str(place))}{git} --phrase")
-            click.echo("If another machine already uses it and its files just haven't arrived yet: engram hub leave")
-    click.echo(_told_of(rounds))

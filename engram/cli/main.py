@@ -70,7 +70,7 @@ SECTIONS: Mapping[str, Sequence[tuple[Mapping[str, str], str]]] = {
     "Share": (
         (
             {
-                "sync": "hub_commands",
+                "sync": "sync_commands",
                 "share": "team_commands",
                 "unshare": "team_commands",
                 "team": "team_commands",

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import click
 
-from engram.cli.hub_commands import hub_option, sync_once
+from engram.cli.hub_commands import hub_option
 from engram.cli.options import TimeSpan, confirm, json_option, tell, yes_option
 from engram.cli.output import iso, print_json, print_table, safe, say
+from engram.cli.sync_commands import sync_once
 from engram.cli.workspace import Workspace, current_folder, find_project, pass_workspace
 from engram.errors import BadRequest, HubError
 from engram.hub.client import team_sharing

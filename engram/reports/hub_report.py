@@ -93,6 +93,17 @@ class HubReport:
         return unquote(parts.path) if parts.scheme in ("file", "git+file") else self.url
 
     @property
+    def has_git(self) -> bool:
+        """True for a checkout that rounds fetch, commit and push."""
+        return urlsplit(self.url).scheme == "git+file"
+
+    @property
+    def problems(self) -> list[str]:
+        """Why rounds fail, or a space of the hub does."""
+        failing = [f"rounds with {self.place} fail: {self.error}"] if self.error else []
+        return [*failing, *(f"{space.name}: {space.error}" for space in self.spaces if space.error)]
+
+    @property
     def questions(self) -> list[str]:
         """Questions that a person must answer about the offered teams."""
         return [
@@ -109,6 +120,7 @@ class HubReport:
     def to_json(self) -> dict[str, Any]:
         return {
             "hub": self.url,
+            "git": self.has_git,
             "member": self.member,
             "synced_at_ms": self.synced_at_ms or None,
             "failures": self.failures,

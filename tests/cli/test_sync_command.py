@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import shlex
 import subprocess
@@ -13,10 +14,19 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
+from engram.cli import sync_commands
 from engram.cli.main import engram
+from engram.hub.client import pull, push
+from engram.models.open_memory import open_store
+from engram.models.work.work import release_lease, take_lease
+from engram.paths import Home
+from engram.system.process_lock import ProcessLock
 
 REPO = Path(__file__).resolve().parents[2]
 PAGE = (REPO / "docs" / "sync.md").read_text(encoding="utf-8")
+
+
+PHRASE = re.compile(r"(?:[a-z]{5} ){16}[a-z]{5}")
 
 
 def type_command(home: Path, line: str, **options: Any) -> Result:
@@ -155,3 +165,179 @@ def test_git_says_what_stays_in_its_history_before_anything_is_written(tmp_path:
     agreed = type_command(tmp_path / "home", f"engram sync {tmp_path / 'clone'} --git", input="y\n")
     assert agreed.exit_code == 0, agreed.output
     assert (tmp_path / "clone" / "spaces").is_dir()
+
+
+def git(folder: Path, *arguments: str) -> str:
+    """Run git as a person does."""
+    identity = ["-c", "user.name=Ada", "-c", "user.email=ada@example.org"]
+    done = subprocess.run(["git", *identity, *arguments], cwd=folder, capture_output=True, text=True, check=True)
+    return done.stdout
+
+
+@pytest.fixture
+def clone(tmp_path: Path) -> Path:
+    """A checkout with a commit, whose remote has one more."""
+    git(tmp_path, "init", "-q", "--bare", "-b", "main", "remote.git")
+    for name in ("other", "clone"):
+        git(tmp_path, "clone", "-q", "remote.git", name)
+        if name == "other":
+            git(tmp_path / name, "commit", "-q", "--allow-empty", "-m", "begin")
+            git(tmp_path / name, "push", "-q")
+    git(tmp_path / "other", "commit", "-q", "--allow-empty", "-m", "go on")
+    git(tmp_path / "other", "push", "-q")
+    return tmp_path / "clone"
+
+
+def refs(folder: Path) -> str:
+    return git(folder, "for-each-ref") + git(folder, "status", "--porcelain")
+
+
+# -- the phrase, and what is said of a round
+
+
+@pytest.mark.parametrize("fault", ["stopped", "held"])
+@pytest.mark.parametrize("as_json", [False, True])
+def test_the_phrase_is_shown_whatever_becomes_of_the_first_round(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fault: str, as_json: bool
+) -> None:
+    home, synced = tmp_path / "laptop", tmp_path / "synced"
+    synced.mkdir()
+    type_command(home, 'engram save --global "Use tabs."')
+
+    def stopped(*_: Any, **__: Any) -> None:
+        raise KeyboardInterrupt
+
+    with open_store(Home(home).memory_db) as store, monkeypatch.context() as patch:
+        if fault == "stopped":
+            patch.setattr(sync_commands, "sync_all", stopped)
+        else:
+            assert take_lease(store, "sync", f"{os.getpid()}-1", 60)
+        first = type_command(home, f"engram sync {synced} --yes{' --json' if as_json else ''}")
+        assert first.exit_code != 0
+        if fault == "held":
+            release_lease(store, "sync", f"{os.getpid()}-1")
+    shown = json.loads(first.stdout)["phrase"] if as_json else PHRASE.search(first.stdout)[0]  # type: ignore[index]
+
+    again = type_command(home, f"engram sync {synced}")
+    assert "1 sent" in again.output or "1 change" in again.output
+    assert "`engram hub key --show` prints its recovery phrase" in again.output
+    assert type_command(home, "engram hub key --show").output.strip() == shown
+
+
+def test_a_long_round_says_how_far_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sync_commands, "LINE_SECONDS", 0.0)
+    monkeypatch.setattr(push, "PAGE_ROWS", 2)
+    monkeypatch.setattr(pull, "MIN_PAGE_ROWS", 2)
+    laptop, desktop, synced = tmp_path / "laptop", tmp_path / "desktop", tmp_path / "synced"
+    synced.mkdir()
+    for number in range(5):
+        type_command(laptop, f'engram save --global "Rule {number}."')
+    first = type_command(laptop, f"engram sync {synced} --yes")
+    phrase = PHRASE.search(first.stdout)[0]  # type: ignore[index]
+    second = type_command(desktop, f"engram sync {synced} --phrase", input=phrase + "\n")
+
+    assert first.output.index(phrase) < first.output.index("0 of 5 sent …") < first.output.index("4 of 5 sent …")
+    assert "4 changes received …" in second.stderr
+    assert type_command(laptop, f"engram sync {synced} --json").stderr == ""
+
+
+@pytest.mark.parametrize("is_worker", [True, False])
+def test_a_round_that_is_under_way_is_named_by_what_makes_it(tmp_path: Path, is_worker: bool) -> None:
+    home, synced = tmp_path / "laptop", tmp_path / "synced"
+    synced.mkdir()
+    type_command(home, f"engram sync {synced} --yes")
+    places = Home(home)
+    lock = ProcessLock(places.worker_lock if is_worker else places.watcher_lock)
+    with open_store(places.memory_db) as store:
+        assert take_lease(store, "sync", f"{os.getpid()}-1", 60)
+        told = type_command(home, "engram sync").output
+        lock.release()
+
+    who = "the worker" if is_worker else f"another command (process {os.getpid()})"
+    assert f"{who} is syncing right now: run `engram sync` again when it has ended" in told
+
+
+def test_a_failed_round_says_why_once_and_logs_the_rest(tmp_path: Path) -> None:
+    home, synced = tmp_path / "laptop", tmp_path / "synced"
+    synced.mkdir()
+    type_command(home, f"engram sync {synced} --yes")
+    synced.rename(tmp_path / "away")
+    command = [sys.executable, "-m", "engram.cli.main", "--home", home, "sync"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+
+    assert done.returncode == 1
+    assert done.stdout == ""
+    (line,) = done.stderr.splitlines()
+    assert line.startswith(f"Error: {synced} is missing")
+    assert "action=sync" in (home / "logs" / "cli.log").read_text()
+
+
+# -- git: what is asked, and when
+
+
+@pytest.mark.parametrize("answer", ["", "n\n"], ids=["nobody answers", "no"])
+def test_a_checkout_is_left_as_it_is_before_somebody_agrees(tmp_path: Path, clone: Path, answer: str) -> None:
+    before = refs(clone)
+    refused = type_command(tmp_path / "laptop", f"engram sync {clone} --git", input=answer)
+    assert refused.exit_code != 0
+    assert f"{clone}, branch main" in refused.output
+    assert refs(clone) == before
+    assert not (clone / ".git" / "FETCH_HEAD").exists()
+
+    agreed = type_command(tmp_path / "laptop", f"engram sync {clone} --git", input="y\n")
+    assert agreed.exit_code == 0, agreed.output
+
+
+def test_git_is_kept_when_the_folder_is_named_again_and_ended_by_a_word(tmp_path: Path, clone: Path) -> None:
+    home = tmp_path / "laptop"
+    type_command(home, f"engram sync {clone} --git --yes")
+    for line, is_pushed in ((f"engram sync {clone}", True), (f"engram sync {clone} --no-git", False)):
+        type_command(home, f'engram save --global "Said before {line}."')
+        done = type_command(home, line)
+        assert done.exit_code == 0, done.output
+        assert ("with git" in done.output) is is_pushed
+        assert ("(git)" in type_command(home, "engram hub status").output) is is_pushed
+        assert ("spaces" not in git(clone, "status", "--porcelain")) is is_pushed
+        assert (git(clone, "rev-parse", "main") == git(tmp_path / "remote.git", "rev-parse", "main")) is True
+
+    refused = type_command(home, f"engram sync {clone} --git", input="n\n")
+    assert "stays, encrypted, in the history" in refused.output
+    assert "spaces" in git(clone, "status", "--porcelain")
+    assert type_command(home, f"engram sync {clone} --git --yes").exit_code == 0
+    assert git(clone, "status", "--porcelain") == ""
+
+
+def test_another_branch_is_used_only_when_that_is_agreed(tmp_path: Path, clone: Path) -> None:
+    home = tmp_path / "laptop"
+    type_command(home, f"engram sync {clone} --git --yes")
+    git(clone, "checkout", "-q", "-b", "other")
+    failed = type_command(home, "engram sync")
+    assert failed.exit_code == 1
+    assert "is on branch other, but Engram uses branch main" in failed.output
+    asked = type_command(home, f"engram sync {clone}", input="n\n")
+    assert "branch other" in asked.output
+    assert "other" not in git(tmp_path / "remote.git", "for-each-ref")
+    assert type_command(home, f"engram sync {clone}", input="y\n").exit_code == 0
+    assert type_command(home, "engram sync").exit_code == 0
+
+
+def test_the_space_of_a_machine_that_is_to_leave_is_deleted_and_that_is_said(tmp_path: Path) -> None:
+    synced = tmp_path / "synced"
+    for name in ("laptop", "desktop"):
+        (tmp_path / name).mkdir()
+        (synced / "spaces").mkdir(parents=True, exist_ok=True)
+        type_command(tmp_path / name, f'engram save --global "Said on {name}."')
+        (synced / "spaces").rename(tmp_path / f"spaces of {name}")
+        type_command(tmp_path / name, f"engram sync {synced} --yes")
+        (synced / "spaces").rename(tmp_path / f"spaces by {name}")
+    (synced / "spaces").mkdir()
+    for name in ("laptop", "desktop"):
+        for space in (tmp_path / f"spaces by {name}").iterdir():
+            space.rename(synced / "spaces" / space.name)
+    told = {name: type_command(tmp_path / name, "engram sync").exit_code for name in ("laptop", "desktop")}
+    assert set(told.values()) == {0}
+    (leaver,) = [n for n in told if "to leave its own" in type_command(tmp_path / n, "engram hub status").output]
+
+    left = type_command(tmp_path / leaver, "engram hub leave --yes").output
+    assert f"Left {synced}. Its files there were deleted" in left
+    assert len(list((synced / "spaces").iterdir())) == 1

@@ -87,6 +87,8 @@ class Steps:
     is_forced: bool
     #: False if the round is to end at its next step.
     goes_on: Callable[[], bool]
+    #: Is given the changes that were pulled and pushed so far, before each page.
+    told: Callable[[int, int], None]
 
 
 def sync_all(
@@ -97,6 +99,7 @@ def sync_all(
     is_forced: bool = False,
     limits: Limits | None = None,
     goes_on: Callable[[], bool] = lambda: True,
+    told: Callable[[int, int], None] = lambda pulled, pushed: None,
 ) -> list[Round]:
     """Make a round with every hub that is due. A hub that fails is retried later; the others still run.
 
@@ -104,6 +107,7 @@ def sync_all(
         is_forced: include hubs that have just failed.
         limits: how long each hub may take; the usual limits if None.
         goes_on: is asked before each step; if it returns False, the rounds end.
+        told: is given the changes that a round pulled and pushed so far, now and then.
     """
     rounds = []
     servers = list_servers(store)
@@ -117,7 +121,7 @@ def sync_all(
         if not goes_on():
             break
         try:
-            sync_server(Steps(store, places, redact, limits, is_forced, goes_on), server, done)
+            sync_server(Steps(store, places, redact, limits, is_forced, goes_on, told), server, done)
             now_ms = store.now_ms()
             if server.failures or server.last_error or not 0 <= now_ms - server.synced_at_ms < 1_000:
                 with store.transaction() as tx:
@@ -296,7 +300,10 @@ def _sync_space(
     """Pull and push one space. Problems with it do not hold up the others."""
     store, redact = steps.store, steps.redact
 
+    pulled, pushed = Pulled(), Pushed()
+
     def goes_on() -> bool:
+        steps.told(done.pulled + pulled.rows, done.pushed + pushed.rows)
         done.is_unfinished = done.is_unfinished or connection.is_over or not steps.goes_on()
         return not done.is_unfinished
 
@@ -312,20 +319,10 @@ def _sync_space(
         tried = _try_set_aside_again(steps, space)
         now = _reload(store, space)
         if facts.head > now.cursor:
-            pulled = Pulled()
-            try:
-                pull_space(store, steps.places, connection, server, now, keyring, redact, facts.head, goes_on, pulled)
-            finally:
-                done.pulled += pulled.rows
-                done.changed += pulled.memories + pulled.forgotten
+            pull_space(store, steps.places, connection, server, now, keyring, redact, facts.head, goes_on, pulled)
             now = _reload(store, space)
         if count_outgoing(store, space.id) and facts.role != "reader":
-            pushed = Pushed()
-            try:
-                push_space(store, connection, server, now, keyring, hub_ms, goes_on, pushed, tried)
-            finally:
-                done.pushed += pushed.rows
-                done.refused += pushed.refused
+            push_space(store, connection, server, now, keyring, hub_ms, goes_on, pushed, tried)
         error = ""
     except HubRefused as refusal:
         if refusal.status in (0, 401, 409, 429):
@@ -333,6 +330,10 @@ def _sync_space(
         error = str(refusal)
     except _NoKey as missing:
         error = str(missing)
+    finally:
+        done.pulled, done.pushed = done.pulled + pulled.rows, done.pushed + pushed.rows
+        done.changed += pulled.memories + pulled.forgotten
+        done.refused += pushed.refused
     if error != space.last_error:
         with store.transaction() as tx:
             change_space(tx, space.id, last_error=redact(error)[:300])

@@ -1,0 +1,257 @@
+"""``engram sync`` and ``engram hub sync``: rounds on request, and a folder as the hub."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from engram.cli.options import ask_phrase, confirm, json_option, yes_option
+from engram.cli.output import print_json, say
+from engram.cli.results import counted
+from engram.cli.workspace import Workspace, pass_workspace
+from engram.errors import BadRequest, HubError, NotFound
+from engram.hub.client.folder_files import GIT, folder_of
+from engram.hub.client.join_folder import begins_git, join_folder, look_into, uses_git
+from engram.hub.client.membership import Joined
+from engram.hub.client.rounds import Round, sync_all
+from engram.log import start_logging
+from engram.models.engine.transaction import Store
+from engram.models.hub.spaces import count_outgoing, list_servers, list_spaces, private_space
+from engram.models.shown.usage import count_totals
+from engram.reports.hub_report import report_hubs
+from engram.reports.processes import holder_of
+from engram.transcripts.git_files import read_branch
+from engram.trust.display import number_of
+from engram.vaults import own_vault
+
+if TYPE_CHECKING:
+    from engram.models.work.work import HeldLease
+
+#: Seconds between two lines about the progress of a round, and between two changes of one on a terminal.
+LINE_SECONDS, TERMINAL_SECONDS = 5.0, 0.5
+
+
+def refuse_vault(workspace: Workspace) -> None:
+    """Raise BadRequest if the memory is a vault."""
+    vault = own_vault(workspace.places)
+    if vault is not None:
+        raise BadRequest(
+            f"{vault.name} is kept in a vault, which is never shared with a hub. Leave out --vault; to share the "
+            f"project, take it out first: engram projects unvault {shlex.quote(vault.name)}"
+        )
+
+
+# -- Rounds
+
+
+@click.command("sync-now")
+@json_option
+@pass_workspace
+def sync_now(workspace: Workspace, as_json: bool) -> None:
+    """Sync with every hub now: pull what other machines sent, push what is new here.
+
+    Example: engram hub sync
+    """
+    with workspace.store() as store:
+        if not report_hubs(store):
+            raise NotFound("no hub was joined; `engram hub join URL CODE` joins one")
+        rounds = sync_once(workspace, store, is_quiet=as_json)
+    workspace.wake_worker()
+    _print_rounds(rounds, as_json=as_json)
+    raise_errors(rounds)
+
+
+def raise_errors(rounds: list[Round]) -> None:
+    """Raise HubError if a round failed."""
+    if errors := [done.error for done in rounds if done.error]:
+        raise HubError("; ".join(errors))
+
+
+def _print_rounds(rounds: list[Round], *, as_json: bool) -> None:
+    """Print what the rounds did; the error of one that failed follows as the command's."""
+    pulled, pushed = sum(done.pulled for done in rounds), sum(done.pushed for done in rounds)
+    told = f"{counted(pulled, 'change') or 'No change'} received, {counted(pushed, 'change') or 'none'} sent."
+    if as_json:
+        print_json({"rounds": [_round_json(done) for done in rounds]})
+    elif pulled or pushed or not all(done.error for done in rounds):
+        say(told)
+
+
+def _round_json(done: Round) -> dict[str, Any]:
+    return {"pulled": done.pulled, "pushed": done.pushed, "refused": done.refused, "error": done.error}
+
+
+def hold_rounds(workspace: Workspace, store: Store) -> HeldLease:
+    """Take the lease of rounds, which the worker takes too. Raises HubError while another process has it."""
+    from engram.models.work.work import lease_owners
+    from engram.tasks.upkeep_tasks import take_sync_lease
+
+    lease = take_sync_lease(store)
+    if lease is None:
+        pid = lease_owners(store).get("sync", "").partition("-")[0]
+        is_worker = bool(pid) and pid == str(holder_of(workspace.places.worker_lock))
+        who = "the worker" if is_worker else f"another command (process {pid})" if pid else "another command"
+        raise HubError(f"{who} is syncing right now: run `engram sync` again when it has ended")
+    return lease
+
+
+def sync_once(workspace: Workspace, store: Store, *, is_quiet: bool = False) -> list[Round]:
+    """Make the rounds under the lease of rounds, and show their progress; the log is a file.
+
+    Raises:
+        HubError: another process makes rounds.
+    """
+    start_logging(workspace.places.logs, "cli", workspace.settings.log_level, workspace.redactor())
+    with hold_rounds(workspace, store) as lease, _Progress(store, is_quiet=is_quiet) as progress:
+        return sync_all(
+            store,
+            workspace.places,
+            workspace.redactor(),
+            is_forced=True,
+            goes_on=lease.goes_on,
+            told=progress.show,
+        )
+
+
+class _Progress:
+    """Says how far a round is, on standard error: a line that changes on a terminal, else one now and then."""
+
+    def __init__(self, store: Store, *, is_quiet: bool) -> None:
+        self._store, self._is_quiet = store, is_quiet
+        self._is_terminal = sys.stderr is not None and sys.stderr.isatty()
+        self._every = TERMINAL_SECONDS if self._is_terminal else LINE_SECONDS
+        self._shown_at = time.monotonic()
+        self._width = 0
+
+    def __enter__(self) -> _Progress:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._width:
+            click.echo(f"\r{' ' * self._width}\r", nl=False, err=True)
+
+    def show(self, pulled: int, pushed: int) -> None:
+        """Show the changes that were pulled and pushed so far."""
+        now = time.monotonic()
+        if self._is_quiet or now - self._shown_at < self._every:
+            return
+        self._shown_at = now
+        waiting = sum(count_outgoing(self._store, space.id) for space in list_spaces(self._store))
+        received = [f"{counted(pulled, 'change')} received"] if pulled else []
+        sent = [f"{pushed:,} of {pushed + waiting:,} sent"] if pushed + waiting else []
+        line = f"{', '.join([*received, *sent])} …"
+        if not received and not sent:
+            return
+        if self._is_terminal:
+            click.echo(f"\r{line.ljust(self._width)}", nl=False, err=True)
+            self._width = max(self._width, len(line))
+        else:
+            click.echo(line, err=True)
+
+
+# -- A folder as the hub
+
+_GIT_NOTE = (
+    "With git, what you forget later is deleted from the folder, but stays, encrypted, in the history of the "
+    "repository and of every clone. Each round fetches, commits this machine's files and pushes them; commits of your "
+    "own are left alone."
+)
+_PHRASE_NOTE = (
+    "Write this recovery phrase down; the folder does not have it, `engram hub key --show` prints it again. Anybody "
+    "with it and the folder can read your memories; without it, or one of your machines, nobody can."
+)
+
+
+@click.command("sync")
+@click.argument("folder", metavar="[DIR]", required=False, type=click.Path(path_type=Path))
+@click.option(
+    "--phrase",
+    is_flag=True,
+    help="Ask for the recovery phrase of the first machine (default: if the folder is in use).",
+)
+@click.option(
+    "--git/--no-git",
+    "with_git",
+    default=None,
+    help="DIR is a git checkout: fetch, commit and push, or don't (default: as before; at first, don't).",
+)
+@click.option("--name", default="", help="This machine's name (default: its host name).")
+@yes_option
+@json_option
+@pass_workspace
+def sync(
+    workspace: Workspace, folder: Path | None, phrase: bool, with_git: bool | None, name: str, yes: bool, as_json: bool
+) -> None:
+    """Keep your machines in sync through a folder that you sync, encrypted and without a server; without DIR, sync now.
+
+    DIR is a folder synced by Syncthing, Dropbox or the like, a mounted share or a git checkout. The first machine asks
+    first, and shows a recovery phrase; the others ask for it. From then on, the worker syncs automatically.
+    `engram hub status` shows how it is going, `engram hub devices` the machines, `engram hub leave` ends it.
+
+    Example: engram sync ~/Sync/engram
+    """
+    refuse_vault(workspace)
+    with workspace.store() as store:
+        if folder is None and not list_servers(store):
+            raise NotFound("no folder or hub was joined; `engram sync DIR` begins with a folder")
+        if folder is None and with_git is not None:
+            raise click.UsageError("--git and --no-git need the folder")
+        facts: dict[str, Any] = {}
+        if folder is not None:
+            is_git = uses_git(store, with_git)
+            joined = _join(workspace, store, folder, is_git, phrase=phrase, name=name, yes=yes, as_json=as_json)
+            facts = {"folder": str(folder_of(joined.server.url)), "git": is_git}
+            facts |= {"phrase": joined.phrase} if joined.phrase else {}
+            if not as_json:
+                _print_joined(joined)
+        rounds: list[Round] = []
+        try:
+            rounds = sync_once(workspace, store, is_quiet=as_json)
+        finally:
+            # Whatever becomes of the round, the phrase is printed: nobody else has it.
+            if as_json and (facts or rounds):
+                print_json({"rounds": [_round_json(done) for done in rounds], **facts})
+    workspace.wake_worker()
+    if not as_json:
+        _print_rounds(rounds, as_json=False)
+    raise_errors(rounds)
+
+
+def _join(
+    workspace: Workspace, store: Store, folder: Path, is_git: bool, *, phrase: bool, name: str, yes: bool, as_json: bool
+) -> Joined:
+    """Use a folder, or go on using it, after the questions that need an answer."""
+    folder = folder.expanduser()
+    is_new = private_space(store) is None
+    is_used = bool(look_into(folder, with_git=is_git)) and is_new
+    is_asked = phrase or (is_used and not as_json and sys.stdin.isatty())
+    words = ask_phrase("Recovery phrase of your first machine") if is_asked else ""
+    if begins_git(store, folder) if is_git else is_new and not (words or is_used):
+        confirm(yes, as_json, _what_syncing_means(store, folder, is_git=is_git))
+    return join_folder(store, workspace.places, folder, device_name=name, phrase=words, with_git=is_git)
+
+
+def _what_syncing_means(store: Store, folder: Path, *, is_git: bool) -> str:
+    """Return what joining a folder sends, as a question."""
+    now = number_of(count_totals(store).memories, "memory")
+    place = f"{folder}, branch {read_branch(str(folder.resolve()))}" if is_git else str(folder)
+    what = f"Everything kept on this machine ({now}, and later ones) is written to {place}, encrypted."
+    return f"{what}{f' {_GIT_NOTE}' if is_git else ''} Use it?"
+
+
+def _print_joined(joined: Joined) -> None:
+    """Print the result of joining, before the first round: it may take long, fail or be stopped."""
+    place = folder_of(joined.server.url)
+    git = " --git" if joined.server.url.startswith(GIT) else ""
+    say(f"{joined.server.member_name} keeps its memories in step through {place}{' with git' if git else ''}, sealed.")
+    if not joined.phrase:
+        click.echo("`engram hub key --show` prints its recovery phrase.")
+        return
+    click.echo(f"\n{joined.phrase}\n\n{_PHRASE_NOTE}\n")
+    say(f"On each other machine, once the folder arrived: engram sync {shlex.quote(str(place))}{git} --phrase")
+    click.echo("If another machine already uses it and its files just haven't arrived yet: engram hub leave")
