@@ -253,6 +253,24 @@ def test_a_memory_folder_that_cannot_be_written_is_named(doctor: Doctor) -> None
     assert look() == ""
 
 
+def test_rounds_that_fail_are_named_with_their_reason_until_one_succeeds(doctor: Doctor, tmp_path: Path) -> None:
+    synced = tmp_path / "synced"
+    synced.mkdir()
+    assert doctor.run("sync", str(synced), "--yes").exit_code == 0
+    assert "sync" not in doctor.findings()
+    synced.rename(tmp_path / "away")
+    assert doctor.run("sync").exit_code == 1
+
+    finding = doctor.findings()["sync"]
+    assert finding["state"] == "warn"
+    assert f"rounds with {synced} fail: {synced} is missing" in finding["detail"]
+    assert finding["advice"].endswith("run: engram sync")
+
+    (tmp_path / "away").rename(synced)
+    assert doctor.run("sync").exit_code == 0
+    assert "sync" not in doctor.findings()
+
+
 def test_an_old_sqlite_is_named(doctor: Doctor) -> None:
     if sqlite_version("sqlite3") >= SAFE_SQLITE:
         pytest.skip("the standard library's SQLite is new enough here")

@@ -533,11 +533,13 @@ def check_hooks(machine: Machine) -> Iterator[Check]:
     )
 
 
-def check_folders(machine: Machine) -> Iterator[Check]:
-    """Yield the check of folders that serve as a hub: what is missing, can't be read or does not belong there."""
+def check_hubs(machine: Machine) -> Iterator[Check]:
+    """Yield the check of hubs: rounds that fail; and what is missing, unreadable or foreign in a folder."""
     for report in [] if machine.store is None else report_hubs(machine.store):
+        for problem in report.problems:
+            yield Check("sync", State.WARN, problem, "mend that, then run: engram sync", public="rounds fail")
         for note in report.notes:
-            advice = "let the sync program finish; if a machine is gone for good: engram hub devices --remove ID"
+            advice = "do what it says; if it names nothing to do, let the sync program finish"
             yield Check("synced folder", State.WARN, note, advice, public="something is missing or foreign")
 
 
@@ -552,7 +554,7 @@ CHECKS: tuple[tuple[str, Callable[[Machine], Iterable[Check]]], ...] = (
     ("service", check_service),
     ("processes", check_processes),
     ("worker", check_worker),
-    ("synced folder", check_folders),
+    ("synced folder", check_hubs),
     ("language model", lambda machine: check_language_model(machine.settings)),
     ("Claude Code", check_hooks),
     ("sessions elsewhere", check_claude_folder),
