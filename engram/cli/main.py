@@ -48,7 +48,7 @@ SECTIONS: Mapping[str, Sequence[tuple[Mapping[str, str], str]]] = {
         ({"review": "change_commands"}, "Decide about contradictions and suspect memories"),
         ({"undo": "memory_commands"}, "Undo the last change to a memory"),
         ({"forget": "change_commands"}, "Delete a memory for good, everywhere"),
-        ({"propose": "consolidate_commands"}, "Suggest lines for CLAUDE.md that are often needed"),
+        ({"propose": "task_commands"}, "Suggest lines for CLAUDE.md that are often needed"),
     ),
     "Look": (
         ({"ui": "status_commands"}, "Open the page: see, explain and correct everything"),
@@ -85,7 +85,7 @@ SECTIONS: Mapping[str, Sequence[tuple[Mapping[str, str], str]]] = {
     "Advanced": (
         (
             {
-                "consolidate": "consolidate_commands",
+                "consolidate": "task_commands",
                 "purge": "change_commands",
                 "restore": "transfer_commands",
                 "compare": "report_commands",
