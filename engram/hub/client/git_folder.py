@@ -208,7 +208,7 @@ class GitFolder:
             some = f"{len(foreign)} commits" if foreign - {latest} else "a commit"
             raise HubUnreachable(
                 f"{self._branch} has {some} of yours that {self._remote} lacks ({latest[:60]}): push what should be "
-                f"there with `git push`, or move it to another branch, then run `engram sync`"
+                f"there with `git push`, or move it to another branch, then run `engram sync` again"
             )
         return head.strip() if commits else ""
 
