@@ -163,7 +163,7 @@ def replace(text: str, spans: list[Span]) -> str:
 
 _PLACEHOLDER = lazy_regex(
     r"(?i)(?:"
-    r"<.*>?|\$[\w({].*|\{.*|%\w*%?|\*+|x{3,}|\.{2,}.*|…+|-+|_+|#+|\?+|"
+    r"<.*>?|\([a-z]{2,}(?:[ _-][a-z]+)*\)?|#[0-9a-f]{3,8}\W*|\$[\w({].*|\{.*|%\w*%?|\*+|x{3,}|\.{2,}.*|…+|-+|_+|#+|\?+|"
     r"your\b.*|your[-_].*|my[-_]?(?:api|token|secret|password|key).*|change[-_ ]?(?:me|this|it).*|replace.*|"
     r"insert[-_ ].*|example.*|placeholder.*|todo.*|tbd|dummy.*|sample.*|redacted.*|masked.*|"
     r"none|null|nil|undefined|true|false|yes|no|on|off|str(?:ing)?|int(?:eger)?|number|bool(?:ean)?|any|object|bytes|"

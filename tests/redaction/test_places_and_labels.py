@@ -241,6 +241,16 @@ LOOK_ALIKES: dict[str, list[str]] = {
         "author: Release2024x",
         "authority: Server12prod",
     ],
+    "remarks in place of a value": [
+        "  ~ db_password = (sensitive value)",
+        "client_secret: (hidden by policy)",
+        "secret_id   = (known after apply)",
+    ],
+    "colours": [
+        "--secret-badge: #b03a2e;",
+        "token-color=#fff",
+        "password-hint { --key: #0a7c5aff }",
+    ],
     "regular expressions": [
         r"api[_-]?key['\"]?\s*[:=]\s*['\"]?([A-Za-z0-9]{20,})",
         r"token=[A-Za-z0-9_-]{32,64}",
@@ -261,6 +271,7 @@ LOOK_ALIKES: dict[str, list[str]] = {
 }
 #: Private values beside public ones of the same label or form: text and secret.
 PRIVATE = [
+    ('password = "(Marten22-Fjord)"', "Marten22-Fjord"),
     (f"PrivateKey = {(key := b64(32))}\n[Peer]\nPublicKey = {b64(32)}", key),
     (f"peer: {b64(32)}\n  preshared key: {(key := b64(32))}", key),
     (f'{{"kty":"RSA","n":"{url64(256)}","e":"AQAB","d":"{(key := url64(256))}"}}', key),
