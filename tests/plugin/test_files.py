@@ -71,7 +71,13 @@ def test_every_tool_that_the_skill_names_exists() -> None:
 
 #: What the mod may call of Claude Code: no model, no host, no prompt.
 CALLS = {"command.register", "mcp.call", "mcp.connect", "ui.log"}
-EVENTS = ["session.start", "classic.UserPromptSubmit", "classic.SubagentStart", "classic.PostToolUseFailure"]
+EVENTS = [
+    "session.start",
+    "classic.SessionStart",
+    "classic.UserPromptSubmit",
+    "classic.SubagentStart",
+    "classic.PostToolUseFailure",
+]
 
 
 def test_the_mod_is_short_and_guards_every_hook() -> None:

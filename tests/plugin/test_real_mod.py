@@ -85,12 +85,15 @@ def test_a_line_for_what_was_handed_over_and_the_command_in_one_session(lab: Lab
     server = model([], [])
 
     turns = talk(
-        lab, server, OTHER, PROMPT, "/engram", "/engram how is watcher.lock held", "/engram pin 1", "/engram wrong 1",
+        lab, server, OTHER, "/engram  help", PROMPT, "/engram", "/engram how is watcher.lock held", "/engram pin 1", "/engram wrong 1",
         "/engram wrong 1 off", "/engram wrong 8", "/engram wrong 1",
     )  # fmt: skip
 
-    none, handed, shown, found, pinned, wrong, taken_back, missing, again = turns
+    none, started, handed, shown, found, pinned, wrong, taken_back, missing, again = turns
     assert said(none) == []
+    assert FACT in answer(started)
+    assert "handed over at the start of the session" in answer(started)
+    assert "/engram QUERY searches" in answer(started)
     assert said(handed) == ["1 memory handed over with your prompt · /engram shows it"]
     assert BITE in answer(shown)
     assert FACT in answer(found)
@@ -99,7 +102,7 @@ def test_a_line_for_what_was_handed_over_and_the_command_in_one_session(lab: Lab
     assert "Took back" in answer(taken_back)
     assert "There is no number 8" in answer(missing)
     assert "is judged wrong" in answer(again)
-    assert not any(said(lines) for lines in turns[2:])
+    assert not any(said(lines) for lines in turns[3:])
     with_turn = [request for request in server.requests if request.get("tools")]
     assert len(with_turn) == 2, "a command asks no model"
     (memory_id,) = set(re.findall(r"ep_[0-9a-f]{12}", answer(wrong)))

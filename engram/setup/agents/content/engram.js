@@ -3,28 +3,30 @@
 const USAGE = '/engram QUERY searches · /engram wrong N, /engram pin N judge one (with “off” behind it: take that back)'
 const BITE = /^- \[(\S+?)\] (.+)$/gm
 const COMMAND = { name: 'engram', argumentHint: '[QUERY]', description: 'What Engram handed to Claude' }
+const AT_START = 'over at the start of the session'
 const seen = [] // what passed since Claude Code started, the oldest first: {id, text, to}
 let hasCommand = false
 
 function note($, answer, to) {
   const ours = (answer?.additionalContext ?? []).filter((text) => text.includes('<engram-memories>'))
-  const bites = ours.flatMap((text) => [...text.matchAll(BITE)])
-  if (bites.length === 0) return
-  for (const [, id, text] of bites) seen.push({ id, text, to })
+  const bites = ours.flatMap((text) => [...text.matchAll(BITE)]).map(([, id, text]) => ({ id, text, to }))
+  // A session starts anew after each compaction: its lines are listed once, and quietly.
+  seen.push(...bites.filter(({ id }) => to !== AT_START || !seen.some((one) => one.id === id && one.to === to)))
+  if (bites.length === 0 || to === AT_START) return answer
   const [count, them] = bites.length === 1 ? ['1 memory', 'it'] : [`${bites.length} memories`, 'them']
   $.ui.log(`${count} handed ${to}${hasCommand ? ` · /engram shows ${them}` : ''}`)
+  return answer
 }
 
 async function ask($, tool, given) {
   const server = await $.mcp.connect('engram')
   if (!server.isConnected) return `Engram's MCP server is not connected: ${server.message}`
-  const { content } = await $.mcp.call(server.server, tool, given)
-  return content.map((block) => block.text ?? '').join('\n')
+  return (await $.mcp.call(server.server, tool, given)).content.map((block) => block.text ?? '').join('\n')
 }
 
 async function run($, args) {
   const [, verb, number, off] = args.match(/^(wrong|pin) #?(\d+)( off)?$/) ?? []
-  if (args && !verb) return ask($, 'memory_recall', { query: args })
+  if (args && !verb && !/^(wrong|pin|help)$/.test(args)) return ask($, 'memory_recall', { query: args })
   const lines = seen.map(({ text, to }, index) => `${index + 1}. ${text} (handed ${to})`)
   const all = [lines.length ? 'Handed to Claude:' : 'Nothing was handed to Claude yet.', ...lines, USAGE].join('\n')
   const { id } = seen[number - 1] ?? {}
@@ -39,22 +41,20 @@ export const register = (on) => {
     hasCommand = !!(await $.command.register(COMMAND))
     return next(e)
   }).catch(($, e, next) => next(e))
+  on('classic.SessionStart', async ($, e, next) => {
+    return note($, await next(e), AT_START)
+  }).catch(($, e, next) => next(e))
   on('classic.UserPromptSubmit', async ($, e, next) => {
     const answer = await next(e)
-    if (!e.prompt.trimStart().startsWith('<task-notification')) note($, answer, 'over with your prompt')
-    return answer
+    return e.prompt.trimStart().startsWith('<task-notification') ? answer : note($, answer, 'over with your prompt')
   }).catch(($, e, next) => next(e))
   on('classic.SubagentStart', async ($, e, next) => {
-    const answer = await next(e)
-    note($, answer, `to the subagent ${e.agent_type}`)
-    return answer
+    return note($, await next(e), `to the subagent ${e.agent_type}`)
   }).catch(($, e, next) => next(e))
   on('classic.PostToolUseFailure', async ($, e, next) => {
-    const answer = await next(e)
-    note($, answer, 'over after the error')
-    return answer
+    return note($, await next(e), 'over after the error')
   }).catch(($, e, next) => next(e))
   on('command.run', { command: 'engram' }, async ($, e, next) => {
-    return hasCommand ? { text: await run($, e.args.trim()), isTextDisplayOnly: true } : next(e)
+    return hasCommand ? { text: await run($, e.args.trim().replace(/\s+/g, ' ')), isTextDisplayOnly: true } : next(e)
   }).catch(($, e, next) => (next.called ? next(e) : { text: next.error.message ?? 'failed', isTextDisplayOnly: true }))
 }
