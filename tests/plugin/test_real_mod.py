@@ -7,6 +7,7 @@ import os
 import re
 import shlex
 import shutil
+import socket
 import subprocess
 import time
 from collections.abc import Callable, Iterator
@@ -21,6 +22,7 @@ from engram.enums import Actor
 from engram.models.memories.memory_history import history_of
 from engram.models.memories.memory_records import find_memory
 from engram.setup.agents.registered import MOD, skills_folder
+from engram.system.socketpath import socket_address
 
 pytestmark = pytest.mark.timeout(400)
 
@@ -85,8 +87,8 @@ def test_a_line_for_what_was_handed_over_and_the_command_in_one_session(lab: Lab
     server = model([], [])
 
     turns = talk(
-        lab, server, OTHER, "/engram  help", PROMPT, "/engram", "/engram how is watcher.lock held", "/engram pin 1", "/engram wrong 1",
-        "/engram wrong 1 off", "/engram wrong 8", "/engram wrong 1",
+        lab, server, OTHER, "/engram  help", PROMPT, "/engram", "/engram how is watcher.lock held", "/engram pin 1",
+        "/engram wrong 1", "/engram wrong 1 off", "/engram wrong 8", "/engram wrong 1",
     )  # fmt: skip
 
     none, started, handed, shown, found, pinned, wrong, taken_back, missing, again = turns
@@ -158,14 +160,20 @@ def test_the_requests_hold_what_they_hold_without_the_mod(lab: Lab, model: Model
     assert asked[0] == asked[1]
 
 
-@pytest.mark.parametrize("fault", ["throws", "no worker"])
+@pytest.mark.parametrize("fault", ["throws", "no worker", "worker hangs"])
 def test_a_fault_costs_no_prompt(lab: Lab, model: Model, fault: str) -> None:
     lab.connect(by_plugin=True, mod=True)
+    listener = socket.socket(socket.AF_UNIX)
     if fault == "throws":
         path = skills_folder(lab.configuration) / MOD
         path.write_text(path.read_text().replace("  $.ui.log(", "  throw new Error('no line')\n  $.ui.log("))
     else:
         lab.home.recall_socket.unlink()
+    if fault == "worker hangs":
+        # It takes connections and never answers.
+        with socket_address(lab.home.recall_socket) as address:
+            listener.bind(address)
+        listener.listen(16)
     server = model([], [])
 
     done = subprocess.run(
@@ -182,6 +190,7 @@ def test_a_fault_costs_no_prompt(lab: Lab, model: Model, fault: str) -> None:
     assert done.stdout.strip() == "done"
     assert done.stderr.strip() == ""
     assert json.dumps(server.requests[0]["messages"]).count(BITE) == (fault == "throws")
+    listener.close()
 
 
 def test_a_command_of_the_users_of_that_name_stays_theirs(lab: Lab, model: Model) -> None:
