@@ -34,7 +34,7 @@ WEIGHTS = Path(directive_model.__file__).with_name("directive_weights.json")
 #: Most plain sentences that the model alone may hold back.
 MAX_HELD_BACK = 0.04
 #: How much lower the floor is for what the rules suspect, too.
-LOWER_WITH_RULES = 2.0
+LOWER_WITH_RULES = 3.4
 #: Rounds over all sentences, step of the first, and seed of their order.
 ROUNDS, STEP, SEED = 12, 0.5, 14
 #: Groups of writers and projects that are held back in turn.
@@ -70,13 +70,14 @@ def read_sentences() -> list[Sentence]:
 
 
 def read_memories() -> list[Sentence]:
-    """Return the summaries of memories that a language model wrote of real sessions."""
+    """Return the summaries of memories that a language model wrote of real sessions, and the questions they answer."""
     return [
-        Sentence(path.stem, memory["summary"], False)
+        Sentence(path.stem, text, False)
         for path in sorted(ANSWERS.glob("*.jsonl"))
         for record in map(json.loads, path.read_text(encoding="utf-8").splitlines())
         for memory in record["answer"].get("memories", [])
         if memory.get("summary")
+        for text in (memory["summary"], *memory.get("questions", []))
     ]
 
 
@@ -115,8 +116,7 @@ def judge(weights: Weights, text: str) -> tuple[float, float]:
 
 def _row(found: Features) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
     buckets = np.array([*found.words, *(WORD_BUCKETS + part for part in found.parts)], dtype=np.int64)
-    words, parts = (np.full(len(group), 1 / math.sqrt(len(group) or 1)) for group in found)
-    return buckets, np.concatenate([words, parts])
+    return buckets, np.repeat(found.shares, [len(found.words), len(found.parts)])
 
 
 def held_back(sentences: Sequence[Sentence], memories: Sequence[Sentence]) -> tuple[list[Score], list[Score]]:
@@ -183,7 +183,13 @@ def main() -> None:
                 if one.is_hostile == is_hostile and one.writer.startswith("early") == is_early
             ]
             _print_shares(name, chosen, floor)
-    _print_shares("recorded memories", list(zip(memories, memory_scores, strict=True)), floor)
+    for is_question in (False, True):
+        chosen = [
+            (one, score)
+            for one, score in zip(memories, memory_scores, strict=True)
+            if one.text.endswith("?") == is_question
+        ]
+        _print_shares("questions of memories" if is_question else "recorded memories", chosen, floor)
     weights = fit([*sentences, *memories])
     if given.memories:
         lines = map(json.loads, given.memories.read_text(encoding="utf-8").splitlines())

@@ -26,6 +26,8 @@ from engram.trust.addressed import LABELS, is_addressed
 WORD_BUCKETS, PART_BUCKETS = 1 << 15, 1 << 16
 #: Lengths of the parts of a word, with a blank at its beginning and end, in characters.
 _PART_LENGTHS = (3, 4, 5)
+#: A passage with fewer features than these counts less: a few words are little evidence.
+_FEW_WORDS, _FEW_PARTS = 16, 80
 _LONGEST = 20_000
 #: Longer ones are judged in clauses, in characters.
 _LONGEST_PAIR = 400
@@ -37,10 +39,15 @@ _WORDS = lazy_regex(r"[^\W\d_]+(?:'[^\W\d_]+)*|\d+|--?(?=\w)")
 
 
 class Features(NamedTuple):
-    """The weights that a sentence uses: of its words and pairs of words, and of their parts, each in order."""
+    """The weights that a passage uses: of its words and pairs of words, and of their parts, each in order."""
 
     words: Sequence[int]
     parts: Sequence[int]
+
+    @property
+    def shares(self) -> tuple[float, float]:
+        """What each weight of a group counts: both groups count alike, however long the passage is."""
+        return max(len(self.words), _FEW_WORDS) ** -0.5, max(len(self.parts), _FEW_PARTS) ** -0.5
 
 
 class _Model(NamedTuple):
@@ -103,9 +110,9 @@ def features(passage: str) -> Features:
 def score(found: Features) -> float:
     """Return how much a passage reads like an order to its reader: the logarithm of the odds of the fitted model."""
     model = _model()
-    # Both groups count alike, however long the passage is.
-    words = sum(model.words[bucket] for bucket in found.words) / math.sqrt(len(found.words) or 1)
-    parts = sum(model.parts[bucket] for bucket in found.parts) / math.sqrt(len(found.parts) or 1)
+    of_words, of_parts = found.shares
+    words = sum(model.words[bucket] for bucket in found.words) * of_words
+    parts = sum(model.parts[bucket] for bucket in found.parts) * of_parts
     return (words + parts) * model.scale + model.bias
 
 
