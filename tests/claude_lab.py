@@ -72,9 +72,14 @@ class Lab:
         """Claude Code's configuration folder."""
         return self.folder / "configuration"
 
-    def connect(self, *, by_settings: bool = False, by_plugin: bool = False, mod: bool = False) -> None:
-        """Register the hooks by the settings, by the plugin, or by both; the plugin brings the MCP server too."""
-        patient = self._make_patient_hooks()
+    def connect(
+        self, *, by_settings: bool = False, by_plugin: bool = False, mod: bool = False, gives_up: bool = False
+    ) -> None:
+        """Register the hooks by the settings, by the plugin, or by both; the plugin brings the MCP server too.
+
+        With ``gives_up`` the hooks keep their own time limit, and leave a worker that hangs.
+        """
+        patient = self._make_patient_hooks(prompt.SECONDS if gives_up else HOOK_SECONDS)
         settings: dict[str, Any] = {"permissions": {"allow": self.allowed}}
         if by_settings:
             settings["hooks"] = json.loads(patient(json.dumps(settings_block(self.home)["hooks"])))
@@ -87,13 +92,13 @@ class Lab:
         self.configuration.mkdir(exist_ok=True)
         (self.configuration / "settings.json").write_text(json.dumps(settings))
 
-    def _make_patient_hooks(self) -> Callable[[str], str]:
+    def _make_patient_hooks(self, own_seconds: float) -> Callable[[str], str]:
         """Copy the hooks with time limits that no busy machine reaches; returns what lets a text name the copy."""
         copy = self.folder / "patient" / FOLDER.name
         shutil.copytree(FOLDER, copy, dirs_exist_ok=True)
         relay = copy / "prompt.py"
         text = relay.read_text(encoding="utf-8")
-        relay.write_text(text.replace(f"SECONDS = {prompt.SECONDS}", f"SECONDS = {HOOK_SECONDS}"), encoding="utf-8")
+        relay.write_text(text.replace(f"SECONDS = {prompt.SECONDS}", f"SECONDS = {own_seconds}"), encoding="utf-8")
 
         def patient(document: str) -> str:
             limit = f'"timeout": {TIMEOUT_SECONDS}'

@@ -300,7 +300,7 @@ def test_another_programs_database_that_was_set_aside_is_never_touched(settings:
     theirs.commit()
     theirs.close()
     before = foreign.read_bytes()
-    saved = save_memory(store, "Something to forget, it is of no use", redact, scope="global", actor=Actor.AGENT)
+    saved = save_memory(store, "The crane on pier 5 is blue.", redact, scope="global", actor=Actor.AGENT)
     told = save_memory(store, "The barge Wilhelmina is moored at pier 3.", redact, scope="global", actor=Actor.AGENT)
     assert preview_forget(store, settings.places, told.episode_id).foreign == ("memory.v2.db",)
 

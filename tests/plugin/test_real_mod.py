@@ -162,7 +162,7 @@ def test_the_requests_hold_what_they_hold_without_the_mod(lab: Lab, model: Model
 
 @pytest.mark.parametrize("fault", ["throws", "no worker", "worker hangs"])
 def test_a_fault_costs_no_prompt(lab: Lab, model: Model, fault: str) -> None:
-    lab.connect(by_plugin=True, mod=True)
+    lab.connect(by_plugin=True, mod=True, gives_up=fault == "worker hangs")
     listener = socket.socket(socket.AF_UNIX)
     if fault == "throws":
         path = skills_folder(lab.configuration) / MOD
