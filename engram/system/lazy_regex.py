@@ -34,3 +34,11 @@ class LazyRegex:
 def lazy_regex(pattern: AnyStr, flags: int = 0) -> re.Pattern[AnyStr]:
     """Return ``re.compile`` at the first use; a mistake in ``pattern`` is an ``re.error`` there, and in its test."""
     return cast("re.Pattern[AnyStr]", LazyRegex(pattern, flags))
+
+
+def has_one(text: str, marks: tuple[str, ...]) -> bool:
+    """Return whether one of the marks, if there are any, is in the text: without one, its regex need not be tried."""
+    for mark in marks:
+        if mark in text:
+            return True
+    return not marks

@@ -14,7 +14,7 @@ import re
 from functools import cache
 from typing import NamedTuple
 
-from engram.system.lazy_regex import lazy_regex
+from engram.system.lazy_regex import has_one, lazy_regex
 from engram.trust.conduct_words import (
     ANYBODY,
     GIVE,
@@ -54,7 +54,7 @@ def order_in(text: str) -> str | None:
     """
     text = _EXAMPLE_FILE.sub("file", _BLANKS.sub(" ", _EMPTY_LINES.sub("\n", text)))
     for conduct in CONDUCT:
-        if conduct.marks and not any(map(text.__contains__, conduct.marks)):
+        if not has_one(text, conduct.marks):
             continue
         for match in _compiled(conduct.source).finditer(text):
             if not conduct.is_harmless_if_negated or not is_forbidden(text, match):

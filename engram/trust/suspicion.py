@@ -19,7 +19,7 @@ from itertools import chain
 from typing import NamedTuple
 from urllib.parse import unquote
 
-from engram.system.lazy_regex import lazy_regex
+from engram.system.lazy_regex import has_one, lazy_regex
 from engram.trust.conduct import order_in
 from engram.trust.directive_model import directs
 from engram.trust.display import hidden_characters
@@ -50,14 +50,6 @@ class Rule(NamedTuple):
         if lower is None:
             return bool(_compiled(self.source, re.IGNORECASE).search(text))
         return has_one(lower, self.marks) and has_one(lower, self.also) and bool(_compiled(self.source).search(lower))
-
-
-def has_one(text: str, marks: tuple[str, ...]) -> bool:
-    """Return whether one of the marks, if there are any, is in the text."""
-    for mark in marks:
-        if mark in text:
-            return True
-    return not marks
 
 
 #: Letters that a search that ignores case takes for a letter of the rules, and ``str.lower`` does not turn into it.
