@@ -195,6 +195,7 @@ def main(said: bytes = b"") -> None:
         signal.signal(number, signal.SIG_DFL)
     threading.Thread(target=_watch_parent, args=(os.getppid(),), name="parent", daemon=True).start()
     os.umask(0o077)
+    gc.freeze()  # what was imported stays: the first collection would look at all of it
     gc.enable()
     asyncio.run(_serve_stdio(said))
     logging.shutdown()
