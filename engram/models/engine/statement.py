@@ -6,7 +6,7 @@ import dataclasses
 import functools
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from inspect import signature
+from inspect import Signature, signature
 from typing import Any, Generic, ParamSpec, TypeVar
 
 from peewee import (
@@ -84,38 +84,36 @@ def prepared(build: Callable[P, Query]) -> Callable[P, Statement]:
     else: no ``if``, no formatting, no list of values. They are passed to SQLite unchanged, so a flag must be passed as
     a number and a path as bytes.
     """
-    declared = signature(build)
 
     @functools.cache
-    def compiled() -> Statement:
-        placeholders = [Value(_Parameter(name), converter=False) for name in declared.parameters]
+    def compiled() -> tuple[Signature, int, str, tuple[tuple[int, Any], ...]]:
+        """Signature, the number of arguments that need no binding, SQL, and for each of its parameters the index of
+        its argument, or -1 and its value.
+        """
+        declared = signature(build)
+        names = list(declared.parameters)
+        placeholders = {name: Value(_Parameter(name), converter=False) for name in names}
         keyword_only = {
-            name: placeholder
-            for (name, parameter), placeholder in zip(declared.parameters.items(), placeholders, strict=True)
+            name: placeholders.pop(name)
+            for name, parameter in declared.parameters.items()
             if parameter.kind is parameter.KEYWORD_ONLY
         }
-        positional = placeholders[: len(placeholders) - len(keyword_only)]
-        return compile_query(build(*positional, **keyword_only))  # type: ignore[arg-type]
-
-    names = list(declared.parameters)
-    is_positional = all(parameter.kind is not parameter.KEYWORD_ONLY for parameter in declared.parameters.values())
-
-    @functools.cache
-    def slots() -> tuple[tuple[int, Any], ...]:
-        """For each parameter of the statement, the index of its argument, or -1 and its value."""
-        return tuple(
+        statement = compile_query(build(*placeholders.values(), **keyword_only))  # type: ignore[arg-type]
+        slots = tuple(
             (names.index(value.name), None) if isinstance(value, _Parameter) else (-1, value)
-            for value in compiled().parameters
+            for value in statement.parameters
         )
+        return declared, -1 if keyword_only else len(names), statement.sql, slots
 
     @functools.wraps(build)
     def bind(*args: P.args, **kwargs: P.kwargs) -> Statement:
+        declared, positional, sql, slots = compiled()
         values: Sequence[Any] = args
-        if kwargs or not is_positional or len(args) != len(names):
+        if kwargs or len(args) != positional:
             bound = declared.bind(*args, **kwargs)
             bound.apply_defaults()
             values = list(bound.arguments.values())
-        return Statement(compiled().sql, tuple([values[place] if place >= 0 else value for place, value in slots()]))
+        return Statement(sql, tuple([values[place] if place >= 0 else value for place, value in slots]))
 
     return bind
 
