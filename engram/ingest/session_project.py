@@ -10,7 +10,7 @@ from pathlib import Path
 
 from engram.errors import NotFound
 from engram.models.engine.transaction import Store, Tx
-from engram.models.forgetting.erase_project import forgotten_span
+from engram.models.memories.tombstones import forgotten_span
 from engram.models.projects.projects import (
     AT_SAME_PATH,
     ProjectRow,

@@ -35,9 +35,6 @@ if TYPE_CHECKING:
 
 # -- Which project a session belongs to, and whether it may be shown anything.
 
-#: Project id of a query that sees only memories of global scope. (None would search all projects.)
-NO_PROJECT = -1
-
 
 @dataclass(frozen=True, slots=True)
 class SessionScope:

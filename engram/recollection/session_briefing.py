@@ -14,7 +14,7 @@ from engram.models.engine.transaction import Reader, Store
 from engram.models.memories.branches import open_branches
 from engram.models.memories.memory_records import Memory
 from engram.models.projects.notes import is_seen_by
-from engram.models.projects.projects import project_by_id
+from engram.models.projects.projects import NO_PROJECT, project_by_id
 from engram.models.search.memory_lists import latest_memories
 from engram.models.sessions.recent_work import pinned_memories, recent_files, start_of_late_sessions
 from engram.models.shown.usage import count_of_agent
@@ -37,7 +37,6 @@ from engram.recollection.briefing_lines import (
     text_of,
     title_line,
 )
-from engram.recollection.prompts import NO_PROJECT
 from engram.recollection.render_bites import CHARACTERS_PER_TOKEN, fenced, shown_name, shown_text
 from engram.reports.health import take_vitals
 from engram.search.hits import BRANCH_DEDUCTION

@@ -37,7 +37,6 @@ from engram.system.lazy_regex import lazy_regex
 from engram.text.splitting import sentence_spans
 from engram.text.words import terms_of, words_of
 from engram.transcripts.agents import PullRequest
-from engram.transcripts.registry import resume_command
 from engram.transcripts.turns import Role
 from engram.trust.display import one_line
 from engram.trust.suspicion import why_suspect
@@ -398,7 +397,7 @@ def public_hits(store: Reader, hits: Sequence[Hit], asked_in: int | None = None)
     links = pull_requests_of(store, sessions)
     commits = last_commits_of(store, {hit.turn_id for hit in hits if hit.turn_id is not None})
     # For Claude Code it depends on the transcript: each one is read once.
-    command_of = cache(resume_command)
+    command_of = cache(_command_of)
     return [
         PublicHit.of(
             hit,
@@ -419,6 +418,12 @@ def _resume_command(hit: Hit, session: SessionRow | None, command_of: Callable[[
     paths = (Path(place.path) for place in hit.evidence if place.path and os.path.exists(place.path))
     path = next(paths, None)
     return command_of(session.agent, hit.session_id, path) if session is not None and path else ""
+
+
+def _command_of(agent_name: str, session_id: str, path: Path) -> str:
+    from engram.transcripts.registry import resume_command  # the readers of all agents, which few hits need
+
+    return resume_command(agent_name, session_id, path)
 
 
 def _pull_request_for(at_ms: int, links: Sequence[PullRequest]) -> str:

@@ -11,11 +11,10 @@ from functools import partial
 from typing import Any
 
 from engram.errors import BadRequest, BrokenDatabase, EngramError
-from engram.models.projects.projects import project_by_id
+from engram.models.projects.projects import NO_PROJECT, project_by_id
 from engram.notes.user_files import standing_of
 from engram.paths import is_session_id
 from engram.recollection.dry_run import explain
-from engram.recollection.prompts import NO_PROJECT
 from engram.recollection.session_start import preview_briefing
 from engram.search.answer import answer_question, told_passages
 from engram.search.hits import MAX_HITS, PublicHit

@@ -96,12 +96,6 @@ def note_forgotten_project(tx: Tx, project: ProjectRow) -> int:
     return until_ms
 
 
-def forgotten_span(store: Reader, identity: str | None) -> list[Span]:
-    """Return the time up to which nothing from a project may be stored again; none if it was never forgotten."""
-    until_ms = project_forgotten_ms(store, identity) if identity else None
-    return [] if until_ms is None else [(0, until_ms + 1)]
-
-
 def forgotten_marks(store: Reader, identities: Iterable[str]) -> list[tuple[str, bytes, int]]:
     """Return the tombstones of forgotten projects, to carry them into a copy of the database."""
     until = {identity: project_forgotten_ms(store, identity) for identity in identities}

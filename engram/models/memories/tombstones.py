@@ -12,6 +12,7 @@ from engram.models import tables
 from engram.models.engine.packed import pack_uuid, unpack_uuid
 from engram.models.engine.statement import prepared
 from engram.models.engine.transaction import Reader, Tx
+from engram.models.work.pauses import Span
 
 
 class TombstoneKind(StrEnum):
@@ -140,6 +141,12 @@ def project_forgotten_ms(store: Reader, identity: str) -> int | None:
     """
     until_ms = store.fetch_value(_select_tombstone(TombstoneKind.PROJECT.value, identity.encode()))
     return None if until_ms is None else int(until_ms)
+
+
+def forgotten_span(store: Reader, identity: str | None) -> list[Span]:
+    """Return the time up to which nothing from a project may be stored again; none if it was never forgotten."""
+    until_ms = project_forgotten_ms(store, identity) if identity else None
+    return [] if until_ms is None else [(0, until_ms + 1)]
 
 
 @prepared

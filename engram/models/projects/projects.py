@@ -14,6 +14,9 @@ from engram.models.engine.transaction import Reader, Store, Tx, asks_record
 from engram.models.shown.usage import holds_anything
 from engram.transcripts.project import KnownRoot
 
+#: Project id of a query that sees only memories of global scope. (None would search all projects.)
+NO_PROJECT = -1
+
 # -- Names of projects: each belongs to one project permanently, so that notes filed under a former name are still
 # found.
 

@@ -9,7 +9,7 @@ from engram.models.engine.transaction import Store
 from engram.models.forgetting import erase_project
 from engram.models.memories.memory_history import history_of
 from engram.models.memories.memory_records import Evidence, Memory, evidence_of, find_memory
-from engram.models.memories.tombstones import is_turn_forgotten
+from engram.models.memories.tombstones import forgotten_span, is_turn_forgotten
 from engram.models.search import fulltext
 from engram.models.sessions.stored_turns import load_turn
 from engram.models.shown.injections import injections_of_session
@@ -100,5 +100,5 @@ def test_a_forgotten_project_is_carried_into_a_copy_once(
     assert (first, again) == (1, 0)
     assert load_turn(store, "t1") is None
     assert erase_project.contents_of_project(store, store_project(store, "b")).turn_ids == (other,)
-    assert erase_project.forgotten_span(store, project.identity) == [(0, until_ms + 2)]
-    assert erase_project.forgotten_span(store, "git:/b") == erase_project.forgotten_span(store, None) == []
+    assert forgotten_span(store, project.identity) == [(0, until_ms + 2)]
+    assert forgotten_span(store, "git:/b") == forgotten_span(store, None) == []
