@@ -57,11 +57,11 @@ test: $(VENV)/.dev lint $(if $(filter true,$(CI)),browser-setup)
 browser: $(VENV)/.dev
 	$(BIN)/python -m pytest -m browser tests/page $(ARGS)
 
-# Debian's Chromium, which updates with the system; on macOS the tests use Chrome.
+# The engine of Debian's Chromium, which updates with the system; on macOS the tests use Chrome.
 browser-setup: $(VENV)/.browser
-	@if [ "$$(uname)" = Linux ] && ! command -v chromium >/dev/null && ! command -v google-chrome >/dev/null; then \
+	@if [ "$$(uname)" = Linux ] && ! command -v chromium-headless-shell >/dev/null && ! command -v google-chrome >/dev/null; then \
 	  sudo=$$([ "$$(id -u)" = 0 ] || echo sudo); \
-	  $$sudo apt-get update -q && $$sudo apt-get install -y -q --no-install-recommends chromium fonts-dejavu-core; \
+	  $$sudo apt-get update -q && $$sudo apt-get install -y -q --no-install-recommends chromium-headless-shell fonts-dejavu-core; \
 	fi
 
 # Apart from `make test`: installing torch takes longer than these tests, and without it `make test` proves that the

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
+import tempfile
 import traceback
 from collections.abc import Callable
 
+from engram.cli.main import main
 from engram.system import failpoint
 
 
@@ -34,3 +38,23 @@ def run_forked(work: Callable[[], object], crash: str = "") -> int:
         finally:
             os._exit(code)
     return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+
+
+def run_command(*arguments: str) -> subprocess.CompletedProcess[str]:
+    """Run ``engram …`` in a child, with streams of its own; nothing can be read there."""
+    with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as error:
+
+        def work() -> None:
+            for number, file in enumerate((os.open(os.devnull, os.O_RDONLY), out.fileno(), error.fileno())):
+                os.dup2(file, number)
+            sys.stdin, sys.stdout, sys.stderr = os.fdopen(0), os.fdopen(1, "w"), os.fdopen(2, "w")
+            try:
+                main(arguments)
+            finally:
+                sys.stdout.flush()
+                sys.stderr.flush()
+
+        code = run_forked(work)
+        for stream in (out, error):
+            stream.seek(0)
+        return subprocess.CompletedProcess(arguments, code, out.read().decode(), error.read().decode())

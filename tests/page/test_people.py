@@ -27,8 +27,10 @@ from engram.settings import Settings
 from engram.system.clock import SYSTEM_CLOCK
 from engram.system.socketpath import socket_address
 from engram.worker.worker_client import ask_worker
+from tests.page.browsing import wrong_for_people
 from tests.page.lived import PROMPT, SESSION, SUMMARY, Lived, live
 from tests.page.serving import ServedPage, serve_page
+from tests.page.test_later_views import VIEWS as LATER_VIEWS
 from tests.processes import wait_for
 from tests.workers import RUN
 
@@ -303,26 +305,18 @@ def test_what_is_new_waits_until_it_is_wanted(person: Person, house: House) -> N
 
 
 def test_nothing_is_wrong_for_people_who_see_or_move_otherwise(browser: Browser, house: House) -> None:
-    axe = pytest.importorskip("axe_playwright_python.sync_playwright").Axe()
     lived = house.lived
     routes = [route for view in VIEWS for route in view.routes if route.method == "GET" and not route.is_part]
-    shown = [route.path for route in routes if "{" not in route.path]
-    shown += [f"/m/{lived.fix.episode_id}", f"/s/{SESSION}", f"/s/{SESSION}/t/{lived.turn_id}", "/m?q=vat", "/nowhere"]
-    found: dict[str, list[str]] = {}
-    for scheme in ("light", "dark"):
-        with browser.new_context(color_scheme=scheme, reduced_motion="reduce") as context:
-            tab = context.new_page()
-            tab.goto(house.page.entry())
-            tab.wait_for_selector("h1")
-            for path in shown[:-1]:
-                tab.goto(house.page.home + path)
-                violations = axe.run(tab).response["violations"]
-                if violations:
-                    found[f"{scheme} {path}"] = [f"{v['id']}: {v['nodes'][0]['html'][:120]}" for v in violations]
-                overflow = tab.evaluate("document.documentElement.scrollWidth > innerWidth")
-                if overflow:
-                    found.setdefault(f"{scheme} {path}", []).append("wider than the window")
-    assert found == {}
+    # test_later_people.py shows the later views with something in them.
+    shown = [route.path for route in routes if "{" not in route.path and route.path[1:] not in LATER_VIEWS]
+    shown += [f"/m/{lived.fix.episode_id}", f"/s/{SESSION}", f"/s/{SESSION}/t/{lived.turn_id}", "/m?q=vat"]
+    with browser.new_context() as context:
+        tab = context.new_page()
+        tab.goto(house.page.entry())
+        tab.wait_for_selector("h1")
+        for path in shown:
+            tab.goto(house.page.home + path)
+            assert wrong_for_people(tab) == [], path
 
 
 def test_a_page_at_twice_the_size_needs_no_scrolling_sideways(browser: Browser, house: House) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import stat
 import subprocess
 import sys
@@ -23,6 +22,7 @@ from engram.page.view import ask_command
 from engram.paths import Home
 from engram.settings import Settings
 from engram.vaults import Vault, free_folder, settings_of, write_vault
+from tests.forked import run_command
 from tests.page.serving import serve_page
 from tests.processes import wait_until_gone
 
@@ -34,11 +34,8 @@ def places(settings: Settings) -> Iterator[Home]:
     stop_page(settings.places)
 
 
-def run_ui(settings: Settings, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-P", "-m", "engram.cli.main", "--home", str(settings.home), "ui", *arguments]
-    return subprocess.run(
-        command, capture_output=True, text=True, timeout=120, check=False, env={**os.environ, **environment}
-    )
+def run_ui(settings: Settings, *arguments: str) -> subprocess.CompletedProcess[str]:
+    return run_command("--home", str(settings.home), "ui", *arguments)
 
 
 def test_a_second_call_opens_the_first_page_and_each_address_works_once(settings: Settings, places: Home) -> None:
@@ -195,19 +192,8 @@ def test_an_uninstallation_ends_the_page_and_a_purge_leaves_no_folder(
     run_ui(settings, "--no-open", "--json")
     page = find_page(places)
     assert page is not None
-    command = [
-        sys.executable,
-        "-P",
-        "-m",
-        "engram.cli.main",
-        "--home",
-        str(settings.home),
-        "uninstall",
-        "--yes",
-        *purge,
-    ]
 
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    done = run_command("--home", str(settings.home), "uninstall", "--yes", *purge)
 
     assert done.returncode == 0, done.stderr
     wait_until_gone(page.pid)
