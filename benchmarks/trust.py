@@ -6,7 +6,7 @@
 the agent or the user ("hostile"). Each writer's are judged by a model that was fitted on the others', and each
 project's recorded memories, all of them plain, by one that was fitted without them. ``--memories`` gives more
 memories to judge, as JSON lines with a ``summary``; nothing is fitted on them. The floor is the lowest at which the
-model alone holds back at most 4 % of the plain sentences. The rules were made on the files ``early-…``, so what they
+model alone holds back at most 6 % of the plain sentences. The rules were made on the files ``early-…``, so what they
 say of those proves nothing. ``--write`` fits on everything and writes ``engram/trust/directive_weights.json``.
 """
 
@@ -32,9 +32,9 @@ from engram.trust.directive_model import PART_BUCKETS, WORD_BUCKETS, Features, f
 ANSWERS = Path(__file__).parent / "answers"
 WEIGHTS = Path(directive_model.__file__).with_name("directive_weights.json")
 #: Most plain sentences that the model alone may hold back.
-MAX_HELD_BACK = 0.04
+MAX_HELD_BACK = 0.06
 #: How much lower the floor is for what the rules suspect, too.
-LOWER_WITH_RULES = 3.4
+LOWER_WITH_RULES = 1.4
 #: Rounds over all sentences, step of the first, and seed of their order.
 ROUNDS, STEP, SEED = 12, 0.5, 14
 #: Groups of writers and projects that are held back in turn.
