@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import replace
 
 from engram.redaction import env_values, hash_value, redact_parts
@@ -12,7 +12,6 @@ from engram.transcripts.turns import (
     MAX_ERROR_CHARS,
     MAX_TODO_CHARS,
     Action,
-    TextBlock,
     Turn,
     TurnUpdate,
 )
@@ -59,8 +58,12 @@ class Cleaner:
         """Return the turn with all texts redacted; texts stored earlier are already redacted and stay."""
         turn = update.turn
         old, new = turn.said[: update.said_before], turn.said[update.said_before :]
-        said = self._clean_texts(new)
-        self._read_together(text for action in turn.actions for text in _short_texts(action))
+        for block in new:  # a value in an environment line is masked in all texts of the turn
+            self.note_environment(block.text)
+        short = [text for action in turn.actions for text in _short_texts(action)]
+        texts = self._read_together([block.text for block in new], [*short, turn.branch])
+        pairs = zip(new, texts, strict=True)
+        said = [block if text == block.text else replace(block, text=text) for block, text in pairs]
         return replace(
             turn,
             said=(*old, *said),
@@ -68,21 +71,13 @@ class Cleaner:
             branch=self.clean_short(turn.branch),
         )
 
-    def _clean_texts(self, blocks: Sequence[TextBlock]) -> list[TextBlock]:
-        """Redact the texts of a turn; a value that one of them shows in an environment line is masked in all of
-        them.
-        """
-        for block in blocks:
-            self.note_environment(block.text)
-        texts = redact_parts([block.text for block in blocks], self._mask)
-        pairs = zip(blocks, texts, strict=True)
-        return [block if text == block.text else replace(block, text=text) for block, text in pairs]
-
-    def _read_together(self, texts: Iterable[str]) -> None:
-        """Redact short texts into the cache, which is faster than one after the other."""
-        new = list(dict.fromkeys(text for text in texts if text and text not in self._cache))
-        for text, redacted in zip(new, redact_parts(new, self._mask), strict=True):
-            self._remember(text, redacted)
+    def _read_together(self, texts: list[str], short: Iterable[str]) -> list[str]:
+        """Return texts redacted, and redact short texts into the cache: faster than one after the other."""
+        new = list(dict.fromkeys(text for text in short if text and text not in self._cache))
+        redacted = redact_parts([*texts, *new], self._mask)
+        for text, clean in zip(new, redacted[len(texts) :], strict=True):
+            self._remember(text, clean)
+        return redacted[: len(texts)]
 
     def _mask(self, text: str) -> str:
         return self._redact(text, self._known)
@@ -130,6 +125,7 @@ class Cleaner:
 def _short_texts(action: Action) -> Iterator[str]:
     """Yield the texts of a tool call that must be redacted."""
     yield from action.files
+    yield from action.error_lines
     yield action.command
     yield action.place
     yield action.error_line

@@ -6,12 +6,14 @@ import re
 from collections.abc import Iterator
 
 from engram.redaction.values import (
+    Gate,
     Span,
     has_plain_shape,
     is_encoded_prose,
     is_expression,
     is_mixed,
     is_placeholder,
+    matches,
     total_bits,
 )
 from engram.system.lazy_regex import lazy_regex
@@ -69,9 +71,9 @@ _PASSWORD_ONLY: dict[str, re.Pattern[str]] = {
 }
 _OTHER_OPTION = lazy_regex(r"\s[-/][A-Za-z]")
 #: Commands that take a secret as a positional argument, each with a word that must occur in the text.
-_PLACED: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
-    (gate, lazy_regex(pattern + VALUE))
-    for gate, pattern in (
+_PLACED: tuple[tuple[Gate, re.Pattern[str]], ...] = tuple(
+    (Gate(literal), lazy_regex(pattern + VALUE))
+    for literal, pattern in (
         ("net use", r"net use \S++ (?:\S++ )?/user:\S++ "),
         ("net use", r"net use (?:[a-zA-Z*]: )?\\\\\S++ (?=[^\s/]++ /user:)"),
         ("net user", r"net user \S++ "),
@@ -114,20 +116,10 @@ _LOGIN_CALL = lazy_regex(
     r"(?:[^(),\n]{1,120}+,\s{0,80}+){1,2})"
     r"(?:[bf]?\"([^\"\n]{4,256})\"|[bf]?'([^'\n]{4,256})')\s{0,40},?\s{0,40}[,)]"
 )
-#: A part of each of these calls.
-_LOGIN_STEMS = (
-    "auth(",
-    "auth=(",
-    "auth =",
-    "authentication(",
-    "usernamepassword",
-    "plain",
-    "networkcredential",
-    "getconnection",
-    "mysqli",
-    "pdo(",
-    ".login(",
-    "createconnection",
+#: How each of these calls begins.
+_LOGIN_BEGINNINGS = Gate(
+    *("basic", "digest", "ntlm", "usernamepassword", "passwordauthentication", "networkcredential", "plain", "auth"),
+    *("getconnection", "mysqli", "pdo", ".login", "createconnection"),
 )
 #: Columns and values of an SQL statement, and one value with its comma.
 _INSERT = lazy_regex(
@@ -167,58 +159,68 @@ _SECURED = lazy_regex(r"(?i)(?:\"([^\"\n]{3,256})\"|'([^'\n]{3,256})')[ \t]{0,4}
 _COOKIE = lazy_regex(r"(?i)(?:set-)?cookie[\"']?\s?[:=]\s?[\"']?|(?<=\s)(?:-b|--cookie) [\"']?")
 _COOKIE_VALUE = lazy_regex(r"[\w.-]{1,64}=([^;\s\"'\\]{8,4096})")
 _LINE = lazy_regex(r"[^\n]{0,4096}")
+#: What each of the other rules needs.
+_SQL_WORDS = Gate("identified", "passw", "requirepass")
+_ORACLE_TOOLS = Gate("sql", "dp ", "rman", "dgmgrl")
+_STORED_WORDS = Gate("passw", "credential", "passphrase")
+_INSERT_WORDS = Gate("insert into")
+_SEND = Gate("send")
+_SECURE_STRING = Gate("securestring")
+_COOKIE_WORD = Gate("cookie")
 
 
-def command_spans(text: str, low: str, start: int, end: int) -> Iterator[Span]:
-    """Yield the spans of secrets passed to commands by option or pipe, in SQL, calls and cookies."""
+def command_spans(text: str, low: str, held: int) -> Iterator[Span]:
+    """Yield the spans of secrets passed to commands by option or pipe, in SQL, calls and cookies.
+
+    Args:
+        low: the same text in lower case, of the same length.
+        held: the literals that it may hold, as ``Gate`` takes them.
+    """
     if " -" in text or " /p" in text or "\n-" in text or text.startswith("-"):
-        for match in _LONG.finditer(text, start, end):
+        for match in _LONG.finditer(text):
             if match.start() == 0 or not text[match.start() - 1].isalnum():
                 yield from accept(text, match, "password", lenient="pass" in match.group()[:24])
-        for match in _PAIR.finditer(text, start, end):
+        for match in _PAIR.finditer(text):
             if not is_placeholder(match.group(2)):
                 yield Span(*match.span(2), "password")
-        yield from _short_options(text, start, end)
-    yield from _placed(text, low, start, end)
+        yield from _short_options(text)
+    yield from _placed(text, low, held)
     if "|" in text:
-        for match in _PIPED.finditer(text, start, end):
+        for match in _PIPED.finditer(text):
             is_encoding = match.group("encoding") is not None
             if not (is_encoding and is_encoded_prose(next(filter(None, match.groups())))):
                 yield from accept(text, match, "password", lenient=not is_encoding)
-    for gate, pattern in (("identified", _SQL), ("passw", _SQL), ("requirepass", _SQL)):
-        if gate in low:
-            for match in pattern.finditer(text, start, end):
-                yield from accept(text, match, "password", lenient=True)
-            break
+    if _SQL_WORDS.is_open(low, held):
+        for match in _SQL.finditer(text):
+            yield from accept(text, match, "password", lenient=True)
     if "$" in text:
-        for match in _CRYPT.finditer(text, start, end):
+        for match in _CRYPT.finditer(text):
             yield Span(*match.span(), "password-hash")
-    if "@" in text and _ORACLE_END.search(text, start, end):
-        for match in _ORACLE.finditer(text, start, end):
+    if "@" in text and _ORACLE_END.search(text):
+        for match in _ORACLE.finditer(text):
             yield from _named_user(match)
-    if "sql" in low or "dp " in low or "rman" in low or "dgmgrl" in low:
-        for match in _ORACLE_TOOL.finditer(text, start, end):
+    if _ORACLE_TOOLS.is_open(low, held):
+        for match in _ORACLE_TOOL.finditer(text):
             yield from _named_user(match)
-    if "passw" in low or "credential" in low or "passphrase" in low:
-        for match in _STORED.finditer(text, start, end):
+    if _STORED_WORDS.is_open(low, held):
+        for match in _STORED.finditer(text):
             yield from _named_user(match)
-    if any(stem in low for stem in _LOGIN_STEMS):
-        for match in _LOGIN_CALL.finditer(text, start, end):
-            value = match.group(1) or match.group(2)
-            if not is_placeholder(value) and is_mixed(value, 4) and not has_plain_shape(value):
-                yield from _named_user(match)
-    if "insert into" in low:
-        for match in _INSERT.finditer(text, start, end):
+    for match in matches(_LOGIN_BEGINNINGS.starts(low, held), _LOGIN_CALL, text):
+        value = match.group(1) or match.group(2)
+        if not is_placeholder(value) and is_mixed(value, 4) and not has_plain_shape(value):
+            yield from _named_user(match)
+    if _INSERT_WORDS.is_open(low, held):
+        for match in _INSERT.finditer(text):
             yield from _inserted(text, match)
-    if "send" in low and "ass" in low:
-        for match in _TYPED.finditer(text, start, end):
+    if _SEND.is_open(low, held) and "ass" in low:
+        for match in _TYPED.finditer(text):
             yield from _named_user(match)
-    if "securestring" in low:
+    if _SECURE_STRING.is_open(low, held):
         for pattern in (_SECURE, _SECURED):
-            for match in pattern.finditer(text, start, end):
+            for match in pattern.finditer(text):
                 yield from _named_user(match)
-    if "cookie" in low or " -b " in text:
-        yield from _cookies(text, start, end)
+    if _COOKIE_WORD.is_open(low, held) or " -b " in text:
+        yield from _cookies(text)
 
 
 def _named_user(match: re.Match[str]) -> Iterator[Span]:
@@ -240,9 +242,9 @@ def _inserted(text: str, match: re.Match[str]) -> Iterator[Span]:
         at = value.end()
 
 
-def _short_options(text: str, start: int, end: int) -> Iterator[Span]:
-    for option in _SHORT.finditer(text, start, end):
-        line = text.rfind("\n", max(start, option.start() - 400), option.start()) + 1
+def _short_options(text: str) -> Iterator[Span]:
+    for option in _SHORT.finditer(text):
+        line = text.rfind("\n", max(0, option.start() - 400), option.start()) + 1
         name = text[option.start()] + option.group(1)
         before = max(line, option.start() - 400, 0)
         only = _PASSWORD_ONLY.get(name)
@@ -263,10 +265,10 @@ def _is_command_line(text: str, at: int, option: re.Match[str]) -> bool:
     return is_quoted or bool(_OTHER_OPTION.search(text, at, option.start()) or _OTHER_OPTION.search(rest))
 
 
-def _placed(text: str, low: str, start: int, end: int) -> Iterator[Span]:
+def _placed(text: str, low: str, held: int) -> Iterator[Span]:
     for gate, pattern in _PLACED:
-        if gate in low:
-            for match in pattern.finditer(text, start, end):
+        if gate.is_open(low, held):
+            for match in pattern.finditer(text):
                 yield from accept(text, match, "password", lenient=False)
 
 
@@ -282,9 +284,9 @@ def accept(text: str, match: re.Match[str], kind: str, *, lenient: bool, first: 
         yield Span(*match.span(group), kind)
 
 
-def _cookies(text: str, start: int, end: int) -> Iterator[Span]:
-    done = start
-    for header in _COOKIE.finditer(text, start, end):
+def _cookies(text: str) -> Iterator[Span]:
+    done = 0
+    for header in _COOKIE.finditer(text):
         if header.end() < done:
             continue
         line = _LINE.match(text, header.end())

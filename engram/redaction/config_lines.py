@@ -8,20 +8,25 @@ import re
 from collections.abc import Iterator
 
 from engram.redaction.command_lines import VALUE, accept
-from engram.redaction.values import Span, has_digit, has_plain_shape, is_expression, is_mixed, is_placeholder
+from engram.redaction.values import Gate, Span, has_digit, has_plain_shape, is_expression, is_mixed, is_placeholder
 from engram.system.lazy_regex import lazy_regex
 
 #: Lines of files of configuration and of scripts whose last word is a password: `requirepass …`, `user NAME …` after
 #: `open HOST`, `NAME * … *` of dial-up connections.
-_LINES: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
-    (gate, lazy_regex(r"(?:^|\n)" + pattern + VALUE + r"[ \t]{0,8}(?:\*[ \t]{0,8})?(?=[\r\n]|$)"))
-    for gate, pattern in (
+_LINE_END = r"[ \t]{0,8}(?:\*[ \t]{0,8})?(?=[\r\n]|$)"
+_LINES: tuple[tuple[Gate, re.Pattern[str]], ...] = tuple(
+    (Gate(literal), lazy_regex(r"(?:^|\n)" + pattern + VALUE + _LINE_END))
+    for literal, pattern in (
         ("pass", r"[ \t]{0,16}(?!compass|bypass)[a-zA-Z_]{2,20}[pP]ass(?:wd|word|phrase)?[ \t]{1,8}"),
         ("pw", r"[ \t]{0,16}(?:root|rootbind|bind|ldap|smtp|db|sasl)_?pw[ \t]{1,8}"),
         ("masterauth", r"[ \t]{0,16}masterauth[ \t]{1,8}"),
         ("open ", r"[ \t]{0,8}open [^\s]{1,128}(?: \d{2,5})?[ \t]{0,8}\r?\n[ \t]{0,8}user[ \t]{1,4}\S{1,64}[ \t]{1,8}"),
-        (" * ", r"[ \t]{0,8}[\"']?[\w.@\\-]{1,64}[\"']?[ \t]{1,8}(?:\*|\w{1,32})[ \t]{1,8}(?=\S{3,128}[ \t]{1,8}\*)"),
     )
+)
+_DIALLED = lazy_regex(
+    r"(?:^|\n)[ \t]{0,8}[\"']?[\w.@\\-]{1,64}[\"']?[ \t]{1,8}(?:\*|\w{1,32})[ \t]{1,8}(?=\S{3,128}[ \t]{1,8}\*)"
+    + VALUE
+    + _LINE_END
 )
 _PGPASS_PORT = lazy_regex(r":(?:\d{3,5}|\*):[\w.*-]++:")
 _PGPASS = lazy_regex(
@@ -49,7 +54,7 @@ _DEVICE_KEY = lazy_regex(
     r"\b(?:key-string|(?:message-digest|authentication)-key \d{1,5} md5|isakmp key|"
     r"(?:radius|tacacs)[\w-]{0,12} (?:\S{1,40} ){0,6}?(?:key|secret))[ \t]{1,3}(?:\d{1,2}[ \t]{1,2})?" + VALUE
 )
-_DEVICE_STEMS = ("key-string", "digest-key", "authentication-key", "isakmp", "radius", "tacacs")
+_DEVICE_WORDS = Gate("key-string", "digest-key", "authentication-key", "isakmp", "radius", "tacacs")
 #: Words that devices and net-snmp put before a community, and what may come behind one.
 _COMMUNITY = lazy_regex(
     r"(?i)(?:\bsnmp(?:-server|-agent)?[ \t]{1,3}community[ \t]{1,3}"
@@ -71,38 +76,59 @@ _USER = lazy_regex(
 #: A command of net-snmp with its version, and its options that carry a secret.
 _COMMAND = lazy_regex(r"\bsnmp[a-z]{2,12}[ \t](?=[^\n]{0,200}?-v ?[123])[^\n]{0,400}")
 _OPTION = lazy_regex(r"[ \t]-(?:([AXc])[ \t]{0,2}|3[mMkK][ \t]{0,2})" + _SECRET.replace("{7,128}", "{3,128}"))
+_COMMUNITY_WORDS = Gate("community", "com2sec", "sink")
+_USER_WORDS = Gate("snmp", "createuser")
 #: The communities of every device that nobody has set up, and what stands for one.
 _NO_COMMUNITY = frozenset({"public", "private", "string", "community", "name", "with", "traps"})
 
 
-def config_spans(text: str, low: str, start: int, end: int) -> Iterator[Span]:
-    """Yield the spans of secrets in lines of configuration of a fixed order, and of SNMP in commands."""
+def config_spans(text: str, low: str, held: int) -> Iterator[Span]:
+    """Yield the spans of secrets in lines of configuration of a fixed order, and of SNMP in commands.
+
+    Args:
+        low: the same text in lower case, of the same length.
+        held: the literals that it may hold, as ``Gate`` takes them.
+    """
     for gate, pattern in _LINES:
-        if gate in low:
-            for match in pattern.finditer(text, start, end):
+        for line in _lines(low, gate.starts(low, held)):
+            match = pattern.match(text, line)
+            if match:
                 yield from accept(text, match, "password", lenient=False)
-    if _PGPASS_PORT.search(text, start, end):
-        for match in _PGPASS.finditer(text, start, end):
+    if " * " in low:
+        for match in _DIALLED.finditer(text):
+            yield from accept(text, match, "password", lenient=False)
+    if _PGPASS_PORT.search(text):
+        for match in _PGPASS.finditer(text):
             if is_mixed(match.group(1)):
                 yield Span(*match.span(1), "password")
-    if any(stem in low for stem in _DEVICE_STEMS):
-        for match in _DEVICE_KEY.finditer(text, start, end):
+    if _DEVICE_WORDS.is_open(low, held):
+        for match in _DEVICE_KEY.finditer(text):
             yield from accept(text, match, "password", lenient=False)
     if "={" in text:
-        for match in _BRACED.finditer(text, start, end):
+        for match in _BRACED.finditer(text):
             yield from _braced(text, match)
     if ": " in text:
-        for match in _IPSEC.finditer(text, start, end):
+        for match in _IPSEC.finditer(text):
             yield from _ipsec(text, match)
-    if "community" in low or "com2sec" in low or "sink" in low:
-        for match in _COMMUNITY.finditer(text, start, end):
+    if _COMMUNITY_WORDS.is_open(low, held):
+        for match in _COMMUNITY.finditer(text):
             yield from _community(match, 1)
-    if "snmp" in low or "createuser" in low:
-        for match in _USER.finditer(text, start, end):
+    if _USER_WORDS.is_open(low, held):
+        for match in _USER.finditer(text):
             yield from _named(match, range(1, 7))
-        for command in _COMMAND.finditer(text, start, end):
+        for command in _COMMAND.finditer(text):
             for option in _OPTION.finditer(text, command.start(), command.end()):
                 yield from _community(option, 4) if option.group(1) == "c" else _named(option, range(2, 5))
+
+
+def _lines(low: str, starts: list[int]) -> Iterator[int]:
+    """Yield where the lines begin that hold one of the places: at their line break, or at the text's beginning."""
+    stop = 0
+    for at in starts:
+        if at >= stop:
+            yield max(0, low.rfind("\n", stop, at))
+            stop = low.find("\n", at)
+            stop = stop if stop >= 0 else len(low)
 
 
 def _named(match: re.Match[str], groups: range) -> Iterator[Span]:

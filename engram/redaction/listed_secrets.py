@@ -9,11 +9,8 @@ from engram.redaction.phrases import (
     NAMES_OF_PASSWORDS,
     NAMES_OF_PHRASES,
     is_told,
-    matches,
-    matches_at,
-    starts_of,
 )
-from engram.redaction.values import Span
+from engram.redaction.values import Gate, Span, matches, starts_of
 from engram.system.lazy_regex import lazy_regex
 
 _RECOVERY = lazy_regex(
@@ -24,36 +21,12 @@ _RECOVERY = lazy_regex(
     r"(?:резервные|запасные|аварийные) коды|коды (?:восстановления|доступа)|"
     r"(?:リカバリー|バックアップ|復旧|回復)コード|(?:恢复|恢復|备用|備用|备份|救援)代?[码碼])"
 )
-_CODES = ("codes", "códigos", "codigos", "codici", "kody", "коды", "コード", "码", "碼")
+_CODES = Gate("codes", "códigos", "codigos", "codici", "kody", "коды", "コード", "码", "碼")
 #: The beginnings of all names of such lists.
-_RECOVERY_STEMS = (
-    *(
-        "recovery",
-        "back",
-        "scratch",
-        "emergency",
-        "rescue",
-        "2fa",
-        "one-time",
-        "single-use",
-        "wiederherstellung",
-        "notfall",
-    ),
-    *(
-        "einmal",
-        "ersatz",
-        "herstel",
-        "codes de",
-        "código",
-        "codigo",
-        "codici",
-        "kody",
-        "резерв",
-        "запас",
-        "аварий",
-        "коды",
-    ),
-    *("リカバリー", "バックアップ", "復旧", "回復", "恢复", "恢復", "备用", "備用", "备份", "救援"),
+_RECOVERY_BEGINNINGS = (
+    *("recovery", "back", "scratch", "emergency", "rescue", "2fa", "one-time", "single-use", "wiederherstellung"),
+    *("notfall", "einmal", "ersatz", "herstel", "codes de", "código", "codigo", "codici", "kody", "резерв", "запас"),
+    *("аварий", "коды", "リカバリー", "バックアップ", "復旧", "回復", "恢复", "恢復", "备用", "備用", "备份", "救援"),
 )
 _RECOVERY_HEAD = lazy_regex(
     r"[^\n:：]{0,60}?(?:[:：]|[ \t](?:are|sind|lauten|sont|son|sono|são|zijn|to|są)[ \t]|[は是]|\n)"
@@ -76,6 +49,7 @@ _TABLE_NAME = lazy_regex(
 )
 #: A name in the headings of a table without lines, what such headings look like, and the cells between several blanks.
 _HEADING = lazy_regex(rf"(?:{NAMES_OF_PHRASES}|{NAMES_OF_PASSWORDS}|{NAMES_OF_KEYS}|passw?d?|pwd?)(?=[\s,;\"(]|s?$)")
+_HEADING_BEGINNINGS = Gate("pass", "pw")
 _HEADING_CELLS = {
     "\t": lazy_regex(r"[\w .#/()-]{0,32}"),
     "  ": lazy_regex(r"[\w.#/()-]{1,24}(?: [\w.#/()-]{1,24})?"),
@@ -90,16 +64,17 @@ _TABLE_LINE = 2_000
 _TABLE_ROWS = 400
 
 
-def listed_spans(text: str, low: str, starts: list[int]) -> Iterator[Span]:
+def listed_spans(text: str, low: str, held: int, starts: list[int]) -> Iterator[Span]:
     """Yield the spans of secrets in lists and tables.
 
     Args:
         text: the text.
         low: the same text in lower case, of the same length.
+        held: the literals that it may hold, as ``Gate`` takes them.
         starts: where words may begin that introduce a secret, by ``phrases.told_starts``.
     """
-    if any(kind in low for kind in _CODES):
-        for head in matches_at(_RECOVERY_STEMS, _RECOVERY, low, 0, len(low)):
+    if _CODES.is_open(low, held):
+        for head in matches(starts_of(_RECOVERY_BEGINNINGS, low), _RECOVERY, low):
             yield from _recovery_codes(low, head.end())
     if "\n" not in text:
         return
@@ -107,7 +82,7 @@ def listed_spans(text: str, low: str, starts: list[int]) -> Iterator[Span]:
         for rule in _TABLE_RULE.finditer(text):
             begin = low.rfind("\n", max(0, rule.start() - _TABLE_LINE), rule.start()) + 1
             yield from _rows(text, _columns(low, begin, rule.start(), "|"), rule.end() + 1, "|")[0]
-    yield from _plain_tables(text, low, starts)
+    yield from _plain_tables(text, low, sorted({*starts, *_HEADING_BEGINNINGS.starts(low, held)}))
 
 
 def _recovery_codes(low: str, at: int) -> Iterator[Span]:
@@ -131,8 +106,7 @@ def _recovery_codes(low: str, at: int) -> Iterator[Span]:
 def _plain_tables(text: str, low: str, starts: list[int]) -> Iterator[Span]:
     """Yield the passwords in tables whose cells are separated by tabs, commas, semicolons or several blanks."""
     done = 0
-    starts = sorted({*starts, *starts_of(("pass", "pwd", "pw"), low, 0, len(low))})
-    for name in matches(starts, _HEADING, low, 0, len(low)):
+    for name in matches(starts, _HEADING, low):
         line = low.rfind("\n", max(0, name.start() - _HEADINGS_LINE), name.start()) + 1
         stop = low.find("\n", name.end(), name.end() + _HEADINGS_LINE)
         if line < done or stop < 0 or (not line and name.start() > _HEADINGS_LINE):

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 
 from engram.redaction.values import (
+    Gate,
     Span,
     has_digit,
     has_plain_shape,
@@ -17,6 +18,7 @@ from engram.redaction.values import (
     is_scrambled,
     is_state,
     is_technical,
+    matches,
     total_bits,
 )
 from engram.system.lazy_regex import lazy_regex
@@ -24,6 +26,7 @@ from engram.system.lazy_regex import lazy_regex
 _WALLET = lazy_regex(
     r"mnemonic|seed phrase|seed words|(?:recovery|backup|secret|wallet)(?: recovery)? (?:phrase|words|seed)|bip-?39"
 )
+_WALLET_WORDS = Gate("phrase", " words", "seed", "mnemonic", "bip")
 _WORDS = lazy_regex(
     r"(?:[ \t\n\"'`:=,.)(\-*]|is|are|my|the|\d{1,2}[.):]){0,40}?((?:(?:\d{1,2}[.):] ?)?[a-z]{3,8}[ ,\n\t\-|"
     r"]{1,4}){10,24}(?:\d{1,2}[.):] ?)?[a-z]{3,8})"
@@ -37,10 +40,11 @@ _TWELFTH = lazy_regex(r"12[.):]?[ \t]{0,3}[a-z]{3}")
 _NUMBERED_WORD = lazy_regex(r"(\d{1,2})[.):]?[ \t]{0,3}([a-z]{3,8})")
 #: Possible numbers of words in a wallet phrase.
 _WALLET_SIZES = frozenset({12, 15, 18, 21, 24})
-#: A run of words in small letters with nothing between them.
+#: A run of words in small letters with nothing between them, read in either direction.
 _PLAIN_WORDS = lazy_regex(r"[a-z]++(?:[ \n][a-z]++)*+")
 #: Minimum number of small letters and blanks before the end of a phrase.
 _PLAIN_END = lazy_regex(r"[\n\"'`<](?<=[a-z \n]{47}[\n\"'`<])")
+_PLAIN_GOES_ON = lazy_regex(r"\n[a-z]")
 _PLAIN_TAIL = lazy_regex(r"[a-z \n]{47}")
 _SENTENCE = lazy_regex(
     r"\b(?:the|and|for|are|was|has|not|but|from|its|our|your|their|which|when|then|been|were|does|how|why|who|use|"
@@ -56,35 +60,24 @@ _CODE = lazy_regex(
     r"(?:now )?| was |\s)[\"'`]?((?:\d{3}[- ]\d{3}|\d{4,8}|[a-z0-9]{4,6}(?:-[a-z0-9]{4,6}){1,7}))\b"
 )
 #: The beginnings of all such codes.
-_CODE_STEMS = ("code", "totp", "otp", "2fa", "pin", "passcode")
+_CODE_BEGINNINGS = Gate("code", "totp", "otp", "2fa", "pin", "passcode")
 #: The beginnings of all pairs.
-_PAIR_STEMS = ("log in", "login", "sign in", "signin", "ssh", "cred", "connect", "account", "auth", "user", "root")
+_PAIR_BEGINNINGS = Gate(
+    "log in", "login", "sign in", "signin", "ssh", "cred", "connect", "account", "auth", "user", "root"
+)
 _PAIR = lazy_regex(
     r"(?:log ?in|sign ?in|ssh(?: in)?|creds?|credentials?|connect|account|auth|login|user(?:name)?|"
     r"root(?! cause))(?![a-z])(?: (?:is|are|as|with|using|for [^\n:/]{1,24}))?[:=]? {0,2}[\"'`]?[\w.@+-]{2,40}[\"'`]?"
     r" {0,2}(?:/|:|,| and | with | - |\|) {0,2}(?:pass(?:word)?:? )?[\"'`]?([^\s\"'`]{6,64})"
 )
-#: The beginnings of all words that introduce a secret in a sentence, by a part that few other words have.
-_TOLD_STEMS: dict[str, tuple[str, ...]] = {
-    "wort": ("passwort", "kennwort", "losungswort"),
-    "pass": ("password", "passcode", "passphrase", "pass phrase", "mot de passe"),
-    "code": ("zugangscode", "toegangscode", "code d", "code secret"),
-    "rase": ("phrase ", "frase"),
-    "ave": ("clave", "llave", "chave"),
-    "wacht": ("wachtwoord", "wachtzin"),
-    "odi": ("codigo", "codice"),
-    "api": ("api key", "api-key"),
-} | {
-    stem: (stem,)
-    for stem in (
-        *("pin", "token", "login", "secret", "mdp", "geheimzahl", "jeton", "parola", "palavra", "chiave", "senha"),
-        *("sleutel", "hasl", "kod dost", "klucz", "heslo", "adgangskode", "passord"),
-    )
-}
-#: Those with letters beyond ASCII.
-_TOLD_ACCENTED = (
-    *("passwört", "schlüssel", "clé", "código", "contrase", "hasł", "парол", "кодов", "секрет", "пин", "токен", "ключ"),
-    *("логин", "lösenord", "şifre"),
+#: The beginnings of all words that introduce a secret in a sentence.
+_TOLD_BEGINNINGS = Gate(
+    *("password", "passwort", "kennwort", "losungswort", "passcode", "passphrase", "pass phrase", "mot de passe"),
+    *("zugangscode", "toegangscode", "code d", "code secret", "phrase ", "frase", "clave", "llave", "chave"),
+    *("wachtwoord", "wachtzin", "codigo", "codice", "api key", "api-key", "pin", "token", "login", "secret", "mdp"),
+    *("geheimzahl", "jeton", "parola", "palavra", "chiave", "senha", "sleutel", "hasl", "kod dost", "klucz", "heslo"),
+    *("adgangskode", "passord", "passwört", "schlüssel", "clé", "código", "contrase", "hasł", "парол", "кодов"),
+    *("секрет", "пин", "токен", "ключ", "логин", "lösenord", "şifre"),
 )
 #: A password or a PIN; a name that begins with a blank group may be the end of a longer word.
 NAMES_OF_PASSWORDS = (
@@ -123,7 +116,7 @@ _TOLD = lazy_regex(
     rf"(?:{_TOLD_FOR}{_TOLD_JOIN}|(?P<bare>[ \t]{{1,2}}))"
 )
 _TOLD_NAME = lazy_regex(rf"(?:{NAMES_OF_PHRASES}|{NAMES_OF_PASSWORDS}|passwd|pwd)(?![\w-])")
-_ASKED_CJK = ("パスワード", "密码", "密碼", "비밀번호")
+_ASKED_CJK = Gate("パスワード", "密码", "密碼", "비밀번호")
 #: Names that English has, too; with an English verb they belong to `assignments`.
 _ENGLISH_NAMES = frozenset({"password", "passcode", "token", "login", "secret", "pin", "api key", "api-key"})
 _TOLD_CJK = lazy_regex(
@@ -133,7 +126,7 @@ _TOLD_CJK = lazy_regex(
     r"[はがをもにの는은이가를도是为為就即设設改成置换換更修调調变變了叫等于於：:=＝ \t「『“\"'`*（(→]{1,8}"
     r"(?P<value>[!-~]{4,64})"
 )
-_CJK_STEMS = (
+_CJK_PARTS = Gate(
     "パス",
     "暗証",
     "合言葉",
@@ -247,31 +240,35 @@ _SEED = lazy_regex(
     r"[^\n]{0,80}?(?:\n[ \t]{0,8})?[\s\"'`:]"
     r"(?P<seed>(?:[a-z2-7]{4}[ -]){3,15}[a-z2-7]{4}|[a-z2-7]{16,64})(?![\w-])"
 )
-_SEED_STEMS = ("oath", "totp", "hotp", "otp", "2fa", "mfa", "two-factor", "authenticator")
+_SEED_BEGINNINGS = Gate("oath", "totp", "hotp", "otp", "2fa", "mfa", "two-factor", "authenticator")
 #: How many lines after the question, of how many characters, may hold the answer.
 _ANSWER_LINES, _ANSWER_CHARACTERS = 4, 400
 
 
-def phrase_spans(text: str, low: str, start: int, end: int) -> Iterator[Span]:
-    """Yield the spans of wallet phrases, one-time codes, and passwords given together with a user name."""
-    if "phrase" in low or " words" in low or "seed" in low or "mnemonic" in low or "bip" in low:
-        for wallet in _WALLET.finditer(low, start, end):
+def phrase_spans(text: str, low: str, held: int) -> Iterator[Span]:
+    """Yield the spans of wallet phrases, one-time codes, and passwords given together with a user name.
+
+    Args:
+        low: the same text in lower case, of the same length.
+        held: the literals that it may hold, as ``Gate`` takes them.
+    """
+    if _WALLET_WORDS.is_open(low, held):
+        for wallet in _WALLET.finditer(low):
             words = _WORDS.match(text, wallet.end())
             if words:
                 yield Span(*words.span(1), "seed-phrase")
-    if _PLAIN_TAIL.fullmatch(text, max(start, end - 47), end) or _PLAIN_END.search(text, start, end):
-        yield from _bare_phrases(text, start, end)
-    if _TWELFTH.search(low, start, end):
-        for numbered in _NUMBERED.finditer(low, start, end):
+    yield from _bare_phrases(text)
+    if _TWELFTH.search(low):
+        for numbered in _NUMBERED.finditer(low):
             if _is_numbered_wallet(numbered.group()):
                 yield Span(*numbered.span(), "seed-phrase")
-    yield from _codes(low, start, end)
-    for seed in matches_at(_SEED_STEMS, _SEED, low, start, end):
+    yield from _codes(low, held)
+    for seed in _SEED_BEGINNINGS.matches(_SEED, low, held):
         first, last = seed.span("seed")
         value = text[first:last]
         if has_digit(value) and (value.isupper() or value.islower()) and total_bits(re.sub(r"[ -]", "", value)) < -2:
             yield Span(first, last, "seed")
-    for pair in matches_at(_PAIR_STEMS, _PAIR, low, start, end):
+    for pair in _PAIR_BEGINNINGS.matches(_PAIR, low, held):
         first, last = pair.span(1)
         while last > first and text[last - 1] in ".,;:)":
             last -= 1
@@ -291,40 +288,19 @@ def _is_numbered_wallet(listed: str) -> bool:
     return is_whole and len({word for _, word in words}) >= 8 and not any(_SENTENCE.fullmatch(w) for _, w in words)
 
 
-def matches_at(
-    stems: Iterable[str], pattern: re.Pattern[str], low: str, start: int, end: int
-) -> Iterator[re.Match[str]]:
-    """Yield the matches of a pattern, tried only at the beginnings of all that it matches."""
-    yield from matches(starts_of(stems, low, start, end), pattern, low, start, end)
-
-
-def starts_of(stems: Iterable[str], low: str, start: int, end: int) -> list[int]:
-    """Return where any of the beginnings occurs, in order."""
-    starts: set[int] = set()
-    for stem in stems:
-        at = low.find(stem, start, end)
-        while at >= 0:
-            starts.add(at)
-            at = low.find(stem, at + 1, end)
-    return sorted(starts)
-
-
-def matches(starts: Iterable[int], pattern: re.Pattern[str], low: str, start: int, end: int) -> Iterator[re.Match[str]]:
-    """Yield the matches of a pattern at some of the given places, none within another."""
-    for at in starts:
-        match = pattern.match(low, at, end) if at >= start else None
-        if match:
-            yield match
-            start = match.end()
-
-
-def _bare_phrases(text: str, start: int, end: int) -> Iterator[Span]:
+def _bare_phrases(text: str) -> Iterator[Span]:
     """Yield twelve to twenty-four words that form no sentence, at the end of a run of plain words."""
-    for run in _PLAIN_WORDS.finditer(text, start, end):
-        if run.end() - run.start() < 47 or text[run.end() : run.end() + 1] not in ("", "\n", '"', "'", "`", "<"):
+    ends = [end.start() for end in _PLAIN_END.finditer(text) if not _PLAIN_GOES_ON.match(text, end.start())]
+    if _PLAIN_TAIL.fullmatch(text, max(0, len(text) - 47)):
+        ends.append(len(text))
+    backwards = text[::-1] if ends else ""
+    for end in ends:
+        run = _PLAIN_WORDS.match(backwards, len(text) - end)
+        if not run or len(run.group()) < 47:
             continue
-        lines = run.group().split("\n") if run.group().count("\n") < 11 else [run.group()]
-        at = run.start()
+        listed = run.group()[::-1]
+        lines = listed.split("\n") if listed.count("\n") < 11 else [listed]
+        at = end - len(listed)
         for line in lines:
             words = line.split()
             kept = len(words)
@@ -337,8 +313,8 @@ def _bare_phrases(text: str, start: int, end: int) -> Iterator[Span]:
             at += len(line) + 1
 
 
-def _codes(low: str, start: int, end: int) -> Iterator[Span]:
-    for code in matches_at(_CODE_STEMS, _CODE, low, start, end):
+def _codes(low: str, held: int) -> Iterator[Span]:
+    for code in _CODE_BEGINNINGS.matches(_CODE, low, held):
         first = code.start()
         if code.group(1).startswith("code"):
             qualified = bool(_CODE_OF.search(low, max(0, first - 20), first))
@@ -354,27 +330,21 @@ def _is_password(value: str) -> bool:
     return any(c.isdigit() for c in value) and any(c.isalpha() for c in value)
 
 
-def told_starts(low: str) -> list[int]:
+def told_starts(low: str, held: int) -> list[int]:
     """Return where words may begin that introduce a secret, in any of the languages."""
-    stems = [stem for part, some in _TOLD_STEMS.items() if part in low for stem in some]
-    if not low.isascii():
-        stems += _TOLD_ACCENTED
-    elif "contrasena" in low:
-        stems.append("contrasena")
-    return starts_of(stems, low, 0, len(low))
+    return _TOLD_BEGINNINGS.starts(low, held)
 
 
-def told_spans(text: str, low: str, starts: list[int]) -> Iterator[Span]:
+def told_spans(text: str, low: str, held: int, starts: list[int]) -> Iterator[Span]:
     """Yield the spans of secrets that sentences write out in words; ``starts`` are those of ``told_starts``."""
-    size = len(low)
-    for told in matches(starts, _TOLD, low, 0, size):
+    for told in matches(starts, _TOLD, low):
         span = _told(text, low, told)
         if span:
             yield span
-    for name in matches(starts, _TOLD_NAME, low, 0, size):
+    for name in matches(starts, _TOLD_NAME, low):
         yield from _given_before(text, low, name)
         yield from _set_to(text, low, name)
-    is_cjk = not low.isascii() and any(stem in low for stem in _CJK_STEMS)
+    is_cjk = _CJK_PARTS.is_open(low, held)
     if is_cjk:
         for told in _TOLD_CJK.finditer(low):
             first, last = told.span("value")
@@ -383,8 +353,8 @@ def told_spans(text: str, low: str, starts: list[int]) -> Iterator[Span]:
                 yield Span(first, first + len(value), "password" if told.group("chosen") else "token")
     if "\n" in text:
         if is_cjk:
-            starts = sorted({*starts, *starts_of(_ASKED_CJK, low, 0, size)})
-        for asked in matches(starts, _ASKED, low, 0, size):
+            starts = sorted({*starts, *_ASKED_CJK.starts(low, held)})
+        for asked in matches(starts, _ASKED, low):
             yield from _answer(text, low, asked)
 
 

@@ -15,72 +15,96 @@ from engram.redaction.known_values import SHORTEST, known_spans
 from engram.redaction.listed_secrets import listed_spans
 from engram.redaction.opaque_tokens import opaque_spans, token_places
 from engram.redaction.phrases import phrase_spans, told_spans, told_starts
-from engram.redaction.values import Span, hide_marks, merge, outside_placeholders, replace
+from engram.redaction.values import Span, held_places, hide_marks, merge, outside_placeholders, replace
 from engram.system.lazy_regex import lazy_regex
 
 # -- Find the words of a text that need a close look. Every distinct word is judged once, and most turn out plain.
 #
 # Ordinary text repeats its words. A word that can hold no token, no made-up password and no name of a secret is
-# remembered as plain, so that the rules for these run over the few other words only.
+# remembered with the literals in it, so that the rules for these run over the few other words only, and the rules that
+# need a literal over the texts that hold it.
 
-#: Most plain words that are remembered, and the longest such word in characters.
+#: Most words that are remembered, and the longest such word in characters.
 _MAX_REMEMBERED = 10_000
 _MAX_WORD_CHARS = 64
-#: Names of secrets that contain a blank, which single words do not show.
 #: Most words that are searched one by one; for more of them the text is read word by word once.
 _FEW = 16
 _WORD = lazy_regex(r"\S+")
+#: Names of secrets that contain a blank, which single words do not show.
 _OF_TWO_WORDS = ("session key", "connection string", "login with", "invite code", "community string", "snmp community")
 
+#: Words that hold nothing, and words that hold nothing but literals.
 _plain: set[str] = set()
+_with_literals: dict[str, int] = {}
 
-#: What a word may hold, as bits.
+#: What a word may hold, as bits, and how far the bits of literals are moved to stand above them.
 TOKEN, NAME, PASSWORD = 1, 2, 4
+_ABOVE = 3
 
 
-def places(text: str, low: str) -> Iterator[tuple[int, int, int]]:
-    """Yield the words that need a close look: start, end and reason. ``low`` is the text in lower case."""
-    words = set(text.split())
-    new = words.difference(_plain)
+def places(text: str, low: str) -> tuple[list[tuple[int, int, int]], int]:
+    """Return the words that need a close look (start, end and reason), and the literals that the text may hold.
+
+    Args:
+        low: the text in lower case.
+    """
+    found: list[tuple[int, int, int]] = []
+    words = set(text.split()).difference(_plain)
+    new = words.difference(_with_literals)
+    held = 0
+    for word in words.difference(new):
+        held |= _with_literals[word]
     if new:
-        flagged = _judge(new)
-        _remember(new.difference(flagged))
+        flagged: dict[str, int] = {}
+        for word, look in _judge(new).items():
+            held |= look >> _ABOVE
+            if look & (TOKEN | NAME | PASSWORD):
+                flagged[word] = look
         if len(flagged) > _FEW:
             for match in _WORD.finditer(text):
                 if match.group() in flagged:
-                    yield match.start(), match.end(), flagged[match.group()]
+                    found.append((match.start(), match.end(), flagged[match.group()]))
         else:
             for word, look in flagged.items():
-                yield from ((at, at + len(word), look) for at in _occurrences(text, word))
+                found += ((at, at + len(word), look) for at in _occurrences(text, word))
     for name in _OF_TWO_WORDS:
         at = low.find(name)
         while at >= 0:
-            yield at, at + len(name), NAME
+            found.append((at, at + len(name), NAME))
             at = low.find(name, at + 1)
-
-
-def _remember(words: set[str]) -> None:
-    if len(_plain) > _MAX_REMEMBERED:
-        _plain.clear()
-    _plain.update(word for word in words if len(word) <= _MAX_WORD_CHARS)
+    return sorted(found), held  # in order, so that of two kinds for a value the same wins each time
 
 
 def _judge(new: set[str]) -> dict[str, int]:
-    """Return the words that are not plain; all are examined together, one a line."""
+    """Return what the words hold; all are examined together, one a line, and remembered if they need no close look."""
     words = list(new)
     lines = "\n".join(words)
     low = lines.lower()
     if len(low) != len(lines):
-        return dict.fromkeys(words, TOKEN | NAME | PASSWORD)
+        return dict.fromkeys(words, -1)
     looks = [0] * len(words)
     starts = list(accumulate((len(word) + 1 for word in words), initial=0))
     for look, at in (
         *((NAME, at) for at in name_places(lines, low)),
         *((TOKEN, at) for at in token_places(lines)),
         *((PASSWORD, span.start) for span in word_spans(lines, 0, len(lines))),
+        *((bit << _ABOVE, at) for at, bit in held_places(low)),
     ):
         looks[bisect_right(starts, at) - 1] |= look
-    return {word: look for word, look in zip(words, looks, strict=True) if look}
+    _remember(words, looks)
+    return dict(zip(words, looks, strict=True))
+
+
+def _remember(words: list[str], looks: list[int]) -> None:
+    if len(_plain) + len(_with_literals) > _MAX_REMEMBERED:
+        _plain.clear()
+        _with_literals.clear()
+    for word, look in zip(words, looks, strict=True):
+        if len(word) <= _MAX_WORD_CHARS and not look & (TOKEN | NAME | PASSWORD):
+            if look:
+                _with_literals[word] = look >> _ABOVE
+            else:
+                _plain.add(word)
 
 
 def _occurrences(text: str, word: str) -> Iterator[int]:
@@ -174,8 +198,7 @@ def _window_spans(text: str, known: Collection[bytes]) -> Iterator[Span]:
     if len(low) != len(text):
         low = text.translate(_ASCII_LOWER)
     low = hide_marks(low)
-    size = len(text)
-    looked = list(places(text, low))
+    looked, held = places(text, low)
     for start, end, look in looked:
         if look & TOKEN:
             yield from opaque_spans(text, start, end)
@@ -184,14 +207,14 @@ def _window_spans(text: str, known: Collection[bytes]) -> Iterator[Span]:
             yield from named_spans(text, low, start, end)
         if look & PASSWORD:
             yield from word_spans(text, start, end)
-    yield from command_spans(text, low, 0, size)
-    yield from config_spans(text, low, 0, size)
-    yield from composed_spans(text, 0, size)
-    yield from phrase_spans(text, low, 0, size)
-    starts = told_starts(low)
-    yield from told_spans(text, low, starts)
-    yield from listed_spans(text, low, starts)
+    yield from command_spans(text, low, held)
+    yield from config_spans(text, low, held)
+    yield from composed_spans(text, 0, len(text))
+    yield from phrase_spans(text, low, held)
+    starts = told_starts(low, held)
+    yield from told_spans(text, low, held, starts)
+    yield from listed_spans(text, low, held, starts)
     if "://" in text:
-        yield from link_spans(text, 0, size)
+        yield from link_spans(text, 0, len(text))
     if known:
         yield from known_spans(text, known)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import binascii
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -88,6 +88,87 @@ def evidence_bits(piece: str) -> float:
         bits += get(previous + char, 0.0)
         previous = char
     return bits
+
+
+# -- The literals that rules need. A word is searched for all of them once; a rule looks at what a text's words hold.
+
+#: One bit for each part of a literal; these are parts of several.
+_BITS = {
+    part: 1 << number
+    for number, part in enumerate(
+        ("pass", "code", "pin", "pw", "auth", "phrase", "clave", "login", "snmp", "sql", "otp", "hasl")
+    )
+}
+
+
+class Gate:
+    """Literals in small letters: a rule that needs one of them need not read a text that holds none.
+
+    Rules declare theirs when they are imported, before any text is read. ``held`` are the bits of what the words of a
+    text hold, or of more, by ``held_places``.
+    """
+
+    __slots__ = ("_bits", "_literals")
+
+    def __init__(self, *literals: str) -> None:
+        self._literals = tuple((_bit_of(literal), literal) for literal in literals)
+        self._bits = 0
+        for bit, _ in self._literals:
+            self._bits |= bit
+
+    def is_open(self, low: str, held: int) -> bool:
+        """Return whether any of the literals is in the text."""
+        if held & self._bits:
+            for bit, literal in self._literals:
+                if held & bit and literal in low:
+                    return True
+        return False
+
+    def starts(self, low: str, held: int) -> list[int]:
+        """Return where any of the literals occurs, in order."""
+        return starts_of((literal for bit, literal in self._literals if held & bit), low) if held & self._bits else []
+
+    def matches(self, pattern: re.Pattern[str], low: str, held: int) -> Iterator[re.Match[str]]:
+        """Yield the matches of a pattern that begins with one of the literals, none within another."""
+        return matches(self.starts(low, held), pattern, low)
+
+
+def _bit_of(literal: str) -> int:
+    part = next((part for part in _BITS if part in literal), None) or max(literal.split(), key=len)
+    return _BITS.setdefault(part, 1 << len(_BITS))
+
+
+def starts_of(literals: Iterable[str], low: str) -> list[int]:
+    """Return where any of the literals occurs, in order."""
+    starts: set[int] = set()
+    for literal in literals:
+        at = low.find(literal)
+        while at >= 0:
+            starts.add(at)
+            at = low.find(literal, at + 1)
+    return sorted(starts)
+
+
+def matches(starts: Iterable[int], pattern: re.Pattern[str], low: str) -> Iterator[re.Match[str]]:
+    """Yield the matches of a pattern at some of the given places, none within another."""
+    done = 0
+    for at in starts:
+        match = pattern.match(low, at) if at >= done else None
+        if match:
+            yield match
+            done = match.end()
+
+
+def held_places(low: str) -> Iterator[tuple[int, int]]:
+    """Yield where a part of a literal begins in a text in small letters, and its bit."""
+    is_ascii = low.isascii()
+    for part, bit in _BITS.items():
+        if is_ascii and not part.isascii():
+            continue
+        at = low.find(part)
+        while at >= 0:
+            yield at, bit
+            at = low.find(part, at + len(part))
 
 
 # -- The placeholders that replace secrets, and the spans of text to be replaced.

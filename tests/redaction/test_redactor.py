@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from engram.redaction import redact, redact_parts
+from engram.redaction import redact, redact_parts, redactor
 from engram.redaction.values import MARK
 
 ALNUM = string.ascii_letters + string.digits
@@ -65,6 +65,17 @@ def test_parts_are_redacted_as_if_each_were_alone(shared_cases: ModuleType, othe
         parts = [first, "Deployments run on the staging host", second, third, "", "password"]
 
         assert redact_parts(parts) == [redact(part) for part in parts]
+
+
+def test_a_rule_whose_literals_are_in_no_word_of_a_text_would_find_nothing(
+    rule_texts: ModuleType, other_kinds: ModuleType, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    texts = [*(text for _, text, _ in other_kinds.cases(11)), *rule_texts.units()]
+    redacted = [redact(text) for text in texts]
+    places = redactor.places
+    monkeypatch.setattr(redactor, "places", lambda text, low: (places(text, low)[0], -1))
+
+    assert [redact(text) for text in texts] == redacted
 
 
 def test_redacting_made_up_secrets_twice_changes_nothing_more(other_kinds: ModuleType) -> None:
@@ -219,8 +230,6 @@ def test_a_named_value_leaves_no_ten_characters_of_itself(value: str, form: str)
 )
 def test_work_grows_in_proportion_to_the_length(unit: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Counted, not timed: characters handed to the rules are at most 1.1 times those of the text, a round."""
-    from engram.redaction import redactor
-
     handed = []
     rules = redactor._window_spans
     monkeypatch.setattr(redactor, "_window_spans", lambda text, known: handed.append(len(text)) or rules(text, known))
