@@ -24,13 +24,13 @@ LONGEST = 4096
 
 _ENV_LINE = lazy_regex(
     # The number or mark that a tool puts before a line, or a file with or without a number.
-    r"(?m)^[ \t]*+(?:(?:[^\s:=\"']{1,200}+:)?+(?:\d{1,7}+ ?[:\t→|-][ \t]*+)?+|[+-][ \t]?+)"
+    r"[ \t]*+(?:(?:[^\s:=\"']{1,200}+:)?+(?:\d{1,7}+ ?[:\t→|-][ \t]*+)?+|[+-][ \t]?+)"
     r"(?:export[ \t]++|set[ \t]++|(?:declare|typeset)[ \t]++-\w++[ \t]++|ENV[ \t]++)?"
     r"([A-Za-z_][A-Za-z0-9_.-]{1,80})[ \t]?=[ \t]?(\"[^\"\n]*+\"|"
-    r"'[^'\n]*+'|[^\s#][^\n]*+)$"
+    r"'[^'\n]*+'|[^\s#][^\n]*+)"
 )
 #: "NAME=value", in a list, as a container's settings are printed.
-_IN_LIST = lazy_regex(r'(?m)^[ \t]*+"([A-Za-z_][A-Za-z0-9_]{1,80}=[^"\n]*+)",?[ \t]*+$')
+_IN_LIST = lazy_regex(r'[ \t]*+"([A-Za-z_][A-Za-z0-9_]{1,80}=[^"\n]*+)",?[ \t]*+')
 _SECRET_NAME = lazy_regex(r"(?i)pass|pwd|secret|token|key|auth|cred|private|salt|pin$|dsn|cookie|sig")
 _USER_INFO = lazy_regex(r"://[^\s/@:]*+:([^\s/@]++)@")
 _BOUNDARY = lazy_regex(r"(?<![A-Za-z0-9])(?=\S)")
@@ -69,8 +69,14 @@ def env_values(text: str) -> list[str]:
     if "=" not in text:
         return []
     values: dict[str, None] = {}
-    for line in _ENV_LINE.finditer(_IN_LIST.sub(r"\1", text.replace("\0", "\n"))):
-        name, value = line.group(1), line.group(2).strip()
+    for line in text.replace("\0", "\n").split("\n"):
+        if "=" not in line:
+            continue
+        listed = _IN_LIST.fullmatch(line)
+        setting = _ENV_LINE.fullmatch(listed.group(1) if listed else line)
+        if not setting:
+            continue
+        name, value = setting.group(1), setting.group(2).strip()
         value = value[1:-1] if value[:1] in "\"'" else value.split(" #", 1)[0].rstrip()
         info = _USER_INFO.search(value)
         if info:

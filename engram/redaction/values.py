@@ -96,7 +96,7 @@ def evidence_bits(piece: str) -> float:
 _BITS = {
     part: 1 << number
     for number, part in enumerate(
-        ("pass", "code", "pin", "pw", "auth", "phrase", "clave", "login", "snmp", "sql", "otp", "hasl")
+        ("pass", "code", "pin", "pw", "auth", "rase", "ave", "login", "snmp", "sql", "otp", "hasl", "odi", "key", "sec")
     )
 }
 

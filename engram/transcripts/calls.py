@@ -35,6 +35,8 @@ _ENVIRONMENT_COMMAND = lazy_regex(
     r"(?:^|[;&|]\s*|\bexec\b[^;&|\n]{1,80}\s)env\s*(?:$|[|;&])",
     re.MULTILINE,
 )
+#: Every environment file has one of these in its name.
+_ENVIRONMENT_NAMES = ("env", "vars", "credentials")
 #: Every command that prints the environment contains one of these.
 _ENVIRONMENT_MARKS = ("env", "vars", " -p", " -x", "inspect", "heroku")
 #: Patterns of error lines, most informative first.
@@ -64,8 +66,12 @@ def shows_environment(action: Action) -> bool:
 
     It names an environment file, prints the environment, or is the report of an agent, which may have done either.
     """
+    places = "\0".join((*action.files, action.place)).lower()
     return (
-        any(_ENVIRONMENT_FILE.match(file) for file in (*action.files, action.place))
+        (
+            any(name in places for name in _ENVIRONMENT_NAMES)
+            and any(_ENVIRONMENT_FILE.match(file) for file in (*action.files, action.place))
+        )
         or prints_environment(action.command)
         or action.tool in AGENT_TOOLS
     )
@@ -80,8 +86,11 @@ def place_of(given: Mapping[str, Any]) -> str:
     """Return where a call operates according to its arguments: the folder that a command runs in, or what a search
     covers.
     """
-    paths = (given.get(key) for key in _PLACE_KEYS)
-    return next((storable(path) for path in paths if isinstance(path, str) and 0 < len(path) <= MAX_PATH_CHARS), "")
+    for key in _PLACE_KEYS:
+        path = given.get(key)
+        if isinstance(path, str) and 0 < len(path) <= MAX_PATH_CHARS:
+            return storable(path)
+    return ""
 
 
 def commit_of(action: Action, text: str) -> str:

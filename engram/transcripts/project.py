@@ -55,6 +55,7 @@ _WINDOWS = lazy_regex(r"[A-Za-z]:[\\/]|\\\\")
 #: A folder of Linux within Windows, as Windows names it; a folder on a drive; one of a person, as that Linux names it.
 _IN_LINUX = lazy_regex(r"[\\/]{2}wsl(?:\$|\.localhost)[\\/][^\\/]+(.*)", re.IGNORECASE | re.DOTALL)
 _DRIVE = lazy_regex(r"([A-Za-z]):([\\/].*)", re.DOTALL)
+_OTHER_NAMES = ("//", "/\\", "/mnt/")
 _MOUNTED = lazy_regex(r"/mnt/([a-z])(/users/.*)", re.IGNORECASE | re.DOTALL)
 #: Bytes of Jujutsu's record of a workspace that are read.
 _CHECKOUT_BYTES = 4096
@@ -192,18 +193,17 @@ def _repository_around(folder: Path, join_worktrees: bool = True, gone: PurePath
 
 def _main_folder_at(candidate: Path, join_worktrees: bool) -> Path | None:
     """Return the main folder of the repository with this folder as its top level; None if it is not a top level."""
-    git = candidate / ".git"
-    if os.path.isfile(git / "HEAD"):
+    at = os.path.join(candidate, "")  # texts: most folders are no top level, and joining paths costs more than asking
+    if os.path.isfile(f"{at}.git/HEAD"):
         return candidate
-    if os.path.isfile(git):
-        return _main_folder(candidate, git) if join_worktrees else candidate
-    if os.path.isfile(candidate / ".bare" / "HEAD") and is_bare(candidate / ".bare"):
+    if os.path.isfile(f"{at}.git"):
+        return _main_folder(candidate, candidate / ".git") if join_worktrees else candidate
+    if os.path.isfile(f"{at}.bare/HEAD") and is_bare(candidate / ".bare"):
         return candidate
-    jujutsu = candidate / ".jj" / "repo"
-    if os.path.isdir(jujutsu):
+    if os.path.isdir(f"{at}.jj/repo"):
         return candidate
-    if os.path.isfile(jujutsu):
-        return _main_workspace(candidate, jujutsu) if join_worktrees else candidate
+    if os.path.isfile(f"{at}.jj/repo"):
+        return _main_workspace(candidate, candidate / ".jj" / "repo") if join_worktrees else candidate
     if candidate.name != ".git" and is_bare(candidate):
         return main_folder_of_bare(candidate)
     return None
@@ -327,8 +327,14 @@ def _repository_above(path: PurePath) -> PurePath | None:
     """Return the repository that contains the nearest existing folder at or above a path."""
     if not isinstance(path, PurePosixPath) or not path.is_absolute():
         return None
-    nearest = next((folder for folder in (path, *path.parents)[:MAX_DEPTH] if _exists(str(folder))), None)
-    found = None if nearest is None else _repository_around(Path(nearest), gone=path)
+    nearest = str(path)
+    for _ in range(MAX_DEPTH):
+        if _exists(nearest):
+            break
+        nearest = os.path.dirname(nearest)
+    else:
+        return None
+    found = _repository_around(Path(nearest), gone=path)
     return None if found is None else PurePosixPath(found)
 
 
@@ -337,14 +343,15 @@ def _longest_root(path: PurePath, known: Sequence[KnownRoot], around: PurePath |
 
     Inside an existing repository, only folders that were repositories themselves count.
     """
-    above = [(root, root.real or _real(_pure(root.path))) for root in known if root.path]
     useful = [
         real
-        for root, real in above
-        if _is_below(path, real)
+        for root in known
+        if root.path
+        and (root.is_repository or (root.had_branch and around is None))
+        and _is_below(path, real := root.real or _real(_pure(root.path)))
         and len(real.parts) > 1
         and not _is_home(real)
-        and (root.is_repository or (root.had_branch and around is None and not _exists(root.path)))
+        and (root.is_repository or not _exists(root.path))
     ]
     longest = max(useful, key=lambda root: len(root.parts), default=None)
     is_deeper = longest is not None and (around is None or len(longest.parts) > len(around.parts))
@@ -365,14 +372,14 @@ def _repository_that_names(path: PurePath, known: Sequence[KnownRoot]) -> PurePa
 def _worktree_in(path: PurePath) -> _Worktree | None:
     parts = path.parts
     for index in range(1, len(parts) - 1):
-        base = type(path)(*parts[:index])
         for names in _WORKTREE_FOLDERS:
             end = index + len(names)
-            if parts[index:end] == names and len(parts) > end:
+            if parts[index] == names[0] and parts[index:end] == names and len(parts) > end:
                 tool = parts[index - 1] if names == ("worktrees",) else names[0]
-                return _Worktree(base, None, parts[end:], type(path)(*parts[:end]), tool)
+                return _Worktree(type(path)(*parts[:index]), None, parts[end:], type(path)(*parts[:end]), tool)
         beside = _BESIDE.fullmatch(parts[index])
         if beside:
+            base = type(path)(*parts[:index])
             return _Worktree(base, base / beside[1], parts[index + 1 :], base / parts[index], "")
     return None
 
@@ -413,6 +420,8 @@ def _own_project(worktree: _Worktree, depth: int) -> Project:
 
 def _pure(text: str) -> PurePath:
     """Return a path as this machine would write it: Linux within Windows has two names for the same folder."""
+    if text.startswith("/") and not text.lower().startswith(_OTHER_NAMES):
+        return PurePosixPath(os.path.normpath(text))
     if linux := _IN_LINUX.match(text):
         text = linux[1].replace("\\", "/") or "/"
     if (drive := _DRIVE.match(text)) and os.path.isdir(f"/mnt/{drive[1].lower()}"):
@@ -450,8 +459,9 @@ def _is_home(path: PurePath) -> bool:
     """Return True for the folder of a person, on this machine or, judging by its form, on another one, and for
     everything above it.
     """
-    home = PurePosixPath(os.path.realpath(os.path.expanduser("~")))
-    return _HOME.fullmatch(str(path)) is not None or _is_below(home, path)
+    if _HOME.fullmatch(str(path)) is not None:
+        return True
+    return _is_below(PurePosixPath(os.path.realpath(os.path.expanduser("~"))), path)
 
 
 def _holds_tools(path: PurePath) -> bool:

@@ -202,7 +202,9 @@ def _reported_commit(action: Action, report: object) -> str:
     """Return the commit that a command made according to Claude Code: its sha, and the subject from the command."""
     operation = report.get("gitOperation") if isinstance(report, dict) else None
     commit = operation.get("commit") if isinstance(operation, dict) else None
-    sha = storable_text(commit.get("sha")) if isinstance(commit, dict) else ""
+    if not isinstance(commit, dict):
+        return ""
+    sha = storable_text(commit.get("sha"))
     if not _SHA.fullmatch(sha):
         return ""
     message = read_message(action.command)[0]

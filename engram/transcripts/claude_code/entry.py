@@ -34,7 +34,7 @@ RECORDS = Records(
     lazy_regex(r'\{\s*"(?:parentUuid|type|uuid|sessionId|isSidechain)"'), frozenset({"type", "sessionId"})
 )
 #: A sign that a line may hold another record after its first one.
-_MORE = (b'{"parentUuid"', b'}{"type":"', b'{"type":"queue-operation"')
+_MORE = lazy_regex(rb'\{"(?:parentUuid"|type":"(?:queue-operation"|(?<=\}\{"type":")))')
 #: Bytes at the beginning of a line that decide whether looking for its type is worthwhile.
 _HEAD_BYTES = 700
 
@@ -131,8 +131,7 @@ def _is_skipped(raw: bytes) -> bool:
 
 def _holds_more(raw: bytes) -> bool:
     """Return True if another record may follow the first one of a line; strings hold none of these unescaped."""
-    first, second, third = _MORE
-    return raw.find(first, 1) >= 0 or raw.find(second, 1) >= 0 or raw.find(third, 1) >= 0
+    return _MORE.search(raw, 1) is not None
 
 
 def _entry(line: Line, data: dict[str, Any]) -> Entry | None:
