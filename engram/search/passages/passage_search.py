@@ -105,8 +105,8 @@ class HitGroup:
 
     #: Indexes of the shortlist, best first.
     indexes: list[int]
-    #: Returns the text that each passage shows.
-    text_of: Callable[[int], str]
+    #: Returns the text that each passage shows, and its number of words.
+    text_of: Callable[[int], tuple[str, int]]
     #: Score of the best passage.
     best_score: float
     #: Sum of the likelihoods of all passages, on the scale of a score.
@@ -115,13 +115,13 @@ class HitGroup:
     @property
     def texts(self) -> list[str]:
         """The text that each passage shows."""
-        return [self.text_of(index) for index in self.indexes]
+        return [self.text_of(index)[0] for index in self.indexes]
 
     def accepts(self, index: int, score: float) -> bool:
         """Return whether another entry of the turn belongs here: nearly as good, and there is room."""
         if len(self.indexes) >= MAX_ENTRIES or self.best_score - score >= _MAX_SCORE_GAP:
             return False
-        return sum(len(text.split()) for text in [*self.texts, self.text_of(index)]) <= MAX_WORDS
+        return sum(self.text_of(shown)[1] for shown in (*self.indexes, index)) <= MAX_WORDS
 
     def add(self, index: int, score: float) -> None:
         """Add a passage of another entry."""
@@ -140,18 +140,24 @@ def group_hits(shortlist: Shortlist, score: Column, limit: int, shown_text: Call
     groups: list[HitGroup] = []
     group_of_turn: dict[int, HitGroup] = {}
     seen_blocks: set[int] = set()
-    text_of = cache(shown_text)
-    for index in (int(place) for place in np.argsort(-score, kind="stable")):
-        if np.isneginf(score[index]):
+    scores: list[float] = score.tolist()
+
+    @cache
+    def text_of(index: int) -> tuple[str, int]:
+        text = shown_text(index)
+        return text, len(text.split())
+
+    for index in np.argsort(-score, kind="stable").tolist():
+        if scores[index] == -math.inf:
             break
-        if len(groups) >= limit and groups[limit - 1].best_score - score[index] >= _CUTOFF_GAP:
+        if len(groups) >= limit and groups[limit - 1].best_score - scores[index] >= _CUTOFF_GAP:
             break
         place = int(shortlist.places[index])
         block, turn = int(shortlist.candidates.block[place]), int(shortlist.candidates.turn[place])
         if block in seen_blocks:
             continue
         seen_blocks.add(block)
-        own_score = float(score[index])
+        own_score = scores[index]
         group = group_of_turn.get(turn)
         if group is not None and group.accepts(index, own_score):
             group.add(index, own_score)
