@@ -30,7 +30,7 @@ from engram.search.hits import MAX_HITS, Hit, Origin, PublicHit, Standing, is_sa
 from engram.search.passages.followed import MAX_FOLLOWED_CHARACTERS, what_followed
 from engram.search.passages.passage_search import excerpt
 from engram.search.question import Coverage, Query, parse_date_range
-from engram.search.searcher import Searcher
+from engram.search.searcher import Searcher, with_places
 from engram.search.turn_ends import ends_of_turns
 from engram.system.clock import day_of
 from engram.system.lazy_regex import lazy_regex
@@ -271,10 +271,11 @@ def answer_question(
     wanted = _coverage_of(query.text)
     asked_for = searcher.coverage_of(query.text)
     near = near_as_passages(raise_with_source(candidates, found), found, asked_for)
-    recalled = public_hits(store, list(islice(near, query.limit)), query.project_id)
+    best = list(islice(near, query.limit))
+    of_both = public_hits(store, [*best, *found[:MAX_PASSAGES]], query.project_id)
+    recalled, said = of_both[: len(best)], of_both[len(best) :]
     recalled = [replace(hit, standing=Standing(*standing_of(hit.text))) for hit in recalled]
     logs = day_logs(store, query) if with_passages else []
-    said = public_hits(store, found[:MAX_PASSAGES], query.project_id)
     turns = {hit.id: hit.turn_id for hit in (*candidates, *found)}
     changes = changes_of({turn for hit in (*recalled, *said[:MAX_CHECKED]) if (turn := turns[hit.id]) is not None})
     recalled, said = (
@@ -385,12 +386,13 @@ def closeness_of(hits: Sequence[PublicHit], turns: Mapping[str, int | None], wan
 
 
 def public_hits(store: Reader, hits: Sequence[Hit], asked_in: int | None = None) -> list[PublicHit]:
-    """Return hits in their public form, each with its origin. Runs four queries, whatever the number of hits.
+    """Return hits in their public form, each with its origin. Runs five queries, whatever the number of hits.
 
     Args:
         asked_in: row id of the asker's project, who is shown no title or folder of a session of another one; None shows
             all.
     """
+    hits = with_places(store, hits)
     sessions = sessions_of(store, {hit.session_id for hit in hits if hit.session_id})
     own = {name: row for name, row in sessions.items() if asked_in is None or row.own_project_id == asked_in}
     titles = session_titles(store, own.values())

@@ -63,6 +63,7 @@ class Hit:
     #: Display name of the project; "" for none.
     project: str = ""
     created_at_ms: int = 0
+    #: Of a memory only the uuids: the places are read for those that are shown (``public_hits``).
     evidence: tuple[EvidencePlace, ...] = ()
     #: The status of a memory; active for passages and notes.
     status: Status = Status.ACTIVE

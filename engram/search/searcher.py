@@ -11,7 +11,7 @@ from functools import partial
 import numpy as np
 
 from engram.embedding.embedder import Embedder
-from engram.models.engine.transaction import Store
+from engram.models.engine.transaction import Reader, Store
 from engram.models.memories.branches import open_branches
 from engram.models.memories.memory_records import evidence_by_row, memories_by_row
 from engram.models.memories.usefulness import usefulness_of
@@ -25,7 +25,7 @@ from engram.models.search.fulltext import (
 )
 from engram.models.search.memory_lists import latest_memories
 from engram.models.search.vector_rows import vectors_of
-from engram.models.sessions.passage_rows import passage_rows, places_of, texts_of_blocks
+from engram.models.sessions.passage_rows import EvidencePlace, passage_rows, places_of, texts_of_blocks
 from engram.search.abstain import is_far, is_unanswered, select_relevant
 from engram.search.hits import Hit, sink_other_branches
 from engram.search.passages.candidate_set import CandidateSet, SearchIndex
@@ -94,7 +94,7 @@ class QueryEmbedder:
 
 # -- The search service: rank memories or passages of one store for a question, and show them with their evidence.
 
-__all__ = ["Hit", "Query", "Searcher"]
+__all__ = ["Hit", "Query", "Searcher", "with_places"]
 
 #: Maximum number of memories from the text index, and from the vectors.
 MAX_CANDIDATES = 100
@@ -416,15 +416,12 @@ class Searcher:
     ) -> list[Hit]:
         memories = memories_by_row(self._store, [int(candidates.ids[index]) for index in best])
         evidence_by_id = evidence_by_row(self._store, list(memories))
-        uuids = {entry.uuid for entries in evidence_by_id.values() for entry in entries if entry.uuid}
-        places_by_uuid = {place.uuid: place for place in places_of(self._store, uuids)}
         hits = []
         for index in best:
             memory = memories.get(int(candidates.ids[index]))
             if memory is None:
                 continue
             evidence = evidence_by_id.get(memory.id, [])
-            places = [places_by_uuid[entry.uuid] for entry in evidence if entry.uuid]
             hits.append(
                 Hit(
                     id=memory.episode_id,
@@ -434,7 +431,7 @@ class Searcher:
                     parts=ranking.parts_of(index),
                     project=memory.project,
                     created_at_ms=memory.created_at_ms,
-                    evidence=tuple(places),
+                    evidence=tuple(EvidencePlace.unread(entry.uuid) for entry in evidence if entry.uuid),
                     status=memory.status,
                     importance=memory.importance,
                     memory=memory,
@@ -450,6 +447,16 @@ class Searcher:
         """Return the hits with the usefulness of each memory."""
         uses = usefulness_of(self._store, [hit.id for hit in hits])
         return [replace(hit, use_factor=uses[hit.id].factor) if hit.id in uses else hit for hit in hits]
+
+
+def with_places(store: Reader, hits: Sequence[Hit]) -> list[Hit]:
+    """Return hits with the places of what the memories among them rest on."""
+    uuids = {place.uuid for hit in hits if hit.memory is not None for place in hit.evidence}
+    places = {place.uuid: place for place in places_of(store, uuids)}
+    return [
+        hit if hit.memory is None else replace(hit, evidence=tuple(places[place.uuid] for place in hit.evidence))
+        for hit in hits
+    ]
 
 
 def _message_of(hit: Hit) -> object:

@@ -10,8 +10,11 @@ from pathlib import Path
 import pytest
 from transcript_lines import line, say
 
+from engram.enums import Actor, Kind
 from engram.ingest.read_sources import ingest_path
 from engram.models.engine.transaction import Store
+from engram.models.memories.memory_changes import add_memory
+from engram.models.memories.memory_records import Evidence, Memory, new_memory_id
 from engram.models.open_memory import open_store
 from engram.models.sessions.sessions import list_sessions, set_session_title
 from engram.redaction import redact
@@ -36,6 +39,28 @@ def write_session(path: Path) -> None:
         for number, at in ((8, "2026-05-01T09:00:00.000Z"), (9, "2026-05-01T10:30:00.000Z")):
             url = f"https://github.com/acme/harbor/pull/{number}"
             file.write(json.dumps({"type": "pr-link", "prUrl": url, "timestamp": at}) + "\n")
+
+
+def test_the_places_of_a_memory_are_read_when_it_is_shown(tmp_path: Path) -> None:
+    settings = Settings(home=tmp_path / "home", claude_folder=tmp_path / "claude")
+    settings.places.prepare()
+    path = settings.projects_folder / "-work-demo" / f"{SESSION}.jsonl"
+    write_session(path)
+    with open_store(settings.places.memory_db) as store:
+        ingest_path(store, path, settings=settings, redact=redact, close=True)
+        searcher = Searcher(store, settings)
+        said = searcher.search(Query("headers longer than 8 kB"))[0].evidence[0]
+        text = "The walrus proxy drops long headers."
+        memory = Memory(new_memory_id(), Kind.FACT, text, text, session_id=SESSION)
+        with store.transaction() as tx:
+            add_memory(tx, memory, [Evidence(said.uuid, SESSION)], actor=Actor.MODEL)
+
+        (found,) = searcher.recall(Query("walrus proxy long headers"))
+        (hit,) = public_hits(store, [found])
+
+        assert [(place.uuid, place.path) for place in found.evidence] == [(said.uuid, "")]
+        assert hit.evidence == (said,)
+        assert hit.origin.resume == f"claude --resume {SESSION}"
 
 
 def test_a_hit_says_where_it_comes_from_as_long_as_the_transcript_is_there(tmp_path: Path) -> None:

@@ -272,6 +272,11 @@ class EvidencePlace:
     #: Position in the source, in the unit that its agent counts by; bytes in a file of lines.
     position: int = 0
 
+    @classmethod
+    def unread(cls, uuid: str) -> EvidencePlace:
+        """Return the place of an entry of which only the uuid was read, or that is unknown."""
+        return cls(session_id="", uuid=uuid, path="", line=0)
+
     @property
     def text(self) -> str:
         """The place for people: path and line, or path, part and position if there are no lines."""
@@ -297,7 +302,7 @@ def places_of(store: Reader, uuids: Iterable[str]) -> list[EvidencePlace]:
     rows = store.fetch(_turns_of_keys(json.dumps([entry_key(uuid) for uuid in asked]))) if asked else []
     turns = {row.id: row for row in rows}
     places = {place.uuid: place for row in turns.values() for place in _places_in(row, frozenset(asked))}
-    return [places.get(uuid, EvidencePlace(session_id="", uuid=uuid, path="", line=0)) for uuid in asked]
+    return [places.get(uuid, EvidencePlace.unread(uuid)) for uuid in asked]
 
 
 def _places_in(turn: Any, uuids: Set[str]) -> Iterator[EvidencePlace]:
