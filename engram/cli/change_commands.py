@@ -6,7 +6,7 @@ import sys
 
 import click
 
-from engram.cli.options import DefaultGroup, as_typed, choose, json_option, project_option, require_agreement
+from engram.cli.options import Declined, DefaultGroup, as_typed, choose, json_option, project_option, require_agreement
 from engram.cli.output import has_terminal, one_line, print_json, print_table, safe, say, when
 from engram.cli.workspace import Workspace, find_project, pass_workspace
 from engram.enums import Actor, Importance, Judgement, Scope
@@ -89,7 +89,7 @@ def _in_editor(store: Store, episode_id: str) -> str:
         )
     text = click.edit(content)
     if text is None:
-        raise click.Abort
+        raise Declined
     return text
 
 
@@ -285,7 +285,7 @@ def _confirm(store: Store, workspace: Workspace, episode_id: str, also_source: b
             instead="add --yes for the memory only, or --yes --also-source",
         )
         if choice == "nothing":
-            raise click.Abort
+            raise Declined
         return choice == "source"
     require_agreement("Delete this for good?")
     return bool(also_source)

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 import click
 
-from engram.cli.output import print_json, safe
+from engram.cli.output import print_json, safe, say
 from engram.errors import BadRequest
 from engram.system.lazy_regex import lazy_regex
 
@@ -28,6 +28,15 @@ def project_option(command: Command) -> Command:
     return click.option(
         "--project", metavar="NAME", default=None, help="Only this project: its name or a folder in it (default: all)."
     )(command)
+
+
+def folder_project_option(command: Command) -> Command:
+    """``--project`` and ``--all``: instead of the project of the current folder."""
+    name = click.option(
+        "--project", metavar="NAME", default=None, help="Only this project (default: the one of this folder, else all)."
+    )
+    every = click.option("--all", "is_everywhere", is_flag=True, help="In all projects (default: see --project).")
+    return name(every(command))
 
 
 def limit_option(default: int, what: str, *names: str) -> Callable[[Command], Command]:
@@ -83,6 +92,14 @@ INTERRUPTED = 130
 
 # -- Confirmation of commands that make large changes: show what will change, ask, and report.
 
+class Declined(click.exceptions.Exit):
+    """The user was asked and said no."""
+
+    def __init__(self) -> None:
+        say("Nothing was changed.")
+        super().__init__(FAILED)
+
+
 yes_option = click.option("--yes", is_flag=True, help="Don't ask (default: show what will change, and ask).")
 
 
@@ -91,7 +108,7 @@ def confirm(yes: bool, as_json: bool, question: str) -> None:
 
     Raises:
         BadRequest: ``--json`` without ``--yes``.
-        Abort: the user declined.
+        Declined: the user said no.
     """
     if yes:
         return
@@ -105,12 +122,12 @@ def require_agreement(question: str) -> None:
 
     Raises:
         BadRequest: nobody is there to answer.
-        Abort: the user declined.
+        Declined: the user said no.
     """
     with answered("add --yes"):
         agrees = click.confirm(safe(question))
     if not agrees:
-        raise click.Abort
+        raise Declined
 
 
 def choose(question: str, answers: Sequence[str], *, default: str, instead: str) -> str:

@@ -261,7 +261,7 @@ def _next_version(store: Store, name: str, file: Path) -> int:
 
 
 def _read(file: Path) -> Pack:
-    data = read_whole(file, MAX_PACK_BYTES + 1)
+    data = read_whole(file, MAX_PACK_BYTES + 1) if file.is_file() else None
     if data is None:
         raise NotFound(f"{file} is not a readable file")
     return read_pack(data)

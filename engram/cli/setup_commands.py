@@ -347,7 +347,7 @@ def show(workspace: Workspace, name: str | None, as_json: bool) -> None:
         table = [(setting, shown_value(value), sources[setting]) for setting, value in values.items()]
         print_table(["setting", "value", "from"], table, empty="")
         click.echo("\nengram config set NAME VALUE changes one, engram config unset NAME restores the default.")
-        click.echo("What each means: docs/reference/settings.md.")
+        click.echo("What each means: docs/reference/settings.md in Engram's source.")
 
 
 @config.command("set", context_settings={"ignore_unknown_options": True})

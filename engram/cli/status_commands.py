@@ -94,7 +94,8 @@ def status(workspace: Workspace, verbose: bool, as_json: bool) -> None:
             ),
             (
                 "kept",
-                f"{number_of(totals.memories, 'memory')}, {totals.archived} archived, {totals.suspects} suspect",
+                f"{number_of(totals.memories, 'memory')}, {totals.superseded} replaced, {totals.archived} archived, "
+                f"{totals.suspects} suspect",
             ),
             ("picked by rules", "" if picked is None else _picked(picked)),
             ("shown to Claude", f"{number_of(totals.injections, 'time')}"),
@@ -368,4 +369,4 @@ def logs(workspace: Workspace, kind: LogKind | None, limit: int, errors: bool, a
     for record in latest:
         click.echo(f"{record.kind}: {safe(record.text)}" if kind is None else safe(record.text))
     if not latest:
-        click.echo(f"No records in {folder}.")
+        click.echo(f"No errors are recorded in {folder}." if errors else f"No records in {folder}.")

@@ -450,6 +450,6 @@ def _take_locks(*paths: Path) -> list[ProcessLock]:
         for lock in locks:
             lock.release()
         raise AlreadyRunning(
-            "Engram is running. Stop it first: press Ctrl-C in `engram up`, or stop its service."
+            "Engram is running. Stop it first: press Ctrl-C in `engram up`, or run: engram service stop"
         ) from error
     return locks

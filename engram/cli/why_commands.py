@@ -12,7 +12,7 @@ from typing import Any, NoReturn
 import click
 
 from engram.cli import options
-from engram.cli.options import as_typed, json_option, limit_option, project_option
+from engram.cli.options import as_typed, folder_project_option, json_option, limit_option
 from engram.cli.output import one_line, print_facts, print_json, print_table, say, when
 from engram.cli.results import Result, in_folder, print_head, print_last, print_lines, print_results
 from engram.cli.workspace import Workspace, current_folder, find_project, pass_workspace
@@ -146,6 +146,9 @@ def blame(workspace: Workspace, file: str, limit: int, as_json: bool) -> None:
     with workspace.store() as store:
         folder = next((str(parent) for parent in path.parents if parent.is_dir()), str(path.parent))
         project = scope_of_folder(store, workspace.settings, folder).project
+        if project is None:  # Its folder may be gone.
+            around = [row for row in list_projects(store) if row.root and path.is_relative_to(row.root)]
+            project = max(around, key=lambda row: len(row.root), default=None)
         if project is None:
             raise NotFound(f"{path} is in no known project; `engram projects` lists those that were read")
         root = os.path.realpath(project.root) if project.root else folder
@@ -181,13 +184,23 @@ def _print_blame(touches: Sequence[Touch], titles: Mapping[str, str]) -> None:
 # -- ``engram how``: how a tool was run here.
 
 
+def _place(store: Store, settings: Settings, project: str | None, *, is_everywhere: bool) -> ProjectRow | None:
+    """Return the named project, else the one of the current folder; None for all."""
+    if is_everywhere:
+        return None
+    named = find_project(store, settings, project)
+    return named or scope_of_folder(store, settings, current_folder()).project
+
+
 @click.command("how")
 @click.argument("tool")
-@project_option
+@folder_project_option
 @limit_option(10, "commands")
 @json_option
 @pass_workspace
-def how(workspace: Workspace, tool: str, project: str | None, limit: int, as_json: bool) -> None:
+def how(
+    workspace: Workspace, tool: str, project: str | None, is_everywhere: bool, limit: int, as_json: bool
+) -> None:
     """Show the commands that ran a tool and passed in earlier sessions, newest first, with exit code and date.
 
     TOOL is a program, or one with its subcommand. Looks in the project of this folder; outside of any, in all projects.
@@ -196,8 +209,7 @@ def how(workspace: Workspace, tool: str, project: str | None, limit: int, as_jso
     Example: engram how "git rebase"
     """
     with workspace.store() as store:
-        place = find_project(store, workspace.settings, project)
-        place = place or scope_of_folder(store, workspace.settings, current_folder()).project
+        place = _place(store, workspace.settings, project, is_everywhere=is_everywhere)
         places = [row.id for row in list_projects(store)] if place is None else [place.id]
         runs, failed = find_runs(store, places, tool, limit)
     if as_json:
@@ -458,11 +470,13 @@ MAX_ERROR_CHARACTERS = 100_000
 
 @click.command("fix")
 @click.argument("error", callback=as_typed)
-@project_option
+@folder_project_option
 @limit_option(5, "results")
 @json_option
 @pass_workspace
-def fix(workspace: Workspace, error: str, project: str | None, limit: int, as_json: bool) -> None:
+def fix(
+    workspace: Workspace, error: str, project: str | None, is_everywhere: bool, limit: int, as_json: bool
+) -> None:
     """Show what fixed an error before: how the command passed later, memories of fixes, and dead ends.
 
     ERROR is the message or its most informative line; `-` reads it from standard input. Looks in the project of this
@@ -474,8 +488,7 @@ def fix(workspace: Workspace, error: str, project: str | None, limit: int, as_js
     if not text.strip():
         raise BadRequest("the error is empty: give the message, or its most informative line")
     with workspace.store() as store:
-        place = find_project(store, workspace.settings, project)
-        place = place or scope_of_folder(store, workspace.settings, current_folder()).project
+        place = _place(store, workspace.settings, project, is_everywhere=is_everywhere)
         places = [row.id for row in list_projects(store)] if place is None else [place.id]
         error = text[:MAX_ERROR_CHARACTERS]
         explained, _, _ = explain_prompt(store, workspace.settings, error, place, with_worker=not workspace.flags)

@@ -134,8 +134,10 @@ def flags_from(home: str | None, claude_folder: str | None, assignments: tuple[s
     for assignment in assignments:
         name, equals, value = assignment.partition("=")
         name = name.strip().replace("-", "_")
-        if not equals or name not in known:
+        if name not in known:
             raise SettingsError(f"--set {assignment!r}: there is no such setting. `engram config` lists them all.")
+        if not equals:
+            raise SettingsError(f"--set {assignment!r}: give its value, too: --set {name}=VALUE")
         flags[name] = value
     if home is not None:
         flags["home"] = home

@@ -21,6 +21,7 @@ from engram.models.sessions.sessions import SessionRow, find_session, session_ti
 from engram.models.sessions.stored_quotations import Quotation, find_quotation
 from engram.models.sessions.stored_turns import load_turn_row, turns_of_session
 from engram.system.clock import day_of
+from engram.system.lazy_regex import lazy_regex
 from engram.text.splitting import sentence_spans
 from engram.text.words import words_of
 
@@ -28,6 +29,8 @@ from engram.text.words import words_of
 
 SUMMARY_JOINT = " | "
 CONTENT_JOINT = "\n\n---\n\n"
+#: An id that nobody says by chance: long, and with digits.
+_UNMISTAKABLE = lazy_regex(r"(?=.*\d)\S{16,}")
 
 
 def comparable(text: str) -> str:
@@ -115,9 +118,12 @@ class ForgetPlan:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """What texts that mention it contain: ids of memories and sessions, and prefixes of ids of quotations."""
+        """What texts that mention it contain: ids of memories and sessions, and prefixes of ids of quotations.
+
+        A session's id that may as well be a word, such as the name of a copied file, is no name.
+        """
         quoted = () if self.quotation is None else (quotation_prefix(self.quotation.source),)
-        named = [self.session_id] if self.session_id else []
+        named = [self.session_id] if _UNMISTAKABLE.search(self.session_id) else []
         return (*(memory.episode_id for memory in self.memories), *quoted, *named)
 
     def forgotten(self, store: Store) -> Forgotten:

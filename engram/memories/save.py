@@ -239,8 +239,8 @@ def edit_memory(
         "scope": scope,
     }
     changes = {name: value for name, value in changes.items() if value is not None}
-    if not changes or changes.get("summary") == "":
-        raise BadRequest("say what to change: a summary, a content, an importance or a scope")
+    if not changes or "" in (changes.get("summary"), changes.get("content")):
+        raise BadRequest("say what to change: a summary, a content, an importance or a scope; no text may be empty")
     with store.transaction() as tx:
         memory = require_memory(store, episode_id)
         if memory.origin and changes.keys() & {"summary", "content"}:

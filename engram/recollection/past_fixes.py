@@ -406,6 +406,8 @@ def memories_between(store: Store, resolution: Resolution, turns: Sequence[Store
 
 #: Share of the error's words that a memory of a fix or dead end must have, and their minimum number.
 MIN_SHARED_WORDS, MIN_WORDS = 0.5, 2
+#: Minimum length of a line of the error that a memory quotes word for word.
+MIN_QUOTED_CHARACTERS = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -508,18 +510,25 @@ def _fixes_of(
 
 
 def _fixes_of_memories(store: Store, error: str, project_id: int) -> list[PastFix]:
-    """Return the memories of fixes and dead ends that have most of the words of the error."""
+    """Return the memories of fixes and dead ends that quote a line of the error, or have most of its words."""
     wanted = stems(topic_words(error))
-    if len(wanted) < MIN_WORDS:
-        return []
+    lines = [line for line in map(_unmarked, error.splitlines()) if len(line) >= MIN_QUOTED_CHARACTERS]
     fixes = []
     for memory in current_memories(store, project_id):
         if memory.kind in FIX_KINDS and is_in_force(memory):
+            quoted = _unmarked(" ".join((memory.summary, memory.content, *memory.facts)))
             told = stems(topic_words(f"{memory.summary} {memory.content} {' '.join(memory.entities)}"))
-            share = len(wanted & told) / len(wanted)
-            if share >= MIN_SHARED_WORDS and len(wanted & told) >= MIN_WORDS:
+            share = len(wanted & told) / len(wanted) if len(wanted & told) >= MIN_WORDS else 0.0
+            if any(line in quoted for line in lines):
+                share = 1.0
+            if share >= MIN_SHARED_WORDS:
                 fixes.append(_fix_of_memory(store, memory, share))
     return fixes
+
+
+def _unmarked(text: str) -> str:
+    """Return a text with single spaces, without the mark that pytest sets before an error."""
+    return " ".join(text.split()).removeprefix("E ")
 
 
 def _fix_of_memory(store: Store, memory: Memory, match: float) -> PastFix:

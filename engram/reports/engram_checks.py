@@ -371,8 +371,8 @@ _NEEDED_FLAGS = ("--safe-mode", "--json-schema", "--no-session-persistence", "--
 _HELP_SECONDS = 20.0
 _OFFER_KEY = "offered_claude_extractor"
 _OFFER = (
-    "Memories are chosen by rules now. Your own Claude Code can write them instead, with your login: about twice as "
-    "many prompts then get a memory that helps. Redacted text of your sessions goes to Anthropic, within the caps that "
+    "Memories are chosen by rules now. Your own Claude Code can write them instead, with your login: far more "
+    "prompts then get a memory that helps. Redacted text of your sessions goes to Anthropic, within the caps that "
     "`engram cost` shows. To see one of your sessions both ways first, run: engram compare. To turn it on, run: "
     "engram config set extractor claude"
 )

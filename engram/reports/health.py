@@ -250,6 +250,7 @@ def status_to_json(
         "sessions": totals.sessions,
         "agents": agents,
         "transcripts": totals.transcripts,
+        "superseded": totals.superseded,
         "archived": totals.archived,
         "suspects": totals.suspects,
         "injections": totals.injections,

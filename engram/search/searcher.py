@@ -367,9 +367,9 @@ class Searcher:
             passages: those that ``search`` returned for it.
             cosines: those of the hits that would be shown first. None means that a vector is missing: words decide.
         """
-        support = next((hit.support for hit in passages if hit.support is not None), None)
+        support = next((hit.support for hit in passages if hit.support is not None), 0.0)
         known = [cosine for cosine in cosines if cosine is not None]
-        if support is None or len(known) < len(cosines):
+        if len(known) < len(cosines):
             return None
         return is_unanswered(support, max(known, default=0.0), self._relevance_floor)
 

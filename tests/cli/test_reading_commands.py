@@ -226,6 +226,40 @@ def test_recall_and_search_call_the_text_of_a_hit_and_everything_else_that_both_
     assert "pnpm" in passage["text"]
 
 
+def test_what_nothing_answers_is_said_first_where_no_passage_was_found_either(filled: Store, run: Run) -> None:
+    run("save", "The mast is cedar.")
+    run("up", "--once", "--no-memories")
+
+    shown = run("recall", "xqzvbw").stdout
+
+    assert "cedar" not in shown or shown.startswith("Nothing here answers that; closest:")
+
+
+def test_a_fix_is_found_by_the_line_of_the_error_that_its_memory_quotes(filled: Store, run: Run) -> None:
+    for error in ("E       assert 237 == 238", "assert 237 == 238", "x.py:3\nE   assert 237 == 238\n"):
+        assert "vat_cents" in run("fix", error, "--all").stdout
+
+    assert run("fix", "E       assert 239 == 241", "--all", code=1)
+
+
+def test_blame_finds_the_project_of_a_folder_that_is_gone(filled: Store, run: Run) -> None:
+    assert "VAT is a cent too low" in run("blame", "/home/dev/harbor/harbor/vat.py").stdout
+
+
+def test_what_was_judged_wrong_or_replaced_and_taken_back_is_not_counted(filled: Store, run_json: RunJson) -> None:
+    first, second = (memory["id"] for memory in run_json("timeline")["episodes"][:2])
+    run_json("feedback", first, "wrong")
+    run_json("feedback", first, "--off")
+    run_json("feedback", first, "wrong")
+    run_json("correct", second, "It is otherwise.", "--why", "measured")
+
+    counts = usage.counts_since(filled, 0)
+
+    assert (counts.wrong, counts.replaced) == (1, 1)
+    status = run_json("status")
+    assert (status["superseded"], status["archived"]) == (1, 0)
+
+
 def test_search_prints_turns_word_for_word(filled: Store, run_json: RunJson) -> None:
     hits = run_json("search", "INSERT OR IGNORE", "--limit", "3")["hits"]
 

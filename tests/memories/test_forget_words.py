@@ -552,6 +552,22 @@ def test_what_was_made_of_a_forgotten_quotation_goes_and_what_a_person_kept_is_n
 # -- a whole session
 
 
+def test_an_id_of_a_session_that_is_a_word_takes_no_line_that_says_it(
+    store: Store, settings: Settings, transcript: Path
+) -> None:
+    copied = transcript.with_name("short.jsonl")
+    say(copied, "user", "Is the harbour deep?")
+    say(copied, "assistant", "The harbour is nine metres deep.")
+    read(store, settings, copied)
+    settings.places.daily_notes.mkdir(mode=0o700, parents=True, exist_ok=True)
+    note = settings.places.daily_notes / "2026-02-15.md"
+    note.write_text("- where is the short line filtering?\n")
+
+    forget_memory(store, settings.places, "short", actor=Actor.USER)
+
+    assert note.read_text() == "- where is the short line filtering?\n"
+
+
 def test_a_session_goes_whole_and_never_comes_back(
     store: Store, settings: Settings, transcript: Path, said: dict[str, str], remember: Keep
 ) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 
 from peewee import JOIN, SQL, Case, ColumnBase, Query, Select, Value, fn
 
-from engram.enums import CURRENT_STATUSES, Refusal
+from engram.enums import CURRENT_STATUSES, Refusal, Status
 from engram.models import tables
 from engram.models.engine.meta import get_meta, put_meta
 from engram.models.engine.statement import in_json_list, prepared
@@ -212,6 +212,7 @@ class Totals:
     turns: int
     #: Memories that are not archived or superseded.
     memories: int
+    superseded: int
     archived: int
     #: Current memories that look like orders to Claude, and that nobody has decided about yet.
     suspects: int
@@ -231,14 +232,14 @@ def count_totals(store: Store) -> Totals:
     """Return how much of everything there is, in one consistent view."""
     memory, transcript = tables.Memory, tables.Transcript
     with store.snapshot() as reader:
-        current = _count_rows(reader, memory, memory.status.in_(_CURRENT))
         return Totals(
             projects=_count_rows(reader, tables.Project, holds_anything()),
             sessions=_count_rows(reader, tables.Session, has_turns()),
             transcripts=_count_rows(reader, transcript),
             turns=_count_rows(reader, tables.Turn),
-            memories=current,
-            archived=_count_rows(reader, memory) - current,
+            memories=_count_rows(reader, memory, memory.status.in_(_CURRENT)),
+            superseded=_count_rows(reader, memory, memory.status == Status.SUPERSEDED.value),
+            archived=_count_rows(reader, memory, memory.status == Status.ARCHIVED.value),
             suspects=_count_rows(reader, memory, _WAITS_AS_SUSPECT),
             injections=_count_rows(reader, tables.Injection, WAS_SHOWN),
             bad_lines=_count_rows(reader, tables.BadLine),
@@ -423,7 +424,7 @@ class DayCounts:
     tokens: int
     #: Memories that Engram kept; when they were said does not matter.
     kept: int
-    #: Memories that another one replaced, and those that somebody judged wrong.
+    #: Memories that another one replaced since then, and those that somebody judged wrong, unless that was undone.
     replaced: int
     wrong: int
 
@@ -455,8 +456,13 @@ def counts_since(store: Reader, since_ms: int, project_id: int | None = None) ->
         ).where(_is_bite(since_ms, project_id))
     )
     told = store.fetch_value(shown.select(fn.COALESCE(fn.SUM(shown.tokens), 0)).where(is_told))
-    changes = history.select(history.action, fn.COUNT(SQL("*")).alias("number")).where(
-        is_change & history.action.in_(("supersede", "bad"))
+    is_still_so = ((history.action == "supersede") & (memory.status == Status.SUPERSEDED.value)) | (
+        (history.action == "bad") & (memory.is_lowered == 1)
+    )
+    changes = (
+        history.select(history.action, fn.COUNT(history.episode_id.distinct()).alias("number"))
+        .join(memory, on=(memory.episode_id == history.episode_id))
+        .where(is_change & is_still_so)
     )
     by_action = {row.action: row.number for row in store.fetch(changes.group_by(history.action))}
     return DayCounts(
