@@ -37,7 +37,7 @@ from engram.trust.display import number_of
     "--content",
     default=None,
     callback=as_typed,
-    help="The new full text; - reads it from standard input (default: unchanged).",
+    help="The new full text; - reads it from standard input (default: as before, with the new line for the old one).",
 )
 @click.option("--importance", type=click.Choice(Importance.values()), default=None, help="(default: unchanged)")
 @click.option("--scope", type=click.Choice(Scope.values()), default=None, help="(default: unchanged)")

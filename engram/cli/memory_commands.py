@@ -322,7 +322,9 @@ def _time_of(store: Store, around: str | None) -> int | None:
 @click.option(
     "--project", metavar="NAME", default=None, help="The project's name or folder (default: the current folder's)."
 )
-@click.option("--summary", default=None, help="The line that is injected (default: the first sentence).")
+@click.option(
+    "--summary", default=None, help="The line that is injected (default: the first sentence; of a short text, all)."
+)
 @click.option("--high", is_flag=True, help="High importance (default: normal).")
 @click.option(
     "--pin", is_flag=True, help="Pin it: it never ages, and every briefing begins with it (default: not pinned)."
@@ -380,7 +382,7 @@ def save(
     if as_json:
         print_json(facts)
     else:
-        click.echo(f"Saved as {made.episode_id}.")
+        say(f"Saved as {made.episode_id}, for {one_line(facts['project'] or '', 60) or 'every project'}.")
 
 
 # -- ``engram undo``: undo the last change to one memory.

@@ -92,6 +92,7 @@ INTERRUPTED = 130
 
 # -- Confirmation of commands that make large changes: show what will change, ask, and report.
 
+
 class Declined(click.exceptions.Exit):
     """The user was asked and said no."""
 

@@ -16,8 +16,11 @@ from typing import Any
 
 import click
 
-from engram.cli.output import columns_of, is_terminal, paragraph_width, safe, say_lines
+from engram.cli.output import columns_of, is_terminal, paragraph_width, safe, say_lines, when
+from engram.models.engine.transaction import Reader
 from engram.models.memories.memory_records import Memory
+from engram.models.projects.projects import find_project_of_identity
+from engram.models.work.pauses import FOREVER_MS, current_pauses
 from engram.search.hit_lines import pull_request_of, remarks_of
 from engram.search.hits import NAMED_SPEAKER, SPEAKERS, PublicHit
 from engram.system.clock import day_of
@@ -207,6 +210,16 @@ def print_last(*parts: str) -> None:
 def speaker_of(role: str) -> str:
     """Return who said something, for people."""
     return _SPEAKERS.get(role, role)
+
+
+def pauses_in_words(store: Reader) -> list[str]:
+    """Return what is paused now, each with until when."""
+    found = []
+    for scope, until_ms in current_pauses(store).items():
+        project = find_project_of_identity(store, scope) if scope else None
+        name = "everything" if not scope else scope if project is None else project.name
+        found.append(f"{name} until {when(until_ms)}" if until_ms < FOREVER_MS else name)
+    return found
 
 
 def readable_content(memory: Memory) -> str:

@@ -17,10 +17,11 @@ import click
 
 from engram.cli import options
 from engram.cli.options import TimeSpan, json_option, limit_option
-from engram.cli.output import print_facts, print_json, safe, say, when
+from engram.cli.output import iso, print_facts, print_json, safe, say, when
+from engram.cli.results import pauses_in_words
 from engram.cli.workspace import Workspace, find_project, pass_workspace
 from engram.errors import AlreadyRunning, MissingDatabase
-from engram.models.work.pauses import FOREVER_MS, paused_scopes, resume
+from engram.models.work.pauses import FOREVER_MS, current_pauses, resume
 from engram.models.work.pauses import pause as pause_scope
 from engram.reports.processes import ProcessState, process_state
 from engram.settings import Settings
@@ -364,8 +365,9 @@ def pause(
         elif not only_list:
             pause_scope(store, scope, until_ms)
             sentence = f"Paused {what} " + (f"until {when(until_ms)}." if seconds else "until `engram pause --off`.")
-        paused = sorted(paused_scopes(store))
+        paused, in_words = current_pauses(store), pauses_in_words(store)
     if as_json:
-        print_json({"paused": [{"scope": scope or "everything"} for scope in paused]})
+        ends = {scope: iso(until_ms) if until_ms < FOREVER_MS else None for scope, until_ms in paused.items()}
+        print_json({"paused": [{"scope": scope or "everything", "until": end} for scope, end in ends.items()]})
     else:
-        say(sentence or "\n".join(scope or "everything" for scope in paused) or "Nothing is paused.")
+        say(sentence or "\n".join(in_words) or "Nothing is paused.")

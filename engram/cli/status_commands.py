@@ -14,7 +14,7 @@ import click
 from engram.cli import options
 from engram.cli.options import json_option, limit_option
 from engram.cli.output import fitting_lines, print_facts, print_json, print_table, safe, say, span, to_json, when
-from engram.cli.results import counted
+from engram.cli.results import counted, pauses_in_words
 from engram.cli.workspace import Workspace, pass_workspace
 from engram.consolidation.rejudge import Picked, picked_memories
 from engram.errors import BadRequest, HomeError, StoreError
@@ -57,7 +57,7 @@ def status(workspace: Workspace, verbose: bool, as_json: bool) -> None:
         health = take_health(store, workspace.settings)
         projects = usage.count_projects(store)
         agents = usage.count_agents(store)
-        paused = sorted(paused_scopes(store))
+        paused, pauses = sorted(paused_scopes(store)), pauses_in_words(store)
         chances = second_chances(store) if workspace.settings.extractor in MODEL_EXTRACTORS else None
         offer = "" if as_json else offer_claude(store, workspace.settings)
         hubs = report_hubs(store)
@@ -108,7 +108,7 @@ def status(workspace: Workspace, verbose: bool, as_json: bool) -> None:
             ),
             ("not read", f"{len(not_read)} files, folders and links: see `engram doctor`" if not_read else ""),
             *(("hub", report.line()) for report in hubs),
-            ("paused", ", ".join(scope or "everything" for scope in paused)),
+            ("paused", ", ".join(pauses)),
         ]
     )
     _print_stages(health, every=verbose)

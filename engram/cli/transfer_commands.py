@@ -274,6 +274,11 @@ def _print_report(report: ImportReport) -> None:
         click.echo(
             "`engram recall` finds memories without a project that are not global, but no session is shown them."
         )
+    if report.suspects:
+        click.echo(
+            f"{number_of(report.suspects, 'memory')} read like orders to Claude, which does not see them until you "
+            "decide: engram review. If the file is an export of yours: engram import --mine FILE."
+        )
     for remark in report.remarks:
         click.echo(safe(remark))
     if report.run_id is not None:

@@ -198,9 +198,7 @@ def _place(store: Store, settings: Settings, project: str | None, *, is_everywhe
 @limit_option(10, "commands")
 @json_option
 @pass_workspace
-def how(
-    workspace: Workspace, tool: str, project: str | None, is_everywhere: bool, limit: int, as_json: bool
-) -> None:
+def how(workspace: Workspace, tool: str, project: str | None, is_everywhere: bool, limit: int, as_json: bool) -> None:
     """Show the commands that ran a tool and passed in earlier sessions, newest first, with exit code and date.
 
     TOOL is a program, or one with its subcommand. Looks in the project of this folder; outside of any, in all projects.
@@ -474,9 +472,7 @@ MAX_ERROR_CHARACTERS = 100_000
 @limit_option(5, "results")
 @json_option
 @pass_workspace
-def fix(
-    workspace: Workspace, error: str, project: str | None, is_everywhere: bool, limit: int, as_json: bool
-) -> None:
+def fix(workspace: Workspace, error: str, project: str | None, is_everywhere: bool, limit: int, as_json: bool) -> None:
     """Show what fixed an error before: how the command passed later, memories of fixes, and dead ends.
 
     ERROR is the message or its most informative line; `-` reads it from standard input. Looks in the project of this

@@ -230,6 +230,8 @@ class ImportReport:
     projects: Counter[str] = field(default_factory=Counter)
     #: Names of new projects.
     new_projects: list[str] = field(default_factory=list)
+    #: Number of added memories that read like orders, and are not injected until a person decides.
+    suspects: int = 0
     #: Number of tombstones taken over.
     tombstones: int = 0
     problems: list[Unusable] = field(default_factory=list)
@@ -244,6 +246,7 @@ class ImportReport:
             "source": self.name,
             "projects": dict(self.projects),
             "new_projects": self.new_projects,
+            "suspects": self.suspects,
             "tombstones": self.tombstones,
             "problems": [dataclasses.asdict(problem) for problem in self.problems],
             "remarks": list(self.remarks),
@@ -339,6 +342,7 @@ class _Importer:
                     outcome = self._outcome(item)
                     self._report.counts[outcome] += 1
                     if outcome is Outcome.ADDED:
+                        self._report.suspects += bool(item.memory.suspect)
                         self._add_memory(tx, item)
 
     def finish(self) -> None:

@@ -16,7 +16,7 @@ from engram.models.memories.tombstones import Forgotten
 from engram.models.rescue.backup import drop_database
 from engram.models.rescue.clean_copies import clean_copy
 from engram.models.rescue.restore import foreign_files, set_aside_files
-from engram.notes.daily_log import cut_sections, notes_lock, write_text
+from engram.notes.daily_log import cut_sections, is_of_session, notes_lock, write_text
 from engram.notes.note_index import earlier_notes
 from engram.paths import Home
 from engram.system.atomic import read_regular, read_whole, write_atomic
@@ -95,12 +95,30 @@ def cut_daily_log(places: Home, sessions: Sequence[str], *, is_dry: bool = False
     )
 
 
-def clean_lines(places: Home, is_kept: Callable[[str], bool], *, is_dry: bool = False) -> list[Path]:
-    """Remove lines from notes that name a forgotten memory or say the same."""
+def clean_lines(
+    places: Home,
+    is_kept: Callable[[str], bool],
+    is_kept_in_session: Callable[[str], bool],
+    *,
+    is_dry: bool = False,
+) -> list[Path]:
+    """Remove lines from notes that name a forgotten memory or say the same.
+
+    The daily log of a session tells what its stored turns say, and is written again where forgetting changes these:
+    what another session said in the same words stays.
+
+    Args:
+        is_kept_in_session: as ``is_kept``, for the lines of a session's log.
+    """
     return rewrite_notes(
         places,
         all_notes(places),
-        lambda _, text: "".join(filter(is_kept, text.splitlines(keepends=True))),
+        lambda _, text: "".join(
+            line
+            for part in cut_sections(text)
+            for line in part.splitlines(keepends=True)
+            if (is_kept_in_session if is_of_session(part) else is_kept)(line)
+        ),
         is_dry=is_dry,
     )
 

@@ -63,7 +63,7 @@ class ForgottenFiles:
         cleaned += clean_exports(places, ids, self.forgotten, self.is_kept, is_dry=is_dry)
         notes = [
             *cut_daily_log(places, self.sessions, is_dry=is_dry),
-            *clean_lines(places, self.is_kept, is_dry=is_dry),
+            *clean_lines(places, self.is_kept, _line_filter(self.names, ()), is_dry=is_dry),
         ]
         return cleaned, list(dict.fromkeys(notes))
 

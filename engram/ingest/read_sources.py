@@ -20,6 +20,7 @@ from engram.models.sessions.reading_progress import (
     load_progress,
     note_error,
     note_gone,
+    note_kept_out,
     places_of_session,
     rename_transcript,
     session_of_file,
@@ -81,6 +82,8 @@ def ingest_source(
             return replace(result, skipped="unreadable")
         if not has_more:
             break
+    if result.skipped == "excluded":
+        note_kept_out(store, source)
     if close and not result.skipped:
         _close(store, source.session_id)
     return result

@@ -157,6 +157,13 @@ MAX_READ_CHARACTERS = 4_000
 
 _DAY_FILE = lazy_regex(r"(\d{4}-\d\d-\d\d)(?:-\d+)?")
 _MARK = lazy_regex(r"<!-- session \S+ -->")
+
+
+def is_of_session(section: str) -> bool:
+    """Return whether a section of a note is the log of a session."""
+    return _MARK.search(section) is not None
+
+
 #: Headings of the lists in a section, in order.
 _LISTS = ("Asked:", "Decided:", "Changed:", "Committed:", "Left open:")
 

@@ -35,6 +35,7 @@ from engram.models.work.work import WorkState, list_work
 from engram.reports.health import SEE_LOG, Health
 from engram.reports.use_report import REPORT_DAYS, late_of_days, late_text
 from engram.settings import Settings
+from engram.transcripts.project import is_excluded
 from engram.transcripts.registry import present_folders, skipped
 from engram.trust.display import number_of
 from engram.vaults import settings_around
@@ -350,6 +351,14 @@ def _leftovers(store: Store, settings: Settings, health: Health) -> Iterator[Che
         project = f" --project {scope}" if scope else ""
         command = "engram tasks resume" if scope == "tasks" else f"engram pause --off{project}"
         yield Check("paused", State.WARN, f"{what} is paused", f"to go on: {command}", command=command, public="yes")
+    if is_excluded(os.path.join(os.path.expanduser("~"), "any-folder"), settings.exclude):
+        yield Check(
+            "exclude",
+            State.WARN,
+            "the setting exclude covers your whole home folder: nothing in it is read, or shown to Claude",
+            "to go on: engram config set exclude FOLDER,… (or unset it)",
+            public="yes",
+        )
     if not settings.capture or not settings.inject or settings.extractor == "off":
         off = [name for name in ("capture", "inject") if not getattr(settings, name)]
         off += ["extractor"] if settings.extractor == "off" else []

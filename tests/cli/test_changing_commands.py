@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from click.testing import Result
 
-from engram.cli.output import is_open_to_others
+from engram.cli.output import is_open_to_others, when
 from engram.enums import Actor
 from engram.memories.correct import correct_memory
 from engram.models.engine.packed import pack_uuid
@@ -24,6 +24,7 @@ from engram.models.sessions.sessions import list_sessions
 from engram.models.sessions.stored_turns import turns_of_session
 from engram.models.work import work
 from engram.paths import Home
+from engram.system.clock import parse_time_ms
 from engram.trust.display import visible
 
 Run = Callable[..., Result]
@@ -346,7 +347,9 @@ def test_import_of_something_else_fails_in_one_line(run: Run) -> None:
 def test_pause_stops_reading_and_injecting_until_it_is_off(run: Run, run_json: RunJson) -> None:
     paused = run_json("pause", "--for", "1h")
 
-    assert paused == {"paused": [{"scope": "everything"}]}
+    (only,) = paused["paused"]
+    assert only["scope"] == "everything"
+    assert f"everything until {when(parse_time_ms(only['until']))}" in run("pause", "--list").stdout
     assert run_json("up", "--once", "--no-memories")["new_turns"] == 0
     assert "Resumed" in run("pause", "--off").stdout
     assert run_json("up", "--once", "--no-memories")["new_turns"] > 0
@@ -357,7 +360,9 @@ def test_a_pause_of_one_project_is_listed_and_the_others_go_on(filled: Store, ru
 
     place = projects.find_project(filled, "harbor")
     assert place is not None
-    assert run_json("pause", "--list")["paused"] == [{"scope": place.identity}]
+    (only,) = run_json("pause", "--list")["paused"]
+    assert only == {"scope": place.identity, "until": None}
+    assert run("pause", "--list").stdout == f"{place.name}\n"
 
 
 def test_a_length_of_time_without_sense_is_a_usage_error(run: Run) -> None:

@@ -568,6 +568,22 @@ def test_an_id_of_a_session_that_is_a_word_takes_no_line_that_says_it(
     assert note.read_text() == "- where is the short line filtering?\n"
 
 
+def test_the_same_words_in_the_log_of_another_session_stay(store: Store, settings: Settings, transcript: Path) -> None:
+    said = "Implement the following plan: oil the crane"
+    for session in ("5f0e4e0e-5d62-4ae0-9e42-0000000000a1", "5f0e4e0e-5d62-4ae0-9e42-0000000000a2"):
+        path = transcript.with_name(f"{session}.jsonl")
+        say(path, "user", said)
+        say(path, "assistant", "The crane is oiled, and the log says so.")
+        read(store, settings, path)
+        log_session(store, settings.places, session)
+    logs = list(settings.places.daily_notes.glob("*.md"))
+    assert sum(log.read_text().count(said) for log in logs) == 2
+
+    forget_memory(store, settings.places, "5f0e4e0e-5d62-4ae0-9e42-0000000000a1", actor=Actor.USER)
+
+    assert sum(log.read_text().count(said) for log in logs if log.exists()) == 1
+
+
 def test_a_session_goes_whole_and_never_comes_back(
     store: Store, settings: Settings, transcript: Path, said: dict[str, str], remember: Keep
 ) -> None:

@@ -6,12 +6,16 @@ import os
 from dataclasses import replace
 
 import pytest
+from peewee import fn
 from transcript_lines import say
 
+from engram.ingest.read_sources import ingest_path
+from engram.models import tables
 from engram.models.engine.meta import put_meta
 from engram.models.engine.migrations import MADE_AT
 from engram.models.engine.transaction import Store
 from engram.models.work.work import make_due
+from engram.redaction import redact
 from engram.reports.health import MAX_LAG_SECONDS, take_vitals
 from engram.settings import Settings
 from engram.setup.edits.journal import Journal, Phase, save_journal
@@ -58,6 +62,20 @@ def test_after_an_installation_nothing_is_a_week_behind(store: Store, settings: 
     assert vitals.unread.files == 1
     assert all(stage.lag_seconds < MAX_LAG_SECONDS for stage in vitals.stages.values())
     assert not [trouble for trouble in vitals.troubles() if "behind" in trouble.text]
+
+
+def test_what_must_not_be_read_is_never_behind(store: Store, settings: Settings) -> None:
+    made_before(store, 4 * WEEK)
+    write_transcript(settings, WEEK)
+    path = next(settings.projects_folder.rglob("*.jsonl"))
+
+    (result,) = ingest_path(store, path, settings=replace(settings, exclude=("/work/boats",)), redact=redact)
+
+    assert result.skipped == "excluded"
+    assert take_vitals(store, settings).unread.files == 0
+    assert "boats" not in str(store.fetch_value(tables.MetaValue.select(fn.GROUP_CONCAT(tables.MetaValue.value))))
+    say(path, "user", "And the keel?", cwd="/work/boats", at="2026-02-19T10:01:00.000Z")
+    assert take_vitals(store, settings).unread.files == 1
 
 
 def test_after_a_later_installation_beside_an_old_memory_neither(store: Store, settings: Settings) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import os
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
@@ -12,6 +14,7 @@ from peewee import fn
 
 from engram.errors import Conflict
 from engram.models import tables
+from engram.models.engine.meta import get_meta, put_meta
 from engram.models.engine.statement import RecordReader, prepared
 from engram.models.engine.transaction import Reader, Store, Tx, Value
 from engram.models.memories.tombstones import forgotten_entries
@@ -155,6 +158,35 @@ def is_changed(source: Source, seen: Seen | None) -> bool:
     look.
     """
     return source.size != 0 if seen is None else source.stamp != seen.stamp
+
+
+#: Key in ``meta``: JSON, a hash of a source's place → its stamp, for what must not be read. No names are stored.
+_KEPT_OUT = "kept_out"
+#: Maximum number of such sources; the earliest are dropped first.
+MAX_KEPT_OUT = 5_000
+
+
+def note_kept_out(store: Store, source: Source) -> None:
+    """Record that a source must not be read as it is now: it is excluded, or a vault's."""
+    known, name = _kept_out(store), _hidden_name(source.place)
+    if known.get(name) != source.stamp:
+        latest = list((known | {name: source.stamp}).items())[-MAX_KEPT_OUT:]
+        with store.transaction() as tx:
+            put_meta(tx, _KEPT_OUT, json.dumps(dict(latest)))
+
+
+def drop_kept_out(store: Reader, sources: Iterable[Source]) -> list[Source]:
+    """Return the sources without those of which ``note_kept_out`` recorded that they must not be read."""
+    known = _kept_out(store)
+    return [source for source in sources if known.get(_hidden_name(source.place)) != source.stamp]
+
+
+def _kept_out(store: Reader) -> dict[str, str]:
+    return dict(json.loads(get_meta(store, _KEPT_OUT) or "{}"))
+
+
+def _hidden_name(place: Place) -> str:
+    return hashlib.sha256(os.fsencode(place.path) + b"\0" + place.part.encode()).hexdigest()[:16]
 
 
 def note_gone(store: Store, path: Path) -> None:

@@ -39,12 +39,18 @@ def resume(store: Store, scope: str) -> bool:
 
 
 def paused_scopes(store: Reader) -> frozenset[str]:
-    return frozenset(store.fetch_values(_scopes_until(store.now_ms())))
+    return frozenset(current_pauses(store))
+
+
+def current_pauses(store: Reader) -> dict[str, int]:
+    """Return scope → until when it is paused, in milliseconds since 1970, sorted by scope."""
+    return {row.scope: row.until_ms for row in store.fetch(_pauses_at(store.now_ms()))}
 
 
 @prepared
-def _scopes_until(now_ms: int) -> Query:
-    return tables.Pause.select(tables.Pause.scope).where(tables.Pause.until_ms > now_ms)
+def _pauses_at(now_ms: int) -> Query:
+    pause = tables.Pause
+    return pause.select(pause.scope, pause.until_ms).where(pause.until_ms > now_ms).order_by(pause.scope)
 
 
 def note_pause(tx: Tx, scope: str, until_ms: int) -> None:
