@@ -43,27 +43,27 @@ def errors_of(machine: Machine, limits: Limits = IMPATIENT) -> list[str]:
     return [one.error for one in done if one.error]
 
 
-@pytest.mark.parametrize("fault", FAULTS)
 @pytest.mark.parametrize("what", ["hello", "pull", "push"])
 def test_whatever_the_line_does_the_round_ends_and_the_next_one_is_right(
-    hub: Hub, proxy: Proxy, laptop: Machine, make_machine: Make, fault: str, what: str
+    hub: Hub, proxy: Proxy, laptop: Machine, make_machine: Make, what: str
 ) -> None:
     desktop = make_machine("desktop")
     desktop.join(hub, laptop.code())
-    said = desktop.save("Said on the desktop.")
-    desktop.sync()
-    own = laptop.save("Said on the laptop.")
-    proxy.fault = lambda asked: fault if asked == what else ""
+    for fault in FAULTS:
+        said = desktop.save(f"Said on the desktop before {fault}.")
+        desktop.sync()
+        own = laptop.save(f"Said on the laptop before {fault}.")
+        proxy.fault = lambda asked, fault=fault: fault if asked == what else ""
 
-    errors_of(laptop)
+        errors_of(laptop)
 
-    assert proxy.counts[fault]
-    proxy.fault = lambda asked: ""
-    laptop.sync()
-    desktop.sync()
-    assert laptop.find(said.episode_id).content == said.content
-    assert desktop.find(own.episode_id).content == own.content
-    assert laptop.said() == desktop.said()
+        assert proxy.counts[fault], fault
+        proxy.fault = lambda asked: ""
+        laptop.sync()
+        desktop.sync()
+        assert laptop.find(said.episode_id).content == said.content, fault
+        assert desktop.find(own.episode_id).content == own.content, fault
+        assert laptop.said() == desktop.said(), fault
 
 
 @pytest.mark.parametrize("what", ["hello", "pull", "push", "wait"])
