@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
 import time
 from collections.abc import Callable
 from typing import Any
@@ -12,6 +11,7 @@ from transcript_lines import say
 from engram.paths import Home
 from engram.settings import Settings
 from engram.worker.worker_client import ask_worker
+from tests.fork_server import ForkedProcess
 
 #: Python code of a worker with the settings of its environment.
 RUN = (
@@ -21,7 +21,7 @@ RUN = (
 SESSION = "11111111-2222-3333-4444-555555555555"
 
 #: Starts a worker from Python code and changes of its environment.
-StartWorker = Callable[..., "subprocess.Popen[str]"]
+StartWorker = Callable[..., ForkedProcess]
 
 
 def status(home: Home) -> dict[str, Any] | None:

@@ -18,6 +18,7 @@ from pathlib import Path
 
 from engram.hub.client.rounds import sync_all
 from engram.redaction import redact
+from tests.fork_server import ForkedProcess
 from tests.hub.machines import Machine
 from tests.hub.steps import compare_journals, work_until_killed
 from tests.hub_folder.synced import SyncedFolder
@@ -25,10 +26,10 @@ from tests.hub_folder.synced import SyncedFolder
 MACHINES = 3
 
 
-def start(home: Path) -> subprocess.Popen[bytes]:
+def start(home: Path) -> ForkedProcess:
     """Start a machine."""
-    command = [sys.executable, "-m", "tests.hub_folder.folder_kills", "machine", str(home)]
-    return subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    code = f"from tests.hub_folder.folder_kills import main; main(['machine', {str(home)!r}])"
+    return ForkedProcess(code, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 
 
 def run_kills(kills: int, seed: int) -> str:
@@ -65,7 +66,7 @@ def run_kills(kills: int, seed: int) -> str:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _wait_until_started(home: Path, process: subprocess.Popen[bytes]) -> None:
+def _wait_until_started(home: Path, process: ForkedProcess) -> None:
     for _ in range(1_200):
         if (home / f"started-{process.pid}").exists():
             return

@@ -35,6 +35,9 @@ from engram.system.clock import day_of
 from engram_hooks.block import link_interpreter, settings_block
 from engram_mcp.access import Access
 from engram_mcp.catalog import answer
+from tests.fork_server import ForkedProcess
+from tests.forked import run_command
+from tests.workers import RUN
 
 #: Word that stands in everything of the one project, and the name of that project.
 CANARY, NAME = "copperlantern", "harborworks"
@@ -104,9 +107,7 @@ def running(request: pytest.FixtureRequest, settings: Settings) -> Iterator[Sett
         yield settings
         return
     environment = os.environ | {"ENGRAM_EMBEDDING_MODEL": "hashed", "ENGRAM_HOME": str(settings.home)}
-    process = subprocess.Popen(
-        [sys.executable, "-P", "-m", "engram.cli.main", "service", "run", "worker"], env=environment
-    )
+    process = ForkedProcess(RUN, environment)
     try:
         until = time.monotonic() + PATIENCE_SECONDS
         while not settings.places.recall_socket.exists():
@@ -272,11 +273,15 @@ def test_a_note_saved_in_one_project_is_found_there_alone(settings: Settings, tm
     assert len(re.findall("walrus under a heading", look("loose"))) == 2
 
 
-def test_a_person_searches_everything_and_each_hit_names_its_project(running: Settings) -> None:
+def test_a_person_searches_everything_and_each_hit_names_its_project(
+    running: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ENGRAM_EMBEDDING_MODEL", "hashed")
+
     def engram(*words: str) -> str:
-        command = [sys.executable, "-P", "-m", "engram.cli.main", *words]
-        environment = os.environ | {"ENGRAM_HOME": str(running.home), "ENGRAM_EMBEDDING_MODEL": "hashed"}
-        return subprocess.run(command, env=environment, capture_output=True, text=True, check=True).stdout
+        done = run_command("--home", str(running.home), *words)
+        assert done.returncode == 0, done.stderr
+        return done.stdout
 
     recalled = re.split(r"\n\n(?=\d+\. )", engram("recall", QUESTION, "-n", "20"))
     searched = re.split(r"\n\n(?=\d+\. )", engram("search", QUESTION, "-n", "20"))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -21,6 +20,7 @@ from engram.memories.save import save_memory
 from engram.models.open_memory import open_store
 from engram.redaction import redact
 from engram.settings import Settings
+from tests.fork_server import ForkedProcess
 
 #: Other memories about the same surroundings, which text alone would rank as high.
 OTHERS = (
@@ -51,7 +51,7 @@ def settings(tmp_path: Path) -> Settings:
 @pytest.fixture
 def worker(settings: Settings, bundled_folder: Path) -> Iterator[None]:
     environment = os.environ | {"ENGRAM_HOME": str(settings.home), "ENGRAM_CLAUDE_FOLDER": str(settings.claude_folder)}
-    process = subprocess.Popen([sys.executable, "-c", RUN], env=environment)
+    process = ForkedProcess(RUN, environment)
     wait_for(lambda: (status(settings.places) or {}).get("model"))
     yield
     process.terminate()

@@ -45,6 +45,7 @@ from engram.worker.socket_server import RecallServer
 from engram_mcp import server as relay
 from engram_mcp import session, tools
 from engram_mcp.access import Access
+from tests.fork_server import ForkedProcess
 
 PATIENCE_SECONDS = 120
 HELLO = {
@@ -171,9 +172,17 @@ class Agent:
 
 
 @pytest.mark.parametrize(
-    ("mode", "version"), [("legacy", "2025-11-25"), ("auto", "2026-07-28"), ("2026-07-28", "2026-07-28")]
+    ("mode", "version", "is_served"),
+    [
+        ("legacy", "2025-11-25", True),
+        ("auto", "2026-07-28", True),
+        ("2026-07-28", "2026-07-28", True),
+        ("auto", "2026-07-28", False),
+        # What a session says that serves itself is made by the same code.
+        pytest.param("legacy", "2025-11-25", False, marks=pytest.mark.soak),
+        pytest.param("2026-07-28", "2026-07-28", False, marks=pytest.mark.soak),
+    ],
 )
-@pytest.mark.parametrize("is_served", [True, False])
 def test_a_client_of_either_era_sees_the_same_tools(
     mode: str, version: str, is_served: bool, settings: Settings, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
@@ -448,6 +457,8 @@ def test_a_worker_that_stops_answers_its_calls_and_the_next_worker_continues(
         following.close()
 
 
+#: Whether the client is of the modern era. What the end of a worker does is the same for both.
+ERAS = [True, pytest.param(False, marks=pytest.mark.soak)]
 #: A worker in which one tool never ends, and one in which the library is never loaded.
 STUCK_CALL = (
     "import engram_mcp.tools, time\nengram_mcp.tools.status = lambda _: print('in', flush=True) or time.sleep(9999)\n"
@@ -463,12 +474,11 @@ WORKER = "from engram.settings import load\nfrom engram.worker.lifecycle import 
 
 
 @pytest.fixture
-def stuck_worker(settings: Settings, store: Store) -> Iterator[Callable[[str], subprocess.Popen[bytes]]]:
-    started: list[subprocess.Popen[bytes]] = []
+def stuck_worker(settings: Settings, store: Store) -> Iterator[Callable[[str], ForkedProcess]]:
+    started: list[ForkedProcess] = []
 
-    def begin(code: str) -> subprocess.Popen[bytes]:
-        command = [sys.executable, "-c", code + WORKER]
-        started.append(subprocess.Popen(command, env=environment(settings), stdout=subprocess.PIPE))
+    def begin(code: str) -> ForkedProcess:
+        started.append(ForkedProcess(code + WORKER, environment(settings), stdout=subprocess.PIPE))
         wait_for(settings.places.mcp_socket.is_socket)
         return started[-1]
 
@@ -478,7 +488,7 @@ def stuck_worker(settings: Settings, store: Store) -> Iterator[Callable[[str], s
         process.wait(PATIENCE_SECONDS)
 
 
-@pytest.mark.parametrize("is_modern", [True, False])
+@pytest.mark.parametrize("is_modern", ERAS)
 def test_a_worker_that_is_killed_costs_one_clear_error_and_the_session_continues(
     agent: Callable[..., Agent], stuck_worker: Callable[[str], Any], tmp_path: Path, is_modern: bool
 ) -> None:
@@ -501,7 +511,7 @@ def test_a_worker_that_is_killed_costs_one_clear_error_and_the_session_continues
     assert asking.leave() == 0
 
 
-@pytest.mark.parametrize("is_modern", [True, False])
+@pytest.mark.parametrize("is_modern", ERAS)
 def test_a_question_to_a_worker_that_is_killed_is_asked_again(
     agent: Callable[..., Agent], stuck_worker: Callable[[str], Any], tmp_path: Path, is_modern: bool
 ) -> None:

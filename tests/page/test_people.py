@@ -8,7 +8,6 @@ import os
 import re
 import socket
 import subprocess
-import sys
 import zoneinfo
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -27,6 +26,7 @@ from engram.settings import Settings
 from engram.system.clock import SYSTEM_CLOCK
 from engram.system.socketpath import socket_address
 from engram.worker.worker_client import ask_worker
+from tests.fork_server import ForkedProcess
 from tests.page.browsing import wrong_for_people
 from tests.page.lived import PROMPT, SESSION, SUMMARY, Lived, live
 from tests.page.serving import ServedPage, serve_page
@@ -67,7 +67,7 @@ def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
             "ENGRAM_EMBEDDING_MODEL": "hashed",
             "HOME": str(folder),
         }
-        worker = subprocess.Popen([sys.executable, "-c", RUN], stderr=subprocess.DEVNULL, env=environment)
+        worker = ForkedProcess(RUN, environment, stderr=subprocess.DEVNULL)
         try:
             wait_for(lambda: ask_worker(settings.places, {"op": "status"}))
             ask_hook(settings, "What does the octopus cost in Lisbon?")

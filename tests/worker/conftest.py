@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,6 +12,7 @@ from workers import RUN, StartWorker
 
 from engram.settings import Settings
 from engram.tasks.queue import huey
+from tests.fork_server import ForkedProcess
 
 
 @pytest.fixture
@@ -27,13 +27,12 @@ def settings(tmp_path: Path) -> Iterator[Settings]:
 @pytest.fixture
 def start(settings: Settings) -> Iterator[StartWorker]:
     """Starts workers over the one memory folder; all are ended."""
-    started: list[subprocess.Popen[str]] = []
+    started: list[ForkedProcess] = []
 
-    def begin(code: str = RUN, **environment: str) -> subprocess.Popen[str]:
+    def begin(code: str = RUN, **environment: str) -> ForkedProcess:
         values = os.environ | {"ENGRAM_EMBEDDING_MODEL": "hashed", "OMP_NUM_THREADS": "1"} | environment
-        process = subprocess.Popen([sys.executable, "-c", code], stderr=subprocess.PIPE, text=True, env=values)
-        started.append(process)
-        return process
+        started.append(ForkedProcess(code, values, stderr=subprocess.PIPE, text=True))
+        return started[-1]
 
     yield begin
     for process in started:

@@ -7,7 +7,6 @@ from __future__ import annotations
 import json
 import os
 import signal
-import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -25,9 +24,10 @@ from engram.settings import Settings
 from engram.tasks.queue import huey
 from engram.tasks.session_tasks import flush
 from engram.worker.worker_client import ask_worker
+from tests.fork_server import ForkedProcess
 
 STAND_IN = Path(__file__).parent.parent / "extraction" / "stand_in_claude.py"
-Start = Callable[[str], "subprocess.Popen[bytes]"]
+Start = Callable[[str], ForkedProcess]
 
 
 @pytest.fixture
@@ -49,9 +49,9 @@ def start(settings: Settings, tmp_path: Path) -> Iterator[Start]:
     command = tmp_path / "claude-stand-in"
     command.write_text(f"#!{sys.executable}\n" + STAND_IN.read_text(encoding="utf-8"), encoding="utf-8")
     command.chmod(0o755)
-    started: list[subprocess.Popen[bytes]] = []
+    started: list[ForkedProcess] = []
 
-    def begin(mode: str) -> subprocess.Popen[bytes]:
+    def begin(mode: str) -> ForkedProcess:
         environment = os.environ | {
             "ENGRAM_HOME": str(settings.home),
             "CLAUDE_CONFIG_DIR": str(settings.claude_folder),
@@ -62,7 +62,7 @@ def start(settings: Settings, tmp_path: Path) -> Iterator[Start]:
             "STAND_IN_LOG": str(tmp_path / "calls.jsonl"),
             "OMP_NUM_THREADS": "1",
         }
-        process = subprocess.Popen([sys.executable, "-c", RUN], env=environment)
+        process = ForkedProcess(RUN, environment)
         started.append(process)
         wait_for(lambda: ask_worker(settings.places, {"op": "status"}))
         return process
