@@ -261,6 +261,7 @@ def test_requests_name_no_folder_of_this_run(bench: Bench) -> None:
     assert "engram-" not in request.read_text()
 
 
+@pytest.mark.soak
 def test_the_tasks_of_the_repository_have_a_recorded_answer_to_every_request(tmp_path: Path) -> None:
     bench = Bench(tmp_path)
     bench.tasks = REPO / "benchmarks" / "tasks"

@@ -5,7 +5,9 @@ from __future__ import annotations
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -13,6 +15,14 @@ from bench.tasks.check import Outcome, check_workspace
 from bench.tasks.task import Task, TaskKind, read_tasks
 
 TASKS = {task.name: task for task in read_tasks(Path(__file__).resolve().parents[2] / "benchmarks" / "tasks")}
+MISLEADING = [task.name for task in TASKS.values() if task.kind is TaskKind.MISLEADING]
+#: How many tasks of a kind the fast tier tries; the full tier tries all. A change of the program changes none of them.
+FAST = 2
+
+
+def tiers(names: Iterable[str]) -> list[Any]:
+    """All of them; but for the first ones in the full tier."""
+    return [pytest.param(name, marks=[pytest.mark.soak] if at >= FAST else []) for at, name in enumerate(names)]
 
 
 def outcome(task: Task, tmp_path: Path, overlay: str) -> tuple[Outcome, str]:
@@ -30,19 +40,19 @@ def test_there_are_twenty_tasks_of_history_and_ten_that_mislead() -> None:
     assert (kinds.count(TaskKind.HISTORY), kinds.count(TaskKind.MISLEADING)) == (20, 10)
 
 
-@pytest.mark.parametrize("name", TASKS)
+@pytest.mark.parametrize("name", tiers(TASKS))
 def test_the_reference_solution_solves_it_and_the_naive_one_does_not(name: str, tmp_path: Path) -> None:
     assert outcome(TASKS[name], tmp_path / "a", "solution")[0] is Outcome.SOLVED
     assert outcome(TASKS[name], tmp_path / "b", "naive")[0] is Outcome.UNSOLVED
     assert outcome(TASKS[name], tmp_path / "c", "")[0] is Outcome.UNSOLVED
 
 
-@pytest.mark.parametrize("name", [task.name for task in TASKS.values() if task.kind is TaskKind.MISLEADING])
+@pytest.mark.parametrize("name", tiers(MISLEADING))
 def test_who_follows_a_misleading_history_does_harm(name: str, tmp_path: Path) -> None:
     assert outcome(TASKS[name], tmp_path, "harmful")[0] is Outcome.HARMED
 
 
-@pytest.mark.parametrize("name", TASKS)
+@pytest.mark.parametrize("name", tiers(TASKS))
 def test_the_visible_tests_pass_before_and_after_the_reference_solution(name: str, tmp_path: Path) -> None:
     """But for a function that is to be written, which the visible tests of its task call."""
     workspace = tmp_path / "workspace"
