@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -19,12 +18,17 @@ from engram.models.open_memory import open_store
 from engram.models.work.task_runs import KEPT_RUNS, NOTHING, RunState, begin_task_run, end_task_run
 from engram.models.work.work import make_due
 from engram.paths import Home
+from engram.recollection.recollection_service import RecollectionService
+from engram.search.searcher import Searcher
+from engram.settings import Settings
+from engram.tasks.boundary import run_guarded
+from engram.tasks.runtime import Runtime
 
 Run = Callable[..., Any]
 SESSION = "11111111-2222-3333-4444-555555555555"
 SECRET = "sk-ant-api03-" + "Ab3" * 30
 
-#: A worker's way of running one task: ``action`` is Python code of what it does.
+#: A worker that runs one task, which never ends.
 PROGRAM = """
 import pathlib, sys, time
 from engram.log import start_logging
@@ -36,15 +40,24 @@ from engram.tasks.boundary import run_guarded
 from engram.tasks.runtime import Runtime
 
 def action():
-    {action}
+    pathlib.Path({mark!r}).touch()
+    time.sleep(600)
 
 settings = load().settings
 start_logging(settings.places.logs, "worker", "info", str)
 store = open_store(settings.places.memory_db)
 searcher = Searcher(store, settings)
 runtime = Runtime(settings, store, searcher, RecollectionService(store, searcher, settings))
-run_guarded(runtime, {kind!r}, {key!r}, action)
+run_guarded(runtime, "extract", {session!r}, action)
 """
+
+
+def run_task(store: Store, home: Home, kind: str, key: str, action: Callable[[], str]) -> None:
+    """Run one task as a worker does, in this process."""
+    settings = Settings(home=home.root)
+    searcher = Searcher(store, settings)
+    runtime = Runtime(settings, store, searcher, RecollectionService(store, searcher, settings))
+    run_guarded(runtime, kind, key, action)
 
 
 @pytest.fixture
@@ -55,28 +68,6 @@ def store(home: Home) -> Iterator[Store]:
         yield opened
 
 
-StartTask = Callable[[str, str, str], "subprocess.Popen[bytes]"]
-
-
-@pytest.fixture
-def start_task(home: Home, tmp_path: Path) -> Iterator[StartTask]:
-    """Starts processes that run one task; all are ended."""
-    started: list[subprocess.Popen[bytes]] = []
-    home.prepare()
-    environment = os.environ | {"ENGRAM_HOME": str(home.root), "CLAUDE_CONFIG_DIR": str(tmp_path / "claude")}
-
-    def begin(kind: str, key: str, action: str) -> subprocess.Popen[bytes]:
-        code = PROGRAM.format(kind=kind, key=key, action=action)
-        process = subprocess.Popen([sys.executable, "-c", code], env=environment)
-        started.append(process)
-        return process
-
-    yield begin
-    for process in started:
-        process.kill()
-        process.wait()
-
-
 def record(store: Store, kind: str, outcome: str = "", *, state: RunState = RunState.DONE) -> None:
     """Record a run that took three milliseconds."""
     run_id = begin_task_run(store, kind, "")
@@ -85,13 +76,16 @@ def record(store: Store, kind: str, outcome: str = "", *, state: RunState = RunS
 
 @pytest.mark.parametrize(("kind", "key"), [("extract", SESSION), ("scan", ""), ("recollect", SESSION)])
 def test_a_failure_is_found_with_its_redacted_traceback(
-    run: Run, run_json: Run, store: Store, start_task: StartTask, kind: str, key: str
+    run: Run, run_json: Run, store: Store, home: Home, kind: str, key: str
 ) -> None:
     if key:
         with store.transaction() as tx:
             make_due(tx, kind, key, store.now_ms())
 
-    start_task(kind, key, f"raise ValueError('the key is {SECRET}')").wait(60)
+    def fail() -> str:
+        raise ValueError(f"the key is {SECRET}")
+
+    run_task(store, home, kind, key, fail)
 
     shown = run_json("tasks", "show", key or kind)
     assert "Traceback" in shown["failure"]["traceback"]
@@ -116,31 +110,34 @@ def test_a_failure_of_up_once_is_found(run: Run, run_json: Run, home: Home) -> N
 
 
 def test_a_running_task_is_shown_as_running_and_after_a_kill_as_interrupted(
-    run: Run, run_json: Run, store: Store, start_task: StartTask, tmp_path: Path
+    run: Run, run_json: Run, store: Store, home: Home, tmp_path: Path
 ) -> None:
     with store.transaction() as tx:
         make_due(tx, "extract", SESSION, store.now_ms())
     mark = tmp_path / "it runs"
+    environment = os.environ | {"ENGRAM_HOME": str(home.root), "CLAUDE_CONFIG_DIR": str(tmp_path / "claude")}
+    code = PROGRAM.format(mark=str(mark), session=SESSION)
 
-    worker = start_task("extract", SESSION, f"pathlib.Path({str(mark)!r}).touch(); time.sleep(600)")
-    wait_for(mark.exists)
+    worker = subprocess.Popen([sys.executable, "-c", code], env=environment)
+    try:
+        wait_for(mark.exists)
 
-    (task,) = run_json("tasks", "list")["tasks"]
-    assert (task["state"], task["name"], task["args"]) == ("running", "extract", [SESSION])
-    assert task["running_seconds"] >= 0
-    assert "running" in run("tasks").stdout
-    (running,) = run_json("tasks", "runs", SESSION)["runs"]
-    assert (running["state"], running["pid"]) == ("running", worker.pid)
-
-    worker.send_signal(signal.SIGKILL)
-    worker.wait(60)
+        (task,) = run_json("tasks", "list")["tasks"]
+        assert (task["state"], task["name"], task["args"]) == ("running", "extract", [SESSION])
+        assert task["running_seconds"] >= 0
+        assert "running" in run("tasks").stdout
+        (running,) = run_json("tasks", "runs", SESSION)["runs"]
+        assert (running["state"], running["pid"]) == ("running", worker.pid)
+    finally:
+        worker.kill()
+        worker.wait(60)
 
     assert [task["state"] for task in run_json("tasks", "list")["tasks"]] == ["pending"]
     assert [task["state"] for task in run_json("tasks", "runs")["runs"]] == ["interrupted"]
 
 
-def test_runs_have_start_duration_and_outcome(run: Run, run_json: Run, store: Store, start_task: StartTask) -> None:
-    start_task("embed", "", "return '7 rows embedded'").wait(60)
+def test_runs_have_start_duration_and_outcome(run: Run, run_json: Run, store: Store, home: Home) -> None:
+    run_task(store, home, "embed", "", lambda: "7 rows embedded")
 
     (shown,) = run_json("tasks", "runs", "embed")["runs"]
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import signal
 import sqlite3
 import subprocess
@@ -33,6 +32,7 @@ from engram.version import code_version
 from engram.watcher import watch_process as watcher
 from engram.worker.memory_file import open_or_set_aside, upgrade_memory
 from tests.cli.conftest import Run
+from tests.forked import run_forked
 from tests.models.version_1 import FORGOTTEN, PINNED, REPLACED, SAVED, put_version
 from tests.models.version_4 import put_version_4, read_rows
 
@@ -237,11 +237,14 @@ def test_a_kill_at_any_moment_of_an_upgrade_leaves_one_version_or_the_other(tmp_
         home = Home(tmp_path / f"home-{count}").prepare()
         put_version(home.memory_db, 1 + count % 3)
         version = version_of(home.memory_db)
-        crash = os.environ | {"ENGRAM_CRASH": f"{point}:{count}"}
-        assert subprocess.run([sys.executable, "-c", UPGRADE, str(home.root)], env=crash).returncode == -signal.SIGKILL
+
+        def upgrade(home: Home = home) -> None:
+            upgrade_memory(home, Settings(home=home.root))
+
+        assert run_forked(upgrade, f"{point}:{count}") == -signal.SIGKILL
         assert version_of(home.memory_db) == version
 
-        subprocess.run([sys.executable, "-c", UPGRADE, str(home.root)], check=True)
+        assert run_forked(upgrade) == 0
 
         assert version_of(home.memory_db) == newest_version()
         assert [copy.upgraded_from for copy in list_backups(home.backups)] == [version]

@@ -77,8 +77,9 @@ class Reader:
 
     def stop(self) -> None:
         """End what the page started."""
-        for command in ("engram service stop", "engram ui --stop"):
-            self._run(f"{command} || true")
+        with patch.dict(os.environ, self.environment, clear=True), contextlib.chdir(self.folder):
+            for words in (("service", "stop"), ("ui", "--stop")):
+                CliRunner().invoke(root_command, words)
 
     def _call(self, command: str, words: list[str]) -> str:
         with patch.dict(os.environ, self.environment, clear=True), contextlib.chdir(self.folder):
