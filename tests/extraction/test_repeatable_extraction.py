@@ -148,28 +148,36 @@ def corpus_sessions(corpus: Path, seed: int) -> dict[str, bytes]:
     }
 
 
-def test_made_up_sessions_give_the_same_memories_in_every_order_and_slicing(tmp_path: Path) -> None:
+#: How many orders and slicings are tried.
+TRIES = [pytest.param(3, id="fast"), pytest.param(30, id="full", marks=pytest.mark.soak)]
+#: What a sample of real sessions is drawn with.
+SEEDS = [0, pytest.param(1, marks=pytest.mark.soak), pytest.param(2, marks=pytest.mark.soak)]
+
+
+@pytest.mark.parametrize("tries", TRIES)
+def test_made_up_sessions_give_the_same_memories_in_every_order_and_slicing(tmp_path: Path, tries: int) -> None:
     sessions = made_up_sessions()
     whole = Run(tmp_path / "whole", sessions, 0, slices=0, extract_between=False).memories()
 
     assert len(whole.kept) >= 9
-    for seed in range(1, 11):
+    for seed in range(1, tries + 1):
         sliced = Run(tmp_path / str(seed), sessions, seed, slices=seed, extract_between=True).memories()
         assert sliced.kept == whole.kept, f"seed {seed}"
 
 
-def test_what_was_read_is_joined_alike_in_whatever_order_sessions_are_extracted(tmp_path: Path) -> None:
+@pytest.mark.parametrize("tries", TRIES)
+def test_what_was_read_is_joined_alike_in_whatever_order_sessions_are_extracted(tmp_path: Path, tries: int) -> None:
     sessions = made_up_sessions()
     whole = Run(tmp_path / "whole", sessions, 0, slices=0, extract_between=False).memories()
 
     assert {"superseded", "archived"} < {memory.status for memory in whole.joined}
-    for seed in range(1, 9):
+    for seed in range(1, tries + 1):
         sliced = Run(tmp_path / str(seed), sessions, seed, slices=seed, extract_between=False).memories()
         assert sliced == whole, f"seed {seed}"
 
 
 @pytest.mark.corpus
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", SEEDS)
 def test_real_sessions_give_the_same_memories_in_every_order(tmp_path: Path, corpus: Path, seed: int) -> None:
     sessions = corpus_sessions(corpus, seed)
     whole = Run(tmp_path / "whole", sessions, seed, slices=0, extract_between=False).memories()
@@ -180,7 +188,7 @@ def test_real_sessions_give_the_same_memories_in_every_order(tmp_path: Path, cor
 
 
 @pytest.mark.corpus
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", SEEDS)
 def test_a_real_session_gives_the_same_memories_in_every_slicing(tmp_path: Path, corpus: Path, seed: int) -> None:
     for session, data in corpus_sessions(corpus, seed + 10).items():
         whole = Run(tmp_path / f"{session}-whole", {session: data}, seed, slices=0, extract_between=False).memories()

@@ -55,7 +55,7 @@ from engram.worker.lifecycle import run_worker
 #: Kills within a transaction after which a round that aims at them ends.
 AIMED_KILLS = 6
 #: Longest life of a process that is to reach a point, in seconds.
-LIFE_SECONDS = 2.5
+LIFE_SECONDS = 20.0
 #: Exit code of the reader that has nothing left to read.
 READER_IS_DONE = 42
 DELETED, OVERWRITTEN = "queue deleted", "queue overwritten"

@@ -135,14 +135,15 @@ def insert_bytes(path: Path, chance: random.Random) -> None:
     path.write_bytes(data[:place] + chance.randbytes(chance.randint(1, 300)) + data[place:])
 
 
+#: The first five are the most different; the fast tier ends with them.
 KINDS: dict[str, Damage] = {
     "bits": flip_bits,
     "pages": overwrite_pages,
-    "header": change_header,
     "schema": change_schema,
     "cut": cut,
-    "swapped": swap_pages,
     "log": damage_log,
+    "header": change_header,
+    "swapped": swap_pages,
     "shifted": insert_bytes,
     "cut log": cut_log,
 }

@@ -128,7 +128,7 @@ def start_rounds(folder: Path, processes: int, rounds: int, driver: str) -> dict
             claude_folder=folder / "claude",
             embedding_model="hashed",
             sqlite_driver=driver,
-            drain_seconds=1,
+            drain_seconds=60,
         )
         start = time.monotonic() + 0.05
         watchers = [fork(lambda s=settings: run_watcher(s), start) for _ in range(processes)]

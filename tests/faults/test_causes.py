@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.forked import run_command
+
 needs_mounts = pytest.mark.skipif(
     os.geteuid() != 0 or subprocess.run(["unshare", "-m", "true"], check=False, capture_output=True).returncode != 0,
     reason="only root may mount a small disk in a name space of its own",
@@ -19,6 +21,22 @@ def engram(home: Path, *arguments: str) -> str:
     """A shell command that runs engram on a memory folder."""
     code = f"from engram.cli.main import main; main({['--home', str(home), *arguments]!r})"
     return f"{sys.executable} -c '{code.replace(chr(39), chr(34))}'"
+
+
+#: Runs commands on a memory folder, each with its exit code, in one process.
+SEVERAL = """
+import contextlib, sys
+from engram.cli.main import main
+home, *lines = sys.argv[1:]
+for line in lines:
+    with contextlib.suppress(SystemExit):
+        main(["--home", home, *line.split()])
+"""
+
+
+def several(home: Path, *lines: str) -> str:
+    """A shell command that runs several commands on a memory folder, one after the other."""
+    return f"{sys.executable} -c '{SEVERAL}' {home} " + " ".join(f"'{line}'" for line in lines)
 
 
 def on_small_disk(folder: Path, options: str, script: str) -> subprocess.CompletedProcess[str]:
@@ -42,29 +60,16 @@ def on_small_disk(folder: Path, options: str, script: str) -> subprocess.Complet
     ],
     ids=["full", "no inodes", "read-only"],
 )
-@pytest.mark.parametrize("command", [("save", "--global", "The mast is brown"), ("pause",)], ids=["save", "pause"])
-def test_the_state_of_the_disk_is_named(
-    tmp_path: Path, options: str, prepare: str, cause: str, command: tuple[str, ...]
-) -> None:
+def test_the_state_of_the_disk_is_named(tmp_path: Path, options: str, prepare: str, cause: str) -> None:
     home = tmp_path / "disk" / "home"
     home.parent.mkdir()
+    commands = several(home, "save --global The-mast-is-brown", "pause")
 
-    done = on_small_disk(home.parent, options, f"{prepare.format(home.parent)}\n{engram(home, *command)}")
+    done = on_small_disk(home.parent, options, f"{prepare.format(home.parent)}\n{commands}")
 
-    assert done.stderr.count("\n") == 1, done.stderr
-    assert cause in done.stderr
+    said = done.stderr.splitlines()
+    assert [cause in line for line in said] == [True, True], done.stderr
     assert "bug in Engram" not in done.stderr
-
-
-#: Runs commands on a memory folder, each with its exit code, in one process.
-SEVERAL = """
-import contextlib, sys
-from engram.cli.main import main
-home, *lines = sys.argv[1:]
-for line in lines:
-    with contextlib.suppress(SystemExit):
-        main(["--home", home, *line.split()])
-"""
 
 
 @needs_mounts
@@ -72,8 +77,7 @@ def test_a_memory_that_cannot_be_written_is_still_read(tmp_path: Path) -> None:
     home = tmp_path / "disk" / "home"
     home.parent.mkdir()
     asked = ("timeline", "recall mast", "search mast", "export", "status", "doctor", "pause")
-    lines = " ".join(f"'{line}'" for line in asked)
-    again = f"{sys.executable} -c '{SEVERAL}' {home} {lines}"
+    again = several(home, *asked)
     make = engram(home, "save", "--global", "The mast is brown")
 
     done = on_small_disk(home.parent, "size=40m", f"{make} && mount -o remount,ro {home.parent}; {again}")
@@ -102,9 +106,7 @@ def test_a_binary_file_is_no_export(tmp_path: Path, content: bytes) -> None:
     file = tmp_path / "program"
     file.write_bytes(content)
 
-    done = subprocess.run(
-        engram(tmp_path / "home", "import", str(file)), shell=True, capture_output=True, text=True, check=False
-    )
+    done = run_command("--home", str(tmp_path / "home"), "import", str(file))
 
     assert done.returncode == 1
     assert done.stderr.count("\n") == 1, done.stderr

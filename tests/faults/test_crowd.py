@@ -18,19 +18,21 @@ def crowd(folder: Path, what: str, processes: int, rounds: int, driver: str) -> 
     return run_program("crowd", folder, what, str(processes), str(rounds), driver, timeout_seconds=600)
 
 
-ROUNDS = [pytest.param(8, id="fast"), pytest.param(100, id="full", marks=[pytest.mark.soak, pytest.mark.timeout(900)])]
+#: (driver, rounds).
+TIERS = [pytest.param("cysqlite", 4, id="fast")] + [
+    pytest.param(driver, 100, id=f"{driver}-full", marks=[pytest.mark.soak, pytest.mark.timeout(900)])
+    for driver in DRIVERS
+]
 
 
-@pytest.mark.parametrize("rounds", ROUNDS)
-@pytest.mark.parametrize("driver", DRIVERS)
+@pytest.mark.parametrize(("driver", "rounds"), TIERS)
 def test_eight_processes_make_the_database_at_once(tmp_path: Path, driver: str, rounds: int) -> None:
     found = crowd(tmp_path, "migrate", 8, rounds, driver)
 
     assert found == {"codes": {"0": 8 * rounds}, "problems": []}
 
 
-@pytest.mark.parametrize("rounds", ROUNDS)
-@pytest.mark.parametrize("driver", DRIVERS)
+@pytest.mark.parametrize(("driver", "rounds"), TIERS)
 def test_a_kill_in_the_middle_of_a_migration_leaves_the_old_or_the_new_version(
     tmp_path: Path, driver: str, rounds: int
 ) -> None:

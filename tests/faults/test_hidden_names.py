@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from engram.cli.main import engram
@@ -28,28 +28,28 @@ from engram.trust.display import escape_hidden, hidden_characters, visible
 from engram_mcp.access import Access
 from engram_mcp.catalog import answer
 
+KNOWN = (
+    "\x1b[31m",
+    "\x1b]0;title\x07",
+    "\x9b1m",
+    "\x9d0;x\x9c",
+    "\u202eevil",
+    "\u2066",
+    "\x7f",
+    "\x85",
+    "\r",
+    "\b",
+)
 NASTY = st.lists(
     st.one_of(
         st.text(alphabet=st.characters(categories=["Cc", "Cf", "Co", "Zl", "Zp"]), max_size=4),
         st.text(alphabet="abc ä漢😀", max_size=4),
-        st.sampled_from(
-            [
-                "\x1b[31m",
-                "\x1b]0;title\x07",
-                "\x9b1m",
-                "\x9d0;x\x9c",
-                "\u202eevil",
-                "\u2066",
-                "\x7f",
-                "\x85",
-                "\r",
-                "\b",
-            ]
-        ),
+        st.sampled_from(KNOWN),
     ),
     min_size=1,
     max_size=6,
 ).map("".join)
+HERE = [HealthCheck.function_scoped_fixture]
 
 
 @pytest.fixture
@@ -96,11 +96,10 @@ def check(text: str, what: object) -> None:
     assert hidden_characters(text.replace("\n", "")) == 0, (what, text)
 
 
-@settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(name=NASTY)
-def test_no_command_prints_what_steers_or_hides(filled: Store, name: str) -> None:
-    project = spread(filled, name)
-    for arguments in commands(filled, project):
+def ask_everything(store: Store, name: str) -> None:
+    """Run every command, once for a person and once with ``--json``."""
+    project = spread(store, name)
+    for arguments in commands(store, project):
         for form in ([], ["--json"]):
             result = CliRunner().invoke(engram, [*arguments, *form])
             assert result.exit_code in (0, 1, 2), (arguments, result.exception)
@@ -111,7 +110,21 @@ def test_no_command_prints_what_steers_or_hides(filled: Store, name: str) -> Non
                 json.loads(result.stdout)
 
 
-@settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=2, deadline=None, suppress_health_check=HERE)
+@example(name="".join(KNOWN))
+@given(name=NASTY)
+def test_no_command_prints_what_steers_or_hides(filled: Store, name: str) -> None:
+    ask_everything(filled, name)
+
+
+@pytest.mark.soak
+@settings(max_examples=40, deadline=None, suppress_health_check=HERE)
+@given(name=NASTY)
+def test_no_command_prints_what_steers_or_hides_whatever_it_is(filled: Store, name: str) -> None:
+    ask_everything(filled, name)
+
+
+@settings(max_examples=12, deadline=None, suppress_health_check=HERE)
 @given(name=NASTY)
 def test_no_tool_answers_with_what_steers_or_hides(filled: Store, name: str, tmp_path: Path) -> None:
     project = spread(filled, name)

@@ -2,26 +2,21 @@
 
 from __future__ import annotations
 
-import subprocess
+import runpy
 import sys
-from pathlib import Path
 
 import pytest
-from fault_programs import FAULTS, PROGRAMS, program_environment
+from fault_programs import FAULTS, PROGRAMS
+
+from tests.forked import run_forked
 
 pytest.importorskip("apsw")
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
-def test_a_program_finds_all_that_it_imports(name: str, tmp_path: Path) -> None:
-    code = f"import runpy; runpy.run_path({str(FAULTS / name) + '.py'!r}, run_name='imported')"
-    done = subprocess.run(
-        [sys.executable, "-c", code],
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-        env=program_environment(tmp_path),
-    )
+def test_a_program_finds_all_that_it_imports(name: str) -> None:
+    def start() -> None:
+        sys.path.insert(0, str(FAULTS))
+        runpy.run_path(str(FAULTS / f"{name}.py"), run_name="imported")
 
-    assert done.returncode == 0, done.stderr[-3000:]
+    assert run_forked(start) == 0

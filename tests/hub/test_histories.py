@@ -11,7 +11,7 @@ from tests.hub.postgres import Postgres
 from tests.hub.proxy import Proxy
 
 #: Histories that every run of the tests goes through.
-SHORT_RUNS = 4
+SHORT_RUNS = 2
 #: The same through a proxy.
 PROXY_RUNS = 2
 

@@ -18,7 +18,6 @@ from engram.redaction import redact
 from tests.hub.machines import Machine
 
 Make = Callable[..., Machine]
-ROUNDS = 10
 
 
 def git(folder: Path, *arguments: str) -> str:
@@ -69,21 +68,22 @@ def attempt(machine: Machine) -> Round:
     return done
 
 
-def test_two_machines_that_both_commit_stay_in_step_for_ten_rounds(
-    pair: tuple[Machine, Machine], clones: tuple[Path, Path]
+@pytest.mark.parametrize("rounds", [4, pytest.param(12, marks=pytest.mark.soak)])
+def test_two_machines_that_both_commit_stay_in_step(
+    pair: tuple[Machine, Machine], clones: tuple[Path, Path], rounds: int
 ) -> None:
     laptop, desktop = pair
     gone = ""
-    for number in range(ROUNDS):
+    for number in range(rounds):
         laptop.save(f"laptop {number}")
         made = desktop.save(f"desktop {number}")
         # Neither has fetched what the other one commits in this round.
         commit(clones[0], f"note {number}")
         git(clones[0], "pull", "-q", "--rebase")
         git(clones[0], "push", "-q")
-        if number == 4:
+        if number == rounds // 4 - 1:
             gone = made.episode_id
-        if number == 6:
+        if number == rounds // 2:
             laptop.forget(gone)
         laptop.sync()
         desktop.sync()
@@ -91,9 +91,9 @@ def test_two_machines_that_both_commit_stay_in_step_for_ten_rounds(
     desktop.sync()
 
     assert laptop.said() == desktop.said()
-    assert len(laptop.texts()) == 2 * ROUNDS
+    assert len(laptop.texts()) == 2 * rounds
     assert {git(clone, "status", "--porcelain") for clone in clones} == {""}
-    assert (clones[1] / "note 9").exists()
+    assert (clones[1] / f"note {rounds - 1}").exists()
     assert git(clones[0], "log", "--merges", "--oneline") == ""
     authors = set(git(clones[1], "log", "--format=%an %s", "--", "spaces").splitlines())
     assert authors == {"Engram engram: sync"}
