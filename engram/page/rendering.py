@@ -380,6 +380,8 @@ ASSETS: Mapping[str, Asset] = {
 
 #: Steps of a bar: the style sheet has a class for each, since nothing in the page may have an inline style.
 MAX_STEP = 25
+#: Fewest days with a number in a chart that is drawn.
+MIN_DAYS = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -405,6 +407,11 @@ class Chart:
     total: str
     #: Height of a line across the chart, such as a limit; 0 for none.
     line: int = 0
+
+    @property
+    def is_telling(self) -> bool:
+        """True if enough days have a number to compare them; fewer are a sum that is said elsewhere."""
+        return sum(bar.step > 0 for bar in self.bars) >= MIN_DAYS
 
 
 def day_chart(
@@ -454,17 +461,21 @@ def _round_up(value: float, *, is_whole: bool) -> float:
 
 #: Feature → what it means.
 NAMES: Mapping[str, str] = {
-    "meaning": "closer than usual",
-    "source": "its evidence is close",
-    "turn": "its turn is close",
+    "meaning": "closer in meaning",
+    "source": "its source fits",
+    "turn": "the talk around it fits",
     "rare": "rare words in common",
     "words": "words in common",
     "length": "the prompt is long",
-    "unknown": "found by words alone",
-    "shared_alone": "share of the words in common",
-    "words_alone": "words in common",
-    "support_alone": "words of its turn in common",
+    "unknown": "meaning not compared",
+    "shared_alone": "share of its words",
+    "words_alone": "words in common, no meaning",
+    "support_alone": "words of the talk around it",
 }
+
+
+#: Smallest contribution of a feature that is shown: less is written as 0.00.
+MIN_ADDED = 0.005
 
 
 @dataclass(frozen=True, slots=True)
@@ -480,11 +491,12 @@ class FeatureBar:
 
 
 def feature_bars(features: Mapping[str, float]) -> list[FeatureBar]:
-    """Return a bar for each feature, strongest first. The weights are this version's."""
+    """Return a bar for each feature that adds or takes something, strongest first. The weights are this version's."""
     weights = _weights()
     adds = {name: weights.get(name, 0.0) * value for name, value in features.items()}
     strongest = max((abs(amount) for amount in adds.values()), default=0.0) or 1.0
-    ordered = sorted(features.items(), key=lambda pair: -abs(adds[pair[0]]))
+    telling = [pair for pair in features.items() if abs(adds[pair[0]]) >= MIN_ADDED]
+    ordered = sorted(telling, key=lambda pair: -abs(adds[pair[0]]))
     return [
         FeatureBar(NAMES.get(name, name), value, adds[name], max(1, round(abs(adds[name]) / strongest * MAX_STEP)))
         for name, value in ordered

@@ -162,8 +162,8 @@ def list_needs(store: Store, vitals: Vitals, *, with_folders: bool = False) -> l
         with_folders: also check the disk for projects that may have moved.
     """
     needs = [
-        Need(f"{_said(trouble)}. {trouble.advice[:1].upper()}{trouble.advice[1:]}", "health", 1, True)
-        for trouble in vitals.troubles()
+        Need(said(trouble) + ("" if is_process(trouble) else f". {begun(trouble.advice)}"), "health", 1, True)
+        for trouble in list_troubles(vitals)
     ]
     for number, path, one, many in (
         (sum(work.dead or 0 for work in vitals.work), "tasks", "task was given up", "tasks were given up"),
@@ -186,10 +186,41 @@ def list_needs(store: Store, vitals: Vitals, *, with_folders: bool = False) -> l
     return needs
 
 
-def _said(trouble: Trouble) -> str:
+#: What both processes are called together.
+BOTH = "watcher and worker"
+
+
+def list_troubles(vitals: Vitals) -> list[Trouble]:
+    """Return all problems; that neither process runs is one: one command starts both."""
+    troubles = vitals.troubles()
+    stopped = [trouble for trouble in troubles if is_process(trouble)]
+    if len(stopped) < 2:
+        return troubles
+    follows = "not running: nothing is read or remembered, and Claude is shown nothing"
+    # Whatever is late waits for them.
+    rest = [trouble for trouble in troubles if trouble not in stopped and trouble.is_broken]
+    return [Trouble(BOTH, follows, stopped[0].advice), *rest]
+
+
+def is_process(trouble: Trouble) -> bool:
+    """Return True if a process does not run, which ``Vitals.start_command`` mends."""
+    return trouble.about in ("watcher", "worker", BOTH)
+
+
+def start_of(vitals: Vitals) -> str:
+    """Return the command that starts what does not run; "" if both processes run."""
+    return vitals.start_command if any(map(is_process, vitals.troubles())) else ""
+
+
+def said(trouble: Trouble) -> str:
     """Return what is wrong; the message of a failure is set apart from the stage that failed."""
     is_sentence = trouble.text.startswith(("not ", "is "))
-    return f"{trouble.about.capitalize()}{'' if is_sentence else ':'} {trouble.text}"
+    return f"{begun(trouble.about)}{'' if is_sentence else ':'} {trouble.text}"
+
+
+def begun(text: str) -> str:
+    """Return a text as the beginning of a sentence."""
+    return text[:1].upper() + text[1:]
 
 
 @dataclass(frozen=True, slots=True)

@@ -95,6 +95,8 @@ class Vitals:
     stages: dict[str, StageHealth]
     unread: Unread
     work: list[usage.WorkTotals]
+    #: The command that starts both processes on this machine.
+    start_command: str
 
     def troubles(self) -> list[Trouble]:
         """Return all problems, those of the processes first."""
@@ -104,7 +106,7 @@ class Vitals:
             ("worker", self.worker, "no memories are made, and hooks stay silent"),
         ):
             if not state.is_alive:
-                troubles.append(Trouble(name, f"not running: {follows}", "start both with: engram service start"))
+                troubles.append(Trouble(name, f"not running: {follows}", f"start both with: {self.start_command}"))
         for name, stage in self.stages.items():
             if stage.last_error:
                 troubles.append(Trouble(name, stage.last_error, SEE_LOG))
@@ -148,6 +150,7 @@ def take_vitals(store: Store, settings: Settings, *, with_files: bool = True) ->
         stages=_stages(store, settings, unread, by_kind),
         unread=unread,
         work=by_kind,
+        start_command="engram service start" if serving.install_journal.is_file() else "engram up",
     )
 
 

@@ -52,7 +52,7 @@ def test_a_fresh_machine_is_told_to_start_and_to_connect(run: Run, claude: Path)
     findings = checks(run)
 
     assert findings["watcher"]["state"] == findings["worker"]["state"] == "bad"
-    assert "engram service start" in findings["worker"]["advice"]
+    assert "engram up" in findings["worker"]["advice"]
     assert "engram setup hooks" in findings["hooks"]["advice"]
     assert findings["memory.db"]["state"] == findings["memory folder"]["state"] == "ok"
     assert "SQLite" in findings["driver"]["detail"]

@@ -22,6 +22,8 @@ REPLY = "I looked into it. vat_cents cut the half cent off; the fix is integer a
 SUMMARY = "vat_cents cut the half cent off; the fix is integer arithmetic in harbor/vat.py."
 QUIET = "yes, go on"
 ERROR = "AssertionError: 1"
+#: The days ago at which `live_earlier` lets something happen, and the tokens that Claude was shown on each.
+EARLIER_DAYS, EARLIER_TOKENS = (4, 2), 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +105,38 @@ def live(store: Store, *, project: str = "harbor", session: str = SESSION, numbe
         ]
         prompt_outcomes.add_outcomes(tx, [_outcome(session, place.id, *values) for values in add])
     return Lived(fix, other, turn_id)
+
+
+def live_earlier(store: Store, *, project: str = "harbor", session: str = SESSION) -> None:
+    """Let one memory be kept and one shown on each of two earlier days, none of them yesterday."""
+    place = store_project(store, project)
+    for days in EARLIER_DAYS:
+        at_ms = store.now_ms() - days * 86_400_000
+        memory = Memory(
+            episode_id=new_memory_id(),
+            kind=Kind.FACT,
+            summary=f"The beacon of {project} was lit {days} days ago.",
+            content="",
+            session_id=session,
+            project_id=place.id,
+            scope=Scope.PROJECT,
+            voice=Voice.USER,
+            created_at_ms=at_ms,
+        )
+        bite = Injection(
+            session_id=session,
+            prompt_key=f"earlier {days}",
+            channel="prompt",
+            episode_id=memory.episode_id,
+            score=0.5,
+            tokens=EARLIER_TOKENS,
+            state="shown",
+            at_ms=at_ms,
+        )
+        with store.transaction() as tx:
+            made = add_memory(tx, memory, [], actor=Actor.MODEL, action="extract")
+            tx.run("UPDATE episode SET kept_at_ms = ? WHERE id = ?", [at_ms, made.id])
+            add_injections(tx, [bite])
 
 
 def _outcome(

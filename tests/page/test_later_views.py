@@ -35,7 +35,7 @@ from engram.redaction import redact
 from engram.settings import Settings
 from engram.transcripts.agents import Title, TitleRank
 from tests.models.conversations import store_session
-from tests.page.lived import Lived, live
+from tests.page.lived import EARLIER_DAYS, EARLIER_TOKENS, Lived, live, live_earlier
 from tests.page.serving import ServedPage
 
 #: Largest answer of a view, in bytes.
@@ -165,7 +165,7 @@ def test_a_suspect_is_trusted_or_judged_wrong_and_both_are_undone(page: ServedPa
 
 
 def test_what_a_file_contradicts_is_compared_on_its_own(page: ServedPage, lived: Lived) -> None:
-    assert "None." in page.ask(f"{page.access.root}/decide/files", hx_request="true").text
+    assert "contradict none of them" in page.ask(f"{page.access.root}/decide/files", hx_request="true").text
 
 
 def test_every_memory_is_compared_with_the_files_some_at_a_time(
@@ -189,7 +189,7 @@ def test_every_memory_is_compared_with_the_files_some_at_a_time(
     assert parts == 2
     assert [number in shown for number in ("port 9090", "port 8080")] == [True, True]
     assert "2 in all." in shown
-    assert "None." not in shown
+    assert "none of them" not in shown
     assert page.ask(f"{page.access.root}/decide/files?after={'9' * 40}&found=x", hx_request="true").status == 200
 
 
@@ -349,12 +349,18 @@ def test_what_is_archived_comes_back_and_what_was_forgotten_is_a_number(
 
 
 def test_costs_are_drawn_against_the_cap_without_a_style(page: ServedPage, store: Store, lived: Lived) -> None:
+    live_earlier(store)
     spend(store, 0.75)
+    assert "limit s" not in page.see("costs").text  # one day is a sum, not a chart
+    for days in EARLIER_DAYS:
+        spend(store, 0.1)
+        with store.transaction() as tx:
+            tx.run("UPDATE spend SET at_ms = at_ms - ? WHERE id = (SELECT max(id) FROM spend)", [days * 86_400_000])
 
     text = page.see("costs").text
 
     assert "0.7500" in text
-    assert "31 in 30 days" in text  # tokens that Claude was shown
+    assert f"{31 + EARLIER_TOKENS * len(EARLIER_DAYS)} in 30 days" in text  # tokens that Claude was shown
     assert re.search(r'<div class="limit s\d+">', text)
     assert " style=" not in text
     assert "saved" not in text.lower()
@@ -373,7 +379,7 @@ def test_numbers_are_those_of_the_commands(
     status, health = command("status"), page.see("health").text
     for number, name in ((status["turns"], "turns read"), (status["episodes"], "memories kept")):
         assert f"<b>{number}</b><span>{name}</span>" in health
-    assert f"{status['missing_vectors']} texts without a vector" in health
+    assert f"{status['missing_vectors']} texts not indexed yet" in health
     for name, stage in status["stages"].items():
         cells = re.search(
             rf'<th scope="row">{name}</th><td class="figure"[^>]*>([\d,]+)</td><td class="figure"[^>]*>([\d,]+)</td>',

@@ -28,7 +28,7 @@ from engram.system.socketpath import socket_address
 from engram.worker.worker_client import ask_worker
 from tests.fork_server import ForkedProcess
 from tests.page.browsing import wrong_for_people
-from tests.page.lived import PROMPT, SESSION, SUMMARY, Lived, live
+from tests.page.lived import PROMPT, SESSION, SUMMARY, Lived, live, live_earlier
 from tests.page.serving import ServedPage, serve_page
 from tests.page.test_later_views import VIEWS as LATER_VIEWS
 from tests.processes import wait_for
@@ -60,6 +60,7 @@ def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
     settings.places.prepare()
     with open_store(settings.places.memory_db, clock=SYSTEM_CLOCK) as store:
         lived = live(store)
+        live_earlier(store)
         save_memory(store, "Never deploy on Fridays.", redact, actor=Actor.USER, scope=Scope.GLOBAL, is_pinned=True)
         environment = os.environ | {
             "ENGRAM_HOME": str(settings.home),
@@ -144,7 +145,7 @@ def test_what_does_it_know(person: Person, house: House) -> None:
 def test_why_was_it_shown(person: Person) -> None:
     person.click(re.compile("How do we round"))
     person.sees("20 found → 1 shown")
-    person.click("candidates ▸", role="button")
+    person.click("20 found → 1 shown ▸", role="button")
     person.sees("rare words in common")
 
 
@@ -156,12 +157,12 @@ def test_why_was_it_silent(person: Person) -> None:
     assert (kept["height"], kept["y"]) == (shown["height"], shown["y"])
     person.sees("silent: it names no topic to search for")
     person.click(re.compile("yes, go on"))
-    person.sees("too short – it names no topic to search for")
+    person.sees("silent: it names no topic to search for")
 
 
 def test_what_would_be_shown(person: Person, house: House) -> None:
     person.tab.goto(f"{house.page.home}/s/try?project=harbor")
-    person.tab.get_by_label("A prompt").focus()
+    person.tab.get_by_label("Prompt", exact=True).focus()
     person.type(PROMPT)
     person.click("Try it", role="button")
     person.sees(" found · ")

@@ -8,7 +8,9 @@ from engram.enums import Kind
 from engram.models.memories.memory_records import Memory
 from engram.page.rendering import (
     MAX_STEP,
+    NAMES,
     day_chart,
+    feature_bars,
     first_sentence,
     headline,
     inline_spans,
@@ -138,6 +140,13 @@ def test_a_chart_has_both_axes_and_the_value_of_each_day() -> None:
     assert day_chart(days, [0] * 30).top == "2"
     assert day_chart(days, [0.0] * 29 + [0.16], money, limit=1.0).line == MAX_STEP
     assert day_chart(days, [1_234.0] * 30).top == "2,000"
+
+
+def test_a_chart_needs_three_days_and_a_feature_something_that_it_adds() -> None:
+    days = [(DAY_MS * number, DAY_MS * (number + 1)) for number in range(30)]
+    assert [day_chart(days, [0] * (30 - some) + [2] * some).is_telling for some in (0, 2, 3)] == [False, False, True]
+    assert [bar.name for bar in feature_bars({"rare": 9.0, "words": 0.0, "turn": 0.001})] == ["rare words in common"]
+    assert len(set(NAMES.values())) == len(NAMES)
 
 
 @pytest.mark.parametrize(("dollars", "text"), [(0, "$0.00"), (0.5, "$0.50"), (0.1603, "$0.1603"), (12.345, "$12.35")])

@@ -36,7 +36,7 @@ from engram.settings import Settings
 from engram.transcripts.turns import Role
 from tests.models.conversations import make_turn, store_session, store_turn
 from tests.models.hub_spaces_made import join_made_up, join_team_made_up
-from tests.page.lived import PROMPT, QUIET, SESSION, SUMMARY, Lived, live
+from tests.page.lived import PROMPT, QUIET, SESSION, SUMMARY, Lived, live, live_earlier
 from tests.page.serving import ServedPage
 from tests.page.test_later_views import give_work
 
@@ -90,7 +90,7 @@ def test_a_memory_says_where_it_comes_from_and_why_it_was_shown(page: ServedPage
     assert f"/s/{SESSION}/t/{lived.turn_id}?cited=18#line-18" in text
     assert "AssertionError: 1" in text
     assert PROMPT in text
-    assert "0.71 ≥ 0.18" in text
+    assert "relevance 0.71, needed 0.18" in text
     assert "rare words in common" in text
     assert "Found by “Why do taxes come out too low?” too." in text
     assert "Kept from what was said" in text
@@ -134,7 +134,7 @@ def test_a_session_shows_for_each_prompt_what_was_shown_or_why_nothing(page: Ser
     assert QUIET in text
     assert "it names no topic to search for" in text
     (outcome,) = re.findall(rf"/s/{SESSION}/at/(\d+)", text)
-    assert "0.12 &lt; 0.18" in page.see("s", SESSION, "at", outcome).text
+    assert "relevance 0.12, needed 0.18" in page.see("s", SESSION, "at", outcome).text
     assert page.see("s", SESSION, "at", "999").status == 404
 
 
@@ -220,8 +220,8 @@ def test_forget_shows_what_goes_and_asks_before_it_goes(page: ServedPage, lived:
 def test_without_a_worker_the_views_say_what_is_missing(page: ServedPage, lived: Lived) -> None:
     assert "worker is not running" in page.do("s", "try", prompt="How is VAT rounded?").text
     assert page.do("s", "try", prompt=" ").status == 400
-    assert "does not run" in page.see("briefing", project="harbor").text
-    assert "Worker not running" in page.see("").text or "Watcher not running" in page.see("").text
+    assert "Known once the worker runs" in page.see("briefing", project="harbor").text
+    assert "Watcher and worker not running" in page.see("").text
 
 
 def test_the_start_page_of_an_empty_memory_says_the_next_steps(page: ServedPage) -> None:
@@ -235,7 +235,7 @@ def test_the_start_page_of_an_empty_memory_says_the_next_steps(page: ServedPage)
 def test_the_start_page_counts_what_happened_today(page: ServedPage, lived: Lived) -> None:
     text = page.see("").text
 
-    assert stats_of(text) == {"Shown to Claude": 1, "Tokens shown": 31, "Kept": 2, "Replaced": 0, "Judged wrong": 0}
+    assert stats_of(text) == {"Shown to Claude": 1, "Tokens shown": 31, "Kept": 2, "Replaced": 0, "Marked wrong": 0}
     assert PROMPT in text
     assert "silent: it names no topic" in text
     assert page.see("", project="harbor").status == 200
@@ -306,9 +306,9 @@ def test_what_waits_is_one_list_whose_numbers_agree_everywhere(
         "1 pair of memories that can't both hold",
         "2 memories that read like an order",
     } <= set(needs)
-    assert any(need.startswith("Worker not running: ") for need in needs)
+    assert any(need.startswith("Watcher and worker not running: ") for need in needs)
     for view in ("", "s", "settings"):
-        assert badges_of(page.see(view).text) == {"To decide": 3, "Tasks": 1, "Health": 2}
+        assert badges_of(page.see(view).text) == {"To decide": 3, "Tasks": 1, "Health": 1}
     decide = page.see("decide").text
     assert "can't both hold: 1<" in decide
     assert "like an order to Claude: 2<" in decide
@@ -327,6 +327,9 @@ def test_answers_that_came_too_late_are_said_beside_how_it_works(page: ServedPag
 
 def test_sums_and_charts_of_today_count_the_same(page: ServedPage, store: Store, lived: Lived) -> None:
     live(store, project="lantern", session="b1", number=11)
+    assert "data-chart" not in page.see("").text  # one day is told by the sums
+    live_earlier(store)
+    live_earlier(store, project="lantern", session="b1")
     for project, kept, shown in (("", 4, 2), ("harbor", 2, 1), ("lantern", 2, 1)):
         text = page.see("", project=project).text if project else page.see("").text
         stats = stats_of(text)
@@ -353,6 +356,42 @@ def test_what_was_before_engram_is_said_once(page: ServedPage, store: Store, liv
     assert "no worker" not in trace
     assert listed.count("older than Engram") == 1
     assert "before Engram" not in page.see("s", SESSION).text
+
+
+def test_a_part_that_is_opened_by_its_address_comes_in_the_frame(page: ServedPage, lived: Lived) -> None:
+    (outcome,) = re.findall(rf"/s/{SESSION}/at/(\d+)", page.see("s", SESSION).text)
+    for path in (
+        ("m", lived.fix.episode_id, "edit"),
+        ("m", lived.fix.episode_id, "forget"),
+        ("m", lived.fix.episode_id, "supersede"),
+        ("s", SESSION, "at", outcome),
+    ):
+        whole = page.see(*path).text
+        assert "<nav" in whole, path
+        assert whole.count("<h1") == 1, path
+        assert "<nav" not in page.ask(f"{page.access.root}/{'/'.join(path)}", hx_request="true").text, path
+
+
+def test_without_a_worker_what_was_said_is_listed_once_with_who_said_it(
+    page: ServedPage, store: Store, lived: Lived
+) -> None:
+    live(store, session="b1", number=11)
+
+    text = page.see("m", q="how do we round the VAT of an invoice").text
+
+    assert text.count(f">{PROMPT}</a>") == 1
+    assert re.search(r"you said · harbor · <time[^>]*>[^<]+</time> · said 2 times", text)
+    assert "engram up" in text
+
+
+def test_a_search_that_nothing_fits_wholly_shows_what_nearly_does(page: ServedPage, lived: Lived) -> None:
+    text = page.see("m", q="why do we store the VAT").text
+
+    assert "No memory has all of these words" in text
+    assert "integer cents" in text
+    nothing = page.see("m", q="zeppelin quokka").text
+    assert "0 memories with all of these words" in nothing
+    assert '<ul class="rows' not in nothing
 
 
 def hit(**values: object) -> dict[str, object]:

@@ -53,6 +53,17 @@ def made_before(store: Store, seconds: float) -> None:
         put_meta(tx, MADE_AT, str(store.now_ms() - int(seconds * 1000)))
 
 
+def test_the_command_that_starts_both_processes_is_the_one_of_this_machine(store: Store, settings: Settings) -> None:
+    advice = {trouble.about: trouble.advice for trouble in take_vitals(store, settings).troubles()}
+    assert advice["worker"] == advice["watcher"] == "start both with: engram up"
+
+    save_journal(settings.places, Journal(phase=Phase.INSTALLED))
+
+    vitals = take_vitals(store, settings)
+    assert vitals.start_command == "engram service start"
+    assert vitals.troubles()[0].advice == "start both with: engram service start"
+
+
 def test_after_an_installation_nothing_is_a_week_behind(store: Store, settings: Settings) -> None:
     write_transcript(settings, WEEK)
     make_work(store, WEEK)

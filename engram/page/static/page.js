@@ -117,8 +117,6 @@
     event.preventDefault();
   });
 
-  one("nav [aria-current]")?.scrollIntoView({ block: "nearest", inline: "center" });
-
   document.addEventListener("htmx:after:swap", () => {
     localize();
     // What was searched from another view is a list of memories.

@@ -32,6 +32,7 @@ def show_files(request: PageRequest) -> Answer:
         "of_files": found[: max(0, MAX_SHOWN - before)],
         "number": before + len(found),
         "then": then,
+        "is_first": not before,
     }
     return Answer("decide.html", values, block="counted" if request.query.get("count") else "files")
 

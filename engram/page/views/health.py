@@ -7,8 +7,20 @@ from dataclasses import dataclass
 from engram.enums import Actor
 from engram.errors import BadRequest, NotFound
 from engram.models.memories import memory_history
-from engram.page.view import Answer, Notice, PageRequest, Route, View, ask_command
-from engram.reports.health import Health, StageHealth, take_health
+from engram.page.view import (
+    Answer,
+    Notice,
+    PageRequest,
+    Route,
+    View,
+    ask_command,
+    begun,
+    is_process,
+    list_troubles,
+    said,
+    start_of,
+)
+from engram.reports.health import Health, StageHealth, take_health, take_vitals
 from engram.reports.hub_report import report_hubs
 from engram.reports.use_report import REPORT_DAYS, late_of_days, late_text
 from engram.trust.display import number_of
@@ -28,11 +40,16 @@ class Step:
     lag_seconds: float
     is_broken: bool
     has_trouble: bool
+    #: The process that does it does not run.
+    is_stopped: bool
 
 
 def show_checks(request: PageRequest) -> Answer:
     """Show the checks of ``engram doctor``; the whole check of the database is left to the command."""
-    return Answer("parts/checks.html", {"checks": ask_command(request.settings, "doctor", "--quick")["checks"]})
+    checks = ask_command(request.settings, "doctor", "--quick")["checks"]
+    troubles = take_vitals(request.store, request.settings).troubles()
+    told = {name for one in troubles for name in (one.about, f"stage {one.about}")}
+    return Answer("parts/checks.html", {"checks": checks, "told": told})
 
 
 def preview(request: PageRequest) -> Answer:
@@ -68,12 +85,14 @@ def undo(request: PageRequest) -> Answer:
 def flow_of(health: Health) -> list[Step]:
     """Return the steps from a transcript to what Claude is shown."""
     totals, unread, stages = health.totals, health.unread, health.stages
-    texts = f"{health.missing_vectors:,} without a vector" if health.missing_vectors else ""
     files = f"{number_of(unread.files, 'file')} to read" if unread.files else ""
 
     def step(name: str, number: int, waiting: str, stage: str) -> Step:
         known = stages.get(stage) or StageHealth(seen=0, done=0, lag_seconds=0.0)
-        return Step(name, number, waiting, known.lag_seconds, bool(known.last_error), known.has_trouble)
+        process = health.watcher if stage == "ingest" else health.worker
+        return Step(
+            name, number, waiting, known.lag_seconds, bool(known.last_error), known.has_trouble, not process.is_alive
+        )
 
     due = {work.kind: work.due or 0 for work in health.work}
     sessions = f"{number_of(due['extract'], 'session')} to work on" if due.get("extract") else ""
@@ -81,7 +100,7 @@ def flow_of(health: Health) -> list[Step]:
         step("transcripts", unread.found, files, "ingest"),
         step("turns read", totals.turns, "", "ingest"),
         step("memories kept", totals.memories, sessions, "extract"),
-        step("texts with a vector", 0, texts, "embed"),
+        step("texts not indexed yet", health.missing_vectors, "", "embed"),
         step("shown to Claude", totals.injections, "", "recollect"),
     ]
 
@@ -101,7 +120,8 @@ def show(request: PageRequest, notice: Notice | None = None) -> Answer:
     values = {
         "health": health,
         "flow": flow_of(health),
-        "troubles": health.troubles(),
+        "troubles": [(one, said(one), "" if is_process(one) else begun(one.advice)) for one in list_troubles(health)],
+        "start": start_of(health),
         "late": late_text(late),
         "late_days": REPORT_DAYS,
         "late_prompts": prompts,

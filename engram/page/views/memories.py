@@ -2,29 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from engram.enums import Kind
 from engram.models.engine.transaction import Store
-from engram.models.memories.memory_records import find_memory
+from engram.models.memories.memory_records import Memory, find_memory, memories_by_row
 from engram.models.memories.usefulness import usefulness_of
 from engram.models.projects.projects import list_projects
-from engram.models.search.fulltext import search_passages
+from engram.models.search.fulltext import Term, search_memories, search_passages
 from engram.models.search.memory_lists import Selection, State, browse
 from engram.models.sessions.passage_rows import passage_rows, passage_turns
 from engram.models.shown.usage import count_memories_since
 from engram.page.view import Answer, PageRequest, Route, View
 from engram.page.views.memory import title_and_rest
+from engram.reports.health import take_vitals
 from engram.system.clock import parse_time_ms
-from engram.text.words import MAX_QUERY_CHARS, question_words_of
+from engram.text.words import MAX_QUERY_CHARS, question_words_of, terms_of
 from engram.worker.worker_client import ask_worker
 
 #: Maximum number of memories of one list; more follow on the next one.
 MAX_ROWS = 25
-#: Memories and passages of an answer, and turns in which the words were said.
-MAX_HITS, MAX_SAID = 8, 5
+#: Memories and passages of an answer, and texts with the words that are listed, and read to find them.
+MAX_HITS, MAX_SAID, MAX_READ = 8, 5, 20
+#: Memories that have some of the words.
+MAX_NEAREST = 5
+#: Role of a text → who said it.
+WHO: Mapping[str, str] = {"user": "you said", "assistant": "Claude said"}
 #: Fewest characters that are asked about.
 MIN_ASKED_CHARACTERS = 3
 #: Time for the worker's answer, in seconds.
@@ -51,18 +56,39 @@ class Found:
     resume: str
 
 
+@dataclass(frozen=True, slots=True)
+class Said:
+    """A text that was said, once for all the times that it was."""
+
+    #: Path of the turn in which it was said last.
+    path: tuple[str, ...]
+    text: str
+    what: str
+    project: str
+    at_ms: int
+    times: int
+
+
 def show(request: PageRequest) -> Answer:
     """List memories; while somebody types, only what is inside the page is answered, first by words alone."""
     selection = _selection(request)
     offset = _number(request.query.get("from", ""))
     listing = browse(request.store, selection, limit=MAX_ROWS, offset=offset)
+    memories = listing.memories
+    if (
+        selection.text
+        and not (selection.kind or selection.state)
+        and listing.facets is not None
+        and not listing.facets.total
+    ):
+        memories = _nearest(request, selection)
     is_question = len(selection.text) >= MIN_ASKED_CHARACTERS and not offset
     values: dict[str, object] = {
         "asked": selection.text,
         "kind": selection.kind,
         "state": selection.state.value if selection.state else "",
-        "memories": listing.memories,
-        "uses": usefulness_of(request.store, [memory.episode_id for memory in listing.memories]),
+        "memories": memories,
+        "uses": usefulness_of(request.store, [memory.episode_id for memory in memories]),
         "facets": listing.facets,
         "projects": [] if listing.facets is None else _projects(request.store, listing.facets.projects),
         "next": offset + MAX_ROWS if len(listing.memories) == MAX_ROWS else None,
@@ -93,7 +119,9 @@ def _answer_values(request: PageRequest, selection: Selection) -> dict[str, Any]
     answer = ask_worker(request.settings.places, question, timeout_seconds=ANSWER_SECONDS)
     hits = answer.get("hits") if answer is not None else None
     if not isinstance(hits, list):
-        return {"is_missing": True, "hits": [], "is_doubtful": False, "said": _said(request, selection.text)}
+        start = take_vitals(request.store, request.settings, with_files=False).start_command
+        said = _said(request, selection.text)
+        return {"is_missing": True, "hits": [], "is_doubtful": False, "said": said, "frame_start": start}
     found = [one for hit in hits if (one := _found(request.store, hit)) is not None]
     is_doubtful = all(hit["doubtful"] for hit in hits)
     return {"is_missing": False, "hits": found, "is_doubtful": is_doubtful, "said": []}
@@ -104,7 +132,7 @@ def _found(store: Store, hit: Mapping[str, Any]) -> Found | None:
     at_ms, doubt = parse_time_ms(hit["created_at"]) or 0, ""
     title, text = "", " ".join(str(hit["text"]).split())
     path: tuple[str, ...] = ("s", hit["session"]) if hit["session"] else ()
-    what = {"user": "you said", "assistant": "Claude said"}.get(hit["role"], str(hit["kind"]))
+    what = WHO.get(hit["role"], str(hit["kind"]))
     if str(hit["id"]).startswith("ep_"):
         memory = find_memory(store, hit["id"])
         if memory is None:
@@ -133,12 +161,36 @@ def count_new(store: Store, since_ms: int, project_id: int | None) -> int:
     return count_memories_since(store, since_ms, project_id)
 
 
-def _said(request: PageRequest, text: str) -> list[tuple[str, str, int]]:
-    """Return (text, session, turn) of passages that hold the words of a search, if no worker ranks them."""
+def _said(request: PageRequest, text: str) -> list[Said]:
+    """Return the passages that hold the words of a search, each text once, if no worker ranks them."""
     words = tuple(question_words_of(text))
-    ids = [row_id for row_id, _ in search_passages(request.store, [words], MAX_SAID, project_id=request.project_id)]
+    ids = [row_id for row_id, _ in search_passages(request.store, [words], MAX_READ, project_id=request.project_id)]
     rows, turns = passage_rows(request.store, ids), passage_turns(request.store, ids)
-    return [(rows[row_id].text, *turns[row_id]) for row_id in ids if row_id in rows and row_id in turns]
+    names = {project.id: project.name for project in list_projects(request.store)}
+    same: dict[str, list[int]] = {}
+    for row_id in ids:
+        if row_id in rows and row_id in turns:
+            same.setdefault(" ".join(rows[row_id].text.casefold().split()), []).append(row_id)
+    found = []
+    for copies in list(same.values())[:MAX_SAID]:
+        latest = rows[max(copies, key=lambda row_id: rows[row_id].at_ms)]
+        session, turn = turns[latest.id]
+        path = ("s", session, "t", str(turn))
+        project = names.get(latest.project_id or 0, "")
+        found.append(Said(path, latest.text, WHO.get(latest.role, "said"), project, latest.at_ms, len(copies)))
+    return found
+
+
+def _nearest(request: PageRequest, selection: Selection) -> tuple[Memory, ...]:
+    """Return the memories that have the telling words, else some of them, best first: for a search that finds none."""
+    terms = terms_of(selection.text)
+
+    def search(wanted: Sequence[Term]) -> list[tuple[int, float]]:
+        return search_memories(request.store, wanted, MAX_NEAREST, project_id=request.project_id)
+
+    found = (search([tuple(terms)]) or search(terms)) if terms else []
+    by_row = memories_by_row(request.store, [row_id for row_id, _ in found])
+    return tuple(by_row[row_id] for row_id, _ in found if row_id in by_row)
 
 
 def _selection(request: PageRequest) -> Selection:

@@ -148,7 +148,8 @@ def _detail(
 ) -> Answer:
 
     shown = memory_values(request, memory) | values
-    return Answer("memory.html", shown, block="detail", notice=notice, is_change=is_change)
+    block = "detail" if request.is_fragment else ""
+    return Answer("memory.html", shown, block=block, notice=notice, is_change=is_change)
 
 
 ROUTES = (

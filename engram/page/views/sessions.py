@@ -37,7 +37,7 @@ TRY_SECONDS = 10.0
 TRIAL_REASONS = {
     Verdict.SHOWN: "Claude would be shown it",
     Verdict.PENDING: "it would wait for the next tool call",
-    Verdict.NO_ROOM: "better memories would use up the number of bites or tokens (bites, bite_tokens)",
+    Verdict.NO_ROOM: "better memories would fill the room for them (bites, bite_tokens)",
 }
 
 
@@ -125,7 +125,8 @@ def show_candidates(request: PageRequest) -> Answer:
         raise NotFound("the outcome of this prompt is no longer recorded")
     summaries = why_session(request.store, session_id, find_session(request.store, session_id)).summaries
     considered = [(one, summaries.get(one.episode_id, ""), feature_bars(one.features)) for one in outcome.considered]
-    return Answer("parts/candidates.html", {"considered": considered, "reasons": REASONS, "outcome": outcome})
+    values = {"considered": considered, "reasons": REASONS, "session_id": session_id, "at_ms": outcome.at_ms}
+    return Answer("parts/candidates.html" if request.is_fragment else "candidates.html", values)
 
 
 def show_turn(request: PageRequest) -> Answer:

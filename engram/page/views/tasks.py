@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import dataclasses
 from collections import Counter
+from collections.abc import Iterable
+from itertools import groupby
+from typing import Any
 
 from engram.errors import BadRequest
 from engram.models.sessions.sessions import session_titles, sessions_of
@@ -26,6 +29,20 @@ WORDS = {
     "pending": "waiting",
     "scheduled": "scheduled",
     "done": "done",
+}
+#: Task → what it does, for people.
+WHAT = {
+    "consolidate": "Tidy memories",
+    "embed": "Index texts by meaning",
+    "extract": "Make memories",
+    "flush": "Read the end of a session",
+    "index_notes": "Index notes",
+    "ingest": "Read a session",
+    "load_vectors": "Load the index",
+    "recollect": "Choose memories",
+    "refresh": "Choose memories again",
+    "scan": "Look for work",
+    "sync": "Exchange with a hub",
 }
 #: How long a pause may last, in seconds, by its name; 0 is until somebody ends it.
 PAUSES = {"30m": 1_800, "1h": 3_600, "": 0}
@@ -115,12 +132,19 @@ def show(request: PageRequest, notice: Notice | None = None) -> Answer:
         "titles": session_titles(store, sessions.values()),
         "more": max(0, len(rows) - MAX_ROWS),
         "states": Counter(row["state"] for row in rows),
-        "runs": [run_row(run, now) for run in runs],
+        "runs": _folded([run_row(run, now) for run in runs]),
         "is_paused": TASKS_SCOPE in paused_scopes(store),
         "pauses": PAUSES,
         "words": WORDS,
+        "what": WHAT,
     }
     return request.answer("tasks.html", values, notice)
+
+
+def _folded(rows: Iterable[dict[str, Any]]) -> list[tuple[dict[str, Any], int]]:
+    """Return runs that follow one another and say the same as one, the latest, with their number."""
+    runs = groupby(rows, key=lambda row: (row["name"], row["args"], row["state"], row["outcome"]))
+    return [(same[0], sum(max(1, row["times"]) for row in same)) for same in (list(some) for _, some in runs)]
 
 
 #: What needs the person comes first.

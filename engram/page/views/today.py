@@ -24,7 +24,7 @@ from engram.models.shown.usage import (
     shown_by_day,
 )
 from engram.page.rendering import day_chart
-from engram.page.view import Answer, PageRequest, Route, View, day_spans, latest_project, list_needs
+from engram.page.view import Answer, PageRequest, Route, View, day_spans, latest_project, list_needs, start_of
 from engram.reports.health import take_vitals
 from engram.reports.session_report import REASONS, SHOWN_VERDICTS
 from engram.transcripts.registry import discover
@@ -58,6 +58,7 @@ class Event:
 def show(request: PageRequest) -> Answer:
     store, project_id = request.store, request.project_id
     days = day_spans(store.now_ms(), DAYS)
+    vitals = take_vitals(store, request.settings, with_files=False)
     events = _events(store, project_id)
     is_empty = not events and not list_sessions(store, 1)
     return Answer(
@@ -67,7 +68,8 @@ def show(request: PageRequest) -> Answer:
             "kept_chart": day_chart(days, kept_by_day(store, days, project_id)),
             "shown_chart": day_chart(days, shown_by_day(store, days, project_id)),
             "days": [(at_ms, list(some)) for at_ms, some in groupby(events, lambda event: _day_of(event.at_ms, days))],
-            "needs": list_needs(store, take_vitals(store, request.settings, with_files=False), with_folders=True),
+            "needs": list_needs(store, vitals, with_folders=True),
+            "start": start_of(vitals),
             "has_files": bool(list_standing_files(store)),
             "starting": request.project or latest_project(store),
             "is_empty": is_empty,
