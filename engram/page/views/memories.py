@@ -15,7 +15,7 @@ from engram.models.search.fulltext import Term, search_memories, search_passages
 from engram.models.search.memory_lists import Selection, State, browse
 from engram.models.sessions.passage_rows import passage_rows, passage_turns
 from engram.models.shown.usage import count_memories_since
-from engram.page.view import Answer, PageRequest, Route, View
+from engram.page.view import Answer, PageRequest, Route, View, start_of
 from engram.page.views.memory import title_and_rest
 from engram.reports.health import take_vitals
 from engram.system.clock import parse_time_ms
@@ -119,9 +119,9 @@ def _answer_values(request: PageRequest, selection: Selection) -> dict[str, Any]
     answer = ask_worker(request.settings.places, question, timeout_seconds=ANSWER_SECONDS)
     hits = answer.get("hits") if answer is not None else None
     if not isinstance(hits, list):
-        start = take_vitals(request.store, request.settings, with_files=False).start_command
+        start = start_of(take_vitals(request.store, request.settings, with_files=False))
         said = _said(request, selection.text)
-        return {"is_missing": True, "hits": [], "is_doubtful": False, "said": said, "frame_start": start}
+        return {"is_missing": True, "hits": [], "is_doubtful": False, "said": said, "start": start}
     found = [one for hit in hits if (one := _found(request.store, hit)) is not None]
     is_doubtful = all(hit["doubtful"] for hit in hits)
     return {"is_missing": False, "hits": found, "is_doubtful": is_doubtful, "said": []}
@@ -144,6 +144,8 @@ def _found(store: Store, hit: Mapping[str, Any]) -> Found | None:
     elif str(hit["id"]).startswith("q_"):
         path = ("m", hit["id"])
         text = text if not hit.get("followed") else f"{text} (then {hit['followed']})"
+    elif hit["kind"] == "turn" and not hit["role"]:
+        what = "asked and answered"
     elif hit["kind"] == "session":
         what = "what the session was about"
     elif hit["kind"] == "note":
