@@ -92,11 +92,12 @@ def evidence_bits(piece: str) -> float:
 
 # -- The literals that rules need. A word is searched for all of them once; a rule looks at what a text's words hold.
 
-#: One bit for each part of a literal; these are parts of several.
-_BITS = {
-    part: 1 << number
-    for number, part in enumerate(
-        ("pass", "code", "pin", "pw", "auth", "rase", "ave", "login", "snmp", "sql", "otp", "hasl", "odi", "key", "sec")
+#: One bit for each longest word of a literal, by a part of the word that is searched first; these parts have several.
+_WORD_BITS: dict[str, dict[str, int]] = {
+    part: {}
+    for part in (
+        *("ssw", "pass", "code", "auth", "rase", "otp", "gang", "dig", "cred", "lav", "ave", "nect", "odi", "wach"),
+        *("key", "wort", "sql", "sl", "ogin", "sec", "sign", "onfig"),
     )
 }
 
@@ -134,8 +135,9 @@ class Gate:
 
 
 def _bit_of(literal: str) -> int:
-    part = next((part for part in _BITS if part in literal), None) or max(literal.split(), key=len)
-    return _BITS.setdefault(part, 1 << len(_BITS))
+    word = max(literal.split(), key=len)
+    bits = _WORD_BITS.setdefault(next((part for part in _WORD_BITS if part in word), word), {})
+    return bits.setdefault(word, 1 << sum(map(len, _WORD_BITS.values())))
 
 
 def starts_of(literals: Iterable[str], low: str) -> list[int]:
@@ -159,16 +161,23 @@ def matches(starts: Iterable[int], pattern: re.Pattern[str], low: str) -> Iterat
             done = match.end()
 
 
-def held_places(low: str) -> Iterator[tuple[int, int]]:
-    """Yield where a part of a literal begins in a text in small letters, and its bit."""
-    is_ascii = low.isascii()
-    for part, bit in _BITS.items():
+def held_places(lines: str) -> Iterator[tuple[int, int]]:
+    """Yield where the words are, one a line and in small letters, that hold words of literals; and their bits."""
+    is_ascii = lines.isascii()
+    for part, bits in _WORD_BITS.items():
         if is_ascii and not part.isascii():
             continue
-        at = low.find(part)
+        at = lines.find(part)
         while at >= 0:
-            yield at, bit
-            at = low.find(part, at + len(part))
+            stop = lines.find("\n", at)
+            line = lines[lines.rfind("\n", 0, at) + 1 : stop if stop >= 0 else None]
+            held = 0
+            for word, bit in bits.items():
+                if word in line:
+                    held |= bit
+            if held:
+                yield at, held
+            at = lines.find(part, stop) if stop >= 0 else -1
 
 
 # -- The placeholders that replace secrets, and the spans of text to be replaced.
