@@ -242,6 +242,7 @@ def forget(
             return
         if not yes:
             if as_json:
+                plan_forget(store, episode_id)
                 raise BadRequest("--json can't ask: add --yes")
             also_source = _confirm(store, workspace, episode_id, False if _is_session(episode_id) else also_source)
         report = forget_memory(store, workspace.places, episode_id, also_source=bool(also_source), actor=Actor.USER)

@@ -377,7 +377,7 @@ def save(
             summary=summary,
             kind=None if kind is None else Kind(kind),
         )
-        facts = memory_to_json(store, made)
+        facts = memory_to_json(store, require_memory(store, made.episode_id))
     workspace.wake_worker()
     if as_json:
         print_json(facts)

@@ -133,7 +133,7 @@ def print_head(title: str, about: Iterable[str] = (), *, begin: str = "") -> Non
 
 def memory_about(memory: Memory) -> list[str]:
     """Return where a memory belongs: its day, project, kind, and anything unusual about it."""
-    flags = [name for name, is_set in (("pinned", memory.is_pinned), ("marked as bad", memory.is_lowered)) if is_set]
+    flags = [name for name, is_set in (("pinned", memory.is_pinned), ("judged wrong", memory.is_lowered)) if is_set]
     status = "" if memory.status.is_current else memory.status.value
     return [day_of(memory.created_at_ms), memory.project or "every project", memory.kind.value, status, *flags]
 

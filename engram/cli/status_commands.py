@@ -283,9 +283,11 @@ def show_checks(checks: list[Check], done: list[str]) -> None:
     open_questions = sum(check.state is State.WARN for check in checks)
     if wrong or open_questions:
         does_not_work = f"{wrong} {'thing does' if wrong == 1 else 'things do'} not work"
+        to_look_at = f"{number_of(open_questions, 'thing')} to look at"
+        parts = [does_not_work] * bool(wrong) + [to_look_at] * bool(open_questions)
         is_fixable = any(check.fix and check.state is not State.OK for check in checks)
         mends = " `engram doctor --fix` makes the safe repairs." if is_fixable else ""
-        click.echo(f"\n{does_not_work}, {open_questions} to look at.{mends}")
+        click.echo(f"\n{', '.join(parts)}.{mends}")
     else:
         click.echo("\nAll is well.")
 

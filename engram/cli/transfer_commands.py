@@ -218,7 +218,7 @@ def import_memories(
     if as_json:
         print_json(report.to_json())
     else:
-        _print_report(report)
+        _print_report(report, workspace)
 
 
 @contextlib.contextmanager
@@ -256,7 +256,7 @@ def _folder_mapping(pairs: tuple[str, ...]) -> Callable[[str], str]:
     return change
 
 
-def _print_report(report: ImportReport) -> None:
+def _print_report(report: ImportReport, workspace: Workspace) -> None:
     counts = {outcome.value: count for outcome, count in report.counts.items()}
     verb = "Would add" if report.is_dry else "Added"
     unusable = number_of(counts.get("bad", 0), f"unusable {'line' if report.format == 'jsonl' else 'part'}")
@@ -282,7 +282,9 @@ def _print_report(report: ImportReport) -> None:
     for remark in report.remarks:
         click.echo(safe(remark))
     if report.run_id is not None:
-        click.echo(f"To undo it, run: engram import --undo {report.run_id}")
+        from engram.cli.up_once import call_of
+
+        click.echo(f"To undo it, run: {call_of(workspace)} import --undo {report.run_id}")
 
 
 def _undo(workspace: Workspace, run_id: int, as_json: bool) -> None:

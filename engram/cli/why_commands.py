@@ -48,6 +48,11 @@ def end_with_nothing(sentence: str) -> NoReturn:
     raise click.exceptions.Exit(options.FAILED)
 
 
+def _end(*, is_known: bool) -> NoReturn:
+    """End a command after its JSON, with exit code 1 if nothing is known."""
+    raise click.exceptions.Exit(0 if is_known else options.FAILED)
+
+
 # -- ``engram where``: the state of the work in this folder.
 
 #: Maximum length of a printed prompt, file and error, in characters.
@@ -158,7 +163,7 @@ def blame(workspace: Workspace, file: str, limit: int, as_json: bool) -> None:
         titles = session_titles(store, sessions_of(store, {touch.session_id for touch in touches}).values())
     if as_json:
         print_json({"file": relative, "project": project.name, "touches": [touch.to_json() for touch in touches]})
-        return
+        _end(is_known=bool(touches))
     if not touches:
         end_with_nothing(f"Nothing is known about {relative} in {project.name}.")
     _print_blame(touches, titles)
@@ -212,7 +217,7 @@ def how(workspace: Workspace, tool: str, project: str | None, is_everywhere: boo
         runs, failed = find_runs(store, places, tool, limit)
     if as_json:
         print_json({"tool": tool, "runs": [run.to_json() for run in runs], "failed": failed})
-        return
+        _end(is_known=bool(runs))
     where = "any project" if place is None else one_line(place.name, 60)
     if not runs:
         tried = f"; it failed {failed} {'time' if failed == 1 else 'times'}" if failed else ""
@@ -497,7 +502,7 @@ def fix(workspace: Workspace, error: str, project: str | None, is_everywhere: bo
         fixes = find_fixes(store, redact(error), places, limit, told=told, branches=branches)
     if as_json:
         print_json({"fixes": [found.to_json() for found in fixes]})
-        return
+        _end(is_known=bool(fixes))
     if not fixes:
         where = "any project" if place is None else one_line(place.name, 60)
         end_with_nothing(f"No earlier fix of this error is known in {where}; `engram search` searches everything.")

@@ -19,7 +19,13 @@ from engram.embedding.model_source import BUNDLED, EXTRA, HASHED, has_extra, is_
 from engram.errors import EmbeddingError, StoreError
 from engram.extraction.compare_extractors import answer_of
 from engram.extraction.model.bounded_command import run_bounded
-from engram.extraction.model.claude_provider import billed_key, call_environment, find_claude, who_pays
+from engram.extraction.model.claude_provider import (
+    billed_key,
+    call_environment,
+    find_claude,
+    seems_logged_out,
+    who_pays,
+)
 from engram.extraction.model.provider import find_api_key
 from engram.ingest.project_moves import find_moves
 from engram.log import has_problems
@@ -424,6 +430,14 @@ def _check_claude(settings: Settings) -> Check:
             "update Claude Code: claude update",
             command="claude update",
             public="too old",
+        )
+    if seems_logged_out(settings):
+        return Check(
+            "language model",
+            State.WARN,
+            "extractor = claude, but no login of Claude Code was found: the local extractor is used",
+            "run: claude, and log in with /login",
+            public="no login",
         )
     key = f". {who_pays()}" if billed_key() else ""
     return Check("language model", State.OK, f"{settings.claude_model} by {command}{key}")

@@ -74,7 +74,7 @@ def remarks_of(hit: PublicHit, *, is_foreign: bool = False) -> list[str]:
     else:
         remarks += later
     if memory.is_lowered:
-        remarks.append("marked as bad")
+        remarks.append("judged wrong")
     if memory.branch and not is_foreign:
         remarks.append(branch_remark(memory.branch))
     if hit.standing.stands_in:

@@ -54,6 +54,7 @@ def claude(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Command:
     folder = tmp_path / "claude-bin"
     folder.mkdir()
     monkeypatch.setenv("PATH", f"{folder}:/usr/bin:/bin")
+    monkeypatch.setenv("CLAUDE_CODE_OAUTH_TOKEN", "made up")
     command = Command(folder)
     command.write()
     return command
@@ -82,6 +83,16 @@ def test_a_claude_that_knows_the_flags_is_well_and_is_asked_for_its_help_alone(
     assert call["environ"]["ENGRAM_DISABLE"] == "1"
     assert not {"CLAUDECODE", "CLAUDE_PROJECT_DIR"} & set(call["environ"])
     assert call["cwd"] != os.getcwd()
+
+
+def test_without_a_login_the_model_is_not_said_to_be_well(
+    run: Run, claude: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("CLAUDE_CODE_OAUTH_TOKEN")
+
+    found = check(run, *CHOSEN)
+
+    assert (found["state"], "/login" in found["advice"]) == ("warn", True)
 
 
 @pytest.mark.parametrize("new_session", [False, True])

@@ -174,7 +174,7 @@ def test_recall_marks_what_no_longer_stands(filled: Store, run: Run, run_json: R
         (best,),
     )
     shown = run("recall", "the VAT is a cent too low").stdout
-    assert "! may no longer hold: vat.py is gone, marked as bad\n" in shown
+    assert "! may no longer hold: vat.py is gone, judged wrong\n" in shown
 
 
 def test_recall_of_a_project_shows_no_other_project(filled: Store, run_json: RunJson) -> None:

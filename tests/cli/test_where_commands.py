@@ -191,7 +191,8 @@ def test_fix_of_an_unknown_error_exits_with_1(at_work: Workshop) -> None:
     assert (shown.exit_code, empty.exit_code) == (1, 1)
     assert shown.output.startswith("No earlier fix of this error is known in ")
     assert "the error is empty" in empty.output
-    assert run_json("fix", "TypeError: the parser was given an apple") == {"fixes": []}
+    for_a_script = run("fix", "TypeError: the parser was given an apple", "--json")
+    assert (for_a_script.exit_code, json.loads(for_a_script.output)) == (1, {"fixes": []})
 
 
 def test_blame_shows_changes_with_their_reason_and_commits_and_memories(at_work: Workshop) -> None:

@@ -361,9 +361,15 @@ def has_plugin(registrations: list[Registration]) -> bool:
     return any(found.is_enabled and found.way is not Way.SETTINGS for found in registrations)
 
 
+def is_switched_off(registrations: list[Registration]) -> bool:
+    """Return True if Engram is connected by a plugin alone, and it is disabled: then nothing else is missing."""
+    return bool(registrations) and not any(found.is_enabled or found.way is Way.SETTINGS for found in registrations)
+
+
 def plugin_name(registrations: list[Registration]) -> str:
-    enabled = [found.plugin_id for found in registrations if found.is_enabled and found.way is not Way.SETTINGS]
-    return enabled[0].partition("@")[0] if enabled else NAME
+    plugins = [found for found in registrations if found.way is not Way.SETTINGS]
+    plugins.sort(key=lambda found: not found.is_enabled)
+    return plugins[0].plugin_id.partition("@")[0] if plugins else NAME
 
 
 def _check_plugin(found: Registration, home: Home | None) -> Check:

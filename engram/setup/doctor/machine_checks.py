@@ -23,7 +23,7 @@ from engram.reports.hub_report import report_hubs
 from engram.reports.processes import ProcessState, holder_of, process_state
 from engram.settings import Settings
 from engram.setup.agents.claude_code import check_mod
-from engram.setup.agents.plugin import check_registrations, has_plugin, permission_rule, plugin_name
+from engram.setup.agents.plugin import check_registrations, has_plugin, is_switched_off, permission_rule, plugin_name
 from engram.setup.agents.registered import Registration, find_registrations, read_documents
 from engram.setup.edits.journal import explain_half_done
 from engram.setup.old_engram.find import find_earlier
@@ -507,7 +507,7 @@ def check_memory(machine: Machine) -> Iterable[Check]:
 
 def check_hooks(machine: Machine) -> Iterator[Check]:
     """Yield the checks of the hooks, the plugin, the MCP server, and the permission to use it."""
-    by_plugin = has_plugin(machine.registrations)
+    by_plugin = has_plugin(machine.registrations) or is_switched_off(machine.registrations)
     places = machine.around.places
     home = None if is_default_home(places) else places
     yield from check_registrations(machine.registrations, home)
