@@ -30,7 +30,7 @@ from engram.models.engine.database import owning_database
 from engram.models.engine.transaction import Store
 from engram.models.memories.memory_records import Memory
 from engram.models.rescue.backup import Backup, list_backups
-from engram.models.rescue.restore import restore_backup
+from engram.models.rescue.restore import carry_forgotten, restore_backup
 from engram.system.process_lock import ProcessLock
 from engram.trust.display import number_of
 
@@ -392,16 +392,24 @@ def restore(
 
 
 def _begin_anew(workspace: Workspace, as_json: bool) -> None:
-    """Create an empty memory.db; the backups of the deleted one stay. Raises BadRequest if there is a memory."""
+    """Create an empty memory.db; the backups of the deleted one stay, and what was forgotten stays forgotten.
+
+    Raises:
+        BadRequest: there is a memory.
+    """
     path = workspace.places.memory_db
     with owning_database(path):
         if os.path.lexists(path):
             raise BadRequest(f"{path} exists. To start over, move it out of the memory folder first")
-        Store(path, driver=workspace.settings.sqlite_driver, begins_anew=True).open().close()
+        with Store(path, driver=workspace.settings.sqlite_driver, begins_anew=True) as store:
+            carry_forgotten(store, [backup.path for backup in list_backups(workspace.places.backups)])
     if as_json:
         print_json({"new": str(path)})
         return
-    say(f"{path} is new and empty; the backups of the earlier memory stay. Start Engram again: engram up")
+    say(
+        f"{path} is new and empty. The backups of the earlier memory stay, and what you forgot stays forgotten. "
+        "Start Engram again: engram up"
+    )
 
 
 def _print_list(backups: list[Backup], as_json: bool) -> None:

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from engram.models.engine.transaction import Store
 from engram.models.open_memory import open_store
 from engram.models.rescue.backup import drop_database, list_backups, make_backup
 from engram.paths import Home
@@ -65,3 +66,17 @@ def test_a_new_memory_is_begun_where_the_user_asks_for_it(run: Run, deleted: Pat
     assert "0 turns" in run("status").output
     assert "move it out of the memory folder first" in run("restore", "--new", code=1).output
     assert [backup.path.name for backup in list_backups(deleted.parent / "backups")]
+
+
+def test_what_was_forgotten_before_a_new_memory_is_begun_stays_forgotten(filled: Store, run: Run, home: Home) -> None:
+    make_backup(filled, home.backups)
+    session = "5d4da058-9547-4d8d-9e6a-f1b36f34670a"
+    assert session in run("sessions").stdout
+    run("forget", session, "--yes")
+    filled.close()
+    drop_database(home.memory_db)
+
+    run("restore", "--new")
+
+    run("up", "--once")
+    assert session not in run("sessions").stdout

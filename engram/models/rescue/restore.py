@@ -104,6 +104,16 @@ def recover_by_hand(store: Store, sources: Sequence[Path], *, actor: Actor) -> R
     return Recovered(memories=memories, tombstones=tombstones, lost=len(unread), is_complete=is_complete)
 
 
+def carry_forgotten(store: Store, sources: Sequence[Path]) -> None:
+    """Carry over what was forgotten, pauses and names of projects alone, from each source that can be read."""
+    for number, path in enumerate(sources):
+        with opened_source(store, path) as source:
+            try:
+                _carry_tombstones(store, source, is_newer=number == 0)
+            except (EngramError, *_UNREADABLE) as error:
+                logger.warning("action=carry_forgotten source=%s reason=%s", path.name, error)
+
+
 def _carry_tombstones(store: Store, source: Store, *, is_newer: bool) -> int:
     """Add what was forgotten, pauses and names of projects; returns how many tombstones are new."""
     with store.transaction() as tx:
