@@ -41,6 +41,10 @@ TRIAL_REASONS = {
 }
 
 
+#: Reasons of one memory among those that were considered, which need not be the best.
+CANDIDATE_REASONS = {**REASONS, Verdict.BELOW_FLOOR: "it is not relevant enough"}
+
+
 @dataclass(frozen=True, slots=True)
 class TraceLine:
     """One outcome of a prompt, as a line of the trace."""
@@ -125,7 +129,7 @@ def show_candidates(request: PageRequest) -> Answer:
         raise NotFound("the outcome of this prompt is no longer recorded")
     summaries = why_session(request.store, session_id, find_session(request.store, session_id)).summaries
     considered = [(one, summaries.get(one.episode_id, ""), feature_bars(one.features)) for one in outcome.considered]
-    values = {"considered": considered, "reasons": REASONS, "session_id": session_id, "at_ms": outcome.at_ms}
+    values = {"considered": considered, "reasons": CANDIDATE_REASONS, "session_id": session_id, "at_ms": outcome.at_ms}
     return Answer("parts/candidates.html" if request.is_fragment else "candidates.html", values)
 
 
