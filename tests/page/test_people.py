@@ -172,7 +172,7 @@ def test_where_is_it_from(person: Person, house: House) -> None:
     person.click(re.compile(r"^vat_cents"))
     assert person.tab.locator("mark").inner_text() == SUMMARY
     person.click("line 18")
-    assert person.tab.locator(".cited:target").get_by_text("line 18").is_visible()
+    person.tab.locator(".cited:target").get_by_text("line 18").wait_for()
 
 
 def test_wrong_fix_it_now_and_undo(person: Person, house: House) -> None:
