@@ -16,6 +16,7 @@ from engram.cli.main import engram as engram_group
 from engram.cli.main import main
 from engram.cli.up_commands import SAMPLES
 from engram.paths import Home
+from tests.forked import run_command
 
 Run = Callable[..., Result]
 
@@ -43,7 +44,7 @@ def test_an_expected_failure_is_one_line_and_code_1(home: Home) -> None:
     home.prepare()
     home.config_file.write_text("bites = -1\n")
 
-    result = engram("status")
+    result = run_command("status")
 
     assert result.returncode == 1
     assert result.stdout == ""
@@ -51,20 +52,19 @@ def test_an_expected_failure_is_one_line_and_code_1(home: Home) -> None:
 
 
 def test_an_unknown_command_is_a_usage_error() -> None:
-    assert engram("fly").returncode == 2
+    assert run_command("fly").returncode == 2
 
 
 def test_help_works_with_a_broken_configuration(home: Home) -> None:
     home.prepare()
     home.config_file.write_text("bites = = 3")
 
-    assert "Keep and mend" in engram("--help").stdout
-    assert engram("recall", "--help").returncode == 0
+    assert "Keep and mend" in run_command("--help").stdout
+    assert run_command("recall", "--help").returncode == 0
 
 
+@pytest.mark.usefixtures("filled")
 def test_a_closed_pipe_is_no_failure() -> None:
-    engram("up", "--once", "--json")
-
     result = subprocess.run(
         f"{sys.executable} -m engram.cli.main export | head -c 1",
         shell=True,
@@ -155,7 +155,7 @@ def test_a_damaged_memory_says_what_tells_more(
 
 
 def test_output_survives_a_terminal_without_unicode() -> None:
-    engram("save", "--global", "Ünïcode 数据")
+    run_command("save", "--global", "Ünïcode 数据")
 
     result = engram("export", PYTHONIOENCODING="ascii", PYTHONUTF8="0")
     shown = engram("timeline", PYTHONIOENCODING="ascii", PYTHONUTF8="0")
@@ -194,8 +194,11 @@ def test_ctrl_c_ends_a_command_with_130(monkeypatch: pytest.MonkeyPatch) -> None
     assert ended.value.code == 130
 
 
-def test_every_file_that_a_command_makes_is_private(home: Home) -> None:
-    engram("up", "--once")
+def test_every_file_that_a_command_makes_is_private(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ENGRAM_EMBEDDING_MODEL", "hashed")
+    monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(SAMPLES))
+
+    assert run_command("up", "--once").returncode == 0
 
     open_files = [path for path in home.root.rglob("*") if path.is_file() and path.stat().st_mode & 0o077]
     assert open_files == []

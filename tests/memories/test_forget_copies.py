@@ -5,14 +5,13 @@ notes.
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
+from engram.cli.main import engram as root_command
 from engram.consolidation.graduation import note_line
 from engram.consolidation.step_context import Context
 from engram.consolidation.steps import merge_near_duplicates
@@ -40,10 +39,10 @@ def files_with(folder: Path, word: str) -> list[str]:
     return [str(path) for path in sorted(folder.rglob("*")) if path.is_file() and word in path.read_text("latin-1")]
 
 
-def engram(settings: Settings, *words: str) -> str:
-    command = [sys.executable, "-P", "-m", "engram.cli.main", "--home", str(settings.home), *words]
-    environment = os.environ | {"ENGRAM_EMBEDDING_MODEL": "hashed"}
-    return subprocess.run(command, env=environment, capture_output=True, text=True, check=True).stdout
+def engram(settings: Settings, *words: str) -> None:
+    flags = ("--home", str(settings.home), "--set", "embedding_model=hashed")
+    result = CliRunner().invoke(root_command, [*flags, *words])
+    assert result.exit_code == 0, (result.output, result.exception)
 
 
 @pytest.fixture

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 from transcript_lines import say
 
+from engram.cli.main import engram as root_command
 from engram.enums import Actor
 from engram.ingest.read_sources import ingest_path
 from engram.models.engine.transaction import Store
@@ -99,8 +99,9 @@ def test_the_command_names_the_memory_and_the_projects(store: Store) -> None:
     days = str(report_days_until_now(store))
 
     def engram(*words: str) -> str:
-        command = [sys.executable, "-P", "-m", "engram.cli.main", "report", "--days", days, *words]
-        return subprocess.run(command, capture_output=True, text=True, check=True).stdout
+        result = CliRunner().invoke(root_command, ["report", "--days", days, *words])
+        assert result.exit_code == 0, (result.output, result.exception)
+        return result.stdout
 
     text, found = engram(), json.loads(engram("--json"))
 
