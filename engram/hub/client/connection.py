@@ -1,8 +1,8 @@
-"""The interface that a round uses to talk to a hub, and its HTTPS implementation: kept alive, with a deadline for each
-request and for the whole round.
+"""The interface that a round uses to talk to a hub, and its implementation over a persistent HTTPS connection, with a
+deadline for each request and for the whole round.
 
-A hub that is slow, trickles bytes, truncates answers or answers something else costs a bounded time and ends the
-request with a ``HubError``; no part of such an answer is used.
+A hub that is slow, trickles bytes, or sends truncated or unexpected responses costs only a bounded time; the request
+then fails with a ``HubError``, and no part of such a response is used.
 """
 
 from __future__ import annotations
@@ -28,13 +28,14 @@ from engram.models.engine.transaction import Tx
 
 #: How long a long poll waits for a change, in seconds.
 WAIT_SECONDS = 50.0
-#: Maximum size of an answer, in bytes: to a request for a page, and to any other request.
+#: Maximum size of a response, in bytes, for requests for pages and for all other requests.
 MAX_PAGE_ANSWER_BYTES, MAX_ANSWER_BYTES = 32_000_000, 4_000_000
-#: A connection that was idle for longer, in seconds, is reopened: services close idle ones after five.
+#: A connection that has been idle for longer than this, in seconds, is reopened, since services close idle ones after
+#: five seconds.
 _IDLE_SECONDS = 2.0
-#: Requests whose answers or bodies are pages of rows.
+#: Requests whose responses or bodies are pages of rows.
 _PAGES = ("pull", "push")
-#: Requests that are never resent automatically, since each would create or change something twice.
+#: Requests that are never resent automatically, since repeating one would create or change something twice.
 _ONCE = ("code", "team-make", "team-invite", "team-join", "team-role", "team-report")
 
 
@@ -42,12 +43,12 @@ _ONCE = ("code", "team-make", "team-invite", "team-join", "team-role", "team-rep
 class Limits:
     """How long a hub may take, in seconds."""
 
-    #: Until the next bytes of an answer.
+    #: Until the next bytes of a response arrive.
     silence: float = 30.0
-    #: For a whole request, with its connection and answer: a small one, and one with a page of rows.
+    #: For a whole request, including connecting and the response: a small one, and one that carries a page of rows.
     message: float = 45.0
     page: float = 120.0
-    #: For everything done over one connection, such as a round. Whatever is left waits for the next round.
+    #: For everything done over one connection, such as a round. Anything left over waits for the next round.
     round: float = 300.0
 
 
@@ -58,7 +59,7 @@ def check_url(url: str) -> str:
     """Return the address of a hub without a trailing slash.
 
     Raises:
-        BadRequest: it is not a URL, contains credentials, or would send everything unencrypted over a network.
+        BadRequest: it is not a URL, contains credentials, or would have everything sent unencrypted over a network.
     """
     try:
         parts = urlsplit(url.strip())
@@ -93,7 +94,7 @@ class Transport(Protocol):
     #: Bytes that were sent and received, without headers.
     sent_bytes: int
     received_bytes: int
-    #: This device's last push that the hub has, as reported in this round; b"" for none.
+    #: The last push from this device that the hub reported having in this round; b"" for none.
     last_push: bytes
     #: How far ahead of the hub's time a pulled statement may be, in milliseconds.
     most_ahead_ms: int
@@ -106,7 +107,7 @@ class Transport(Protocol):
 
     @property
     def is_over(self) -> bool:
-        """True once the time for the round has run out: the rest waits for the next one."""
+        """True once the time for the round has run out, so that the rest waits for the next one."""
 
     def hello(self, request: HelloRequest) -> HelloAnswer:
         """Begin a round."""
@@ -121,10 +122,10 @@ class Transport(Protocol):
         """Push a page."""
 
     def wait(self, cursors: Mapping[int, int], seconds: float) -> bool:
-        """Wait until a space has something beyond its cursor; returns False if nothing came."""
+        """Wait until a space has something beyond its cursor, and return False if nothing came."""
 
     def ask(self, what: str, value: Mapping[str, Any] | Sequence[Any]) -> dict[str, Any]:
-        """Make any other request, and return the answer."""
+        """Make any other request, and return the response."""
 
     def took_page(self, tx: Tx, page: Page) -> None:
         """Record that a page was stored, in this transaction."""
@@ -203,20 +204,20 @@ class Connection(Transport):
         """Do nothing: the hub doesn't record who read what."""
 
     def begins_anew(self, tx: Tx) -> None:
-        """Do nothing: the hub compares marks and pushes itself."""
+        """Do nothing: the hub itself compares the marks and the pushes."""
 
     def finish(self, goes_on: Callable[[], bool]) -> None:
         """Do nothing: each push is complete."""
 
     def send(self, what: str, body: bytes, *, extra_seconds: float = 0) -> bytes:
-        """Send a request and return the answer. A connection that the hub closed meanwhile is reopened once.
+        """Send a request and return the response. A connection that the hub has closed meanwhile is reopened once.
 
         Args:
             extra_seconds: how long the hub may wait before it answers, beyond the limits.
 
         Raises:
-            HubUnreachable: no complete answer came in time.
-            HubRefused: the hub refused, or answered something other than what was asked.
+            HubUnreachable: no complete response came in time.
+            HubRefused: the hub refused, or its response does not fit the request.
         """
         limits = self._limits
         seconds = (limits.page if what in _PAGES else limits.message) + extra_seconds
@@ -273,7 +274,7 @@ class Connection(Transport):
         return data
 
     def _check_named(self, named: str | None, asked: str) -> None:
-        """Refuse an answer to a different request, such as from a cache or a replay."""
+        """Refuse a response to a different request, such as one from a cache or a replay."""
         if named != asked:
             self.close()
             raise HubRefused(f"{self.url} answered another request than the one that was sent")
@@ -289,7 +290,7 @@ class Connection(Transport):
 
 
 class _Http(http.client.HTTPConnection):
-    """An HTTP connection whose answers must be complete by a certain time."""
+    """An HTTP connection whose responses must be complete by a certain time."""
 
     def __init__(self, host: str, port: int | None, seconds: float, **options: Any) -> None:
         super().__init__(host, port, timeout=seconds, **options)
@@ -322,7 +323,7 @@ class _InTime(io.RawIOBase):
 
     def __init__(self, sock: socket.socket, until: float, silence_seconds: float) -> None:
         self._sock, self._until, self._silence_seconds = sock, until, silence_seconds
-        # It keeps the socket open if the connection is closed before its last answer is read.
+        # This keeps the socket open if the connection is closed before its last response has been read.
         self._file = sock.makefile("rb", buffering=0)
 
     def readable(self) -> bool:
@@ -348,7 +349,7 @@ def _left(until: float) -> float:
 
 @contextlib.contextmanager
 def reading() -> Iterator[None]:
-    """Turn errors from reading a strange answer into one error. Raises HubRefused."""
+    """Turn any error from reading a malformed response into HubRefused."""
     try:
         yield
     except (BadRequest, LookupError, ValueError, TypeError, AttributeError) as error:

@@ -20,26 +20,27 @@ from engram.models.hub.spaces import put_folder_state, read_folder_state
 from engram.system.atomic import explain_error, read_regular, write_atomic
 from engram.system.lazy_regex import lazy_regex
 
-#: Prefix of a folder's address, and of the address of one in a git checkout that rounds fetch and push.
+#: Prefix of a plain folder's address, and of the address of a folder in a git checkout, which rounds fetch and push.
 FOLDER, GIT = "file://", "git+file://"
 #: Number of a folder's only member, since all machines belong to one person.
 MEMBER_ID = 1
-#: How old a fetch may be before it is repeated, in milliseconds, if nobody waits for it.
+#: How old a fetch may be, in milliseconds, before it is repeated if nobody is waiting for it.
 FETCH_EVERY_MS = 300_000
 #: Maximum number of machines that one folder is designed for.
 MAX_DEVICES = 16
 #: How long something may be missing or unreadable before it is sent again and reported, in milliseconds. Machines wait
-#: between 1 and 2.5 times as long, so that not all of them resend the same.
+#: between 1 and 2.5 times as long, so that they don't all resend the same data.
 PATIENCE_MS = 600_000
-#: Number of this machine's small files at which they are joined; size in bytes below which a file is small.
+#: This machine's small files are joined once there are this many; a file is small if it has fewer bytes than this.
 MAX_SMALL_FILES, SMALL_BYTES = 24, 128_000
 #: Maximum rows and bytes of a joined file.
 MAX_JOINED_ROWS, MAX_JOINED_BYTES = 1_000, 4_000_000
-#: Maximum number of deleted own files that are remembered, since a sync program may restore them.
+#: How many of its deleted files this machine remembers at most, since a sync program may restore them.
 MAX_RETIRED = 1_000
 #: The usual reason why a file can't be read: the sync program has not finished with it.
 ON_ITS_WAY = "it is truncated, damaged or still on its way"
-#: How far ahead a statement may be, in milliseconds: a hundred years. Only this person's machines have the key.
+#: How far ahead a statement may be, in milliseconds: a hundred years, which is no real limit, since only this person's
+#: machines have the key.
 MOST_AHEAD_MS = 3_155_760_000_000
 DEVICE = lazy_regex("[0-9a-f]{16}")
 _NAME = lazy_regex(r"([0-9]{8})-([0-9]{8})-([0-9a-f]{32})\.seg")
@@ -55,7 +56,7 @@ def is_folder(url: str) -> bool:
 
 
 def folder_url(folder: Path, *, with_git: bool) -> str:
-    """Return the address of a folder: its absolute path without links."""
+    """Return the address of a folder: its absolute path with links resolved."""
     return (GIT if with_git else FOLDER) + quote(str(folder.resolve()))
 
 
@@ -95,9 +96,10 @@ def devices_in(space: Path) -> list[Path]:
 
 
 def notes_of_spaces(folder: Path, own: str, *, with_git: bool) -> Iterator[str]:
-    """Yield a note for each space other than ``own``: a machine began alone, before the files of the others came.
+    """Yield a note for each space other than ``own``: it exists because a machine began alone, before the others' files
+    arrived.
 
-    All machines name the same one to leave, that of the space that fewer machines use. Raises HubUnreachable.
+    All machines agree on which space to abandon: the one that fewer machines use. Raises HubUnreachable.
     """
     if len(spaces_in(folder)) < 2:
         return
@@ -129,7 +131,7 @@ def space_folder(folder: Path, ns_id: int) -> Path:
 
 
 class StoredFile(NamedTuple):
-    """A file of a device; its key in the state is the name that describes its content."""
+    """A device's file; its key in ``FolderState`` is the name that describes its content."""
 
     path: Path
     size: int
@@ -156,15 +158,15 @@ class FolderState:
     names: dict[str, str] = field(default_factory=dict)
     #: The position of the last file that was read.
     seq: int = 0
-    #: Device → which of its files are missing, since when, and which were missing when they were last written again.
+    #: Device → which of its files are missing, since when, and which were missing the last time files were rewritten.
     gaps: dict[str, list[Any]] = field(default_factory=dict)
     #: Path of an unreadable file → since when, why, its size and time.
     strange: dict[str, list[Any]] = field(default_factory=dict)
-    #: True if own files must be checked because something was forgotten.
+    #: True if this machine's own files must be checked because something was forgotten.
     is_due: bool = False
     #: True if everything must be sent and read again.
     is_healing: bool = False
-    #: When the checkout was fetched, in milliseconds since 1970, and the branch that is used.
+    #: When the checkout was last fetched, in milliseconds since 1970, and the branch that is used.
     fetched_ms: int = 0
     branch: str = ""
     #: Notices for a person.
@@ -178,12 +180,12 @@ def change_state(tx: Tx, server_id: int, **changes: Any) -> None:
 
 
 def branch_of(store: Reader, server_id: int) -> str:
-    """Return the branch that is used in a checkout; "" if that is not settled."""
+    """Return the branch that is used in a checkout; "" if it has not been settled."""
     return str(json.loads(read_folder_state(store, server_id) or "{}").get("branch", ""))
 
 
 def neighbours(names: Sequence[str], live: Mapping[str, int], own: Mapping[str, Sequence[int]]) -> list[list[str]]:
-    """Group neighbouring files that fit into one, in order; every file is in exactly one group."""
+    """Group neighbouring files that fit into one file, in order; every file is in exactly one group."""
     groups: list[list[str]] = []
     rows = size = 0
     for name in names:
@@ -233,7 +235,7 @@ def is_whole(file: StoredFile, name: str) -> bool:
 
 
 def missing_numbers(files: Mapping[str, StoredFile], cut: Sequence[str], top: int) -> str:
-    """Return the numbers up to the greatest one that no complete file has; "" for none."""
+    """Return the numbers, up to ``top``, that no complete file covers; "" for none."""
     gaps, upto = [], 0
     for first, last in sorted(numbers_of(name) for name in files if name not in cut):
         if first > upto + 1:
@@ -250,7 +252,7 @@ def newest_ms(files: Mapping[str, StoredFile]) -> int:
 
 @contextlib.contextmanager
 def using(folder: Path) -> Iterator[None]:
-    """Turn file system errors into one error. Raises HubUnreachable."""
+    """Turn any file system error into HubUnreachable."""
     try:
         yield
     except OSError as error:

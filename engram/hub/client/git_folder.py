@@ -1,9 +1,10 @@
 """A git checkout as the folder of a hub: fetched before a round, committed and pushed after it.
 
 Each machine commits only the files in its own folder, so that two machines never change the same file. Engram's commits
-are rebased onto what others pushed meanwhile; if that fails, the round stops with git's own message and nothing is
-lost: the data waits in the checkout. Commits of a person are neither pushed nor rewritten: while the remote lacks some,
-rounds stop. Git runs nothing that the checkout configures (``transcripts/git_commands.py``).
+are rebased onto what others have pushed in the meantime; if that fails, the round stops with git's own message, and
+nothing is lost, because the data waits in the checkout. A person's commits are neither pushed nor rewritten; rounds
+stop while the remote lacks any of them. Git runs nothing that the checkout configures
+(``transcripts/git_commands.py``).
 """
 
 from __future__ import annotations
@@ -22,13 +23,13 @@ from engram.transcripts.git_files import DETACHED, read_branch
 NETWORK_SECONDS = 90.0
 #: How often a push is retried after another machine was faster.
 MAX_PUSHES = 4
-#: Tells git that our files are bytes, whatever the checkout says about other files.
+#: This file tells git that our files are bytes, whatever the checkout says about other files.
 ATTRIBUTES = ".gitattributes"
 _BYTES = b"* -text -diff -filter -merge -ident\n"
 _NAME = lazy_regex(r"[A-Za-z0-9_][A-Za-z0-9_./-]{0,199}")
 #: File in the git folder that marks a rebase of ours in progress.
 _OURS = "engram-rebase"
-#: How Engram's commits are told from a person's: by their author, and by what they change.
+#: Author of Engram's commits, which are told from a person's by it and by what they change.
 _EMAIL = "engram@localhost"
 _IDENTITY = {
     "GIT_AUTHOR_NAME": "Engram",
@@ -42,7 +43,7 @@ class GitFolder:
     """Runs git in one checkout, for one round."""
 
     def __init__(self, root: Path, branch: str = "") -> None:
-        """Prepare for a folder in a checkout; git is not run yet. Any other branch than ``branch`` is an error."""
+        """Prepare for a folder in a checkout; git is not run yet. Any branch other than ``branch`` is an error."""
         self._root = root
         self._wanted = branch
         self._is_checked = False
@@ -51,7 +52,7 @@ class GitFolder:
         self._remote = self._branch = ""
 
     def check_branch(self) -> None:
-        """Raise HubUnreachable if another branch than the one that is used is checked out; git is not run."""
+        """Raise HubUnreachable if the branch that is checked out is not the one that is used; git is not run."""
         found = read_branch(str(self._root))
         if self._wanted and found != self._wanted:
             raise HubUnreachable(
@@ -60,7 +61,7 @@ class GitFolder:
             )
 
     def look(self) -> tuple[str, list[str]]:
-        """Return the branch, and the names of the spaces that are known of it on the remote. Nothing is changed.
+        """Return the branch, and the names of the spaces that it is known to have on the remote. Nothing is changed.
 
         Raises:
             HubUnreachable: it is not a checkout on a branch, or another operation is in progress in it.
@@ -69,10 +70,10 @@ class GitFolder:
         return self._branch, self._spaces()
 
     def fetch(self) -> list[str]:
-        """Fetch, but leave branch and files as they are; returns the names of the spaces on the remote.
+        """Fetch, but leave the branch and the files as they are; returns the names of the spaces on the remote.
 
         Raises:
-            HubUnreachable: as for ``look``; also if git failed, or the remote lacks commits of a person.
+            HubUnreachable: as for ``look``; also if git failed, or the remote lacks a person's commits.
         """
         self._check()
         self._fetch()
@@ -80,7 +81,7 @@ class GitFolder:
         return self._spaces()
 
     def begin(self, own_folder: Path) -> str:
-        """Fetch what others pushed, and commit what a killed round left; returns the branch.
+        """Fetch what others pushed, and commit what a killed round left behind; returns the branch.
 
         Raises:
             HubUnreachable: as for ``fetch``.
@@ -106,7 +107,7 @@ class GitFolder:
                 "--recurse-submodules=no",
                 "--receive-pack=git-receive-pack",
                 self._remote,
-                # Not the branch: a person may have committed since.
+                # Not the branch, since a person may have committed in the meantime.
                 f"{ahead}:refs/heads/{self._branch}",
                 with_network=True,
             )
@@ -128,7 +129,7 @@ class GitFolder:
         return f"refs/remotes/{self._remote}/{self._branch}"
 
     def _check(self, *, mends: bool = False) -> None:
-        """Look at the checkout, once; a rebase of ours that was killed is undone only where that is allowed."""
+        """Check the checkout, once; a killed rebase of ours is undone only if ``mends``."""
         if self._is_checked:
             return
         code, told = self._call("rev-parse", "--show-toplevel", "--absolute-git-dir")
@@ -188,7 +189,7 @@ class GitFolder:
         if not self._remote or code:
             return ""
         has_upstream = self._call("rev-parse", "--verify", "--quiet", self._upstream)[0] == 0
-        # A new branch begins with commits that other branches of the remote have.
+        # A new branch begins with commits that other branches of the remote already have.
         lacking = [head.strip(), "--not", self._upstream if has_upstream else f"--remotes={self._remote}", "--"]
         shown = ("-z", "--format=%x01%ae %h %s", "--name-only", "--no-renames", "--no-ext-diff", "--no-relative")
         told = self._must("log", *shown, *lacking)
@@ -242,7 +243,7 @@ class GitFolder:
             raise HubUnreachable(f"git could not fetch: {_last_line(told)}")
 
     def _catch_up(self) -> None:
-        """Rebase local commits onto what others pushed."""
+        """Rebase local commits onto what others have pushed."""
         if not self._remote or self._call("rev-parse", "--verify", "--quiet", self._upstream)[0]:
             return
         if self._call("merge-base", "--is-ancestor", self._upstream, "HEAD")[0] == 0:
@@ -285,7 +286,7 @@ def _named(branch: str) -> str:
 
 
 def _last_line(told: str) -> str:
-    """Return the most informative line of git's output: its first error, else the last line."""
+    """Return the most informative line of git's output: its first error, or else its last line."""
     lines = [line.strip() for line in told.splitlines() if line.strip()]
     said = [line for line in lines if line.startswith(("fatal:", "error:", "!"))]
     return (said or lines or ["it said nothing"])[0][:200]

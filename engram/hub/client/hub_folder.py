@@ -1,12 +1,13 @@
-"""A folder as the hub: one person's machines over a synced folder, a mounted share or a git checkout, without a server.
+"""A folder as the hub: it connects one person's machines through a synced folder, a mounted share or a git checkout,
+without a server.
 
-``spaces/SPACE/DEVICE/FIRST-LAST-HASH.seg``: each machine writes complete new files into its own folder, and nobody
-else ever writes there. A file is complete when its bytes have the hash in its name, and is never changed; the next one
-has the next number. A file that replaces others has all their numbers. So no lock is needed, the order in which
-files arrive does not matter, and no sync program can make two machines conflict.
+Files are ``spaces/SPACE/DEVICE/FIRST-LAST-HASH.seg``. Each machine writes complete new files into its own folder, and
+nobody else ever writes there. A file is complete when its bytes have the hash in its name, and it is never changed; the
+next file has the next number. A file that replaces others has all their numbers. So no lock is needed, the order in
+which files arrive does not matter, and no sync program can make two machines conflict.
 
 What was read and written is recorded in memory.db, in the round's transactions (``FolderState``). Data that is missing
-for ten minutes is rewritten: by the machine that wrote it or, if that was removed, by those that had read it.
+for ten minutes is rewritten by the machine that wrote it or, if that machine was removed, by those that had read it.
 """
 
 from __future__ import annotations
@@ -103,7 +104,7 @@ class Folder(Transport):
             server: the folder as it was joined.
             keys: id of a key → key, of the folder's space.
             new_push_id: creates the id of a device's push.
-            is_asked: a person waits, so a checkout is always fetched.
+            is_asked: a person is waiting, so a checkout is always fetched.
         """
         self.url, self.token = server.url, token
         self.sent_bytes = self.received_bytes = 0
@@ -118,7 +119,7 @@ class Folder(Transport):
         self._has_fetched = False
         self._state = FolderState()
         self._stored = ""
-        #: Files not read yet, in the order in which they will be: device, name, file.
+        #: Files not yet read, in the order in which they will be read: device, name, file.
         self._pending: list[tuple[str, str, StoredFile]] = []
         #: The file whose page is being stored.
         self._current: tuple[str, str, int] | None = None
@@ -181,7 +182,7 @@ class Folder(Transport):
         return Membership(MEMBER_ID, self._server.member_name, self.device, ())
 
     def pull(self, ns_id: int, after: int, limit: int) -> Page:
-        """Return the content of the next file; a page without rows if none can be read."""
+        """Return the content of the next file, or a page without rows if none can be read."""
         if after < self._state.seq:
             self._look_at_others(after)
         while self._pending:
@@ -208,7 +209,7 @@ class Folder(Transport):
         self._save(tx)
 
     def begins_anew(self, tx: Tx) -> None:
-        """Start over: everything is read again, and this machine then writes what is missing."""
+        """Start over: this machine reads everything again, and then writes what is missing."""
         self._state.is_healing = False
         self._look_at_others(-1)
         self._save(tx)
@@ -278,18 +279,18 @@ class Folder(Transport):
         return 0 <= self._store.now_ms() - self._state.fetched_ms < FETCH_EVERY_MS
 
     def _devices(self) -> Iterator[tuple[str, dict[str, StoredFile], list[str]]]:
-        """Yield name, files and other names for each device's folder, including this machine's."""
+        """Yield the name, the files and the other names of each device's folder, including this machine's."""
         for path in devices_in(self._folder):
             yield path.name, *list_files(path)
 
     def _look_at_own(self) -> bytes:
-        """Compare the folder of this machine with what it wrote; returns the id of a push made by a copy of this
+        """Compare this machine's folder with what it wrote; returns the id of a push made by a copy of this
         machine.
         """
         state, device = self._state, f"{self.device:016x}"
         files, others = list_files(self._own_folder)
         for name in state.planned:
-            # The process was killed in between: a new file counts, one that should replace others is rewritten.
+            # The process was killed in between. A new file counts; one that was to replace others is rewritten.
             if name in files and numbers_of(name)[0] > state.top and is_whole(files[name], name):
                 state.own[name] = list(files[name][1:])
                 state.top = numbers_of(name)[1]
@@ -350,7 +351,7 @@ class Folder(Transport):
                 state.is_healing = True
             for name, file in files.items():
                 known = state.strange.get(f"{device}/{name}")
-                # Files that are still being synced are tried each time, since not every file system shows changes.
+                # Files that are still being synced are tried every time, since not every file system shows changes.
                 is_hopeless = known and known[1] != ON_ITS_WAY and known[2:] == [file.size, file.mtime_ns, PROTOCOL]
                 if name not in read and not is_hopeless:
                     self._pending.append((device, name, file))
@@ -362,7 +363,7 @@ class Folder(Transport):
         self._pending.sort(key=lambda item: item[1])
 
     def _is_overdue(self, device: str, gap: str) -> bool:
-        """Record what a device's folder lacks; True if it has been missing for long and was not rewritten yet."""
+        """Record what a device's folder lacks; True if it has long been missing and has not been rewritten yet."""
         if not gap:
             self._state.gaps.pop(device, None)
             return False
@@ -376,7 +377,7 @@ class Folder(Transport):
         return bool(known[2] != gap) and now_ms - known[1] >= PATIENCE_MS * (1 + self.device % 4 / 2)
 
     def _open(self, device: str, name: str, file: StoredFile) -> Segment | None:
-        """Return the content of a file; None if it can't be read, which is recorded."""
+        """Return the content of a file, or None if it can't be read, which is recorded."""
         data = read_regular(file.path, MAX_SEGMENT_BYTES + 1) or b""
         path = f"{device}/{name}"
         try:
@@ -394,7 +395,7 @@ class Folder(Transport):
         return None
 
     def _note(self) -> None:
-        """Report what a person should know: files long unreadable or missing, and files that don't belong to a hub."""
+        """Report what a person should know: files long unreadable or missing, and files that a hub doesn't have."""
         state = self._state
         present = {path for path in state.strange if os.path.lexists(self._folder / path)}
         state.strange = {path: state.strange[path] for path in sorted(present)}
@@ -418,8 +419,8 @@ class Folder(Transport):
         state.notes = notes[:20]
 
     def _erase_if_alone(self) -> bool:
-        """Delete the space of this machine if no other machine wrote there and another space of the folder takes its
-        place, or if it is empty. Returns whether it did.
+        """Delete this machine's space if it is empty, or if no other machine has written there and another space in the
+        folder takes its place. Returns whether the space was deleted.
         """
         with using(self._folder):
             machines = machines_in(folder_of(self.url))
@@ -438,7 +439,7 @@ class Folder(Transport):
         return "this machine" if int(device, 16) == self.device else self._state.names.get(device) or device
 
     def _remove(self, device: str) -> None:
-        """Delete the folder of a removed machine, once all of it was read; this machine sends its data from now on."""
+        """Delete a removed machine's folder once all of it has been read; this machine sends its data from now on."""
         if int(device, 16) == self.device:
             raise HubRefused("that is this machine: `engram hub leave` leaves the folder")
         found = {name: files for name, files, _ in self._devices()}
@@ -457,8 +458,8 @@ class Folder(Transport):
     # -- writing
 
     def _write(self, first: int, last: int, push_id: bytes, rows: Sequence[Row]) -> str:
-        """Write a file; returns its name, which is recorded first, since an unrecorded one is from a copy of this
-        machine.
+        """Write a file; returns its name, which is recorded first, since an unrecorded file is taken to be from a copy
+        of this machine.
         """
         segment = Segment(
             ns_id=self._ns_id,
@@ -485,7 +486,7 @@ class Folder(Transport):
         return name
 
     def _retire(self, name: str, path: Path) -> None:
-        """Delete an own file; it is remembered, since a sync program may restore it."""
+        """Delete a file of this machine's; it is remembered, since a sync program may restore it."""
         digest = digest_of(name)
         if digest not in self._state.retired:
             self._state.retired = [*self._state.retired, digest][-MAX_RETIRED:]
@@ -493,10 +494,10 @@ class Folder(Transport):
             path.unlink()
 
     def compact(self) -> int:
-        """Replace own files with ones without forgotten or since repeated data, and small ones with one; returns how
-        many files were deleted.
+        """Replace this machine's files with ones that lack what was forgotten or has been repeated since, and join
+        small files; returns how many files were deleted.
 
-        Rows are copied unchanged. Files that keep most of their rows stay, so that little is written.
+        Rows are copied unchanged. Files that would keep most of their rows stay, so that little is written.
         """
         state, gone = self._state, forgotten_in_space(self._store, list_spaces(self._store, self._server.id)[0].id)
         if not self._own_folder.is_dir():
@@ -564,8 +565,8 @@ class Folder(Transport):
         known = {item.name for item in dataclasses.fields(FolderState)}
         state = FolderState(**{name: value for name, value in values.items() if name in known})
         if state.device != self.device:
-            # A new device: a copy of this machine continued as the former one, so files that this one wrote may be
-            # missing.
+            # This is a new device, since a copy of this machine continued as the former one. So files that this one
+            # wrote may be missing.
             state = FolderState(device=self.device, is_healing=bool(values.get("device")), branch=state.branch)
         self._state = state
         self._git = GitFolder(folder_of(self.url), state.branch) if self.url.startswith(GIT) else None

@@ -34,12 +34,12 @@ class PackChange:
     added: tuple[str, ...]
     changed: tuple[str, ...]
     removed: tuple[str, ...]
-    #: Summaries that look like planted instructions: they are stored but never injected.
+    #: Summaries that look like planted instructions: they are stored, but never injected.
     suspects: tuple[str, ...]
 
 
 def make_pack(name: str, version: int, memories: Sequence[Memory], redact: Callable[[str], str]) -> Pack:
-    """Return a pack of memories, redacted again, without evidence, sessions and projects.
+    """Return a pack of memories, redacted again, without evidence, sessions or projects.
 
     Raises:
         BadRequest: one came from a teammate or another pack.
@@ -100,8 +100,8 @@ def plan_pack(store: Store, pack: Pack, redact: Callable[[str], str], *, is_upda
     """Return what installing or updating a pack would do; nothing is changed.
 
     Raises:
-        BadRequest: it is not signed, is already installed, or an update has another key or no newer version.
-        NotFound: an update of a pack that is not installed.
+        BadRequest: it is not signed or already installed, or an update has another key or is not a newer version.
+        NotFound: the pack to update is not installed.
     """
     if not pack.key:
         raise BadRequest("the pack is not signed: its author signs it with `engram pack sign`")
@@ -140,7 +140,7 @@ def install_pack(store: Store, change: PackChange, redact: Callable[[str], str],
     """Install or update a pack as planned, in one transaction; returns how many memories changed.
 
     Args:
-        project_id: the project that its memories apply to; None for the installed version's.
+        project_id: the project that its memories apply to; None for that of the installed version.
     """
     pack = change.pack
     incoming = [_incoming(pack, said, redact) for said in pack.memories]

@@ -41,7 +41,7 @@ from engram.transcripts.git_files import read_branch
 
 
 def uses_git(store: Reader, with_git: bool | None) -> bool:
-    """Return whether rounds fetch, commit and push: as said, else as they do already."""
+    """Return whether rounds fetch, commit and push: as ``with_git`` says, or else as they already do."""
     own = private_space(store)
     if with_git is not None:
         return with_git
@@ -49,7 +49,7 @@ def uses_git(store: Reader, with_git: bool | None) -> bool:
 
 
 def begins_git(store: Reader, folder: Path) -> bool:
-    """Return True if rounds don't commit to this checkout, or to the branch that is checked out, yet."""
+    """Return True if rounds don't yet commit to this checkout, or to the branch that is checked out."""
     own = private_space(store)
     if own is None:
         return True
@@ -59,7 +59,7 @@ def begins_git(store: Reader, folder: Path) -> bool:
 
 
 def look_into(folder: Path, *, with_git: bool = False) -> list[str]:
-    """Return the names of the spaces in a folder, as far as they are here. Nothing is fetched or changed.
+    """Return the names of the spaces in a folder, as far as they have arrived here. Nothing is fetched or changed.
 
     Raises:
         BadRequest: the folder is not there.
@@ -77,13 +77,14 @@ def join_folder(
     """Use a folder as the hub, or keep using one that was moved or emptied, or a checkout of another branch.
 
     The first machine creates the key; any other one gets it from the recovery phrase. A phrase for a space other than
-    the folder's is refused before anything is read, stored or written; a checkout is fetched, but otherwise left alone.
+    the folder's is refused before anything is read, stored or written; a checkout has been fetched by then, but is
+    otherwise left alone.
 
     Args:
         folder: an existing folder that is synced, mounted or a git checkout.
         device_name: this machine's name; "" for its host name.
         phrase: the recovery phrase; "" on the first machine.
-        with_git: each round fetches, commits and pushes; None keeps what is.
+        with_git: True if each round fetches, commits and pushes; None leaves that as it is.
 
     Raises:
         BadRequest: the folder can't be used, or this machine's memories go through another hub.
@@ -127,7 +128,7 @@ def join_folder(
 
 
 def _go_on(store: Store, keyring: Keyring, own: Space, url: str, branch: str, found: Sequence[str]) -> Joined:
-    """Keep using a folder that was joined: in its old place, where it was moved to, or after it was emptied."""
+    """Keep using a folder that was joined before: in its old place, where it was moved to, or after it was emptied."""
     server = server_of(store, own)
     if not is_folder(server.url):
         raise BadRequest(f"this machine's memories go through {server.url} already; `engram hub leave` leaves it")

@@ -53,9 +53,9 @@ from engram.system.atomic import locked_folder, read_regular, write_atomic
 # -- The file with the tokens of hubs and the keys of sealed spaces: ``hub-keys.json``, mode 0600, not part of any
 # backup.
 #
-# It also holds what makes a machine a single device of a hub, whatever the hub answers: the token that it used to ask
+# It also holds what makes a machine a single device of a hub, however the hub responds: the token with which it asked
 # for access (so that asking again yields the same device), and the secret by which it recognises its own pushes and
-# those of a copy of it.
+# those of a copy of itself.
 
 #: Maximum size of the file, in bytes.
 _MAX_BYTES = 1_000_000
@@ -68,7 +68,7 @@ class Keyring:
     """
 
     def __init__(self, path: Path) -> None:
-        """Read the file at ``path``; there may be none. Raises HubError if it cannot be read."""
+        """Read the file at ``path``, if there is one. Raises HubError if it cannot be read."""
         self._path = path
         self._hubs = self._read()
 
@@ -89,7 +89,7 @@ class Keyring:
     # -- one device
 
     def pending_token(self, url: str) -> str:
-        """Return the token with which this machine asks to become a device; the same one until the request is
+        """Return the token with which this machine asks to become a device; it stays the same until the request is
         settled.
         """
         token = self._hubs.get(url, {}).get("pending_token", "")
@@ -100,12 +100,12 @@ class Keyring:
         return str(token)
 
     def drop_pending(self, url: str) -> None:
-        """Delete the token used to ask, which can't become a device's."""
+        """Delete the token used for asking, since it can't become a device's."""
         with self._changing() as hubs:
             hubs.get(url, {}).pop("pending_token", None)
 
     def become_device(self, url: str, token: str) -> None:
-        """Store the token of another device, whose id is not settled yet."""
+        """Store the token of a new device, whose id is not settled yet."""
         with self._changing() as hubs:
             kept = hubs.setdefault(url, {})
             kept["token"] = token
@@ -114,7 +114,7 @@ class Keyring:
             kept.pop("device", None)
 
     def device(self, url: str) -> int:
-        """Return the id of this machine at a hub; 0 until the hub accepted something from it under its id."""
+        """Return the id of this machine at a hub; 0 until the hub has accepted something from it under that id."""
         return int(self._hubs.get(url, {}).get("device", 0))
 
     def settle_device(self, url: str, device_id: int) -> None:
@@ -124,7 +124,7 @@ class Keyring:
                 hubs.setdefault(url, {})["device"] = device_id
 
     def new_push_id(self, url: str, device_id: int) -> bytes:
-        """Return the id of a push: sixteen bytes that only this machine, or a copy of it, can have made."""
+        """Return a new push id: sixteen bytes that only this machine, or a copy of it, can have made."""
         if not self._hubs.get(url, {}).get("secret"):
             with self._changing() as hubs:
                 hubs.setdefault(url, {}).setdefault("secret", secrets.token_hex(16))
@@ -132,8 +132,8 @@ class Keyring:
         return chosen + self._proof(url, device_id, chosen)
 
     def has_made(self, url: str, device_id: int, push_id: bytes) -> bool:
-        """Return True if this machine or a copy of it made the id of a push. A machine that joined with an earlier
-        version has no proof before its first push with this one.
+        """Return True if this machine or a copy of it made a push id. A machine that joined with an earlier version of
+        Engram has no proof before its first push with this one.
         """
         if not self._hubs.get(url, {}).get("secret"):
             return True
@@ -154,7 +154,7 @@ class Keyring:
         return {key_id_of(key): key for key in keys}
 
     def add_key(self, url: str, ns_id: int, key: bytes) -> None:
-        """Store a key as the newest of a space."""
+        """Store a key as a space's newest one."""
         with self._changing() as hubs:
             keys = hubs.setdefault(url, {}).setdefault("keys", {}).setdefault(str(ns_id), [])
             if key.hex() in keys:
@@ -175,7 +175,7 @@ class Keyring:
             self.add_key(url, ns_id, key)
 
     def add_next_key(self, url: str, ns_id: int, key: bytes) -> None:
-        """Store a key that the hub is asked to accept. It is not used for sealing before the hub names it."""
+        """Store a key that the hub is asked to accept. It is not used for sealing until the hub names it."""
         with self._changing() as hubs:
             hubs.setdefault(url, {}).setdefault("next", {}).setdefault(str(ns_id), []).append(key.hex())
 
@@ -185,7 +185,7 @@ class Keyring:
         return any(key_id_of(bytes.fromhex(text)) == key_id for text in stored)
 
     def drop_key(self, url: str, ns_id: int, key: bytes) -> None:
-        """Delete a key that a space did not accept."""
+        """Delete a key that the hub did not accept for a space."""
         with self._changing() as hubs:
             for kind in ("keys", "next"):
                 keys = hubs.get(url, {}).get(kind, {}).get(str(ns_id), [])
@@ -202,7 +202,7 @@ class Keyring:
             self.add_keys(url, int(ns_id), [bytes.fromhex(key) for key in keys])
 
     def move(self, url: str, to_url: str) -> None:
-        """Also store token and keys of a folder under its new address."""
+        """Also store a folder's token and keys under its new address."""
         with self._changing() as hubs:
             hubs[to_url] = dict(hubs.get(url, {}))
 
@@ -238,7 +238,7 @@ def connect(
     """Return the transport to a hub: HTTPS, or a folder.
 
     Args:
-        is_asked: a person waits for it.
+        is_asked: a person is waiting for it.
 
     Raises:
         HubError: the token or the key of a folder is missing here.
@@ -267,7 +267,7 @@ MAX_KEYS_TRIED = 5
 class Joined:
     server: Server
     spaces: tuple[Space, ...]
-    #: The recovery phrase of the private space, for the machine that created its key; shown once. "" for any other.
+    #: The recovery phrase of the private space, shown once on the machine that created its key; "" on any other.
     phrase: str
 
 
@@ -278,7 +278,7 @@ def join_hub(store: Store, places: Home, url: str, code: str, *, device_name: st
     another machine created, or with the recovery phrase. A wrong key is refused before anything is stored or pushed.
 
     Raises:
-        BadRequest: the address or code can't be used, or the hub was joined already.
+        BadRequest: the address or code can't be used, or the hub has already been joined.
         WrongKey: the key is missing or wrong; this machine is not a device of the hub.
         HubError: the hub can't be reached, or refuses the code.
     """
@@ -304,7 +304,7 @@ def join_hub(store: Store, places: Home, url: str, code: str, *, device_name: st
             with contextlib.suppress(EngramError):
                 connection.ask("devices", {"leave": True})
                 keyring.drop_pending(url)
-            # The key stays: the hub may have recorded it although no answer came, and this would be the only copy.
+            # The key stays: the hub may have recorded it although no response came, and this would be the only copy.
             keyring.drop_token(url)
             raise
     keyring.become_device(url, connection.token)
@@ -327,7 +327,7 @@ def _ask_in(connection: Connection, keyring: Keyring, url: str, request: dict[st
         member = connection.membership("join", request | {"token_hash": hash_token(pending).hex()})
     except HubRefused as refusal:
         if refusal.status == 422:
-            # The device of this token was shut out.
+            # The device with this token was shut out.
             keyring.drop_pending(url)
         raise
     connection.token = pending
@@ -335,7 +335,7 @@ def _ask_in(connection: Connection, keyring: Keyring, url: str, request: dict[st
 
 
 def _check_spaces(member: Membership, told: HelloAnswer) -> None:
-    """Refuse a hub that contradicts itself, or would receive private memories unsealed. Raises HubRefused."""
+    """Raise HubRefused if the hub contradicts itself, or would receive private memories unsealed."""
     if told.device_id != member.device_id or {f.ns_id for f in told.spaces} != {f.ns_id for f in member.spaces}:
         raise HubRefused("the hub contradicts itself about this machine and its spaces: try again")
     if any(facts.kind == "private" and not facts.is_sealed for facts in member.spaces):
@@ -353,8 +353,8 @@ def _take_key(
     """Create or check the key of a private space; returns its phrase if it was created here.
 
     Args:
-        given: the key of the typed phrase.
-        left: the keys that an interrupted join left here.
+        given: the key that belongs to the phrase that was typed.
+        left: the keys that an interrupted join left behind.
     """
     if given is not None:
         if facts.key_id and key_id_of(given) != facts.key_id:
@@ -362,7 +362,7 @@ def _take_key(
         keyring.add_key(url, facts.ns_id, given)
     if facts.key_id:
         if facts.key_id in left:
-            # It was created here by an interrupted join, so nobody has seen its phrase.
+            # The key was created here by an interrupted join, so nobody has seen its phrase.
             return phrase_of(left[facts.key_id])
         if facts.key_id not in keyring.keys(url, facts.ns_id):
             raise WrongKey(
@@ -382,7 +382,7 @@ def _take_key(
 
 
 def leave_hub(store: Store, places: Home, server: Server) -> bool:
-    """Leave a hub: its token and keys are deleted, and what was said there. Memories stay, here and on the hub.
+    """Leave a hub: delete its token and keys, and the record of what was said there. Memories stay, here and on it.
 
     Returns:
         True if this machine's files in a folder were deleted, since another space there takes their place.
@@ -441,9 +441,9 @@ def give_key(store: Store, places: Home, name: str, phrase: str) -> None:
 
 
 def rotate_key(store: Store, places: Home, name: str) -> str:
-    """Seal a space with a new key, and return its recovery phrase; everything is sent again with it.
+    """Seal a space with a new key, and return the key's recovery phrase; everything is sent again, sealed with it.
 
-    Other machines need the phrase, or a new code. What an old key sealed can still be read by those who have it.
+    Other machines need the phrase, or a new code. Whatever an old key sealed can still be read by those who have it.
     """
     space = require_space(store, name)
     server = _server_of(store, space)
@@ -452,7 +452,7 @@ def rotate_key(store: Store, places: Home, name: str) -> str:
         "has one permanent key: to change it, run `engram hub leave` on each machine, and start over in a new folder",
     )
     keyring = Keyring(places.hub_keys)
-    # Not only the newest: if a rotation got no answer, the hub may still have the previous one.
+    # Not only the newest: if a rotation got no response, the hub may still have the previous key.
     kept = list(keyring.keys(server.url, space.ns_id))
     asked = [key_id for key_id in kept if keyring.is_next_key(server.url, space.ns_id, key_id)]
     known = [*asked, *(key_id for key_id in reversed(kept) if key_id not in asked)]
@@ -479,7 +479,7 @@ def _refuse_folder(server: Server, reason: str) -> None:
 
 
 def require_server(store: Store, url: str | None = None, *, is_service: bool = False) -> Server:
-    """Return the hub at an address, or the only one; only a service if a folder is not accepted.
+    """Return the hub at an address, or the only one; with ``is_service``, a folder is refused.
 
     Raises:
         NotFound: no such hub was joined.
@@ -499,7 +499,7 @@ def require_server(store: Store, url: str | None = None, *, is_service: bool = F
 
 
 def require_space(store: Store, name: str) -> Space:
-    """Return the space of a name. Raises NotFound."""
+    """Return the space with a name. Raises NotFound."""
     space = find_space(store, name)
     if space is None:
         raise NotFound(f"there is no space {name[:60]!r}; `engram hub spaces` lists them")

@@ -36,14 +36,14 @@ from engram.redaction import redact_parts
 from engram.text.titles import MAX_QUESTIONS, clean_questions
 from engram.trust.suspicion import why_any_suspect, why_suspect
 
-# -- Who wrote the rows of a space: this person, a teammate by name, or a muted one.
+# -- Who wrote the rows of a space: this person, a named teammate, or a muted one.
 
 
 class Authors:
-    """Identifies the authors in one space. Outside a team, everything is this person's own."""
+    """Identifies the authors in one space. Outside teams, everything is this person's own."""
 
     def __init__(self, store: Store, connection: Transport, server: Server, space: Space) -> None:
-        """Prepare; the hub is asked for names only if a row is from somebody unknown."""
+        """Prepare; the hub is only asked for names when a row comes from somebody unknown."""
         self._store, self._connection = store, connection
         self._server, self._space = server, space
         self._known: dict[int, Member] = {}
@@ -78,7 +78,7 @@ class Authors:
 
 
 def learn_members(store: Store, connection: Transport, server: Server, space: Space) -> list[dict[str, object]]:
-    """Ask the hub who is in a team, store their names, and return its answer. Raises HubError."""
+    """Ask the hub who is in a team, store their names, and return the hub's response. Raises HubError."""
     answer = connection.ask("team-members", {"ns": space.ns_id})
     with reading():
         members = [dict(member) for member in answer.get("members", [])]
@@ -96,7 +96,7 @@ logger = logging.getLogger(__name__)
 PAGE_ROWS = 1_000
 #: Minimum page size, in rows, after repeated failures.
 MIN_PAGE_ROWS = 20
-#: Maximum length of a stored content, in characters.
+#: Maximum length of a memory's stored content, in characters.
 _MAX_CONTENT = 20_000
 
 
@@ -131,7 +131,7 @@ def pull_space(
     goes_on: Callable[[], bool],
     pulled: Pulled,
 ) -> None:
-    """Store everything beyond a space's cursor, at least up to ``head``. It may be killed at any time.
+    """Store everything beyond a space's cursor, at least up to ``head``. The process may be killed at any time.
 
     Args:
         head: the newest position in the space according to the hub.
@@ -139,7 +139,7 @@ def pull_space(
         pulled: counts what was done, even if an error ends the pull.
 
     Raises:
-        HubError: no page came, or one that can't be right.
+            HubError: no page came, or it can't be right.
     """
     rows = page_rows(PAGE_ROWS, server)
     cursor = space.cursor
@@ -173,7 +173,7 @@ def _read_page(
     redact: Callable[[str], str],
     latest_ms: int,
 ) -> _Read:
-    """Open, decode, redact and judge the rows of a page. Outside of any transaction."""
+    """Open, decode, redact and judge the rows of a page. This happens outside any transaction."""
     read = _Read()
     for row in rows:
         try:
@@ -211,9 +211,9 @@ def make_incoming(
     judged like pasted text, since nobody typed it here.
 
     Args:
-        is_own: it comes from the person's private space.
-        is_proven: it was opened with a key of the space.
-        origin: its owner, if not the person themselves.
+        is_own: the statement comes from the person's private space.
+        is_proven: the statement was opened with a key of the space.
+        origin: the statement's owner, if not the person themselves.
     """
     register = statement.fields.get(TEXT) or statement.fields.get(EXTRACTED)
     if register is None:

@@ -73,17 +73,17 @@ def push_space(
     pushed: Pushed,
     tried_before: Set[tuple[int, bytes]],
 ) -> None:
-    """Send everything that waits in a space. It may be killed at any time: the next round finds out what arrived.
+    """Send everything that waits in a space. If the process is killed, the next round finds out what arrived.
 
     Args:
         hub_ms: the hub's time, in milliseconds since 1970.
         goes_on: is asked before each page.
         pushed: counts what was done, even if an error ends the push.
-        tried_before: author and memory of rows that the hub refused before and that are retried.
+        tried_before: author and memory of rows that the hub refused before and that are now retried.
 
     Raises:
-        HubUnreachable: no answer came.
-        HubRefused: the hub refuses this machine or space.
+        HubUnreachable: no response came.
+        HubRefused: the hub refuses this machine or this space.
     """
     with store.transaction() as tx:
         restamp_future(tx, space, server.device_id, hub_ms, MAX_AHEAD_MS)
@@ -106,7 +106,7 @@ def push_space(
         sent = {row.memory_id for row in page}
         lost = [key for key in gone if key[1] not in sent]
         if lost:
-            # The memory no longer exists, and no person forgot it: a purge, which stays local.
+            # The memory no longer exists, and no person forgot it: it was purged, and a purge stays local.
             with store.transaction() as tx:
                 mark_pushed(tx, space.id, lost)
 
@@ -148,7 +148,7 @@ class _Sender:
         self._faulty: list[tuple[Row, str]] = []
 
     def rows(self, memories: Sequence[SaidMemory], statements: Mapping[bytes, Statement]) -> list[Row]:
-        """Return the rows for what is waiting; memories that neither exist nor were forgotten have none."""
+        """Return the rows for what is waiting; memories that were deleted without being forgotten have none."""
         rows = []
         for memory in memories:
             statement = statements.get(memory.memory_id)
@@ -172,7 +172,7 @@ class _Sender:
         return seal_body(self._key, self._space.ns_id, row, b"" if statement is None else encode(statement))
 
     def send(self, rows: Sequence[Row], pushed: Pushed) -> None:
-        """Send a page; if it is refused, it is halved until the row at fault is found."""
+        """Send a page; if it is refused, halve it until the row at fault is found."""
         try:
             answers = self._push(rows)
         except HubRefused as error:
@@ -187,7 +187,7 @@ class _Sender:
             return
         for row, answer in zip(rows, answers.answers, strict=True):
             if answer in (NOT_YOURS, BAD_CLOCK):
-                # The hub reported another id, role or time when the round began, so the row is fine.
+                # The row fits the id, role and time that the hub reported when the round began.
                 raise HubRefused(f"the hub contradicts itself about a row of this machine: {REFUSALS[answer]}")
             if answer in REFUSALS:
                 self._refuse(row, REFUSALS[answer])
@@ -196,8 +196,8 @@ class _Sender:
                 pushed.rows += 1
 
     def settle_faulty(self, pushed: Pushed) -> None:
-        """Set aside the rows that are at fault. If the hub refuses everything, it is itself at fault, and the rows
-        wait.
+        """Set aside the rows that are at fault. If the hub refuses everything, the hub itself is at fault, and the
+        rows wait.
 
         Raises:
             HubRefused: the hub accepted nothing in this round, and refused several rows for the first time.
@@ -236,7 +236,7 @@ class _Sender:
         return answers
 
     def _refuse(self, row: Row, reason: str) -> None:
-        """Set a row aside; it is sent again when it changes."""
+        """Set a row aside until it changes; then it is sent again."""
         with self._store.transaction() as tx:
             set_aside(tx, self._space.id, "push", row.author, row.memory_id, reason=reason)
             mark_pushed(tx, self._space.id, [(row.author, row.memory_id, row.version)])

@@ -1,4 +1,4 @@
-"""A round with one hub: hello, pull, push. It may be killed at any instant and be run by any process, one at a time."""
+"""A round with one hub: hello, pull, push. Any process may run it, one at a time, and may be killed at any instant."""
 
 from __future__ import annotations
 
@@ -50,9 +50,9 @@ logger = logging.getLogger(__name__)
 
 #: Delays after one, two and more failures in a row, in seconds; the last one is repeated.
 RETRY_SECONDS = (5, 15, 60, 300, 900)
-#: How long rows that were set aside are left alone, in milliseconds.
+#: How long rows that were set aside are left alone before they are tried again, in milliseconds.
 _TRY_AGAIN_MS = 86_400_000
-#: Number of own pushes that are reported to a hub when a round begins, to compare with its last one.
+#: Number of this machine's pushes that are reported to a hub when a round begins, to compare with the last one it has.
 _TOLD_PUSHES = 16
 
 
@@ -65,9 +65,9 @@ class Round:
     refused: int = 0
     sent_bytes: int = 0
     received_bytes: int = 0
-    #: True if its time ran out before everything was done: the rest waits for the next round.
+    #: True if its time ran out before everything was done, so that the rest waits for the next round.
     is_unfinished: bool = False
-    #: Why it did not succeed; "" if it did.
+    #: Why the round did not succeed; "" if it did.
     error: str = ""
 
     @property
@@ -85,9 +85,9 @@ class Steps:
     redact: Callable[[str], str]
     limits: Limits | None
     is_forced: bool
-    #: False if the round is to end at its next step.
+    #: Asked before each step; the round ends if it returns False.
     goes_on: Callable[[], bool]
-    #: Is given the changes that were pulled and pushed so far, before each page.
+    #: Called before each page with the number of changes that were pulled and pushed so far.
     told: Callable[[int, int], None]
 
 
@@ -104,15 +104,15 @@ def sync_all(
     """Make a round with every hub that is due. A hub that fails is retried later; the others still run.
 
     Args:
-        is_forced: include hubs that have just failed.
+        is_forced: include hubs that failed just now.
         limits: how long each hub may take; the usual limits if None.
         goes_on: is asked before each step; if it returns False, the rounds end.
-        told: is given the changes that a round pulled and pushed so far, now and then.
+        told: is called now and then with the number of changes that a round has pulled and pushed so far.
     """
     rounds = []
     servers = list_servers(store)
     if servers:
-        # A project that is sent before its remote was read would become a different one on the other machine.
+        # A project that is sent before its remote has been read would become a different one on the other machine.
         read_hints(store)
     for server in servers:
         if not is_forced and store.now_ms() < server.retry_at_ms <= store.now_ms() + RETRY_SECONDS[-1] * 2_000:
@@ -134,8 +134,8 @@ def sync_all(
 
 
 def _note_failure(store: Store, server: Server, reason: str, *, has_moved: bool) -> None:
-    """Postpone the next round, for longer with each failure in a row; a round that moved something counts as the
-    first.
+    """Postpone the next round, for longer with each failure in a row. If the round moved something, its failure counts
+    as the first.
     """
     failures = 0 if has_moved else server.failures
     wait = RETRY_SECONDS[min(failures, len(RETRY_SECONDS) - 1)] * random.uniform(0.8, 1.2)
@@ -165,7 +165,7 @@ def sync_server(steps: Steps, server: Server, done: Round) -> None:
         except HubRefused as refusal:
             if refusal.status != 409:
                 raise
-            # A push that this machine had given up on arrived after the hello, or a copy of it pushed.
+            # A push that this machine had given up on arrived after the hello, or a copy of this machine pushed.
             _sync_spaces(steps, connection, _reload_server(store, server), keyring, done)
         finally:
             done.sent_bytes, done.received_bytes = connection.sent_bytes, connection.received_bytes
@@ -185,11 +185,11 @@ def _sync_spaces(steps: Steps, connection: Transport, server: Server, keyring: K
 def _say_hello(store: Store, connection: Transport, server: Server, keyring: Keyring) -> HelloAnswer:
     """Begin the round. A copied or restored machine becomes another device.
 
-    The machine trusts the hub's claims about it only as far as it can check them: a push that neither it nor a copy
-    made, or an id other than the one under which the hub accepted something, is an error, and nothing is changed.
+    This machine trusts the hub's claims about it only as far as it can check them. A push that neither it nor a copy of
+    it made is an error, as is an id other than the one under which the hub accepted something; nothing is changed then.
 
     Raises:
-        HubRefused: the hub's answer can't be true.
+        HubRefused: the hub's response can't be true.
     """
     spaces = list_spaces(store, server.id)
     marks = {space.ns_id: (space.mark_seq, space.mark) for space in spaces if space.mark_seq}
@@ -224,7 +224,7 @@ def _say_hello(store: Store, connection: Transport, server: Server, keyring: Key
 
 
 def _hello(connection: Transport, server: Server, keyring: Keyring, marks: dict[int, tuple[int, bytes]]) -> HelloAnswer:
-    """Say hello as this machine. Raises HubRefused if the hub takes it for another one."""
+    """Say hello as this machine. Raises HubRefused if the hub takes it for another machine."""
     answer = connection.hello(HelloRequest(server.pushes[-_TOLD_PUSHES:], marks))
     known = keyring.device(server.url)
     if known and answer.device_id != known:
@@ -235,10 +235,10 @@ def _hello(connection: Transport, server: Server, keyring: Keyring, marks: dict[
 def _become_other(
     connection: Transport, server: Server, keyring: Keyring, marks: dict[int, tuple[int, bytes]]
 ) -> HelloAnswer:
-    """Become another device: a copy of this machine pushed. However often it asks, the hub creates only one.
+    """Become another device, since a copy of this machine pushed. However often it asks, the hub creates only one.
 
     Raises:
-        HubError: it did not; the machine stays the device that it is.
+        HubError: the hub did not create one; the machine stays the device that it is.
     """
     former, pending = connection.token, keyring.pending_token(server.url)
     try:
@@ -257,8 +257,8 @@ def _become_other(
 
 
 def _is_older(server: Server, push_id: bytes) -> bool:
-    """Return True if the last push of this machine that the hub has is older than one it had before: the hub was
-    restored from an older copy.
+    """Return True if the last push of this machine that the hub has is older than one that it had before, which means
+    that the hub was restored from an older copy.
     """
     pushes = server.pushes
     return bool(server.last_push) and (
@@ -274,11 +274,10 @@ def _begin_anew(tx: Tx, connection: Transport, server: Server, space: Space) -> 
 
 
 def _known_spaces(store: Store, server: Server, answer: HelloAnswer) -> list[tuple[Space, SpaceFacts]]:
-    """Return this machine's spaces as listed by the hub, and record teams that it did not join.
+    """Return this machine's spaces as listed by the hub, and record listed teams that the machine did not join.
 
-    Such a team was joined on another machine of this person's, or it is not theirs: ``engram team accept``
-    settles that.
-    A second private space, and future kinds, are ignored.
+    Such a team was joined on another machine of this person's, or it is not theirs; ``engram team accept`` settles
+    which. A second private space, and spaces of future kinds, are ignored.
     """
     known = {space.ns_id: space for space in list_spaces(store, server.id)}
     told = [(known[facts.ns_id], facts) for facts in answer.spaces if facts.ns_id in known]
@@ -297,7 +296,7 @@ def _sync_space(
     done: Round,
     hub_ms: int,
 ) -> None:
-    """Pull and push one space. Problems with it do not hold up the others."""
+    """Pull and push one space. Problems with it do not hold up other spaces."""
     store, redact = steps.store, steps.redact
 
     pulled, pushed = Pulled(), Pushed()
@@ -344,7 +343,7 @@ class _NoKey(Exception):
 
 
 def _check_key(store: Store, keyring: Keyring, server: Server, space: Space, facts: SpaceFacts) -> None:
-    """Make sure that pushed data is sealed with the key that the hub names, and that this is the newest one here."""
+    """Make sure that the key that the hub names is the newest one here, so that pushed data is sealed with it."""
     if facts.is_sealed != space.is_sealed:
         kinds = ("open", "sealed")
         raise _NoKey(
@@ -356,7 +355,7 @@ def _check_key(store: Store, keyring: Keyring, server: Server, space: Space, fac
     if not facts.key_id or facts.key_id not in keys:
         raise _NoKey(f"its key was changed, or is not here: run `engram hub key {space.name}` with the recovery phrase")
     if keyring.is_next_key(server.url, facts.ns_id, facts.key_id):
-        # A key change that got no answer, but which the hub accepted.
+        # A key change that got no response, but was accepted by the hub.
         keyring.add_key(server.url, facts.ns_id, keys[facts.key_id])
         with store.transaction() as tx:
             say_with_new_key(tx, space.id, server.member_id)
@@ -391,7 +390,7 @@ def _try_set_aside_again(steps: Steps, space: Space) -> set[tuple[int, bytes]]:
     """Now and then, pull and push again what was set aside, since a false report, a lost key or a full space may have
     been fixed.
 
-    Returns author and memory of what is pushed again.
+    Returns the author and the memory of each row that is pushed again.
     """
     before_ms = steps.store.now_ms() - (0 if steps.is_forced else _TRY_AGAIN_MS)
     rows = [row for row in list_set_aside(steps.store, space.id) if row.at_ms <= before_ms]

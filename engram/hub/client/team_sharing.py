@@ -59,9 +59,9 @@ class Preview:
     memory: Memory
     text: dict[str, Any]
     project: list[str]
-    #: It was shared before with another text.
+    #: True if it was shared before with another text.
     is_update: bool
-    #: Why a receiver's machine stores it without showing it; "" if it is shown.
+    #: Why receivers' machines store it without showing it; "" if they show it.
     held_back: str = ""
 
     def lines(self) -> list[str]:
@@ -79,11 +79,11 @@ def team_spaces(store: Reader) -> list[Space]:
 
 
 def require_team(store: Reader, name: str | None, *, least: str = "reader") -> Space:
-    """Return the team of a name or id, or the only one.
+    """Return the team with a name or id, or the only one.
 
     Raises:
         NotFound: there is no such team.
-        BadRequest: several fit, or the role in it is too low.
+        BadRequest: several fit, or this person's role in it is too low.
     """
     teams = team_spaces(store)
     fitting = teams if name is None else [space for space in teams if name in (space.name, str(space.ns_id))]
@@ -104,12 +104,12 @@ def preview(
     """Return exactly what sharing a memory would send.
 
     Args:
-        place: the project that the person works in or named; None for none.
-        redact: removes secrets; everything passes it again.
+        place: the project that the person is working in or has named; None for none.
+        redact: removes secrets; everything passes through it again.
 
     Raises:
-        BadRequest: it must not be shared: it belongs to a vault, to another project or to somebody else, looks like an
-            instruction, or is no longer valid.
+            BadRequest: it must not be shared, since it belongs to a vault, another project or somebody else, looks like
+                an instruction, or is no longer valid.
     """
     _refuse_vaults(places)
     if memory.origin:
@@ -144,7 +144,7 @@ def share(store: Store, space: Space, previews: Sequence[Preview]) -> int:
     """Share what was shown, and nothing else; returns how much of it was new.
 
     Raises:
-        BadRequest: a memory changed since it was shown; nothing was shared.
+        BadRequest: a memory has changed since it was shown; nothing was shared.
     """
     with store.transaction() as tx:
         for shown in previews:
@@ -159,9 +159,9 @@ def _words(memory: Memory) -> tuple[object, ...]:
 
 
 def unshare(store: Store, places: Home, space: Space, name: str) -> str:
-    """Withdraw a memory from a team, by its id here or the id of a share; returns a description of what was done.
+    """Withdraw a memory, named by its id here or by a share's id, from a team; returns what was done, in words.
 
-    One's own copy is erased for everybody, and rules don't share it again. A keeper erases what anybody shared.
+    A person's own share is erased for everybody, and rules don't share it again. A keeper can erase anybody's share.
 
     Raises:
         NotFound: there is no such memory.
@@ -187,7 +187,7 @@ def unshare(store: Store, places: Home, space: Space, name: str) -> str:
 
 
 def _erase_theirs(store: Store, places: Home, space: Space, memories: Sequence[SaidMemory]) -> None:
-    """Forget other members' memories here and have them erased on the hub, so that they are forgotten everywhere."""
+    """Forget other members' memories here, and have the hub erase them, so that they are forgotten everywhere."""
 
     def erase(tx: Tx) -> None:
         for memory in memories:
@@ -198,7 +198,7 @@ def _erase_theirs(store: Store, places: Home, space: Space, memories: Sequence[S
 
 
 def erase_member(store: Store, places: Home, space: Space, member_id: int) -> int:
-    """Erase for everybody what a member shared in a space; returns the number of memories."""
+    """Erase what a member shared in a space, for everybody; returns the number of memories."""
     theirs = [
         memory
         for memory in said_in_space(store, space.id)
@@ -213,7 +213,7 @@ def erase_member(store: Store, places: Home, space: Space, member_id: int) -> in
 
 @dataclass(frozen=True, slots=True)
 class RuleReport:
-    """A rule, with what it will share next."""
+    """A sharing rule, with what it will share next."""
 
     rule: Rule
     space: Space
@@ -240,7 +240,7 @@ def report_rules(store: Reader) -> list[RuleReport]:
 def share_by_rules(store: Store, places: Home, server: Server, redact: Redact) -> int:
     """Share the memories that rules select and whose delay has passed; returns their number.
 
-    Memories forgotten or edited meanwhile are left out, since selecting and sharing are one transaction.
+    Memories forgotten or edited in the meantime are left out, since selecting and sharing are one transaction.
     """
     done = 0
     if not list_rules(store):
@@ -267,7 +267,7 @@ def _refuse_vaults(places: Home) -> None:
         raise BadRequest(f"{vault.name} is a vault: nothing in it is shared (`engram projects unvault` brings it back)")
 
 
-# -- Make, join and leave teams; invite, mute and report members and memories, change roles and expel.
+# -- Make, join and leave teams; invite, mute and expel members, change their roles, and report memories.
 
 
 @dataclass(frozen=True, slots=True)
@@ -276,7 +276,7 @@ class Seat:
 
     member_id: int
     name: str
-    #: reader, writer or keeper; "" for somebody who wrote in it and left.
+    #: reader, writer or keeper; "" for somebody who wrote in the team and has left it.
     role: str
     is_muted: bool
 
@@ -313,8 +313,8 @@ def make_team(store: Store, places: Home, server: Server, name: str, *, is_seale
 
 
 def invite(store: Store, places: Home, space: Space, role: str) -> str:
-    """Return a one-time code for a team. For a sealed one, its second half carries the key without the hub seeing
-    it.
+    """Return a one-time code for a team. For a sealed team, the code's second half carries the key without the hub
+    seeing it.
     """
     server, keyring = server_of(store, space), Keyring(places.hub_keys)
     hub_half, key_half = new_code()
@@ -331,10 +331,10 @@ def invite(store: Store, places: Home, space: Space, role: str) -> str:
 
 
 def join_team(store: Store, places: Home, server: Server, code: str) -> Space:
-    """Join a team with a code; a code for a team that one is already in can bring its keys and a higher role.
+    """Join a team with a code. A code for a team that was already joined can bring its keys and a higher role.
 
     Raises:
-        WrongKey: the second half of the code does not fit.
+        WrongKey: the second half of the code is wrong.
     """
     hub_half, key_half = split_code(code)
     keyring = Keyring(places.hub_keys)
@@ -411,7 +411,7 @@ def set_role(store: Store, places: Home, space: Space, name: str, role: str) -> 
 
 
 def leave(store: Store, places: Home, space: Space, *, is_erased: bool) -> int:
-    """Leave a team; returns how many of the teammates' memories were deleted here, if that was asked for."""
+    """Leave a team; returns how many of the teammates' memories were deleted here, if ``is_erased`` asks for it."""
     server = server_of(store, space)
     with _connect(Keyring(places.hub_keys), server) as connection:
         connection.ask("team-role", {"ns": space.ns_id, "member": server.member_id, "role": ""})
@@ -423,7 +423,7 @@ def leave(store: Store, places: Home, space: Space, *, is_erased: bool) -> int:
 
 
 def _remove_here(tx: Tx, said: Sequence[SaidMemory]) -> int:
-    """Remove from this machine what others shared, without a trace; returns how many memories were
+    """Remove what others shared from this machine, without leaving a trace; returns how many memories were
     deleted.
     """
     gone = 0
@@ -435,8 +435,8 @@ def _remove_here(tx: Tx, said: Sequence[SaidMemory]) -> int:
 
 
 def mute(store: Store, name: str) -> tuple[Member, int]:
-    """Store nothing from a teammate here; returns the teammate, and how many memories were deleted. Nobody is
-    notified.
+    """Store nothing more from a teammate, and delete what is here; returns the teammate, and how many memories were
+    deleted. Nobody is notified.
     """
     member = require_member(store, name)
     gone = 0

@@ -31,10 +31,10 @@ _PUSHED = struct.Struct(">4sBQ16s16sI")
 _ANSWERS = struct.Struct(">4sBQ16sI")
 _MAGIC_PULL, _MAGIC_PUSH, _MAGIC_ANSWERS = b"ENPL", b"ENPS", b"ENAN"
 
-#: The "previous push" id before any push was made.
+#: The id of the "previous push" before any push has been made.
 NO_PUSH = bytes(16)
 
-#: Answers to a row: it was stored, the hub has it already, the memory was forgotten, or it is refused.
+#: Answers to a row: it was stored, the hub already has it, the memory was forgotten, or the row is refused.
 TAKEN, KNOWN, FORGOTTEN, TOO_LARGE, BAD_CLOCK, NO_ROOM, NOT_YOURS = range(7)
 #: Why a row was refused, by its answer.
 REFUSALS = {
@@ -58,7 +58,7 @@ class Row:
     version: int
     is_forgotten: bool
     body: bytes
-    #: Place in the order of the space; 0 for a row that is pushed.
+    #: Place in the order of the space; 0 for a row that is being pushed.
     seq: int = 0
 
 
@@ -67,9 +67,9 @@ class Page:
     """A page of pulled rows."""
 
     rows: tuple[Row, ...]
-    #: Everything up to this place was in this page or an earlier one.
+    #: Everything up to this place is in this page or in an earlier one.
     upto: int
-    #: The mark at a place of the order, which reveals a hub restored from a backup.
+    #: The mark at a place in the order, which reveals a hub that was restored from a backup.
     mark_seq: int
     mark: bytes
 
@@ -88,7 +88,7 @@ class Push:
 
 @dataclass(frozen=True, slots=True)
 class Answers:
-    """The answer to each pushed row, in order, and the mark of the push."""
+    """The answers to the pushed rows, in order, and the mark of the push."""
 
     answers: tuple[int, ...]
     mark_seq: int
@@ -186,8 +186,8 @@ def _unpack_rows(data: bytes, start: int, count: object) -> tuple[Row, ...]:
 #
 # A body begins with one byte, its kind. An open one is the compressed statement. A sealed one is padded, encrypted
 # with ChaCha20-Poly1305 and authenticated together with the space, author, memory, device, clock and version of its
-# row, so that a hub can neither read it nor pass it off as another. A sealed space's tombstones are sealed too: a hub
-# can't make a machine forget.
+# row, so that a hub can neither read it nor pass it off as another. A sealed space's tombstones are sealed too, so that
+# a hub can't make a machine forget.
 
 #: Bytes of a key, and of its id.
 KEY_BYTES, KEY_ID_BYTES = 32, 8
@@ -229,11 +229,11 @@ def read_body(keys: Mapping[bytes, bytes], ns_id: int, row: Row, *, is_sealed: b
 
     Args:
         keys: id of a key → key.
-        is_sealed: True if the space is sealed; an open body is then refused.
+        is_sealed: True if the space is sealed, in which case an open body is refused.
 
     Raises:
         WrongKey: it was sealed with a key that this machine lacks.
-        BadRequest: it was changed, moved, or is of another kind.
+        BadRequest: it was changed or moved, or is of another kind.
     """
     body = row.body
     if not is_sealed and body[:1] == bytes([_OPEN]):
@@ -254,9 +254,9 @@ def read_body(keys: Mapping[bytes, bytes], ns_id: int, row: Row, *, is_sealed: b
     return padded[_SIZE.size : _SIZE.size + size]
 
 
-# -- Segments: the files of a folder that serves as a hub. Each is a page of rows of one device, sealed as a whole with
-# the key of the space, so that nothing of it can be read or counted, and bound to the space, its device and its
-# numbers, so that a file that was moved, cut or made by somebody else cannot be opened.
+# -- Segments: the files of a folder that serves as a hub. Each is a page of one device's rows, sealed as a whole with
+# the key of the space, so that nothing in it can be read or counted. It is also bound to the space, its device and its
+# numbers, so that a file that was moved, truncated or made by somebody else cannot be opened.
 
 #: Maximum size of a file, in bytes.
 MAX_SEGMENT_BYTES = 16_000_000
@@ -276,7 +276,7 @@ class Segment:
     #: The range of numbers in its name: its own, or those of the files it replaces.
     first: int
     last: int
-    #: 16 bytes, by which a machine recognises its own files and those of a copied machine.
+    #: 16 bytes, by which a machine recognises its own files and those of a copy of itself.
     push_id: bytes
     #: When it was written, in milliseconds since 1970.
     at_ms: int
@@ -289,7 +289,7 @@ def seal_segment(key: bytes, segment: Segment) -> bytes:
     """Return the bytes of a segment's file."""
     facts = {"push": segment.push_id.hex(), "at": segment.at_ms, "name": segment.name}
     head = json.dumps(facts, ensure_ascii=False, separators=(",", ":")).encode()
-    # A page of a file has no place in the order of a space: its fields hold the numbers of the file.
+    # A page in a file has no place in the order of a space, so its fields hold the numbers of the file.
     page = pack_page(Page(segment.rows, upto=segment.last, mark_seq=segment.first, mark=bytes(16)))
     plain = _SIZE.pack(len(head)) + head + _SIZE.pack(len(page)) + page
     plain += bytes(-len(plain) % _SEGMENT_PADDING)
@@ -302,7 +302,7 @@ def seal_segment(key: bytes, segment: Segment) -> bytes:
 def open_segment(
     keys: Mapping[bytes, bytes], ns_id: int, device: int, numbers: tuple[int, int], data: bytes
 ) -> Segment:
-    """Return the segment of a file.
+    """Return the segment in a file.
 
     Args:
         keys: id of a key → key.
@@ -312,7 +312,7 @@ def open_segment(
 
     Raises:
         WrongKey: it was sealed with a key that this machine lacks.
-        BadRequest: it was cut, changed or moved, or is of another version.
+        BadRequest: it was truncated, changed or moved, or is of another version.
     """
     from cryptography.exceptions import InvalidTag
 
@@ -348,7 +348,7 @@ def _bound_segment(ns_id: int, device: int, numbers: tuple[int, int]) -> bytes:
 
 
 def wrap_keys(secret: str, keys: bytes) -> bytes:
-    """Return keys, sealed with the half of a one-time code that the hub never gets."""
+    """Return the keys sealed with the half of a one-time code that the hub never gets."""
     salt, nonce = os.urandom(16), os.urandom(_NONCE_BYTES)
     return salt + nonce + _cipher(_stretched(secret, salt)).encrypt(nonce, keys, b"engram join")
 

@@ -1,6 +1,6 @@
 """Packs: curated memories as a file of JSON lines, signed with Ed25519.
 
-The first line is the manifest, with the SHA-256 of the lines between; the last one is the signature of the manifest.
+The first line is the manifest, with the SHA-256 of the memories' lines; the last line is the manifest's signature.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _NAME = lazy_regex(r"[a-z0-9][a-z0-9._-]{0,59}")
 @dataclass(frozen=True, slots=True)
 class Pack:
     name: str
-    #: Rises with every edition.
+    #: Rises with each edition of the pack.
     version: int
     #: Each with id, kind, summary, content, facts, entities and created_at_ms.
     memories: tuple[Mapping[str, Any], ...]
@@ -40,12 +40,12 @@ class Pack:
 
 
 def pack_memory_id(name: str, stable_id: str) -> str:
-    """Return the id of a memory in a pack: the same in each version, and unknown elsewhere."""
+    """Return the id of a memory in a pack: the same in each version of the pack, and used nowhere else."""
     return hashlib.blake2b(f"{name}\0{stable_id}".encode(), digest_size=8, person=b"engram pack").hexdigest()
 
 
 def write_pack(pack: Pack) -> bytes:
-    """Return a pack as the bytes of a file. Raises BadRequest for an invalid name, or too many memories."""
+    """Return a pack as the bytes of a file. Raises BadRequest for an invalid name or too many memories."""
     if not _NAME.fullmatch(pack.name):
         raise BadRequest("a pack's name has 1 to 60 lower-case letters, digits, dots and dashes")
     if not 0 < len(pack.memories) <= MAX_MEMORIES:

@@ -1,4 +1,4 @@
-"""Messages: the small requests and answers, as JSON. Unknown keys are ignored, so that both sides can grow."""
+"""Messages: the small requests and responses, as JSON. Unknown keys are ignored, so that both sides can grow."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any
 
 from engram.errors import BadRequest
 
-#: Header in which an answer names its request: an answer from a cache or a replay names another one.
+#: Header in which a response names its request; a response from a cache or a replay names another one.
 REQUEST_HEADER = "Engram-Request"
 #: What a member of a space may do, from least to most.
 ROLES = ("reader", "writer", "keeper")
@@ -30,13 +30,13 @@ class SpaceFacts:
     #: reader, writer or keeper.
     role: str
     is_sealed: bool
-    #: Id of the key that seals it now; b"" for an open space, or one whose first machine has not joined yet.
+    #: Id of the key that seals it now; b"" for an open space, or for one whose first machine has not joined yet.
     key_id: bytes
     #: Place of its newest row.
     head: int
-    #: False if the hub doesn't know the last mark that the machine saw, since it was restored from an older copy.
+    #: False if the hub doesn't know the last mark that the machine saw, as after a restore from an older copy.
     is_known: bool = True
-    #: Memories that members reported and no keeper reviewed yet; 0 for anybody but a keeper.
+    #: Memories that members reported and no keeper has reviewed yet; 0 for anybody but a keeper.
     reports: int = 0
 
     def to_json(self) -> dict[str, Any]:
@@ -71,7 +71,7 @@ class SpaceFacts:
 class HelloRequest:
     """The beginning of a round: what the machine last pushed, and the last mark that it saw in each space."""
 
-    #: Its last pushes that arrived or may have arrived; none before the first.
+    #: Those of its last pushes that arrived or may have arrived; none before the first push.
     push_ids: tuple[bytes, ...]
     #: Space → (position, mark); none if it has seen no mark.
     marks: Mapping[int, tuple[int, bytes]]
@@ -94,9 +94,9 @@ class HelloAnswer:
 
     time_ms: int
     device_id: int
-    #: False for a copied or restored machine; the machine verifies it with ``push_id``.
+    #: False for a copied or restored machine, which verifies it with ``push_id``.
     is_same: bool
-    #: The last push of this device that arrived.
+    #: The last push that arrived from this device.
     push_id: bytes
     spaces: tuple[SpaceFacts, ...]
 
@@ -129,7 +129,7 @@ class Membership:
     member_name: str
     device_id: int
     spaces: tuple[SpaceFacts, ...]
-    #: Keys that another machine sealed for this one using the code's second half; b"" for none.
+    #: Keys that another machine sealed for this one with the second half of the code; b"" for none.
     bundle: bytes = b""
 
     def to_json(self) -> dict[str, Any]:
@@ -137,7 +137,7 @@ class Membership:
             "member": self.member_id,
             "name": self.member_name,
             "device": self.device_id,
-            # Earlier programs read it, though the machine chooses the token.
+            # Earlier versions read this key, although the machine chooses the token.
             "token": "",
             "spaces": [space.to_json() for space in self.spaces],
             "bundle": self.bundle.hex(),
@@ -155,7 +155,7 @@ class Membership:
 
 
 def hash_token(token: str) -> bytes:
-    """Return the hash of a token. The machine chooses the token and sends this; the hub keeps nothing else of it."""
+    """Return the hash of a token. The machine chooses the token and sends only its hash, which is all the hub keeps."""
     return hashlib.sha256(b"engram token " + token.encode()).digest()
 
 
@@ -193,17 +193,18 @@ def from_bytes(data: bytes) -> dict[str, Any]:
     return value
 
 
-# -- Keys and codes in the form that people read and type.
+# -- Keys and codes in the form in which people read and type them.
 
 _CONSONANTS, _VOWELS = "bdfghjklmnprstvz", "aiou"
 #: Letters of codes: no two of them look alike.
 _LETTERS = "23456789ABCDEFGHJKMNPQRSTVWXYZ"
-#: Number of letters in the half of a code that the hub gets, and in the half that it never gets; two are a check.
+#: Number of letters in the half of a code that the hub gets, and in the half that it never gets; two letters of each
+#: are a checksum.
 HUB_LETTERS, KEY_LETTERS = 10, 18
 
 
 def phrase_of(key: bytes) -> str:
-    """Return a key as words of five letters, for two bytes each; the last one is a checksum."""
+    """Return a key as words of five letters, each for two bytes; the last word is a checksum."""
     data = key + _check(key)
     return " ".join(_word(data[i] << 8 | data[i + 1]) for i in range(0, len(data), 2))
 
@@ -227,13 +228,13 @@ def new_code() -> tuple[str, str]:
 
 
 def code_text(hub_half: str, key_half: str = "") -> str:
-    """Return a code as shown: in groups of letters."""
+    """Return a code as it is shown, in groups of letters."""
     text = hub_half + key_half
     return "-".join(text[i : i + 4] for i in range(0, len(text), 4))
 
 
 def split_code(text: str) -> tuple[str, str]:
-    """Return the two halves of a code that somebody typed; the second is "" for a new member's code.
+    """Return the two halves of a code that somebody typed; the second half is "" in a new member's code.
 
     Raises:
         BadRequest: it is not a code.
@@ -247,7 +248,7 @@ def split_code(text: str) -> tuple[str, str]:
 
 
 def code_hash(hub_half: str) -> bytes:
-    """Return what the hub keeps of a code."""
+    """Return the hash that the hub keeps of a code."""
     return hashlib.sha256(b"engram code " + hub_half.encode()).digest()
 
 

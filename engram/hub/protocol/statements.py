@@ -1,7 +1,7 @@
-"""Statements about memories, and stamps: when each field was decided and on which device, by a hybrid logical clock.
+"""Statements about memories, and stamps, which say when (by a hybrid logical clock) and where a field was decided.
 
 A clock value is milliseconds since 1970, shifted by 16 bits, plus a counter. It never goes back on one machine, and
-never falls behind what the machine has seen of its own person's other machines.
+never falls behind what the machine has seen from the same person's other machines.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from engram.system.lazy_regex import lazy_regex
 
 #: Bits of the counter below the milliseconds.
 COUNTER_BITS = 16
-#: Clocks that differ from the hub's by more than this are corrected by the hub's time, in milliseconds.
+#: Clocks that differ from the hub's by more than this, in milliseconds, are corrected by the hub's time.
 MAX_CLOCK_ERROR_MS = 300_000
-#: Stamps further ahead of the hub's time are stamped again before they are sent, in milliseconds.
+#: Stamps further ahead of the hub's time than this, in milliseconds, are renewed before they are sent.
 MAX_AHEAD_MS = 7_200_000
-#: Stamps further ahead are refused by the hub, in milliseconds.
+#: Stamps further ahead than this, in milliseconds, are refused by the hub.
 MAX_ACCEPTED_AHEAD_MS = 86_400_000
 
 
@@ -33,7 +33,7 @@ class Stamp(NamedTuple):
 
 
 def clock_of(at_ms: int) -> int:
-    """Return the smallest clock value of a time."""
+    """Return the smallest clock value for a time."""
     return max(0, at_ms) << COUNTER_BITS
 
 
@@ -43,21 +43,21 @@ def next_clock(last: int, at_ms: int) -> int:
 
 
 def time_of(hlc: int) -> int:
-    """Return the milliseconds since 1970 of a clock value."""
+    """Return the time of a clock value, in milliseconds since 1970."""
     return hlc >> COUNTER_BITS
 
 
 # -- Statements: what one device knows was said about a memory, field by field, each with its stamp.
 #
-# A statement holds the whole state that its device knows, not its own decisions alone. So any one of them is enough
-# to make the memory elsewhere, the order in which they arrive does not matter, and any machine can restore a hub that
-# lost some. Two states are joined field by field: the greater stamp counts.
+# A statement holds the whole state that its device knows, not just the device's own decisions. So any one statement is
+# enough to make the memory elsewhere, the order in which statements arrive does not matter, and any machine can restore
+# a hub that has lost some. Two states are joined field by field: the greater stamp counts.
 
 #: Format of the statements that this program writes; a higher one is set aside until the program is updated.
 FORMAT = 1
-#: What was written by hand; what an extractor wrote counts only if nobody did.
+#: The text written by hand, and the text written by an extractor, which only counts if nobody wrote one by hand.
 TEXT, EXTRACTED = "text", "extracted"
-#: Every field, with the value that it has if nobody decided it.
+#: The names of all fields.
 FIELDS = (TEXT, EXTRACTED, "importance", "scope", "pinned", "lowered", "ends", "next", "confirmed", "vetoes")
 #: Largest statement after decompression, in bytes.
 MAX_PLAIN_BYTES = 1_000_000
@@ -83,7 +83,7 @@ class Statement:
 
     @property
     def unknown_fields(self) -> frozenset[str]:
-        """Fields that a newer program wrote and this one does not know."""
+        """Fields that a newer version of Engram wrote and this one does not know."""
         return frozenset(self.fields) - frozenset(FIELDS)
 
 
@@ -98,7 +98,7 @@ def stamp_of(register: Register) -> Stamp:
 def join(mine: Mapping[str, Register], theirs: Mapping[str, Register]) -> dict[str, Register]:
     """Return the fields of ``theirs`` that count more than those of ``mine``.
 
-    Joining is commutative, associative and idempotent. A text of an extractor never replaces one written by hand.
+    Joining is commutative, associative and idempotent. An extractor's text never replaces one written by hand.
     """
     newer = {
         name: register
@@ -117,7 +117,7 @@ def encode(statement: Statement) -> bytes:
 
 
 def decode(data: bytes) -> Statement:
-    """Return the statement of some bytes.
+    """Return the statement that some bytes encode.
 
     Raises:
         NewerFormat: a newer program wrote it.
@@ -129,7 +129,7 @@ def decode(data: bytes) -> Statement:
         if not unpacker.eof:
             raise BadRequest(f"a statement has more than {MAX_PLAIN_BYTES} bytes")
         value = json.loads(plain.decode("utf-8"), parse_constant=_refuse_constant)
-        # An escape such as \ud800 alone is not a character: nothing could store it.
+        # A lone escape such as \ud800 is not a character, so nothing could store it.
         json.dumps(value, ensure_ascii=False).encode("utf-8")
         if int(value["v"]) > FORMAT:
             raise NewerFormat()
@@ -144,7 +144,7 @@ def decode(data: bytes) -> Statement:
         raise BadRequest(f"a statement is malformed: {type(error).__name__}") from error
 
 
-#: Types of what never changes, and of the fields: a row that has others is set aside and holds up nothing.
+#: Types of what never changes, and of the fields. A row that has others is set aside, and does not hold up anything.
 _NUMBER = (int, float)
 _BIRTH_TYPES: Mapping[str, Any] = {
     **dict.fromkeys(("id", "k", "v", "s", "x", "su", "sl", "pf"), str),
@@ -157,7 +157,7 @@ _VALUE_TYPES: Mapping[str, Any] = {"importance": str, "scope": str, "ends": int,
 
 
 def _check(values: Mapping[str, Any], types: Mapping[str, Any], nothing: Mapping[str, Any]) -> None:
-    """Raise BadRequest if a value is of another type; ``nothing`` has the names that may be null."""
+    """Raise BadRequest if a value has the wrong type; ``nothing`` contains the names that may be null."""
     for name, wanted in types.items():
         value = values.get(name)
         if value is None and (name not in values or name in nothing):

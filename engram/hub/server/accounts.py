@@ -14,15 +14,16 @@ from engram.hub.protocol.requests import ROLES, HelloAnswer, HelloRequest, Membe
 from engram.hub.server.hub_database import Database
 from engram.hub.server.statement_pages import KEEPER
 
-#: Names of the roles by their number; "" for one who is out.
+#: Names of the roles by their number; "" for a member who is out.
 ROLE_NAMES = ("", *ROLES)
-#: How long a one-time code can be used: a member's first one, and one for another machine, in seconds.
+#: How long a one-time code can be used, in seconds: a member's first one, and one for another machine.
 INVITATION_SECONDS, CODE_SECONDS = 604_800, 1_800
-#: Minimum interval between updates of a device's last-seen time, in seconds: a round with nothing to do writes nothing.
+#: Minimum interval between updates of a device's last-seen time, in seconds, so that a round with nothing to do writes
+#: nothing.
 SEEN_SECONDS = 60.0
 #: Maximum size of the keys that a code carries, in bytes.
 MAX_BUNDLE_BYTES = 100_000
-#: Maximum number of unused codes, invitations included, and of devices, of one member: each takes up space on the hub.
+#: Maximum number of unused codes, including invitations, and of devices of one member; each takes up space on the hub.
 MAX_CODES, MAX_DEVICES = 50, 100
 #: Maximum number of devices that one member may create in a day, including those removed since.
 MAX_NEW_DEVICES = 200
@@ -32,7 +33,7 @@ MAX_NAME = 60
 
 @dataclass(frozen=True, slots=True)
 class Asker:
-    """The device that asks, and its member."""
+    """The device that makes a request, and its member."""
 
     device_id: int
     member_id: int
@@ -44,7 +45,7 @@ class Unknown(Exception):
 
 
 def find_asker(database: Database, token: str) -> Asker:
-    """Return the device of a token. Raises Unknown."""
+    """Return the device with a token. Raises Unknown."""
     token_hash = hash_token(token)
     with database.service() as connection:
         row = connection.execute(
@@ -63,7 +64,7 @@ def find_asker(database: Database, token: str) -> Asker:
 def add_member(database: Database, name: str, hub_half: str) -> int:
     """Add a member with a sealed private space, and a code for the first machine; returns the member's id.
 
-    An existing member gets another code, for when every machine was lost.
+    An existing member gets another code, in case all their machines were lost.
     """
     name = checked_name(name)
     with database.service() as connection:
@@ -94,7 +95,7 @@ def _add_member(connection: psycopg.Connection[Any], name: str) -> int:
 def join(database: Database, hub_half: str, device_name: str, token_hash: bytes) -> Membership:
     """Make a device of the member that a code belongs to; the code is used up.
 
-    A repeated request with the hash of the same token, since no answer came, returns the same device.
+    A request that is repeated, with the hash of the same token, because no response came returns the same device.
 
     Raises:
         Unknown: the code is wrong, expired, or used up by another machine.
@@ -127,7 +128,7 @@ def join(database: Database, hub_half: str, device_name: str, token_hash: bytes)
 
 
 def renew(database: Database, asker: Asker, token_hash: bytes) -> Membership:
-    """Make another device of the same member: the one that asks is a copy, or was put back to an older state.
+    """Make another device of the same member, since the one that asks is a copy or was restored to an older state.
 
     A repeated request with the hash of the same token returns the same device.
     """
@@ -177,7 +178,7 @@ def _device(connection: psycopg.Connection[Any], member_id: int, name: str, toke
 
 
 def add_code(database: Database, asker: Asker, digest: bytes, bundle: bytes) -> None:
-    """Keep a code for another machine of the same member, with the keys that its second half opens."""
+    """Store a code for another machine of the same member, with the keys that the code's second half opens."""
     if len(digest) != 32 or len(bundle) > MAX_BUNDLE_BYTES:
         raise BadRequest("this is not a code")
     with database.service() as connection:
@@ -186,7 +187,7 @@ def add_code(database: Database, asker: Asker, digest: bytes, bundle: bytes) -> 
 
 
 def check_codes(database: Database, asker: Asker) -> None:
-    """Raise BadRequest if the member has as many unused codes as a member may have."""
+    """Raise BadRequest if the member already has as many unused codes as allowed."""
     with database.service() as connection:
         _check_codes(connection, asker)
 
@@ -233,7 +234,7 @@ def list_devices(database: Database, asker: Asker) -> list[dict[str, Any]]:
 
 
 def remove_device(database: Database, asker: Asker, device_id: int) -> None:
-    """Shut a device of the same member out; what it said stays. Raises NotFound."""
+    """Shut out a device of the same member; what it said stays. Raises NotFound."""
     with database.service() as connection:
         done = connection.execute(
             "UPDATE hub.device SET gone_at = now() WHERE device_id = %s AND member_id = %s AND gone_at IS NULL",
@@ -296,14 +297,14 @@ def _spaces(
 
 
 def _is_known(row: Any) -> bool:
-    """Return True if the hub has the mark that a machine saw last. One that was dropped for its age counts as unknown:
-    the machine sends everything again, and the hub takes what it lacks.
+    """Return True if the hub has the mark that a machine saw last. A mark that was dropped for its age counts as
+    unknown, so the machine sends everything again, and the hub takes what it lacks.
     """
     return not row.asked_seq or (row.kept is not None and bytes(row.kept) == bytes(row.asked))
 
 
 def set_key(database: Database, asker: Asker, ns_id: int, before: bytes, after: bytes) -> bool:
-    """Let a space be sealed with another key if its current key is the expected one; False if it is not."""
+    """Let a space be sealed with another key if its current key is the expected one; returns False if it is not."""
     if len(after) != 8:
         raise BadRequest("this is not the id of a key")
     with database.service() as connection:
@@ -336,7 +337,7 @@ def checked_name(name: str) -> str:
 
 
 def new_id() -> int:
-    """Return a random id: it doesn't reveal how many there are."""
+    """Return a random id, so that it doesn't reveal how many there are."""
     return secrets.randbits(52) | 1
 
 
@@ -344,7 +345,7 @@ def new_id() -> int:
 
 
 def list_members(database: Database) -> list[Any]:
-    """Return every member with the number of devices and rows."""
+    """Return every member with the number of their devices and rows."""
     with database.service() as connection:
         return connection.execute(
             "SELECT m.name, m.made_at, m.gone_at, (SELECT count(*) FROM hub.device d "
@@ -353,10 +354,10 @@ def list_members(database: Database) -> list[Any]:
 
 
 def remove_member(database: Database, name: str, *, is_erased: bool) -> int:
-    """Remove a member: no device of theirs gets in again. Returns how many rows were erased with them.
+    """Remove a member, so that no device of theirs gets in again; returns how many of their rows were erased.
 
-    In an open team an erased memory is forgotten on every machine at its next round. The hub cannot forge that for a
-    sealed team: there it erases its own copy, and a keeper's ``engram team expel NAME --erase`` reaches the machines.
+    In an open team, an erased memory is forgotten on every machine at its next round. The hub cannot forge that for a
+    sealed team; there, it erases its own copy, and a keeper's ``engram team expel NAME --erase`` reaches the machines.
     """
     with database.service() as connection:
         row = connection.execute(
@@ -369,7 +370,7 @@ def remove_member(database: Database, name: str, *, is_erased: bool) -> int:
             raise NotFound(f"the hub has no member called {name[:MAX_NAME]!r}")
         if not is_erased:
             return 0
-        # The locks wait for a push of theirs that is under way; a later one finds no device.
+        # The locks wait for a push of theirs that is under way; a later push finds no device.
         spaces = connection.execute(
             "SELECT ns_id, head, kind = 'team' AND NOT is_sealed AS is_open FROM hub.namespace WHERE ns_id IN "
             "(SELECT ns_id FROM hub.seat WHERE member_id = %s UNION SELECT ns_id FROM hub.statement WHERE author = %s) "
@@ -383,7 +384,7 @@ def _erase(connection: psycopg.Connection[Any], space: Any, member_id: int) -> i
     """Erase what a member said in a space; returns how many rows held something."""
     place = {"ns": space.ns_id, "author": member_id, "head": space.head, "is_open": space.is_open}
     reached = space.head
-    # In an open team one row of each memory stays, to say that it is forgotten.
+    # In an open team, one row of each memory stays, to say that the memory is forgotten.
     erased = connection.execute(
         "DELETE FROM hub.statement s WHERE ns_id = %(ns)s AND author = %(author)s AND NOT is_forgotten AND NOT "
         "(%(is_open)s AND device_id = (SELECT min(t.device_id) FROM hub.statement t WHERE t.ns_id = s.ns_id "
@@ -425,11 +426,11 @@ def list_teams(database: Database) -> list[Any]:
 
 
 def make_keeper(database: Database, ns_id: int, name: str) -> None:
-    """Make a member of a team its keeper if it has no keeper left. It gives nobody a key.
+    """Make a member of a team its keeper if it has no keeper left. Nobody is given a key.
 
     Raises:
         NotFound: there is no such team, or nobody of that name in it.
-        BadRequest: the team has a keeper who can do it.
+        BadRequest: the team still has a keeper, who can do this.
     """
     with database.service() as connection:
         team = connection.execute(

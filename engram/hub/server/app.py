@@ -1,4 +1,4 @@
-"""The service: a Starlette application. Missing things and other people's things get the same answer."""
+"""The service: a Starlette application. Requests for missing things and for other people's get the same response."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from engram.hub.server.hub_database import Database
 from engram.hub.server.statement_pages import IsCopy, NoSpace, NotAllowed, pull_page, push_page
 from engram.system.clock import SYSTEM_CLOCK, Clock
 
-# -- Counters of the service, and their Prometheus text. They count requests, rows and bytes, and hold no contents.
+# -- Counters of the service, and their Prometheus text. They count requests, rows and bytes, and hold no content.
 
 #: Upper bounds of the buckets of durations, in seconds.
 BUCKETS = (0.005, 0.02, 0.1, 0.5, 2.0, 10.0)
@@ -89,10 +89,10 @@ class Metrics:
 
 logger = logging.getLogger(__name__)
 
-#: How often a waiting request checks on its own, in seconds: if notifications arrive, and if they may not, such as
-#: behind a pooler or while the database is down.
+#: How often a waiting request checks on its own, in seconds: while notifications arrive, and while they may not, such
+#: as behind a pooler or when the database is down.
 LOOK_SECONDS, DEAF_LOOK_SECONDS = 30.0, 5.0
-#: Maximum number of requests that wait at one time; any more are answered at once.
+#: Maximum number of requests that wait at the same time; any more are answered at once.
 MAX_WAITING = 2_000
 
 
@@ -100,11 +100,11 @@ class Doorbell:
     """Wakes the requests that wait for a space when it changes; each then checks for itself."""
 
     def __init__(self, dsn: str, *, is_pooled: bool = False) -> None:
-        """Prepare, but do not connect. Arguments as of ``Database``."""
+        """Prepare, but do not connect. The arguments are those of ``Database``."""
         self._dsn = dsn
         self._is_pooled = is_pooled
         self._loop: asyncio.AbstractEventLoop | None = None
-        #: Space → the events of the requests that wait for it. Only used in the event loop.
+        #: Space → the events of the requests that wait for it. Used in the event loop only.
         self._bells: dict[int, set[asyncio.Event]] = {}
         self._is_deaf = True
         self._stopped = threading.Event()
@@ -176,7 +176,7 @@ class Doorbell:
 
 #: Maximum size of the body of a request other than a push, in bytes.
 MAX_MESSAGE_BYTES = 1_000_000
-#: Maximum number of joins with a wrong code that are answered in a minute; any more are postponed.
+#: Maximum number of joins with a wrong code that are answered in a minute; any more must be tried again later.
 MAX_WRONG_CODES = 20
 #: Maximum time that a request may wait for a change, in seconds.
 MAX_WAIT_SECONDS = 55.0
@@ -317,7 +317,7 @@ _JSON: dict[str, Handler] = {
 
 
 def make_app(service: Service) -> Starlette:
-    """Return the application of a service; its database is open."""
+    """Return the application of a service whose database is open."""
 
     @contextlib.asynccontextmanager
     async def lifespan(_: Starlette) -> AsyncIterator[None]:
@@ -349,7 +349,7 @@ def _endpoint(service: Service) -> Callable[[Request], Awaitable[Response]]:
             fields = {"request": known, "status": status, "ms": round(seconds * 1000, 1), "bytes": len(body)}
             logger.info("%s", json.dumps(fields | ({"device": device} if device else {})))
         kind = "application/octet-stream" if what in ("pull", "push") and status == 200 else "application/json"
-        # A name that is not a plain token would let the client forge a header.
+        # A name that is not a plain token would let a client forge a header.
         asked = request.headers.get(REQUEST_HEADER, "")[:64]
         return Response(body, status, {REQUEST_HEADER: asked} if asked.isalnum() else None, media_type=kind)
 
@@ -391,7 +391,7 @@ async def _answer(service: Service, request: Request, what: str) -> tuple[int, b
         reason = str(error) if isinstance(error, BadRequest) else "the request is not understood"
         return 400, _error(reason), device
     except (psycopg.errors.InsufficientPrivilege, psycopg.DataError, psycopg.IntegrityError) as error:
-        # Its message may quote values: only its code is logged.
+        # The error's message may quote values, so only its code is logged.
         logger.warning("%s", json.dumps({"request": what, "database": type(error).__name__, "code": error.sqlstate}))
         return 422, _error("the database refuses that"), device
     except (psycopg.Error, PoolTimeout) as error:
@@ -402,7 +402,7 @@ async def _answer(service: Service, request: Request, what: str) -> tuple[int, b
 
 
 async def _body(request: Request, limit_bytes: int) -> bytes:
-    """Return the body of a request, of a bounded size."""
+    """Return the body of a request, up to a maximum size."""
     parts, size = [], 0
     async for part in request.stream():
         size += len(part)

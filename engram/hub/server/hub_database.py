@@ -13,11 +13,11 @@ from psycopg_pool import ConnectionPool
 
 from engram.errors import HubError
 
-# -- The second step of a hub's tables: spaces of teams, with invitations, seats and reports.
+# -- The second step of a hub's tables: spaces for teams, with invitations, seats and reports.
 #
-# Teams are only created and changed through these functions. Each finds the client by the token set in the transaction
-# and checks their role itself, so that an error in the service opens nothing. Missing things and other people's things
-# give the same answer: NULL, false or no row.
+# Teams are created and changed only through these functions. Each one finds the client by the token set in the
+# transaction and checks the client's role itself, so that an error in the service opens nothing. Missing things and
+# other people's things give the same result: NULL, false or no row.
 
 _TABLES = """
 ALTER TABLE hub.code ADD COLUMN ns_id bigint REFERENCES hub.namespace,
@@ -143,7 +143,7 @@ GRANT EXECUTE ON FUNCTION hub.team_role, hub.make_team, hub.add_invitation, hub.
     hub.add_report, hub.team_reports, hub.drop_reports TO engram_hub_client;
 """
 
-#: The step: tables, functions, rights.
+#: The second step: tables, functions, rights.
 TEAMS = (_TABLES, _FUNCTIONS, _RIGHTS)
 
 
@@ -194,7 +194,8 @@ CREATE UNIQUE INDEX statement_order ON hub.statement (ns_id, seq);
 ALTER TABLE hub.statement ALTER COLUMN body SET STORAGE EXTERNAL;
 """
 
-#: SECURITY DEFINER with a pinned search path: only they read accounts and advance counters for the client's role.
+#: Functions that are SECURITY DEFINER with a pinned search path: for the client's role, only they read accounts and
+#: advance counters.
 _SCHEMA_FUNCTIONS = """
 CREATE FUNCTION hub.asker(OUT device_id bigint, OUT member_id bigint)
     LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
@@ -274,7 +275,7 @@ GRANT EXECUTE ON FUNCTION hub.my_device, hub.my_member, hub.my_spaces, hub.head_
     hub.end_push TO engram_hub_client;
 """
 
-#: The steps in order: the first makes version 1. A released step never changes.
+#: The steps in order; the first one makes version 1. A released step never changes.
 STEPS: tuple[tuple[str, ...], ...] = ((_SCHEMA_TABLES, _SCHEMA_FUNCTIONS, _POLICIES), TEAMS)
 
 
@@ -338,7 +339,7 @@ class Database:
         """Prepare, but do not connect.
 
         Args:
-            dsn: as libpq takes it; "" uses PGHOST and the other variables.
+            dsn: the connection string, as libpq takes it; "" uses PGHOST and the other variables.
             is_pooled: a pooler in transaction mode is used, so nothing is prepared on the server.
         """
         self.dsn = dsn

@@ -1,4 +1,4 @@
-"""Run a hub: the application under uvicorn, structured logs on standard output, and maintenance tasks on a queue."""
+"""Run a hub: the application under uvicorn, structured logs to standard output, and maintenance tasks on a queue."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from engram.version import install_command
 
 
 def serve(dsn: str, host: str, port: int, *, is_pooled: bool = False, clock: Clock = SYSTEM_CLOCK) -> None:
-    """Serve until a signal; report start and end on standard error.
+    """Serve until a signal arrives; report the start and the end on standard error.
 
     Args:
         dsn: the database, as libpq takes it.
@@ -54,7 +54,7 @@ def serve(dsn: str, host: str, port: int, *, is_pooled: bool = False, clock: Clo
                 h11_max_incomplete_event_size=65_536,
             )
             server = uvicorn.Server(config)
-            # Its own handlers re-raise the signal once it has stopped, which would kill the process halfway.
+            # Uvicorn's own handlers re-raise the signal once it has stopped, which would kill the process halfway.
             server.capture_signals = contextlib.nullcontext  # type: ignore[method-assign, assignment]
             with _ending_on_signals(server):
                 place = f"[{host}]" if ":" in host else host
@@ -78,7 +78,7 @@ def _listening(host: str, port: int) -> socket.socket:
 
 @contextlib.contextmanager
 def _ending_on_signals(server: Any) -> Iterator[None]:
-    """Make SIGINT, SIGTERM and SIGHUP stop the service after its running requests; a second signal stops those too."""
+    """Make SIGINT, SIGTERM and SIGHUP stop the service once running requests end; a second one stops those too."""
 
     def end(*_: object) -> None:
         server.force_exit = server.should_exit
@@ -100,7 +100,7 @@ def _tell(line: str) -> None:
 
 
 def run_chores(dsn: str) -> None:
-    """Run the hub's maintenance tasks until a signal. Raises HubError."""
+    """Run the hub's maintenance tasks until a signal arrives. Raises HubError."""
     try:
         from engram.hub.server.hub_database import Database
     except ImportError as error:
@@ -134,14 +134,14 @@ def log_to_stdout() -> None:
     log.propagate = False
 
 
-# -- The hub's maintenance tasks, on a queue in PostgreSQL. All can be derived from the tables: a lost task is
-# recreated.
+# -- The hub's maintenance tasks, on a queue in PostgreSQL. All of them can be derived from the tables, so a lost task
+# is recreated.
 #
-# The queue only notifies, as on a machine: due work is in the tables, and ``look`` finds it every minute.
+# As on a machine, the queue only notifies; due work is in the tables, and ``look`` checks for it every minute.
 
 logger = logging.getLogger(__name__)
 
-#: Maximum number of marks kept for each space: a machine that was away longer sends everything again.
+#: Maximum number of marks kept for each space; a machine that was away for longer sends everything again.
 KEPT_MARKS = 50_000
 #: Number of dead rows above which the statements are vacuumed at once, so that erased bodies leave the table's pages.
 MIN_DEAD_ROWS = 1
@@ -149,7 +149,7 @@ MIN_DEAD_ROWS = 1
 
 def make_queue(dsn: str) -> PostgresHuey:
     """Return the queue with its tasks, in the database of the hub."""
-    # If a machine's queue was imported before, huey was loaded without the driver.
+    # If a machine's queue was imported earlier, huey was loaded without the driver.
     huey.storage.psycopg = psycopg
     queue = PostgresHuey("engram-hub", dsn=dsn, results=False, table_prefix="hub_queue")
 
@@ -188,7 +188,7 @@ def find_due(dsn: str) -> dict[str, int]:
 
 
 def erase_dead_rows(dsn: str) -> None:
-    """Free the space of dead rows, so that erased data is overwritten. The docs say what remains in the log."""
+    """Free the space of dead rows, so that erased data is overwritten. The docs say what remains in the WAL."""
     with psycopg.connect(dsn, autocommit=True) as connection:
         connection.execute("VACUUM (INDEX_CLEANUP ON) hub.statement")
     logger.info('{"chore": "erase"}')

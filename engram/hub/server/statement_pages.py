@@ -1,4 +1,4 @@
-"""Pull and push of statements. Raw SQL: the dialect is PostgreSQL's, and whole pages travel as arrays."""
+"""Pull and push statements. Raw SQL: the dialect is PostgreSQL's, and whole pages travel as arrays."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ WRITER, KEEPER = 2, 3
 
 
 class NoSpace(Exception):
-    """There is no such space, or not for this member; the error deliberately doesn't say which."""
+    """The space doesn't exist, or isn't open to this member; the error deliberately doesn't say which."""
 
 
 class IsCopy(Exception):
-    """Another copy of this machine has pushed."""
+    """A copy of this machine has pushed."""
 
 
 class NotAllowed(Exception):
@@ -44,7 +44,7 @@ class NotAllowed(Exception):
 
 
 def pull_page(database: Database, token_hash: bytes, device_id: int, ns_id: int, after: int, limit: int) -> Page:
-    """Return the next rows of a space that other devices wrote, in their order. Raises NoSpace."""
+    """Return the next rows in a space that other devices wrote, in order. Raises NoSpace."""
     limit = max(1, min(limit, MAX_ROWS))
     with database.client(token_hash, is_snapshot=True) as connection:
         head = _first(connection.execute("SELECT hub.head_of(%s) AS head", (ns_id,))).head
@@ -90,12 +90,12 @@ def push_page(
 ) -> Answers:
     """Store a page in one transaction, and report the outcome of each row.
 
-    A row about a memory that has been forgotten is not stored; a row that forgets one erases every device's statements
-    about it.
+    A row about a memory that has been forgotten is not stored. A row that forgets a memory erases every device's
+    statements about it.
 
     Raises:
         NoSpace: this member has no such space.
-        IsCopy: another copy of this machine has pushed since.
+        IsCopy: a copy of this machine has pushed since.
     """
     with database.client(token_hash) as connection:
         place = _first(connection.execute("SELECT * FROM hub.begin_push(%s, %s)", (push.ns_id, push.last_push_id)))

@@ -1,6 +1,6 @@
-"""Requests about teams: make, invite, join, roles, reports. Raw SQL: each calls one function of ``schema_teams``.
+"""Requests about teams: make, invite, join, roles, reports. Raw SQL: each calls one function of the schema.
 
-The service checks the role first, and the function checks it again, by the device's token alone.
+The service checks the role first, and the function then checks it again, by the device's token alone.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ READER = 1
 
 
 def make_team(database: Database, asker: Asker, value: Mapping[str, Any]) -> dict[str, Any]:
-    """Make a space; the asker is its keeper. A sealed one names its key."""
+    """Make a space for a team, with the asker as its keeper. For a sealed space, the request names its key."""
     name, is_sealed, key_id = checked_name(str(value["name"])), bool(value["sealed"]), bytes.fromhex(value["key"])
     if name == "private" or len(key_id) != (8 if is_sealed else 0):
         raise BadRequest("choose another name" if name == "private" else "this is not the id of a key")
@@ -47,7 +47,7 @@ def make_team(database: Database, asker: Asker, value: Mapping[str, Any]) -> dic
 
 
 def invite(database: Database, asker: Asker, value: Mapping[str, Any]) -> dict[str, Any]:
-    """Keep the code of an invitation, with the key that its second half opens."""
+    """Store the code of an invitation, with the key that the code's second half opens."""
     digest, bundle = bytes.fromhex(value["digest"]), bytes.fromhex(value["bundle"])
     if len(digest) != 32 or len(bundle) > MAX_BUNDLE_BYTES:
         raise BadRequest("this is not a code")
@@ -62,7 +62,7 @@ def invite(database: Database, asker: Asker, value: Mapping[str, Any]) -> dict[s
 
 
 def join_team(database: Database, asker: Asker, value: Mapping[str, Any]) -> dict[str, Any]:
-    """Take a seat by a code, which is used up; returns the space and the sealed key. Raises Unknown."""
+    """Take a seat with a code, which is used up; returns the space and the sealed key. Raises Unknown."""
     with database.client(asker.token_hash) as connection:
         row = connection.execute("SELECT * FROM hub.redeem(%s)", (code_hash(str(value["code"])),)).fetchone()
         if row is None or row.ns is None:
@@ -71,7 +71,7 @@ def join_team(database: Database, asker: Asker, value: Mapping[str, Any]) -> dic
 
 
 def list_members(database: Database, asker: Asker, value: Mapping[str, Any]) -> dict[str, Any]:
-    """Return who is in a team, and who wrote in it and left."""
+    """Return who is in a team, and who wrote in it but has left."""
     ns_id = int(value["ns"])
     with database.client(asker.token_hash) as connection:
         _require_role(connection, ns_id, READER)
@@ -85,7 +85,7 @@ def list_members(database: Database, asker: Asker, value: Mapping[str, Any]) -> 
 
 
 def set_role(database: Database, asker: Asker, value: Mapping[str, Any]) -> dict[str, Any]:
-    """Give a member another role; "" takes the seat away. Anybody may leave; a last keeper stays."""
+    """Give a member another role; "" takes the seat away. Anybody may leave, except for a last keeper."""
     ns_id, member = int(value["ns"]), int(value["member"])
     role = _role_number(value["role"]) if value["role"] else 0
     with database.client(asker.token_hash) as connection:
@@ -138,7 +138,7 @@ def list_reports(database: Database, asker: Asker, value: Mapping[str, Any]) -> 
     }
 
 
-#: Requests with JSON in both directions. ``team-join`` counts wrong codes and is in the service.
+#: Requests with JSON in both directions. ``team-join`` is handled in the service, since it counts wrong codes.
 REQUESTS: Mapping[str, Callable[[Database, Asker, Mapping[str, Any]], dict[str, Any]]] = {
     "team-make": make_team,
     "team-invite": invite,
@@ -150,7 +150,7 @@ REQUESTS: Mapping[str, Callable[[Database, Asker, Mapping[str, Any]], dict[str, 
 
 
 def _require_role(connection: Any, ns_id: int, least: int) -> None:
-    """Return for a member of a team with a role. Raises NoSpace for a foreign or missing one, NotAllowed."""
+    """Raise NotAllowed if a member's role in a team is too low, and NoSpace for a foreign or missing team."""
     row = connection.execute("SELECT hub.team_role(%s) AS role", (ns_id,)).fetchone()
     if row is None or row.role is None:
         raise NoSpace
