@@ -1,4 +1,4 @@
-"""What every reader of a format yields: memories on their way in, and what could not be used."""
+"""What the reader of every format yields: memories on their way in, and what could not be used."""
 
 from __future__ import annotations
 
@@ -31,34 +31,34 @@ class Place:
     """The project of a memory, as its file names it."""
 
     name: str
-    #: What identifies its folder; "" if the file does not say it.
+    #: What identifies its folder; "" if the file does not say.
     identity: str = ""
     root: str = ""
-    #: Hints by which the same repository in another folder is recognised; "" for none.
+    #: Hints by which the same repository is recognised in another folder; "" for none.
     remote: str = ""
     first_commit: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class IncomingMemory:
-    """A memory as a file has it. Its texts are not redacted yet, and its project is a name."""
+    """A memory as it is in a file. Its texts are not redacted yet, and its project is only a name."""
 
     memory: Memory
     place: Place | None = None
     evidence: tuple[Evidence, ...] = ()
     history: tuple[Change, ...] = ()
     contradictions: tuple[Contradiction, ...] = ()
-    #: Name of the agent whose session it came from; "" if that is not known.
+    #: Name of the agent whose session it came from; "" if unknown.
     agent: str = ""
-    #: Where it came from; the reason of the import's step in its history.
+    #: Where it came from: the reason given for the import's step in its history.
     reason: str = ""
-    #: Its mark in an export, by which this memory recognises what it wrote itself; None for any other file.
+    #: Its record in an export, by which Engram recognises what it wrote itself; None for any other file.
     record: Mapping[str, Any] | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class IncomingTombstones:
-    """What was forgotten in the memory that wrote the file."""
+    """What was forgotten where the file was written."""
 
     tombstones: tuple[Tombstone, ...]
 
@@ -88,7 +88,7 @@ class Source:
 
 
 def derived_ids(program: str, *parts: str) -> Mapping[str, Any]:
-    """Return ``episode_id`` and ``stable_id`` of a memory of another program: the same for the same parts, anywhere.
+    """Return ``episode_id`` and ``stable_id`` for another program's memory: the same for the same parts, anywhere.
 
     Thus importing twice adds nothing, and what was forgotten stays forgotten.
     """
@@ -96,21 +96,21 @@ def derived_ids(program: str, *parts: str) -> Mapping[str, Any]:
     return {"episode_id": f"ep_{digest[:12]}", "stable_id": digest[12:28]}
 
 
-# -- One memory with everything that belongs to it, as a JSON object and back: what an export and an import share.
+# -- Turn a memory, with everything that belongs to it, into a JSON object and back, for both exports and imports.
 
-#: Kind of the line that lists what was forgotten; it has the keys of a memory, all empty.
+#: Kind of the line that lists what was forgotten; such a line has the keys of a memory, all empty.
 FORGOTTEN = "forgotten"
 _NO_MEMORY = {"id": "", "kind": FORGOTTEN, "project": "", "session": "", "summary": "", "content": "", "evidence": []}
-#: Key of a record by which the memory that wrote it knows it again.
+#: Key in a record by which the memory that wrote it recognises it.
 _PROOF = "proof"
-#: Keys of the history that name a project: in this database by its row id, in a file by its identity.
+#: Keys in the history that name a project: by its row id in this database, by its identity in a file.
 _PROJECT_ID, _PROJECT_IDENTITY = "project_id", "project_identity"
 
 
 def record_of(store: Store, memory: Memory, hints: Mapping[int, ProjectHints]) -> dict[str, Any]:
-    """Return everything of a memory that has a meaning elsewhere; the keys of ``engram expand --json`` come first.
+    """Return everything in a memory that has a meaning elsewhere; the keys of ``engram expand --json`` come first.
 
-    What only this database means (row ids, numbers of runs, when the row was written) is left out.
+    What has a meaning only in this database (row ids, run numbers, when the row was written) is left out.
     """
     record = memory_to_json(store, memory)
     del record["updated_at_ms"]
@@ -138,7 +138,7 @@ def record_of(store: Store, memory: Memory, hints: Mapping[int, ProjectHints]) -
 
 
 def with_proof(store: Store, record: dict[str, Any]) -> dict[str, Any]:
-    """Return a record with the mark by which this memory knows later that it wrote it just so."""
+    """Return a record with the mark by which this memory later knows that it wrote exactly this."""
     return {**record, _PROOF: _proof_of(store, record)}
 
 
@@ -156,7 +156,7 @@ def _proof_of(store: Store, record: Mapping[str, Any]) -> str:
 
 
 def tombstone_record(store: Store) -> dict[str, Any] | None:
-    """Return what was forgotten here as the last line of an export, in ids and hashes; None if nothing was."""
+    """Return the last line of an export: what was forgotten here, as ids and hashes; None if nothing was."""
     tombstones = sorted(read_tombstones(store))
     if not tombstones:
         return None
@@ -165,7 +165,7 @@ def tombstone_record(store: Store) -> dict[str, Any] | None:
 
 
 def incoming_of(record: Mapping[str, Any]) -> IncomingMemory | IncomingTombstones:
-    """Return the memory of a record, or what was forgotten.
+    """Return the memory in a record, or what was forgotten.
 
     Raises:
         BadRequest: a required field is missing, or a value has the wrong type.
@@ -196,7 +196,7 @@ def incoming_of(record: Mapping[str, Any]) -> IncomingMemory | IncomingTombstone
 
 
 def _step_to_json(store: Store, step: Change, places: Mapping[int, int]) -> dict[str, Any]:
-    """Return a step; the step that it undid is given by its position in the history."""
+    """Return a step as JSON; the step that it undid is given by its position in the history."""
     undone = {"undoes": places[step.undoes]} if step.undoes is not None and step.undoes in places else {}
     return {
         "at_ms": step.at_ms,
@@ -233,7 +233,7 @@ def _step_from_json(episode_id: str, step: Mapping[str, Any]) -> Change:
 
 
 def with_project_ids(store: Store, fields: Mapping[str, Any]) -> dict[str, Any]:
-    """Return fields of a step with the row ids that projects have here; a project that is not known stays a name."""
+    """Return a step's fields with the row ids that projects have here; an unknown project is left as a name."""
     if _PROJECT_IDENTITY not in fields:
         return dict(fields)
     identity = fields[_PROJECT_IDENTITY]

@@ -44,7 +44,7 @@ def export_records(
         with_forgotten: list what was forgotten, as ids and hashes, so that it is not recreated elsewhere.
 
     Raises:
-        BrokenDatabase: the memory is damaged. Raised at the end, after what can be read was yielded.
+        BrokenDatabase: the memory is damaged. Raised at the end, after everything readable has been yielded.
     """
     damage = table_damage(store, EXPORTED_TABLES)
     hints = {known.project.id: known for known in list_hints(store)}
@@ -61,7 +61,7 @@ def export_records(
 def read_json_lines(file: IO[bytes], name: str) -> Source:
     """Return the content of an export.
 
-    Reading raises BadRequest if the file is not such a file: a line that is not a JSON object.
+    Reading raises BadRequest if the file is not an export, because a line is not a JSON object.
     """
     return Source(format=FORMAT, name=name, items=_items(file))
 
@@ -95,11 +95,11 @@ def _lines(file: IO[bytes]) -> Iterator[tuple[int, dict[str, Any]]]:
         yield number, line
 
 
-# -- Exports as Markdown: a folder a project, a file a memory, for people to read, search and compare.
+# -- Exports as Markdown, for people to read, search and compare: one folder per project, and one file per memory.
 #
-# A file begins with every field of the memory, one on each line as JSON (which is YAML), then its summary as the
-# heading and its content word for word. So it can be imported again without loss, and a change is a difference of few
-# lines.
+# A file begins with every field of the memory, one on each line as JSON (which is also YAML). The summary follows as a
+# heading, and then the content, word for word. So a file can be imported again without loss, and a change to a memory
+# changes only a few lines.
 
 MARKDOWN_FORMAT = "markdown"
 #: First line of every file, which identifies the format.
@@ -116,7 +116,7 @@ _FENCE = "---\n"
 
 
 def write_markdown(folder: Path, records: Iterable[Mapping[str, Any]]) -> tuple[int, int]:
-    """Write memories into a folder; returns how many, and how many files of an earlier export were removed.
+    """Write memories into a folder; returns how many there were, and how many files of an earlier export were removed.
 
     Files that did not change are not written. Other files stay.
 
@@ -141,12 +141,12 @@ def write_markdown(folder: Path, records: Iterable[Mapping[str, Any]]) -> tuple[
 
 
 def is_markdown_export(folder: Path) -> bool:
-    """Return True if a folder holds a file of such an export."""
+    """Return True if a folder contains a file of a Markdown export."""
     return next(_own_files(folder), None) is not None
 
 
 def read_markdown(folder: Path) -> Source:
-    """Return the content of such an export. Other files in the folder are skipped."""
+    """Return the content of a Markdown export. Other files in the folder are skipped."""
     return Source(format=MARKDOWN_FORMAT, name=str(folder), items=_markdown_items(folder))
 
 
@@ -167,10 +167,10 @@ def to_markdown(record: Mapping[str, Any]) -> str:
 
 
 def from_markdown(text: str) -> dict[str, Any] | None:
-    """Return the record of a memory's file; None for another text.
+    """Return the record in a memory's file; None for any other text.
 
     Raises:
-        BadRequest: it is such a file, and a field of it cannot be read.
+        BadRequest: it is a memory's file, but one of its fields cannot be read.
     """
     if not text.startswith(_BEGINNING):
         return None
@@ -179,7 +179,7 @@ def from_markdown(text: str) -> dict[str, Any] | None:
         raise BadRequest("its fields have no end (a line of three hyphens)")
     record: dict[str, Any] = {}
     name = ""
-    # Not splitlines: a text may hold other characters that end a line.
+    # Not splitlines, since a text may contain other characters that end a line.
     for line in fields.split("\n"):
         is_item = line.startswith("  - ")
         key, colon, value = line.partition(":")
@@ -212,7 +212,7 @@ def _markdown_items(folder: Path) -> Iterator[Incoming]:
             yield record
         else:
             records.append(((str(record.get("kept_at_ms")).zfill(20), str(record.get("id"))), name, record))
-    # In the order in which they were stored, whatever their files are called.
+    # In the order in which the memories were stored, whatever their files are called.
     for _, name, record in sorted(records, key=lambda known: known[0]):
         try:
             yield incoming_of(record)
@@ -258,7 +258,7 @@ class _FolderNames:
         if project not in self._folders:
             plain = re.sub(r"[^\w.@+-]+", "-", project).strip(".-_") or "project"
             name, number = plain, 1
-            # Names that differ only in case are the same folder on some systems.
+            # On some systems, names that differ only in case are the same folder.
             while name.casefold() in self._taken:
                 number += 1
                 name = f"{plain}-{number}"
@@ -268,6 +268,6 @@ class _FolderNames:
 
 
 def _json(value: object) -> str:
-    # Each value on one line, whatever else ends a line for an editor.
+    # Each value stays on one line, even for editors that end lines at other characters too.
     text = json.dumps(value, ensure_ascii=False)
     return re.sub("[\x7f-\x9f\u2028\u2029\ud800-\udfff]", lambda char: f"\\u{ord(char[0]):04x}", text)

@@ -22,11 +22,11 @@ _SQLITE = b"SQLite format 3\0"
 def open_source(
     path: Path | None, wanted: str | None, settings: Settings, *, has_project: bool, is_global: bool
 ) -> Iterator[Source]:
-    """Open a file or folder, or what another program left in its usual place.
+    """Open a file, a folder, or what another program left in its usual place.
 
     Args:
         path: what to read; None for the usual place of ``wanted``.
-        wanted: jsonl, markdown, notes, claude-mem or earlier; None finds it out.
+        wanted: jsonl, markdown, notes, claude-mem or earlier; None detects the format.
         has_project: the user named the project that notes belong to.
         is_global: the user said that notes are global.
 

@@ -1,4 +1,4 @@
-"""Add memories that come from a file: redacted, without known or forgotten ones, as a run that can be undone."""
+"""Add memories from a file: redacted, without any that are known or forgotten, as a run that can be undone."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ from engram.trust.suspicion import why_any_suspect
 #: Maximum number of bytes at the beginning of a transcript that are searched for its working folder.
 MAX_HEAD_BYTES = 300_000
 
-#: Changes the beginning of a folder, for files from a machine with other folders.
+#: Changes the beginning of a folder's path, for files from a machine with other folders.
 MapFolder = Callable[[str], str]
 
 
@@ -74,7 +74,7 @@ class FoundPlace:
 
     #: Display name; "" for no project.
     name: str
-    #: None for no project, or (in a dry run) for one that would be made.
+    #: None for no project, or (in a dry run) for one that would be created.
     project: ProjectRow | None = None
     is_new: bool = False
 
@@ -88,8 +88,8 @@ class PlaceFinder:
         """Prepare.
 
         Args:
-            into: the project for memories that name none; None for none.
-            map_folder: changes folders that the file names.
+            into: the project for memories that name no project; None if they get none.
+            map_folder: changes the folders that the file names.
         """
         self._store = store
         self._settings = settings
@@ -118,7 +118,7 @@ class PlaceFinder:
         return FoundPlace(made.name, made, is_new=True)
 
     def _look_up(self, memory: IncomingMemory) -> tuple[ProjectRow | None, Project | None]:
-        """Return the known project of a memory, else what is known about the one to create."""
+        """Return the known project of a memory, or else what is known about the one to create."""
         place = memory.place
         if memory.memory.scope is Scope.GLOBAL and place is None:
             return None, None
@@ -137,7 +137,7 @@ class PlaceFinder:
         return find_project_of_identity(self._store, project.identity), project
 
     def _project_of_session(self, session_id: str) -> Project | None:
-        """Return the project of a session: as it is stored, or by the working folder in its transcript."""
+        """Return the project of a session, as stored or by the working folder in its transcript."""
         if not session_id:
             return None
         if session_id not in self._of_session:
@@ -158,7 +158,7 @@ class PlaceFinder:
         return project if project is not None and project.identity and not project.is_global else None
 
     def _folder_of_name(self, name: str) -> Project | None:
-        """Return the project of a folder of this name in one of the folders of projects, if it is the only one."""
+        """Return the project of the only folder with this name in the folders of projects; None if it is not unique."""
         folders = [Path(root).expanduser() / name for root in self._settings.project_roots]
         found = {
             project.identity: project
@@ -168,7 +168,7 @@ class PlaceFinder:
         return next(iter(found.values())) if len(found) == 1 else None
 
     def _known_by_name(self, place: Place) -> ProjectRow | None:
-        """Return the project of a name, or the only one whose folder ends like it."""
+        """Return the project with a name, or the only one whose folder ends with it."""
         ending = tuple(part.casefold() for part in PurePath(place.name).parts)
         fitting = [
             project
@@ -177,7 +177,7 @@ class PlaceFinder:
         ]
         if len(fitting) == 1:
             return fitting[0]
-        # With several such folders it is unclear which one is meant, and one must not see another one's memories.
+        # With several such folders it is unclear which is meant, and no project may see another one's memories.
         project_id = None if fitting else project_id_of_name(self._store, place.name)
         if project_id is not None:
             return project_by_id(self._store, project_id)
@@ -185,7 +185,7 @@ class PlaceFinder:
 
 
 def _working_folder(path: Path) -> str:
-    """Return the first working folder in a transcript; "" if there is none at its beginning."""
+    """Return the first working folder in a transcript; "" if its beginning contains none."""
     for line in (read_regular(path, MAX_HEAD_BYTES) or b"").splitlines():
         if b'"cwd"' not in line:
             continue
@@ -198,7 +198,7 @@ def _working_folder(path: Path) -> str:
     return ""
 
 
-#: Memories added in one transaction, so that other writers don't wait for more.
+#: Number of memories added in one transaction, so that other writers don't wait long.
 BATCH = 50
 #: Maximum number of unusable parts that a report names.
 MAX_PROBLEMS = 50
@@ -207,10 +207,10 @@ Redact = Callable[[str], str]
 
 
 class Outcome(StrEnum):
-    """The outcome of one memory of the file."""
+    """The outcome of one memory in the file."""
 
     ADDED = "added"
-    #: It is stored already, and stays unchanged.
+    #: It is already stored, and stays unchanged.
     KNOWN = "known"
     #: It was forgotten, and stays forgotten.
     FORGOTTEN = "forgotten"
@@ -223,14 +223,14 @@ class ImportReport:
     format: str
     name: str
     is_dry: bool
-    #: Number of the run; None for a dry run, or if nothing was added.
+    #: Number of the run; None in a dry run, or if nothing was added.
     run_id: int | None = None
     counts: Counter[Outcome] = field(default_factory=Counter)
-    #: Display name of a project → memories that were added to it; "" for those of no project.
+    #: Display name of a project → number of memories added to it; "" for those of no project.
     projects: Counter[str] = field(default_factory=Counter)
     #: Names of new projects.
     new_projects: list[str] = field(default_factory=list)
-    #: Number of added memories that read like orders, and are not injected until a person decides.
+    #: Number of added memories that read like orders, and so are not injected until a person decides.
     suspects: int = 0
     #: Number of tombstones taken over.
     tombstones: int = 0
@@ -266,16 +266,16 @@ def import_memories(
     """Add the memories of a file or folder.
 
     Existing memories are not changed, and what was forgotten here does not come back. What was forgotten where the file
-    was written is barred here too, as far as nothing here is named by it: an import deletes nothing. After a kill, the
-    same import can be repeated: it adds the rest.
+    was written is barred here too, unless it names something here, since an import deletes nothing. After a kill, the
+    same import can be repeated, and adds the rest.
 
-    Only what this memory exported itself, or what the person says is theirs, keeps its voice. Everything else was said
-    by somebody else: its voice is ``Voice.IMPORTED``, it is not pinned, it is judged whole, and holds in its project
-    alone.
+    Only what this memory exported itself, or what the person says is theirs, keeps its voice. Everything else counts as
+    said by somebody else: its voice is ``Voice.IMPORTED``, it is not pinned, it is judged as a whole, and it applies
+    only in its project.
 
     Args:
         places: finds the projects.
-        is_mine: the person made this export themselves, with another memory of theirs.
+        is_mine: the person made this export themselves, from another memory of theirs.
         is_global: memories that the file marks as global are global here too, unless they are suspect.
 
     Raises:
@@ -318,7 +318,7 @@ class _Importer:
         self._contradictions: list[Any] = []
 
     def preview(self, batch: Iterable[Incoming]) -> None:
-        """Count the outcomes that some parts of the file would have."""
+        """Count the outcomes that a batch from the file would have."""
         for item in batch:
             if isinstance(item, IncomingMemory):
                 outcome = self._outcome(item)
@@ -330,7 +330,7 @@ class _Importer:
                 self._note_problem(item)
 
     def add(self, batch: Iterable[Incoming]) -> None:
-        """Add some parts of the file in one transaction."""
+        """Add a batch from the file in one transaction."""
         cleaned = [self._clean(self._as_received(item)) if isinstance(item, IncomingMemory) else item for item in batch]
         with self._store.transaction() as tx:
             for item in cleaned:
@@ -405,7 +405,7 @@ class _Importer:
         return memory.record is not None and (self._is_mine or is_proven(self._store, memory.record))
 
     def _as_received(self, incoming: IncomingMemory) -> IncomingMemory:
-        """Return a memory as this machine stores it: unless it is proven to be its own, it is no wish of the user."""
+        """Return a memory as this machine stores it. Only one proven to be its own counts as the user's wish."""
         memory = incoming.memory
         if self._is_own(incoming):
             return incoming
@@ -456,7 +456,7 @@ class _Importer:
             self._report.problems.append(problem)
 
     def _facts(self) -> dict[str, Any]:
-        """Return what the run's report holds: no words of memories."""
+        """Return the content of the run's report, which contains no words of memories."""
         return {
             "format": self._report.format,
             "added": self._report.counts[Outcome.ADDED],
@@ -479,18 +479,18 @@ def _redacted(value: Any, redact: Redact) -> Any:
 class UndoneImport:
     run_id: int
     removed: int
-    #: Memories that stay, with the reason.
+    #: Memories that stay, each with the reason.
     kept: tuple[tuple[str, str], ...]
 
 
 def undo_import(store: Store, run_id: int) -> UndoneImport:
-    """Remove the memories that an import added; those that were changed since, or took up others, stay.
+    """Remove the memories that an import added; those that were changed since, or absorbed others, stay.
 
-    They can be imported again. Projects that came with them and are empty are deleted too.
+    Removed memories can be imported again. Projects that came with them and are now empty are deleted too.
 
     Raises:
         NotFound: there is no such import.
-        BadRequest: it is undone already.
+        BadRequest: the import is already undone.
     """
     run = memory_history.find_run(store, run_id, [memory_history.IMPORT_KIND])
     if run is None:

@@ -1,4 +1,4 @@
-"""Read memories of claude-mem, of the earlier Engram and of folders of Markdown notes, whatever their rows hold."""
+"""Read memories from claude-mem, the earlier Engram and folders of Markdown notes, whatever their rows contain."""
 
 from __future__ import annotations
 
@@ -23,19 +23,19 @@ from engram.system.lazy_regex import lazy_regex
 from engram.text.words import content_words
 from engram.transcripts.claude_code import AGENT
 
-#: Times outside of these are not times of a memory: 2001 and 2100, in seconds since 1970.
+#: Times outside 2001 to 2100 can't be times of a memory; in seconds since 1970.
 _FIRST_SECOND, _LAST_SECOND = 978_307_200, 4_102_444_800
 
 
 def text_or_empty(value: object) -> str:
-    """Return a text without NULs and blanks around it; "" for anything else."""
+    """Return a text without NULs, and without blanks around it; "" for anything else."""
     if isinstance(value, bytes):
         value = value.decode("utf-8", "replace")
     return value.replace("\0", "").strip() if isinstance(value, str) else ""
 
 
 def text_list(value: object) -> list[str]:
-    """Return the texts of a JSON list; a text that is not a list is the only one."""
+    """Return the texts in a JSON list; a text that is not a list is returned as the only one."""
     text = text_or_empty(value)
     try:
         values = json.loads(text) if text else []
@@ -76,14 +76,14 @@ def count_of(value: object) -> int:
 
 # -- Memories of claude-mem (github.com/thedotmack/claude-mem), from its SQLite database of any version.
 #
-# Observations, session summaries and, of newer versions, its memory items become memories, and so do its directives.
-# The prompts that it logged do not: they are in the transcripts, which are read anyway.
+# Its observations, session summaries, directives and (in newer versions) memory items become memories. The prompts that
+# it logged do not, since they are in the transcripts, which are read anyway.
 
 #: The format's name, and that of the extractor of its memories.
 FORMAT = "claude-mem"
-#: Type of an observation → kind of the memory; every other type is a fact.
+#: Type of an observation → kind of the memory; every other type becomes a fact.
 _KINDS = {"decision": Kind.DECISION, "bugfix": Kind.FIX}
-#: Most names that a memory gets from an observation.
+#: Maximum number of names that a memory gets from an observation.
 MAX_ENTITIES = 40
 
 _SESSION_COLUMNS = frozenset({"content_session_id", "claude_session_id", "memory_session_id", "sdk_session_id"})
@@ -141,7 +141,7 @@ def _items(database: ForeignDatabase) -> Iterator[Incoming]:
 
 
 def _sessions(database: ForeignDatabase) -> dict[str, str]:
-    """Return claude-mem's own id of a session → Claude Code's id."""
+    """Return claude-mem's own id of each session → Claude Code's id."""
     sessions = {}
     for row in database.rows("sdk_sessions", _SESSION_COLUMNS):
         own = row["memory_session_id"] or row["sdk_session_id"]
@@ -152,14 +152,14 @@ def _sessions(database: ForeignDatabase) -> dict[str, str]:
 
 
 def _project_names(database: ForeignDatabase) -> dict[str, object]:
-    """Return id of a project → its name, as newer versions keep it."""
+    """Return the id of each project → its name, as newer versions store it."""
     if not database.columns("projects"):
         return {}
     return {str(row["id"]): row["name"] for row in database.rows("projects", frozenset({"id", "name"}))}
 
 
 def _item(row: ForeignRow, sessions: dict[str, str]) -> Incoming | None:
-    """Return a memory item; None for a prompt, and for the copy of an observation that is read anyway."""
+    """Return a memory item; None for a prompt, or for the copy of an observation that is read anyway."""
     if text_or_empty(row["kind"]) == "prompt" or row["legacy_observation_id"]:
         return None
     return _observation({**row, "text": text_or_empty(row["text"]) or row["content"]}, sessions, table="memory_items")
@@ -242,12 +242,12 @@ def _memory(
 
 # -- Memories of the earlier Engram, from its database.
 #
-# It merged similar memories into one row, whose summary then reads ``first | second``, with a line of hyphens between
-# their contents. Here each of them becomes a memory again, as far as it adds something.
+# The earlier Engram merged similar memories into one row, whose summary then reads ``first | second``, with a line of
+# hyphens between their contents. Here, each of them becomes a memory again if it adds something.
 
 #: The format's name, and that of the extractor of its memories.
 OLD_ENGRAM_FORMAT = "earlier-engram"
-#: Share of words that two parts of a summary have in common, of the shorter one, from which on they say the same.
+#: Two parts of a summary say the same from this share of common words on, relative to the shorter part.
 SAME_SHARE = 0.75
 
 _COLUMNS = frozenset(
@@ -278,15 +278,15 @@ def _memories(row: ForeignRow) -> Iterator[Incoming]:
         yield Unusable(f"episode {name or '(no id)'}", "it has no text" if name else "it has no id")
         return
     for number, (summary, content) in enumerate(parts):
-        # The newest part was written last, so only that one counts as used.
+        # The newest part was written last, so only that part counts as used.
         yield _earlier_memory(row, name, summary, content, is_newest=number == len(parts) - 1)
 
 
 def split_merged(summary: str, content: str) -> list[tuple[str, str]]:
     """Return the memories that were merged into one as (summary, content), oldest first.
 
-    A part that says the same as another one becomes no memory. Contents go with their summaries if there are
-    as many; otherwise the newest memory has all of them.
+    A part that says the same as another does not become a memory. Contents go with their summaries if there are
+    equally many of both; otherwise, the newest memory gets all of them.
     """
     summaries = [part for part in _BETWEEN_SUMMARIES.split(summary) if part.strip()]
     contents = [part.strip() for part in _BETWEEN_CONTENTS.split(content) if part.strip()]
@@ -345,13 +345,13 @@ def _earlier_memory(row: ForeignRow, name: str, summary: str, content: str, *, i
     )
 
 
-# -- Folders of Markdown notes as memories: a section a memory, with the date in its file.
+# -- Folders of Markdown notes as memories: one memory per section, with the date that its file gives.
 
 #: The format's name, and that of the extractor of its memories.
 NOTE_FOLDER_FORMAT = "notes"
 #: Maximum number of words of a section; a longer one becomes several memories.
 MAX_SECTION_WORDS = 400
-#: Most files of one folder.
+#: Maximum number of files in one folder.
 MAX_FILES = 20_000
 
 _FRONT_MATTER = lazy_regex(r"\A---\n(.*?)\n---\n?", re.DOTALL)
@@ -364,7 +364,7 @@ def read_note_folder(path: Path, *, is_global: bool) -> FileSource:
 
     Args:
         path: the folder, whose hidden subfolders are skipped, or the note.
-        is_global: the notes apply to every project; else only to the one that they are imported into.
+        is_global: the notes apply to every project, and not only to the one that they are imported into.
     """
     return FileSource(
         NOTE_FOLDER_FORMAT, str(path), _note_folder_items(path, Scope.GLOBAL if is_global else Scope.PROJECT)
@@ -372,7 +372,7 @@ def read_note_folder(path: Path, *, is_global: bool) -> FileSource:
 
 
 def find_note_files(path: Path) -> list[Path]:
-    """Return the Markdown files of a folder, by name; links and hidden ones are none."""
+    """Return the Markdown files of a folder, by name, without links and hidden files."""
     if path.is_file():
         return [path]
     files = [
@@ -414,7 +414,7 @@ def _sections(name: str, text: str, changed_at_ms: int, scope: Scope) -> Iterato
         heading = chunk.heading or (title if number == 0 else "")
         described = _unquoted(fields.get("description", "")) if number == 0 else ""
         summary = described or (f"{heading.rsplit(' › ', 1)[-1]}: {first}" if heading else first)
-        # The text decides: reimporting a changed note only adds the changed sections.
+        # The text decides the ids, so that importing a changed note again adds only its changed sections.
         yield IncomingMemory(
             memory=Memory(
                 **derived_ids(NOTE_FOLDER_FORMAT, name, chunk.heading, chunk.text),
