@@ -1,1 +1,1 @@
-"""Forgetting and purging by people: what goes, shown before, and then gone everywhere."""
+"""Forgetting and purging by people: what goes is first shown, and then deleted everywhere."""

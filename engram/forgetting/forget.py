@@ -28,9 +28,9 @@ logger = logging.getLogger(__name__)
 class ForgetReport:
     """What was forgotten, and what stays."""
 
-    #: Ids of the memories, the one that was asked for first; none if a quotation was asked for and no memory went.
+    #: Ids of the memories, starting with the requested one; none if a quotation was requested and no memory went.
     episode_ids: tuple[str, ...]
-    #: Summary of the memory that was asked for, or the beginning of the quotation.
+    #: Summary of the requested memory, or the beginning of the quotation.
     summary: str
     #: Number of turns that were deleted completely.
     turns: int
@@ -46,19 +46,19 @@ class ForgetReport:
     backups: int
     #: Number of those that could not be changed and were deleted.
     dropped_backups: int = 0
-    #: Number of backups and set-aside databases that were searched for it.
+    #: Number of backups and set-aside databases that were searched.
     searched_backups: int = 0
-    #: Names of other programs' databases in the memory folder that still contain its words.
+    #: Names of other programs' databases in the memory folder that still contain the forgotten words.
     foreign: tuple[str, ...] = ()
-    #: Memories that stay although they rest on the words of the quotation too.
+    #: Memories that stay although they also rest on the words of the quotation.
     staying: tuple[Memory, ...] = ()
 
     def describe(self, may_tell: Callable[[Memory], bool] | None = None) -> str:
         """Return a few lines for a person or a model: what was deleted and what stays.
 
         Args:
-            may_tell: False for a memory that is mentioned without its text, and whose session is not named; None for
-                a person, who may know all.
+                may_tell: returns False for a memory that must be mentioned without its text or session; None for a
+                    person, who may know everything.
         """
         account = account_of(
             memories=len(self.episode_ids),
@@ -84,7 +84,7 @@ class ForgetReport:
 
 
 def foreign_line(name: str) -> str:
-    """Say that another program's database still contains forgotten words, and what to do."""
+    """Say that another program's database still contains forgotten words, and what to do about it."""
     return f"Its words are still in {name}, another program's database, which is never changed; delete it if you can."
 
 
@@ -104,22 +104,22 @@ def forget_memory(
 ) -> ForgetReport:
     """Delete a memory and the words that no other memory rests on, everywhere in the memory folder.
 
-    For a quotation, the words of the entire message are deleted, with the memories that were made only from them or
-    repeat them. For a session, its turns and title are deleted, with every memory that rests on them or was saved
-    in it.
+    For a quotation, the words of the entire message are deleted, along with the memories that were made only from them
+    or repeat them. For a session, its turns and title are deleted, along with every memory that rests on them or was
+    saved in it.
 
-    It is deleted from rows, text indexes, vectors, history, runs, recollections, notes, exports, backups and set-aside
-    databases. Tombstones keep it from coming back by another reading, extraction, import or restore. The transcript
-    belongs to Claude Code and stays. Files are cleaned before the database, so that an interrupted forget can be
-    repeated.
+    All this is deleted from rows, text indexes, vectors, history, runs, recollections, notes, exports, backups and
+    set-aside databases. Tombstones keep it from coming back through another reading, extraction, import or restore. The
+    transcript belongs to Claude Code and stays. Files are cleaned before the database, so that an interrupted forget
+    can be repeated.
 
     Args:
         episode_id: the memory or quotation, or the agent's id of the session.
-        actor: who forgets it; the history of memories that change with it says so.
-        also_source: delete the entire turns that it rests on, with every memory that rests on them.
+        actor: who forgets it, as noted in the history of memories that change with it.
+        also_source: also delete the entire turns that it rests on, with every memory that rests on them.
 
     Raises:
-        NotFound: there is nothing of this id.
+        NotFound: there is nothing with this id.
         StoreError: the database cannot be written; try again.
     """
     plan = plan_forget(store, episode_id, also_source=also_source)
@@ -168,7 +168,7 @@ def forget_memory(
     )
 
 
-# -- Forget several memories in one pass, as another machine asked: files first, then everything in one transaction.
+# -- Forget several memories in one pass, as another machine asked: first in files, then in one transaction.
 
 
 def forget_together(
@@ -176,14 +176,14 @@ def forget_together(
 ) -> int:
     """Delete memories everywhere in the memory folder, as ``forget_memory`` does; returns how many went.
 
-    Memories that tidying had merged with them here stay: they were not forgotten.
+    Memories that tidying merged with them on this machine stay, since they were not forgotten.
 
     Args:
-        episode_ids: the memories; those that are not there are passed over.
-        change_too: what else changes in the same transaction.
+        episode_ids: the memories; ones that don't exist here are skipped.
+        change_too: makes other changes in the same transaction.
 
     Raises:
-        StoreError: the database cannot be written; nothing was deleted from it, and it can be repeated.
+        StoreError: the database cannot be written; nothing was deleted from it, and the call can be repeated.
     """
     with store.transaction() as tx:
         stand_alone(tx, episode_ids)

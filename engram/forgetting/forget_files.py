@@ -1,4 +1,4 @@
-"""Clean the files of the memory folder of forgotten memories: recollections, notes, exports, backups, databases."""
+"""Remove forgotten memories from the memory folder's recollections, notes, exports, backups and other databases."""
 
 from __future__ import annotations
 
@@ -31,25 +31,25 @@ FAILURES_SUFFIX = ".failures"
 MARKDOWN_EXPORT = b"---\nengram: 1\n"
 #: Maximum size of a note or export that is searched and rewritten, in bytes.
 _MAX_FILE_BYTES = 200_000_000
-#: How much of another program's database is searched at one time, in bytes.
+#: How much of another program's database is searched at a time, in bytes.
 _PART_BYTES = 4_000_000
-#: Minimum length of a text that is searched for in notes, in characters; shorter ones occur by chance.
+#: Minimum length of a text that is searched for in notes, in characters; shorter texts occur by chance.
 _MIN_TEXT_CHARACTERS = 24
-#: Maximum length of a line's beginning that is searched for, in characters; notes and bites cut long lines.
+#: Maximum length of a line's beginning that is searched for, in characters, since notes and bites cut long lines.
 _MAX_LINE_CHARACTERS = 60
 
 
 def told_lines(texts: Sequence[str]) -> list[str]:
     """Return the beginnings of the lines of forgotten texts that are long enough to be unique.
 
-    Search for them in lines that ``plain_line`` returned.
+    Search for them in lines returned by ``plain_line``.
     """
     beginnings = {plain_line(line)[:_MAX_LINE_CHARACTERS] for text in texts for line in text.splitlines()}
     return sorted(line for line in beginnings if len(line) >= _MIN_TEXT_CHARACTERS)
 
 
 def plain_line(text: str) -> str:
-    """Return a text as it appears in a line of a note: without breaks and hidden characters."""
+    """Return a text as it appears in a line of a note: without line breaks and hidden characters."""
     return " ".join(fence_safe(text).split())
 
 
@@ -58,8 +58,8 @@ def clean_recollections(
 ) -> list[str]:
     """Remove the recollection files of some sessions and those whose text must go; returns their names.
 
-    Every list of failed programs is removed as well, but not named: the worker makes a new one. With ``is_dry``, here
-    and below, nothing is changed, and what would be is returned.
+    Every list of failed programs is removed as well, but not named, since the worker makes a new one. With ``is_dry``,
+    here and below, nothing is changed, and the return value says what would be.
     """
     removed = []
     for path in _files(places.recollections, ("*",)):
@@ -74,7 +74,7 @@ def clean_recollections(
 
 
 def withdraw_bites(places: Home, episode_id: str) -> list[str]:
-    """Remove what waits to be shown and names a memory, since its text changed; returns the names of the files."""
+    """Remove what waits to be shown and names a memory whose text has changed; returns the names of the files."""
     removed = []
     for path in _files(places.recollections, ("*.pending",)):
         if episode_id.encode() in (read_regular(path, _MAX_FILE_BYTES) or b""):
@@ -102,13 +102,13 @@ def clean_lines(
     *,
     is_dry: bool = False,
 ) -> list[Path]:
-    """Remove lines from notes that name a forgotten memory or say the same.
+    """Remove those lines from notes that name a forgotten memory or say the same.
 
-    The daily log of a session tells what its stored turns say, and is written again where forgetting changes these:
+    A session's daily log tells what its stored turns say, and is rewritten where forgetting changes those turns. So
     what another session said in the same words stays.
 
     Args:
-        is_kept_in_session: as ``is_kept``, for the lines of a session's log.
+        is_kept_in_session: like ``is_kept``, but for the lines of a session's log.
     """
     return rewrite_notes(
         places,
@@ -149,10 +149,10 @@ def clean_exports(
 ) -> list[str]:
     """Remove memories from the exports in the memory folder, and their words from what other memories say there.
 
-    In JSON lines the line of a memory goes, in a Markdown export its file, with the files that quote its words.
+    In JSON lines, a memory's line goes; in a Markdown export, its file goes, with the files that quote its words.
 
     Args:
-        is_kept: False for a text that quotes them.
+        is_kept: returns False for a text that quotes the memories.
     """
     changed = _clean_markdown_exports(places, ids, is_kept, is_dry=is_dry)
     for path in _files(places.root, ("*.jsonl", "*/*.jsonl")):
@@ -205,7 +205,7 @@ def copies_of_memory(places: Home, driver: str) -> list[Path]:
 def foreign_files_with(places: Home, driver: str, told: Sequence[str]) -> list[str]:
     """Return the names of other programs' databases in the memory folder whose bytes contain a forgotten line.
 
-    They are only read. A line that such a file stores in another form, or cut at the end of a page, is not found.
+    The files are only read. A line that one stores in another form, or that is cut at the end of a page, is not found.
 
     Args:
         told: beginnings of the forgotten lines, as ``told_lines`` returns them.
@@ -241,7 +241,7 @@ def _is_about(line: str, ids: Collection[str]) -> bool:
 
 
 def _cut_line(line: str, forgotten: Forgotten | None) -> str:
-    """Return the line of a memory without the words of a forgotten one that was merged into it; others unchanged."""
+    """Return a memory's line without the words of a forgotten one merged into it; other lines are unchanged."""
     cut = forgotten.cut if forgotten else None
     if forgotten is None or cut is None or cut.episode_id not in line:
         return line
@@ -255,7 +255,7 @@ def _cut_line(line: str, forgotten: Forgotten | None) -> str:
             if "rests_on" in memory:
                 memory["rests_on"] = [one for one in memory["rests_on"] if one.get("uuid") not in forgotten.erased]
             if "history" in memory:
-                # It quotes the memory's former text; it starts over, as in the database.
+                # The history quotes the memory's former text, so it starts over, as in the database.
                 memory["history"] = []
             return json.dumps(memory, ensure_ascii=False) + "\n"
     return line
@@ -267,10 +267,10 @@ def all_notes(places: Home) -> list[Path]:
 
 
 def clean_copies(places: Home, driver: str, clean: Callable[[Tx], int]) -> tuple[int, int]:
-    """Clean every backup and set-aside database, and delete damaged ones; returns how many were cleaned and deleted.
+    """Clean every backup and set-aside database, and delete damaged ones; returns the numbers of cleaned and deleted.
 
     Args:
-        clean: deletes rows of an open copy, in a transaction; returns their number.
+            clean: deletes rows from an open copy, in a transaction, and returns their number.
     """
     cleaned = dropped = 0
     for path in copies_of_memory(places, driver):

@@ -1,4 +1,4 @@
-"""Plan what forgetting deletes: a memory and its words, except what another one needs; a message; or a session."""
+"""Plan what forgetting deletes: a memory and its words, except those another one needs; a message; or a session."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from engram.text.words import words_of
 
 SUMMARY_JOINT = " | "
 CONTENT_JOINT = "\n\n---\n\n"
-#: An id that nobody says by chance: long, and with digits.
+#: An id that nobody says by chance, because it is long and contains digits.
 _UNMISTAKABLE = lazy_regex(r"(?=.*\d)\S{16,}")
 
 
@@ -39,7 +39,7 @@ def comparable(text: str) -> str:
 
 
 def merged_summary(older: str, newer: str) -> str:
-    """Return the summary of two memories: joined, or just one if they say the same or are too long together."""
+    """Return the summary of two memories: joined, or only one if they say the same or are too long together."""
     if comparable(newer) in comparable(older):
         return older
     if comparable(older) in comparable(newer):
@@ -49,7 +49,7 @@ def merged_summary(older: str, newer: str) -> str:
 
 
 def merged_content(older: str, newer: str) -> str:
-    """Return the content of two memories: joined; if that is too long, without the oldest parts, which their
+    """Return the content of two memories, joined; if that is too long, without the oldest parts, which their
     memories keep.
     """
     if newer.strip() in older:
@@ -64,47 +64,47 @@ def merged_content(older: str, newer: str) -> str:
 
 #: Maximum length of the description of a forgotten quotation, in characters.
 MAX_TITLE_CHARACTERS = 120
-#: A memory is not forgotten for a shorter sentence of a forgotten message.
+#: A memory is not forgotten for saying a sentence of a forgotten message that is shorter than this.
 MIN_SENTENCE_WORDS = 3
-#: Minimum share of common words, of the shorter summary, with which an archived memory is an earlier version.
+#: An archived memory is an earlier version from this share of common words on, relative to the shorter summary.
 MIN_SAME_SHARE = 0.6
 
 
 @dataclass(frozen=True, slots=True)
 class NeededEntry:
-    """An entry that stays, since another memory rests on it too."""
+    """An entry that stays, since another memory also rests on it."""
 
     #: Uuid of the entry; the key of its turn for a queued prompt.
     entry: str
     #: The memories that need it.
     needed_by: tuple[Memory, ...]
-    #: Where a person finds it: the title of its session, and the day; "" if that is no longer stored.
+    #: Where a person finds it: the title of its session, and the day; "" if these are no longer stored.
     said_in: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class ForgetPlan:
-    #: The named memory, its earlier and merged versions, and with the source all memories that rest on its turns.
+    #: The named memory and its earlier and merged versions; with the source, also all memories that rest on its turns.
     memories: tuple[Memory, ...]
     #: Row ids of turns that are deleted completely; only with the source.
     turn_ids: tuple[int, ...]
     #: Entries whose words are deleted while their turns stay.
     erased: tuple[str, ...]
-    #: Entries that the memories rested on; they never become evidence of an automatic memory again.
+    #: Entries that the memories rested on; they can never again become evidence of an automatic memory.
     barred: tuple[str, ...]
     #: Entries that stay, with the memories that need them.
     needed: tuple[NeededEntry, ...]
     #: Memories that become current again, since the one that replaced them is deleted.
     restored: tuple[Memory, ...]
-    #: The memory into which the named one was merged, as it is without its words.
+    #: The memory into which the named one was merged, as it is without the latter's words.
     cut: CutMemory | None = None
     #: The quotation that was named instead of a memory.
     quotation: Quotation | None = None
-    #: The session that was named instead: its turns go, and every memory that rests on them.
+    #: The session that was named instead: its turns go, with every memory that rests on them.
     session_id: str = ""
     #: What the session is called.
     session_title: str = ""
-    #: Memories that stay although they rest on its words: they rest on others too, or a person kept them.
+    #: Memories that stay although they rest on its words, since they also rest on others, or a person kept them.
     staying: tuple[Memory, ...] = ()
 
     @property
@@ -120,7 +120,7 @@ class ForgetPlan:
     def names(self) -> tuple[str, ...]:
         """What texts that mention it contain: ids of memories and sessions, and prefixes of ids of quotations.
 
-        A session's id that may as well be a word, such as the name of a copied file, is no name.
+        A session's id that could just as well be a word, such as a copied file's name, is left out.
         """
         quoted = () if self.quotation is None else (quotation_prefix(self.quotation.source),)
         named = [self.session_id] if _UNMISTAKABLE.search(self.session_id) else []
@@ -150,7 +150,7 @@ def said_in(store: Store, source: str) -> str:
 
 
 def account_of(*, memories: int, turns: int, entries: int, files: int, backups: int, is_done: bool) -> str:
-    """Return how much a forget deletes, in the same words before and after it.
+    """Say how much a forget deletes, in the same words before it and after it.
 
     Args:
         memories: memories that are deleted.
@@ -158,7 +158,7 @@ def account_of(*, memories: int, turns: int, entries: int, files: int, backups: 
         entries: messages whose words are deleted while their turns stay.
         files: files in the memory folder that change.
         backups: backups and set-aside databases that are searched.
-        is_done: it was done.
+        is_done: True if it has been done.
     """
     gone = [_plural(memories, "memory", "memories")] if memories else []
     gone += [_plural(turns, "whole turn")] if turns else []
@@ -177,10 +177,10 @@ def plan_forget(store: Store, episode_id: str, *, also_source: bool = False) -> 
 
     Args:
         episode_id: the memory or quotation, or the agent's id of the session.
-        also_source: delete the entire turns that it rests on, and every memory that rests on them.
+        also_source: also delete the entire turns that it rests on, and every memory that rests on them.
 
     Raises:
-        NotFound: there is nothing of this id.
+        NotFound: there is nothing with this id.
     """
     if is_quotation_id(episode_id):
         return _plan_quotation(store, episode_id, also_source=also_source)
@@ -220,7 +220,7 @@ def plan_forget(store: Store, episode_id: str, *, also_source: bool = False) -> 
 
 
 def _plan_quotation(store: Store, quotation_id: str, *, also_source: bool) -> ForgetPlan:
-    """Plan to forget the words of a message, and memories made only from them or saying the same."""
+    """Plan to forget the words of a message, and memories that were made only from them or say the same."""
     quotation = find_quotation(store, quotation_id)
     if quotation is None:
         raise NotFound(f"there is no quotation {quotation_id[:40]!r}; recall and timeline print the ids that exist")
@@ -265,7 +265,7 @@ def _plan_session(store: Store, session: SessionRow) -> ForgetPlan:
 
 
 def _goes_with(store: Store, memory: Memory, quotation: Quotation) -> bool:
-    """Return True for an automatic memory that rests on nothing else, or that says a sentence of the message."""
+    """Return True for an automatic memory that rests on nothing else, or that repeats a sentence of the message."""
     if memory.source != Source.AUTO or is_kept_by_hand(memory):
         return False
     texts = source_texts(store, [quotation.source])
@@ -276,13 +276,13 @@ def _goes_with(store: Store, memory: Memory, quotation: Quotation) -> bool:
 
 
 def forgotten_texts(store: Store, plan: ForgetPlan) -> list[str]:
-    """Return every text that must not be found afterwards."""
+    """Return every text that must not be found after the forget."""
     memories = [text for memory in plan.memories for text in (memory.summary, memory.content, *memory.facts)]
     return [*memories, *source_texts(store, plan.erased), *forget_memories.turn_texts(store, plan.turn_ids)]
 
 
 def _versions_of(store: Store, memory: Memory) -> list[Memory]:
-    """Return archived memories that say the same: merged into this one, or made earlier from the same entries."""
+    """Return archived memories that say the same: those merged into this one, or made earlier from the same entries."""
     versions: dict[int, Memory] = {}
     todo = [memory]
     while todo:
@@ -308,7 +308,7 @@ def _says_same(first: str, second: str) -> bool:
 
 
 def _restored(store: Store, cluster: Sequence[Memory]) -> list[Memory]:
-    """Return the memories that become current again: only deleted memories had replaced them."""
+    """Return the memories that become current again, because only deleted memories had replaced them."""
     going = {memory.episode_id for memory in cluster}
     restored: dict[int, Memory] = {}
     for memory in cluster:
@@ -331,7 +331,7 @@ def _needed(
     host: Memory | None,
     target: Memory,
 ) -> list[NeededEntry]:
-    """Return the entries that a memory needs which stays current."""
+    """Return the entries that are needed by a memory that stays current."""
     from_target = set() if host is None else _given_to_host(store, host, target)
     needed = []
     for source in sources:
@@ -354,7 +354,7 @@ def _host_of(store: Store, target: Memory) -> Memory | None:
 
 
 def _without(host: Memory, target: Memory) -> CutMemory | None:
-    """Return the host without the words of ``target``; None if nothing is left, since both said the same."""
+    """Return the host without the words of ``target``; None if nothing is left because both said the same."""
     own = [part for part in host.summary.split(SUMMARY_JOINT) if comparable(part) not in comparable(target.summary)]
     content = [part for part in host.content.split(CONTENT_JOINT) if part.strip() not in target.content]
     left = CutMemory(host.episode_id, SUMMARY_JOINT.join(own), CONTENT_JOINT.join(content), ())

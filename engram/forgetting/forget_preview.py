@@ -1,4 +1,4 @@
-"""What forgetting a memory takes away, word for word, before it is done: rows, words, turns and files."""
+"""Show what forgetting a memory would take away, word for word: rows, words, turns and files."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ from engram.system.clock import iso_time
 
 @dataclass(frozen=True, slots=True)
 class ForgottenFiles:
-    """What of a plan is in the files of the memory folder."""
+    """What a plan removes from the files of the memory folder."""
 
     forgotten: Forgotten
-    #: Sessions whose sections of the daily log are written again.
+    #: Sessions whose sections of the daily log are rewritten.
     sessions: tuple[str, ...]
     #: Beginnings of the forgotten lines.
     told: tuple[str, ...]
@@ -48,13 +48,13 @@ class ForgottenFiles:
 
     @property
     def is_kept(self) -> Callable[[str], bool]:
-        """Whether a line names none of the memories and says nothing of them."""
+        """Whether a line neither names any of the memories nor repeats what they say."""
         return _line_filter(self.names, self.told)
 
     def clean(self, places: Home, *, is_dry: bool = False) -> tuple[list[str], list[Path]]:
-        """Remove it from recollections, exports and notes; returns the names of those files and the notes.
+        """Remove it from recollections, exports and notes; returns the names of the changed files, and the notes.
 
-        With ``is_dry``, nothing is changed, and what would be is returned.
+        With ``is_dry``, nothing is changed, and the return value says what would be.
         """
         changed = [self.forgotten.cut.episode_id] if self.forgotten.cut else []
         ids = self.forgotten.episode_ids
@@ -92,7 +92,7 @@ class ForgetPreview:
     files: tuple[str, ...]
     #: Backups and set-aside databases that are searched.
     backups: int
-    #: Names of other programs' databases in the memory folder that contain its words, and keep them.
+    #: Names of other programs' databases in the memory folder that contain its words and will keep them.
     foreign: tuple[str, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
@@ -133,7 +133,7 @@ class ForgetPreview:
         }
 
     def account(self) -> str:
-        """Return how much goes, in the words of the report that follows."""
+        """Say how much goes, in the words of the report that follows."""
         plan = self.plan
         return account_of(
             memories=len(plan.memories),
@@ -146,7 +146,7 @@ class ForgetPreview:
 
 
 def preview_forget(store: Store, places: Home, episode_id: str, *, also_source: bool = False) -> ForgetPreview:
-    """Say what ``forget_memory`` would do now; changes nothing. Both go by one plan and look through the same files.
+    """Say what ``forget_memory`` would do now, without changing anything. Both use the same plan and the same files.
 
     Raises:
         NotFound: there is no such memory.

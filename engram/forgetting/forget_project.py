@@ -51,12 +51,12 @@ class ForgottenProject:
     """What was deleted with a project, and what stays."""
 
     name: str
-    #: The folder that identifies the project; it stays known.
+    #: The folder that identifies the project, which stays known.
     folder: str
     sessions: int
     turns: int
     memories: int
-    #: Global memories that came from it and stay, without their evidence.
+    #: Global memories that came from the project and stay, without their evidence.
     kept_global: tuple[Memory, ...]
     #: Files in the memory folder that were removed or rewritten.
     files: tuple[str, ...]
@@ -69,15 +69,15 @@ class ForgottenProject:
 
 
 def forget_project(store: Store, places: Home, project: ProjectRow, *, actor: Actor) -> ForgottenProject:
-    """Delete everything of a project, everywhere in the memory folder.
+    """Delete everything about a project, everywhere in the memory folder.
 
-    That is its turns, passages, memories, vectors and history, and what was shown in its sessions; its sections of the
-    daily log and of ``MEMORY.md``, its saved notes, recollections and lines of exports; and all of this in backups and
-    set-aside databases. A mark keeps everything said in it until now from being stored again; what is said later is
-    read as before. Global memories that came from it stay, with their summary only. The transcripts belong to Claude
-    Code and stay.
+    This includes its turns, passages, memories, vectors and history, and what was shown in its sessions; its sections
+    of the daily log and of ``MEMORY.md``, its saved notes, recollections and lines of exports; and all of this in
+    backups and set-aside databases. A mark keeps everything said in it until now from being stored again; what is said
+    later is read as before. Global memories that came from it stay, but only with their summary. The transcripts belong
+    to Claude Code and stay.
 
-    Whatever names a memory by its id only (files, copies, reports of runs) is cleaned before the memory is deleted, so
+    Whatever names a memory only by its id (files, copies, reports of runs) is cleaned before the memory is deleted, so
     that an interrupted forget can be repeated.
 
     Raises:
@@ -102,7 +102,7 @@ def forget_project(store: Store, places: Home, project: ProjectRow, *, actor: Ac
             forget_memories.clean_runs(tx, traces.is_line_kept, traces.clean_note)
         reach("forget_project.files")
         _erase(store, contents, actor)
-        # What a read or an extraction stored that was running when the mark was set.
+        # What was stored by a read or an extraction that was running when the mark was set.
         late = erasing.contents_of_project(store, project, until_ms)
         _erase(store, late, actor)
         notes += cut_daily_log(places, sorted(traces.session_ids))
@@ -132,7 +132,7 @@ def forget_project(store: Store, places: Home, project: ProjectRow, *, actor: Ac
 
 
 def _erase(store: Store, contents: ProjectContents, actor: Actor) -> None:
-    """Erase the contents of the project in short transactions; after an interruption, the rest still exists."""
+    """Erase the contents of the project in short transactions; after an interruption, the rest is still there."""
     with store.transaction() as tx:
         erasing.release_memories(tx, contents, actor=actor)
     with store.transaction() as tx:

@@ -1,4 +1,4 @@
-"""Move a project into a vault, where nothing outside sees it, and back."""
+"""Move a project into a vault, where nothing outside can see it, and back."""
 
 from __future__ import annotations
 
@@ -45,10 +45,10 @@ class Moved:
 
 
 def move_into_vault(store: Store, settings: Settings, project: ProjectRow) -> Moved:
-    """Move everything of a project into a vault: turns, memories (the global ones too), notes; nothing stays outside.
+    """Move all of a project into a vault: turns, memories (global ones too) and notes, so that nothing stays outside.
 
-    Backups and exports in the memory folder are cleaned of it, as ``projects forget`` does. After a kill, call it
-    again: it continues. Until it is done, nothing new from the project is stored anywhere.
+    The project is removed from backups and exports in the memory folder, as by ``projects forget``. Call this again
+    after a kill to continue. Until the move is done, nothing new from the project is stored anywhere.
 
     Raises:
         BadRequest: the memory folder is a vault itself, or the project has no folder.
@@ -88,13 +88,13 @@ def move_into_vault(store: Store, settings: Settings, project: ProjectRow) -> Mo
 
 
 def seal(vault: Vault) -> None:
-    """Record that nothing of its project is left outside."""
+    """Record that nothing from a vault's project is left outside."""
     write_vault(dataclasses.replace(vault, is_sealed=True))
     (vault.folder / _TOMBSTONES_NAME).unlink(missing_ok=True)
 
 
 def _tombstones_before(store: Store, vault: Vault) -> frozenset[tuple[str, bytes]]:
-    """Return what was forgotten before the move began, even if it was killed since."""
+    """Return what was forgotten before the move began, even if the move was killed since."""
     file = vault.folder / _TOMBSTONES_NAME
     if not file.exists():
         keys = sorted(copy_project.tombstone_keys(store))
@@ -103,9 +103,9 @@ def _tombstones_before(store: Store, vault: Vault) -> frozenset[tuple[str, bytes
 
 
 def move_out_of_vault(store: Store, settings: Settings, vault: Vault) -> Moved:
-    """Move everything of a vault back into the memory folder around it, and delete the vault.
+    """Move everything in a vault back into the memory folder around it, and delete the vault.
 
-    After a kill, call it again: it continues.
+    Call this again after a kill to continue.
 
     Raises:
         StoreError: a database can't be written.

@@ -1,4 +1,4 @@
-"""Purge archived and superseded memories: delete them for good, on explicit command; their turns stay."""
+"""Purge archived and superseded memories: delete them for good, only when told to; their turns stay."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class PurgePlan:
     memories: tuple[Memory, ...]
     #: Their size in the database without the text index, in bytes.
     size_bytes: int
-    #: Number of memories that are old enough but pinned or of high importance; they are purged by name only.
+    #: Number of memories that are old enough, but pinned or of high importance; these are only purged by name.
     spared: int = 0
 
 
@@ -43,12 +43,12 @@ class PurgeReport:
     #: Number of the run in the log; 0 if nothing was deleted.
     run_id: int
     episode_ids: tuple[str, ...]
-    #: Number of memories that were changed or used since the plan was made, and stay.
+    #: Number of memories that stay because they were changed or used since the plan was made.
     kept: int = 0
 
 
 def purge_to_json(plan: PurgePlan, report: PurgeReport | None) -> dict[str, Any]:
-    """Return a plan to purge, with its report if it was carried out."""
+    """Return a plan to purge as JSON, with the report if it was carried out."""
     return {
         "purged": report is not None,
         "run": report.run_id or None if report is not None else None,
@@ -74,7 +74,7 @@ def purge_to_json(plan: PurgePlan, report: PurgeReport | None) -> dict[str, Any]
 def plan_purge(
     store: Store, *, archived_days: int | None = None, superseded_days: int | None = None, project_id: int | None = None
 ) -> PurgePlan:
-    """Plan to purge memories that were not changed or used for a number of days; pinned and high ones are spared.
+    """Plan to purge memories not changed or used for some days; pinned and highly important ones are spared.
 
     Args:
         archived_days: days for archived memories; None to keep them.
@@ -98,7 +98,7 @@ def plan_named(store: Store, episode_ids: Sequence[str]) -> PurgePlan:
 
     Raises:
         NotFound: there is no such memory.
-        BadRequest: a memory is pinned, or neither archived nor superseded.
+        BadRequest: a memory is pinned, or is neither archived nor superseded.
     """
     memories = []
     for episode_id in dict.fromkeys(episode_ids):
@@ -117,13 +117,13 @@ def plan_named(store: Store, episode_ids: Sequence[str]) -> PurgePlan:
 
 
 def purge(store: Store, plan: PurgePlan, *, actor: Actor) -> PurgeReport:
-    """Delete the memories of a plan with index, vectors and history; this cannot be undone.
+    """Delete the memories of a plan with their index, vectors and history; this cannot be undone.
 
     Their turns stay, and tombstones keep the extractor and an import from making the same memories again. Memories that
-    were changed or used since the plan was made stay. It may be killed at any time: the rest still exists.
+    were changed or used since the plan was made stay. The process may be killed at any time; the rest is still there.
 
     Raises:
-        StoreError: the database cannot be written; what was deleted so far is logged.
+        StoreError: the database cannot be written; what has been deleted so far is logged.
     """
     if not plan.memories:
         return PurgeReport(0, ())
