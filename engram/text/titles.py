@@ -79,8 +79,10 @@ def _first_clause(line: str, label: str = "") -> str:
     """Return the first clause of a line, or its first words and "…"; preceded by a label, if there is one."""
     head = f"{label}: " if label else ""
     line = line.strip(_EDGES) if label else line
-    line = asked if _is_long_enough(asked := _COURTESY.sub("", line)) else line
-    ends = [end.start() for end in _CLAUSE_END.finditer(line)] + [len(line)]
+    if (asked := _COURTESY.sub("", line)) != line and _is_long_enough(asked):
+        line = asked.rstrip("?？")  # A request, which only had the form of a question.
+    # A question stays one.
+    ends = [end.start() + (end[0] in "?？") for end in _CLAUSE_END.finditer(line)] + [len(line)]
     clauses = [line[:end] for end in ends if _fits(head + line[:end])]
     said = [clause for clause in clauses if _is_long_enough(clause)] or ([line] if _fits(head + line) else [])
     title = said[0] if said else _first_words(line, head)
