@@ -218,7 +218,11 @@ def test_what_was_forgotten_is_in_no_byte_afterwards_however_much_is_around_it(
     extract_session(store, SESSION, extractor=LocalExtractor(), embedder=HashedEmbedder(), settings=settings)
     target = next(one for one in memory_records.all_memories(store) if canaries[0] in one.summary)
     saved = save_memory(
-        store, f"The {canaries[3]} is green. It was {canaries[0]} once.", redact, scope="global", actor=Actor.AGENT
+        store,
+        f"The mast of {canaries[3]} is made of cedar; the one of {canaries[0]} was made of oak.",
+        redact,
+        scope="global",
+        actor=Actor.AGENT,
     )
     edit_memory(
         store, target.episode_id, redact, summary=f"Always use {canaries[0]}, said {canaries[2]}", actor=Actor.USER
