@@ -52,7 +52,7 @@ logger = logging.getLogger(__name__)
 FRESH_MS = 86_400_000
 #: Prefix of the identity of a project that is only known by name.
 NAME_ONLY = "name:"
-#: Key of the project folders with which sessions were last sorted, and of the version of the rules.
+#: Key of the digest of what sessions were last sorted by, and the version of the sorting rules.
 _SORTED_FOR, _SORTING_RULES = "sorted_for", 2
 #: Number of sessions sorted in one transaction.
 _SESSIONS_AT_ONCE = 20
@@ -71,7 +71,7 @@ class Move:
 
 
 def read_hints(store: Store, limit: int = MAX_READ) -> int:
-    """Read the hints of projects whose folders exist and were not read recently; returns how many."""
+    """Read the hints of projects whose folders exist and were not read recently, and return how many."""
     now_ms = store.now_ms()
     due = [
         hints for hints in list_hints(store) if not 0 <= now_ms - hints.read_at_ms < FRESH_MS and _present_folder(hints)
@@ -107,7 +107,7 @@ def find_moves(store: Store) -> list[Move]:
 
 
 def join_moved(store: Store) -> list[str]:
-    """Join the folders of projects that have certainly moved; returns the names of the projects."""
+    """Join the folders of projects that have certainly moved, and return their names."""
     joined = []
     for move in find_moves(store):
         if not move.is_certain:
@@ -134,9 +134,9 @@ class Sorted:
 
     former: ProjectRow
     present: Project
-    #: Row id of the session; 0 if the former project is not a project by itself, so that all of it moves.
+    #: Row id of the session; 0 if all of the former project moves, since it is not a project in its own right.
     session_ref: int = 0
-    #: True if the session itself moves, and not only turns of it.
+    #: True if the session itself moves, not only some of its turns.
     is_session: bool = False
     turn_ids: tuple[int, ...] = ()
 
@@ -147,11 +147,11 @@ class Sorted:
 
 
 def plan_sorting(store: Store, settings: Settings) -> list[Sorted]:
-    """Return what would be sorted, and change nothing: whole projects first, then the parts of each session.
+    """Return what would be sorted, without changing anything: whole projects first, then the parts of each session.
 
     A session moves to another project only if its folder is now known to belong to that one, and its former project
 
-    - is not a project by itself, such as a folder inside a repository,
+    - is not a project in its own right, such as a folder inside a repository,
     - holds sessions that are not its own: a home folder, or a tool's folder of worktrees, or
     - is a folder without a repository above the session's.
 
@@ -165,7 +165,7 @@ def plan_sorting(store: Store, settings: Settings) -> list[Sorted]:
 
 
 def sort_projects(store: Store, settings: Settings) -> list[Sorted]:
-    """Sort sessions and turns by their folders, as a change that can be undone; returns what was sorted.
+    """Sort sessions and turns by their folders, as a change that can be undone, and return what was sorted.
 
     A session is sorted completely or not at all. If this is interrupted, the next call continues the same sorting.
     Nothing is sent to a hub.
@@ -273,7 +273,7 @@ class _Sorter:
     def _turns_of(
         self, session: SessionRow, former: ProjectRow, goes_to: Project | None
     ) -> Iterator[tuple[Project, int]]:
-        """Yield the turns that are stored in the wrong project: their new project, and their row."""
+        """Yield each turn that is stored in the wrong project, as its new project and its row id."""
         places = TurnPlaces(
             self._store, self._settings, session.cwd, former.identity if goes_to is None else goes_to.identity
         )
@@ -296,7 +296,7 @@ class _Sorter:
                 yield Sorted(former, present)
 
     def _roots_for(self, hints: ProjectHints) -> list[KnownRoot]:
-        """Return the known folders; a folder never seen as a repository doesn't prove that it was one."""
+        """Return the known folders, without the project's own if that was never seen as a repository."""
         if hints.remote or hints.first_commit:
             return self._roots
         return [root for root in self._roots if root.path != hints.project.root]
@@ -307,7 +307,7 @@ class _Sorter:
         return self._of_folder[folder]
 
     def _project_of_session(self, session: SessionRow, hints: ProjectHints) -> Project | None:
-        """Return the project that a session belongs to by its folder; None if it stays where it is."""
+        """Return the project that a session moves to because of its folder; None if it stays where it is."""
         present = self._project_at(session.cwd)
         if f"session {session.session_id}" in self._apart or not self._may_go(hints.project, present):
             return None
@@ -318,9 +318,7 @@ class _Sorter:
         return present if is_plain and root in Path(present.root).parents else None
 
     def _may_go(self, former: ProjectRow, present: Project) -> bool:
-        """Return True for another project that was never at the same path as the former one; neither is paused or
-        in a vault.
-        """
+        """Return True for another project, never at the former one's path, if neither is paused or in a vault."""
         return (
             bool(present.identity)
             and not present.is_global
@@ -331,7 +329,7 @@ class _Sorter:
 
 
 def _was_there(turn: Turn, present: Project) -> bool:
-    """Return False if a repository is younger than what would move to it, since something else was at its path."""
+    """Return False if a repository is younger than what would move to it, since something else was at its path then."""
     begun = begun_at_ms(Path(present.root)) if present.is_repository else None
     is_below = present.root.startswith(turn.cwd.rstrip("/") + "/")
     return is_below or begun is None or turn.started_at_ms is None or begun <= turn.started_at_ms
@@ -360,7 +358,7 @@ def _share_a_hint(hints: ProjectHints, other: ProjectHints) -> bool:
 
 
 def _has_name_of(hints: ProjectHints, former: ProjectHints) -> bool:
-    """Return True if a folder is named like a project that is only known by name, such as an imported one."""
+    """Return True if a folder has the name of a project that is known only by name, such as an imported one."""
     name = PurePath(former.project.identity.removeprefix(NAME_ONLY)).name
     return PurePath(_present_folder(hints)).name.casefold() == name.casefold()
 

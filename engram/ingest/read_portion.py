@@ -68,7 +68,7 @@ class TurnsInStore:
         return None if stored is None else stored.turn
 
     def is_known(self, key: str) -> bool:
-        """Return True if the turn of this key is stored or was forgotten."""
+        """Return True if the turn with this key is stored or was forgotten."""
         return load_turn(self.store, key) is not None or is_turn_forgotten(self.store, key)
 
     def known_entries(self, uuids: Sequence[str]) -> set[str]:
@@ -96,7 +96,7 @@ class TurnsInStore:
         return [block for one in stored for block in one.turn.said]
 
     def is_stored(self, session_id: str) -> bool:
-        """Return True if anything from another session is stored."""
+        """Return True if anything from the given session, which may be another one, is stored."""
         return find_session(self.store, session_id) is not None
 
     def prompt_times(self, from_ms: int, to_ms: int) -> list[int]:
@@ -135,11 +135,10 @@ def without_entries(turn: Turn, entries: Collection[str]) -> Turn:
     return replace(turn, said=said, actions=actions)
 
 
-# -- Turns that a reader returns completely: keep what belongs to them, and compare with the stored turns.
+# -- Complete turns returned by a reader: keep what belongs to them, and compare them with the stored turns.
 #
 # The reader of a source that is rewritten, or of a database, need not know what is stored. It returns each turn in its
-# present form, and the same turn again at the next read. Here that becomes a new turn, a longer one, a
-# replaced one, or nothing.
+# present form, and again at the next read. Here, it becomes a new turn, an extended one, a replacement, or nothing.
 
 
 def keep_own_entries(stored_turns: TurnsInStore, updates: Iterable[TurnUpdate]) -> tuple[TurnUpdate, ...]:
@@ -179,7 +178,7 @@ def _own_part(stored_turns: TurnsInStore, turn: Turn, taken: set[str]) -> Turn |
 
 
 def compare_with_stored(store: Store, updates: Iterable[TurnUpdate]) -> tuple[TurnUpdate, ...]:
-    """Return what must be written of complete turns whose texts are redacted; other updates unchanged."""
+    """Return complete, redacted turns reduced to what must be written, and other updates unchanged."""
     compared = (_compare(store, update) if update.is_whole else update for update in updates)
     return tuple(update for update in compared if update is not None)
 
@@ -219,7 +218,7 @@ def _compare(store: Store, update: TurnUpdate) -> TurnUpdate | None:
 
 
 def _words(said: Iterable[TextBlock]) -> list[tuple[str, str, str, str]]:
-    """Return the key by which texts are compared, since positions may differ in a rewritten source."""
+    """Return what texts are compared by: not their positions, which may differ in a rewritten source."""
     return [(block.uuid, block.role.value, block.text, block.message_id) for block in said]
 
 
@@ -241,7 +240,7 @@ def _count_same_actions(before: tuple[Action, ...], now: tuple[Action, ...]) -> 
 
 
 def _as_stored(action: Action) -> Action:
-    """Return the action as stored: once its result has arrived, without the id used to find that."""
+    """Return the action as stored: once its result has arrived, without the id used to find the result."""
     return action._replace(tool_use_id="") if action.result_uuid else action
 
 
@@ -251,7 +250,8 @@ def _as_stored(action: Action) -> Action:
 def without_paused(
     updates: Iterable[TurnUpdate], entries: Iterable[EntryTime], pauses: Sequence[Span]
 ) -> tuple[TurnUpdate, ...]:
-    """Return the turns without what was said and done in a pause; a turn that began in one is left out entirely.
+    """Return the turns without what was said and done during a pause; a turn that began during one is left out
+    entirely.
 
     Parts without a time are judged by their turn. What was stored earlier stays, since it was said before the pause.
 
@@ -267,12 +267,12 @@ def without_paused(
 
 
 def pull_requests_outside(links: Iterable[PullRequest], pauses: Sequence[Span]) -> tuple[PullRequest, ...]:
-    """Return the pull requests that were not named in a pause."""
+    """Return the pull requests that were not named during a pause."""
     return tuple(link for link in links if not _is_in(link.at_ms, pauses))
 
 
 def _cut(update: TurnUpdate, times: Mapping[str, int | None], pauses: Sequence[Span]) -> TurnUpdate | None:
-    """Return the turn without what was said in a pause; None for a new turn with nothing left."""
+    """Return the turn without what was said during a pause; None for a new turn with nothing left."""
     turn = update.turn
     said = [
         block
@@ -294,7 +294,7 @@ def _cut(update: TurnUpdate, times: Mapping[str, int | None], pauses: Sequence[S
 
 
 def _without_result(action: Action, times: Mapping[str, int | None], pauses: Sequence[Span]) -> Action:
-    """Return a call from before the pause without the words of a result that came during the pause."""
+    """Return a call made before a pause, without the words of a result that arrived during it."""
     if not _is_in(times.get(action.result_uuid), pauses):
         return action
     return action._replace(error_line="", error_lines=(), error_keys=(), commit="")
@@ -318,7 +318,7 @@ class Step:
     max_bytes: int
 
     def run(self, result: IngestResult) -> tuple[IngestResult, bool]:
-        """Read and store one portion; returns the sum so far, and whether there may be more.
+        """Read and store one portion, and return the running total and whether there may be more.
 
         Raises:
             Conflict: another reader was faster; nothing was written.
@@ -348,7 +348,7 @@ class Step:
             if reason:
                 return replace(result, skipped=reason), False
             if has_dropped:
-                return result, True  # the cursor was read before that
+                return result, True  # the cursor was loaded before that deletion
         pauses = pauses_for(self.store, session, project)
         places = places_of(self.store, session, project, self.settings, reading.cwd)
         portion = replace(self._portion(before, reading, stored, pauses, places), project=project)
@@ -358,14 +358,14 @@ class Step:
         return result, reading.has_more
 
     def _session(self) -> SessionRow | None:
-        """Return the stored session. Raises TranscriptError if another agent has one of the same id."""
+        """Return the stored session. Raises TranscriptError if another agent has one with the same id."""
         session = find_session(self.store, self.source.session_id)
         if session is not None and session.agent != self.source.agent:
             raise TranscriptError(f"session {session.session_id} is known as one of {session.agent}")
         return session
 
     def _restart(self, before: Progress, reading: Reading) -> None:
-        """Read a source that was cut or rewritten from its beginning, as a new generation."""
+        """Start over with a truncated or rewritten source, as a new generation."""
         after = Progress(place=before.place, cursor=reading.cursor, generation=before.generation + 1)
         with self.store.transaction() as tx:
             transcript_id = ensure_transcript(tx, self.source.path, before.session_ref, self.source.part)
@@ -452,9 +452,7 @@ class Step:
         return compare_with_stored(self.store, [replace(update, turn=stored.cleaner.clean(update)) for update in kept])
 
     def _keeps_out(self, place: Project) -> bool:
-        """Return True for the project of a turn if nothing from that project is stored here, wherever the session
-        began.
-        """
+        """Return True if nothing from a turn's project may be stored here, wherever the session began."""
         is_kept_out = keeps_out(self.settings.places, place.identity, place.root)
         return is_kept_out or is_excluded(place.root, self.settings.exclude)
 
@@ -472,8 +470,8 @@ class Step:
         return tuple(title._replace(text=stored.cleaner.clean_short(title.text)) for title in reading.titles)
 
     def _erased(self, reading: Reading, updates: Collection[TurnUpdate]) -> set[str]:
-        """Return the entries of this read whose words were forgotten; a text without an entry goes by its turn's
-        key.
+        """Return the entries of this read whose words were forgotten; a text without an entry is identified by its
+        turn's key.
         """
         keys = {update.turn.key for update in updates if any(not block.uuid for block in update.turn.said)}
         return erased_entries(self.store, {entry.uuid for entry in reading.entries if entry.uuid} | keys)
@@ -491,16 +489,16 @@ class Step:
 
 
 def is_excluded_folder(folder: str, settings: Settings) -> bool:
-    """Return True for a folder that the user excludes or that belongs to a vault: turns there are not stored, wherever
-    the session began.
+    """Return True for a folder that the user excludes or that belongs to a vault: turns there must not be stored,
+    wherever the session began.
     """
     return vault_of_folder(settings.places, folder) is not None or is_excluded(folder, settings.exclude)
 
 
 def in_the_past(reading: Reading, now_ms: int) -> Reading:
-    """Return a reading in which no time is in the future, as with entries dated by another machine's clock.
+    """Return the reading with future times set to now; entries dated by another machine's clock may have them.
 
-    Otherwise such a session would be the newest until that time, and its memories would not age.
+    Otherwise, such a session would be the newest until its time comes, and its memories would not age.
     """
     last = max((entry.at_ms or 0 for entry in reading.entries), default=0)
     if max(last, reading.compacted_at_ms or 0, *(link.at_ms for link in reading.pull_requests), 0) <= now_ms:

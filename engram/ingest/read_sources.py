@@ -49,12 +49,12 @@ def ingest_source(
 ) -> IngestResult:
     """Read new content of a source and store it; any number of readers may do so at once.
 
-    Each portion is one transaction: its turns, their entries, the cursor and the work they make due commit together,
-    if nobody moved the cursor meanwhile; else the portion is read again. A source that vanished or cannot be read
-    changes nothing that is stored.
+    Each portion is one transaction: its turns, their entries, the cursor and the work they make due commit together, if
+    nobody has moved the cursor in the meantime; otherwise the portion is read again. A source that has vanished or
+    cannot be read changes nothing that is stored.
 
     Args:
-        redact: takes a text and known hashes; every text passes it before it is stored.
+        redact: takes a text and known hashes; every text passes through it before being stored.
         close: close the session's open turn at the end (Stop, a flush, silence).
         max_bytes: about how much of the source goes into one transaction.
 
@@ -98,7 +98,7 @@ def ingest_path(
     close: bool = False,
     max_bytes: int = PORTION_BYTES,
 ) -> list[IngestResult]:
-    """Read every source in a file as ``ingest_source`` does; a single result with the reason if it holds none."""
+    """Read every source in a file as ``ingest_source`` does; if there is none, return one result with the reason."""
     path = Path(os.path.abspath(path))
     sources = registry.sources_at(path, settings)
     if not sources:
@@ -117,12 +117,12 @@ def ingest_all(
     progress: Callable[[int, int, IngestResult], None] = lambda done, total, result: None,
     sources: Iterable[Source | Path] | None = None,
 ) -> list[IngestResult]:
-    """Read every source of every agent, the oldest change first; or just ``sources``, where a path stands for its
-    sources.
+    """Read every source of every agent, oldest change first; or only ``sources``, where a path stands for all sources
+    in it.
 
     Sessions are sorted at the end, since one session may reveal which project another belongs to.
 
-    ``progress`` receives the number of sources done, their total and the last result after each.
+    After each source, ``progress`` receives the number done, their total and the last result.
     """
     todo = list(in_order_of_change(registry.discover(settings)) if sources is None else sources)
     results = []
@@ -142,7 +142,7 @@ def in_order_of_change(sources: Iterable[Source]) -> list[Source]:
 
 
 def sources_of_session(store: Store, session_id: str, settings: Settings) -> list[Source]:
-    """Return the existing sources of a session: those read before, else those that can be found."""
+    """Return the existing sources of a session: those read before, or else those that can be found."""
     known = [
         source
         for path in dict.fromkeys(place.path for place in places_of_session(store, session_id))

@@ -72,7 +72,7 @@ class Cleaner:
         )
 
     def _read_together(self, texts: list[str], short: Iterable[str]) -> list[str]:
-        """Return texts redacted, and redact short texts into the cache: faster than one after the other."""
+        """Return texts redacted, and cache short texts redacted. One pass is faster than one for each text."""
         new = list(dict.fromkeys(text for text in short if text and text not in self._cache))
         redacted = redact_parts([*texts, *new], self._mask)
         for text, clean in zip(new, redacted[len(texts) :], strict=True):
@@ -106,7 +106,7 @@ class Cleaner:
         return error_keys(map(self.clean_short, lines), [branch])
 
     def clean_short(self, text: str) -> str:
-        """Return a short text redacted, from the cache if possible."""
+        """Return the redacted form of a short text, from the cache if possible."""
         if not text:
             return text
         redacted = self._cache.get(text)

@@ -1,4 +1,4 @@
-"""Find the project of a session and of each turn, and whether it may be read at all."""
+"""Find the project of a session and of each turn, and whether the session may be read at all."""
 
 from __future__ import annotations
 
@@ -50,7 +50,8 @@ def project_for(
 
     Args:
         cwd: POSIX or Windows path, as written.
-        roots: returns the folders of known projects, if they were read before; it is called if the folder is gone.
+        roots: returns the folders of known projects, if the caller has read them already; called only if ``cwd`` is
+            gone.
     """
     project = identify_folder(cwd, settings, _lazily(roots or partial(known_roots, store)))
     if not project.identity or project.is_global:
@@ -70,8 +71,7 @@ def project_for(
 
 
 def project_of_session(store: Store, cwd: str, settings: Settings) -> Project:
-    """Return the project of a new session; in a folder that is gone, as for ``project_for`` or as before it was
-    deleted.
+    """Return the project of a new session. For a folder that is gone, that may be the project it had when it existed.
 
     A worktree that was removed together with git's record of it no longer shows where it belonged, but an earlier
     session that began in it does.
@@ -88,7 +88,7 @@ def _as_known(project: Project, known: ProjectRow) -> Project:
 
 
 def identify_folder(cwd: str, settings: Settings, roots: Iterable[KnownRoot] = ()) -> Project:
-    """Return the project of a working directory according to the settings only, whatever is stored."""
+    """Return the project of a working directory according to the settings alone, regardless of what is stored."""
     return identify_project(
         cwd,
         known_roots=roots,
@@ -99,10 +99,10 @@ def identify_folder(cwd: str, settings: Settings, roots: Iterable[KnownRoot] = (
 
 @dataclass(slots=True)
 class TurnPlaces:
-    """Finds the projects of turns that differ from their session's. Used for a single read, since it caches.
+    """Finds the projects of turns if they differ from their session's. Used for a single read, since it caches.
 
-    A session's project is that of its first folder. A turn belongs to the repository that it was said in, if that is
-    a different one. If it was said outside any, in a folder above the repositories, it belongs to the only one whose
+    A session's project is that of its first folder. A turn belongs to the repository that it was said in, if that is a
+    different one. If it was said outside any repository, in a folder above several, it belongs to the only one whose
     files it changed or whose folder it entered, or else to the only one whose files it read.
     """
 
@@ -235,7 +235,7 @@ def why_not_project(store: Store, cwd: str, project: Project, settings: Settings
 
 
 def pauses_for(store: Store, session: SessionRow | None, project: Project | None) -> list[Span]:
-    """Return the time spans from which nothing is stored: pauses, and the time before its project was forgotten.
+    """Return the time spans from which nothing is stored: pauses, and the time before the project was forgotten.
 
     The project is the session's, or the one it is about to get.
     """

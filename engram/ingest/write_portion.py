@@ -41,7 +41,7 @@ class IngestResult:
     skipped: str = ""
     #: True if the cursor moved.
     has_read: bool = False
-    #: Bytes of the source read now; 0 if the agent does not know.
+    #: Bytes of the source read this time; 0 if the agent does not know.
     bytes_read: int = 0
     new_turns: int = 0
     #: Known turns that have grown or were replaced.
@@ -110,7 +110,7 @@ def is_fresh(at_ms: int, settings: Settings, now_ms: int) -> bool:
 
 # -- The one transaction of a read: turns, entries, cursor and the work they make due, or nothing.
 
-#: Maximum number of tool calls in a result, the newest: only they show which memories are needed now.
+#: Maximum number of tool calls in a result. The newest are kept, since they show which memories are needed now.
 MAX_CALLS = 50
 
 
@@ -136,18 +136,18 @@ class Portion:
     compacted_at_ms: int | None = None
     pull_requests: tuple[PullRequest, ...] = ()
     titles: tuple[Title, ...] = ()
-    #: (session, until when) of the sessions whose entries this source repeats: it is a fork of them.
+    #: (session, until when) of the sessions whose entries this source repeats, as a fork of them.
     copied: tuple[tuple[str, int], ...] = ()
     #: Already stored entries, with their new positions in a rewritten source.
     moved: tuple[EntryRef, ...] = ()
 
 
 def write_portion(store: Store, portion: Portion, settings: Settings) -> IngestResult:
-    """Write a portion in one transaction; returns what it added.
+    """Write a portion in one transaction, and return what it added.
 
     Raises:
         Conflict: the cursor is no longer where the portion was read from; nothing was written.
-        StoreError: the database cannot be written; nothing was.
+        StoreError: the database cannot be written; nothing has changed.
     """
     with store.transaction() as tx:
         reach("ingest.begin")
@@ -224,7 +224,7 @@ def _write_turns(tx: Tx, portion: Portion, session: SessionRow, transcript_id: i
 
 
 def _note_uses(tx: Tx, portion: Portion) -> None:
-    """Record which memories the assistant's new replies name: the session used those that it was shown."""
+    """Record which memories the assistant's new replies name: of these, the session has used those it was shown."""
     named_at_ms: dict[str, int] = {}
     for update in portion.updates:
         for block in update.turn.said[update.said_before :]:
@@ -235,7 +235,7 @@ def _note_uses(tx: Tx, portion: Portion) -> None:
 
 
 def _remove_turns(tx: Tx, portion: Portion) -> int:
-    """Remove withdrawn turns, and the old words of replaced ones; returns how many messages they held."""
+    """Remove withdrawn turns, and the old words of replaced ones, and return how many messages they held."""
     messages = 0
     for key in portion.withdrawn:
         if (stored := load_turn(tx, key)) is not None:
