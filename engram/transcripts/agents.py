@@ -26,9 +26,9 @@ class Source:
     #: Name of the agent.
     agent: str
     path: Path
-    #: Unique among all agents, and safe as a part of a file name (``engram.paths.is_session_id``).
+    #: Unique across all agents, and safe as a part of a file name (``engram.paths.is_session_id``).
     session_id: str
-    #: Changes whenever the content changes. Compared with the stamp of the last read, never interpreted.
+    #: Changes whenever the content changes. It is only compared with the stamp of the last read, never interpreted.
     stamp: str
     #: Bytes, to show how much is unread; None if the agent does not know.
     size: int | None = None
@@ -36,7 +36,7 @@ class Source:
     changed_at_ns: int = 0
     #: The session's key within a file that holds several, such as a row id; "" if the file is one session.
     part: str = ""
-    #: Session that started this one as a subagent; "" if none did.
+    #: The session that started this one as a subagent; "" if none did.
     parent_id: str = ""
     #: True if everything read from it must be compared with its present content, although nothing looks wrong.
     is_doubtful: bool = False
@@ -74,7 +74,7 @@ class Cursor:
 class EntryTime(NamedTuple):
     """An entry that was read."""
 
-    #: Id, unique among all agents; "" if it has none.
+    #: Id, unique across all agents; "" if it has none.
     uuid: str
     #: Time in milliseconds since 1970; None if unknown.
     at_ms: int | None
@@ -82,7 +82,7 @@ class EntryTime(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Unreadable:
-    """A part of a source that could not be understood, by its position; its text is not kept."""
+    """The position of a part of a source that could not be understood; its text is not kept."""
 
     offset: int
     #: Size in the unit of ``offset``; a line is counted without its newline.
@@ -108,7 +108,7 @@ class TitleRank(IntEnum):
     GENERATED = 2
     #: Given by the user, or shown to them as the name of the session.
     CUSTOM = 3
-    #: The session's words were forgotten, so that it no longer gets a title from the agent.
+    #: The session's words were forgotten, so it no longer gets a title from the agent.
     FORGOTTEN = 9
 
 
@@ -117,7 +117,7 @@ class Title(NamedTuple):
 
     text: str
     rank: TitleRank
-    #: An entry of the session that it is about; "" for the session of the source.
+    #: An entry of the session that the title is for; "" for the source's own session.
     entry: str = ""
 
 
@@ -127,7 +127,7 @@ class Reading:
     cursor: Cursor
     #: Turns that are new or have changed, in the order of the source.
     updates: tuple[TurnUpdate, ...] = ()
-    #: Keys of stored turns that turned out not to be turns: removed before the updates are written.
+    #: Keys of stored turns that turned out not to be turns. They are removed before the updates are written.
     withdrawn: tuple[str, ...] = ()
     #: The entries read, in order.
     entries: Sequence[EntryTime] = ()
@@ -161,7 +161,7 @@ class StoredTurns(Protocol):
         """Return a stored turn; None if there is none, or if it was forgotten."""
 
     def is_known(self, key: str) -> bool:
-        """Return True if the turn of this key is stored or was forgotten."""
+        """Return True if the turn with this key is stored or was forgotten."""
 
     def known_entries(self, uuids: Sequence[str]) -> Collection[str]:
         """Return those of the entries that belong to a stored turn, or were forgotten."""
@@ -176,7 +176,7 @@ class StoredTurns(Protocol):
         """Return every stored text of the session being read."""
 
     def is_stored(self, session_id: str) -> bool:
-        """Return True if anything from another session is stored."""
+        """Return True if anything from the given session, which may be another one, is stored."""
 
     def prompt_times(self, from_ms: int, to_ms: int) -> Sequence[int]:
         """Return the times of other sessions' stored prompts within a span, including both ends."""
@@ -189,7 +189,7 @@ class StoredTurns(Protocol):
 
 
 class Agent(Protocol):
-    """Knows where an agent keeps its sessions and how to read them. Nothing outside its package knows this."""
+    """Knows where an agent keeps its sessions and how to read them. Nothing outside the agent's package knows this."""
 
     @property
     def name(self) -> str:
@@ -209,11 +209,11 @@ class Agent(Protocol):
         For the session of a subagent it resumes the session that started it.
 
         Args:
-            path: one of its sources, which may say how it has to be resumed.
+            path: one of the session's sources, which may say how to resume it.
         """
 
     def speaker_at(self, path: Path, offset: int, length: int) -> Speaker:
-        """Return who wrote the prompt at an offset, in bytes; a person if it can no longer be read."""
+        """Return who wrote the prompt at a byte offset; a person if it can no longer be read."""
 
     def folders(self, settings: Settings) -> tuple[Path, ...]:
         """Return the folders to watch for changes; they need not exist."""
@@ -222,7 +222,9 @@ class Agent(Protocol):
         """Yield every existing source. A folder that is missing or unreadable yields none."""
 
     def skipped(self, settings: Settings) -> list[Skipped]:
-        """Return files where sources would be that are not read, such as a dangling link, with the reason."""
+        """Return files that are not read although sources are kept there, such as a dangling link, each with the
+        reason.
+        """
 
     def sources_at(self, path: Path, settings: Settings) -> Iterator[Source]:
         """Yield the sources in a file, or in a folder given by the user; none if it is not this agent's."""

@@ -13,7 +13,8 @@ from engram.transcripts.turns import MAX_COMMAND_CHARS, MAX_ERROR_CHARS, Action,
 
 # -- Facts about a tool call, extracted in the same way by every agent's reader. Pure.
 
-#: This many times the stored length is read, and cut only after redaction, since half a secret matches no pattern.
+#: Texts are read up to this many times their stored length and cut only after redaction, since half a secret matches no
+#: pattern.
 READ_AHEAD = 10
 #: Maximum number of characters of a result that are searched for facts.
 MAX_SEARCHED_CHARS = 20_000
@@ -21,7 +22,7 @@ MAX_SEARCHED_CHARS = 20_000
 MAX_PATH_CHARS = 4096
 #: Tools that let another agent work and return its report.
 AGENT_TOOLS = frozenset({"Agent", "Task"})
-#: Arguments that say where a call operates, as Claude Code, Codex, Gemini CLI and file servers call them.
+#: Arguments that say where a call operates, as Claude Code, Codex, Gemini CLI and file servers name them.
 _PLACE_KEYS = ("workdir", "cwd", "path", "dir_path", "directory")
 
 _COMMIT = lazy_regex(r"^\[(?:[^\]\n]* )?([0-9a-f]{7,40})\] (\S.*)$", re.MULTILINE)
@@ -64,7 +65,7 @@ def telling_line(text: str) -> str:
 def shows_environment(action: Action) -> bool:
     """Return True if the result of the call may hold secrets in environment lines.
 
-    It names an environment file, prints the environment, or is the report of an agent, which may have done either.
+    It names an environment file, prints the environment, or returns the report of an agent, which may have done either.
     """
     places = "\0".join((*action.files, action.place)).lower()
     return (
@@ -83,7 +84,7 @@ def prints_environment(code: str) -> bool:
 
 
 def place_of(given: Mapping[str, Any]) -> str:
-    """Return where a call operates according to its arguments: the folder that a command runs in, or what a search
+    """Return where a call operates, according to its arguments: the folder that a command runs in, or what a search
     covers.
     """
     for key in _PLACE_KEYS:

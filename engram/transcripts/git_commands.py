@@ -26,11 +26,11 @@ from engram.transcripts.git_files import (
 
 #: Maximum duration of a git call, in seconds.
 MAX_GIT_SECONDS = 10.0
-#: Maximum size of git's output that is used, in bytes.
+#: Maximum size of the output of git that is used, in bytes.
 MAX_OUTPUT_BYTES = 20_000_000
 #: Maximum number of configured filters that are disabled; with more of them, git is not run.
 MAX_FILTERS = 50
-#: Environment variables that are passed to git; ``GIT_*`` could point it to another repository or program.
+#: The only environment variables passed to git, since ``GIT_*`` could point it to another repository or program.
 _PASSED_ON = ("PATH", "HOME", "XDG_CONFIG_HOME", "TMPDIR")
 #: No questions, no network, no replaced objects, English messages.
 _ENVIRONMENT = {
@@ -41,7 +41,7 @@ _ENVIRONMENT = {
     "GIT_OPTIONAL_LOCKS": "0",
     "LC_ALL": "C",
 }
-#: No hooks, monitors, pagers, signature programs and locks. A filter needs ``without_filters`` too.
+#: No hooks, monitors, pagers, signature programs or locks. For filters, see ``filter_options``.
 _OPTIONS = (
     "--no-pager",
     "--no-optional-locks",
@@ -61,7 +61,7 @@ _OPTIONS = (
 
 #: Additional variables for git when it uses the network: they identify the user to remotes.
 _PASSED_ON_TO_REMOTES = ("SSH_AUTH_SOCK", "XDG_RUNTIME_DIR", "DBUS_SESSION_BUS_ADDRESS")
-#: Protocols that git may use to reach a remote if a person allows it: none runs a program named by a repository.
+#: Protocols that git may use to reach a remote if a person allows it. None runs a program named by a repository.
 _REMOTES = ("ssh", "https", "file")
 #: Settings of a repository that git would run as programs on a fetch, commit or push, whatever its options.
 _PROGRAMS = lazy_regex(r"credential\.(.*\.)?helper|merge\..*\.driver|core\.gitproxy", re.IGNORECASE)
@@ -80,7 +80,7 @@ def run_git(root: str | Path, *arguments: str, seconds: float = MAX_GIT_SECONDS)
 def read_log(root: str | Path, *arguments: str, seconds: float) -> Iterator[tuple[int, str]]:
     """Yield the commit time, in milliseconds since 1970, and what ``git log`` prints for each file.
 
-    Merges are left out. Nothing if git is missing, slow or fails.
+    Merges are left out. Yields nothing if git is missing, slow or fails.
     """
     options = ("--format=@%ct", "--no-ext-diff", "--no-textconv", "--no-renames", "--no-merges")
     at_ms = 0
@@ -98,12 +98,13 @@ def call_git(
     with_network: bool = False,
     seconds: float = MAX_GIT_SECONDS,
 ) -> tuple[int, str]:
-    """Run a git command that may write, in a repository that the user chose for that; nothing it configures is run.
+    """Run a git command that may write, in a repository that the user chose for it; nothing that the repository
+    configures is run.
 
     Args:
         arguments: ``filter_options`` and the command.
-        environment: further variables, such as the author's name.
-        with_network: it may ask a remote, by ssh, https or a path.
+        environment: additional variables, such as the author's name.
+        with_network: the command may contact a remote, by ssh, https or a path.
 
     Returns:
         The exit code, and git's output and errors; 127 if git is missing or took too long.
@@ -185,8 +186,8 @@ def _filters(names: Iterable[str]) -> list[str]:
     return list(dict.fromkeys(key.partition(".")[2].rpartition(".")[0] for key in keys))
 
 
-# -- Find out whether branches were merged, from what the local repository knows. The answer is "unknown" rather than a
-# wrong guess.
+# -- Find out whether branches were merged, from what the local repository knows; "unknown" is better than a wrong
+# guess.
 
 #: Names of branches that count as merged in every repository.
 MAIN_NAMES = ("main", "master")
@@ -206,11 +207,11 @@ class KnownBranch:
     """What is known about a branch before git is asked."""
 
     name: str
-    #: The last commit that was seen on it; "" for none.
+    #: The last commit seen on it; "" for none.
     tip: str = ""
-    #: True if a commit was ever seen on it.
+    #: True if any commit was ever seen on it.
     has_commits: bool = False
-    #: Commits that a transcript reports on it, latest last; possibly abbreviated.
+    #: Commits on it that a transcript reports, latest last; possibly abbreviated.
     commits: tuple[str, ...] = ()
 
 
@@ -247,7 +248,7 @@ class Refs:
         return next((tip for name, tip in self.tips.items() if is_remote(name)), "")
 
     def has_lost_upstream(self, branch: str) -> bool:
-        """Return True if the branch had an upstream that is gone, so that it was probably merged there."""
+        """Return True if the branch had an upstream that is gone, which means that it was probably merged there."""
         upstream = self.upstreams.get(f"refs/heads/{branch}", "")
         return bool(upstream) and upstream not in self.tips
 
@@ -320,8 +321,8 @@ def _contained(root: Path, name: str, tip: str, has_commits: bool, *, is_present
 def _compare(root: Path, base: str, tip: str, main: str) -> BranchState:
     """Compare the files of a branch with their versions on the default branch since the two diverged.
 
-    If a branch was squashed or rebased into the default branch, all its files were there at one point as they are at
-    its tip. If not, and the default branch never adopted a version of a file and never changed some of the files at
+    If a branch was squashed or rebased into the default branch, all its files were there at some point as they are at
+    its tip. Otherwise, if the default branch never adopted any version of a file and never changed some of the files at
     all, the branch is not merged. Anything else is unknown.
     """
     changed = _changes(root, base, tip, only_ends=True)
@@ -351,7 +352,7 @@ def _compare(root: Path, base: str, tip: str, main: str) -> BranchState:
 
 
 def _changes(root: Path, base: str, tip: str, *, only_ends: bool = False) -> list[list[tuple[str, str]]] | None:
-    """Return file and content for every change from ``base`` to ``tip``, by commit, oldest first.
+    """Return the file and content of every change from ``base`` to ``tip``, by commit, oldest first.
 
     ``only_ends`` compares the two commits directly, as if all changes were made in one.
     """
@@ -407,7 +408,7 @@ class WorkTree:
     changed: tuple[str, ...] = ()
     #: Untracked files and folders.
     untracked: tuple[str, ...] = ()
-    #: Number of commits that the upstream branch lacks; 0 without one.
+    #: Number of commits that the upstream branch lacks; 0 if there is no upstream.
     unpushed: int = 0
 
     @property
@@ -494,13 +495,14 @@ def read_git_hints(root: Path) -> GitHints:
 def is_other_repository(root: Path, remote: str, first_commit: str) -> bool:
     """Return True if the repository at ``root`` is not the one that had this remote and first commit. Runs no git.
 
-    The same remote, or the first commit somewhere in it, is enough to be the same. A shallow clone lacks its first
-    commit, so only a different remote proves it. A folder that no longer holds a repository counts as a different one.
+    Having the same remote, or that first commit anywhere in it, makes it the same. A shallow clone lacks its first
+    commit, so only a different remote proves that it is another one. A folder that no longer holds a repository counts
+    as a different one.
 
     Args:
-        root: main folder, which exists.
+        root: main folder, which must exist.
         remote: the normalised URL; "" for none.
-        first_commit: "" if unknown; then only a different remote proves it.
+        first_commit: "" if unknown; then only a different remote is proof.
     """
     if not (remote or first_commit):
         return False

@@ -16,9 +16,9 @@ from urllib.parse import urlsplit
 from engram.system.atomic import read_regular
 from engram.system.lazy_regex import lazy_regex
 
-#: Name of a detached head's branch in transcripts.
+#: What transcripts give as the branch of a detached head.
 DETACHED = "HEAD"
-#: Maximum number of folders that are examined, from the inside out.
+#: Maximum number of folders that are examined, from a folder upwards.
 MAX_DEPTH = 64
 #: Maximum length of a remote's URL, in characters.
 MAX_ADDRESS_CHARS = 500
@@ -51,7 +51,7 @@ def is_bare(folder: Path) -> bool:
 def git_folder(root: Path) -> Path | None:
     """Return the git folder of the repository whose main folder is ``root``; None if there is none.
 
-    For a worktree, it is its repository's folder; for a Jujutsu one, the git repository behind it.
+    For a worktree, that is its repository's git folder; for a Jujutsu workspace, the git repository behind it.
     """
     link = root / ".git"
     found: Path | None
@@ -131,8 +131,7 @@ def read_remote(root: Path) -> str:
 
 
 def normal_address(address: str) -> str:
-    """Return a normalised remote URL: ``host/path``, host in lower case, without credentials and
-    ``.git``.
+    """Return a normalised remote URL: ``host/path``, with the host in lower case, without credentials or ``.git``.
 
     A local path stays a path. Returns "" for anything that is not a URL.
     """
@@ -178,7 +177,9 @@ def begun_at_ms(root: Path) -> int | None:
 
 
 def has_commit(root: Path, commit: str) -> bool | None:
-    """Return whether a repository holds a commit (40 or 64 hex digits), packed or not; None if that cannot be read."""
+    """Return whether a repository holds a commit (40 or 64 hex digits), packed or not; None if its objects cannot be
+    read.
+    """
     folder = git_folder(root)
     if folder is None or not _COMMIT.fullmatch(commit):
         return None
@@ -277,8 +278,8 @@ def _names_in_index(data: bytes, hash_bytes: int) -> Iterator[str]:
 def main_folder_of_bare(bare: Path) -> Path:
     """Return the main folder of a repository that git keeps in a folder not called ``.git``.
 
-    That is the folder that contains it if that was made for it or names it, the work tree of a submodule that names
-    it, or else the bare repository itself.
+    That is the folder around it if that was made for it or names it, the work tree of a submodule that names it, or
+    else the bare repository itself.
     """
     if bare.name == ".bare" or is_named_by_dot_git(bare.parent, bare):
         return bare.parent

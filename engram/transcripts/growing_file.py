@@ -25,7 +25,7 @@ from engram.transcripts.transcript_files import Expanded, open_content, stamp_of
 
 #: Number of bytes read at a time; a longer line is read in several steps.
 CHUNK_BYTES = 4 * 1024 * 1024
-#: Minimum bytes read at a time from a compressed file, since each read decompresses it from the start.
+#: Minimum number of bytes read at a time from a compressed file, since each read decompresses it from the start.
 COMPRESSED_CHUNK_BYTES = 2 * 1024 * 1024
 #: Maximum length of a line that is read; a longer one is skipped and counted.
 MAX_LINE_BYTES = 64 * 1024 * 1024
@@ -61,7 +61,7 @@ class Line(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Position:
-    """How far a file was read, and what identified its content then."""
+    """How far a file was read, and what identified its content at that time."""
 
     #: Bytes read: the beginning of a line, or the end of a last line that has no newline yet.
     offset: int = 0
@@ -125,11 +125,11 @@ class Chunk:
     skipped: tuple[SkippedLine, ...]
     #: Where the next read continues.
     position: Position
-    #: Size of the file at this read, in bytes; for a compressed file, of what was expanded so far.
+    #: Size of the file at this read, in bytes; for a compressed file, of what has been expanded so far.
     size: int
     #: ``stamp_of`` the file at this read.
     stamp: str = ""
-    #: True if the file was truncated or replaced by another one: read again from the beginning.
+    #: True if the file was truncated or replaced by another one, and must be read again from the beginning.
     is_rewritten: bool = False
     #: True if there may be more whole lines.
     has_more: bool = False
@@ -309,12 +309,12 @@ class _Read:
             self._take(last)
 
     def _read_long_line(self, seen_bytes: int) -> None:
-        """Read the one line that is longer than a chunk; nothing if it is not finished yet.
+        """Read a line that is longer than a chunk; read nothing if it is not finished yet.
 
         Its end is found first, so that the line is held in memory only once.
 
         Args:
-            seen_bytes: how much of the line was read already.
+            seen_bytes: how much of the line has been read already.
         """
         length, is_ended = seen_bytes, False
         while not is_ended and (piece := self._file.read(_STEP_BYTES)):

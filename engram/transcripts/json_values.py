@@ -9,7 +9,7 @@ import orjson
 
 from engram.system.lazy_regex import lazy_regex
 
-#: Maximum size of a text given to orjson, in bytes: it does not release the memory of a longer text.
+#: Maximum size of a text given to orjson, in bytes, since it does not release the memory of a longer one.
 _LONGEST = 64 * 1024
 #: An image embedded in a line: more than 3 KB, base64-encoded.
 _PICTURE = lazy_regex(
@@ -43,7 +43,7 @@ def _parse_slowly(data: bytes) -> Any:
 
 
 def is_object(data: bytes) -> bool:
-    """Return True for one complete JSON object."""
+    """Return True if the data is one complete JSON object."""
     if not data.startswith(b"{") or not data.rstrip().endswith(b"}"):
         return False
     try:

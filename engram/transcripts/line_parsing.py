@@ -50,9 +50,9 @@ _DECODER = json.JSONDecoder()
 
 @dataclass(frozen=True, slots=True)
 class Records:
-    """How an agent's records are recognised on a line that holds more, or less, than one."""
+    """How an agent's records are recognised on a line that holds more than one, or only part of one."""
 
-    #: Matches the beginning of every record, and rarely of an object within one.
+    #: Matches the beginning of every record, and rarely that of an object within one.
     beginning: re.Pattern[str]
     #: Keys that every record has, but no object within a record.
     keys: frozenset[str]
@@ -86,8 +86,8 @@ class Records:
         return isinstance(last, Line)
 
     def _next_record(self, text: str, torn: int) -> tuple[int, int]:
-        """Return start and end of the first complete record after a truncated one; the end of the text twice if
-        none.
+        """Return the start and end of the first complete record after a truncated one; the end of the text twice if
+        there is none.
         """
         for match in itertools.islice(self.beginning.finditer(text, torn + 1), _MAX_TRIES):
             end = self._end_of_record(text, match.start(), is_behind_torn=True)
@@ -98,7 +98,8 @@ class Records:
     def _end_of_record(self, text: str, begin: int, *, is_behind_torn: bool = False) -> int:
         """Return the end of the record that begins at a position; -1 if there is no complete one.
 
-        After a truncated record, it could be an object within that one: then it lacks the keys, or more of it follows.
+        After a truncated record, it could be an object within that record; it then lacks the keys, or more of the
+        record follows.
         """
         try:
             value, end = _DECODER.raw_decode(text, begin)
@@ -149,7 +150,7 @@ def _parse_parts(
 
 
 def too_long_lines(chunk: Chunk) -> list[Unreadable]:
-    """Return the parts of a read that were skipped: lines for their length, and what a compressed file hides."""
+    """Return the parts of a read that were skipped: lines that are too long, and what a compressed file hides."""
     skipped = [Unreadable(line.offset, line.length, "too long") for line in chunk.skipped]
     if chunk.is_damaged:
         skipped.append(Unreadable(chunk.position.offset, 0, "the compressed file is damaged or too large from here"))

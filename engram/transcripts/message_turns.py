@@ -27,15 +27,15 @@ class Call:
     is_error: bool | None = None
     exit_code: int | None = None
     is_refused: bool = False
-    #: What it printed; only used for facts, not stored.
+    #: What the tool printed; used only to derive facts, and not stored.
     printed: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """A message of a session in its present form."""
+    """A session's message, as it currently is."""
 
-    #: Unique among all agents.
+    #: Unique across all agents.
     id: str
     role: Role
     #: The visible words; "" if there are none.
@@ -55,7 +55,7 @@ def whole_turns(
     messages: Iterable[Message],
     note_environment: Callable[[str], None] = lambda text: None,
 ) -> tuple[TurnUpdate, ...]:
-    """Return the turns of a session: each message of the user with words opens one.
+    """Return the turns of a session: each user message that contains words opens one.
 
     Args:
         session_id: the session of the messages.

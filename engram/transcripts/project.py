@@ -1,7 +1,7 @@
 """Identify the project of a working directory by its repository, without running git.
 
 An existing folder belongs to the repository that contains it. For a folder that is gone, evidence decides: git's own
-list of worktrees, the nearest ancestor that still exists, the only known repository with the name that a tool's
+list of worktrees, the nearest ancestor that still exists, or the only known repository with the name that a tool's
 worktree folder implies. Without evidence, folders stay separate: splitting one project does less harm than showing one
 project's memories in another.
 """
@@ -41,18 +41,17 @@ _WORKTREE_FOLDERS = (
 )
 #: Names of folders next to the repository that hold its worktrees.
 _BESIDE = lazy_regex(r"([^.].*)[.-]worktrees")
-#: Worktree folders that are inside a repository, unless they are in a home folder. For all others, this must be
-#: proven.
+#: Worktree folders that are inside a repository, unless they are in a home folder. For all others, that must be proven.
 _INSIDE = frozenset({".claude", ".git", ".worktrees", ".worktree", ".trees", ".conductor", ".wt"})
-#: Tools that call a worktree ``ID/REPOSITORY``; all others ``REPOSITORY/NAME``.
+#: Tools that call a worktree ``ID/REPOSITORY``; all others call it ``REPOSITORY/NAME``.
 _REPOSITORY_LAST = frozenset({".codex", "vibe-kanban"})
-#: Folders of people, on this machine or another one. They hold projects and are not the base of any
-#: project's worktrees.
+#: Home folders, on this machine or another one. They hold projects and are not the base of any project's worktrees.
 _HOME = lazy_regex(r"/(?:var/|export/)?(?:home|users)/[^/]+|/root|[a-z]:\\users\\[^\\]+", re.IGNORECASE)
 #: Uninformative names of bare repositories, which get the name of the enclosing folder.
 _NAMELESS = frozenset({".bare", ".git", ".repo", "bare", "git", "repo", "bare.git", "repo.git"})
 _WINDOWS = lazy_regex(r"[A-Za-z]:[\\/]|\\\\")
-#: A folder of Linux within Windows, as Windows names it; a folder on a drive; one of a person, as that Linux names it.
+#: A folder of a Linux within Windows, as Windows names it; a folder on a drive; a home folder on one, as Linux names
+#: it.
 _IN_LINUX = lazy_regex(r"[\\/]{2}wsl(?:\$|\.localhost)[\\/][^\\/]+(.*)", re.IGNORECASE | re.DOTALL)
 _DRIVE = lazy_regex(r"([A-Za-z]):([\\/].*)", re.DOTALL)
 _OTHER_NAMES = ("//", "/\\", "/mnt/")
@@ -84,7 +83,7 @@ class KnownRoot(NamedTuple):
     path: str
     #: True if it was seen as a repository, so that its remote or first commit is known.
     is_repository: bool = False
-    #: True if sessions in the folder itself were on a branch, so that it was a repository, or inside one.
+    #: True if sessions in the folder itself were on a branch, so that it was a repository or inside one.
     had_branch: bool = False
     #: Row id of its project, which may have several folders; 0 if unknown.
     project_id: int = 0
@@ -97,13 +96,13 @@ class _Worktree(NamedTuple):
 
     #: The part before the folder of worktrees.
     base: PurePath
-    #: The repository that the folder is next to, judging by the folder's name; None for a folder inside.
+    #: The repository that the folder is next to, judging by the folder's name; None if it is inside one.
     beside: PurePath | None
     #: Parts of the path after the folder of worktrees.
     inner: tuple[str, ...]
     #: The folder of worktrees itself.
     folder: PurePath
-    #: The first name that makes it one, or for ``X/worktrees`` the name ``X``; "" next to a repository.
+    #: The first name that marks it as such a folder, or ``X`` for ``X/worktrees``; "" next to a repository.
     tool: str
 
 
@@ -120,7 +119,7 @@ def identify_project(
     repository it is a project of its own. If it is gone, its repository is, in this order: one that names it as its
     worktree; for a folder of worktrees, the repository that contains it or is next to it or, in a central place, the
     only known one with that name; the one that contains the nearest existing ancestor; the longest known root above it
-    that was a repository. Else the path as written is a project of its own.
+    that was a repository. Otherwise, the path as written is a project of its own.
 
     Args:
         cwd: POSIX or Windows path, as written. Links in it are followed.
@@ -146,9 +145,9 @@ def identify_project(
 def find_repository(folder: Path) -> Path | None:
     """Return the main folder of the repository that holds ``folder``; None outside any, or if the folder is gone.
 
-    Runs and writes nothing. For a bare repository with worktrees, it is the folder that contains it if that was made
-    for it (``X/.bare``, or a file ``X/.git`` that names it), else the bare one itself. A repository at the home folder
-    holds what it tracks there and nothing else.
+    Runs and writes nothing. For a bare repository with worktrees, the main folder is the one around it if that was made
+    for it (``X/.bare``, or a file ``X/.git`` that names it), or else the bare repository itself. A repository at the
+    home folder holds what it tracks there and nothing else.
     """
     return _repository_around(folder) if _exists(str(folder)) else None
 
@@ -192,8 +191,8 @@ def _repository_around(folder: Path, join_worktrees: bool = True, gone: PurePath
 
 
 def _main_folder_at(candidate: Path, join_worktrees: bool) -> Path | None:
-    """Return the main folder of the repository with this folder as its top level; None if it is not a top level."""
-    at = os.path.join(candidate, "")  # texts: most folders are no top level, and joining paths costs more than asking
+    """Return the main folder of the repository whose top level is this folder; None if it is not a top level."""
+    at = os.path.join(candidate, "")  # text, since most folders are not a top level and joining paths costs more
     if os.path.isfile(f"{at}.git/HEAD"):
         return candidate
     if os.path.isfile(f"{at}.git"):
@@ -234,11 +233,11 @@ def _main_folder(worktree: Path, link: Path) -> Path:
 
 
 def _main_workspace(workspace: Path, link: Path) -> Path:
-    """Return the main workspace of a Jujutsu workspace if both belong together; else the folder itself.
+    """Return the main workspace of a Jujutsu workspace if the two belong together; else the folder itself.
 
-    A secondary workspace has a file ``.jj/repo`` that names the ``.jj/repo`` of the main one. Anybody can write one, so
-    it must be confirmed: the workspace was checked out by an operation that the main one knows, or it is
-    next to or inside the main one.
+    A secondary workspace has a file ``.jj/repo`` that names the ``.jj/repo`` of the main one. Anybody can write such a
+    file, so it must be confirmed: either the main workspace knows the operation that checked this one out, or this one
+    is next to or inside the main one.
     """
     store = read_link(link, link.parent)
     if store is None or os.path.islink(link):
@@ -261,7 +260,7 @@ def _knows_checkout(store: Path, workspace: Path) -> bool:
 
 
 def _holds_homes(folder: Path) -> bool:
-    """Return True for the home folder and every folder above it: a repository there holds only what it tracks."""
+    """Return True for the home folder and every folder above it, where a repository holds only what it tracks."""
     return Path(os.path.realpath(os.path.expanduser("~"))).is_relative_to(folder)
 
 
@@ -277,7 +276,9 @@ def _project_of(repository: PurePath) -> Project:
 
 
 def repository_name(folder: PurePath) -> str:
-    """Return the name of a repository: of its folder, ``X`` for ``X.git``, and the folder around ``.bare``."""
+    """Return the name of a repository: its folder's, ``X`` for ``X.git``, and for ``.bare`` that of the folder around
+    it.
+    """
     if folder.name in _NAMELESS and folder.parent.name:
         return folder.parent.name
     stem = folder.name.removesuffix(".git")
@@ -339,7 +340,7 @@ def _repository_above(path: PurePath) -> PurePath | None:
 
 
 def _longest_root(path: PurePath, known: Sequence[KnownRoot], around: PurePath | None) -> PurePath | None:
-    """Return the longest known root at or above a path that was a repository, deeper than the one that contains it.
+    """Return the longest known root at or above a path that was a repository and is deeper than ``around``.
 
     Inside an existing repository, only folders that were repositories themselves count.
     """
@@ -359,7 +360,7 @@ def _longest_root(path: PurePath, known: Sequence[KnownRoot], around: PurePath |
 
 
 def _repository_that_names(path: PurePath, known: Sequence[KnownRoot]) -> PurePath | None:
-    """Return the known repository that has a record of a worktree at or above the path."""
+    """Return the known repository that has a record of a worktree at the path or above it."""
     for root in known:
         if not _is_repository(root.path):
             continue
@@ -396,7 +397,7 @@ def _project_of_name(worktree: _Worktree, known: Sequence[KnownRoot]) -> Project
 
 
 def _gives_name(path: str, name: str) -> bool:
-    """Return True for the folder of a project with this name that isn't itself a worktree in a central place."""
+    """Return True for a project's folder that has this name and isn't itself a worktree in a central place."""
     pure = _pure(path)
     return repository_name(pure) == name and _worktree_in(pure) is None
 

@@ -1,9 +1,9 @@
 """Who speaks: the one rule by which words in the user's place are the user's, for every agent's reader. Pure.
 
 Two things decide together: the fields that the agent writes next to a message (``claude_code_speaker``,
-``codex_speaker``), and the element that fills it (``judge``). Fields that are missing mean a person, since older
-versions write none. Elements are an allow-list: one that is not known to hold a person's words counts as holding none,
-and its name is stored with the turn, so that a later version can judge it again.
+``codex_speaker``), and the element that fills it (``judge``). Missing fields mean a person, since older versions write
+none. Elements are an allow-list: one that is not known to hold a person's words counts as holding none, and its name is
+stored with the turn, so that a later version can judge it again.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class Words(NamedTuple):
     text: str = ""
     #: Parts of the message that the speaker did not write, such as pasted text.
     beside: tuple[str, ...] = ()
-    #: Name of the element that fills the message, if it is unknown; then ``text`` is its content.
+    #: Name of the element that fills the message, if that element is unknown; ``text`` is then its content.
     unknown: str = ""
     #: A slash command or shell command as it was typed (``/plan the parser``), whether it asks for something or not.
     command: str = ""
@@ -52,7 +52,7 @@ class Words(NamedTuple):
 
 # -- the fields of Claude Code
 
-#: Kinds of ``origin`` that a person's words can arrive by, if another field says that a person wrote them.
+#: Kinds of ``origin`` through which a person's words can arrive, if another field says that a person wrote them.
 _MESSENGERS = frozenset({"channel", "voice-call", "slack-ping"})
 _ORIGINS = {
     "human": Speaker.PERSON,
@@ -93,7 +93,7 @@ def claude_code_speaker(fields: Mapping[str, Any]) -> Speaker:
     """Return who wrote a line of Claude Code, judging only by its fields.
 
     Args:
-        fields: the line; for a queued command, its attachment plus the line's fields that it lacks.
+        fields: the line; for a queued command, its attachment plus those of the line's fields that it lacks.
     """
     if fields.get("isSidechain") is True or fields.get("agentId"):
         return Speaker.AGENT
@@ -116,7 +116,7 @@ def claude_code_speaker(fields: Mapping[str, Any]) -> Speaker:
 
 
 def _origin(fields: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the origin of a line; a value that is not an object is its kind, so that an unknown form counts as
+    """Return the origin of a line; a value that is not an object becomes its kind, so that an unknown form counts as
     nobody's.
     """
     origin = fields.get("origin")
@@ -145,7 +145,7 @@ def _without_origin(fields: Mapping[str, Any]) -> Speaker:
     entrypoint = str(fields.get("entrypoint") or "")
     if entrypoint.startswith(_FRONT_ENDS):
         return Speaker.PERSON
-    # Typed prompts are marked as such; a source unknown to this version may be anything.
+    # Typed prompts are marked as such; a source unknown to this version may be anybody's.
     is_program = bool(fields.get("promptSource") or fields.get("turnOrigin"))
     is_program = is_program or entrypoint.startswith(_PROGRAM_ENTRYPOINTS) or bool(_UNATTENDED.search(entrypoint))
     return Speaker.PROGRAM if is_program else Speaker.PERSON
@@ -183,13 +183,13 @@ def codex_speaker(head: Mapping[str, Any]) -> Speaker:
 class _Use(StrEnum):
     """The kind of content in an element in the user's place."""
 
-    #: Inserted around or between words: it is removed, and the rest decides.
+    #: Inserted around or between words. It is removed, and the rest decides.
     INSERTED = "inserted"
     #: Inserted in a prompt by a person, but written by somebody else.
     PASTED = "pasted"
     #: A person's words.
     PERSON = "person"
-    #: Words sent through a messenger: a person's if the fields say so.
+    #: Words sent through a messenger, which are a person's if the fields say so.
     MESSENGER = "messenger"
     AGENT = "agent"
     SCHEDULE = "schedule"
@@ -218,7 +218,7 @@ _NAMES = {
     # Gemini CLI.
     "session_context state_snapshot",
 }
-#: Elements of web pages, which mean that a person pasted code or asks about it.
+#: Elements of web pages. They mean that a person pasted code or is asking about it.
 _MARKUP = frozenset(
     "a abbr article aside audio b blockquote body br button canvas circle code col dd details dialog div dl dt em "
     "fieldset figure footer form g h1 h2 h3 h4 h5 h6 head header hr html i iframe img input label legend li link main "
@@ -253,7 +253,7 @@ _HARNESS_BEGINNINGS = (
     # Gemini CLI
     "This is the Gemini CLI.",
 )
-#: Slash commands whose arguments configure something or are for somebody else, and ask the model for nothing.
+#: Slash commands whose arguments configure something or are meant for somebody else, and ask the model for nothing.
 _SETTINGS = frozenset(
     "add-dir agents branch bug cd clear color config context copy cost doctor effort exit export fast "
     "feedback help hooks ide keybindings login logout mcp memory model output-style permissions plugin "
@@ -264,7 +264,7 @@ _NAME = r"[A-Za-z][\w.:-]{0,60}"
 _OPENING = lazy_regex(rf"<({_NAME})(?:\s[^<>]{{0,2000}})?(/?)>")
 #: A tag. Private tags stay, since the text between them is dropped later.
 _TAG = lazy_regex(rf"</?(?!private\b){_NAME}(?:\s[^<>]{{0,2000}})?/?>", re.IGNORECASE)
-#: The beginning of an element, even one whose tag is cut off or has a ``>`` in a value.
+#: The beginning of an element, even of one whose tag is cut off or has a ``>`` in a value.
 _BEGINNING = lazy_regex(rf"<({_NAME})(?=[\s>/])")
 _COMMAND_PART = lazy_regex(r"\s*<(command-(?:message|name|args|contents)|skill-format)>(.*?)</\1>", re.DOTALL)
 _SHELL_COMMAND = lazy_regex(r"<bash-input>(.*?)</bash-input>", re.DOTALL)
@@ -321,7 +321,7 @@ def sets_something(command: str) -> bool:
 
 
 def is_engrams(command: str) -> bool:
-    """Return True for the command of Engram's mod, which answers on its own."""
+    """Return True for the command of Engram's mod, which needs no answer from the model."""
     return command.split(" ", 1)[0] == "/engram"
 
 
@@ -378,7 +378,7 @@ def _judge_elements(text: str, speaker: Speaker, *, is_declared: bool, by_messen
 
 
 def _slash_command(text: str) -> Words | None:
-    """Return a slash command as it was typed, in either order of its tags; None if the message is none."""
+    """Return a slash command as it was typed, whatever the order of its tags; None if the message is not one."""
     parts: dict[str, str] = {}
     at = 0
     while (part := _COMMAND_PART.match(text, at)) is not None:
@@ -429,7 +429,7 @@ def _begins_line(text: str, at: int) -> bool:
 
 
 def _end_of(text: str, opening: re.Match[str]) -> int:
-    """Return where the element of an opening tag ends; where the tag ends, if it is never closed."""
+    """Return where the element of an opening tag ends; where the tag itself ends, if the element is never closed."""
     if opening[2]:
         return opening.end()
     close = f"</{opening[1]}>"
@@ -438,7 +438,7 @@ def _end_of(text: str, opening: re.Match[str]) -> int:
 
 
 def _fills(text: str) -> bool:
-    """Return True if a text consists of elements only."""
+    """Return True if a text consists only of elements."""
     text, at = text.strip(), 0
     while at < len(text):
         opening = _OPENING.match(text, at)

@@ -1,5 +1,5 @@
-"""Find and open the files that agents write: links are followed once, to the user's own files; skipped files are
-listed.
+"""Find and open the files that agents write: links are followed once, to the user's own files; files that are skipped
+are listed.
 
 People link single project folders or sessions (dotfiles, shared accounts, moved history), and agents follow such links.
 Only regular files are opened; pipes and devices are never read and never block.
@@ -149,7 +149,9 @@ def _identity(facts: os.stat_result) -> tuple[int, int]:
 
 
 def stamp_of(facts: os.stat_result) -> str:
-    """Return what changes whenever a file is written: size and time. Its inode may change on network folders."""
+    """Return what changes whenever a file is written: size and time. The inode is left out, since on network folders it
+    may change.
+    """
     return f"{facts.st_size}-{facts.st_mtime_ns}"
 
 
@@ -182,7 +184,7 @@ def can_expand() -> bool:
 def _zstd() -> Any:
     """Return the module; None if there is none, since Python 3.14 and later may be built without it.
 
-    Loaded here, since most processes read no compressed file and it takes 10 ms.
+    Loaded here, since that takes 10 ms and most processes read no compressed file.
     """
     try:
         if sys.version_info >= (3, 14):
@@ -253,7 +255,7 @@ class Expanded:
         return data
 
     def seek(self, offset: int) -> int:
-        """Seek to a position; returns it, or the end if the content is shorter."""
+        """Seek to a position and return it, or the end if the content is shorter."""
         if offset < self._offset:
             self._file.seek(0)
             self._begin()

@@ -21,7 +21,7 @@ MAX_ERROR_CHARS = 200
 MAX_TODO_CHARS, MAX_TODOS = 200, 30
 
 
-#: Key in ``Turn.extra`` of the working directories after the first, one per line, and how many are stored.
+#: Key in ``Turn.extra`` of the working directories after the first, one per line; maximum number that are stored.
 FOLDERS, MAX_FOLDERS = "folders", 20
 #: Key in ``Turn.extra`` of a prompt that was queued and then moved back into the input field.
 UNSENT = "unsent"
@@ -158,7 +158,7 @@ class EntryRef(NamedTuple):
 class Turn:
     """A real user prompt, the assistant's text up to the next prompt, and the facts of its tool calls."""
 
-    #: Identity, unique among all agents: the id of the prompt's entry, or a key that stands for one.
+    #: Identity, unique across all agents: the id of the prompt's entry, or a key that stands for one.
     key: str
     session_id: str
     opening: Opening
@@ -174,7 +174,7 @@ class Turn:
     start_offset: int = 0
     end_offset: int = 0
     is_closed: bool = False
-    #: Distinct assistant messages with text (for the extraction thresholds).
+    #: Number of distinct assistant messages with text (for the extraction thresholds).
     message_count: int = 0
     #: True if the user interrupted the turn.
     is_interrupted: bool = False
@@ -203,7 +203,7 @@ class Turn:
 
     @property
     def is_unsent(self) -> bool:
-        """True if the prompt was removed from the queue again: its words can be found, but state no rule."""
+        """True if the prompt was taken out of the queue again. Its words can be found, but state no rule."""
         return UNSENT in self.extra
 
     @property
@@ -247,7 +247,7 @@ class TurnUpdate:
     is_new: bool = True
     #: False if a stored turn was only closed.
     has_grown: bool = True
-    #: True if the reader doesn't know how much of the turn is stored: ingest compares it with the stored one.
+    #: True if the reader doesn't know how much of the turn is stored, so that ingest compares it with the stored one.
     is_whole: bool = False
     #: True if the turn replaces the stored one instead of growing at its end. Set by ingest.
     is_replaced: bool = False
@@ -256,7 +256,7 @@ class TurnUpdate:
 # -- A growing turn: what was added since it was last stored, and the finished record.
 
 
-#: Fields that a turn and its draft have in the same form.
+#: Fields that have the same form in a turn and its draft.
 _SHARED = (
     *("key", "session_id", "opening", "agent", "cwd", "branch", "started_at_ms", "ended_at_ms"),
     *("start_offset", "end_offset", "is_closed", "is_interrupted"),
@@ -321,7 +321,7 @@ class Draft:
         return [block for block in self.said if block.role is Role.PROPOSED and block.message_id.startswith(link)]
 
     def touch(self, offset: int, end: int, at_ms: int | None) -> None:
-        """Extend the turn's range and time to a line; this reopens the turn."""
+        """Extend the turn's range and time to a line, which also reopens the turn."""
         if end > self.end_offset:
             self.end_offset = end
         if offset < self.start_offset:
@@ -363,7 +363,7 @@ class Draft:
         self.actions.append(action)
 
     def drop_action(self, tool: str, result_uuid: str) -> None:
-        """Drop the call of a tool whose result is the entry of an id, if there is one."""
+        """Drop the call of a tool whose result is in the entry with this id, if there is one."""
         index = next((i for i, a in enumerate(self.actions) if a.tool == tool and a.result_uuid == result_uuid), None)
         if index is not None:
             del self.actions[index]
@@ -403,7 +403,7 @@ class Draft:
 
 
 def standing_turns(turns: Sequence[Turn]) -> list[Turn]:
-    """Return the turns of a session without those that the user rewound and replaced with another prompt.
+    """Return the turns of a session without those that the user rewound and replaced by another prompt.
 
     Such a prompt follows the same entry as an earlier one; everything between the two is no longer part of the
     conversation.

@@ -41,10 +41,10 @@ from engram.transcripts.turns import EntryRef, Turn
 #: Environment variable without which Claude Code refuses to resume a session of Code Mode.
 CODE_MODE = "CLAUDE_CODE_EXPERIMENTAL_CODE_MODE"
 _REPL_MODE = lazy_regex(rb'^\{[^{}\n]{0,200}"type":\s*"repl-mode"[^{}\n]{0,200}\}', re.MULTILINE)
-#: Bytes at the beginning and at the end of a transcript that are searched for the session's mode: it is written
-#: at the top, and again with each prompt.
+#: Bytes at the beginning and at the end of a transcript that are searched for the session's mode, which is written at
+#: the top and again with each prompt.
 _HEAD_BYTES, _TAIL_BYTES = 8_192, 65_536
-#: Number of lines held as parsed objects at once: one query asks which of their entries are stored.
+#: Number of lines held as parsed objects at once; a single query asks which of their entries are stored.
 _LINES_AT_ONCE = 200
 #: Types of lines that only hold a title.
 _ASIDE_KINDS = (Kind.SUMMARY, Kind.AI_TITLE, Kind.CUSTOM_TITLE)
@@ -152,7 +152,7 @@ def _is_code_mode(path: Path) -> bool:
 
 
 class _Portion:
-    """What one read of a transcript found, line by line: of each entry only its id and time are kept."""
+    """What one read of a transcript found, line by line. Only the id and time of each entry are kept."""
 
     def __init__(self, source: Source, state: ReaderState, stored: StoredTurns) -> None:
         self.entries: list[EntryTime] = []
@@ -206,10 +206,10 @@ class _Portion:
         return turn if turn is not None and turn.session_id == self._session_id else None
 
     def _owner(self, uuid: str) -> str | None:
-        # A prompt that exists only in a queue-operation line has such a key.
+        # Keys that begin with "q:" belong to prompts that exist only in a queue-operation line.
         is_known = uuid in self._known or (uuid.startswith("q:") and self._stored.is_known(uuid))
         return uuid if is_known else None
 
 
 def _none(key: str) -> None:
-    """Return None: nothing is loaded from the store while a session is read for the first time."""
+    """Return None, since nothing is loaded from the store while a session is read for the first time."""

@@ -58,9 +58,10 @@ def todos_of_call(tool: str, given: dict[str, Any]) -> tuple[tuple[Todo, ...], b
 
 
 def todos_of_result(action: Action, text: str, report: object, *, is_error: bool) -> Action:
-    """Return an action with its call's changes to the todo list, now that the result is known: none if it failed.
+    """Return an action with its call's changes to the todo list, now that the result is known; without any if it
+    failed.
 
-    The entry of TaskCreate gets its id, which is in the text, or next to it.
+    The entry made by TaskCreate gets its id, which is in the text or next to it.
     """
     if is_error:
         return action._replace(todos=(), is_todo_list=False) if action.todos or action.is_todo_list else action
@@ -82,7 +83,8 @@ _FILE_KEYS = ("file_path", "notebook_path")
 
 #: The tool of Code Mode: a script that calls the other tools.
 SCRIPT_TOOL = "REPL"
-#: Where a report holds what a call shows: of a command, a search or an agent, a web page, a file before its change.
+#: Keys of a report that hold what a call shows: a command's, search's or agent's output, a web page, a file before its
+#: change.
 _REPORTED = ("stdout", "stderr", "content", "result", "originalFile")
 _SHA = lazy_regex(r"[0-9a-f]{7,40}")
 #: Number of characters kept of a full hash: git prints about as many, and redaction would take a full one for a secret.
@@ -176,7 +178,9 @@ def result_text(block: dict[str, Any], report: object = None) -> str:
 
 
 def everything_shown(block: dict[str, Any], report: object) -> str:
-    """Return what a result shows in its block and what is reported next to it, such as a file before its change."""
+    """Return what a result shows in its block, and what is reported next to the block, such as a file before its
+    change.
+    """
     return f"{result_text(block)}\n{storable(_reported_text(report)[:MAX_SEARCHED_CHARS])}".strip()
 
 

@@ -32,7 +32,7 @@ _REFUSED_SILENTLY = "User rejected tool use"
 _COMMENT = "the user said:"
 _AFTER_COMMENT = lazy_regex(r"\n\s*\n(?:Note: The user's next message|IMPORTANT: )")
 _APPROVED = "User has approved"
-#: Claude Code's text instead of a comment when questions are left open, and an answer in it.
+#: Claude Code's text in place of a comment when questions are left open, and an answer in it.
 _OPEN_QUESTIONS = ("The user wants to clarify these questions", "The user has indicated they have provided enough")
 _EARLY_ANSWER = lazy_regex(r"^- \"(.*)\"\n {2}Answer: (.+)$", re.MULTILINE)
 _RECOMMENDED = lazy_regex(r"\s*\(recommended\)\s*$", re.IGNORECASE)
@@ -65,8 +65,8 @@ def proposed_in(block: dict[str, Any]) -> Iterator[Part]:
 def is_refused(action: Action, block: dict[str, Any], entry: Entry) -> bool:
     """Return True if the user, and nobody else, refused the call that this ``tool_result`` block answers.
 
-    If Claude Code says who denied a call, that decides. Older versions do not: then only tools whose failures contain
-    no foreign text are trusted, and only if Claude Code repeats the same text as its own error.
+    If Claude Code says who denied a call, that decides. Older versions do not say it; there, only tools whose failures
+    contain no foreign text are trusted, and only if Claude Code repeats the same text as its own error.
     """
     if block.get("is_error") is not True or len(_results(entry)) != 1:
         return False

@@ -20,17 +20,17 @@ SUFFIX = ".jsonl"
 HISTORY = "history.jsonl"
 _SUBAGENT_PREFIX = "agent-"
 _SUBAGENTS = "subagents"
-#: How many folders deep a subagent's file may be below ``subagents``.
+#: Maximum depth of a subagent's file below ``subagents``, in folders.
 _MAX_SUBAGENT_DEPTH = 4
-#: How many folders deep transcripts may be below a folder given by the user.
+#: Maximum depth of transcripts below a folder given by the user, in folders.
 _MAX_DEPTH = 16
 #: The name of a session, and of the folder in which tools keep its files.
 _UUID = lazy_regex(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 
 
 def projects_folder(config: Path) -> Path:
-    """Return the folder of all transcripts in a Claude configuration folder, or the given folder if it already is that
-    one.
+    """Return the folder of all transcripts in a Claude configuration folder, or the given folder if it is that folder
+    already.
     """
     inner = config / "projects"
     return config if config.name == "projects" and not inner.is_dir() else inner
@@ -145,9 +145,7 @@ def _place_below(path: Path, projects: Path | None) -> tuple[str, ...] | None:
 
 
 def _is_linked_place(parts: tuple[str, ...], projects: Path) -> bool:
-    """Return True for a path reached through a project folder that is a link to a user's folder outside all
-    projects.
-    """
+    """Return True for a path through a project folder that is a link to a folder of the user's outside all projects."""
     link = projects / parts[0]
     real = Path(os.path.realpath(link))
     try:
@@ -178,7 +176,7 @@ def _is_place_elsewhere(path: Path) -> bool:
 
 
 def _parent_of(path: Path) -> str:
-    """Return the session that a subagent's file belongs to: subagent ids are unique within a session only."""
+    """Return the session that a subagent's file belongs to, since subagent ids are unique only within a session."""
     parts = path.parts
     if _SUBAGENTS in parts[:-1]:
         index = len(parts) - 2 - parts[-2::-1].index(_SUBAGENTS)
@@ -200,7 +198,7 @@ def _subagents(walk: Walk, folder: Path, depth: int) -> Iterator[Source]:
 
 #: Days for which Claude Code keeps a transcript, unless ``cleanupPeriodDays`` says otherwise.
 DEFAULT_CLEANUP_DAYS = 30
-#: A transcript is about to be deleted if that happens within this many days.
+#: A transcript counts as about to be deleted if it will be deleted within this many days.
 SOON_DAYS = 7
 _DAY_NS = 86_400 * 10**9
 _MAX_SETTINGS_BYTES = 4_000_000
@@ -210,11 +208,11 @@ _MAX_SETTINGS_BYTES = 4_000_000
 class Retention:
     """The transcripts that Claude Code is about to delete."""
 
-    #: Days after its last change until a transcript is deleted.
+    #: Number of days from a transcript's last change to its deletion.
     days: int
     #: Number of Claude Code's sessions.
     sessions: int
-    #: Those that are deleted within ``SOON_DAYS``, oldest first.
+    #: Those that will be deleted within ``SOON_DAYS``, oldest first.
     expiring: tuple[Source, ...]
 
 
@@ -230,7 +228,7 @@ def read_cleanup_days(claude_folder: Path) -> int:
 
 
 def find_expiring(sources: Iterable[Source], folders: Sequence[Path], now_seconds: float) -> Retention:
-    """Return the transcripts that Claude Code deletes within ``SOON_DAYS``, based on their last change.
+    """Return the transcripts that Claude Code will delete within ``SOON_DAYS``, judging by their last change.
 
     Args:
         folders: the configuration folders of Claude Code, each with its own retention time; the first one's is

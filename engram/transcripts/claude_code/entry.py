@@ -130,7 +130,7 @@ def _is_skipped(raw: bytes) -> bool:
 
 
 def _holds_more(raw: bytes) -> bool:
-    """Return True if another record may follow the first one of a line; strings hold none of these unescaped."""
+    """Return True if another record may follow the first one on a line; strings hold none of these marks unescaped."""
     return _MORE.search(raw, 1) is not None
 
 
@@ -182,7 +182,7 @@ def text_of(content: object) -> str:
 
 
 def words_of(entry: Entry) -> Words:
-    """Return what an entry in the user's place says, and who says it; nothing for all other entries."""
+    """Return what an entry in the user's place says, and who says it; empty words for all other entries."""
     if entry.kind is Kind.ATTACHMENT:
         return _queued_command(entry)
     if entry.kind is not Kind.USER or _has_result(content := entry.message.get("content")):
@@ -197,8 +197,8 @@ def words_of(entry: Entry) -> Words:
 def _without_plan(words: Words, fields: Mapping[str, Any]) -> Words:
     """Return the words without the plan that Claude Code inserts into a prompt when the user approves it.
 
-    The assistant wrote the plan. Its heading stays, so that people recognise the session. Older versions don't name
-    the plan next to the prompt: then it is the text after the words that begin such a prompt.
+    The assistant wrote the plan. Its heading stays, so that people recognise the session. Older versions don't repeat
+    the plan next to the prompt; there, it is the text after the words that begin such a prompt.
     """
     plan = fields.get("planContent")
     if not isinstance(plan, str):

@@ -29,13 +29,13 @@ from engram.transcripts.turns import Role, TurnUpdate
 
 #: The agent's name as stored with each of these sessions.
 AGENT = "claude-code-history"
-#: Prefix of the ids of these sessions; Claude Code's session id follows.
+#: Prefix of the ids of these sessions, followed by Claude Code's session id.
 PREFIX = "prompts-"
 #: Maximum size of the history, in bytes, and of a pasted text, in characters; the rest is not read.
 MAX_HISTORY_BYTES, MAX_PASTE_CHARS = 100_000_000, 20_000
-#: A prompt without a session counts as already stored if a stored one is at most this far from it, in ms.
+#: A prompt without a session counts as already stored if a stored one is at most this many milliseconds from it.
 SAME_MOMENT_MS = 5_000
-#: A session is read only this long after its last prompt, in ms, since its transcript may not have been created yet.
+#: A session is read only once its last prompt is this old, in ms, since its transcript may be created until then.
 QUIET_MS = 3_600_000
 _PASTE_MARK = lazy_regex(r"\[Pasted text #(\d+)(?: \+\d+ lines?)?\]")
 _PASTE_HASH = lazy_regex(r"[0-9a-f]{8,64}")
@@ -56,7 +56,9 @@ class Prompt(NamedTuple):
 
 
 class PromptHistory:
-    """Reads history.jsonl: each session in it without a transcript is a source, its last prompt's time the cursor."""
+    """Reads history.jsonl. Each session in it without a transcript is a source, and the time of its last prompt is the
+    cursor.
+    """
 
     name = AGENT
     title = "Claude Code's prompt history"
@@ -71,7 +73,7 @@ class PromptHistory:
         return Speaker.PERSON
 
     def folders(self, settings: Settings) -> tuple[Path, ...]:
-        """Return (): nothing here needs watching, the periodic sweep finds it soon enough."""
+        """Return (), since nothing here needs watching: the periodic sweep finds it soon enough."""
         return ()
 
     def discover(self, settings: Settings) -> Iterator[Source]:
@@ -80,7 +82,7 @@ class PromptHistory:
             yield from self._sources(settings.claude_folder / HISTORY, settings)
 
     def skipped(self, settings: Settings) -> list[Skipped]:
-        """Return []: sessions that are not read from here are read from their transcripts."""
+        """Return [], since sessions that are not read from here are read from their transcripts."""
         return []
 
     def sources_at(self, path: Path, settings: Settings) -> Iterator[Source]:
@@ -132,7 +134,7 @@ class PromptHistory:
 
 @lru_cache(maxsize=1)
 def _sessions(path: Path, stamp: str) -> Mapping[str, Sequence[Prompt]]:
-    """Return the prompts of each session by time; ``stamp`` changes when the file does."""
+    """Return the prompts of each session in order of time; ``stamp`` changes when the file does."""
     sessions: dict[str, list[Prompt]] = {}
     try:
         data = read_head(path, MAX_HISTORY_BYTES)
@@ -161,7 +163,7 @@ def _nameless(prompt: Prompt) -> str:
 
 
 def _prompt_of(record: Mapping[str, Any], number: int) -> Prompt | None:
-    """Return the prompt in a line; None if it asks nothing: a bare command, a shell command or an empty line."""
+    """Return the prompt on a line; None for one that asks nothing: a bare command, a shell command or an empty line."""
     at_ms, cwd = record.get("timestamp"), storable_text(record.get("project"))
     typed = storable_text(record.get("display")).strip()
     if typed.startswith("#"):
@@ -194,7 +196,9 @@ def _pasted(contents: object, typed: str) -> tuple[tuple[str, ...], tuple[str, .
 
 
 def _without_known(part: str, prompts: Sequence[Prompt], stored: StoredTurns) -> list[Prompt]:
-    """Return the prompts that aren't stored yet: one without a session is known if a stored one has about its time."""
+    """Return the prompts that aren't stored yet. One without a session counts as stored if a stored one has about its
+    time.
+    """
     if not part.startswith("day-"):
         return list(prompts)
     times = stored.prompt_times(prompts[0].at_ms - SAME_MOMENT_MS, prompts[-1].at_ms + SAME_MOMENT_MS)

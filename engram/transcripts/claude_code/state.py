@@ -18,7 +18,7 @@ from engram.transcripts.growing_file import Position
 MAX_WAITING = 64
 #: A line shows a prompt only if it was written at most this long before the prompt was queued (clocks differ).
 MAX_CLOCK_SKEW_MS = 2000
-#: Maximum number of lines of a prompt that are compared with the waiting prompts.
+#: Maximum number of a prompt's lines that are compared with the waiting prompts.
 MAX_LINES = 2000
 
 
@@ -35,7 +35,7 @@ class Waiting:
     at_ms: int | None
     #: True if the user moved it back into the input field.
     is_popped: bool = False
-    #: Id that the line of its removal and the line that shows it share (``commandUuid`` is ``source_uuid``); "" if
+    #: Id shared by the line that removes it (as ``commandUuid``) and the line that shows it (as ``source_uuid``); "" if
     #: none is known.
     link: str = ""
 
@@ -57,7 +57,7 @@ class Queue:
         del self.waiting[:-MAX_WAITING]
 
     def find(self, link: str, text: str) -> Waiting | None:
-        """Return the prompt that a line removes from the queue; None if it isn't one that waits here.
+        """Return the prompt that a line removes from the queue; None if it isn't waiting here.
 
         Args:
             link: the id that the line names; "" in older versions.
@@ -81,7 +81,7 @@ class Queue:
         self.waiting = [replace(other, link=link) if other is prompt else other for other in self.waiting]
 
     def pop_all(self, text: str | None) -> list[Waiting]:
-        """Mark the prompts with these words (without words, every prompt) as moved back; return them."""
+        """Mark the prompts with these words (without words, every prompt) as moved back, and return them."""
         digest = Waiting.digest_of(text) if text else ""
         popped = [prompt for prompt in self.waiting if not text or prompt.digest == digest]
         self.waiting = [replace(prompt, is_popped=True) if prompt in popped else prompt for prompt in self.waiting]
@@ -91,7 +91,7 @@ class Queue:
         """Remove and return the waiting prompts that a line shows, single or joined.
 
         Of several with the same words, the newest is removed, since a prompt is shown right after it was queued. Words
-        are compared only with prompts whose id is not known, or if the line names none.
+        are compared only if the prompt's id is unknown or the line names none.
         """
         if not self.waiting:
             return []
@@ -143,17 +143,19 @@ class ReaderState:
     #: Latest working directory and branch.
     cwd: str = ""
     branch: str = ""
-    #: True if the session was read before from a file with other content, so that stored turns continue.
+    #: True if the session was read before, from a file with other content, so that its stored turns continue.
     is_reread: bool = False
 
     @property
     def turns_to_resume(self) -> tuple[str, ...]:
-        """Keys of the stored turns that ``TurnBuilder`` needs in order to continue."""
+        """The keys of the stored turns that ``TurnBuilder`` needs in order to continue."""
         queued = (prompt.key for prompt in Queue.load(self.queue).waiting)
         return tuple(dict.fromkeys(key for key in (self.current, self.preamble, self.previous, *queued) if key))
 
     def restarted(self) -> ReaderState:
-        """Return the state with which a rewritten file is read from its beginning: its last turn may continue."""
+        """Return the state with which a rewritten file is read from its beginning; the old content's last turn may
+        continue.
+        """
         return ReaderState(previous=self.current or self.previous, is_reread=True)
 
 

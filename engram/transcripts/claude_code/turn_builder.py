@@ -3,9 +3,9 @@
 The rules:
 
 * A prompt opens a turn. The turn includes every entry up to the next prompt.
-* Every user, assistant and system entry with a uuid belongs to exactly one turn, in whichever file it was read
-  first. An entry that belongs to a turn already (a fork, a resumed copy, a rewritten file) is skipped. What follows
-  a copied prompt is a continuation turn.
+* Every user, assistant and system entry with a uuid belongs to exactly one turn, in whichever file it was read first.
+  An entry that already belongs to a turn (a fork, a resumed copy, a rewritten file) is skipped. What follows a copied
+  prompt is a continuation turn.
 * Entries before a file's first prompt belong to the turn of that prompt. If the assistant speaks before any prompt,
   they are a continuation turn.
 * A prompt that exists only in a queue-operation line is a turn of its own. It has no entries while it waits in the
@@ -85,14 +85,14 @@ class OpenTurns:
             self._branch = entry.branch
 
     def find(self, key: str) -> Draft | None:
-        """Return the draft of a key, or of the stored turn if the session is read again."""
+        """Return the draft with a key, or one of the stored turn if the session is read again."""
         draft = self._drafts.get(key)
         if draft is None and key not in self._withdrawn and (turn := self._load(key)) is not None:
             draft = self._drafts[key] = Draft.of(turn)
         return draft
 
     def make(self, key: str, opening: Opening, entry: Entry) -> Draft:
-        """Return the draft of a key, made if it is new, extended to the entry."""
+        """Return the draft with a key, extended to the entry; it is made if there is none yet."""
         draft = self._drafts.get(key)
         if draft is None:
             draft = Draft(
@@ -117,7 +117,7 @@ class OpenTurns:
         """Close the current turn and continue with another, which gets the preamble's entries.
 
         Args:
-            takes_calls: it also gets the current turn's calls that still wait for a result.
+            takes_calls: the other turn also gets the current turn's calls that still wait for a result.
         """
         if self.current is not None and self.current is not draft:
             self.current.close()
@@ -133,14 +133,14 @@ class OpenTurns:
         self.current = draft
 
     def leave(self, owner: str) -> None:
-        """End the current turn at a prompt that belongs to another turn, and continue that one if it is open."""
+        """End the current turn at a prompt that belongs to another turn, and continue that turn if it is open."""
         if self.current is not None:
             self.current.close()
         self.current = self._drafts.get(owner)
         self._preamble = None
 
     def go_on(self, turn: Turn) -> Draft:
-        """Make a stored turn the current one when the session is reread; the following entries belong to it."""
+        """Make a stored turn the current one while the session is reread; the following entries belong to it."""
         draft = self._drafts.get(turn.key)
         if draft is None:
             draft = self._drafts[turn.key] = Draft.of(turn)
@@ -163,7 +163,7 @@ class OpenTurns:
             self.current = None
 
     def disown(self, entry: Entry) -> None:
-        """Continue without the current turn's prompt, which no person wrote according to this entry."""
+        """Continue without the current turn's prompt, which, according to this entry, no person wrote."""
         before = self.current
         if before is None:
             return
@@ -194,7 +194,7 @@ class OpenTurns:
             self.seen[entry.uuid] = draft.key
 
     def open_continuation(self, entry: Entry) -> Draft:
-        """Open a turn without a prompt; a preamble becomes that turn under its own key."""
+        """Open a turn without a prompt; if there is a preamble, it becomes that turn and keeps its key."""
         preamble, self._preamble = self._preamble, None
         if preamble is not None:
             self.current = preamble
@@ -236,7 +236,7 @@ class OpenTurns:
         )
 
 
-# -- What an entry adds to its turn: the assistant's texts and calls, and the results with what the user said in them.
+# -- What an entry adds to its turn: the assistant's texts and calls, and the results, with what the user said in them.
 
 
 def text_block(entry: Entry, role: Role, text: str, message_id: str = "") -> TextBlock:
@@ -257,7 +257,7 @@ def add_reply(draft: Draft, entry: Entry, *, with_dialogs: bool) -> None:
     """Add the texts and tool calls of an assistant's entry.
 
     Args:
-        with_dialogs: False for a subagent, whose user is another agent: its dialogs are not the user's.
+        with_dialogs: False for a subagent: its user is another agent, so its dialogs are not the user's.
     """
     message = entry.message
     content = message.get("content")
@@ -275,7 +275,7 @@ def add_reply(draft: Draft, entry: Entry, *, with_dialogs: bool) -> None:
             action = start_action(block, entry.uuid) if block.get("name") != SCRIPT_TOOL else None
             if action is not None:
                 if entry.data.get("isVirtual") is True:
-                    # The script that threw made calls: these show what failed.
+                    # The script that threw had made calls, and these show what failed.
                     draft.drop_action(SCRIPT_TOOL, storable_text(entry.data.get("parentUuid")))
                 draft.add_action(action)
                 if with_dialogs:
@@ -358,12 +358,12 @@ class TurnBuilder:
         Args:
             state: ``Built.state`` of the last read of this file; None at its beginning.
             resume: the stored turns that ``state.turns_to_resume`` names, by key (a missing one was forgotten and is
-                not made again); for a rewritten file the last turn of the old content.
-            owner: returns the key of the stored turn that an entry's uuid belongs to, None if it belongs to none.
-            load: returns the stored turn of a key, if the session is read again.
+                not made again); for a rewritten file, the last turn of the old content.
+            owner: returns the key of the stored turn that an entry's uuid belongs to; None if it belongs to none.
+            load: returns the stored turn with a key, if the session is read again.
             holder: returns the stored turn that holds an entry, if the session is read again.
             note_environment: receives the result of every tool call that showed an environment file.
-            is_subagent: the file is a subagent's own: its lines count, but none of them is a user's prompt.
+            is_subagent: the file is a subagent's own, so its lines count, but none of them is a user's prompt.
         """
         state = state or ReaderState()
         self._is_subagent = is_subagent
@@ -447,7 +447,7 @@ class TurnBuilder:
     def _enqueue(self, entry: Entry, words: Words) -> None:
         key = self._turns.hashed_key("q", entry.at_ms, words.text)
         if self._turns.find(key) is not None or self._find_owner(key) is not None:
-            # It keeps its former position in the queue, so that the right one is handed over later.
+            # It keeps its former position in the queue, so that the right prompt is handed over later.
             if self._is_reread and all(waiting.key != key for waiting in self._queue.waiting):
                 self._queue.add(key, words.text, entry.at_ms, link=_link(entry.data))
             return
@@ -459,7 +459,7 @@ class TurnBuilder:
         self._queue.add(key, words.text, entry.at_ms, link=_link(entry.data))
 
     def _remove(self, entry: Entry) -> None:
-        """Hand a queued prompt to the model, or drop it if it never got there.
+        """Hand a queued prompt to the model, or drop it if it never reached the model.
 
         If the line names an id, the line that shows the prompt follows under the same id.
         """
@@ -479,7 +479,7 @@ class TurnBuilder:
             self._hand_over(draft, waiting, entry)
 
     def _settle(self, entry: Entry, words: Words) -> bool:
-        """Remove from the queue what this line shows, whoever wrote it; True if it was already handed over."""
+        """Remove from the queue what this line shows, whoever wrote it; return True if it was already handed over."""
         raw = text_of(entry.message.get("content")) if entry.kind is Kind.USER else ""
         if is_interruption(raw):
             self._note_interruption()
@@ -501,7 +501,7 @@ class TurnBuilder:
         return True
 
     def _hand_over(self, draft: Draft, waiting: Waiting, entry: Entry) -> None:
-        """Make a queued prompt the current turn: it reaches the model with this line."""
+        """Make a queued prompt the current turn, since it reaches the model with this line."""
         if draft.is_stored and draft.extra.get("handed") == waiting.digest:
             self._turns.make_current(draft, takes_calls=False)
             return
@@ -543,9 +543,9 @@ class TurnBuilder:
         return self._turns.seen.get(uuid) or self._owner(uuid)
 
     def _skip(self, entry: Entry, words: Words, owner: str) -> None:
-        """Leave an entry in its own turn. A copied prompt also ends the current turn.
+        """Leave an entry in the turn that it belongs to. A copied prompt also ends the current turn.
 
-        If the session is reread, the entries after it belong to its turn, and its words may have changed.
+        If the session is reread, the entries after a prompt belong to its turn, and its words may have changed.
         """
         turn = self._holder(entry.uuid) if self._is_reread and entry.uuid not in self._turns.seen else None
         if turn is not None:
@@ -578,7 +578,7 @@ def _opens(words: Words) -> bool:
 
 
 def _link(fields: object) -> str:
-    """Return the id that the line of a removal and the attachment that shows it share; "" if there is none."""
+    """Return the id shared by the line that removes a prompt and the attachment that shows it; "" if there is none."""
     fields = fields if isinstance(fields, dict) else {}
     names = ("source_uuid", "commandUuid", "delivery_id", "deliveryId")
     return next((link for name in names if (link := storable_id(fields.get(name)))), "")

@@ -96,7 +96,7 @@ class Codex:
         )
 
     def is_moved(self, source: Source, cursor: Cursor) -> bool:
-        """Return True if the file holds all that was read of the cursor's file: archiving moves or compresses a
+        """Return True if the file holds all that was read of the cursor's file, since archiving moves or compresses a
         rollout.
         """
         return holds_prefix(source.path, load_cursor(cursor)[0])
@@ -120,7 +120,9 @@ def _build(source: Source, state: ReaderState, entries: list[Identified], stored
 
 
 class StoredIds:
-    """Finds the id of a text in the store: its number differs if an earlier line was removed."""
+    """Finds the id of a text in the store. Its computed id may differ, since removing an earlier line changes its
+    number.
+    """
 
     def __init__(self, stored: StoredTurns) -> None:
         """Start with the session's texts."""
@@ -136,7 +138,7 @@ class StoredIds:
     def find(self, entry: Entry, uuid: str) -> str:
         """Return the id of the stored text with the same words and about the same time, or ``uuid``.
 
-        The other log of the rollout may have shown it a little earlier or later.
+        The times may differ, since the other log of the rollout may have shown the text a little earlier or later.
         """
         if self._stored.known_entries([uuid]):
             return uuid

@@ -13,7 +13,7 @@ from engram.transcripts.calls import MAX_PATH_CHARS, MAX_SEARCHED_CHARS, READ_AH
 from engram.transcripts.json_values import MAX_ID_CHARS, storable, storable_id, storable_text
 from engram.transcripts.turns import MAX_COMMAND_CHARS, MAX_TODO_CHARS, MAX_TODOS, Action, Todo, TodoState
 
-#: Asks for further output of a command that is still running.
+#: The tool that asks for further output of a command that is still running.
 POLL_TOOL = "write_stdin"
 _PLAN_TOOL = "update_plan"
 _PATCH_TOOL = "apply_patch"
@@ -37,7 +37,7 @@ _FAILED = lazy_regex(
 class Result(NamedTuple):
     """The outcome of a call."""
 
-    #: What it printed, at most ``MAX_SEARCHED_CHARS``; never stored.
+    #: What the call printed, at most ``MAX_SEARCHED_CHARS``; never stored.
     text: str
     is_error: bool = False
     exit_code: int | None = None
@@ -90,7 +90,7 @@ def finish_action(action: Action, result: Result, uuid: str) -> Action:
 
 
 def read_result(payload: dict[str, Any]) -> Result:
-    """Return the outcome of a call, from its output or from the event of its end."""
+    """Return the outcome of a call, from its output or from the event that ends it."""
     if payload.get("type") == "exec_command_end":
         return _of_command(payload, payload.get("exit_code"), payload.get("status"))
     if payload.get("type") == "patch_apply_end":
@@ -152,7 +152,7 @@ def _of_command(payload: dict[str, Any], exit_code: object, status: object) -> R
 
 
 def _of_json(text: str) -> Result | None:
-    """Return the result in the form of versions that write output and exit status as JSON; None for other texts."""
+    """Return a result that a version of Codex wrote as JSON, with output and exit status; None for other texts."""
     if not text.startswith('{"output":'):
         return None
     try:

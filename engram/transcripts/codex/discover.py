@@ -25,7 +25,7 @@ from engram.transcripts.transcript_files import (
 
 #: Codex compresses rollouts that are a week old, and writes a plain file again when one is resumed.
 SUFFIXES = (".jsonl", ".jsonl.zst")
-#: Folders of sessions in Codex's folder: by year, month and day, and those that the user archived.
+#: The folders of sessions in Codex's folder: one by year, month and day, and one for those that the user archived.
 FOLDERS = ("sessions", "archived_sessions")
 _UUID = r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}"
 _ROLLOUT = lazy_regex(rf"rollout-[\dT-]{{10,30}}-({_UUID})\.jsonl(?:\.zst)?")
@@ -34,7 +34,7 @@ _BARE = lazy_regex(rf"({_UUID})\.jsonl(?:\.zst)?")
 _MAX_DEPTH = 4
 #: The same limit below a folder given by the user.
 _MAX_NAMED_DEPTH = 16
-#: A first line longer than this is not read, in bytes. It holds the instructions of the session.
+#: A first line of more bytes than this is not read; it holds the session's instructions.
 _MAX_HEAD_BYTES = 1_000_000
 
 
@@ -59,7 +59,7 @@ def find_rollouts(codex: Path, *, with_subagents: bool = False, walk: Walk | Non
 
 
 def rollouts_at(path: Path, *, with_subagents: bool = False) -> Iterator[Source]:
-    """Yield the rollout at a path, or those in a folder, wherever it is.
+    """Yield the rollout at a path, or the rollouts in a folder, wherever it is.
 
     Some tools name rollouts after the session id only; such a file counts if its first line is a session head.
     """
@@ -110,7 +110,7 @@ def _parent_in(head: dict[str, Any], session_id: str) -> str:
 
 
 def head_of(path: Path) -> dict[str, Any]:
-    """Return the payload of a rollout's first line; {} if that is not a session head or not written yet."""
+    """Return the payload of a rollout's first line; {} if that is not a session head, or not written yet."""
     facts = facts_of(path)
     if facts is None:
         return {}

@@ -1,8 +1,8 @@
 """Parse one line of a Codex rollout into a typed entry, or say why it cannot be read.
 
 A rollout is two logs in one file: the model's input and output (``response_item``), and what the screen shows
-(``event_msg``). Most texts are in both, since version 0.148 under another name (``item_completed``). An entry names
-the log that a text is from; ``turn_builder.py`` finds the copies.
+(``event_msg``). Most texts are in both; since version 0.148, the second log has them under another name
+(``item_completed``). An entry names the log that a text is from; ``turn_builder.py`` finds the copies.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _APP_CONTEXT = lazy_regex(
 _APP_REQUEST = lazy_regex(r"^## My request(?: for Codex)?:[ \t]*", re.MULTILINE)
 #: A comment that the person attached to a spot on a page.
 _APP_COMMENT = lazy_regex(r"^Comment:[ \t]*\n(.*?)\s*(?=^#{1,2} |\Z)", re.MULTILINE | re.DOTALL)
-#: The app's text about pictures after the words.
+#: The app's text about pictures, which follows the words.
 _APP_NOTE = lazy_regex(r"^The next image (?:is untrusted page evidence|was attached by the user)\b.*$", re.MULTILINE)
 _REPLY = lazy_regex(r"<send_user_message_question_reply>\s*(.*?)\s*</send_user_message_question_reply>", re.DOTALL)
 _FOLDER = lazy_regex(r"<cwd>([^<\n]+)</cwd>")
@@ -41,7 +41,7 @@ def words_of(text: str, *, is_for_model: bool = False) -> Words:
     """Return what a person wrote in a message; nothing if Codex wrote all of it.
 
     Args:
-        is_for_model: it is from the log of the model's input, where Codex adds its own context. There, a message
+        is_for_model: the message is from the log of the model's input, where Codex adds its own context. There, one
             that consists only of elements is not the user's.
     """
     text = without_inserted(_PICTURE_TAG.sub("", text))
@@ -64,7 +64,7 @@ def folder_in(text: str) -> str:
 
 
 def _answers(text: str) -> str:
-    """Return what the user answered to questions that Codex asked while it kept working."""
+    """Return the user's answers to questions that Codex asked while it kept working."""
     try:
         replies = json.loads(text)
     except ValueError:
@@ -121,13 +121,13 @@ class Entry(NamedTuple):
     data: dict[str, Any] = {}  # noqa: RUF012
 
 
-#: Kinds of payloads that are skipped before they are parsed: half of all lines.
+#: Kinds of payloads that are skipped before they are parsed, which is half of all lines.
 _SKIPPED = lazy_regex(rb'"payload":\{"type":"(?:token_count|reasoning|agent_reasoning\w*)"')
 _HEAD_BYTES = 200
 #: How a record is recognised on a broken line, and what shows that a line may hold another one after its first.
 RECORDS = Records(lazy_regex(r'\{\s*"(?:timestamp|type)"'), frozenset({"timestamp", "type", "payload"}))
 _MORE = b'{"timestamp"'
-#: Types that occur without an envelope in rollouts of versions before 0.32.
+#: Types that occur without an envelope in rollouts from versions before 0.32.
 _BARE_TYPES = ("message", "function_call", "function_call_output", "local_shell_call")
 _CALLS = ("function_call", "custom_tool_call", "local_shell_call")
 _RESULTS = ("function_call_output", "custom_tool_call_output", "exec_command_end", "patch_apply_end")
@@ -165,7 +165,7 @@ def parse_line(line: Line) -> Entry | Unreadable | None:
 
 
 def _unwrap(data: dict[str, Any]) -> tuple[str, dict[str, Any]]:
-    """Return type and payload of a line; the oldest rollouts have no envelope."""
+    """Return the type and payload of a line; the oldest rollouts have no envelope."""
     type_, payload = data.get("type"), data.get("payload")
     if isinstance(payload, dict):
         return (type_ if isinstance(type_, str) else ""), payload

@@ -6,8 +6,8 @@ The rules:
   next prompt, and the calls of the previous turn that still wait for a result.
 * Every text, call and result belongs to one turn, in whichever file it was read first. The history at the beginning of
   a fork or a resumed copy is skipped; entries after it without a prompt form a continuation turn.
-* A prompt is what the screen showed. Some versions write it to the model's log only, where context that Codex adds
-  looks the same: such a turn is withdrawn if the screen shows another prompt before there is a reply.
+* A prompt is what the screen showed. Some versions write it only to the model's log, where context that Codex adds
+  looks the same. Such a turn is withdrawn if the screen shows another prompt before there is a reply.
 """
 
 from __future__ import annotations
@@ -60,12 +60,12 @@ class Echo(NamedTuple):
 class Naming:
     """The ingredients of the next entries' ids."""
 
-    #: Codex's id of its current turn; "" in versions that write none.
+    #: Codex's own id of its current turn; "" in versions that write none.
     turn_id: str = ""
     #: Number of texts of that turn so far.
     texts: int = 0
-    #: Session that the lines were first written for, and the line of its head, since a fork begins with a copy of
-    #: another.
+    #: The session that the lines were first written for, and the line of its head: a fork begins with a copy of another
+    #: session.
     origin: str = ""
     origin_line: int = 0
     echoes: list[Echo] = field(default_factory=list)
@@ -81,31 +81,33 @@ class ReaderState:
     previous: str = ""
     #: Keys of turns whose prompts only the model's log has shown, and which have no reply yet.
     unconfirmed: list[str] = field(default_factory=list)
-    #: True if the current turn of Codex showed a prompt on the screen: then the other log's prompts don't count.
+    #: True if Codex's current turn showed a prompt on the screen; the other log's prompts then don't count.
     is_confirmed: bool = False
     #: True once the head of the session was read.
     has_head: bool = False
-    #: Who writes the prompts, by the head of the session.
+    #: Who writes the prompts, according to the head of the session.
     speaker: Speaker = Speaker.PERSON
     #: Number of a process that still runs → id of the call that started it.
     running: dict[str, str] = field(default_factory=dict)
     #: Id of a call that asks for further output → number of the process.
     polls: dict[str, str] = field(default_factory=dict)
-    #: Id of a call that may change the branch.
+    #: The id of a call that may change the branch.
     switching: str = ""
     cwd: str = ""
     branch: str = ""
     naming: Naming = field(default_factory=Naming)
-    #: True if the session was read before from a file with other content, so that stored turns continue.
+    #: True if the session was read before, from a file with other content, so that its stored turns continue.
     is_reread: bool = False
 
     @property
     def turns_to_resume(self) -> tuple[str, ...]:
-        """Keys of the stored turns that ``TurnBuilder`` needs in order to continue."""
+        """The keys of the stored turns that ``TurnBuilder`` needs in order to continue."""
         return tuple(dict.fromkeys(key for key in (self.current, self.previous, *self.unconfirmed) if key))
 
     def restarted(self) -> ReaderState:
-        """Return the state with which a rewritten file is read from its beginning: its last turn may continue."""
+        """Return the state with which a rewritten file is read from its beginning; the old content's last turn may
+        continue.
+        """
         return ReaderState(previous=self.current or self.previous, is_reread=True)
 
 
@@ -153,8 +155,8 @@ def dump_cursor(position: Position, state: ReaderState) -> Cursor:
 #
 # The lines of a rollout have no ids. An id is a hash of what stays the same in a copy of the line: Codex's id of its
 # turn, the text or the id of the call, and the text's number within the turn. So the history at the beginning of a fork
-# has the same ids as in the session that it was copied from, and is not read twice. Versions that write no ids of turns
-# are identified by the session and the line's number below its head, which a copy keeps too.
+# has the same ids as in the session that it was copied from, and is not read twice. Where a version writes no turn ids,
+# the session and the line's number below its head stand in; a copy keeps these too.
 
 #: Maximum number of texts that wait for their copy in the other log.
 MAX_ECHOES = 24
@@ -178,7 +180,7 @@ KnownAs = Callable[[Entry, str], str]
 def identify(
     entries: Iterable[Entry], session_id: str, naming: Naming, known_as: KnownAs | None = None
 ) -> Iterator[Identified]:
-    """Yield the entries with their ids; ``naming`` is carried on to the last of them.
+    """Yield the entries with their ids; ``naming`` is updated up to the last of them.
 
     Args:
         known_as: for a session that is read again, finds the id under which a text is stored.
@@ -246,7 +248,7 @@ class Built:
 
 
 class TurnBuilder:
-    """Builds the turns of one rollout, entry by entry; ``state`` is carried on."""
+    """Builds the turns of one rollout, entry by entry; ``state`` is updated along the way."""
 
     def __init__(
         self,
@@ -265,7 +267,7 @@ class TurnBuilder:
             resume: the stored turns that ``state.turns_to_resume`` names, by key (a missing one was forgotten).
             is_known: True if an entry belongs to a stored turn, or was forgotten.
             holder: returns the stored turn that holds an entry, if the session is read again.
-            is_subagent: the user of this session is another agent, so none of its prompts counts.
+            is_subagent: the user of this session is another agent, so none of its prompts count.
             note_environment: receives the result of every call that showed an environment file.
         """
         self._session_id = session_id
@@ -278,7 +280,7 @@ class TurnBuilder:
         self._drafts = {key: Draft.of(turn) for key, turn in resume.items()}
         self._current = self._drafts.get(state.current)
         self._withdrawn: list[str] = []
-        #: Ids that entries of this read gave to a turn.
+        #: Ids of the entries of this read that belong to a turn.
         self._seen: set[str] = set()
 
     def add(self, identified: Identified) -> None:
@@ -339,7 +341,7 @@ class TurnBuilder:
             self._state.unconfirmed.append(uuid)
 
     def _confirm(self, uuid: str) -> None:
-        """Record a prompt that the screen showed: other turns without a reply were context."""
+        """Record a prompt that the screen showed; other turns without a reply were only context."""
         self._state.is_confirmed = True
         for key in self._state.unconfirmed:
             draft = self._drafts.get(key)
@@ -368,7 +370,7 @@ class TurnBuilder:
             self._current = draft
 
     def _leave(self, uuid: str) -> None:
-        """End the current turn at a prompt that is already stored, and continue its turn if that is open."""
+        """End the current turn at a prompt that is already stored, and continue that prompt's turn if it is open."""
         if self._current is not None and self._current.key != uuid:
             self._current.close()
         self._current = self._drafts.get(uuid)
@@ -455,7 +457,7 @@ class TurnBuilder:
         return bool(uuid) and (uuid in self._seen or self._is_known(uuid))
 
     def _open(self, key: str, opening: Opening, entry: Entry) -> Draft:
-        """Make a new draft the current one; it gets the calls that still wait, unless Codex was done."""
+        """Make a new draft the current one; it gets the calls that still wait, unless Codex was already done."""
         draft = Draft(
             key=key,
             session_id=self._session_id,
@@ -486,7 +488,7 @@ class TurnBuilder:
 
 
 def _remember(known: dict[str, str], key: str, value: str) -> None:
-    """Add to a table of bounded size; the oldest is dropped."""
+    """Add to a table of bounded size, from which the oldest entry is dropped."""
     known[key] = value
     while len(known) > MAX_RUNNING:
         del known[next(iter(known))]

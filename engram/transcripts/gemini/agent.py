@@ -29,18 +29,18 @@ from engram.transcripts.turns import Role
 
 # -- Finding the chats on disk.
 
-#: One record per line since the format of 2026; before, one JSON document that was rewritten with every message.
+#: One record per line since the format of 2026; before that, one JSON document, rewritten with every message.
 SUFFIXES = (".jsonl", ".json")
 #: Number of bytes at the beginning of a chat that contain its id.
 _HEAD_BYTES = 4096
-#: Files of folders and projects that are larger are not read, in bytes.
+#: Maximum size, in bytes, of a file that names project folders; a larger one is not read.
 _MAX_LIST_BYTES = 4_000_000
 _ID = lazy_regex(rb'"sessionId"\s*:\s*"([^"\\]{1,128})"')
 _SUBAGENT = lazy_regex(rb'"kind"\s*:\s*"subagent"')
 
 
 def chats_folder(gemini: Path) -> Path:
-    """Return the folder with a folder for each project, which contains the folder ``chats``."""
+    """Return the folder that has a folder for each project, which in turn contains ``chats``."""
     return gemini / "tmp"
 
 
@@ -99,7 +99,7 @@ def _chats_in(walk: Walk, folders: Iterable[Path], *, with_subagents: bool) -> I
                 else:
                     yield from _source(walk, path)
             elif with_subagents and is_session_id(path.name) and walk.folder(entry) is not None:
-                # A subagent's chat is in a folder that is named after the session that started it.
+                # A subagent's chat is in a folder named after the session that started the subagent.
                 for nested in walk.entries(path):
                     if nested.name.endswith(SUFFIXES[0]):
                         yield from _source(walk, Path(nested.path), parent_id=path.name)
@@ -157,11 +157,11 @@ def _read_object(path: Path) -> dict[str, Any]:
     return value if isinstance(value, dict) else {}
 
 
-# -- One chat: its messages by their ids, and what each of them says.
+# -- One chat: its messages by id, and what each of them says.
 
-#: Message types that hold words; info, warning and error are the program's own.
+#: Message types that hold words; the types info, warning and error are the program's own.
 _ROLES = {"user": Role.USER, "gemini": Role.ASSISTANT}
-#: Beginnings of texts in the user's place that are the program's: what the user ran with "!", and its output.
+#: How the program's own texts in the user's place begin: what the user ran with "!", and its output.
 _NOT_TYPED = "I ran the following shell command:"
 #: Start of the files that a prompt names with "@": everything after it belongs to them, whatever it says.
 _FILES = lazy_regex(r"^[ \t]*--- Content from [^\n]{1,80} ---[ \t]*$|^Content from @[^\n]{1,400}:[ \t]*$", re.MULTILINE)
@@ -242,7 +242,7 @@ class Chat:
 
     @property
     def compacted_at_ms(self) -> int | None:
-        """The latest time at which the chat was replaced by a summary; None if it was not."""
+        """The latest time at which the chat was replaced by a summary; None if it never was."""
         times = [
             parse_time_ms(record.get("timestamp"))
             for record in self._records.values()
@@ -272,7 +272,7 @@ def _visible(record: dict[str, Any], role: Role) -> str:
 
 
 def _text(content: object) -> str:
-    """Return the words of a list of parts; tool results and thoughts don't count."""
+    """Return the words in a list of parts; tool results and thoughts don't count."""
     if isinstance(content, str):
         return storable_text(content).strip()
     parts = content if isinstance(content, list) else [content]
@@ -308,7 +308,7 @@ def _calls(record: dict[str, Any]) -> Iterator[Call]:
 
 
 def _printed(result: object) -> str:
-    """Return a tool's answer from the parts of its result."""
+    """Return a tool's output, from the parts of its result."""
     texts = []
     for part in result if isinstance(result, list) else [result]:
         response = part.get("functionResponse") if isinstance(part, dict) else None
@@ -318,7 +318,7 @@ def _printed(result: object) -> str:
     return "\n".join(filter(None, texts))
 
 
-#: Maximum size of a chat that is read, in bytes: a chat is read completely, since any message may be rewritten.
+#: Maximum size of a chat that is read, in bytes. It is read completely, since any message may be rewritten.
 MAX_CHAT_BYTES = 50_000_000
 
 
@@ -334,7 +334,7 @@ class Gemini:
         return f"gemini --resume {session_id.partition('.')[0]}"
 
     def speaker_at(self, path: Path, offset: int, length: int) -> Speaker:
-        """Return a person: chats don't say who writes the prompts."""
+        """Return ``Speaker.PERSON``, since chats don't say who writes the prompts."""
         return Speaker.PERSON
 
     def folders(self, settings: Settings) -> tuple[Path, ...]:
