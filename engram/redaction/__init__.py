@@ -1,6 +1,6 @@
 """Remove secrets before anything is stored, embedded, logged or sent, and decide whose voice a text is.
 
-Names are loaded at their first use, so that making a text safe to show compiles no pattern for secrets.
+Names are loaded when they are first used, so that making a text safe to show compiles no pattern for secrets.
 """
 
 from __future__ import annotations

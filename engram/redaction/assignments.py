@@ -32,7 +32,7 @@ _SYMBOL = lazy_regex(r"[!@#$%^&*](?:(?<=[A-Za-z0-9][!@#$%^&*])(?<!\*(?=\*))|(?=[
 _DIGIT = lazy_regex(r"[0-9]")
 _TOKEN = lazy_regex(r"[^\s\"'`<>(){}\[\],;|]{1,64}")
 _EDGE = " \t\n\r\"'`<>(){}[],;|="
-#: Look-alikes: references, scopes, versions, shares, money, addresses, paths, operators, escapes of URLs.
+#: Look-alikes: references, scopes, versions, percentages, money, addresses, paths, operators, escapes in URLs.
 _HARMLESS = lazy_regex(
     r".*(?:://|//|\\|\.\.|&&|\$\{|%[0-9A-Fa-f]{2}|&#?\w+;?|\*\*|::|->|!=|[+*%^&]=).*|@.*|#.*|\$\w+|%\w+|"
     r".*@[\w-]*\.[\w.-]+|[\w./@-]+[@#]v?\d[\w.+-]*|[\w.-]+#[LRC\d][\w-]*|[\w.-]+@[A-Za-z][\w./-]*|&[\w.]+|"
@@ -45,7 +45,7 @@ _SHORT = lazy_regex(
     r"(?<![\w./#+~-])(?=[A-Za-z]{0,15}[0-9])[A-Za-z0-9][A-Za-z0-9~+_-]{11,14}[A-Za-z0-9~+=](?![\w./+~(-])"
 )
 _BYTES = lazy_regex(r"\[?\s?(?:\d{1,3}\s?,\s?){31,63}\d{1,3}\s?\]?")
-#: A part of every licence key, and of every list of bytes.
+#: What every licence key contains, and what every list of bytes contains.
 _HYPHENS = lazy_regex(r"-[A-Z0-9]{4,6}-[A-Z0-9]{4,6}-")
 _NUMBERS = lazy_regex(r"[0-9]\s?,\s?[0-9]{1,3}\s?,\s?[0-9]{1,3}\s?,")
 _JOIN = lazy_regex(r"WIFI:[^\n]{0,120}?P:([^;\n]{4,63});")
@@ -93,15 +93,13 @@ def word_spans(text: str, start: int, end: int) -> Iterator[Span]:
 
 
 def is_drawn(value: str) -> bool:
-    """Return whether a short token has capitals, small letters and digits (two of each) mixed in a way that only chance
-    produces.
-    """
+    """Return whether a short token mixes capitals, small letters and digits (two of each) as only chance does."""
     counts = (sum(map(str.islower, value)), sum(map(str.isupper, value)), sum(map(str.isdigit, value)))
     return min(counts) >= 2 and total_bits(value) < -9.0
 
 
 def is_composed(value: str) -> bool:
-    """Return whether the value has capitals, small letters, digits and symbols in a way that only passwords do."""
+    """Return whether the value mixes capitals, small letters, digits and symbols as only passwords do."""
     if not 8 <= len(value) <= 48 or not any(c.isdigit() for c in value):
         return False
     if not (any(c.islower() for c in value) and any(c.isupper() for c in value)):
@@ -118,7 +116,7 @@ def _byte_lists(text: str, start: int, end: int) -> Iterator[Span]:
             yield Span(numbers.start(), numbers.end(), "key-bytes")
 
 
-#: Stems of names, and whether a person chooses the values. Found by plain search, then checked in context.
+#: Stems of names, and whether a person chooses the values. They are found by plain search, then checked in context.
 _STEMS: tuple[tuple[str, bool], ...] = (
     ("pass", True),
     ("pwd", True),
@@ -170,7 +168,7 @@ _NAME = lazy_regex(
 _SHORT_VALUE = frozenset(
     {"pass", "pw", "pin", "otp", "psk", "cred", "creds", "seed", "salt", "refresh", "pepper", "pat", "sig", "dsn"}
 )
-#: Names that files of configuration put before a password without a sign.
+#: Names that configuration files put before a password without a sign such as ``=``.
 _CONFIGURED = frozenset({"password", "passwd", "passphrase", "secret", "pwd"})
 #: What precedes "key" when it is not the name of a secret.
 _NOT_KEY_OF = lazy_regex(
@@ -180,7 +178,7 @@ _NOT_KEY_OF = lazy_regex(
 )
 #: What must precede "key" for it to be the name of a secret.
 _KEY_OF = lazy_regex(r"(?:[a-z0-9]{2,20}[_ -]?|[_-])$")
-#: What may follow the name in the same identifier without changing its meaning.
+#: What may follow the name in the same identifier without changing the name's meaning.
 _TAIL = lazy_regex(
     r"(?:s(?![a-z]))?(?:[-_ ]?(?:key|value|base64|b64|hex|string|enc|prod(?:uction)?|dev|test|stag(?:e|ing)|live|"
     r"main|old|new|root|admin|user|primary|secondary|default|plain(?:text)?|raw|header|[0-9]{1,3})(?![a-z])){0,3}"
@@ -197,7 +195,7 @@ _NAME_VALUE = lazy_regex(
     r"\\?[\"']?,?\s{1,24}\\?[\"']?value\\?[\"']?\s{0,4}[:=]\s{0,4}|"
     r"\\?[\"']?,\s{0,24}\\?[\"']?value\\?[\"']?\s{0,4}[:=]\s{0,4}"
 )
-#: The second of two quoted arguments, and a value on the line below its name.
+#: What precedes the second of two quoted arguments, and what precedes a value on the line below its name.
 _ARGUMENT = lazy_regex(r"[\"']\s{0,2},\s{0,8}(?=[\"'])")
 _BELOW = lazy_regex(r"[*_\"']{0,2}[ \t]{0,2}:?[*_]{0,2}[ \t]{0,4}\n[ \t]{0,12}")
 _PROSE = lazy_regex(
@@ -211,24 +209,24 @@ _QUALIFIED = lazy_regex(
     r"[ \t]{1,2}(?:\([^()\[\]\n]{1,40}\)|\[[^()\[\]\n]{1,40}\])[ \t]{0,2}(?:(?::|=|→|—|–)[ \t]{0,3}|(?:is|was|ist|"
     r"lautet|es|est)[ \t]{1,3})"
 )
-#: A password in files of configuration may have a digit before it that says how it is written.
+#: In configuration files, a password may be preceded by a digit that says how it is written.
 _BARE = lazy_regex(r"(?:[ \t]{1,3}(?:[0-9]{1,2}[ \t](?=\S{6}))?|\n[ \t]{0,4})")
-#: What precedes the name in a line that consists of a name and its value, as in files of configuration.
+#: What precedes the name on a line that consists of a name and its value, as in configuration files.
 _DIRECTIVE = lazy_regex(
     r"(?:(?:^|\s)(?:login|user|username|account)\s{1,8}\S{1,64}\s{1,8}(?:account\s\S{1,64}\s{1,8})?|"
     r"(?:^|\n)[ \t]{0,16}(?:(?:enable|set|env|arg|export|neighbor \S{1,40}|ppp \w{1,8} sent-username \S{1,40})[ \t])?"
     r"[\w.-]{0,40})$"
 )
-#: How far before the name that is read, in characters.
+#: How many characters before the name are searched for that.
 _DIRECTIVE_CHARACTERS = 120
 _LINE_END = lazy_regex(r"[ \t]*+(?:[\n\r;]|$|(?:machine|account|port|login|macdef)\b)")
-#: What precedes the name of a secret in the name of a label or message: `forgot_password`, `confirmPassword`.
+#: What precedes a secret's name within the name of a label or message: `forgot_password`, `confirmPassword`.
 _LABEL = lazy_regex(
     r"(?:forg[eo]t(?:ten)?|reset|change|confirm|repeat|retype|verify|show|hide|reveal|enter|choose|update|invalid|wrong|"
     r"incorrect|missing|create|require|label|title|button|hint|field|remove|delete|edit|copy|generate|no|via|with)"
     r"[ _.:-]?(?:your[ _.-]?|new[ _.-]?)?$"
 )
-#: The name under which a secret is kept, as a reference to it gives it.
+#: The name under which a secret is kept, as given by a reference to it.
 _KEPT_AS = lazy_regex(
     r"[a-z0-9]{1,20}(?:-[a-z0-9]{1,20}){0,5}-(?:cred|credential|secret|token|tls|cert|key|auth|password|pull)s?"
 )
@@ -259,23 +257,23 @@ _PATH = lazy_regex(r"/[\w.-]{0,60}$")
 #: The part of a label's key before its last name: `"login.`.
 _DOTTED_KEY = lazy_regex(r"[\"'](?:[\w-]{1,40}[.:/]){1,6}[\w-]{0,40}$")
 _TITLE_WORD = lazy_regex(r"[A-Z][a-z]{3,64}")
-#: Words with capitals joined by underscores, and what names of fields, messages and states have among theirs.
+#: Capitalised words joined by underscores, and words that occur in such names of fields, messages and states.
 _JOINED_WORDS = lazy_regex(r"[A-Z][a-z]{2,20}(?:_[A-Za-z][a-z]{0,20}){2,6}")
 _LABELLING = lazy_regex(
     r"(?i)pass|pwd|wort|login|user|your|not?_|set_|field|label|form|text|key|auth|admin|error|invalid"
 )
 _UUID = lazy_regex(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$")
-#: The line below a name that sets something itself.
+#: An assignment on the line below a name, which is not the name's value.
 _ASSIGNMENT = lazy_regex(r"[A-Za-z_][\w.-]{1,64}=\S")
-#: Characters of a value that are read; an unquoted one that turns out to be a secret is masked to the end of its run.
+#: How many characters of a value are read; an unquoted secret is masked to the end of its run.
 _WORD_LIMIT = 4096
-#: A value is judged by this many characters from its beginning, so that a name costs the same however long the line.
+#: A value is judged by this many characters from its beginning, so that a name takes no longer on a long line.
 _JUDGED = 256
-#: The most lines of a YAML block that are read; what is longer is no password.
+#: Maximum number of lines of a YAML block that are read; anything longer is not a password.
 _BLOCK_LINES = 8
 
 
-#: What joins a name to its value, and how readily a value so joined counts as a secret.
+#: What joins a name to its value, and how readily a value joined in this way counts as a secret.
 _FORMS = (
     (_SEPARATOR, "set"),
     (_NAME_VALUE, "set"),
@@ -297,7 +295,9 @@ class _Name(NamedTuple):
 
 
 class _Run:
-    """The last run of characters that may be an unquoted value, so that the names in one run read it once."""
+    """The last run of characters that may be an unquoted value. It is kept so that several names in one run read it
+    only once.
+    """
 
     def __init__(self) -> None:
         self._start = self._end = -1
@@ -334,7 +334,7 @@ def named_spans(text: str, low: str, start: int, end: int) -> Iterator[Span]:
 
 
 def name_places(text: str, low: str) -> Iterator[int]:
-    """Yield where a possible name of a secret begins in a list of words, one a line, whatever their context."""
+    """Yield where a possible name of a secret begins in a list of words, one per line, regardless of context."""
     for stem, _ in _STEMS:
         at = low.find(stem)
         while at >= 0:
@@ -423,8 +423,8 @@ def _take(text: str, name_start: int, at: int, name: _Name, form: str, run: _Run
 
 
 def _is_apart(text: str, name_start: int, value: str, form: str) -> bool:
-    """Return whether what follows a name without a sign has nothing to do with it: a name at the end of a path, a
-    pointer to a type, a line that sets something itself.
+    """Return whether what follows a name without a sign has nothing to do with the name: the name ends a path, or what
+    follows is a pointer to a type or an assignment.
     """
     if _PATH.search(text[max(0, name_start - 64) : name_start]):
         return True
@@ -434,12 +434,12 @@ def _is_apart(text: str, name_start: int, value: str, form: str) -> bool:
 
 
 def _is_label(before: str, name: _Name) -> bool:
-    """Return whether the text before a name makes it the name of a label, whose value is a word to be shown."""
+    """Return whether the text before a name makes it the name of a label, whose value is text to be shown."""
     return bool(_LABEL.search(before[-24:])) or (not name.chosen and bool(_DOTTED_KEY.search(before)))
 
 
 def _is_directive(text: str, name_start: int, name: _Name, first: int, last: int) -> bool:
-    """Return whether a line of a file of configuration consists of a name and its password, without a sign between."""
+    """Return whether a line of a configuration file consists of a name and its password, with no sign between them."""
     value = text[first:last]
     if name.word not in _CONFIGURED or not is_mixed(value) or value[0] in "([{<" or "\n" in text[name.end : first]:
         return False
@@ -454,7 +454,7 @@ def _is_directive(text: str, name_start: int, name: _Name, first: int, last: int
 
 
 def _is_short_password(text: str, name_start: int, value: str, name: _Name) -> bool:
-    """Return whether a line sets a variable such as ``DB_PWD`` to a word of three characters or more."""
+    """Return whether a line sets a variable such as ``DB_PWD`` to a word of three to forty characters."""
     is_variable = name.is_capital and text[max(0, name_start - 1) : name_start] == "_"
     if not (is_variable and name.word.startswith(("pass", "pw"))) or not 3 <= len(value) <= 40 or " " in value:
         return False
@@ -462,7 +462,7 @@ def _is_short_password(text: str, name_start: int, value: str, name: _Name) -> b
 
 
 def _begins_line(text: str, name_start: int) -> bool:
-    """Return whether only parts of an assignment precede the name in its line."""
+    """Return whether nothing but parts of an assignment precedes the name on its line."""
     floor = max(0, name_start - 80)
     newline = text.rfind("\n", floor, name_start)
     if newline < 0 and floor:
@@ -490,7 +490,7 @@ def _literal(text: str, at: int, run: _Run) -> tuple[int, int, bool]:
 
 
 def _block(text: str, at: int) -> tuple[int, int, bool]:
-    """Return where the lines of a YAML block begin and end that begins at `at`; they count as quoted."""
+    """Return where the lines of the YAML block at `at` begin and end; they count as quoted."""
     indent = text[text.rfind("\n", 0, at) + 1 : at]
     limit = min(len(text), at + _WORD_LIMIT)
     last = text.find("\n", at, limit)

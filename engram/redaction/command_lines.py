@@ -55,7 +55,7 @@ _USERS: dict[str, re.Pattern[str]] = {
         "-D": r"keytool|java|mvn|gradle",
     }.items()
 }
-#: Commands whose option carries nothing but a password, so that any word counts as one.
+#: Commands with an option that carries nothing but a password, so that any word counts as one.
 _PASSWORD_ONLY: dict[str, re.Pattern[str]] = {
     option: lazy_regex(rf"(?<![\w-])(?:{commands})(?![\w-])")
     for option, commands in {
@@ -90,25 +90,25 @@ _PLACED: tuple[tuple[Gate, re.Pattern[str]], ...] = tuple(
         ("auth login", r"auth login (?:--\w++[ =])?"),
     )
 )
-#: User and password before an `@`, as Oracle's drivers and tools take them.
+#: User and password before an `@`, in the form that Oracle's drivers and tools take.
 _ORACLE = lazy_regex(
     r"(?:jdbc:[a-z0-9]{2,20}:(?:[a-z0-9]{2,12}:)?|\b(?:sqlplus|expdp|impdp|sqlldr|rman|connect|conn|dgmgrl|tnsping|"
     r"sqlcl|sql|exp|imp)\s(?:[^\n@/]{0,80}[\s=])?[\"']?)[\w.$#\[\]-]{1,64}/(?:\"([^\"\n]{3,128})\"|"
     r"([^\s\"'/@]{3,128}))@"
 )
-#: How each of them ends.
+#: How each such pair ends.
 _ORACLE_END = lazy_regex(r"/(?:\"[^\"\n]{3,128}\"|[^\s\"'/@]{3,128})@")
 _ORACLE_TOOL = lazy_regex(
     r"\b(?:sqlplus|expdp|impdp|sqlldr|rman target|dgmgrl)\s(?:-\w++\s){0,3}(?:userid=)?[\w$#]{1,64}/([^\s\"'/@]{3,"
     r"128})(?=\s|$)"
 )
-#: Calls that set a password or put it into a password store: the last argument is the password.
+#: Calls that set a password or put it into a password store, with the password as the last argument.
 _STORED = lazy_regex(
     r"(?i:set_?(?:generic_?|internet_?)?password|(?:add|save|store|write)_?(?:generic_?|internet_?)?(?:password|"
     r"credentials?)|set_?passphrase)\s{0,2}\(\s{0,80}+(?:[^(),\n]{1,120}+,\s{0,80}+){0,3}"
     r"(?:[bf]?\"([^\"\n]{3,256})\"|[bf]?'([^'\n]{3,256})')\s{0,40},?\s{0,40}\)"
 )
-#: Calls that take a user and a password, the last argument or the third.
+#: Calls that take a user and a password, with the password as the last argument or the third.
 _LOGIN_CALL = lazy_regex(
     r"(?i:(?:(?:basic|digest|ntlm)_?auth(?:entication)?|usernamepassword\w{0,20}|passwordauthentication|networkcredential|"
     r"plain_?(?:credentials|text_?auth\w{0,12})|\bauth ?= ?)\s{0,2}\(\s{0,80}+[^(),\n]{1,120}+,\s{0,80}+|"
@@ -150,7 +150,7 @@ _SQL = lazy_regex(
 _CRYPT = lazy_regex(
     r"\$(?:1|2[abxy]?|5|6|7|y|gy|apr1|argon2(?:id|i|d)|pbkdf2[a-z0-9-]*+|scrypt)\$[A-Za-z0-9./$=,+_-]{16,400}"
 )
-#: PowerShell's strings that are to be kept secret, before or after the command.
+#: Strings that PowerShell is to keep secret, before or after the command.
 _SECURE = lazy_regex(
     r"(?i)convertto-securestring\b(?:[ \t]{1,4}-(?:string|asplaintext|force)\b){0,3}[ \t]{1,4}"
     r"(?:\"([^\"\n]{3,256})\"|'([^'\n]{3,256})'|([^\s\"'`;|&<>$(-][^\s\"'`;|&<>]{3,256}))"
@@ -159,7 +159,7 @@ _SECURED = lazy_regex(r"(?i)(?:\"([^\"\n]{3,256})\"|'([^'\n]{3,256})')[ \t]{0,4}
 _COOKIE = lazy_regex(r"(?i)(?:set-)?cookie[\"']?\s?[:=]\s?[\"']?|(?<=\s)(?:-b|--cookie) [\"']?")
 _COOKIE_VALUE = lazy_regex(r"[\w.-]{1,64}=([^;\s\"'\\]{8,4096})")
 _LINE = lazy_regex(r"[^\n]{0,4096}")
-#: What each of the other rules needs.
+#: The literals that each of the other rules needs.
 _SQL_WORDS = Gate("identified", "passw", "requirepass")
 _ORACLE_TOOLS = Gate("sql", "dp ", "rman", "dgmgrl")
 _STORED_WORDS = Gate("passw", "credential", "passphrase")
@@ -174,7 +174,7 @@ def command_spans(text: str, low: str, held: int) -> Iterator[Span]:
 
     Args:
         low: the same text in lower case, of the same length.
-        held: the literals that it may hold, as ``Gate`` takes them.
+        held: the literals that the text may hold, as ``Gate`` takes them.
     """
     if " -" in text or " /p" in text or "\n-" in text or text.startswith("-"):
         for match in _LONG.finditer(text):
@@ -231,7 +231,7 @@ def _named_user(match: re.Match[str]) -> Iterator[Span]:
 
 
 def _inserted(text: str, match: re.Match[str]) -> Iterator[Span]:
-    """Yield the values that an SQL statement puts into columns of passwords."""
+    """Yield the values that an SQL statement puts into password columns."""
     at = match.start(2)
     for column in match.group(1).split(","):
         value = _SQL_VALUE.match(text, at, match.end(2))
@@ -258,7 +258,7 @@ def _short_options(text: str) -> Iterator[Span]:
 
 
 def _is_command_line(text: str, at: int, option: re.Match[str]) -> bool:
-    """Return whether there is another option between a command and its option, or after it; prose about it has none."""
+    """Return whether there is another option before or after a command's option; prose about the command has none."""
     end = text.find("\n", option.end(), option.end() + 400)
     rest = text[option.end() : end if end >= 0 else option.end() + 400]
     is_quoted = option.group(4) is None

@@ -11,8 +11,8 @@ from engram.redaction.command_lines import VALUE, accept
 from engram.redaction.values import Gate, Span, has_digit, has_plain_shape, is_expression, is_mixed, is_placeholder
 from engram.system.lazy_regex import lazy_regex
 
-#: Lines of files of configuration and of scripts whose last word is a password: `requirepass …`, `user NAME …` after
-#: `open HOST`, `NAME * … *` of dial-up connections.
+#: Lines of configuration files and scripts whose last word is a password: `requirepass …`, `NAME * … *` of dial-up
+#: connections, `user NAME …` after `open HOST`.
 _LINE_END = r"[ \t]{0,8}(?:\*[ \t]{0,8})?(?=[\r\n]|$)"
 _LINES: tuple[tuple[Gate, re.Pattern[str]], ...] = tuple(
     (Gate(literal), lazy_regex(r"(?:^|\n)" + pattern + VALUE + _LINE_END))
@@ -32,30 +32,30 @@ _PGPASS_PORT = lazy_regex(r":(?:\d{3,5}|\*):[\w.*-]++:")
 _PGPASS = lazy_regex(
     r"(?:[\w.*-]{1,128}|\[[0-9a-f:]{2,40}\]):(?:\d{3,5}|\*):[\w.*-]{1,64}:[\w.*@-]{1,64}:([^\s\"'`]{3,256})"
 )
-#: A password in braces, where `}}` is a brace of its own, behind another part of a connection string.
+#: A password in braces, in which `}}` stands for a brace, after another part of a connection string.
 _BRACED = lazy_regex(
     r"(?i);[ \t]{0,4}(?:pwd|password)[ \t]{0,2}=[ \t]{0,2}\{(?!\{)((?:[^{}\n]|\}\}|\{){3,128}?)\}(?!\})"
 )
 #: The name of a driver in braces, which no template fills in.
 _DRIVER = lazy_regex(r"(?i)\bdriver[ \t]{0,2}=[ \t]{0,2}\{[^{}\n]{1,80}\}(?!\})")
-#: How far before a password in braces that is searched, in characters.
+#: How many characters before a password in braces are searched for that.
 _CONNECTION = 400
-#: What kind of secret, for a key its file, and the secret, as `ipsec.secrets` has them behind whose it is.
+#: The kind of secret, for a key its file, and the secret, as they follow the owner in `ipsec.secrets`.
 _IPSEC = lazy_regex(
     r":[ \t]{1,4}(?:(?:PSK|XAUTH|EAP|NTLM|PIN)[ \t]{1,4}(?:\"([^\"\n]{3,256})\"|"
     r"([^\s\"'#]{8,256}))|(?:RSA|ECDSA|ED25519|BLISS|PKCS8|PKCS12|P12)[ \t]{1,4}[^\s\"]{0,120}[./][^\s\"]{1,40}"
     r"[ \t]{1,4}(?:\"([^\"\n]{3,256})\"|([^\s\"'#]{8,256})))[ \t]{0,8}(?=[\r\n#]|$)"
 )
-#: What is in no name of whose it is, and how long such names are, in characters.
+#: What no owner's name contains, and the maximum length of such a name, in characters.
 _NO_OWNER = lazy_regex(r"[\"#={}()]")
 _OWNER = 160
-#: Keys that devices share with each other, with a digit before them that says how they are written.
+#: Keys that devices share with each other; a digit before them may say how they are written.
 _DEVICE_KEY = lazy_regex(
     r"\b(?:key-string|(?:message-digest|authentication)-key \d{1,5} md5|isakmp key|"
     r"(?:radius|tacacs)[\w-]{0,12} (?:\S{1,40} ){0,6}?(?:key|secret))[ \t]{1,3}(?:\d{1,2}[ \t]{1,2})?" + VALUE
 )
 _DEVICE_WORDS = Gate("key-string", "digest-key", "authentication-key", "isakmp", "radius", "tacacs")
-#: Words that devices and net-snmp put before a community, and what may come behind one.
+#: Words that devices and net-snmp put before a community, and what may come after one.
 _COMMUNITY = lazy_regex(
     r"(?i)(?:\bsnmp(?:-server|-agent)?[ \t]{1,3}community[ \t]{1,3}"
     r"(?:(?:read|write|cipher|simple|ro|rw)[ \t]{1,3}){0,3}|"
@@ -78,7 +78,7 @@ _COMMAND = lazy_regex(r"\bsnmp[a-z]{2,12}[ \t](?=[^\n]{0,200}?-v ?[123])[^\n]{0,
 _OPTION = lazy_regex(r"[ \t]-(?:([AXc])[ \t]{0,2}|3[mMkK][ \t]{0,2})" + _SECRET.replace("{7,128}", "{3,128}"))
 _COMMUNITY_WORDS = Gate("community", "com2sec", "sink")
 _USER_WORDS = Gate("snmp", "createuser")
-#: The communities of every device that nobody has set up, and what stands for one.
+#: The default communities of devices that nobody has set up, and words that stand for a community.
 _NO_COMMUNITY = frozenset({"public", "private", "string", "community", "name", "with", "traps"})
 
 
@@ -87,7 +87,7 @@ def config_spans(text: str, low: str, held: int) -> Iterator[Span]:
 
     Args:
         low: the same text in lower case, of the same length.
-        held: the literals that it may hold, as ``Gate`` takes them.
+        held: the literals that the text may hold, as ``Gate`` takes them.
     """
     for gate, pattern in _LINES:
         for line in _lines(low, gate.starts(low, held)):
@@ -122,7 +122,7 @@ def config_spans(text: str, low: str, held: int) -> Iterator[Span]:
 
 
 def _lines(low: str, starts: list[int]) -> Iterator[int]:
-    """Yield where the lines begin that hold one of the places: at their line break, or at the text's beginning."""
+    """Yield the beginning of each line that holds one of the places: its line break, or the text's beginning."""
     stop = 0
     for at in starts:
         if at >= stop:
@@ -132,7 +132,7 @@ def _lines(low: str, starts: list[int]) -> Iterator[int]:
 
 
 def _named(match: re.Match[str], groups: range) -> Iterator[Span]:
-    """Yield what is in any of the groups and no placeholder."""
+    """Yield what any of the groups holds, unless it is a placeholder."""
     for group in groups:
         if match.group(group) and not is_placeholder(match.group(group)):
             yield Span(*match.span(group), "password")

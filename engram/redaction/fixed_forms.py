@@ -13,9 +13,9 @@ from engram.system.lazy_regex import lazy_regex
 
 _PRIVATE_TAG = lazy_regex(r"<(/?)private(?:\s[^<>]{0,200})?>", re.IGNORECASE)
 _BEGIN = lazy_regex(r"-----BEGIN ([A-Z0-9 ]{0,40}?)(PRIVATE KEY|PRIVATE KEY BLOCK|OpenVPN Static key V1)-----")
-#: Dropping a part may join the halves of another tag. After so many times the rest is dropped.
+#: Dropping a part may join the halves of another tag. After this many times, the rest is dropped.
 _MOST_TAGS_WITHIN_TAGS = 8
-#: The body of a key block: base64 or hex lines, headers, real or escaped line ends, a quotation mark at each line.
+#: The body of a key block: base64 or hex lines, headers, real or escaped line ends, a quotation mark on each line.
 _BODY = lazy_regex(r"(?:[A-Za-z0-9+/=_.\s\"'>|#\\,;+-]|: )*")
 _PUTTY = lazy_regex(r"Private-(?:Lines: \d+|MAC: )")
 _PUTTY_BODY = lazy_regex(r"[A-Za-z0-9+/=\s]{1,8000}")
@@ -26,7 +26,7 @@ _MAX_BLOCK_CHARS = 65_536
 def drop_private(text: str) -> str:
     """Return the text without the parts between `<private>` and `</private>`; an unclosed one drops the rest.
 
-    Tags may nest, carry attributes and be written in any case; a closing tag alone is dropped by itself.
+    Tags may nest, carry attributes and be written in any case; a closing tag without an opening one is dropped alone.
     """
     if "private" not in text and "private" not in text.lower():
         return text
@@ -73,7 +73,7 @@ def key_blocks(text: str) -> Iterator[Span]:
 
 
 def _block_end(text: str, begin: re.Match[str], ends: dict[str, int]) -> int:
-    """Return where a block ends; ``ends`` holds where each footer was found last, so that none is searched twice."""
+    """Return where a block ends; ``ends`` keeps where each footer was last found, to search for none again."""
     footer = f"-----END {begin.group(1)}{begin.group(2)}-----"
     limit = min(len(text), begin.end() + _MAX_BLOCK_CHARS)
     if ends.get(footer, -1) < begin.end():
@@ -203,7 +203,7 @@ _PREFIXES: tuple[tuple[str, str, int], ...] = (
     ),
 )
 _BY_PREFIX = lazy_regex("|".join(f"(?P<p{i}>{prefix})" for i, (prefix, _, _) in enumerate(_PREFIXES)))
-#: What follows a prefix is judged by this many characters.
+#: Number of characters by which what follows a prefix is judged.
 _JUDGED = 256
 _KEY_UUID = lazy_regex(
     r"(?<![A-Za-z0-9])(?:sdk|mob|key|api|sk|pk|tok|token|secret|live|test|prod|"

@@ -1,7 +1,7 @@
 """Values seen before: which values of `.env` lines to remember, and how to find them again without storing them.
 
-An entry is `salt ‖ length ‖ digest`: 2 bytes of length in characters (the top bit says that the value has white
-space in it), 16 bytes of BLAKE2b keyed by nothing but the salt. The length lets a search hash only what can match.
+An entry is `salt ‖ length ‖ digest`: 2 bytes of length in characters (the top bit says that the value has white space
+in it), 16 bytes of BLAKE2b, keyed only by the salt. The length lets a search hash only what can match.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from engram.system.lazy_regex import lazy_regex
 _DIGEST_BYTES = 16
 _LENGTH_BYTES = 2
 _SPACED = 0x8000
-#: Shorter values are ignored, since they would match ordinary words. Characters.
+#: Values of fewer characters are ignored, since they would match ordinary words.
 SHORTEST = 6
-#: Longer values are cut before hashing. Characters.
+#: Values are cut to this many characters before hashing.
 LONGEST = 4096
 
 _ENV_LINE = lazy_regex(
@@ -41,7 +41,7 @@ def hash_value(value: str, salt: bytes) -> bytes:
 
     Args:
         value: the secret; only its first 4,096 characters count.
-        salt: random bytes, 8 to 64, the same for a whole session (or home), so that the search stays cheap.
+        salt: random bytes, 8 to 64, the same for a whole session (or home), so that searching stays cheap.
 
     Raises:
         ValueError: the salt has fewer than 8 or more than 64 bytes.
@@ -62,9 +62,9 @@ def env_values(text: str) -> list[str]:
     """Return the values of `.env`-like lines (`NAME=value`, with `export`, quoted or not) that are to be masked later.
 
     A line may be numbered, as tools that read a file print it, come from a search (`.env:3:NAME=value`) or a diff, be
-    declared by a shell or listed in a container's settings.
-    Values that are not secrets are left out: placeholders, numbers, paths, versions, plain words of a harmless name.
-    For a URL with a password, the password is returned. In order, without repetition.
+    declared by a shell or listed in a container's settings. Values that are not secrets are left out: placeholders,
+    numbers, paths, versions, plain words of a harmless name. For a URL with a password, the password is returned.
+    Values are in order, without repetition.
     """
     if "=" not in text:
         return []
@@ -126,7 +126,7 @@ def _search(text: str, salt: bytes, digests: set[bytes], tight: list[int], space
 
 
 def _starts(text: str) -> Iterator[tuple[int, int]]:
-    """Yield where a value may begin, and how many characters without white space follow."""
+    """Yield each place where a value may begin, and how many characters without white space follow it."""
     for run in re.finditer(r"\S+", text):
         for edge in _BOUNDARY.finditer(text, run.start(), run.end()):
             yield edge.start(), run.end() - edge.start()

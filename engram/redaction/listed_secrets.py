@@ -37,7 +37,7 @@ _RECOVERY_GAP = lazy_regex(
 _RECOVERY_CODE = lazy_regex(
     r"(?=[a-z-]{0,24}\d)[a-z0-9]{3,12}(?:-[a-z0-9]{3,12}){0,5}(?![\w/])|[a-z]{4,6}(?:-[a-z]{4,6}){1,5}(?![\w/-])"
 )
-#: The line below the headings of a table, as Markdown and the shells of databases draw it.
+#: The line below the headings of a table, as Markdown and database shells draw it.
 _TABLE_RULE = lazy_regex(
     r"\n[ \t]{0,8}[|+]?[ \t]{0,8}:?-{2,60}+:?[ \t]{0,60}+"
     r"(?:[|+][ \t]{0,8}:?-{2,60}+:?[ \t]{0,60}+){1,40}+[|+]?[ \t]{0,8}(?=\n)"
@@ -47,7 +47,7 @@ _TABLE_NAME = lazy_regex(
     r"パスワード|暗証番号|密码|密碼|口令)|"
     rf"(?P<issued>{NAMES_OF_KEYS}|access key|トークン|令牌|密钥))(?: ?\([^)]{{0,20}}\))?"
 )
-#: A name in the headings of a table without lines, what such headings look like, and the cells between several blanks.
+#: A name in the headings of a table without lines, the form of such headings, and cells separated by several blanks.
 _HEADING = lazy_regex(rf"(?:{NAMES_OF_PHRASES}|{NAMES_OF_PASSWORDS}|{NAMES_OF_KEYS}|passw?d?|pwd?)(?=[\s,;\"(]|s?$)")
 _HEADING_BEGINNINGS = Gate("pass", "pw")
 _HEADING_CELLS = {
@@ -70,8 +70,8 @@ def listed_spans(text: str, low: str, held: int, starts: list[int]) -> Iterator[
     Args:
         text: the text.
         low: the same text in lower case, of the same length.
-        held: the literals that it may hold, as ``Gate`` takes them.
-        starts: where words may begin that introduce a secret, by ``phrases.told_starts``.
+        held: the literals that the text may hold, as ``Gate`` takes them.
+        starts: where words that introduce a secret may begin, according to ``phrases.told_starts``.
     """
     if _CODES.is_open(low, held):
         for head in matches(starts_of(_RECOVERY_BEGINNINGS, low), _RECOVERY, low):
@@ -86,7 +86,7 @@ def listed_spans(text: str, low: str, held: int, starts: list[int]) -> Iterator[
 
 
 def _recovery_codes(low: str, at: int) -> Iterator[Span]:
-    """Yield the codes of a list that begins after its name; two at least, each with a digit or in groups."""
+    """Yield the codes of a list that begins after its name: at least two, each with a digit or in groups."""
     head = _RECOVERY_HEAD.match(low, at)
     if not head:
         return
@@ -120,7 +120,7 @@ def _plain_tables(text: str, low: str, starts: list[int]) -> Iterator[Span]:
 
 
 def _columns(low: str, first: int, last: int, sign: str) -> dict[int, bool]:
-    """Return which columns of a table hold secrets by their headings, and whether a person chooses them."""
+    """Return which columns of a table hold secrets, judging by their headings, and whether a person chooses those."""
     return {
         number: name.group("chosen") is not None
         for number, (begin, end) in enumerate(_cells(low, first, last, sign))
@@ -129,7 +129,9 @@ def _columns(low: str, first: int, last: int, sign: str) -> dict[int, bool]:
 
 
 def _rows(text: str, columns: dict[int, bool], at: int, sign: str, size: int = 0) -> tuple[list[Span], int]:
-    """Return the secrets in the rows of a table from ``at`` on, of ``size`` cells unless 0, and where they end."""
+    """Return the secrets in a table's rows from ``at`` on, each of ``size`` cells unless that is 0, and where the rows
+    end.
+    """
     found: list[Span] = []
     for _ in range(_TABLE_ROWS if columns else 0):
         stop = text.find("\n", at, at + _TABLE_LINE)
@@ -149,7 +151,9 @@ def _rows(text: str, columns: dict[int, bool], at: int, sign: str, size: int = 0
 
 
 def _begins_table(text: str, stop: int) -> bool:
-    """Return whether a line that ends at ``stop`` holds the headings of a table; a frame of `+` may end one, too."""
+    """Return whether a line that ends at ``stop`` holds the headings of a table; a frame of `+` may end such a line,
+    too.
+    """
     rule = _TABLE_RULE.match(text, stop)
     return rule is not None and "+" not in rule.group()
 

@@ -34,24 +34,24 @@ _MANGLED = lazy_regex(
     r"_{1,3}Z(?:[A-Z]{0,6}\d|[NTG][A-Za-z0-9])|_R(?:[A-Z]|[A-Z][a-z]{1,3}_?)[A-Za-z]?\w|_D\d{1,3}[a-z]|\$[sS]\d"
 )
 _RUST_HASH = lazy_regex(r"h[0-9a-f]{16}E?")
-#: What says right before a run that it is a fingerprint, and how many characters of base64 one has.
+#: What precedes a run that is a fingerprint, and how many base64 characters a fingerprint has.
 _FINGERPRINT = lazy_regex(r"(?i)\b(?:sha-?(?:1|224|256|384|512)|md5):$")
 _FINGERPRINT_SIZES = frozenset({22, 27, 38, 43, 64, 86})
-#: The other side's key, records of DNS that hold keys and hashes, ids of documents.
+#: The other side's key, DNS records that hold keys and hashes, ids of documents.
 _PUBLIC_LABEL = lazy_regex(
     r"\bpeer:?[ \t]{1,4}$|\b(?:TLSA|SMIMEA|SSHFP|C?DS|C?DNSKEY)(?:[ \t]{1,4}\d{1,5}){2,4}[ \t]{1,4}\(?\s{0,4}$|"
     r"\$oid[\"']?\s{0,3}:\s{0,3}[\"']$|\bObjectI[dD]\([\"']$"
 )
-#: The public members of a JSON web key, and what every such key has beside them.
+#: The public members of a JSON web key, and what every such key has besides them.
 _WEB_KEY_MEMBER = lazy_regex(r"\b(?:n|x|y|e|kid|x5t|x5t#S256)[\"']?\s{0,2}:\s{0,4}[\"']$")
 _WEB_KEY = lazy_regex(r"\bkty[\"']?\s{0,2}:")
-#: How far from a member that is searched, in characters.
+#: How many characters around a member are searched for that.
 _WEB_KEY_CHARACTERS = 1_024
-#: A public key in a record of DNS that signs mail: what precedes it, also with the key cut into strings.
+#: A public key in a DNS record for signing mail: what precedes it, and the key cut into strings.
 _MAIL_KEY = lazy_regex(r"\b(?:v=DKIM1|k=(?:rsa|ed25519))\b[^\n]{0,60}[\s;\"]p=$")
 _MAIL_KEY_PARTS = lazy_regex(r"[A-Za-z0-9+/=\"\s()]*")
 _MAIL_KEY_CHARACTERS = 1_200
-#: What a digest on a chain is called, with other digests of the same list before it.
+#: What a digest on a blockchain is called, possibly followed by other digests of the same list.
 _ON_CHAIN = lazy_regex(
     r"(?i)\b(?:topics?\d?|tx\w{0,6}|transaction\w{0,5}|\w{0,16}hash(?:es)?|\w{0,16}root|keccak\d{0,3}|merkle|digest|"
     r"commitment|block|slot|bytes32)(?:[ \t](?:of|it|is|was|the)){0,3}[\s\"':=,(\[]{1,8}"
@@ -66,9 +66,9 @@ _PUBLIC_BLOCK = lazy_regex(
     r"-----BEGIN (?:[A-Z0-9]{1,20}+ ){0,4}(?:PUBLIC KEY|CERTIFICATE|CERTIFICATE REQUEST|"
     r"X509 CRL|SIGNATURE)(?: BLOCK)?-----"
 )
-#: How far above a line of a public block its first line is searched, in characters.
+#: How many characters above a line of a public block are searched for the block's first line.
 _BLOCK_CHARACTERS = 16_384
-#: Words before a token that name it as something harmless.
+#: Words before a token that say it is something harmless.
 _HARMLESS = lazy_regex(
     r"(?i)(?:commit|\bsha\d{0,4}|hash|digest|checksum|\bmd5|etag|integrity|revision|\brev\b|\btree\b|parent|\bhead\b|merge|"
     r"cherry|rebase|branch|checkout|trace|\bspan|gist|nix/store|chunk|fingerprint|signature|address|contract|\btx\b|"
@@ -76,7 +76,7 @@ _HARMLESS = lazy_regex(
     r"request|cache|version|build|snapshot|/tree/|/blob/|node_id|go\.sum|h1:|var/folders|\bdiff\b|refs/)[^\n]{0,40}$|"
     r"(?i:etag|none-match)[\s\S]{0,40}$"
 )
-#: What says right before a hash what it is of, whatever was said of secrets before.
+#: What says, right before a hash, what it is the hash of, even if secrets were mentioned earlier.
 _DIGEST_OF = lazy_regex(
     r"(?i)(?:\b(?:sha-?(?:1|224|256|384|512)|md5|blake[23][bs]?|h1)(?:[ :-]|sum: )|"
     r"\b(?:commit|revision|rev|checkout|cherry-pick|parent|tree|blob|head|integrity|checksum|shasum|digest|resolved)\b"
@@ -86,7 +86,7 @@ _DIGEST_OF = lazy_regex(
     r"/(?:commit|tree|blob|archive|tarball|zipball|tar\.gz|zip|raw|compare)s?/|"
     r"\b(?:sha\d{0,3}|md5)[ \t]?\([^()\n]{1,40}\) = )$"
 )
-#: What says behind a hash what it is of: a reference, a file, as lists of hashes have it.
+#: What says, after a hash, what it is the hash of: a reference or a file, as in lists of hashes.
 _HASH_OF = lazy_regex(
     r"[ \t]{1,4}(?:refs/|HEAD\b|[\w.-]{1,40}/[\w./-]{1,64}\s|\*?[\w./-]{0,64}\.[a-z][a-z0-9]{1,4}\s|[\w./-]{1,64} \()"
 )
@@ -107,7 +107,7 @@ _ISSUER_CHARACTERS = 26
 _HARD_EDGE = lazy_regex(r"[\s\"'`=(,;<>\[{]")
 #: How JSON begins in base64: an object or a list, with or without white space.
 _ENCODED = lazy_regex(r"(?:ey[JAIB]|ew[0oko]|W3[siw]|Wy[JA]|Ww[ok])[A-Za-z0-9+/_-]{12}")
-#: How far before a token its context is read, in characters.
+#: How many characters of context before a token are read.
 _CONTEXT = 56
 
 
@@ -123,7 +123,7 @@ def opaque_spans(text: str, start: int, end: int) -> Iterator[Span]:
 
 
 def token_places(text: str) -> Iterator[int]:
-    """Yield where runs of characters begin that are random enough for a close look."""
+    """Yield the beginnings of runs of characters that are random enough for a close look."""
     for run in _RUN.finditer(text):
         if _may_hold_token(run.group()):
             yield run.start()
@@ -183,7 +183,7 @@ def _joined_start(text: str, begin: int) -> int:
 
 
 def _random_stretches(body: str, pieces: list[tuple[int, int, str]]) -> Iterator[tuple[int, int]]:
-    """Yield neighbouring random pieces as one; short pieces between them count as part of the token."""
+    """Yield neighbouring random pieces as one stretch; short pieces between them count as part of the token."""
     group: list[tuple[int, int, str]] = []
     bits = 0.0
     for piece in [*pieces, (len(body), len(body), "")]:
@@ -235,8 +235,8 @@ def is_public(text: str, first: int, last: int) -> bool:
 
 
 def _is_labelled_public(text: str, run: re.Match[str]) -> bool:
-    """Return whether a whole run is public by its form or by what stands right before it: a fingerprint, a peer's key,
-    a member of a JSON web key, a record of DNS, a digest on a chain, the id of a document.
+    """Return whether a whole run is public, judging by its form or by what stands right before it: a fingerprint, a
+    peer's key, a member of a JSON web key, a DNS record, a digest on a blockchain, the id of a document.
     """
     start, body = run.start(), run.group()
     before = text[max(0, start - _CONTEXT) : start]
@@ -254,7 +254,7 @@ def _is_labelled_public(text: str, run: re.Match[str]) -> bool:
 
 
 def _is_mail_key(text: str, start: int, is_begun: bool) -> bool:
-    """Return whether a run is (a part of) the public key in a record that signs mail."""
+    """Return whether a run is (part of) the public key in a DNS record for signing mail."""
     floor = max(0, start - _MAIL_KEY_CHARACTERS)
     if is_begun:
         at = start + 2

@@ -31,11 +31,11 @@ _WORDS = lazy_regex(
     r"(?:[ \t\n\"'`:=,.)(\-*]|is|are|my|the|\d{1,2}[.):]){0,40}?((?:(?:\d{1,2}[.):] ?)?[a-z]{3,8}[ ,\n\t\-|"
     r"]{1,4}){10,24}(?:\d{1,2}[.):] ?)?[a-z]{3,8})"
 )
-#: Words that are numbered from 1, in one line or one a line.
+#: Words that are numbered from 1, on one line or one per line.
 _NUMBERED = lazy_regex(
     r"(?<![\w.])#?1[.):]?[ \t]{0,3}[a-z]{3,8}(?:[ ,;|\n\t]{1,8}#?\d{1,2}[.):]?[ \t]{0,3}[a-z]{3,8}(?![\w-])){11,23}"
 )
-#: What every such list holds.
+#: What every such list contains.
 _TWELFTH = lazy_regex(r"12[.):]?[ \t]{0,3}[a-z]{3}")
 _NUMBERED_WORD = lazy_regex(r"(\d{1,2})[.):]?[ \t]{0,3}([a-z]{3,8})")
 #: Possible numbers of words in a wallet phrase.
@@ -117,7 +117,7 @@ _TOLD = lazy_regex(
 )
 _TOLD_NAME = lazy_regex(rf"(?:{NAMES_OF_PHRASES}|{NAMES_OF_PASSWORDS}|passwd|pwd)(?![\w-])")
 _ASKED_CJK = Gate("パスワード", "密码", "密碼", "비밀번호")
-#: Names that English has, too; with an English verb they belong to `assignments`.
+#: Names that occur in English, too; with an English verb, they belong to `assignments`.
 _ENGLISH_NAMES = frozenset({"password", "passcode", "token", "login", "secret", "pin", "api key", "api-key"})
 _TOLD_CJK = lazy_regex(
     r"(?:(?P<chosen>パスワード|暗証番号|パスフレーズ|合言葉|密码|密碼|口令|通行码|验证码|認証コード|访问码|暗语|pin码|비밀번호|암호|패스워드)|"
@@ -150,9 +150,9 @@ _QUOTES |= {sign: sign for sign in "\"'`"}
 _TOLD_VALUE = lazy_regex(r"[^\s\"'`<>“”„«»、。，；）]{3,128}")
 #: What is written like code, or holds no letter.
 _LIKE_CODE = lazy_regex(r"\W+|#?\d{1,3}\.?|.*(?:[()\[\]\\]|::|->|//|@\w{1,64}+\.).*")
-#: Names in code, which the words for keys and tokens are often said of.
+#: Names in code, of which words such as "key" and "token" are often said.
 _IDENTIFIER = lazy_regex(r"[a-zäöü]{1,64}+\d{0,3}[._/][a-z_]{1,64}+\d{0,2}")
-#: Words that sentences have and passphrases made of drawn words have not, in the languages above.
+#: Words that occur in sentences but not in passphrases made of drawn words, in the languages above.
 FUNCTION_WORDS = frozenset(
     (
         "the a an is are was be been must should can may not no never always only your you we they it its to for of "
@@ -168,7 +168,7 @@ FUNCTION_WORDS = frozenset(
         "com que de het een niet op voor van te wordt moet i lub nie w na z jest od dla и или не в на для от с по это"
     ).split()
 )
-#: Those that a remembered sentence may have once.
+#: Those of them that a memorable sentence may contain once.
 _WEAK_WORDS = frozenset("at on in and my with by und mit im et en con e i и в на".split())
 _PHRASE_WORD = lazy_regex(r"(?:[^\W_]|['’-]){1,24}")
 #: The value before the name: "use … as the password", "… ist das Passwort".
@@ -190,7 +190,7 @@ _ASKS = lazy_regex(
     r"\b(?:what|which|send|give|tell|need|wie|was|welche[srnm]?|schick|sag|gib|quel(?:le)?|cu[áa]l|qual[ei]?|wat|welk[e]?|jakie|"
     r"какой|скажи)\b|['’]s the|[?？]"
 )
-#: Words of questions about how passwords are treated, and not which one it is.
+#: Words of questions about how passwords are treated, not about what a password is.
 _ASKS_HOW = lazy_regex(
     r"\b(?:length|long|how|where|why|who|when|policy|hash\w{0,8}|algorithm|stor\w{1,4}|field|column|type|format|manager|length|rules?|"
     r"reset|min(?:im\w{2,4})?|max(?:im\w{2,4})?|valid\w{0,8}|check\w{0,8}|wo|warum|wer|wann|lang|länge|geprüft|gehasht|gespeichert|feld|spalte|longueur|"
@@ -204,7 +204,7 @@ _ANSWER = lazy_regex(
     r"(?:(?:it|that|this)(?:['’]s| is|'d be)[ \t]|(?:das |es |it )?(?:ist|is|war|was)[ \t]|c['’]est[ \t]|"
     r"(?:es|è|é|to|это|het is|dat is)[ \t])?(?:still |now |just |noch |immer |jetzt )?)[\"'`„“«*]{0,3}"
 )
-#: What says that a password is set or changed, and what precedes the new one, in each language.
+#: What says that a password is set or changed, and what precedes the new password, in each language.
 _SETTING: tuple[tuple[re.Pattern[str], tuple[str, ...]], ...] = tuple(
     (lazy_regex(rf"(?<!\w)(?:{verbs})"), words)
     for verbs, words in (
@@ -226,10 +226,10 @@ _SET_TO = lazy_regex(
     rf"[ \t]({'|'.join(sorted({word for _, words in _SETTING for word in words}))})[ \t]{{1,2}}"
     r"(?=[\"'`„“«]|\S{0,40}?[\d!@#$%^&*])"
 )
-#: Words that introduce a place as well, so that the value behind one must look more like a password.
+#: Words that can also introduce a place, so that the value after one must look more like a password.
 _PLACING = frozenset({"in", "en", "op", "a", "su", "à", "sur", "na", "на"})
 _NUMBERED_NAME = lazy_regex(r"[a-z]{1,20}(?:-[a-z0-9]{1,20}){0,4}-\d{1,3}")
-#: What may follow an English name that isn't the first part of another: "the password hash".
+#: What may follow an English name that isn't the first part of another one, as in "the password hash".
 _SET_ENGLISH = lazy_regex(r"[ \t](?:for|of|on|at|from|has|have|had|was|is|got|yesterday|today|now|again|back)\b")
 _SENTENCE_ENDS = lazy_regex(r"[.!?;](?:[ \t]|$)|\n")
 #: How much of a sentence is read before and after the name, in characters.
@@ -241,7 +241,7 @@ _SEED = lazy_regex(
     r"(?P<seed>(?:[a-z2-7]{4}[ -]){3,15}[a-z2-7]{4}|[a-z2-7]{16,64})(?![\w-])"
 )
 _SEED_BEGINNINGS = Gate("oath", "totp", "hotp", "otp", "2fa", "mfa", "two-factor", "authenticator")
-#: How many lines after the question, of how many characters, may hold the answer.
+#: How many lines after the question may hold the answer, and how many characters.
 _ANSWER_LINES, _ANSWER_CHARACTERS = 4, 400
 
 
@@ -250,7 +250,7 @@ def phrase_spans(text: str, low: str, held: int) -> Iterator[Span]:
 
     Args:
         low: the same text in lower case, of the same length.
-        held: the literals that it may hold, as ``Gate`` takes them.
+        held: the literals that the text may hold, as ``Gate`` takes them.
     """
     if _WALLET_WORDS.is_open(low, held):
         for wallet in _WALLET.finditer(low):
@@ -331,7 +331,7 @@ def _is_password(value: str) -> bool:
 
 
 def told_starts(low: str, held: int) -> list[int]:
-    """Return where words may begin that introduce a secret, in any of the languages."""
+    """Return where words that introduce a secret may begin, in any of the languages."""
     return _TOLD_BEGINNINGS.starts(low, held)
 
 
@@ -412,7 +412,7 @@ def _given_before(text: str, low: str, name: re.Match[str]) -> Iterator[Span]:
 
 
 def _set_to(text: str, low: str, name: re.Match[str]) -> Iterator[Span]:
-    """Yield the password that a sentence says another is changed to: "ich habe das Passwort auf … gesetzt"."""
+    """Yield the new password in a sentence about a change: "ich habe das Passwort auf … gesetzt"."""
     if not _SET_TO.search(low, name.end(), name.end() + _SET_AFTER):
         return
     before = low[max(0, name.start() - _SET_BEFORE) : name.start()]
@@ -436,7 +436,7 @@ def _set_to(text: str, low: str, name: re.Match[str]) -> Iterator[Span]:
 
 
 def _is_unlike_name(value: str) -> bool:
-    """Return whether a word has more signs of a password than names of servers and branches have."""
+    """Return whether a word looks more like a password than names of servers and branches do."""
     body = value.rstrip("!?.")
     if _NUMBERED_NAME.fullmatch(body):
         return False
@@ -444,7 +444,7 @@ def _is_unlike_name(value: str) -> bool:
 
 
 def _answer(text: str, low: str, asked: re.Match[str]) -> Iterator[Span]:
-    """Yield the password that one of the lines after a question for it gives."""
+    """Yield the password that is given on one of the lines after a question for it."""
     line = max(low.rfind("\n", max(0, asked.start() - 120), asked.start()) + 1, asked.start() - 120, 0)
     question = low[line : asked.end()]
     if not _ASKS.search(question) or _ASKS_HOW.search(question):
@@ -491,7 +491,7 @@ def _told_value(text: str, at: int) -> tuple[int, int, bool]:
 
 
 def is_told(value: str, *, is_chosen: bool, is_direct: bool, is_quoted: bool) -> bool:
-    """Return whether the word after the name of a secret is one, and not what a sentence says about it."""
+    """Return whether the word after a secret's name is the secret, not what a sentence says about it."""
     low = value.lower()
     if len(value) < 4 or is_placeholder(value) or "[secret:" in value:
         return False
@@ -521,7 +521,7 @@ def is_told(value: str, *, is_chosen: bool, is_direct: bool, is_quoted: bool) ->
 
 
 def _phrase_end(low: str, first: int, last: int, *, after_sign: bool) -> int:
-    """Return where a passphrase of plain words ends that begins at ``first``, or ``first`` if there is none."""
+    """Return where the passphrase of plain words that begins at ``first`` ends; ``first`` if there is none."""
     at = first
     ends: list[int] = []
     weak = 0

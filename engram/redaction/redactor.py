@@ -21,23 +21,23 @@ from engram.system.lazy_regex import lazy_regex
 # -- Find the words of a text that need a close look. Every distinct word is judged once, and most turn out plain.
 #
 # Ordinary text repeats its words. A word that can hold no token, no made-up password and no name of a secret is
-# remembered with the literals in it, so that the rules for these run over the few other words only, and the rules that
-# need a literal over the texts that hold it.
+# remembered with the literals in it, so that the rules for these run only over the few other words, and the rules that
+# need a literal only over texts that hold it.
 
-#: Most words that are remembered, and the longest such word in characters.
+#: Maximum number of words that are remembered, and maximum length of such a word, in characters.
 _MAX_REMEMBERED = 10_000
 _MAX_WORD_CHARS = 64
-#: Most words that are searched one by one; for more of them the text is read word by word once.
+#: Maximum number of words that are searched for one by one; for more, the text is read once, word by word.
 _FEW = 16
 _WORD = lazy_regex(r"\S+")
 #: Names of secrets that contain a blank, which single words do not show.
 _OF_TWO_WORDS = ("session key", "connection string", "login with", "invite code", "community string", "snmp community")
 
-#: Words that hold nothing, and words that hold nothing but literals.
+#: Words that hold nothing, and words that hold only literals.
 _plain: set[str] = set()
 _with_literals: dict[str, int] = {}
 
-#: What a word may hold, as bits, and how far the bits of literals are moved to stand above them.
+#: What a word may hold, as bits, and how far the bits of literals are shifted to lie above these.
 TOKEN, NAME, PASSWORD = 1, 2, 4
 _ABOVE = 3
 
@@ -76,7 +76,9 @@ def places(text: str, low: str) -> tuple[list[tuple[int, int, int]], int]:
 
 
 def _judge(new: set[str]) -> dict[str, int]:
-    """Return what the words hold; all are examined together, one a line, and remembered if they need no close look."""
+    """Return what the words hold; all are examined together, one per line, and those that need no close look are
+    remembered.
+    """
     words = list(new)
     lines = "\n".join(words)
     low = lines.lower()
@@ -122,10 +124,10 @@ WINDOW = 65_536
 OVERLAP = 4_096
 #: Masking may create new neighbours. The rules are applied until nothing changes, at most this many times.
 _ROUNDS = 8
-#: Kinds of values whose repetitions in the same text are masked too, and the most values searched.
+#: Kinds of values whose repetitions in the same text are masked too, and the maximum number of values searched for.
 _TOLD = frozenset({"password", "token", "code"})
 _REPEATED = 40
-#: Between parts that are read together: no rule finds anything that reaches over a control character.
+#: What separates parts that are read together, since no rule finds anything that extends across a control character.
 _BETWEEN = "\n\x1e\n"
 _ASCII_LOWER = str.maketrans(string.ascii_uppercase, string.ascii_lowercase)
 
@@ -149,9 +151,10 @@ def redact(text: str, known: Collection[bytes] = ()) -> str:
 
 
 def redact_parts(parts: Sequence[str], redact_text: Callable[[str], str] = redact) -> list[str]:
-    """Return the parts of one text without secrets: as ``redact`` returns each, at a third of the time for most.
+    """Return the parts of one text without secrets: each as ``redact`` returns it, but for most texts in a third of the
+    time.
 
-    Secrets are rare: the parts are read together, and one by one only if there is anything to replace.
+    Secrets are rare, so the parts are read together, and one by one only if there is anything to replace.
     """
     together = _BETWEEN.join(parts)
     return list(parts) if redact_text(together) == together else [redact_text(part) for part in parts]

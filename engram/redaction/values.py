@@ -14,8 +14,8 @@ from engram.system.lazy_regex import lazy_regex
 # -- Estimate whether a run of characters is random or was written by a person.
 #
 # Every pair of neighbours gives evidence in bits: for a pair of letters, its frequency in English and in identifiers
-# compared with chance; for a change between capitals, small letters and digits, a fixed value. The sum is negative
-# for random strings, and more certain the longer the string.
+# compared with chance; for a change between capitals, small letters and digits, a fixed value. The sum is negative for
+# random strings; the longer the string, the more certain it is.
 
 #: One row for each first letter, one digit for each second letter: 4.5 is chance, 1.2 steps are one bit.
 _LETTER_PAIRS = [
@@ -90,9 +90,11 @@ def evidence_bits(piece: str) -> float:
     return bits
 
 
-# -- The literals that rules need. A word is searched for all of them once; a rule looks at what a text's words hold.
+# -- The literals that rules need. A word is searched for all of them at once; a rule then looks up what a text's words
+# hold.
 
-#: One bit for each longest word of a literal, by a part of the word that is searched first; these parts have several.
+#: One bit for the longest word of each literal, by a part of that word that is searched for first; several words share
+#: a part.
 _WORD_BITS: dict[str, dict[str, int]] = {
     part: {}
     for part in (
@@ -103,10 +105,10 @@ _WORD_BITS: dict[str, dict[str, int]] = {
 
 
 class Gate:
-    """Literals in small letters: a rule that needs one of them need not read a text that holds none.
+    """Literals in small letters. A rule that needs one of them need not read a text that holds none.
 
-    Rules declare theirs when they are imported, before any text is read. ``held`` are the bits of what the words of a
-    text hold, or of more, by ``held_places``.
+    Rules declare theirs when they are imported, before any text is read. ``held`` has the bits of what a text's words
+    hold, and possibly others, as found by ``held_places``.
     """
 
     __slots__ = ("_bits", "_literals")
@@ -162,7 +164,7 @@ def matches(starts: Iterable[int], pattern: re.Pattern[str], low: str) -> Iterat
 
 
 def held_places(lines: str) -> Iterator[tuple[int, int]]:
-    """Yield where the words are, one a line and in small letters, that hold words of literals; and their bits."""
+    """Yield the place and bits of each word that holds words of literals; words are in small letters, one per line."""
     is_ascii = lines.isascii()
     for part, bits in _WORD_BITS.items():
         if is_ascii and not part.isascii():
@@ -262,7 +264,7 @@ _PLACEHOLDER = lazy_regex(
     r"credentials?|inherit|auto|self|env|environment|file|path|url|name|id|type|basic|bearer|digest|public|private|"
     r"password123\.{3}|(?:access|refresh|auth|bearer|api)[-_]?(?:token|key)s?|n/?a|generated|"
     r"auto[-_ ]generated|see[-_ ].*|"
-    # What the thing itself is called, as labels of forms are.
+    # What the thing itself is called, as in the labels of forms.
     r"passw[oö]rt(?:er)?|kennwort|geheimnis|passphrase|schlüssel|mot de passe|secr[eè]te?|jeton|contraseñ?n?a|secreto|"
     r"clave|senha|segredo|palavra-passe|chave|parola|segreto|chiave|wachtwoord|geheim|sleutel|has[łl]o|sekret|klucz|token|"
     r"пароль|секрет|ключ|токен|パスワード|シークレット|トークン|密码|密碼|密钥|令牌|비밀번호|lösenord|passord|adgangskode|"
@@ -271,7 +273,7 @@ _PLACEHOLDER = lazy_regex(
 )
 #: Marks of Markdown and brackets around a placeholder: `*(none)*`, `**required**`.
 _DECORATION = "*_~`()[] "
-#: Where a value is kept, instead of the value: a variable, a file, a store of secrets, a template's variable, YAML's
+#: Where a value is kept, in place of the value: a variable, a file, a store of secrets, a template's variable, YAML's
 #: anchors.
 _REFERENCE = lazy_regex(
     r"(?i)stdin|prompt|(?:env|file|fd|vault|ssm|secretref|keyring|sops|awssm|gcpsm|credstore|ref|"
@@ -286,14 +288,14 @@ _PLACEHOLDER_INSIDE = lazy_regex(
 _DUMMY = lazy_regex(
     r"(?i)[\w/+-]*EXAMPLE(?:KEY|TOKEN)?\d?|(?:0123456789(?:abcdef)?|1234567890(?:abcdef)?|deadbeef){1,8}"
 )
-#: An expression and no literal: a call, an index, an attribute, an operator with blanks.
+#: An expression, not a literal: a call, an index, an attribute, an operator with blanks.
 _EXPRESSION = lazy_regex(
     r"(?:[A-Za-z_][A-Za-z0-9_]*(?:\.|->|::|\?\.))*[A-Za-z_][A-Za-z0-9_]*(?:\(|\[|\.[A-Za-z_]|->|::|\?\.)"
 )
 #: Words joined by dots and nothing else: an attribute, or a password of several words.
 _DOTTED = lazy_regex(r"[A-Za-z_]\w{0,64}+(?:\.\w{1,64}+){1,16}+(?:[!?]{0,2}|&\w{1,64}=.*)")
 _CAPITALISED = lazy_regex(r"[A-Z][a-z]{1,64}[0-9]{0,6}|[0-9]{1,20}")
-#: How the last word of an attribute ends that holds a secret or a value.
+#: How the last word of an attribute that holds a secret or a value ends.
 _ATTRIBUTE = lazy_regex(
     r"(?i)(?:pass(?:w(?:or)?d|phrase|code)?|pwd?|pin|secret|token|key|cred(?:ential)?s?|auth|value|text|data|id|name|raw|env|"
     r"str|client|session|hash)s?\d{0,3}$"
@@ -308,25 +310,25 @@ _UNSECRET_SHAPE = lazy_regex(
     r"key|crt|env|cfg|ini|sql|db|c|h|rb|java))",
     re.IGNORECASE,
 )
-#: Names of methods and formats, which hold digits as well; sizes such as "8-stellig".
+#: Names of methods and formats, which may contain digits; sizes such as "8-stellig".
 _TECHNICAL = lazy_regex(
     r"(?i)(?:base\d\d|sha-?\d{1,3}|md5|utf-?\d{1,2}|oauth\d?|ed25519|[a-z]{1,2}s\d{3}|aes-?\d{0,3}|argon2\w{0,2}|"
     r"bcrypt\d?|pbkdf2|x509|pkcs\d{1,2}|rfc-?\d{1,5}|ipv[46]|id_rsa|jwt|hmac|rsa-?\d{0,4}|totp|2fa|http2?|k8s|s3|"
     r"v\d|(?:var)?char\d{1,5}|u?int\d{1,2}|float\d{2})(?:[-_/.]\S*)?|"
     r"\d{1,4}(?:[-_.][a-zäöüßéèа-яё]+|(?-i:[a-zäöüßéèа-яё]+|[A-Z]{1,3}))"
 )
-#: What a password can be: words that a sentence or a form says about it.
+#: What a password can be said to be, in a sentence or a form.
 _STATE = lazy_regex(
     r"(?i)(?:abgelaufen|falsch|geheim|leer|ungültig|pflicht|mindestens|\w{2,8}stellig|erforderlich|required|expired|"
     r"invalid|wrong|empty|optional|missing|minimum|requis|obligatoire|vide|obligatori|vac[ií]a|requerid|vuota|errata|vazia|"
     r"obrigat|m[ií]nimo|verlopen|verplicht|leeg|wymagane|puste|обязат|пуст|неверн|минимум)\w*"
 )
-#: What only regular expressions hold: classes, ranges, groups that capture nothing, quantifiers of them.
+#: What only regular expressions contain: classes, ranges, non-capturing groups, and quantifiers of these.
 _PATTERN = lazy_regex(
     r"\\[sSdDwW](?![A-Za-z])|\[\^|\[[^\[\]\n]{0,8}(?:a-[fz]|A-[FZ]|0-9)[^\[\]\n]{0,40}\]|\(\?[:=!<P]|\(\.[*+]|"
     r"[\]).]\{\d{1,4}(?:,\d{0,4})?\}"
 )
-#: Public keys, certificates, and both in PEM and base64 once more; an age recipient, a publishable key.
+#: Public keys and certificates, also as PEM that is base64-encoded again; an age recipient, a publishable key.
 _PUBLIC_FORM = lazy_regex(
     r"AAAA(?:[BCE][23][NV]|Gn|In)[A-Za-z0-9+/]|age1[a-z0-9]{50,60}$|pk_(?:live|test)_|"
     r"MII[A-Za-z0-9]{2}jANBgkqhkiG9w0BAQEFAAO|MIGfMA0GCSqGSIb3DQEBAQUAA4G|"
@@ -335,17 +337,17 @@ _PUBLIC_FORM = lazy_regex(
 )
 #: How a block of PEM begins in base64.
 _ENCODED_BLOCK = "LS0tLS1"
-#: Words of a text that was encoded: letters or digits alone, with signs of sentences around.
+#: Words of a text that was encoded: only letters or only digits, with punctuation around them.
 _PLAIN_WORD = lazy_regex(r"[(\"']*+(?:[A-Za-z]{1,24}(?:['’-][A-Za-z]{1,24}){0,3}|\d{1,4})[)\"'.,;:!?]*+")
 _SENTENCE = lazy_regex(r"(?i)\b(?:the|and|is|are|to|of|a|in|it|for|this)\b")
-#: Fewer plain words than these are no wallet phrase, whichever they are.
+#: Fewer plain words than this are not a wallet phrase, whatever the words.
 _WALLET_WORDS = 10
 _URL_SAFE = str.maketrans("-_", "+/")
 _PIECES = lazy_regex(r"[A-Za-z0-9]+")
 _HEX = lazy_regex(r"(?:[0-9a-f]+|[0-9A-F]+)")
 _DIGIT = lazy_regex(r"\d")
 _SIGN = lazy_regex(r"[!@#$%^&*]")
-#: Most judgements of values that are remembered; a text repeats its values.
+#: Maximum number of judgements of values that are remembered, since a text repeats its values.
 _REMEMBERED = 2_048
 
 
@@ -372,7 +374,7 @@ def is_pattern(value: str) -> bool:
 
 
 def is_public_form(value: str) -> bool:
-    """Return whether the value is a public key or a certificate by its form."""
+    """Return whether the value has the form of a public key or a certificate."""
     if not value.startswith(_ENCODED_BLOCK):
         return bool(_PUBLIC_FORM.match(value))
     block = decoded(value)
@@ -380,7 +382,7 @@ def is_public_form(value: str) -> bool:
 
 
 def decoded(value: str) -> str:
-    """Return the text that the value holds in base64, "" if it holds none."""
+    """Return the text that the value holds in base64; "" if it holds none."""
     whole = value.rstrip("=").translate(_URL_SAFE)
     try:
         return base64.b64decode(whole + "=" * (-len(whole) % 4), validate=True).decode()
@@ -389,7 +391,7 @@ def decoded(value: str) -> str:
 
 
 def is_encoded_prose(value: str) -> bool:
-    """Return whether the value is base64 of a few plain words or of sentences."""
+    """Return whether the value is the base64 form of a few plain words or of sentences."""
     text = decoded(value)
     words = text.split()
     if len(words) < 2 or not all(_PLAIN_WORD.fullmatch(word) for word in words) or total_bits(text) < 0:
@@ -410,7 +412,9 @@ def is_expression(value: str) -> bool:
 
 
 def _is_attribute(words: list[str]) -> bool:
-    """Return whether words between dots are code: the last names a secret, or they don't look like a person's words."""
+    """Return whether words between dots are code: either the last names a secret, or they don't look like a person's
+    words.
+    """
     if _ATTRIBUTE.search(words[-1]):
         return True
     if any(word[0].isdigit() for word in words):
@@ -455,7 +459,7 @@ def is_state(value: str) -> bool:
 
 
 def is_scrambled(value: str) -> bool:
-    """Return whether the value is letters of both cases in no order that words have, ten at least."""
+    """Return whether the value is at least ten letters of both cases, in an order that no words have."""
     return (
         len(value) >= 10
         and value.isalpha()
@@ -466,7 +470,7 @@ def is_scrambled(value: str) -> bool:
 
 
 def is_hex(value: str) -> bool:
-    """Return whether the value is hexadecimal of one case, with digits and letters both."""
+    """Return whether the value is hexadecimal in one case, with both digits and letters."""
     return bool(_HEX.fullmatch(value)) and not value.isdigit() and not value.isalpha()
 
 
