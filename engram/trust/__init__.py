@@ -1,1 +1,1 @@
-"""Whose voice a text is in, what is safe to show, and orders in text that the user did not type."""
+"""Decide whose voice a text is in and what is safe to show, and find orders in text that the user did not type."""

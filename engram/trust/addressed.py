@@ -2,11 +2,11 @@
 
 `conduct` knows wordings of orders, and finds them wherever nobody typed a text here. For memories of teammates, packs,
 imports and agents the question is turned around: a sentence is above suspicion only if it is plainly not about conduct.
-It brings no two things together that make it so (`concepts`): who reads, decides or checks, what is secret or was said
-here; and to let know, to allow, to do without, to give away. In which order and form they come does not matter: an
-order, a passive, a question, a condition and a noun phrase are judged alike. An order must besides name something that
-projects are made of, and no person. What a program does ("the worker ignores …"), what is forbidden ("never log
-tokens"), and what takes care of a secret or a check is the project's. `directive_model` has the last word.
+It does not combine two things that would make it so (`conduct_concepts`): who reads, decides or checks, and what is
+secret or was said here; and letting know, allowing, doing without, giving away. Their order and form do not matter: an
+order, a passive, a question, a condition and a noun phrase are judged alike. In addition, an order must name something
+that projects are made of, and no person. What a program does ("the worker ignores …"), what is forbidden ("never log
+tokens"), and what takes care of a secret or a check are the project's own matters. `directive_model` has the last word.
 """
 
 from __future__ import annotations
@@ -30,20 +30,20 @@ from engram.trust.conduct_concepts import (
 )
 
 _LONGEST = 20_000
-#: Longer ones are read in pieces.
+#: Longer sentences are read in pieces.
 _LONGEST_SENTENCE = 400
-#: More make a text that is no longer short.
+#: A text of more sentences is no longer short.
 _FEW_SENTENCES = 4
 #: Text that Engram itself writes around what was said.
 LABELS = lazy_regex(
     r"^\[(?:also|asked|the user|proposed by the assistant)\] ?|^Asked (?=“)|(?<=” )the user chose: ", re.MULTILINE
 )
-#: Files that only show which variables there are.
+#: Files that only show which variables exist.
 _EXAMPLE_FILE = lazy_regex(r"\.env\.(?:example|sample|template|dist|test|ci)\b")
 _BLANKS, _EMPTY_LINES = lazy_regex(r"[^\S\n]+"), lazy_regex(r"\s*\n\s*")
 _SENTENCES = lazy_regex(r"(?<=[.!?;])\s+|(?<=[。！？；])|\n+")
-#: What may not come together in a sentence: a concept, all of the others of one of the sets after it, whether a
-#: program may do it all the same, and whether that is only so in short texts.
+#: What may not come together in a sentence: a concept, and all concepts of one of the sets after it. Then, whether a
+#: program may do it all the same, and whether the rule is only for short texts.
 _NOT_TOGETHER: tuple[tuple[str, str, bool, bool], ...] = (
     (
         "reader",
@@ -63,7 +63,7 @@ _NOT_TOGETHER: tuple[tuple[str, str, bool, bool], ...] = (
     ("private", "give+away", False, True),
     ("address", "give|fetch|allow", False, False),
 )
-#: In other languages, whom or what nothing may be done with.
+#: The same in other languages, where no program is spared.
 _ELSEWHERE_NOT_TOGETHER: tuple[tuple[str, str], ...] = (
     ("reader", ""),
     ("people", ""),
@@ -81,7 +81,7 @@ _DONE = frozenset({"allow", "do without", "give"})
 _LEARNS = frozenset("learn take borrow steal guess enter type install hand quote".split())
 #: Verbs for skipping a check.
 _GIVES_UP = frozenset("remove delete hide move rename edit change lower raise set answer empty clear drop".split())
-#: A choice of anything: what comes, whoever asks.
+#: No limit on what is done or for whom: whatever comes, whoever asks.
 _ANYTHING = lazy_regex(
     r"\b(?:whatever|whichever|anything|everything|whoever|any \w+ that|all that|anybody who|anyone who)\b"
 )
@@ -100,7 +100,7 @@ _CLAIM = lazy_regex(
 )
 #: Concepts of one pattern for all languages.
 _SIGNS: dict[str, re.Pattern[str]] = {"not": NEGATION, "anything": _ANYTHING, "address": ADDRESS}
-#: "The user service", "permission checks": what comes before the name of a part only says which part.
+#: What comes before the name of a part only says which part: "the user service", "permission checks".
 _KINDS = lazy_regex(
     r"\b(?:user|agent|assistant|bot|customer|client|admin|reviewer|password|token|secret|permission|approval|"
     r"audit|review|security|alert|prompt|ignore|test|hook|confirmation|cookie|key|push)s?['’]? (?=(?:(?!the|an?|"
@@ -115,7 +115,7 @@ _KINDS = lazy_regex(
     r"commit|webhook|react|git) (?:keys?|tokens?|hooks?|policies|policy)\b|\bpush notif"
 )
 _CODE = lazy_regex(r"`[^`\n]*`")
-#: "Signatures of commits": no verb follows.
+#: After these words, no verb follows: "signatures of commits".
 _PHRASE = lazy_regex(r"(?:^| )(?:of|for|in|to|with|from|by|at|on|and|or) $")
 #: "Tests are skipped on Windows."
 _SOMEWHERE = lazy_regex(
@@ -152,7 +152,7 @@ _NO_VERBS = frozenset(
 )
 #: Words that are not a verb in its base form: participles, adverbs, plurals.
 _NO_ORDER = lazy_regex(r"(?:ed|ing|ly|(?<![s])(?<!focu)(?<!foc)(?<!canva)s)$")
-#: Whoever says so does it himself.
+#: Whoever says this will do it themselves.
 _LET = lazy_regex(r"let(?:['’]s| me| us)\b")
 #: "Budget: …".
 _LABEL = lazy_regex(r"[a-z][\w-]*(?: \w+){0,2}:(?=\s|$)")
@@ -195,8 +195,8 @@ def is_addressed(text: str) -> bool:
     """Return whether the rules say that a text directs whoever reads it in a matter that is not the project's.
 
     Args:
-        text: any text; of more than 20,000 characters, the beginning is read. In one of more than a few sentences,
-            persons and checks may be spoken of: it says what was done, and is read only by who asks for it.
+        text: any text; of more than 20,000 characters, the beginning is read. One of more than a few sentences may
+            mention persons and checks, since it says what was done, and only those who ask for it read it.
     """
     text = unicodedata.normalize("NFKC", LABELS.sub("", text[:_LONGEST]))
     text = _EXAMPLE_FILE.sub("file", text.lower())
@@ -212,7 +212,7 @@ def is_addressed(text: str) -> bool:
 
 
 def _is_conduct(sentence: str, *, is_short: bool) -> bool:
-    """Return whether a sentence in lower case is about somebody's conduct; ``is_short``: its text is."""
+    """Return whether a sentence in lower case is about somebody's conduct; ``is_short``: whether its text is short."""
     plain = _CODE.sub("code", sentence)
     if any(not is_forbidden(plain, match) for match in CLEAR.finditer(plain)):
         return True
@@ -238,12 +238,12 @@ def _is_conduct(sentence: str, *, is_short: bool) -> bool:
 
 
 def _has_one(found: set[str], others: str) -> bool:
-    """Return whether all of one of the sets ("a|b+c") were found; no set at all always is."""
+    """Return whether all of one of the sets ("a|b+c") were found; if there are no sets, that is always true."""
     return any(set(others.split("+")) <= found for others in others.split("|")) if others else True
 
 
 def _concepts_in(sentence: str, *, is_english: bool) -> set[str]:
-    """Return the names of the concepts in a sentence; of what is done, without what is forbidden."""
+    """Return the names of the concepts in a sentence; what is done counts only if it is not forbidden."""
     found = {
         name
         for name, concept in CONCEPTS.items()
@@ -266,7 +266,7 @@ def _is_programs(sentence: str) -> bool:
 
 
 def _is_foreign(verb: str, clause: str, sentence: str, found: set[str]) -> bool:
-    """Return whether an order is about persons, or about anything at all.
+    """Return whether an order is about persons, or has no limit at all.
 
     Args:
         verb: the verb of the order.
@@ -299,7 +299,7 @@ def _imperatives(sentence: str) -> Iterator[tuple[str, str]]:
         word = None if is_other else _WORD.match(sentence, at)
         if word is None or word[0] in _NO_VERBS or _LET.match(sentence, at) or _NO_ORDER.search(word[0]):
             continue
-        # "Sessions are …" and "passwords or keys" state or name; "rotate the key" orders.
+        # "Sessions are …" and "passwords or keys" state or name something; "rotate the key" is an order.
         has_object = _OBJECT.match(sentence, word.end()) is not None
         if not has_object and (start or word[0] not in VERBS):
             continue

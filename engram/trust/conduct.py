@@ -42,7 +42,7 @@ class Conduct(NamedTuple):
     reason: str
     source: str
     is_harmless_if_negated: bool = True
-    #: Every such order contains one of these, so that most texts need no regex; () for no such shortcut.
+    #: Every such order contains one of these, so that most texts need no regex; () if there is no such shortcut.
     marks: tuple[str, ...] = ()
 
 
@@ -63,7 +63,7 @@ def order_in(text: str) -> str | None:
 
 
 def is_forbidden(text: str, match: re.Match[str]) -> bool:
-    """Return True if the clause forbids the matched act, before or just after it. The text is in lower case."""
+    """Return True if the clause forbids the matched act, either before or just after it. The text is in lower case."""
     before = _CLAUSE_END.split(text[max(0, match.start() - 80) : match.start()])[-1]
     # A phrase that negates nothing can overlap the act: "don't forget to send".
     denied = _NOT_A_NEGATION.sub(lambda hollow: " " * len(hollow[0]), before + match.group()[:24])[: len(before)]
@@ -250,8 +250,8 @@ CONDUCT: tuple[Conduct, ...] = (
     ),
     Conduct(
         "acting without asking",
-        # Matches what somebody is to do, not what something is: "a call that is made without a check" orders nothing,
-        # but "may be run without confirmation" does.
+        # Matches what somebody is to do, not what something is: "a call that is made without a check" is not an order,
+        # but "may be run without confirmation" is.
         rf"(?:(?:{ORDER}(?!(?:the|an?|our|its?|their|this|that|these|those|we|they|i)\b)|{WHO_READS}[^.\n]{{0,40}}\s)"
         rf"(?:(?!(?:is|are|was|were|can|may|could|will|has|have|had)\b)\w+[ -]){{1,8}}|"
         rf"\b(?:may|can|should|must|shall) be \w+(?:ed|run|built|sent|done|made) )without (?:any |a |an |the |further |"

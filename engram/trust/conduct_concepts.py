@@ -1,7 +1,7 @@
-"""What sentences about somebody's conduct speak of: words of persons, of checks and secrets, and of what is done.
+"""What sentences about somebody's conduct speak of: words for persons, for checks and secrets, and for what is done.
 
-Words of English and of other languages are apart, since a word of one may mean another thing in the other. Patterns in
-lower case.
+English words and those of other languages are kept apart, since a word may mean something else in another language.
+Patterns are in lower case.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ def words(listed: str, patterns: str = "") -> re.Pattern[str]:
 
     Args:
         listed: words in lower case; "*" is any end, "_" a blank or a hyphen.
-        patterns: further ones, for scripts without spaces between words and for what is not a word.
+        patterns: additional patterns, for scripts without spaces between words and for what is not a word.
     """
     source = "|".join(listed.split()).replace("*", r"\w*").replace("_", "[ -]")
     return lazy_regex(rf"(?<![\w/-])(?:{source})(?!\w|-\w)" + (f"|{patterns}" if patterns else ""))
 
 
 class Concept(NamedTuple):
-    """What a sentence may speak of: how that reads in English, and in other languages."""
+    """What a sentence may speak of: its wording in English, and in other languages."""
 
     english: re.Pattern[str]
     elsewhere: re.Pattern[str]
@@ -41,7 +41,7 @@ CONCEPTS: dict[str, Concept] = {
             "助手|智能体|ассистент|агент|アシスタント|エージェント",
         ),
     ),
-    # Who decides or checks, and anybody.
+    # Those who decide or check, and anybody.
     "people": Concept(
         words(
             """
@@ -59,7 +59,7 @@ CONCEPTS: dict[str, Concept] = {
             "任何人|誰|никому",
         ),
     ),
-    # Whom a program serves: may be the person who sits here.
+    # Those whom a program serves, who may be the person sitting here.
     "user": Concept(
         words(
             "users? customers? owners? managers? developers? maintainers?",
@@ -93,7 +93,7 @@ CONCEPTS: dict[str, Concept] = {
             "确认|审查|测试|警告|指示|指令|权限|提示|日志|確認|検査|テスト|警告|проверк|подтвержд|предупрежд|инструкц|запрос",
         ),
     ),
-    # What may be spoken of, but not done without.
+    # What may be mentioned, but not done without.
     "control": Concept(
         words(
             """
@@ -106,7 +106,7 @@ CONCEPTS: dict[str, Concept] = {
         ),
         words("-"),
     ),
-    # Checks that may be done without somewhere, which a name of code or a part of the project says.
+    # Checks that may be left out in some places; code or a part of the project names the place.
     "checks": Concept(
         words("""
         checks? tests? warnings? hooks? pre-commit linters? lint linting type_checkers? rules? diffs?
@@ -148,7 +148,7 @@ CONCEPTS: dict[str, Concept] = {
     ),
     # -- what is done
     "you": Concept(words("you yours yourself"), words("vous usted")),
-    # What is said to persons only.
+    # What is only said to persons.
     "tell": Concept(
         words("""
         tell tells telling told mention* inform informing informed disclos* reveal* admit* confess* announc* bother*
@@ -276,7 +276,7 @@ ADDRESS = lazy_regex(
     r"[\w.+-]{1,64}@[\w-]+\.\w|\bgists?\b|\bpastebin\b|https?://(?!localhost|127\.)|"
     r"(?<![\w/@.-])(?:[\w-]+\.)+(?:com|net|org|dev|xyz|sh|example|test)\b(?!/(?:v\d|\w+/\w+@))"
 )
-#: What is about conduct by itself.
+#: What is about conduct in itself.
 CLEAR = words(
     r"""
         conceal* withh* discretion discreet* (?<!forward_)secrecy hush* unmentioned undisclosed unreported unnoticed
@@ -352,7 +352,7 @@ ASKED = words("""
         resolved kept in_the contains? shows? defined sent set send store[sd]? expires? come comes return[s]? not
         never stay[s]? test* belongs?
         """)
-#: Verbs by which a sentence without an article may begin an order.
+#: Verbs with which a sentence without an article may begin an order.
 VERBS = frozenset(
     """
     accept act add adjust agree alert allow announce answer append apply approve ask assign assume assure attach

@@ -30,7 +30,7 @@ def act(verbs: str, *, is_loose: bool = False) -> str:
 
     Args:
         verbs: alternatives, in their base form.
-        is_loose: the infinitive with "to" alone is an order as well.
+        is_loose: an infinitive with nothing but "to" is an order as well.
     """
     order = ORDER if is_loose else ORDER.replace("bitte|to|", "bitte|")
     inflected = rf"(?:{verbs})(?:e?s|ing|ed)?"
@@ -66,7 +66,7 @@ SOFT_SECRETS = (
     r"password)\b|"
     r"\bpasswords?\b|\bcookies?\b|\bcard numbers?\b)"
 )
-#: A text that names a secret has one of these in it.
+#: A text that names a secret contains one of these.
 SECRET_MARKS = (
     *(
         "secret",
@@ -131,7 +131,7 @@ PROTECTION = (
     r"antivirus|audit (?:logs?|trail)|branch protection|two-factor|2fa\b|human in the loop|"
     r"bestätigung\w*|berechtigung\w*|freigaben?\b|rückfragen?\b|sicherheitsprüfung\w*)"
 )
-#: What finds mistakes before others do, and words by which it is given up for more than the moment.
+#: What finds mistakes before others do, and words that say it is given up for longer than the moment.
 CHECKS = (
     r"(?:(?:the|any|your|our|all) )?(?:(?:unit|integration|slow|style) )?(?:tests?(?: suite)?|linters?|linting|"
     r"type[ -]?check(?:er|ing|s)?|checks|ci|pre-commit(?: hooks?)?)\b"

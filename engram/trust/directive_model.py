@@ -2,8 +2,8 @@
 
 Such orders come in more forms than anybody can list ("an empty field means yes"), and so do harmless sentences with the
 same words ("never log tokens"). So the rules of `addressed` decide together with this model, which knows words, pairs
-of words and parts of words. ``benchmarks/trust.py`` fits it on sentences of many writers, and measures it on those of
-each while only the others' are fitted; docs/redaction.md has the figures.
+of words and parts of words. ``benchmarks/trust.py`` fits it on sentences of many writers, and measures it on each
+writer's after fitting it only on the others'; docs/redaction.md has the figures.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from typing import NamedTuple
 from engram.system.lazy_regex import lazy_regex
 from engram.trust.addressed import LABELS, is_addressed
 
-#: Numbers of weights: of words and pairs of words, and of parts of words. Features are hashed to them.
+#: Numbers of weights: for words and pairs of words, and for parts of words. Features are hashed to these.
 WORD_BUCKETS, PART_BUCKETS = 1 << 15, 1 << 16
 #: Lengths of the parts of a word, with a blank at its beginning and end, in characters.
 _PART_LENGTHS = (3, 4, 5)
-#: A passage with fewer features than these counts less: a few words are little evidence.
+#: A passage with fewer features than these counts less, since a few words are little evidence.
 _FEW_WORDS, _FEW_PARTS = 16, 80
 _LONGEST = 20_000
-#: Longer ones are judged in clauses, in characters.
+#: A passage of more characters than this is judged in clauses.
 _LONGEST_PAIR = 400
 #: A word is cut after this many characters.
 _LONGEST_WORD = 40
@@ -46,7 +46,7 @@ class Features(NamedTuple):
 
     @property
     def shares(self) -> tuple[float, float]:
-        """What each weight of a group counts: both groups count alike, however long the passage is."""
+        """How much each weight of a group counts. Both groups count alike, however long the passage is."""
         return max(len(self.words), _FEW_WORDS) ** -0.5, max(len(self.parts), _FEW_PARTS) ** -0.5
 
 
@@ -56,7 +56,7 @@ class _Model(NamedTuple):
     #: Value of a stored weight of 1.
     scale: float
     bias: float
-    #: From this score on a text directs its reader; from the lower one, if the rules say so as well.
+    #: From this score on, a text directs its reader; from the lower one on, if the rules say so as well.
     floor: float
     floor_with_rules: float
 
@@ -71,16 +71,16 @@ def directs(text: str) -> bool:
     if not scores:
         return False
     greatest, model = max(scores), _model()
-    # The more passages a text has, the higher is the greatest score that chance alone gives.
+    # The more passages a text has, the higher the greatest score that chance alone produces.
     if greatest - math.log(len(scores)) >= model.floor:
         return True
     return greatest >= model.floor_with_rules and is_addressed(text)
 
 
 def passages(text: str) -> list[str]:
-    """Return each sentence of a text with the next one, by which it is understood; a single one alone.
+    """Return each sentence of a text together with the next, which helps to understand it; a single sentence alone.
 
-    Long ones are divided where clauses end, so that many words around an order do not hide it.
+    Long passages are divided where clauses end, so that many words around an order do not hide it.
     """
     text = unicodedata.normalize("NFKC", LABELS.sub("", text[:_LONGEST]))
     sentences = [sentence.strip() for sentence in _SENTENCES.split(text) if sentence.strip()]
@@ -94,7 +94,7 @@ def passages(text: str) -> list[str]:
 
 
 def features(passage: str) -> Features:
-    """Return the features of one or two sentences; numbers are all the same, and so are letters of either case."""
+    """Return the features of one or two sentences; all numbers count as the same, and so do letters of either case."""
     found = _WORDS.findall(passage.lower().replace("’", "'"))
     words = ["0" if word.isdecimal() else word[:_LONGEST_WORD] for word in found]
     pairs = (f"{one} {other}" for one, other in zip(["<", *words], [*words, ">"], strict=True))
@@ -108,7 +108,9 @@ def features(passage: str) -> Features:
 
 
 def score(found: Features) -> float:
-    """Return how much a passage reads like an order to its reader: the logarithm of the odds of the fitted model."""
+    """Return how much a passage reads like an order to its reader: the logarithm of the odds according to the fitted
+    model.
+    """
     model = _model()
     of_words, of_parts = found.shares
     words = sum(model.words[bucket] for bucket in found.words) * of_words

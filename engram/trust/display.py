@@ -22,12 +22,12 @@ _HOST = lazy_regex(r"[\w.-]+")
 _ENTITY = lazy_regex(r"(?i)&(?:amp;)*(lt|gt|#0*60|#0*62|#x0*3c|#x0*3e|grave|#0*96|#x0*60);?")
 #: Characters that could open or close a fence, and their replacements.
 _ANGLES = str.maketrans({"<": "‹", ">": "›", "＜": "‹", "＞": "›", "﹤": "‹", "﹥": "›", "｀": "'"})
-#: One of these is in every text of plain characters that would be changed.
+#: Every text of plain characters that would be changed contains one of these.
 _FENCE_MARK = lazy_regex("[<>&`~]")
 _BACKTICKS = lazy_regex(r"`{2,}")
 _TILDES = lazy_regex(r"~{3,}")
 _BLANKS = lazy_regex(r"\s+")
-#: Characters that may be hidden ones.
+#: Characters that may be hidden.
 _UNPLAIN = lazy_regex(r"[^\n\t\r -~]")
 #: Shown at the place where a text was cut.
 ELLIPSIS = "…"

@@ -1,4 +1,6 @@
-"""Pasted mails, chat messages and tickets without headers, recognised by greeting, ending and names of speakers."""
+"""Pasted mails, chat messages and tickets without headers, recognised by their greetings, endings and names of
+speakers.
+"""
 
 from __future__ import annotations
 
@@ -62,7 +64,7 @@ _SPEAKER_AT = lazy_regex(
     r"(?i)\s*@?[^\W\d_][\w.'-]*(?: [\w.'-]+){0,3}(?: \(\w{1,5}/\w{1,5}\))?(?: :\w{1,30}:)?,?\s+(?:[-–—|]\s*)?[\[(]?"
     rf"(?:(?:today|yesterday|heute|gestern) (?:at|um) |{_DAY},?\s+)?{_CLOCK}[\])]?(?: uhr)?\s*$"
 )
-#: A name with how long ago somebody spoke; a name in angle brackets after the time; the time below a name.
+#: A name and how long ago that person spoke; a name in angle brackets after the time; the time below a name.
 _SPEAKER_AGO = lazy_regex(
     r"(?i)\s*@?[^\W\d_][\w.'-]*(?: [\w.'-]+){0,3}\s*[·•|,–—-]?\s*\d{1,3}\s?(?:m|mins?|minutes?|h|hrs?|hours?|d|days?|"
     r"w|weeks?) ago\s*$"
@@ -134,7 +136,7 @@ _WROTE = lazy_regex(
     r"(?i)[^\n]{0,120}\b(?:wrote|schrieb|a écrit|escribió|ha scritto|escreveu|schreef|napisał\w?|пишет|"
     r"написал\w?)\b[^\n]{0,60}:\s*$"
 )
-#: The user says that they got a message, which follows.
+#: The user says that they received a message, which follows.
 _RECEIVED = lazy_regex(
     r"(?i)(?=.*\b(?:e-?mail|mail|message|dm|nachricht|correo|mensaje|courriel|messaggio|mensagem|e-mailt?je|bericht|"
     r"письмо|сообщение|slack|thread)\b)(?=.*\b(?:got|received|came in|sent|forwarded|bekommen|erhalten|kam|geschickt|"
@@ -161,7 +163,7 @@ def letter_spans(lines: Sequence[str]) -> Iterator[tuple[int, int]]:
 
 
 def _beginning(lines: Sequence[str]) -> int | None:
-    """Return the first line from which on somebody else speaks."""
+    """Return the first line at which somebody else begins to speak."""
     speakers = _speakers(lines)
     fields = {number for number, line in enumerate(lines) if _FIELD.match(line)}
     last = max((number for number, line in enumerate(lines) if line.strip()), default=0)
@@ -189,7 +191,7 @@ def _beginning(lines: Sequence[str]) -> int | None:
 
 
 def _paragraph(lines: Sequence[str], number: int) -> int:
-    """Return the first line of the paragraph of a line; of the one above, if that is the key of a ticket."""
+    """Return the first line of the paragraph that a line is in; of the one above, if that is a ticket's key."""
     while number and lines[number - 1].strip():
         number -= 1
     if number > 1 and _TICKET_KEY.match(lines[number - 2]):

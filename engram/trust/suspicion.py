@@ -1,7 +1,7 @@
 """Rules against planted instructions: does a text that would become a memory try to give orders?
 
-No text may contain forged roles, hidden characters, orders to forget the rules, or commands that fetch and run.
-Pasted, quoted, relayed or imported text may say anything about a project, but not direct the agent or the user
+No text may contain forged roles, hidden characters, orders to forget the rules, or commands that fetch and run. Pasted,
+quoted, relayed or imported text may say anything about a project, but may not direct the agent or the user
 (`engram.trust.conduct`). Text from outside is judged as a whole, including its names.
 """
 
@@ -28,15 +28,15 @@ from engram.trust.display import hidden_characters
 
 
 class Rule(NamedTuple):
-    """A reason, its pattern, and the texts it applies to: "all", or "relayed": those that the user did not type."""
+    """A reason, its pattern, and the texts it applies to: "all", or "relayed" for those that the user did not type."""
 
     reason: str
-    #: A pattern in lower case; no letter of a text matters by its case.
+    #: A pattern in lower case; the case of a text's letters does not matter.
     source: str
     scope: str = "all"
-    #: Whatever the pattern finds has one of these in it, in lower case; () if that is not known.
+    #: Whatever the pattern finds contains one of these, in lower case; () if that is not known.
     marks: tuple[str, ...] = ()
-    #: It has one of these in it, too.
+    #: It also contains one of these.
     also: tuple[str, ...] = ()
 
     def shows_in(self, text: str, lower: str | None = None) -> bool:
@@ -44,20 +44,20 @@ class Rule(NamedTuple):
 
         Args:
             text: any text.
-            lower: the text in lower case (see ``lower_case``): a search that need not ignore case takes a third of
-                the time, and a text without the marks is not searched at all.
+            lower: the text in lower case (see ``lower_case``). A search that need not ignore case takes a third of the
+                time, and a text without the marks is not searched at all.
         """
         if lower is None:
             return bool(_compiled(self.source, re.IGNORECASE).search(text))
         return has_one(lower, self.marks) and has_one(lower, self.also) and bool(_compiled(self.source).search(lower))
 
 
-#: Letters that a search that ignores case takes for a letter of the rules, and ``str.lower`` does not turn into it.
+#: Letters that a case-insensitive search takes for a letter of the rules, but that ``str.lower`` does not turn into it.
 _FOLDED = lazy_regex("[\u0130\u0131\u017f\u1c80-\u1c88\u212a]")
 
 
 def lower_case(text: str) -> str | None:
-    """Return the text in lower case; None if a pattern that ignores case sees other letters than that."""
+    """Return the text in lower case; None if a case-insensitive pattern would see different letters."""
     return None if not text.isascii() and _FOLDED.search(text) else text.lower()
 
 
@@ -204,7 +204,7 @@ RULES: tuple[Rule, ...] = (
 )
 
 
-#: Characters of a text that are judged at once; longer texts are judged in overlapping pieces.
+#: How many characters of a text are judged at once; longer texts are judged in overlapping pieces.
 _PIECE = 20_000
 
 
@@ -217,7 +217,8 @@ _BEYOND_LATIN = lazy_regex(r"[^\x00-\u02ff]+")
 _SPACED = lazy_regex(r"\b(?:\w[ .\-_*]){5,}\w\b")
 _LEET = str.maketrans("013457@$", "oieastas")
 _BASE64 = lazy_regex(r"[A-Za-z0-9+/_-]{20,}={0,2}")
-#: Text in hex digits: no byte of ASCII is above 7f. What begins with a set of characters is found twice as fast.
+#: Text in hex digits, in which no ASCII byte is above 7f. A pattern that begins with a set of characters is twice as
+#: fast.
 _HEX = lazy_regex(
     r"[0-7](?:[0-9a-fA-F][ :,]?(?:[0-7][0-9a-fA-F][ :,]?){15,}|(?<=0)x[0-9a-fA-F]{2},? ?(?:0x[0-9a-fA-F]{2},? ?){7,})"
 )
@@ -226,7 +227,7 @@ _ESCAPES = lazy_regex(
     r"(?:\\u[0-9a-fA-F]{4}){4,}|(?:%[0-9a-fA-F]{2}){5,}|(?:&#x?[0-9a-fA-F]{2,6};){4,}|(?:\b[01]{8}\b ?){6,}|"
     r"(?:\\[0-7]{3}){6,}"
 )
-#: Whatever ``_ESCAPES`` finds has one of these in it, or eight bits.
+#: Whatever ``_ESCAPES`` finds contains one of these, or eight bits.
 _ESCAPE_MARKS, _BITS = ("\\", "%", "&#"), lazy_regex("[01]{8}")
 #: More characters of base64 or of hex than a name has.
 _LONG = lazy_regex(r"[A-Za-z0-9+/]{60,}={0,2}")
@@ -244,7 +245,7 @@ def why_suspect(text: str, *, is_typed: bool, is_assistant: bool = False) -> str
     Args:
         text: the future memory, or the part of a prompt that it comes from.
         is_typed: the user typed it (see `split_typed`), so it may order anything.
-        is_assistant: the assistant wrote it about its own work. Anything else is relayed: it may not order conduct.
+        is_assistant: the assistant wrote it about its own work. Anything else is relayed, and may not order conduct.
     """
     hidden = hidden_characters(text)
     if hidden and hidden > _allowed_hidden(text):
@@ -273,7 +274,7 @@ def why_any_suspect(texts: Iterable[str], names: Iterable[str] = (), *, is_assis
     texts = [text for text in texts if text]
     said: list[str] = []
     for text in texts:
-        # A summary is mostly the beginning of the content: nothing is judged twice.
+        # A summary is mostly the beginning of the content, and nothing is judged twice.
         if not any(text in other for other in said):
             said = [other for other in said if other not in text]
             said.append(text)
@@ -284,13 +285,13 @@ def why_any_suspect(texts: Iterable[str], names: Iterable[str] = (), *, is_assis
     return reason or next((reason for name in names if (reason := why_name_suspect(name))), None)
 
 
-#: Names repeat: a memory names the files and tools of those before it.
+#: Cached because names repeat: a memory names the files and tools of the memories before it.
 @lru_cache(maxsize=4_096)
 def why_name_suspect(name: str) -> str | None:
     """Return why a name must not be shown, since it reads like an order; None if it may be.
 
     Args:
-        name: of a file, a branch, a project or a thing: its words may be joined by anything.
+        name: of a file, a branch, a project or a thing; its words may be joined by anything.
     """
     words = _BETWEEN_WORDS.sub(" ", _CAMEL.sub(" ", _BETWEEN_FOLDERS.sub("\n", name)))
     return why_suspect(name, is_typed=False) or (why_suspect(words, is_typed=False) if words != name else None)

@@ -1,6 +1,6 @@
 """Separate what the user typed in a prompt from what was pasted, quoted or relayed.
 
-When in doubt a line is not typed: the user repeats a rule that was missed, but a rule that somebody else
+When in doubt, a line counts as not typed: the user repeats a rule that was missed, but a rule that somebody else
 planted would be obeyed for ever.
 """
 
@@ -14,9 +14,9 @@ from itertools import pairwise
 from engram.system.lazy_regex import lazy_regex
 from engram.trust.pasted_letters import letter_spans
 
-#: A line longer than this is a paste, in characters.
+#: A line of more characters than this is a paste.
 MAX_TYPED_LINE_CHARS = 1_200
-#: In a longer prompt only the first and last paragraphs may be typed, in characters.
+#: In a prompt of more characters than this, only the first and last paragraphs may be typed.
 MAX_TYPED_PROMPT_CHARS = 6_000
 #: This many indented lines in a row are a paste.
 _INDENTED_LINES = 3
@@ -82,7 +82,7 @@ _LEAD_IN = lazy_regex(
     r"\b(?:says?|said|wrote|writes|replied|answered|told (?:me|us)|suggest(?:s|ed)|recommend(?:s|ed)|asks?|asked|"
     r"wants)\b[^\n]{0,40}):\s*$"
 )
-#: The same in German, French, Spanish, Italian and Portuguese; what introduces the user's own wishes does not.
+#: The same in German, French, Spanish, Italian and Portuguese; what introduces the user's own wishes is no lead-in.
 _OWN_WISHES = lazy_regex(
     r"(?i)\b(?:meine?r?|unsere?|mes|nos|mis|nuestr[oa]s|(?:le )?mie|(?:i )?miei|nostr[ei]|(?:as )?minhas|(?:os )?meus|"
     r"noss[oa]s)\s+(?:regeln|wünsche|vorgaben|règles|souhaits|préférences|reglas|preferencias|regole|preferenze|"
@@ -153,7 +153,7 @@ _SAYERS = (
     r"cartel|documentazione|guida|manuale|capo|collega|colleghi|clienti?|messaggio|documentação|guia|chefe|equipe|"
     r"equipa|mensagem|aviso|manuale|[\w./-]+\.(?:md|txt|rst)"
 )
-#: Somebody who is named or a text says something, in German, French, Spanish, Italian and Portuguese.
+#: Somebody who is named, or a text, says something, in German, French, Spanish, Italian and Portuguese.
 _RELAYED_ELSEWHERE = lazy_regex(
     rf"(?i)\b(?:{_SAYERS})\b\s+(?:[\w'’-]+\s+){{0,3}}?(?:(?:hat|haben)\s+(?:[\w'’-]+\s+){{0,3}}?(?:gesagt|geschrieben|"
     r"gemeint|empfohlen|verlangt|gebeten|geschickt)|sag(?:t|te|ten)|schreib(?:t|en)|schrieb(?:en)?|steht|stand|"
@@ -180,7 +180,7 @@ _RELAYED_FARTHER = lazy_regex(
     r"[^。\n]{0,200}(?:によると|と書いて(?:ある|あります|いる)|に書かれて|と言ってい|とのこと)|"
     r"(?:文档|说明|手册|readme|同事|老板|客户|邮件|工单|规范)[^\n，。]{0,8}(?:写着|写道|说|提到|要求|表示)"
 )
-#: The same with the verb before who says it: "dice el wiki que …", "…, sagt der Chef".
+#: The same with the verb before the speaker: "dice el wiki que …", "…, sagt der Chef".
 _RELAYED_VERB_FIRST = lazy_regex(
     r"(?i)(?:^|[,.;:(¿¡–—-])\s*(?:(?:sag(?:t|te)|schreibt|schrieb|meint|meinte|findet|empfiehlt|verlangt|fordert|dit|"
     r"écrit|disent|recommande|exige|dice|dicen|dijo|escribió|escribe|pide|recomienda|pone|dicono|scrive|raccomanda|"
@@ -210,7 +210,7 @@ _QUOTATION = lazy_regex(
     r"\"[^\"\n]*(?:\"|$)|„[^“”\n]*(?:[“”]|$)|“[^”\n]*(?:”|$)|«[^»\n]*(?:»|$)|»[^«»\n]*«|[「『][^」』\n]*(?:[」』]|$)|"
     r"‚[^‘’\n]*[‘’](?!\w)|‘[^’\n]*(?:’\w[^’\n]*)*’(?!\w)|(?<!\w)'[^'\n]{24,2000}'(?!\w)"
 )
-#: A shorter quotation is a name or a word, in characters; a character of Chinese or Japanese says more.
+#: A quotation of fewer characters is a name or a word; in Chinese and Japanese, a character says more.
 _LONG_QUOTATION = 16
 _LONG_CORNERED = 8
 _OPEN_QUOTE = lazy_regex(r"^[^\"]*(?:^|[\s:(])\"(?=\w)[^\"]*$")
@@ -280,7 +280,9 @@ def _is_within(place: int, spans: list[tuple[int, int]]) -> bool:
 
 
 def _tag_ends(lines: list[str]) -> dict[int, int]:
-    """Return where the content of each tag ends: with nested ones, and at its last end before it is opened again."""
+    """Return where the content of each tag ends: after nested tags, and at the last closing tag before it is opened
+    again.
+    """
     opened: dict[str, tuple[int, int]] = {}
     ends: dict[int, int] = {}
     for number, line in enumerate(lines):
@@ -337,7 +339,7 @@ def _asks_about(lines: list[str], at: int) -> bool:
 
 
 def _after_lead_in(lines: list[str], at: int, typed: list[bool], tag_ends: dict[int, int]) -> int:
-    """Return where the paste after "here is the file:" ends: after a fence, or where the user says I again."""
+    """Return where the paste after "here is the file:" ends: after a fence, or where the user says "I" again."""
     following = at + 1
     while following < len(lines) and not lines[following].strip():
         following += 1
@@ -480,7 +482,7 @@ def _sentences(text: str) -> Iterator[tuple[str, bool]]:
     for cut in [m.end() for m in _SENTENCE_END.finditer(text)] + [len(text)]:
         inverted = _RELAYED_VERB_FIRST.search(text[at:cut])
         if inverted and not _SELF.search(text, at, cut):
-            # At the beginning of a sentence what follows may be relayed, too; behind one only that sentence is.
+            # At the beginning of a sentence, what follows may be relayed, too; at its end, only that sentence is.
             end = cut if inverted.start() else len(text)
             yield text[at:end], False
             at = end
