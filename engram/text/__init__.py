@@ -1,6 +1,6 @@
 """Words, stems and sentences: every tokenizer, stemmer, stop-word list and splitter of Engram, each named for its use.
 
-They differ because fitted weights and thresholds depend on each; two are merged only together with a new fit.
+They differ because fitted weights and thresholds depend on each; merging two of them requires a new fit.
 
     function                        module     used by
     question_words_of, terms_of     words      search: questions, recency

@@ -1,4 +1,4 @@
-"""Recognize what a shell command does, and what identifies one that fails. Pure."""
+"""Recognise what a shell command does, and what identifies one that fails. Pure."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 
 from engram.system.lazy_regex import lazy_regex
 
-# -- Recognize what a shell command does.
+# -- Recognise what a shell command does.
 
 _TEST_COMMAND = lazy_regex(
     r"\b(?:pytest|py\.test|tox|nox|unittest|jest|vitest|mocha|ava|playwright|cypress|rspec|phpunit|ctest|go test|"
@@ -26,15 +26,15 @@ _CHECK_COMMAND = lazy_regex(
     r"(?:npm|pnpm|yarn|bun|deno|make|mise|just|rake|task|turbo|nx|mix) (?:run |exec )?"
     r"(?:\S+:)?(?:build|compile|lint|type-?check|tsc|format|ci|test|check|verify)\w*)\b|^\s*make\s*$"
 )
-#: What only asks a program about itself.
+#: A command that only asks a program about itself.
 _ASKS_PROGRAM = lazy_regex(r"^\s*\S+(?:\s+[\w:-]+){0,3}\s+(?:--version|--help|-h|-V|version|help)\s*$")
 
 
-#: What a command that works in another folder than its own holds.
+#: What a command contains if it works in a folder other than the one it begins in.
 _MAY_ENTER = lazy_regex(r"\b(?:cd|pushd)\s|\s-C\s|\s--(?:prefix|cwd|dir|directory|work-tree|project)\b")
 _ASSIGNED = lazy_regex(r"[A-Za-z_]\w*=")
 _SIGNS = lazy_regex(r"[();<>|&\n]+")
-#: A path that names one folder, whatever the shell would make of it.
+#: A path that names a single folder, since the shell expands nothing in it.
 _KNOWN_PATH = lazy_regex(r"(?!-)[^$`*?\[\]{}<>|&;\n]{1,4096}")
 #: Program → options that name the folder that it works in.
 _FOLDER_OPTIONS = {
@@ -59,10 +59,11 @@ def without_comments(command: str) -> str:
 
 
 def entered_folders(command: str) -> list[str]:
-    """Return the folders that a shell command works in, in order: those it goes to, and those it names as the folder.
+    """Return the folders that a shell command works in, in order: those it enters, and those it names as the folder to
+    work in.
 
     ``cd a && make``, ``(cd b; npm test)``, ``git -C a log``, ``npm --prefix=web test``. A relative path is relative to
-    the folder that the command begins in. What a variable or another command gives is not known and left out, and
+    the folder that the command begins in. What a variable or another command yields is unknown and left out, and
     nothing after the beginning of a here-document is read.
     """
     if not _MAY_ENTER.search(command):
@@ -86,7 +87,7 @@ def entered_folders(command: str) -> list[str]:
 
 
 def _simple_commands(command: str) -> Iterator[tuple[list[str], str]]:
-    """Yield the words of each simple command with the signs that end it; stops where the shell's grammar is needed."""
+    """Yield the words of each simple command with the signs that end it; stop where the shell's grammar is needed."""
     lexer = shlex.shlex(command, posix=True, punctuation_chars="();<>|&\n")
     lexer.whitespace, lexer.whitespace_split, lexer.commenters = " \t\r", True, ""
     words: list[str] = []
@@ -123,7 +124,7 @@ def is_test_command(command: str) -> bool:
 
 
 def is_check_command(command: str) -> bool:
-    """Return True for a command that runs tests, or that builds or checks the code: its failure is work to do."""
+    """Return True for a command that runs tests, builds or checks the code, so that its failure is work to do."""
     is_check = is_test_command(command) or bool(_CHECK_COMMAND.search(command))
     return is_check and not _ASKS_PROGRAM.match(command)
 
@@ -141,7 +142,7 @@ MAX_LINE_CHARACTERS = 300
 MAX_SCANNED_LINES = 400
 #: Minimum number of words besides general ones that a line must have to identify an error.
 MIN_WORDS = 2
-#: With so many of them, a line identifies an error without the names that it quotes, such as that of a variable.
+#: A line with so many of them identifies an error without the names that it quotes, such as a variable's.
 MIN_WORDS_WITHOUT_NAMES = 4
 #: Maximum number of programs stored per command.
 MAX_PROGRAMS = 6
@@ -186,12 +187,12 @@ _NOISE = lazy_regex(
 _PLACE = lazy_regex(r"^(?:\[[\w:-]+\] )?[\w./\\@~+-]+(?::\d+(?::\d+)?|\(\d+,\d+\)):?\s+(?:-\s+)?")
 _URL = lazy_regex(r"\b[a-z][a-z+]*://\S+")
 _UUID = lazy_regex(r"\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b", re.IGNORECASE)
-#: The folders of a path; its last part stays.
+#: The folders of a path, without its last part.
 _FOLDERS = lazy_regex(r"(?:[A-Za-z]:)?(?:[\w.@~+-]*[/\\])+(?=[\w.@~+-]|\b)")
 _NUMBER = lazy_regex(r"\b(?=\w*\d)(?:0x)?[0-9a-f]{6,}\b|\d+(?:\.\d+)*", re.IGNORECASE)
 _NAME = lazy_regex(r"`[^`]+`|'[^']+'|\"[^\"]+\"")
 _WORD = lazy_regex(r"[^\W\d_][\w-]+")
-#: Words of errors of every kind; they identify none.
+#: Words that occur in errors of every kind, and so identify none.
 _GENERAL_WORDS = frozenset(
     "an and are as at be been build by can cannot check checks code command could did do does emitted end error errors "
     "exit exited expected fail failed failing failure failures fatal file for found from has have in is it job line "
@@ -203,7 +204,7 @@ _QUOTED = lazy_regex(r"\"(?:[^\"\\]|\\.)*\"|'[^']*'")
 _SEPARATOR = lazy_regex(r"\s*(?:&&|\|\||[;|\n])\s*")
 _ASSIGNMENTS = lazy_regex(r"^(?:[A-Za-z_]\w*=(?:\"[^\"]*\"|'[^']*'|\S*)\s+)+")
 _PROGRAM = lazy_regex(r"(?:[\w.@~+-]*/)*([A-Za-z][\w.+-]*)(?![^\s])((?:\s+[a-z][\w:-]*(?!\S)){0,2})")
-#: Programs whose second word only says that something is run: the third names it.
+#: Programs whose second word only says that something is run, while the third says what.
 _RUNNERS = frozenset(["bun", "cargo", "deno", "mise", "npm", "pnpm", "poetry", "rtk", "uv", "yarn"])
 _RUN_WORDS = frozenset(["bun", "run", "exec", "x", "dlx"])
 #: Programs that only look around or move files; their failures need no history.
@@ -239,7 +240,7 @@ def meant_programs(command: str) -> tuple[str, ...]:
     return programs_of(_WRAPPERS.sub("", command))
 
 
-#: Words before the program that is meant, and those with which a runner names one.
+#: Words that may precede the program that is meant, and runners that name it.
 _BEFORE = frozenset(
     "sudo doas env time nice nohup xargs timeout exec command builtin if then else elif do while until ! { "
     "npx bunx uvx pipx bun deno mise npm pnpm poetry pdm hatch rtk uv yarn".split()
@@ -249,9 +250,9 @@ _PYTHON = lazy_regex(r"python[\d.]*")
 
 
 def runs_program(command: str, tool: str) -> bool:
-    """Return True if a command runs a program such as ``ffmpeg`` or ``git rebase``, also by ``sudo`` or ``uv run``.
+    """Return True if a command runs a program such as ``ffmpeg`` or ``git rebase``, even by ``sudo`` or ``uv run``.
 
-    Of a tool of several words the others must follow, but for options and the value of one.
+    If the tool has several words, the others must follow, apart from options and the value of one option.
     """
     name, *rest = tool.split() or [""]
     return any(_is_run(words, name, rest) for words, _ in _simple_commands(command))

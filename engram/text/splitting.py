@@ -14,7 +14,7 @@ _BREAK = lazy_regex(r"(?<=[.!?:;])\s+(?=[A-Z0-9`*_\"'(\[-])|\n+")
 
 
 def sentence_spans(text: str) -> list[tuple[int, int]]:
-    """Return start and stop of each sentence that is not blank; colons, semicolons and line breaks end one too."""
+    """Return the start and stop of each sentence that is not blank; colons, semicolons and line breaks end one, too."""
     spans, position = [], 0
     for match in [*_BREAK.finditer(text), None]:
         stop = match.start() if match else len(text)
@@ -41,11 +41,11 @@ _LINK = lazy_regex(
     r"\((?:<[^>\n]{0,2000}>|[^()\s]{0,2000}(?:\([^()\s]{0,200}\)[^()\s]{0,2000}){0,3})(?:\s+\"[^\"]{0,300}\")?\)"
 )
 _URL = lazy_regex(r"<?\b(?:https?|ftp|file)://[^\s<>)\]]+>?", re.IGNORECASE)
-#: A web address alone in parentheses, which would be empty without it.
+#: A web address alone in parentheses, which would be empty without the address.
 _URL_ALONE = lazy_regex(rf"\s?\(\s{{0,8}}{_URL.pattern}\s{{0,8}}\)", re.IGNORECASE)
 _BOLD = lazy_regex(r"\*\*(.{1,1000}?)\*\*|__(\S.{0,200}?\S)__(?=\W|$)")
 _ITALIC = lazy_regex(r"(?<![\w*])\*(\S[^*\n]{0,400}?)\*(?![\w*])")
-#: A word with a typographic apostrophe, or in single quotes; and one with a plain one.
+#: A word with a typographic apostrophe or in single quotes; and a word with a plain apostrophe.
 _TYPOGRAPHIC = lazy_regex(r"\w*’[\w’]*")
 _APOSTROPHE = lazy_regex(r"\w*'[\w']*")
 _SPACE = lazy_regex(r"\s+")
@@ -83,7 +83,7 @@ class Statement:
 def plain(text: str) -> str:
     """Return a text as one line without markup, link targets and web addresses; backticks stay.
 
-    A typographic apostrophe is a plain one, for the rules' patterns; ``as_said`` puts it back in what is kept.
+    Typographic apostrophes become plain ones, for the rules' patterns; ``as_said`` puts them back in what is kept.
     """
     text = text.replace("’", "'")
     text = _LINK.sub(lambda link: link[0] if text.count("`", 0, link.start()) % 2 else link[1], text)
@@ -237,7 +237,7 @@ class _Splitter:
 
 #: Minimum number of words in a sentence that is clear on its own.
 MIN_WORDS = 6
-#: Semicolons from which on a sentence is a list of fragments.
+#: Minimum number of semicolons that make a sentence a list of fragments.
 MIN_LIST_SEMICOLONS = 2
 
 #: First words that refer to something said before, open a list item, or answer somebody.
@@ -256,9 +256,9 @@ _REFERS_BACK = lazy_regex(
 )
 #: "Heading — text", "Heading: text", "A. text" and "path: what was done there": an item of a list.
 _LABEL = lazy_regex(r"`[^`]+`(?:\s*\([^)]*\))?\s*(?:[:—–]|-\s)|(?:[^\s.!?`,]+ ){0,5}[^\s.!?`,]+(?::\s| — )|\w\.\s")
-#: A question with the answer to it, or who said what.
+#: A question with its answer, or who said what.
 _DIALOG = lazy_regex(r"\?\s*→|^asked “|^\s*>|^(?:user|assistant):", re.IGNORECASE)
-#: A talk between two, or thinking aloud: it means nothing to a third.
+#: A conversation, or thinking aloud, which means nothing to anybody else.
 _TALK = lazy_regex(
     r"\b(?:i|i['’]m|i['’]ve|i['’]d|i['’]ll|we|we['’]re|we['’]ve|me|my|our|us|let['’]s)\b|"
     r"^(?:you|you['’]re|your|can|could|would|should|what|why|how|"
@@ -308,7 +308,9 @@ def is_of_the_moment(sentence: str) -> bool:
 
 
 def whole_sentences(summary: str, limit: int) -> str:
-    """Return as many sentences from the beginning of a summary as fit into ``limit`` characters; "" if none does."""
+    """Return as many sentences from the beginning of a summary as fit into ``limit`` characters; "" if not even the
+    first one does.
+    """
     kept = ""
     for sentence in sentences(summary):
         longer = f"{kept} {sentence}".strip()
@@ -348,7 +350,7 @@ def split_passages(text: str) -> list[tuple[int, int]]:
     """Return ``(start, stop)`` of each passage, in characters, in order, without surrounding white space.
 
     Passages break at line ends and sentence ends; a new paragraph or heading starts one as soon as the passage before
-    has half of ``MAX_PASSAGE_WORDS``.
+    it has half of ``MAX_PASSAGE_WORDS``.
     """
     spans: list[tuple[int, int]] = []
     start = stop = words = 0

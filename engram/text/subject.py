@@ -1,4 +1,4 @@
-"""Decide whether statements are about the same thing, agree, or say what a file of the user's says. Pure."""
+"""Decide whether statements are about the same thing, agree, or say what one of the user's files says. Pure."""
 
 from __future__ import annotations
 
@@ -35,10 +35,10 @@ def agrees(answer: str) -> bool:
 
 # -- Decide whether two statements are about the same thing and differ in a single value. Rules on wording; pure.
 #
-# Two statements with the same words and another number may be about two things ("gate 12 …", "gate 13 …"). They are
-# compared word by word: only where they differ in one place, that place is what is said of the subject and not its
-# name, and neither is narrowed to something that the other doesn't name, does the newer one change what the older one
-# says.
+# Two statements with the same words and different numbers may be about two things ("gate 12 …", "gate 13 …"). So they
+# are compared word by word. The newer one changes what the older one says only if they differ in a single place, that
+# place is what is said of the subject and not its name, and neither is narrowed to something that the other doesn't
+# name.
 
 _WORD = lazy_regex(r"[A-Za-z_][\w+#/-]*(?:\.[A-Za-z]\w*)*|\d[\w.,:%]*\w|\d%?|=")
 #: The start of an explanation.
@@ -65,7 +65,7 @@ _ENVIRONMENTS = frozenset("production prod staging stage dev testing qa preview 
 _REGION = lazy_regex(r"[a-z]{2,}(?:-[a-z]+)*-\d[a-z]?|eu|us|apac|emea", re.IGNORECASE)
 _ARTICLES = frozenset("the a an our my your all each every any its this that".split())
 _NARROWING = frozenset("for of in on at from per by within under inside".split())
-#: Nouns that a number after them names: another number is another thing.
+#: Nouns named by the number after them, so that another number means another thing.
 _NUMBERED = lazy_regex(
     r"(?:gate|ticket|issue|pr|bug|step|chapter|section|part|node|host|rack|shard|phase|sprint|milestone|migration|"
     r"room|row|column|task|case|channel|slot|lane|zone|pod|replica|machine|server|customer|tenant|team|group|job|"
@@ -103,7 +103,7 @@ class _Token:
 
     @property
     def is_place(self) -> bool:
-        """True for an environment or a region; another one is another subject."""
+        """True for an environment or a region, since another one is another subject."""
         return self.text in _ENVIRONMENTS or bool(_REGION.fullmatch(self.text))
 
 
@@ -112,7 +112,9 @@ _IN_A_ROLE = lazy_regex(r"\b(?P<one>[\w.+#@/-]+) as (?:the|our|my|your) \w", re.
 
 
 def gives_another_value(newer: str, older: str) -> bool:
-    """Return True if both state a quantity of the same subject, or what is used as one thing, and these differ."""
+    """Return True if both state a quantity of the same subject, or what is used as the only one of its kind, and these
+    differ.
+    """
     new, old = _difference(newer, older)
     if len(new) == len(old) == 1 and not (new[0].is_place or old[0].is_place):
         roles = [_IN_A_ROLE.search(newer), _IN_A_ROLE.search(older)]
@@ -129,7 +131,7 @@ def is_denied(first: str, second: str) -> bool:
 
 
 def says_opposite(newer: str, older: str) -> bool:
-    """Return True for the same content words; the caller knows that one statement denies the other."""
+    """Return True if both have the same content words; the caller knows that one statement denies the other."""
     return _difference(newer, older) == ([], [])
 
 
@@ -142,8 +144,8 @@ def changes_value(newer: str, older: str) -> bool:
 def has_same_subject(newer: str, older: str, given_up: frozenset[str]) -> bool:
     """Return True if the newer statement is about what the older one says about the abandoned thing.
 
-    Words may be missing in the newer one, since the replacement may need other words; but none that narrows the older
-    one (an environment, a region, "of billing", "the mail service") while the newer one is narrowed differently.
+    The newer one may lack words, since the replacement may need other words. But it may lack none that narrows the
+    older one (an environment, a region, "of billing", "the mail service") if it is narrowed differently itself.
     """
     new, old = _tokens(newer), _tokens(_main_clause(older))
     said, known = {token.stem for token in new}, {token.stem for token in old}
@@ -158,7 +160,7 @@ def has_same_subject(newer: str, older: str, given_up: frozenset[str]) -> bool:
 
 
 def _modified(some: Sequence[_Token], among: Sequence[_Token]) -> set[str]:
-    """Return the words right after any of some words."""
+    """Return the words that come right after any of some words."""
     return {following.stem for token, following in pairwise(among) if token in some}
 
 
@@ -224,7 +226,7 @@ def _tokens(text: str) -> list[_Token]:
 
 #: A statement says the same as a text if it has this share of the text's informative words.
 MIN_SAID_SHARE = 0.75
-#: A text with fewer informative words is only matched by a statement with the same ones.
+#: A text with fewer informative words is matched only by a statement with the same words.
 MIN_WORDS = 3
 #: Minimum share of the shorter one's informative words for two statements to be compared for a contradiction.
 MIN_SHARED = 0.5
@@ -288,6 +290,6 @@ class StandingText:
         return ""
 
     def _near(self, wanted: frozenset[str], at_least: float) -> Sequence[_Line]:
-        """Return the statements with so many of the wanted stems, those with the most first."""
+        """Return the statements with at least this many of the wanted stems, those with the most first."""
         counts = Counter(number for stem in wanted for number in self._by_stem.get(stem, ()))
         return [self._lines[number] for number, count in counts.most_common() if count >= max(at_least, 1)]

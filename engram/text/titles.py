@@ -13,9 +13,9 @@ from engram.text.words import QUESTION_STOP_WORDS, is_unspaced
 
 #: Maximum length of a title, in words and in characters.
 MAX_TITLE_WORDS, MAX_TITLE_CHARACTERS = 10, 90
-#: Maximum number of questions that a memory keeps, and of the characters of each.
+#: Maximum number of questions that a memory keeps, and maximum length of each, in characters.
 MAX_QUESTIONS, MAX_QUESTION_CHARACTERS = 2, 160
-#: Minimum length of a clause that is a title by itself, in words.
+#: Minimum length of a clause that can be a title by itself, in words.
 _MIN_CLAUSE_WORDS = 3
 #: Maximum number of characters of a title in a script that does not separate words.
 _MAX_UNSPACED_CHARACTERS = 30
@@ -33,7 +33,7 @@ _LABEL = lazy_regex(
     re.IGNORECASE,
 )
 #: Sentences in which the local writer says what somebody decided, left open or mended, each with the part that names
-#: it: "Asked “…” the user chose: Redis" is known by the choice, not by its first clause.
+#: it: "Asked “…” the user chose: Redis" gets its title from the choice, not from its first clause.
 _FRAMES: tuple[tuple[str, re.Pattern[str]], ...] = (
     ("Chosen", lazy_regex(r"Asked “.+?” the user (?:chose|answered): (?P<named>.+)")),
     ("Plan rejected", lazy_regex(r"The user rejected the plan(?: “(?P<quoted>[^”]+)”)?(?: and said: (?P<named>.+))?")),
@@ -64,7 +64,7 @@ def title_from(text: str) -> str:
     # "Implement the following plan:" says less than the heading of the plan.
     is_lead_in = len(lines) > 1 and lines[0].endswith(":") and lines[1].startswith("#")
     lines = lines[is_lead_in:]
-    # An address names nothing that a person recognises: neither it nor a line that is little else.
+    # An address names nothing that a person recognises, so it is left out, and so is a line that is little else.
     named = (text for line in lines if _is_long_enough(text := _ADDRESS.sub("", line)))
     line = next(named, lines[0] if lines else "")
     line = _LABEL.sub("", " ".join(_MARKUP.sub("", line).split()), count=1)
@@ -110,7 +110,7 @@ def _first_words(line: str, head: str) -> str:
 
 
 def clean_questions(given: Iterable[str], redact: Callable[[str], str]) -> tuple[str, ...]:
-    """Return the questions that a memory keeps of those that somebody wrote for it: redacted, each on one line.
+    """Of the questions that somebody wrote for a memory, return those that it keeps, redacted and each on one line.
 
     Only the first ``MAX_QUESTIONS`` count; anything longer than ``MAX_QUESTION_CHARACTERS`` is not a question.
     """

@@ -10,18 +10,18 @@ from engram.system.lazy_regex import lazy_regex
 
 # -- Scripts that do not show where a word ends: Chinese, Japanese, Korean, Thai and their like. Pure.
 #
-# A text index holds such letters as overlapping pairs, so that a word is found inside a run of letters: 唯一索引 is
-# written as 唯一 一索 索引 引, the last letter by itself. Asked for is the phrase of the pairs of a word: 唯一 一索.
+# A text index holds such letters as overlapping pairs, so that a word is found inside a run of letters: 唯一索引
+# becomes 唯一 一索 索引 引, the last letter by itself. A query asks for the phrase of a word's pairs: 唯一 一索.
 
 #: These letters and the marks that go with them, as the inside of a character class of ``re`` and of SQLite's GLOB:
-#: Thai, Lao, Myanmar, Khmer, Japanese kana, Chinese, Korean. Signs between sentences are none of them.
+#: Thai, Lao, Myanmar, Khmer, Japanese kana, Chinese, Korean. Punctuation is not included.
 UNSPACED_LETTERS = (
     "\u0e01-\u0e3a\u0e40-\u0e4e\u0e50-\u0e59\u0e81-\u0eff\u1000-\u1049\u1050-\u109f\u1100-\u11ff\u1780-\u17d3\u17d7"
     "\u17dc-\u17e9\u3005-\u3007\u3041-\u309a\u309d-\u309f\u30a1-\u30fa\u30fc-\u30ff\u3105-\u312f\u3131-\u318e"
     "\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\ua960-\ua97f\uac00-\ud7fb\uf900-\ufaff\uff66-\uff9f"
     "\U00020000-\U0003ffff"
 )
-#: Fewer ranges, with other letters between them.
+#: The same in fewer ranges, which also include other letters.
 UNSPACED_RANGES = "\u0e01-\u17ff\u3005-\ud7fb\uf900-\uff9f\U00020000-\U0003ffff"
 _RUN = f"[{UNSPACED_LETTERS}]+"
 _LETTER = f"([{UNSPACED_LETTERS}])(?=([{UNSPACED_LETTERS}])?)"
@@ -31,7 +31,7 @@ _LAST_OF_RUN = f"(?<=[{UNSPACED_LETTERS}])[{UNSPACED_LETTERS}]\\Z"
 
 @functools.cache
 def _compiled(pattern: str) -> re.Pattern[str]:
-    """Return a pattern of these many letters, which takes as long to compile as other modules to load."""
+    """Return a pattern of these many letters, cached since compiling it takes as long as loading other modules."""
     return lazy_regex(pattern)
 
 
@@ -49,7 +49,7 @@ def in_pairs(text: str) -> str:
 
 
 def asked_in_pairs(text: str) -> tuple[str, bool]:
-    """Return what to query a text index for, and whether its last word is a single letter, with which longer ones may
+    """Return what to query a text index for, and whether its last word is a single letter, with which longer words may
     begin.
 
     Letters may follow the last run of a question, so its last letter is not asked for by itself.
@@ -81,13 +81,13 @@ _WORD = lazy_regex(r"\w+")
 
 
 def content_words(text: str) -> frozenset[str]:
-    """Return the words of a text without stop words, in lower case; of scripts without spaces, pairs of letters."""
+    """Return the words of a text without stop words, in lower case; for scripts without spaces, pairs of letters."""
     words = map(str.lower, _WORD.findall(text if text.isascii() else in_pairs(text)))
     return frozenset(word for word in words if word not in _STOP_WORDS and len(word) > 1)
 
 
 def prefixes(words: Iterable[str]) -> frozenset[str]:
-    """Return words by their first letters, so that "validates" matches "validation"."""
+    """Return the first letters of words, so that "validates" matches "validation"."""
     return frozenset(word[:PREFIX_LETTERS] for word in words)
 
 
@@ -108,7 +108,7 @@ def coverage_stem(word: str) -> str:
 
 # -- Stems for recollection: compare the words of prompts and memories, and find memories that say the same. Pure.
 
-#: Minimum overlap of two texts that say the same.
+#: Minimum overlap of two texts that say the same thing.
 MIN_SAME_SHARE = 0.7
 #: Minimum number of words for an overlap to mean anything.
 MIN_WORDS = 4
@@ -129,7 +129,7 @@ def stem_forms(words: Iterable[str]) -> dict[str, str]:
 
 
 def _parts(word: str) -> tuple[tuple[str, str], ...]:
-    """Return stem and form of each part of a word."""
+    """Return the stem and form of each part of a word."""
     found = []
     for part in _PART.findall(word):
         form = part.lower()
@@ -150,7 +150,7 @@ def stems(words: Iterable[str]) -> frozenset[str]:
 
 
 def same_words(first: Collection[str], second: Collection[str]) -> bool:
-    """Return whether two texts say the same, by their stems; very short texts only if they are equal."""
+    """Return whether two texts say the same thing, by their stems; very short texts do only if they are equal."""
     if min(len(first), len(second)) < MIN_WORDS:
         return set(first) == set(second)
     return overlap(first, second) >= MIN_SAME_SHARE
@@ -250,8 +250,8 @@ def question_words_of(text: str) -> list[str]:
 def terms_of(text: str) -> list[str]:
     """Return the distinct words of a text that are not stop words, in order, including the parts of compound names.
 
-    A run of letters in a script without spaces counts by its pairs of letters, at most ``MAX_PAIRS`` of them; single
-    letters if the text has nothing else.
+    A run of letters in a script without spaces yields its pairs of letters, at most ``MAX_PAIRS`` of them, and single
+    letters only if the text has nothing else.
     """
     terms: dict[str, None] = {}
     pairs: dict[str, None] = {}
@@ -287,7 +287,7 @@ _DAYS = frozenset(
     "january february march april may june july august september october november december monday tuesday wednesday"
     " thursday friday saturday sunday".split()
 )
-#: Minimum share of stop words in an English text; in other languages a capital does not mean a name.
+#: Minimum share of stop words in an English text; in other languages, a capital letter does not mean a name.
 _MIN_ENGLISH_SHARE = 0.25
 
 
