@@ -34,9 +34,9 @@ class Candidate:
     #: The words that it is based on, verbatim, the most informative passage first; at most ``MAX_CONTENT_CHARACTERS``
     #: characters.
     content: str
-    #: Uuids of the entries that it rests on, the most informative one first.
+    #: Uuids of the entries that it rests on, most informative first.
     evidence: tuple[str, ...]
-    #: Keys of the turns it was taken from.
+    #: Keys of the turns that it was taken from.
     turn_keys: tuple[str, ...]
     #: Short strings for matching: first error line, failing command, commit, numbers.
     facts: tuple[str, ...] = ()
@@ -56,9 +56,9 @@ class Candidate:
     suspect: str = ""
     #: How likely it is worth keeping, 0 to 1.
     quality: float = 0.0
-    #: The extractor that proposed it if another one stood in; "" for the one that was asked.
+    #: The extractor that proposed it, if another one stood in for the one that was asked; else "".
     extractor: str = ""
-    #: What it says about ``target``: new (nothing), same, corrects, supersedes, resolves or retracts.
+    #: What it says about ``target``: new (nothing at all), same, corrects, supersedes, resolves or retracts.
     action: str = "new"
     #: Id of the memory that the action refers to; "" for a new one.
     target: str = ""
@@ -70,9 +70,9 @@ class Candidate:
 
 # -- Filters: recognising text that never becomes a memory, and repetitions.
 
-#: The tag around every text that Engram injects; messages that contain it are never learned from.
+#: The tag around every text that Engram injects; nothing is ever learned from messages that contain it.
 INJECTION_MARKER = "engram-memories"
-#: Minimum share of the shorter bite's words for two bites to say the same.
+#: Minimum share of the shorter bite's words for two bites to say the same thing.
 SAME_SHARE = 0.6
 
 _OWN = lazy_regex(rf"</?{INJECTION_MARKER}\b|\[(?:ep|q)_[0-9a-z]{{6,}}\]", re.IGNORECASE)
@@ -104,7 +104,7 @@ def repeats(bite: str, others: Iterable[frozenset[str]]) -> bool:
 
 # -- Recognising a proposal that repeats what was judged wrong or outdated. Pure.
 
-#: Minimum share of the words of the longer of two statements that the shorter one must have.
+#: Minimum share of the longer statement's words that the shorter one must have.
 MIN_SHARE = 0.8
 
 _WORD = lazy_regex(r"\w+(?:['’]\w+)?")
@@ -155,7 +155,7 @@ class NearMemory:
     #: Its id; for a proposal that is not stored yet, ``PROPOSAL`` and its number.
     reference: str = ""
     kind: Kind = Kind.FACT
-    #: current; judged wrong or outdated, with the reason.
+    #: ``in force``, or that it was judged wrong or outdated, with the reason.
     state: str = "in force"
     #: When it was said, in milliseconds since 1970.
     at_ms: int = 0
@@ -175,13 +175,13 @@ class ExtractionContext:
     is_global: bool = False
     #: Summaries of the memories of this session's other turns, oldest first; they are not proposed again.
     known: tuple[str, ...] = ()
-    #: Those of ``known`` that are the user's own words: only these keep a rule of the user's from being proposed.
+    #: Those of ``known`` that are in the user's own words: only these keep one of their rules from being proposed.
     known_of_user: tuple[str, ...] = ()
     #: Number of memories that the session already has.
     kept_before: int = 0
     #: Maximum number of memories of a session.
     session_cap: int = 60
-    #: Summary of the session by an earlier extraction; "" for none.
+    #: Summary of the session from an earlier extraction; "" for none.
     rolling_summary: str = ""
     #: Row id of the project; None for none.
     project_id: int | None = None
@@ -199,8 +199,8 @@ class Extractor(Protocol):
     """Proposes candidates from turns. Never touches storage.
 
     An extractor that summarizes sessions also has ``rolling_summary``: the summary of the session of the last proposal.
-    An extractor whose candidates depend on the session's turns only has ``is_repeatable = True``: every
-    turn of the session is proposed again, so that the result does not depend on when a session was extracted.
+    An extractor whose candidates depend only on the session's turns has ``is_repeatable = True``. It is given every
+    turn of the session again, so that the result does not depend on when a session was extracted.
     """
 
     #: Stored with each memory, such as ``local-2``.

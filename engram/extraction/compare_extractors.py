@@ -54,12 +54,12 @@ if TYPE_CHECKING:
 MAX_LOOKED_AT = 30
 #: Minimum number of a person's prompts, and of characters said, in a session.
 MIN_PROMPTS, MIN_CHARACTERS = 2, 400
-#: Maximum number of characters of one text that count for the length of a session: a pasted log is not informative.
+#: Maximum number of characters of one text that count for a session's length, since a pasted log tells little.
 MAX_COUNTED_CHARACTERS = 3_000
 
-#: Characters of a request in one token, and tokens that Claude Code adds to a call (docs/language-model.md).
+#: Characters of a request per token, and tokens that Claude Code adds to a call (docs/language-model.md).
 CHARACTERS_PER_TOKEN, CLAUDE_CODE_TOKENS = 4, 540
-#: Tokens of an answer for each memory, and the usual number of memories in one (docs/language-model.md: 1,234 a call).
+#: Tokens of an answer per memory, and the usual number of memories in an answer (docs/language-model.md: 1,234 a call).
 TOKENS_PER_MEMORY, USUAL_MEMORIES = 250, 5
 #: List prices of Claude Haiku 5.5, which counts 30 % more tokens for the same text, and of Claude Haiku 4.5.
 HAIKU_LOW, HAIKU_HIGH = Price(0.10 * 1.3, 0.50 * 1.3), Price(1.0, 5.0)
@@ -89,7 +89,7 @@ class CallPrice:
 class Offer:
     """A session that can be shown both ways. Nothing has been sent yet."""
 
-    #: The value of the setting ``extractor`` that would be asked: claude or openai.
+    #: The ``extractor`` that would be asked, as in the settings: claude or openai.
     provider: str
     #: The name of its model in the ledger.
     model: str
@@ -150,8 +150,8 @@ class Comparison:
 
 
 def available_provider(settings: Settings) -> str:
-    """Return the ``extractor`` that could be asked: claude if its command is found, openai with a key or a server of
-    its own, "" for none.
+    """Return the ``extractor`` that could be asked: claude if its command is found, openai if there is a key or the
+    user's own server, "" for none.
 
     Raises:
         SettingsError: ``.env`` can be read by others.
@@ -168,7 +168,7 @@ def answer_of(store: Reader) -> ComparisonAnswer | None:
 
 
 def note_answer(store: Store, answer: ComparisonAnswer) -> None:
-    """Remember the answer, so that nothing is asked twice."""
+    """Remember the answer, so that the user is not asked twice."""
     with store.transaction() as tx:
         put_meta(tx, _ANSWER_KEY, answer.value)
 
@@ -177,7 +177,7 @@ def find_offer(store: Store, settings: Settings) -> Offer | None:
     """Return the most informative session, with the price of its call; None if none is long enough or there is no
     model.
 
-    Of the latest sessions that the local extractor has read, it is the one of which one request holds the most. A
+    Of the latest sessions that the local extractor has read, it is the one of which a single request holds the most. A
     session that fits in one request is preferred to the first part of a longer one. Sessions in progress, and those in
     excluded folders and paused projects, are skipped.
 
@@ -198,7 +198,7 @@ def compare(store: Store, extractor: ModelExtractor, offer: Offer) -> Comparison
     """Ask the model once. Only the cost of the call, or its failure, is stored.
 
     Raises:
-        BudgetReached: a cap is reached; nothing was sent.
+        BudgetReached: a cap has been reached; nothing was sent.
         ExtractionError: the model could not be asked, or its answer can't be read.
     """
     started_ms = store.now_ms()
@@ -222,14 +222,14 @@ def keep(store: Store, settings: Settings, extractor: ModelExtractor, comparison
     """Replace the local memories with what ``compare`` showed, in a run that can be undone.
 
     Raises:
-        Conflict: the session changed meanwhile; nothing was written, and the second chance will distill it.
+        Conflict: the session has changed in the meantime; nothing was written, and the second chance will distill it.
         StoreError: the database cannot be written.
     """
     return SecondChance(store, settings, extractor).write(comparison.offer.part, comparison.candidates)
 
 
 def estimate_call(settings: Settings, provider: str, text: str) -> CallPrice:
-    """Estimate what a call with ``text``, the whole request, would take.
+    """Estimate the size and cost of a call with ``text``, the whole request.
 
     Raises:
         SettingsError: an entry of ``llm_prices`` can't be read.
@@ -322,7 +322,7 @@ def _offer(store: Store, settings: Settings, provider: str, part: Part) -> Offer
 
 
 def _kept_locally(store: Reader, turns: Sequence[StoredTurn]) -> list[Memory]:
-    """Return the memories of the local extractor in force that were taken from these turns, in their order."""
+    """Return the current memories that the local extractor took from these turns, in the order of the turns."""
     kept: dict[int, Memory] = {}
     for turn in turns:
         for memory in memories_of_turn(store, turn.id):

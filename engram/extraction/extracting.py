@@ -1,4 +1,4 @@
-"""Turns to memories: read, propose, then write everything in one transaction if no turn has changed meanwhile."""
+"""Turns to memories: read, propose, then write everything in one transaction if no turn has changed in the meantime."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ from engram.models.work.work import Work, find_work, finish
 from engram.settings import Settings
 from engram.system.failpoint import reach
 
-#: How often an extraction starts again because turns grew meanwhile.
+#: How often an extraction starts again because turns have grown in the meantime.
 MAX_TRIES = 20
 
 
@@ -50,9 +50,9 @@ class ExtractReport:
     turns: int = 0
     new: int = 0
     updated: int = 0
-    #: Number of memories whose turn grew and no longer supports them.
+    #: Number of memories whose turn has grown and no longer supports them.
     archived: int = 0
-    #: Number of proposals beyond a cap, or that the user had forgotten.
+    #: Number of proposals that exceeded a cap, or that the user had made Engram forget.
     left_out: int = 0
     #: Row ids of new and changed memories.
     row_ids: tuple[int, ...] = ()
@@ -87,7 +87,7 @@ def extract_session(
     """Extract the turns of a session that grew; a turn that was extracted earlier updates its own memories.
 
     The extractor and the model run outside any transaction. Any number of extractions of a session may race: each batch
-    is written once, and not at all if a turn grew meanwhile (then it is read again).
+    is written once, and not at all if a turn has grown in the meantime (the batch is then read again).
 
     Args:
         embedder: None leaves the vectors to the ``embed`` task.
@@ -208,7 +208,7 @@ class _Step:
         return [row.astype("float16").tobytes() for row in rows]
 
     def _finish_if_last(self, tx: Tx, work: Work | None, session: SessionRow) -> bool:
-        """Finish the work if no turn of the session is due; returns True if so."""
+        """Finish the work if no turn of the session is due, and return True in that case."""
         if has_due_turns(tx, session.id):
             return False
         note_extraction(tx, session.id, session.message_count)
@@ -217,7 +217,7 @@ class _Step:
         return True
 
     def _finish_without_turns(self, work: Work | None, session: SessionRow | None) -> None:
-        """Finish the work of a session without due turns, unless one became due meanwhile."""
+        """Finish the work of a session without due turns, unless one has become due in the meantime."""
         if work is None:
             return
         with self.store.transaction() as tx:

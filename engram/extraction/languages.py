@@ -27,7 +27,7 @@ class Language:
     lasting: str
     #: A rule about the team, or a prohibition or preference.
     order: str
-    #: How the team does it: we use.
+    #: How the team does something: we use.
     decides: str
     #: Wordings that only apply to this moment, place or task, or that express doubt.
     passing: str
@@ -37,11 +37,11 @@ class Language:
     others: str
     #: Describes how something behaves.
     describes: str
-    #: Requests a thing with that property: "write a function that always returns a list".
+    #: Requests something with such a property: "write a function that always returns a list".
     task: str
-    #: What binds a sentence to this code base.
+    #: What ties a sentence to this code base.
     local: str
-    #: All projects of the user.
+    #: Means all of the user's projects.
     universal: str
     cause: str
     is_spaced: bool = True

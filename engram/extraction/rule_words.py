@@ -67,7 +67,7 @@ CONVENTION = lazy_regex(
     r"\b(?:it is|it'?s|that'?s) (?:our|my) (?:convention|rule|policy)\b",
     _ANY,
 )
-#: How the team does it. It also makes the rule a decision.
+#: How the team does something. This also makes the rule a decision.
 TEAM = lazy_regex(
     r"(?:^|[.,;:!–—-]\s+|\b(?:because|since|and|but|so|here|that|in this (?:repo\w*|project))[, ]+)"
     r"we (?:(?:always|generally|usually) )?(?:use|prefer|only|follow|require|support|name|ship with|decided (?:to|on|"
@@ -105,13 +105,13 @@ REASONED = lazy_regex(
     r"(?!is\b|are\b|was\b|were\b|will\b|takes?\b|has\b|have\b|had\b|'|fail\w*|need\w*)\w+",
     _ANY,
 )
-#: All projects of the user, explicitly.
+#: All of the user's projects, explicitly.
 _EVERY_PROJECT = (
     r"(?:(?:this and )?(?:every|each|any)(?: other| single| one)?(?: \w+)?(?: of)?(?: my| our| the)?|all(?: of)?(?: "
     r"my| our| the)?(?: other)?) (?:projects?|repos?|repositor(?:y|ies)|code ?bases?|workspaces?)(?: (?:of (?:mine|"
     r"ours)|(?:that )?(?:i|we) (?:have|own|work (?:on|in)|maintain|touch|start)))?"
 )
-#: What the user makes, whatever the project: programs of "ours" may all be parts of one.
+#: What the user makes, whatever the project. "Our" programs may all be parts of one project.
 _ALL_OF_MINE = (
     r"(?:(?:every|each|any)(?: single)?(?: one)? of my|all(?: of)? my)(?: other| own)? (?:programs?|tools?|scripts?|"
     r"apps?|applications?|packages?|librar(?:y|ies)|web ?sites?|bots?|plugins?|extensions?|software)"
@@ -126,7 +126,7 @@ UNIVERSAL = lazy_regex(
     r"\bglobal (?:rule|preference)\b",
     _ANY,
 )
-#: Words that cancel the universal ones: "not in all my projects", "in every project of the solution".
+#: Words that cancel words for all projects: "not in all my projects", "in every project of the solution".
 NOT_UNIVERSAL = lazy_regex(
     rf"\b(?:not|n'?t|hardly|except|but|unlike|other than|apart from)(?: \w+)? {_EVERYTHING}|"
     rf"{_EVERYTHING} (?:(?:of|in|inside|within|under) (?:the|this|that|our)\b|except|but|other than|apart from)|"
@@ -143,7 +143,7 @@ UNIVERSAL_RULE = lazy_regex(
     rf"^(?:please )?(?:use|write|keep|run|sign|format|name|answer|commit|document|speak|stick to|go with)\b(?! "
     rf"(?:the|this|that|our|it)\b).{{1,80}}\b(?:(?:in|for|across|throughout) {_EVERYTHING}|(?:everywhere|wherever) "
     rf"(?:i|we) (?:work|code|go))[.!]?$|"
-    # "Every one of my programs should end with …"; but a wish about how things are, and work to do, are no rules.
+    # "Every one of my programs should end with …"; but a wish about how things are, and work to do, are not rules.
     rf"(?:^|[,;:–—]\s+)(?:(?:and|so|because|since) )?(?:(?:it'?s|that'?s|this is|that is) how )?{_EVERYTHING}(?: that "
     r"\w+(?: \w+){0,4}?)? (?:should|must|shall|has to|have to|needs? to|(?:is|are) to)(?: (?:always|never|only))? "
     r"(?!be (?:\w+ing|up|there|done|ready|fine|ok|able|possible|updated|upgraded|migrated|moved|renamed|fixed|"
@@ -183,8 +183,8 @@ _PLACE = (
     r"case|round|run|step|sprint|release|demo|refactor\w*|change|patch|fix|example|one|folder|directory|week|day|hour|"
     r"morning|afternoon|evening|month|iteration|part|section|review|experiment|spike|poc|prototype|moment|iteration)s?"
 )
-#: A noun after a word for a moment or a thing at hand makes it a kind that lasts: "for the release build", "in the
-#: branch name", "of the current user".
+#: A noun that, after a word for a moment or a thing at hand, turns it into a lasting kind: "for the release build", "in
+#: the branch name", "of the current user".
 _OF_A_KIND = (
     r"(?! (?:names?|titles?|messages?|descriptions?|bod(?:y|ies)|headers?|comments?|templates?|lists?|numbers?|types?|"
     r"levels?|size|paths?|builds?|notes?|scripts?|branch(?:es)?|process|pipelines?|jobs?|workflows?|tags?|pages?|"
@@ -233,7 +233,7 @@ MOMENT = lazy_regex(
     r"(?:^|[.,;:!–—-]\s*|\b(?:and|but|please|so|or|then)\s+)just\s+(?!in\b)\w+|\bjust (?:this|for|here|now)\b",
     _ANY,
 )
-#: Words by which people say the opposite of what they mean.
+#: Words with which people say the opposite of what they mean.
 IRONY = lazy_regex(
     r"\b(?:yeah,? right|oh,? (?:great|nice|wonderful|brilliant|fantastic|perfect|lovely|sure)|"
     r"what could (?:possibly )?go wrong|(?:worked|went) (?:out )?(?:so|really|just) (?:well|great)|"
@@ -321,7 +321,7 @@ DISAGREES = lazy_regex(
     r"[^.]{0,40}\b(?:did|does|do|said|says?|wanted|wants?|thinks?|thought))\b",
     _ANY,
 )
-#: A one-time task at the beginning, whose words the rest of the sentence belongs to.
+#: A one-time task at the beginning, to which the rest of the sentence belongs.
 TASK = lazy_regex(
     r"^(?:(?:please|can you|could you|let'?s|and|also|yeah|yes|ok(?:ay)?|then|now|so|next|first|go ahead and|"
     r"i want (?:you )?to|"
@@ -351,7 +351,7 @@ DESCRIPTION = lazy_regex(
     r"\bnever say never\b|\balways (?:happy|glad|a pleasure|good|nice)\b",
     _ANY,
 )
-#: "We use …" in a report on the present state, or on what is wrong with it.
+#: "We use …" in a report on the present state, or on what is wrong with that state.
 REPORT = lazy_regex(
     r"\b(?:wrong\w*|bugs?|broken|fails?|failing|error|errors|already|still|twice|both places|in two places|"
     r"instead of what|"
@@ -484,7 +484,7 @@ ALLOWED_AGAIN = lazy_regex(
     r"\bit(?:'?s| is) (?:ok|okay|fine|allowed) (?:now )?to (?:\w+ ){1,8}?again\b",
     _ANY,
 )
-#: Words that only say so, without naming a subject.
+#: Words that only say that something is over, without naming a subject.
 OVER_WORDS = content_words(
     "no longer anymore any more stopped using used use need needs have given gave quit rid moved away want allowed "
     "again may can now okay fine said goodbye"
@@ -508,7 +508,7 @@ EMPTY_WORDS = content_words(
     "always from ignore disregard that thing regel regla olvida vergiss"
 )
 
-#: What binds a sentence to this code base: symbols, paths, "this", "our", "here".
+#: What ties a sentence to this code base: symbols, paths, "this", "our", "here".
 LOCAL = lazy_regex(
     r"`[^`]+`|\b\w+/\w|\b\w+\.[a-z]{1,4}\b|\b[a-z]+[A-Z]\w*|\b\w+_\w+|"
     r"(?i:\b(?:this|these|here|our|the (?:repo\w*|project|app\w*|code|file|cli|api|server|page|button|component|"
@@ -516,7 +516,7 @@ LOCAL = lazy_regex(
 )
 #: Names of naming styles, which are not symbols of a project.
 CASES = lazy_regex(r"\b(?:camelCase|snake_case|PascalCase|kebab-case|SCREAMING_SNAKE_CASE|UPPER_CASE)\b")
-#: The end of a sentence that is not followed by a capital letter.
+#: The end of a sentence, if no capital letter follows.
 SOFT_END = lazy_regex(
     r"(?<=[\w)`\"'][.!?;])\s+(?=[a-zäöü])|(?<=\.\.\.)\s+|(?<=…)\s*|\s+[–—]\s+(?=(?i:just kidding|no|wait|sorry|"
     r"actually|scratch)\b)"
@@ -529,7 +529,7 @@ NEGATION = lazy_regex(r"\b(?:not|never|no|avoid|stop|don'?t|nicht|kein\w*|nie|nu
 
 _SHORT = {"pls": "please", "plz": "please", "dont": "don't", "doesnt": "doesn't", "cant": "can't", "alway": "always"}
 _CUES = ("always", "never", "remember", "please", "immer", "niemals", "toujours", "jamais", "siempre", "nunca")
-#: Misspellings of cue words that are themselves words.
+#: Misspellings of cue words that are words in their own right.
 _NO_SLIPS = frozenset(("nuca", "nuna", "neve", "neer", "never", "sempre", "pleas"))
 
 

@@ -46,12 +46,12 @@ if TYPE_CHECKING:
 
 # -- Replacing the local extractor's memories with those that a language model made from the same turns.
 
-#: Share of a memory's words that its successor must have, if they rest on a common entry, and if not.
+#: Share of a memory's words that its successor must have, if the two rest on a common entry, and if they don't.
 MIN_SHARE, MIN_SHARE_ELSEWHERE = 0.25, 0.5
 
 
 def replace_memories(tx: Tx, older: Iterable[Memory], newer: Sequence[Memory], model: str, run_id: int) -> list[str]:
-    """Supersede each memory with the new one that says the same, which also gets its evidence; archive the others.
+    """Supersede each memory with the new one that says the same, which also gets its evidence; archive the rest.
 
     Memories protected by ``ending_of`` stay current: what the user said or chose ends only if a new memory is in the
     user's own voice, and what somebody pinned or saved does not end.
@@ -124,7 +124,7 @@ def _supersede(tx: Tx, older: Memory, successor: Memory, model: str, run_id: int
 
 #: Maximum number of turns that are distilled in one transaction.
 PART_TURNS = 20
-#: How often a part is restarted because some of it changed meanwhile.
+#: How often a part is restarted because some of it has changed in the meantime.
 MAX_TRIES = 3
 #: Stage under which status shows the second distillation.
 STAGE = "second chance"
@@ -154,9 +154,7 @@ class Part:
 
 
 def waiting_turns(store: Reader, session: SessionRow) -> tuple[SessionRow, list[StoredTurn]]:
-    """Return the next turns of a session in one project that no model has read, and the session as seen from that
-    project.
-    """
+    """Return a session's next turns in one project that no model has read, and the session as that project sees it."""
     unread = set(unread_turns(store, session.id))
     return within_project(session, [turn for turn in turns_of_session(store, session.id) if turn.id in unread])
 
@@ -177,7 +175,7 @@ def read_part(store: Store, settings: Settings, session: SessionRow, max_turns: 
 
 @dataclass(frozen=True, slots=True)
 class SecondChance:
-    """Distills sessions again, the next part at each call. One thread at a time."""
+    """Distills sessions again, one part at each call. One thread at a time."""
 
     store: Store
     settings: Settings
@@ -187,7 +185,7 @@ class SecondChance:
         """Distill the next part; return None if no session waits. Each part is one transaction.
 
         Raises:
-            BudgetReached: a cap is reached; earlier work stays.
+            BudgetReached: a cap has been reached; earlier work stays.
             ExtractionError: the model is unavailable.
             Conflict: the session keeps changing; try again later.
             StoreError: the database cannot be read or written.
@@ -221,7 +219,7 @@ class SecondChance:
         """Store the extractor's proposals for a part, replacing the local extractor's memories.
 
         Raises:
-            Conflict: some of the part changed meanwhile; nothing was written.
+            Conflict: some of the part has changed in the meantime; nothing was written.
             StoreError: the database cannot be written.
         """
         session, turns = part.session, part.turns

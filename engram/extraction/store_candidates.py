@@ -94,8 +94,8 @@ class Keeper:
         Args:
             extractor: stored with each memory.
             settings: the caps.
-            run_id: a run to record new memories in too, so that they can be undone; memories that the turns no longer
-                support are then left to the caller.
+            run_id: a run in which new memories are recorded, too, so that they can be undone; memories that the turns
+                no longer support are then left to the caller.
         """
         self._tx = tx
         self._session = session
@@ -143,7 +143,7 @@ class Keeper:
         return self._run_id
 
     def _rests_on_barred(self, candidate: Candidate) -> bool:
-        """Return True if a memory on one of the entries was forgotten, perhaps while the extractor ran."""
+        """Return True if a memory that rests on one of the entries was forgotten, perhaps while the extractor ran."""
         turns = (self._turns[key].turn for key in candidate.turn_keys if key in self._turns)
         queued = [turn.key for turn in turns if turn.opening is Opening.QUEUED]
         return bool(barred_entries(self._tx, [*candidate.evidence, *queued]))
@@ -172,7 +172,7 @@ class Keeper:
             history = history_of(self._tx, known.episode_id)
             if _is_settled(known) or any(_is_decision(change) for change in history):
                 return
-            # Evidence of another session stays.
+            # Evidence from another session stays.
             evidence += [e for e in evidence_of(self._tx, known.id) if e.session_id != self._session.session_id]
             changes = self._changes(known, candidate, history)
             reason = DISTILLED_AGAIN if self._is_in_run else WENT_ON
@@ -220,7 +220,7 @@ class Keeper:
         return turn is not None and turn.extracted_revision < turn.revision
 
     def _archive_others(self, turn: StoredTurn, slots: set[str]) -> int:
-        """Archive the turn's automatic memories that were not proposed again; returns their number."""
+        """Archive the turn's automatic memories that were not proposed again, and return their number."""
         if not turn.extracted_revision:
             return 0
         count = 0
@@ -284,7 +284,7 @@ def _is_settled(memory: Memory) -> bool:
 
 
 def _is_decision(change: Change) -> bool:
-    """Return True for a change that an extraction must not overrule: by hand or by consolidation."""
+    """Return True for a change that an extraction must not overrule: one made by hand or by consolidation."""
     return change.is_by_hand or (change.action in _SETTLING_ACTIONS and change.reason not in WITHDRAWN)
 
 
@@ -312,7 +312,7 @@ class Applied:
     changed: int = 0
     #: Number of contradictions recorded for a person to decide.
     contradictions: int = 0
-    #: Number of memories that should have ended but stay.
+    #: Number of memories that should have ended, but stay current.
     staying: int = 0
 
 
@@ -330,7 +330,7 @@ def apply_actions(
     nothing.
 
     Args:
-        candidates: the proposals of a session, those without a target included.
+        candidates: the proposals of a session, including those without a target.
         stored: returns the memory created from the candidate at an index; None if it was left out.
     """
     applied = Applied()
@@ -375,7 +375,7 @@ def _confirm(
 ) -> None:
     """Add evidence to a memory that was said again; confirm it if that was in another session.
 
-    A memory that was judged wrong gets neither.
+    A memory that was judged wrong gets neither evidence nor confirmation.
     """
     if is_kept_by_hand(older) or older.is_lowered:
         return

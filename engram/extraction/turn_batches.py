@@ -29,7 +29,7 @@ from engram.transcripts.turns import Turn
 from engram.trust.display import one_line
 from engram.trust.voice import typed_text
 
-#: Maximum number of due turns in a batch; bounds memory and how long the write lock is held.
+#: Maximum number of due turns in a batch, which limits memory and how long the write lock is held.
 BATCH_TURNS = 60
 
 
@@ -44,12 +44,12 @@ class Batch:
 
     @property
     def due(self) -> tuple[StoredTurn, ...]:
-        """The turns that grew since they were extracted."""
+        """The turns that have grown since they were extracted."""
         return tuple(turn for turn in self.turns if turn.extracted_revision < turn.revision)
 
 
 def within_project(session: SessionRow, turns: Sequence[StoredTurn]) -> tuple[SessionRow, list[StoredTurn]]:
-    """Return the turns of the project whose turn is due first, and the session as seen from that project.
+    """Return the turns in the project that has the first due turn, and the session as seen from that project.
 
     A session may work in several projects, and what is said in one never becomes part of another's memories.
     """
@@ -71,8 +71,8 @@ def next_batch(turns: Sequence[StoredTurn]) -> Batch:
     """Return the next batch of a session for a repeatable extractor; an empty one if no turn is due.
 
     Only the best passages of a session are kept, and the candidates of a turn depend on the turns before it and on the
-    prompt after it. So the batch starts at the beginning of the session, and ends at its end or where the next batch
-    begins.
+    prompt after it. So the batch starts at the beginning of the session, and ends where the session ends or the next
+    batch begins.
     """
     due = [place for place, turn in enumerate(turns) if turn.extracted_revision < turn.revision]
     if not due:
@@ -85,7 +85,7 @@ def next_batch(turns: Sequence[StoredTurn]) -> Batch:
 
 #: Maximum number of memories ended by a judgement that are shown to an extractor.
 MAX_JUDGED_MEMORIES = 6
-#: Maximum length of the reason of a judgement that is shown, in characters.
+#: Maximum length of a judgement's reason when it is shown, in characters.
 MAX_WHY_CHARACTERS = 160
 
 #: How many of an order's words (the longest) are searched for in other sessions, and in how many passages at most.
@@ -99,8 +99,8 @@ class ContextBuilder:
     store: Store
     settings: Settings
     session: SessionRow
-    #: Memories of other sessions that may be shown; None for those that are current. A snapshot makes the requests of
-    #: several sessions independent of each other's answers.
+    #: Memories of other sessions that may be shown; None for the current ones. A snapshot makes the requests of several
+    #: sessions independent of one another's answers.
     near_memories: Sequence[Memory] | None = None
 
     def build(self, turns: Sequence[StoredTurn]) -> ExtractionContext:
@@ -163,13 +163,13 @@ class ContextBuilder:
     def _nearest(
         self, turns: Sequence[StoredTurn], judged: Mapping[int, JudgedMemory], own: Sequence[Memory]
     ) -> list[Memory]:
-        """Return global memories and those of the project that are close to the turns, judged ones that have ended
+        """Return global memories and those of the project that are close to the turns, those ended by a judgement
         first.
 
-        Memories that a sentence of the user's withdraws follow.
+        Memories that one of the user's sentences withdraws come next.
 
         Args:
-            judged: row id → what was judged wrong or outdated, of this session too.
+            judged: row id → what was judged wrong or outdated, in this session, too.
             own: memories of the session that are shown anyway.
         """
         if self.session.project_id is None and not self.session.is_global:
@@ -195,9 +195,7 @@ class ContextBuilder:
         return current_memories(self.store, self.session.project_id)
 
     def _memories(self) -> list[Memory]:
-        """Return the session's memories that are visible to its project, since the session may have worked in others,
-        too.
-        """
+        """Return the session's memories that its project may see, since the session may have worked in others, too."""
         return [
             memory
             for memory in memories_of_session(self.store, self.session.session_id)
@@ -218,7 +216,7 @@ def check_unforgotten(tx: Tx, session_id: str, context: ExtractionContext) -> No
     """Check that everything in a context still exists.
 
     Raises:
-        Conflict: something that the extractor was given was forgotten meanwhile.
+        Conflict: something that the extractor was given has been forgotten in the meantime.
     """
     session = find_session(tx, session_id)
     if context.rolling_summary and (session is None or session.rolling_summary != context.rolling_summary):
@@ -247,7 +245,7 @@ def _near_memory(memory: Memory, judged: Mapping[int, JudgedMemory]) -> NearMemo
 
 
 def _users(memories: Iterable[Memory]) -> tuple[str, ...]:
-    """Return the summaries of the memories that are the user's own words."""
+    """Return the summaries of the memories that are in the user's own words."""
     return tuple(memory.summary for memory in memories if memory.voice == Voice.USER)
 
 

@@ -1,8 +1,8 @@
 """Rules of the user: which sentences of a prompt state a rule for later, and why the others do not. Pure.
 
 Only unmistakable forms make a rule (always, never, from now on, we use, our convention is, remember that), typed by the
-user, about all of a project or of their work. An order without such a word may be meant for the moment: it stays what
-it is, a sentence of a transcript, until the user says it again in another session.
+user, about all of a project or all of their work. An order without such a word may be meant for the moment, so it
+remains a sentence of a transcript until the user says it again in another session.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ from engram.trust.voice import typed_text
 #: Minimum and maximum length of a rule, in words. A longer sentence is a description, and a memory is never cut short.
 MIN_WORDS = 3
 MAX_WORDS = 40
-#: Minimum share of common words, among all words of both, for two sentences to say the same.
+#: Minimum share of common words, among all words of both, for two sentences to say the same thing.
 SAME_SHARE = 0.6
-#: Share of the words of "we no longer …" that a rule must have to be ended by it.
+#: Share of the words of "we no longer …" that a rule must have for this to end it.
 MOSTLY = 0.6
 
 
@@ -53,7 +53,7 @@ class Refusal(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """A sentence that sounds like a rule of the user, and what it is."""
+    """A sentence that sounds like one of the user's rules, and what it is."""
 
     #: The user's sentence, as one line.
     sentence: str
@@ -70,18 +70,18 @@ class TakingBack:
     """A sentence in which the user withdraws something from an earlier prompt, or says that it is over."""
 
     sentence: str
-    #: Words that name what is withdrawn, by their first letters.
+    #: The first letters of the words that name what is withdrawn.
     about: frozenset[str]
-    #: Share of these that a rule must have, if it is not named as one ("we no longer use Redis").
+    #: Share of these that a rule must have, if the sentence does not call it a rule ("we no longer use Redis").
     least: float = 0.0
-    #: True if it is only about prohibitions, False if only about other rules; None for any rule.
+    #: True if the sentence is only about prohibitions, False if it is only about other rules; None for any rule.
     of_prohibitions: bool | None = None
 
     def is_about(self, rule: str) -> bool:
         return self.shared(rule) > 0
 
     def shared(self, rule: str) -> int:
-        """Return how many words a rule shares with what is withdrawn; 0 if it is not meant."""
+        """Return how many words a rule shares with what is withdrawn; 0 if the rule is not meant."""
         shared = len(self.about & prefixes(content_words(rule)))
         is_other = self.of_prohibitions is not None and self.of_prohibitions != bool(words.DENIES.search(rule))
         return 0 if is_other or shared < self.least * len(self.about) else shared
@@ -166,12 +166,12 @@ def only_asks(text: str) -> bool:
 
 
 def typed_texts(turn: Turn) -> list[str]:
-    """Return what the user typed in a turn, text by text; nothing from a prompt that was never sent."""
+    """Return what the user typed in a turn, text by text; leave out a prompt that was never sent."""
     return [] if turn.is_unsent else [typed_text(said.text) for said in turn.users_texts]
 
 
 def typed_prompt(turn: Turn | None) -> str:
-    """Return what the user typed of the prompt of a turn; "" if there is none."""
+    """Return what the user typed in a turn's prompt; "" if there is none."""
     return "" if turn is None else typed_text(turn.users_prompt)
 
 
@@ -226,7 +226,7 @@ def is_for_all_projects(text: str) -> bool:
 
 
 def scope_of(sentence: str, project: str = "") -> Scope:
-    """Return global for a rule with words for all projects that names nothing of this project, else project."""
+    """Return global for a rule that has words for all projects and names nothing in this project; else project."""
     if not is_for_all_projects(sentence) or (project and project.lower() in sentence.lower()):
         return Scope.PROJECT
     rest = languages.UNIVERSAL.sub(" ", words.UNIVERSAL.sub(" ", sentence))
@@ -236,7 +236,7 @@ def scope_of(sentence: str, project: str = "") -> Scope:
 
 
 def _judge(sentence: str, statement: Statement, after: str, project: str) -> Judgement | None:
-    """Judge a sentence by itself and the one after it; None if it does not sound like a rule."""
+    """Judge a sentence by itself and by the one after it; return None if it does not sound like a rule."""
     meant = words.as_meant(sentence)
     form = _form(meant)
     if form is None:
@@ -254,7 +254,7 @@ def _judge(sentence: str, statement: Statement, after: str, project: str) -> Jud
     )
 
 
-#: The unmistakable forms, the surest first, then those that alone make no rule.
+#: The unmistakable forms, surest first, then those that do not make a rule on their own.
 _FORMS = (
     words.UNIVERSAL_RULE,
     words.ALWAYS,
@@ -339,7 +339,7 @@ def _enumerated(sentences: Sequence[tuple[str, Statement]]) -> frozenset[int]:
 
 
 def _is_in_rules(statement: Statement, form: re.Pattern[str]) -> bool:
-    """Return True for a bullet of a list of rules: its heading says so, or it has none and the bullet begins so."""
+    """Return True for a bullet in a list of rules: its heading says so or, without one, it begins like a rule."""
     heading = f"{statement.topic} {statement.lead}"
     if words.OPTIONS_HEADING.search(heading):
         return False
@@ -355,7 +355,7 @@ def _take_back(judged: list[tuple[int, Judgement]], sentences: Sequence[str], fo
         if _takes_back(sentence):
             _refuse(judged, at, sentence, within=at)
         elif correction := words.CORRECTS.search(sentence):
-            # It refers to the sentence just before it, or to the beginning of its own.
+            # A correction refers to the sentence just before it, or to the beginning of its own sentence.
             form = _form(sentence[: correction.start()]) if correction.start() else None
             _refuse(judged, at, sentence, within=1, only_last=True, with_own=form is not None)
     after = [sentence for sentence, _ in _sentences(following)]
@@ -371,7 +371,7 @@ def _take_back(judged: list[tuple[int, Judgement]], sentences: Sequence[str], fo
 
 
 def _named(sentence: str) -> frozenset[str]:
-    """Return the words, by their first letters, that name what a sentence withdraws; none if it doesn't say."""
+    """Return the first letters of the words that name what a sentence withdraws; none if it doesn't say."""
     match = words.TAKES_BACK.search(sentence) or languages.TAKES_BACK.search(sentence)
     subject = words.SUBJECT.search(sentence, match.start()) if match else None
     return prefixes(content_words(subject.group(1)) - words.EMPTY_WORDS) if subject else frozenset()
@@ -391,14 +391,14 @@ def _refuse(
     only_shared: bool = False,
     with_own: bool = True,
 ) -> None:
-    """Refuse the rules that a sentence withdraws: those whose words it shares, else the last one before it.
+    """Refuse the rules that a sentence withdraws: those that share words with it, or else the last one before it.
 
     Args:
-        judged: every judgement with the place of its sentence.
+        judged: every judgement, with the place of its sentence.
         within: how many sentences before it are considered.
-        only_last: never compare words.
-        only_shared: only those with common words.
-        with_own: also what the sentence itself says.
+        only_last: don't compare words; take the last rule.
+        only_shared: only refuse rules with common words.
+        with_own: also refuse what the sentence itself says.
     """
     rules_before = [
         n

@@ -18,18 +18,18 @@ from engram.transcripts.turns import ARROW, Action, Role, TextBlock, Turn
 from engram.trust.suspicion import why_suspect
 from engram.trust.voice import typed_text
 
-#: Room for a question and for the user's own words in a summary, in characters; longer ones are quoted in the content.
+#: Room for a question and for the user's own words in a summary, in characters; longer texts are quoted in the content.
 QUESTION_ROOM, ANSWER_ROOM = 240, 180
 #: Minimum number of content words of a comment that says something on its own.
 MIN_COMMENT_WORDS = 4
-#: An answer of fewer words is explained by the description of its option.
+#: An answer with fewer words is explained by the description of its option.
 MAX_BARE_WORDS = 4
-#: Minimum number of words in a sentence that states a plan's purpose, and how many points can replace it.
+#: Minimum number of words in a sentence that states a plan's purpose, and how many points may replace such a sentence.
 MIN_PURPOSE_WORDS, MAX_POINTS = 6, 3
 #: How certain a decision is compared with other memories of a session, 0 to 1.
 QUALITY = 0.9
 
-#: A question about what to do next: its answer says nothing to a later session.
+#: A question about what to do next, whose answer means nothing to a later session.
 PASSING = lazy_regex(
     r"\b(?:how (?:should|do|would|shall|can) (?:i|we|you)(?: \w+){0,2} (?:proceed|continue|go on|handle this|"
     r"start|begin)|what(?: (?:should|would|do|shall) (?:i|we|you)(?: \w+){0,3})? (?:next|first|update|do now)|"
@@ -77,15 +77,15 @@ _REASON_HEADING = lazy_regex(
 
 
 def without_dialogs(turn: Turn) -> Turn:
-    """Return the turn reduced to what user and assistant said in their own words."""
+    """Return the turn reduced to what the user and the assistant said in their own words."""
     kept = tuple(said for said in turn.said if said.role in (Role.USER, Role.ASSISTANT))
     return turn if len(kept) == len(turn.said) else replace(turn, said=kept)
 
 
 def decisions(turn: Turn) -> Iterator[Candidate]:
-    """Yield a candidate for each decision of a turn, in order. It says who decided, and is never global.
+    """Yield a candidate for each decision in a turn, in order. A candidate says who decided, and is never global.
 
-    An answer is kept with its question, a plan with what it is for. Answers that decide nothing ("You decide"), those
+    An answer is kept with its question, and a plan with its purpose. Answers that decide nothing ("You decide"), those
     that are only about the next step, and plans rejected without a comment are left out.
     """
     for said in turn.said:
@@ -112,7 +112,7 @@ def _of_dialog(turn: Turn, said: TextBlock, role: Role) -> TextBlock | None:
 def _answer(
     turn: Turn, chosen: TextBlock | None, proposed: TextBlock | None, typed: TextBlock | None
 ) -> Iterator[Candidate]:
-    """Yield the decision of an answered question: a label, own words, or both."""
+    """Yield the decision in an answered question: a label, the user's own words, or both."""
     lines = proposed.text.splitlines() if proposed is not None else []
     question, label = lines[0] if lines else "", ""
     if chosen is not None:
@@ -258,7 +258,7 @@ def _shortened(question: str) -> str:
 
 
 def _description(label: str, lines: Sequence[str]) -> str:
-    """Return the description of an option whose label is not informative by itself."""
+    """Return the description of an option whose label is not informative on its own."""
     if len(label.split()) > MAX_BARE_WORDS:
         return ""
     told = next((line.partition(": ")[2] for line in lines[1:] if line.startswith(f"- {label}")), "")

@@ -35,9 +35,9 @@ from engram.transcripts.turns import TextBlock, Turn, standing_turns
 from engram.trust.suspicion import why_suspect
 from engram.trust.voice import typed_text
 
-#: How certain a rule of the user's is compared with other memories of a session, 0 to 1.
+#: How certain one of the user's rules is, compared with other memories of a session, 0 to 1.
 RULE_QUALITY = 0.95
-#: Share of a stopped prompt's words that the next one must have to count as the same prompt sent again.
+#: Share of a stopped prompt's words that the next prompt must have to count as the same prompt sent again.
 RETYPED_SHARE = 0.6
 
 
@@ -53,7 +53,7 @@ class LocalExtractor:
 
     def propose(self, turns: Sequence[Turn], context: ExtractionContext) -> list[Candidate]:
         found: list[Candidate] = []
-        # Prompts that the user rewound don't count as their word, but what was done remains done.
+        # Prompts that the user rewound don't count as the user's words, but what was done remains done.
         standing = _without_retyped(standing_turns(turns))
         for turn in standing:
             process_limits.pause()
@@ -69,7 +69,7 @@ class LocalExtractor:
 def _without_retyped(turns: Sequence[Turn]) -> list[Turn]:
     """Return the turns without prompts that the user stopped before any answer and sent again in nearly the same words.
 
-    Both must also start with the same word.
+    The two prompts must also start with the same word.
     """
     return [turn for turn, after in zip_longest(turns, turns[1:]) if not _is_retyped(turn, after)]
 

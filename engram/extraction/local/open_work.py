@@ -20,14 +20,14 @@ from engram.trust.voice import typed_text
 
 #: The beginning of every summary, by which open work is known.
 LEAD = "Left open"
-#: How certain open work is compared with other memories of a session, 0 to 1.
+#: How certain open work is, compared with other memories of a session, 0 to 1.
 QUALITY = 0.7
 #: Minimum number of content words in a prompt that states a request.
 MIN_ASKED_WORDS = 3
-#: Room for an unanswered prompt in a summary, in characters; of a longer one the first sentences are quoted.
+#: Room for an unanswered prompt in a summary, in characters; a longer prompt is quoted by its first sentences.
 ASKED_ROOM = 220
 
-#: A prompt that only goes on, stops, or talks about the tool.
+#: A prompt that only asks to go on or stop, or talks about the tool.
 _GOES_ON = lazy_regex(
     r"^\W*(?:/|(?:yes|no|ok(?:ay)?|continue|go on|stop|wait|cancel|try again|retry|never ?mind|thanks?|resume|proceed|"
     r"commit|push|done)\b.{0,30}$)",
@@ -70,7 +70,7 @@ def open_work(turns: Sequence[Turn], following: Turn | None) -> Candidate | None
 
 
 def _unanswered(turn: Turn) -> str:
-    """Return the user's last request, if they interrupted the answer before anything was changed."""
+    """Return the user's last request, if the user interrupted the answer before anything was changed."""
     prompt = next((said for said in turn.users_texts if not said.message_id), None)
     typed = " ".join(typed_text(prompt.text).split()) if prompt is not None else ""
     is_answered = turn.has_edits or any(said.role is Role.ASSISTANT and len(said.text) > 400 for said in turn.said)
@@ -85,7 +85,7 @@ def _unanswered(turn: Turn) -> str:
 
 
 def _named_page(page: re.Match[str]) -> str:
-    """Return a text with "issue 12" or "pull request 12" instead of the address."""
+    """Return "issue 12" or "pull request 12" to stand for the address in a text."""
     return f"{'issue' if page['kind'] == 'issues' else 'pull request'} {page['number']}:"
 
 

@@ -1,4 +1,4 @@
-"""Memories proven by commands: one that failed, was fixed and passed, and commits that give reasons."""
+"""Memories proven by commands: commands that failed, were fixed and passed, and commits that give reasons."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ from engram.trust.suspicion import why_suspect
 
 #: Confidence in a fix and in a commit, compared with other memories of a session, 0 to 1.
 FIX_QUALITY, COMMIT_QUALITY = 0.85, 0.8
-#: Maximum length of a command and number of files in a summary.
+#: Maximum length of a command and maximum number of files in a summary.
 MAX_COMMAND_CHARACTERS, MAX_FILES = 60, 3
-#: Maximum number of tool calls from the last failure to the pass: beyond that, other work came in between.
+#: Maximum number of tool calls from the last failure to the pass; if there are more, other work came in between.
 MAX_CALLS = 40
 #: Number of turns before a commit that are searched for messages that say the same.
 MAX_TURNS_BACK = 8
-#: Words that a cause said after the command passed must share with the command, its error and the changed files.
+#: How many words a cause that was stated after the command passed must share with the command, its error and the files.
 MIN_SHARED_WORDS = 2
 
 #: Commands whose failing and passing is informative: tests, builds, checks, and runs of the program.
@@ -40,7 +40,7 @@ _WRAPPING = lazy_regex(
     r"\s*(?:2>&1|2>/dev/null|\|\s*(?:head|tail|grep|sed|awk|less|cat|tee|wc)\b[^|]*|;\s*echo\b[^;]*)"
 )
 _CHANGE_FOLDER = lazy_regex(r"^(?:cd\s+\S+\s*(?:&&|;)\s*)+")
-#: If one of these follows, the exit status says nothing about the first part of the command.
+#: If one of these follows the first part of a command, the exit status says nothing about that part.
 _HIDES_STATUS = lazy_regex(r"(?<!\|)\|(?!\|)|;\s*(?:true|echo)\b|\|\|\s*(?:true|echo)\b")
 _QUOTED = lazy_regex(r"\"(?:[^\"\\]|\\.)*\"|'[^']*'")
 
@@ -63,7 +63,7 @@ _CAUSE = lazy_regex(
 _LABEL = lazy_regex(r"^(?:the )?(?:root |real |actual )?(?:cause|problem|issue|reason|bug)\s*[:—–-]\s+", re.IGNORECASE)
 #: The sentence after a cause that says what fixed it.
 _REPAIR = lazy_regex(r"(?:the (?:fix|solution|remedy)\b|fixed (?:it )?by\b|fixed in\b)", re.IGNORECASE)
-#: A guess, a question, a plan or a passing status report.
+#: A guess, a question, a plan or a momentary status report.
 _UNSURE = lazy_regex(
     r"\b(?:might|may|maybe|perhaps|probably|possibly|likely|seems?|appears?|looks? like|suspect|guess|i think|"
     r"i believe|should (?:be|work|fix)|could be|let me|let's|let us|i'll|i will|i need|we need|i should|i can|i'm "
@@ -105,7 +105,7 @@ _REASON = lazy_regex(
     re.IGNORECASE,
 )
 _IS_FAILING = lazy_regex(r"\b(?:is|are|still|keeps?) (?:still )?fail", re.IGNORECASE)
-#: Only a test was wrong: what it expected is useless to a later session.
+#: A test's file. If only a test was wrong, what it expected is useless to a later session.
 _TEST_FILE = lazy_regex(r"(?:^|[_.-])(?:tests?|spec)(?:[_.-]|$)", re.IGNORECASE)
 _TEST_IS_WRONG = lazy_regex(r"(?:the (?:issue|problem) is that )?(?:the|this|one|two) (?:[\w-]+ ){0,2}tests?\b", re.I)
 _OF_TEST = lazy_regex(r"\b(?:tests?|mocks?|fixtures?|assert\w*|expect\w*)\b", re.IGNORECASE)
@@ -121,7 +121,7 @@ _TYPE = lazy_regex(r"^(?P<type>[a-z]+)(?:\((?P<scope>[^)]+)\))?!?:\s+")
 
 @dataclass(frozen=True, slots=True)
 class FixMemory:
-    """A command that failed, and passed after files were changed."""
+    """A command that failed, and then passed after files were changed."""
 
     #: The command as it first failed.
     command: str
@@ -148,8 +148,8 @@ def normal_command(command: str) -> str:
 def fix_memories(turns: Sequence[Turn]) -> list[FixMemory]:
     """Return every failing command that passes after a file was changed, across the turns, in the order of passing.
 
-    A command that passes without a change in between was merely rerun. One whose status a pipe hides has not passed,
-    unless the pipe did not hide the failure either.
+    A command that passes without a change in between was merely rerun. A command whose status a pipe hides has not
+    passed, unless the same pipe let its failure show.
     """
     failed: dict[str, list[tuple[int, Action]]] = {}
     edits: list[tuple[int, Action]] = []
@@ -272,7 +272,7 @@ def _cause(turns: Sequence[Turn], memory: FixMemory) -> tuple[TextBlock | None, 
                     is_denied = is_before or len(words & prefixes(content_words(found[1]))) >= MIN_SHARED_WORDS
                     found = (None, "") if is_denied else found
                     continue
-                # Once the command passed, the cause may be summed up or first stated.
+                # After the command has passed, the cause may be summed up, or stated for the first time.
                 is_restated = len(words & prefixes(content_words(found[1]))) > MIN_SHARED_WORDS
                 is_about = is_restated or len(words & about) >= (1 if is_before else MIN_SHARED_WORDS)
                 is_idle = _TEST_IS_WRONG.match(sentence) or (is_of_tests and _OF_TEST.search(sentence))
@@ -290,7 +290,7 @@ def _states_cause(sentence: str) -> bool:
 def commits(turns: Sequence[Turn]) -> Iterator[Candidate]:
     """Yield a candidate for each commit of a session whose message says why, in order.
 
-    Its summary is the subject and the sentences of the body that give a reason: no list of changes.
+    Its summary is the subject and the sentences of the body that give a reason, without lists of changes.
     """
     last_commit = -1
     for number, turn in enumerate(turns):
@@ -308,7 +308,7 @@ def commits(turns: Sequence[Turn]) -> Iterator[Candidate]:
 
 
 def _reasons(body: str) -> list[str]:
-    """Return the sentences of a body from the first that gives a reason to the last, and what the first one refers
+    """Return the sentences of a body from the first to the last that give a reason, and the one that the first refers
     to.
     """
     prose = [s.text for s in split(body) if s.block is Block.PROSE and not _REFERS_TO_LIST.search(s.text)]
@@ -320,7 +320,7 @@ def _reasons(body: str) -> list[str]:
 
 
 def _commit(turns: Sequence[Turn], action: Action, subject: str, body: str, reasons: Sequence[str]) -> Candidate:
-    """Return the candidate of a commit; ``turns``: those that may support it, with the committing one last."""
+    """Return the candidate of a commit; ``turns`` are those that may support it, with the one that committed last."""
     turn = turns[-1]
     kind = _TYPE.match(subject)
     head = _TYPE.sub("", subject)

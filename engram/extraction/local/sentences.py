@@ -47,7 +47,7 @@ _POINTS_BACK = lazy_regex(
 
 
 def whole_sentences(text: str) -> Iterator[str]:
-    """Yield the sentences of the prose of a message that can be quoted: no list, no question, no fragment."""
+    """Yield the sentences of a message's prose that can be quoted: no lists, questions or fragments."""
     for statement in split(text):
         if statement.block is not Block.PROSE:
             continue
@@ -58,7 +58,7 @@ def whole_sentences(text: str) -> Iterator[str]:
 
 
 def opened(text: str) -> str:
-    """Return a sentence without its opening interjection ("Done.", "You're right,"), beginning with a capital."""
+    """Return a sentence without its opening interjection ("Done.", "You're right,"), starting with a capital."""
     rest = _OPENER.sub("", text)
     rest = rest if len(rest.split()) >= MIN_WORDS else text
     return rest[:1].upper() + rest[1:]
@@ -75,7 +75,7 @@ def points_back(sentence: str) -> bool:
 
 
 def fitting(parts: Iterable[str], room: int = MAX_CANDIDATE_SUMMARY_CHARACTERS) -> str:
-    """Return the first parts that fit into a number of characters together, as one line; none is cut."""
+    """Return the first parts that together fit into a number of characters, as one line; no part is cut."""
     line = ""
     for part in parts:
         longer = f"{line} {part}".strip()
@@ -99,7 +99,7 @@ def entities_of(summary: str, turn: Turn, files: Sequence[str] = ()) -> tuple[st
 
 
 def supporting(text: str, messages: Iterable[TextBlock]) -> list[TextBlock]:
-    """Return the messages that say much of the same as a text, closest first."""
+    """Return the messages that say much the same as a text, closest first."""
     words = content_words(text)
     shares = [(len(words & content_words(said.text)) / max(1, len(words)), said) for said in messages if said.uuid]
     near = sorted((pair for pair in shares if pair[0] >= MIN_SUPPORT_SHARE), key=lambda pair: -pair[0])
@@ -136,10 +136,10 @@ def sure(
         content: the words it is based on, the most informative first.
         evidence: uuids of their entries, in the same order; empty ones are left out.
         voice: whose words they are.
-        quality: how likely it is worth keeping, 0 to 1: the lowest are dropped first if a session has too many.
+        quality: how likely it is worth keeping, 0 to 1. If a session has too many, the lowest are dropped first.
         facts: short strings for matching, which are never shown.
         files: files that it is about.
-        said: texts whose typographic apostrophes the summary gets back.
+        said: texts whose typographic apostrophes are restored in the summary.
         suspect: why it must not be shown, if already known.
     """
     body = "\n\n".join(part.strip() for part in content if part.strip())

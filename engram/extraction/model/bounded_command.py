@@ -21,10 +21,10 @@ from engram.extraction.model import call_guard
 MAX_OUTPUT_BYTES = 8_000_000
 #: Maximum size of the standard error that is kept, in bytes; the rest is read and dropped.
 MAX_ERROR_BYTES = 64_000
-#: Time of the guard beyond the command's, and its time to end the command, in seconds.
+#: How much longer than the command the guard may run, and how long it may take to end the command, in seconds.
 _GUARD_SECONDS, _END_SECONDS = 5.0, 3.0
 _CHUNK_BYTES = 65_536
-#: Chunks read of a pipe after the command has ended; more than a pipe holds.
+#: Number of chunks read from a pipe after the command has ended; more than a pipe holds.
 _MAX_LAST_CHUNKS = 32
 
 
@@ -60,8 +60,8 @@ def run_bounded(
 
     Args:
         text: what the command reads from its standard input.
-        environment: its whole environment.
-        seconds: how long it may run.
+        environment: the command's whole environment.
+        seconds: how long the command may run.
         cancelled: setting it ends the command within a fraction of a second.
     """
     ours, theirs = socket.socketpair()
@@ -118,7 +118,7 @@ class _Exchange:
         self._cancelled = cancelled
 
     def run(self) -> bool:
-        """Exchange data until the command has ended; returns False if it wrote too much."""
+        """Exchange data until the command has ended; return False if it wrote too much."""
         process = self._process
         assert process.stdin is not None
         assert process.stdout is not None
@@ -162,7 +162,7 @@ class _Exchange:
                 stream.close()
 
     def _take_report(self, selector: selectors.BaseSelector) -> None:
-        """Read the rest of the output: the command has ended, but another process may keep the pipes open."""
+        """Read the rest of the output, since the command has ended but another process may keep the pipes open."""
         report = self._guard.recv(16)
         if report.isdigit():
             self.exit_code = int(report)

@@ -1,9 +1,9 @@
 """Run a command for a limited time and leave no process of its group behind.
 
-Run as a script, by the standard library alone: ``python -I -S call_guard.py SECONDS FD COMMAND…``. The guard must lead
+Run as a script, with only the standard library: ``python -I -S call_guard.py SECONDS FD COMMAND…``. The guard must lead
 a process group of its own. ``FD`` is one end of a socket pair whose other end the parent holds open. The guard ends the
-whole group, itself included, by SIGKILL: when the command has ended, when the time is over, or when the parent's end of
-the pair is closed, which the kernel does when the parent is killed. Just before, it writes how the command ended to
+whole group, itself included, with SIGKILL when the command has ended, when the time is over, or when the parent's end
+of the pair is closed, as the kernel does when the parent is killed. Just before, it writes how the command ended to
 ``FD``: an exit code in decimal, ``EXIT_TIMEOUT`` or ``EXIT_NOT_STARTED``. On Linux it also ends what left the group.
 """
 
@@ -25,12 +25,12 @@ POLL_SECONDS = 0.1
 GRACE_SECONDS = 0.5
 #: The option of prctl that makes orphaned descendants children of this process (Linux).
 _PR_SET_CHILD_SUBREAPER = 36
-#: How often the guard looks for descendants, which may start others meanwhile.
+#: How often the guard looks for descendants, which may start others in the meantime.
 _MAX_SCANS = 20
 
 
 def main(arguments: list[str]) -> None:
-    """Run the command and kill its group; returns only if the guard doesn't lead a group."""
+    """Run the command and kill its group; return only if the guard doesn't lead a group."""
     deadline = time.monotonic() + float(arguments[0])
     parent_fd = int(arguments[1])
     os.set_inheritable(parent_fd, False)
@@ -63,7 +63,7 @@ def _run(command: list[str], parent_fd: int, deadline: float) -> int:
 
 
 def _adopt_orphans() -> None:
-    """Keep processes that leave the group as descendants of the guard; does nothing on systems that can't."""
+    """Keep processes that leave the group as descendants of the guard; do nothing on systems that can't."""
     with contextlib.suppress(ImportError, OSError, AttributeError):
         import ctypes
 
@@ -71,7 +71,7 @@ def _adopt_orphans() -> None:
 
 
 def _end_descendants() -> None:
-    """Kill every descendant, those with a session of their own included; does nothing without /proc."""
+    """Kill every descendant, including those with a session of their own; do nothing without /proc."""
     for _ in range(_MAX_SCANS):
         descendants = _descendants()
         if not descendants:

@@ -1,4 +1,4 @@
-"""The provider for the user's own Claude Code in print mode: no key of ours, no tools, no hooks, no session file.
+"""The provider for the user's own Claude Code in print mode: no key of Engram's, no tools, no hooks, no session file.
 
 See ``claude_command`` for the command line and ``claude_result`` for what it prints.
 """
@@ -54,9 +54,7 @@ _KEPT_PREFIXES = (
 
 
 def call_environment(command: str, environ: Mapping[str, str] | None = None) -> dict[str, str]:
-    """Return the environment of a call, without variables of Engram and of a session that may have started this
-    process.
-    """
+    """Return the environment of a call, without the variables of Engram or of a session that may have started it."""
     environ = os.environ if environ is None else environ
     kept = {name: value for name, value in drop_session(environ).items() if not name.startswith("ENGRAM_")}
     kept["ENGRAM_DISABLE"] = "1"
@@ -65,7 +63,7 @@ def call_environment(command: str, environ: Mapping[str, str] | None = None) -> 
     return kept
 
 
-#: Variables that Claude Code's print mode prefers to a login.
+#: Variables that take precedence over a login in Claude Code's print mode.
 _KEY_NAMES = ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN")
 
 
@@ -76,13 +74,13 @@ def billed_key(environ: Mapping[str, str] | None = None) -> str:
 
 
 def who_pays(environ: Mapping[str, str] | None = None) -> str:
-    """Say what a call is billed to: a key from the environment, or nothing with a subscription."""
+    """Say what a call is billed to: a key from the environment, or nothing if there is a subscription."""
     if name := billed_key(environ):
         return f"{name} is set here: Claude Code bills each call to that key, not to a subscription."
     return "With a subscription nothing is billed: the tokens count against its limits."
 
 
-#: Bytes of a file of Claude Code's in which a login is looked for.
+#: How many bytes of one of Claude Code's files are searched for a login.
 _MAX_SEARCHED_BYTES = 20_000_000
 #: Variables with which Claude Code needs no login of its own.
 _LOGIN_NAMES = (
@@ -96,7 +94,7 @@ _LOGIN_NAMES = (
 
 
 def seems_logged_out(settings: Settings, environ: Mapping[str, str] | None = None) -> bool:
-    """Return True if no trace of a login of Claude Code is found. Looks at names only, and asks nobody."""
+    """Return True if no trace of a login to Claude Code is found. Looks only at names, and asks nobody."""
     environ = os.environ if environ is None else environ
     folder = settings.claude_folder
     if any(environ.get(name) for name in _LOGIN_NAMES) or (folder / ".credentials.json").exists():
@@ -156,7 +154,7 @@ logger = logging.getLogger(__name__)
 
 #: Texts of a result without a valid login (lower case).
 _LOGIN_TEXTS = ("not logged in", "/login", "invalid api key", "oauth token", "authentication_error", "credit balance")
-#: Texts of a result at a limit of the subscription or the server (lower case); waiting helps. The kinds of limits
+#: Texts of a result at a limit of the subscription or the server (lower case), where waiting helps. The kinds of limits
 #: change with the version ("your session limit", "weekly limit reached"), and some name /login as a way on.
 _LIMIT = lazy_regex(
     r"\b(?:hit|reached|exceeded|exceeds?)\b[^.!?\n]{0,40}\blimit|\blimit (?:was )?(?:reached|hit|exceeded)\b|"
@@ -168,7 +166,7 @@ _FLAG_TEXTS = ("unknown option", "unknown argument", "unrecognized option")
 _UNFIT_STATES = (400, 413, 422)
 #: HTTP states that mean that the login or the model name is wrong.
 _HOPELESS_STATES = (401, 402, 403, 404)
-#: Part of the subtype of a result whose model never followed the schema (``error_max_structured_…``).
+#: Part of a result's subtype if the model never followed the schema (``error_max_structured_…``).
 _WITHOUT_FORM = "structured_output"
 #: Maximum length of an error text that is shown, in characters.
 _MAX_REASON_CHARACTERS = 160
@@ -182,7 +180,7 @@ def read_result(finished: Finished, settings: Settings) -> ModelReply:
     """
     if finished.has_overflowed:
         raise BrokenOff("claude wrote more than 8 MB")
-    # If a command answered but then did not exit, the answer still counts and was paid for.
+    # If a command answered but then did not exit, its answer still counts and has been paid for.
     result = _result_object(finished.output)
     if result is None and finished.has_timed_out:
         raise BrokenOff(f"claude did not answer within {settings.claude_timeout_seconds:g} s")
@@ -210,7 +208,7 @@ def _result_object(output: bytes) -> Mapping[str, Any] | None:
 
 
 def _is_notice(result: Mapping[str, Any]) -> bool:
-    """Return True for a notice about a limit that came instead of an answer, as if it were one."""
+    """Return True for a notice about a limit that came in place of an answer, as if it were one."""
     told = result.get("result")
     return (
         not result.get("structured_output") and isinstance(told, str) and bool(_LIMIT.search(_one_line(told).lower()))
@@ -268,7 +266,7 @@ def _not_logged_in(reason: str) -> NotServed:
 def _reply(result: Mapping[str, Any], settings: Settings) -> ModelReply:
     """Return the answer with its cost; an error that was paid for is a reply without text.
 
-    A cost that is not an amount counts as the most that the call may have cost.
+    If the cost is not an amount, it counts as the most that the call may have cost.
     """
     answer = result.get("structured_output")
     if result.get("is_error"):
@@ -336,7 +334,7 @@ _STOPPING = "the worker is stopping"
 
 @dataclass(frozen=True, slots=True)
 class CeilingPrice(Price):
-    """A price that is known only after the call: a call is reserved at a ceiling that the command enforces."""
+    """A price that is known only after the call. A call is reserved at a ceiling, which the command enforces."""
 
     #: Maximum cost of a call, in dollars.
     ceiling: float = 0.0
@@ -366,15 +364,15 @@ class ClaudeProvider:
 
     @property
     def price(self) -> Price:
-        """See ``Provider.price``: the maximum cost of a call; the answer names the actual cost."""
+        """See ``Provider.price``. This is the maximum cost of a call; the answer names the actual cost."""
         return CeilingPrice(0.0, 0.0, self._settings.llm_dollars_per_call)
 
     def simplify(self) -> bool:
-        """See ``Provider.simplify``: there is no simpler way."""
+        """See ``Provider.simplify``. There is no simpler way."""
         return False
 
     def close(self) -> None:
-        """End a running call and refuse further ones; from any thread."""
+        """End a running call and refuse further ones; may be called from any thread."""
         self._cancelled.set()
 
     def complete(self, request: ModelRequest) -> ModelReply:
@@ -384,8 +382,8 @@ class ClaudeProvider:
         folder = self._settings.places.call_folder
         environment = call_environment(command, self._environ)
         environment["CLAUDE_CODE_MAX_OUTPUT_TOKENS"] = str(request.max_output_tokens)
-        # Thinking is paid as output and may be many times as long as the answer. Older models obey the first variable;
-        # newer ones can't turn thinking off, and obey the second.
+        # Thinking is paid for as output and may be many times as long as the answer. Older models obey the first
+        # variable; newer ones can't turn thinking off, and obey the second.
         environment.setdefault("MAX_THINKING_TOKENS", "0")
         environment[EFFORT_VARIABLE] = EFFORT
         try:

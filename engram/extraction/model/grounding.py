@@ -39,17 +39,17 @@ from engram.trust.voice import typed_text
 
 #: Minimum share of the content words of a summary, of a memory or a session, that must occur in the session.
 MIN_GROUNDED_SHARE = 0.5
-#: Share of them that must occur in the turns that the memory cites. Its subject may have been mentioned before them.
+#: Share of these that must occur in the turns that the memory cites. Its subject may have been mentioned before them.
 MIN_CITED_SHARE = 0.25
-#: Statements by the user of at most this many words need only one word in common with the summary, and the summary only
-#: this share of its words from the session.
+#: Statements by the user of at most this many words need only one word in common with the summary, which then needs
+#: only this share of its words from the session.
 MAX_SHORT_WORDS, MIN_SHORT_SHARE = 15, 0.35
 #: Confidence in what the user typed, and in anything else.
 TYPED_CONFIDENCE, OTHER_CONFIDENCE = 0.9, 0.7
 #: Maximum number of entries that a memory rests on.
 MAX_EVIDENCE = 8
 
-#: Words of a summary about the speakers, and about how something ended: they make it self-contained, and claim nothing.
+#: Words of a summary about the speakers, and about how something ended: they complete it, and claim nothing.
 _ABOUT_THE_SPEAKERS = frozenset(
     "user users assistant wants wish chose chosen asked reported reports approved rejected decision decided dead end "
     "open session ended failed fails works passes found fixed instead".split()
@@ -78,7 +78,7 @@ class _Evidence:
 
     @property
     def at_ms(self) -> int:
-        """When the latest part was said, or its turn ended; 0 if unknown."""
+        """When the latest part was said, or when its turn ended; 0 if unknown."""
         times = [said.at_ms or 0 for _, said in self.said]
         return max(times or [turn.ended_at_ms or turn.started_at_ms or 0 for turn in self.turns], default=0)
 
@@ -94,16 +94,16 @@ class Grounded:
     """The accepted and the refused parts of an output."""
 
     candidates: list[Candidate] = field(default_factory=list)
-    #: Why, one for each.
+    #: Why they were refused, one reason for each.
     refused: list[Refusal] = field(default_factory=list)
 
 
 def ground(output: ModelOutput, ids: Ids, context: ExtractionContext) -> Grounded:
     """Return the candidates of an output, and the proposals that are refused.
 
-    Ids that were not in the request are ignored. Refused are memories without a valid id, memories whose words do not
-    occur in the session or have nothing to do with what they cite, and memories that repeat Engram's own text, a log,
-    or what is known. An action whose target was not shown, or is about something else, counts as new.
+    Ids that were not in the request are ignored. These are refused: memories without a valid id, memories whose words
+    do not occur in the session or have nothing to do with what they cite, and memories that repeat Engram's own text, a
+    log, or what is known. An action whose target was not shown, or is about something else, counts as new.
     """
     grounding = _Grounding(ids, context)
     for proposed in output.memories[:MAX_ANSWER_MEMORIES]:
@@ -113,7 +113,7 @@ def ground(output: ModelOutput, ids: Ids, context: ExtractionContext) -> Grounde
 
 
 class _Grounding:
-    """Judges the proposals of one output, in order: each may repeat an earlier one."""
+    """Judges the proposals of one output, in order, since each may repeat an earlier one."""
 
     def __init__(self, ids: Ids, context: ExtractionContext) -> None:
         self.found = Grounded()
@@ -167,9 +167,9 @@ class _Grounding:
     def _why_not_grounded(self, summary: str, evidence: _Evidence, target: NearMemory | None) -> Refusal | None:
         """Return why a summary is not grounded; None if it is.
 
-        Half of its words must occur in the session, and some of them in what it cites: these are its claim, the
-        others its subject. A short text by the user supports it with a single common word, unless it only
-        asks: a question claims nothing.
+        Half of its words must occur in the session, and some of them in what it cites: these are its claim, the others
+        are its subject. A short text by the user supports it with a single common word, unless the text only asks,
+        since a question claims nothing.
         """
         words = prefixes(content_words(summary) - _ABOUT_THE_SPEAKERS)
         cited = prefixes(
@@ -190,9 +190,10 @@ def _says_in_short(text: str) -> bool:
 
 
 def _why_not_proven(words: frozenset[str], evidence: _Evidence) -> Refusal | None:
-    """Return why commands alone do not prove a summary of these words; None if they do.
+    """Return why commands alone do not prove a summary with these words; None if they do.
 
-    Their outcome must be known, and nothing that only their output says may be used: output never becomes a memory.
+    Their outcome must be known, and nothing that only their output says may be used, since output never becomes a
+    memory.
     """
     if all(action.is_error is None for _, action in evidence.actions):
         return Refusal.UNPROVEN
@@ -205,7 +206,7 @@ def _why_not_proven(words: frozenset[str], evidence: _Evidence) -> Refusal | Non
 def session_summary_of(output: ModelOutput, turns: Iterable[Turn], before: str) -> str:
     """Return the summary of the session so far, redacted.
 
-    It stays unchanged if the model gave none, or one whose words occur neither there nor in the turns.
+    The earlier summary is kept if the model gave none, or one whose words occur neither there nor in the turns.
     """
     summary = rolling_summary_of(output)
     return summary if _has_words_of(summary, content_words(before) | _words_of(turns)) else before
@@ -275,7 +276,7 @@ def _candidate(
         evidence=evidence.uuids,
         turn_keys=tuple(turn.key for turn in evidence.turns),
         entities=tuple(dict.fromkeys(e[:80] for raw in proposed.entities[:20] if (e := redact(cleaned(raw)).strip()))),
-        # They use different words than were said, so nothing can confirm them; they are never shown instead of the
+        # They use different words from those that were said, so nothing can confirm them; they are never shown as the
         # memory.
         questions=clean_questions(proposed.questions, lambda text: redact(cleaned(text))),
         title=title,
@@ -294,13 +295,13 @@ def _candidate(
 
 
 def _claims(said: TextBlock, summary: str) -> bool:
-    """Return False for words of the user's that only ask, or only ask about what a summary says."""
+    """Return False for the user's words if they only ask, or only ask about what a summary says."""
     claimed = without_questions(said.text)
     return said.role is not Role.USER or _plain(claimed) == _plain(said.text) or _has_word_of(claimed, summary)
 
 
 def _is_claimed(summary: str, quotes: list[tuple[str, TextBlock]], sources: list[TextBlock]) -> bool:
-    """Return True if the user said it and did not only ask: a quotation may hide that it comes from a question."""
+    """Return True if the user said it rather than only asked; a quotation may hide that it comes from a question."""
     claimed = {said.text: without_questions(said.text) for said in sources}
     return _has_word_of(" ".join(claimed.values()), summary) and (
         not quotes or any(_says(claimed[said.text], quote) for quote, said in quotes)
@@ -325,7 +326,7 @@ def _quotes(proposed: ProposedMemory, evidence: _Evidence) -> list[tuple[str, Te
 
 
 def _stands_in(passage: str, text: str) -> bool:
-    """Return True if every part of a passage (parts are separated by ellipses) occurs in a text, in order."""
+    """Return True if every part of a passage, as separated by ellipses, occurs in a text, in order."""
     plain, at = _plain(text), 0
     # Runs of blanks are collapsed first, since the pattern would try each of them.
     passage = _plain(passage)
@@ -355,7 +356,7 @@ def _has_words_of(summary: str, there: frozenset[str]) -> bool:
 
 
 def _is_chosen(said: Iterable[TextBlock]) -> bool:
-    """Return True if the user decided it in a dialog: its evidence is that dialog and words of the user only."""
+    """Return True if the user decided it in a dialog: its evidence is only that dialog and the user's words."""
     roles = {text.role for text in said}
     return Role.CHOSEN in roles and Role.ASSISTANT not in roles
 

@@ -29,18 +29,18 @@ Shape = TypeVar("Shape")
 
 #: Maximum number of tokens of an answer.
 MAX_ANSWER_TOKENS = 8_000
-#: How often a request is sent if its answer breaks off; after that it counts as unreadable.
+#: How often a request is sent if its answer breaks off; after that, the answer counts as unreadable.
 MAX_BROKEN_OFF = 3
 #: Number of prose answers in a row after which a model is not asked for a while: for one that never kept the form, and
-#: for one that did before; a text that leads it astray is found by halving.
+#: for one that did before. A text that leads it astray is found by halving.
 MAX_PROSE_AT_FIRST, MAX_PROSE = 2, 6
-#: Number of answers that are cached, so that a repeated question is not paid twice.
+#: Number of answers that are cached, so that a repeated question is not paid for twice.
 MAX_CACHED_ANSWERS = 128
 
 
 @dataclass(frozen=True, slots=True)
 class Question(Generic[Shape]):
-    """A task for the model on a text."""
+    """A task that the model performs on a text."""
 
     #: Name of its calls in ``engram cost``.
     task: str
@@ -64,7 +64,7 @@ class LanguageModel:
         """Prepare."""
         self.provider = provider
         self.budget = budget
-        #: Number of answers so far, cached ones not included.
+        #: Number of answers so far, not including cached ones.
         self.answers = 0
         self._breaker = Breaker(budget.store.clock)
         self._answers: OrderedDict[str, Any] = OrderedDict()
@@ -81,7 +81,7 @@ class LanguageModel:
             ModelUnavailable: no request can be served until the user acts; the message says what to do.
             ExtractionError: the breaker is open; the message says why.
             Unfit: the provider refuses this request.
-            Prose: the answer is not in the requested form; after some of them the breaker opens.
+            Prose: the answer is not in the requested form; after several such answers, the breaker opens.
             ValueError: the answer cannot be read.
         """
         request = question.request(text)
@@ -109,11 +109,11 @@ class LanguageModel:
         return answer
 
     def close(self) -> None:
-        """End a running call if possible, and start no other; from any thread."""
+        """End a running call if possible, and start no other; may be called from any thread."""
         self.provider.close()
 
     def open_breaker(self, error: ExtractionError) -> ExtractionError:
-        """Stop asking for a while, since the provider refuses every request; returns the error."""
+        """Stop asking for a while, since the provider refuses every request; return the error."""
         return self._breaker.trip(error, UNAVAILABLE_SECONDS)
 
     def _reserve_and_call(self, key: str, request: ModelRequest, project_id: int | None) -> str:
@@ -144,7 +144,7 @@ class LanguageModel:
         return reply.text
 
     def _broke_off(self, key: str, reason: str) -> Exception:
-        """Return the error of a missing or incomplete answer: tried again a few times, then unreadable."""
+        """Return the error for a missing or incomplete answer: to be tried again a few times, then unreadable."""
         if len(self._broken_off) > MAX_CACHED_ANSWERS:
             self._broken_off.clear()
         self._broken_off[key] = self._broken_off.get(key, 0) + 1

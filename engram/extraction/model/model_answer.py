@@ -20,7 +20,7 @@ from engram.redaction import redact
 MAX_ANSWER_MEMORIES = 60
 #: Maximum number of passages of a memory.
 MAX_PASSAGES = 2
-#: Lists that a memory may lack; if one has another shape, the memory is still used.
+#: Lists that a memory may lack; if one of them has a different shape, the memory is still used.
 _LISTS_BESIDE = {"passages", "entities", "questions"}
 
 Action = Literal["new", "same", "corrects", "supersedes", "resolves", "retracts"]
@@ -50,7 +50,7 @@ class ModelOutput(BaseModel):
 
     memories: list[ProposedMemory]
     rolling_summary: str = ""
-    #: Number of memories with another shape, which were left out.
+    #: Number of memories with a different shape, which were left out.
     unreadable: int = 0
 
 
@@ -80,7 +80,7 @@ def answer_schema(item: Mapping[str, Any], **more: Mapping[str, Any]) -> dict[st
 
     Args:
         item: the properties of an item of the list.
-        more: further properties of the answer.
+        more: additional properties of the answer.
     """
     memories = {"type": "array", "items": _strict_object(item)}
     return _strict_object({"memories": memories, **more})
@@ -100,9 +100,9 @@ ANSWER_SCHEMA: Mapping[str, Any] = answer_schema(_MEMORY_PROPERTIES, rolling_sum
 
 
 def read_answer(text: str) -> ModelOutput:
-    """Read the output in a text; it may be inside a code fence or after the model's thoughts.
+    """Read the output in a text; the output may be inside a code fence or after the model's thoughts.
 
-    Memories with another shape are left out.
+    Memories with a different shape are left out.
 
     Raises:
         ValueError: there is no output, or none of its memories can be read.
@@ -130,7 +130,7 @@ def json_object(text: str) -> dict[str, Any]:
 
     Raises:
         Prose: there is no such object, not even part of one.
-        ValueError: it is broken off, or has another shape.
+        ValueError: it is broken off, or has a different shape.
     """
     text = text.rpartition("</think>")[2]
     start, stop = text.find("{"), text.rfind("}")

@@ -16,7 +16,7 @@ from engram.extraction.model.model_request import SYSTEM_PROMPT, Ids, batches, h
 from engram.extraction.model.provider import Budget, Provider, Unfit
 from engram.transcripts.turns import Turn
 
-# -- The proposals of an extraction so far: later parts of the session see them and may change them. Pure.
+# -- The proposals of an extraction so far, which later parts of the session see and may change. Pure.
 
 
 @dataclass(slots=True)
@@ -52,7 +52,7 @@ class Proposals:
         )
 
     def add(self, candidates: Iterable[Candidate]) -> None:
-        """Add the proposals of the next part, and apply what they say of earlier proposals."""
+        """Add the proposals of the next part, and apply what they say about earlier proposals."""
         for candidate in candidates:
             number = _number(candidate.target)
             earlier = self._all[number] if number is not None and number < len(self._all) else None
@@ -83,7 +83,7 @@ def _number(target: str) -> int | None:
 
 logger = logging.getLogger(__name__)
 
-#: Maximum number of unreadable answers of a proposal; then the local extractor takes the rest.
+#: Maximum number of unreadable answers per proposal; after that, the local extractor takes the rest.
 MAX_UNREADABLE_ANSWERS = 8
 _QUESTION = Question("extract", SYSTEM_PROMPT, ANSWER_SCHEMA, read_answer)
 
@@ -99,14 +99,14 @@ class ModelExtractor:
             fallback: used at a cap, and for a text that the model can't read.
         """
         self.name = name
-        #: The model that is asked, also for other questions.
+        #: The model that is asked, for other questions, too.
         self.model = LanguageModel(provider, budget)
         self._budget = budget
         self._fallback = fallback
         self._unreadable = 0
         #: Why the fallback was used, for status.
         self._reason = ""
-        #: Summary so far of the session of the last proposal.
+        #: The summary so far of the last proposal's session.
         self.rolling_summary = ""
         #: Keys of the turns of the last proposal that the model did not read.
         self.unread: set[str] = set()
@@ -135,10 +135,10 @@ class ModelExtractor:
         return proposals.candidates[:room]
 
     def propose_again(self, turns: Sequence[Turn], context: ExtractionContext) -> list[Candidate]:
-        """Propose without the fallback: nothing for a text that the model can't read; ``unread`` names its turns.
+        """Propose without the fallback: a text that the model can't read yields nothing; ``unread`` names its turns.
 
         Raises:
-            BudgetReached: a cap is reached.
+            BudgetReached: a cap has been reached.
             ModelUnavailable: no request can be served until the user acts.
             RetryLater: a temporary fault of the server or the network.
             ExtractionError: the provider refuses every request; the message says why.
@@ -153,10 +153,10 @@ class ModelExtractor:
         """Propose with a single call, which the user agreed to: nothing is halved, retried or left to the fallback.
 
         Args:
-            turns: the turns of one request, as ``batches`` cuts them.
+            turns: the turns of one request, as divided by ``batches``.
 
         Raises:
-            BudgetReached: a cap is reached; nothing was sent.
+            BudgetReached: a cap has been reached; nothing was sent.
             ModelUnavailable: no request can be served until the user acts.
             RetryLater: a temporary fault of the server or the network.
             ExtractionError: the answer can't be read, or the provider refuses the request.

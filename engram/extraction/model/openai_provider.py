@@ -85,7 +85,7 @@ def _bounded_stream(inner: httpx2.SyncByteStream, total_seconds: float) -> httpx
 def ending(client: httpx2.Client, total_seconds: float) -> Iterator[threading.Event]:
     """Close the client's connections if the block takes longer than ``total_seconds``; the event is then set.
 
-    No single wait ends a server that sends its headers a byte at a time; this does.
+    A limit on each wait would never stop a server that sends its headers a byte at a time; this one does.
     """
     has_ended = threading.Event()
 
@@ -109,7 +109,7 @@ _OPENAI = "https://api.openai.com/v1"
 _UNFIT = (400, 413, 422)
 #: HTTP states that mean that the key, the model or the address is wrong.
 _HOPELESS = (401, 402, 403, 404, 405)
-#: Effort of a thinking model: thinking is paid as output and counts towards the maximum length of an answer.
+#: Effort of a thinking model: thinking is paid for as output and counts towards the maximum length of an answer.
 EFFORT = "low"
 #: OpenAI's models that think. A model mistaken for one of them refuses the effort, and is then asked without it.
 _THINKS = lazy_regex(r"(?:o\d|gpt-(?:[5-9]|\d\d))(?!\d)")
@@ -120,7 +120,7 @@ def _by_schema(request: ModelRequest) -> dict[str, Any]:
     return {"response_format": {"type": "json_schema", "json_schema": schema}}
 
 
-#: Ways to ask other servers for JSON and little thinking; the first that the server accepts is used.
+#: Ways to ask other servers for JSON and for little thinking; the first that the server accepts is used.
 _WAYS: tuple[Callable[[ModelRequest], Mapping[str, Any]], ...] = (
     lambda request: {**_by_schema(request), "reasoning_effort": EFFORT},
     _by_schema,
@@ -155,7 +155,7 @@ class OpenAIProvider:
             settings, api_key, total, transport
         )
         self._client: tuple[Any, httpx2.Client] | None = None
-        #: The way in use: of ``_WAYS``, or of OpenAI's, with an effort and without.
+        #: Index of the way in use: in ``_WAYS``, or of OpenAI's two ways, with an effort and without.
         self._way = 0
         self._has_answered = False
 
@@ -190,7 +190,7 @@ class OpenAIProvider:
         return reply
 
     def simplify(self) -> bool:
-        """See ``Provider.simplify``: a model may not support thinking, and a compatible server may not support schemas
+        """See ``Provider.simplify``. A model may not support thinking, and a compatible server may not support schemas
         or JSON.
         """
         ways = len(_WAYS) if self._settings.llm_base_url else 1 + bool(_THINKS.match(self.model))
@@ -200,7 +200,7 @@ class OpenAIProvider:
         return True
 
     def close(self) -> None:
-        """See ``Provider.close``: a call ends by its own time limit."""
+        """See ``Provider.close``. A call ends at its own time limit."""
 
     def _call(self, request: ModelRequest) -> ModelReply:
         self._client = self._client or self._make_client()
@@ -232,7 +232,7 @@ class OpenAIProvider:
         )
 
     def _chat(self, client: Any, request: ModelRequest) -> ModelReply:
-        """Ask a compatible server by chat completions, which all of them know."""
+        """Ask a compatible server through chat completions, which all of them support."""
         completion = client.chat.completions.create(
             model=self.model,
             messages=_messages(request),
@@ -249,7 +249,7 @@ class OpenAIProvider:
 
 
 def _refusal(error: Any) -> Exception:
-    """Return the error of an HTTP state other than 200."""
+    """Return the error for an HTTP state other than 200."""
     state = int(error.status_code)
     reason = f"the model's server answered {state}"
     if state in _UNFIT:
@@ -267,7 +267,7 @@ def _messages(request: ModelRequest) -> list[dict[str, str]]:
 
 
 def _seconds(text: str | None) -> float:
-    """Return the seconds of a Retry-After header; 0 if there is none, or a date."""
+    """Return the seconds in a Retry-After header; 0 if there is none, or if it holds a date."""
     try:
         return min(max(0.0, float(text or 0)), 1e6)
     except ValueError:

@@ -25,7 +25,7 @@ from engram.settings import Settings
 from engram.system.atomic import read_regular
 from engram.system.clock import Clock
 
-# -- A circuit breaker: after a failure the server is not asked for a while, however many sessions wait.
+# -- A circuit breaker: after a failure, the server is not asked for a while, however many sessions wait.
 
 #: How long a server is left alone after it refused the key, the model or every request, in seconds.
 UNAVAILABLE_SECONDS = 900.0
@@ -55,8 +55,8 @@ class Breaker:
             raise type(self._error)(str(self._error))
 
     def trip(self, error: ExtractionError, seconds: float = 0.0) -> ExtractionError:
-        """Open the breaker for a time, or for 15, 30, 60, 120 s by the number of failures in a row; returns the
-        error.
+        """Open the breaker for a time, or for 15, 30, 60 or 120 s depending on the number of failures in a row; return
+        the error.
         """
         self._failures += 1
         wait = max(seconds, BACK_OFF_SECONDS[min(self._failures, len(BACK_OFF_SECONDS)) - 1])
@@ -149,7 +149,7 @@ class Usage:
 
 @dataclass(slots=True)
 class Budget:
-    """Reserves and settles calls; the caps hold for all processes that share a memory."""
+    """Reserves and settles calls; the caps apply to all processes that share a memory."""
 
     store: Store
     settings: Settings
@@ -210,7 +210,7 @@ class Budget:
         note_success(self.store, STAGE, seen=count, done=count)
 
     def note_trouble(self, reason: str) -> None:
-        """Record for status why the model is not asked, or its answer not understood."""
+        """Record for status why the model is not asked, or why its answer was not understood."""
         note_failure(self.store, STAGE, reason)
 
 
@@ -224,9 +224,9 @@ def _caps(settings: Settings) -> Caps:
     )
 
 
-# -- The interface of language model providers: a request in, a reply out. Each provider has a module of its own.
+# -- The interface of language model providers: a request in, a reply out. Each provider has its own module.
 
-#: Maximum plausible tokens and cost of a call; beyond these the estimate stays.
+#: Maximum plausible tokens and cost of a call; if a reply names more, the estimate stays.
 MAX_CALL_TOKENS, MAX_CALL_DOLLARS = 100_000_000, 1_000.0
 
 
@@ -240,7 +240,7 @@ class ModelRequest:
     system: str
     #: The text.
     user: str
-    #: JSON schema of the answer. Every key is required, none may be added.
+    #: JSON schema of the answer. Every key is required, and none may be added.
     schema: Mapping[str, Any]
     #: Maximum number of tokens of the answer.
     max_output_tokens: int
@@ -264,7 +264,7 @@ class ModelReply:
 
 
 class Unfit(ValueError):
-    """The provider refused this request, and nothing was paid; a smaller request may be served."""
+    """The provider refused this request, and nothing was paid for it; a smaller request may be served."""
 
 
 class Prose(ValueError):
@@ -275,7 +275,7 @@ class Prose(ValueError):
 
 
 class NotServed(ExtractionError):
-    """The provider served nothing, and nothing was paid."""
+    """The provider served nothing, and nothing was paid for."""
 
     def __init__(self, reason: str, *, is_passing: bool = True, wait_seconds: float = 0.0) -> None:
         """Describe what happened.
@@ -283,7 +283,7 @@ class NotServed(ExtractionError):
         Args:
             reason: one line for the user.
             is_passing: False if waiting does not help (wrong key, not logged in, unknown model).
-            wait_seconds: how long to ask nothing; 0 for the usual back-off.
+            wait_seconds: how long nothing may be asked; 0 for the usual back-off.
         """
         super().__init__(reason)
         self.is_passing = is_passing
@@ -291,7 +291,7 @@ class NotServed(ExtractionError):
 
 
 class BrokenOff(ExtractionError):
-    """The answer is missing or incomplete, and may have been paid; the request is tried again a few times."""
+    """The answer is missing or incomplete, and may have been paid for; the request is tried again a few times."""
 
 
 class Provider(Protocol):
@@ -310,23 +310,23 @@ class Provider(Protocol):
 
         Raises:
             Unfit: the request is refused; it is halved.
-            NotServed: nothing was served and nothing paid; the provider is not asked for a while.
-            BrokenOff: the answer is incomplete; tried again later, and halved after a few times.
+            NotServed: nothing was served or paid for; the provider is not asked for a while.
+            BrokenOff: the answer is incomplete; the request is tried again later, and halved after a few times.
             ValueError: the model refused to answer, or ran out of tokens; the request is halved.
         """
 
     def simplify(self) -> bool:
-        """Ask in a simpler way from now on, after ``Unfit``; returns False if there is none."""
+        """Ask in a simpler way from now on, after ``Unfit``; return False if there is none."""
 
     def close(self) -> None:
-        """End a running call if possible, and start no other; from any thread."""
+        """End a running call if possible, and start no other; may be called from any thread."""
 
 
 # -- The key of the openai extractor: in the environment, or in the memory folder's own file.
 
 #: Variables that may hold the key; the first one that is set is used.
 NAMES = ("ENGRAM_OPENAI_API_KEY", "OPENAI_API_KEY")
-#: Longest ``.env`` that is read, in bytes.
+#: Maximum size of a ``.env`` that is read, in bytes.
 _ENV_BYTES = 100_000
 
 

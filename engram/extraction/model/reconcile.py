@@ -69,13 +69,13 @@ class Reconciler:
         self._model = model
 
     def relate(self, memories: Sequence[Memory], new: frozenset[int]) -> list[Relation]:
-        """Return which memories end or repeat others, with one call per ``MAX_NEW_MEMORIES`` new ones.
+        """Return which memories end or repeat others, making one call per ``MAX_NEW_MEMORIES`` new memories.
 
         Args:
-            new: row ids of those that were not compared yet.
+            new: row ids of the memories that have not been compared yet.
 
         Raises:
-            ExtractionError: a cap is reached, or the model is unavailable.
+            ExtractionError: a cap has been reached, or the model is unavailable.
         """
         ordered = in_order(memories)
         waiting = [memory for memory in ordered if memory.id in new]
@@ -106,7 +106,7 @@ class Reconciler:
 
 
 def _with_nearest(ordered: Sequence[Memory], new: Sequence[Memory]) -> list[Memory]:
-    """Return the new memories and as many others as fit, by common words with a new one; oldest first."""
+    """Return the new memories and as many others as fit, those with most words in common; oldest first."""
     room = MAX_MEMORIES - len(new)
     others = [memory for memory in ordered if memory not in new]
     words = [_words(memory) for memory in new]
