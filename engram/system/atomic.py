@@ -33,13 +33,13 @@ def write_atomic(path: Path, data: bytes) -> None:
         with contextlib.suppress(OSError):
             temporary.unlink()
         if isinstance(error, OSError):
-            error.filename, error.filename2 = str(path), None  # nobody knows the temporary one
+            error.filename, error.filename2 = str(path), None  # nobody knows the temporary file
         raise
 
 
 @contextlib.contextmanager
 def locked_folder(folder: Path) -> Iterator[None]:
-    """Hold a lock (flock) on the folder itself; waits while another process holds it. Raises OSError."""
+    """Hold a lock (flock) on the folder itself; wait while another process holds it. Raises OSError."""
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX)
@@ -87,14 +87,14 @@ def read_whole(path: Path, limit_bytes: int) -> bytes | None:
 def make_private_folder(path: Path, *, with_parents: bool = False) -> Path:
     """Create ``path`` with mode 0700 if it is missing.
 
-    Without ``with_parents``, a missing parent is an OSError: what works inside the memory folder must not make it again
-    after it was moved away.
+    Without ``with_parents``, a missing parent is an OSError: what works inside the memory folder must not recreate that
+    folder after it was moved away.
     """
     path.mkdir(mode=FOLDER_MODE, parents=with_parents, exist_ok=True)
     return path
 
 
-# -- Explains why a file can't be written: the disk is full, has no inodes left, or is read-only.
+# -- Explain why a file can't be written: the disk is full, has no inodes left, or is read-only.
 
 #: A disk with less free space than this counts as full after a failed write, in bytes.
 _FULL_BYTES = 1_000_000
@@ -107,7 +107,7 @@ def explain_disk(path: Path) -> str:
         facts = os.statvfs(folder)
         if facts.f_flag & os.ST_RDONLY:
             return f"the file system of {folder} is read-only"
-        # A file system without blocks, as /proc, is not a disk.
+        # A file system without blocks, such as /proc, is not a disk.
         if facts.f_blocks and facts.f_files and not facts.f_favail:
             return f"the file system of {folder} has no inodes left: delete files that you don't need"
         if facts.f_blocks and facts.f_bavail * facts.f_frsize < _FULL_BYTES:

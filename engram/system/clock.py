@@ -12,10 +12,10 @@ class Clock(Protocol):
     """The current time. All code that decides by time takes a Clock."""
 
     def now_ms(self) -> int:
-        """Wall time in milliseconds since 1970; may jump."""
+        """Wall time in milliseconds since 1970, which may jump."""
 
     def steady_seconds(self) -> float:
-        """Return seconds of a clock that never goes back; only differences have a meaning."""
+        """Return seconds of a clock that never goes back; only differences are meaningful."""
 
 
 class SystemClock:
@@ -55,14 +55,14 @@ class FixedClock:
 
 SYSTEM_CLOCK = SystemClock()
 
-#: The last time that every zone has a date for, in milliseconds since 1970: a day before the year 10000.
+#: The last time for which every zone has a date, in milliseconds since 1970: a day before the year 10000.
 LAST_MS = 253_402_214_400_000
 
 
 def parse_time_ms(text: object) -> int | None:
     """Milliseconds since 1970 of an ISO 8601 text; None for any other text. A time without a zone is UTC.
 
-    A time before 1970 or at the end of the calendar doesn't count: nothing was said then.
+    A time before 1970 or at the end of the calendar doesn't count, since nothing was said then.
     """
     if not isinstance(text, str):
         return None
@@ -77,8 +77,8 @@ def parse_time_ms(text: object) -> int | None:
 
 
 def moment_of(at_ms: int, zone: tzinfo | None = None) -> datetime:
-    """Return the moment of a stored time in a zone, or in the local one; never fails: one out of range is the
-    nearest.
+    """Return the moment of a stored time in a zone, or in the local one; never fails, since a time out of range becomes
+    the nearest one.
     """
     return datetime.fromtimestamp(min(max(at_ms, 0), LAST_MS) / 1000, zone)
 

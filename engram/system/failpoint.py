@@ -1,6 +1,6 @@
 """Named points at which a test can kill the process: ``ENGRAM_CRASH=name:n`` sends SIGKILL at the n-th pass.
 
-Without that variable a point costs one comparison. ``NAMES`` lists all points for the fault tests.
+Without that variable, a point costs one comparison. ``NAMES`` lists all points for the fault tests.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import signal
 
-#: All points, in the order in which a line of a transcript passes them.
+#: All points, in the order in which a line of a transcript reaches them.
 NAMES = (
     "ingest.read",
     "ingest.begin",

@@ -1,6 +1,6 @@
 """A regular expression that is compiled when it is first used.
 
-Engram has about 650 of them, and compiling them all took a third of the processor time of a command that uses a few.
+Engram has about 650 of them, and compiling them all took a third of the processor time of a command that uses few.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Any, AnyStr, cast
 
 
 class LazyRegex:
-    """Stands for a ``re.Pattern``; after its first use, a method costs the same as there."""
+    """Stands for a ``re.Pattern``; after its first use, a method costs no more than the pattern's own."""
 
     def __init__(self, pattern: str | bytes, flags: int) -> None:
         self.pattern = pattern
@@ -22,7 +22,7 @@ class LazyRegex:
         return re.compile(self.pattern, self._given_flags)
 
     def __getattr__(self, name: str) -> Any:
-        """What the compiled expression has under this name, which from now on is found without this method."""
+        """What the compiled expression has under this name; from now on, it is found without this method."""
         value = getattr(self._compiled, name)
         setattr(self, name, value)
         return value
@@ -32,12 +32,14 @@ class LazyRegex:
 
 
 def lazy_regex(pattern: AnyStr, flags: int = 0) -> re.Pattern[AnyStr]:
-    """Return ``re.compile`` at the first use; a mistake in ``pattern`` is an ``re.error`` there, and in its test."""
+    """Return a pattern that is compiled at its first use; a mistake in it raises ``re.error`` only there, and in its
+    test.
+    """
     return cast("re.Pattern[AnyStr]", LazyRegex(pattern, flags))
 
 
 def has_one(text: str, marks: tuple[str, ...]) -> bool:
-    """Return whether one of the marks, if there are any, is in the text: without one, its regex need not be tried."""
+    """Return whether one of the marks, if there are any, is in the text; if none is, the regex need not be tried."""
     for mark in marks:
         if mark in text:
             return True

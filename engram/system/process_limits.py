@@ -16,12 +16,12 @@ from pathlib import Path
 
 #: glibc's name for the number of arenas.
 _ARENA_MAX = -8
-#: glibc's name for the size from which memory is mapped separately, and that size in bytes; such memory is returned at
-#: once.
+#: glibc's name for the size from which blocks are mapped separately, and that size in bytes; such blocks are returned
+#: at once.
 _MMAP_THRESHOLD, _MAPPED_BYTES = -3, 1 << 20
 #: Open files that this process may need: databases, sockets and clients.
 _FILES = 1024
-#: Load above the number of processors up to which nothing of another program waits.
+#: How far the load may exceed the number of processors without any other program having to wait.
 QUIET_LOAD = 0.5
 #: Time limit of ``ps``, in seconds.
 _PS_SECONDS = 5
@@ -47,23 +47,23 @@ def rss_mb() -> float:
 def is_quiet() -> bool:
     """Return True if two threads of this process would leave no processor for others that want it.
 
-    The load includes these threads, so they stay two while nothing else runs.
+    The load includes these threads, so there remain two of them while nothing else runs.
     """
     processors = os.cpu_count() or 1
     return processors > 1 and os.getloadavg()[0] <= processors + QUIET_LOAD
 
 
 def give_back_memory() -> None:
-    """Let the allocator (glibc) return unused memory to the system: a heavy task leaves a lot of it."""
+    """Let the allocator (glibc) return unused memory to the system, since a heavy task leaves a lot of it."""
     with contextlib.suppress(OSError, AttributeError):
         ctypes.CDLL(None).malloc_trim(0)
 
 
 @contextlib.contextmanager
 def collector_paused() -> Iterator[None]:
-    """Disable the search for cyclic garbage: for short work that makes many objects and no cycles.
+    """Disable the search for cyclic garbage, for short work that makes many objects but no cycles.
 
-    It counts for all threads. Of several that pause it, the last one that found it running starts it again.
+    This applies to all threads. If several pause the search, whoever found it running starts it again.
     """
     was_enabled = gc.isenabled()
     gc.disable()
@@ -77,7 +77,7 @@ def collector_paused() -> Iterator[None]:
 def limit_arenas() -> None:
     """Let threads share few allocation arenas (glibc), since each arena keeps the memory that it once needed.
 
-    Large blocks are mapped one by one, so that what a search over many vectors needs is returned immediately.
+    Large blocks are mapped one by one, so that the memory for a search over many vectors is returned immediately.
     """
     with contextlib.suppress(OSError, AttributeError):
         library = ctypes.CDLL(None)
@@ -95,7 +95,7 @@ def limit_matrix_threads() -> None:
 
 
 def raise_file_limit() -> None:
-    """Raise the limit of open files as far as the system's hard limit allows: macOS starts with 256."""
+    """Raise the limit on open files as far as the system's hard limit allows, since macOS starts with 256."""
     with contextlib.suppress(OSError, ValueError):
         soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
         wanted = _FILES if hard == resource.RLIM_INFINITY else min(_FILES, hard)
@@ -103,12 +103,12 @@ def raise_file_limit() -> None:
             resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
 
 
-# -- who asks goes before who works
+# -- those who ask go before those who work
 #
 # Threads of one process share an interpreter and its processors. Lowering the priority of the working threads would let
 # one of them hold the interpreter's lock while it waits for a processor; so they stop at their next step instead.
 
-#: Maximum pause of one step, in seconds: work continues slowly however many questions there are.
+#: Maximum pause of one step, in seconds, so that work continues slowly however many questions there are.
 MAX_PAUSE_SECONDS = 1.0
 
 _nobody_asks = threading.Event()
@@ -120,7 +120,7 @@ _thread = threading.local()
 
 @contextlib.contextmanager
 def asking() -> Iterator[None]:
-    """A question is being answered."""
+    """Mark that a question is being answered."""
     global _asking
     with _lock:
         _asking += 1
@@ -136,7 +136,7 @@ def asking() -> Iterator[None]:
 
 @contextlib.contextmanager
 def giving_way() -> Iterator[None]:
-    """What this thread does is work that can wait."""
+    """Mark what this thread does as work that can wait."""
     before = is_giving_way()
     _thread.gives_way = True
     try:
@@ -161,18 +161,19 @@ def let_questions_pass() -> None:
     _nobody_asks.wait(MAX_PAUSE_SECONDS)
 
 
-# -- Load a library without the PostgreSQL drivers that it would load if they are installed.
+# -- Load a library without the PostgreSQL drivers that it would load if they were installed.
 
-#: What peewee and huey try to import. It costs each process 0.3 s and 15 MB, and only the hub's service needs one.
+#: Drivers that peewee and huey try to import. That costs each process 0.3 s and 15 MB, and only the hub's service needs
+#: one.
 DRIVERS = ("psycopg2cffi", "psycopg2", "psycopg")
 
 
 def import_without_drivers(module: str) -> None:
-    """Import a module so that it takes the drivers for missing, unless it or they are loaded already."""
+    """Import a module as if the drivers were missing, unless it or they are loaded already."""
     if module in sys.modules:
         return
     hidden = set(DRIVERS) - sys.modules.keys()
-    # None makes an import fail; who needs a driver imports it afterwards.
+    # None makes an import fail; whoever needs a driver imports it afterwards.
     sys.modules.update(dict.fromkeys(hidden))  # type: ignore[arg-type]
     try:
         importlib.import_module(module)

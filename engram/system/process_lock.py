@@ -17,12 +17,12 @@ from engram.system.atomic import FILE_MODE
 
 #: Exit code of a worker or watcher that asks to be restarted (EX_TEMPFAIL).
 EXIT_RESTART = 75
-#: How long a held lock is retried, in seconds: a status command holds a shared one for an instant.
+#: How long a held lock is retried, in seconds, since a status command holds a shared one for an instant.
 PATIENCE_SECONDS = 0.3
 
 
 class ProcessLock:
-    """A held lock; its file names the process. Keep the object as long as the lock must be held."""
+    """A held lock, whose file names the process. Keep the object for as long as the lock must be held."""
 
     def __init__(self, path: Path, note: str = "") -> None:
         """Take the lock.
@@ -58,7 +58,7 @@ class ProcessLock:
             os.utime(self._descriptor)
 
     def is_in_place(self) -> bool:
-        """Return True while ``path`` is the file that this object holds, not removed or replaced."""
+        """Return True while ``path`` is the file that this object holds, neither removed nor replaced."""
         try:
             return os.path.samestat(os.fstat(self._descriptor), os.stat(self.path))
         except OSError:
@@ -70,7 +70,7 @@ class ProcessLock:
 
 
 def is_process_alive(pid: int) -> bool:
-    """Return True if the process may still run; also if that can't be determined."""
+    """Return True if the process may still be running, even if that can't be determined."""
     try:
         os.kill(pid, 0)
     except ProcessLookupError:
@@ -82,15 +82,15 @@ def is_process_alive(pid: int) -> bool:
 
 # -- The heartbeat of watcher and worker: the time of the lock file for every reader, and systemd's watchdog.
 #
-# A beat means progress: the process calls ``beat`` only after it did something. One that hangs falls silent, and a
-# thread of its own ends it then: launchd has no watchdog, but starts again what failed.
+# A beat means progress: the process calls ``beat`` only after it has done something. A process that hangs falls silent,
+# and one of its own threads then ends it: launchd has no watchdog, but restarts what failed.
 
-#: A process that is silent for longer than this hangs, in seconds. Its slowest step (a backup of a large memory.db on
-#: a slow disk) is much shorter.
+#: A process that is silent for more seconds than this counts as hanging. Its slowest step (a backup of a large
+#: memory.db on a slow disk) is much shorter.
 MAX_SILENCE_SECONDS = 300
 #: Shortest time between two beats that are recorded, in seconds.
 MIN_INTERVAL_SECONDS = 1.0
-#: Seconds between two looks of the thread that ends a silent process.
+#: Seconds between two checks by the thread that ends a silent process.
 LOOK_SECONDS = 5.0
 
 
@@ -98,10 +98,12 @@ class Heartbeat:
     """Records the beats of the process that holds a lock."""
 
     def __init__(self, lock: ProcessLock) -> None:
-        """Read systemd's address from the environment, and remove it there: child processes must not answer for us."""
+        """Read systemd's address from the environment, and remove it there, since child processes must not answer for
+        this one.
+        """
         self._lock = lock
         self._address = os.environ.pop("NOTIFY_SOCKET", "")
-        #: When it beat last, by the steady clock.
+        #: When the process last beat, by the steady clock.
         self.last_beat_seconds = float("-inf")
         self._is_stopping = threading.Event()
 
@@ -137,7 +139,7 @@ class Heartbeat:
 
 
 def _end_if_silent(of_process: weakref.ref[Heartbeat], is_stopping: threading.Event) -> None:
-    """End the process with ``EXIT_RESTART`` after too long a silence; its threads are printed first.
+    """End the process with ``EXIT_RESTART`` after too long a silence; print its threads first.
 
     Returns once the process stops on purpose, or the heartbeat is gone.
     """
@@ -148,7 +150,7 @@ def _end_if_silent(of_process: weakref.ref[Heartbeat], is_stopping: threading.Ev
             return
         beat, now = heartbeat.last_beat_seconds, time.monotonic()
         del heartbeat
-        # A long gap between two looks is a laptop that slept, or this thread's own delay.
+        # A long gap between two checks means a laptop that slept, or this thread's own delay.
         silent_seconds = 0.0 if beat != last_beat else silent_seconds + min(now - last_look, 2 * LOOK_SECONDS)
         last_beat, last_look = beat, now
         if silent_seconds > MAX_SILENCE_SECONDS:

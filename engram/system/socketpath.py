@@ -15,16 +15,16 @@ from engram.system.atomic import FILE_MODE
 MAX_SOCKET_PATH_BYTES = 103
 #: Maximum path length of a folder in which a link to a socket is created, in bytes.
 MAX_PARENT_BYTES = 60
-#: Folders in which it is made where /tmp can't be written.
+#: Folders in which such a link is created if /tmp can't be written.
 _FOLDERS = ("/var/tmp", "/dev/shm", "/run/shm")
 
 
 @contextlib.contextmanager
 def socket_address(path: Path) -> Iterator[str]:
-    """An address of ``path`` for ``bind`` or ``connect``.
+    """Provide an address of ``path`` for ``bind`` or ``connect``.
 
-    A long path goes through a link in a private temporary folder, which is removed afterwards; sockets that were
-    bound or connected meanwhile keep working. Thread-safe, since the working folder does not change.
+    A long path goes through a link in a private temporary folder, which is removed afterwards; sockets that were bound
+    or connected in the meantime keep working. Thread-safe, since the working folder does not change.
     """
     if len(os.fsencode(path)) <= MAX_SOCKET_PATH_BYTES:
         yield str(path)
