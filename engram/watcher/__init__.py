@@ -1,1 +1,1 @@
-"""Follows the transcripts: events are hints, the sweep is the truth. Light: no model, no numpy."""
+"""Follow the transcripts. Events are only hints; the sweep finds everything. Lightweight: no model, no numpy."""

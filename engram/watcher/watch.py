@@ -49,7 +49,7 @@ class Changes:
         """Begin with nothing."""
         self._paths: set[Path] = set()
         self._sources: dict[Place, Source] = {}
-        #: Sources that must not be read: their stamp, and the pauses, at that time.
+        #: Sources that must not be read, each with its stamp and the pauses when this was found.
         self._passed_over: dict[Place, tuple[str, frozenset[str]]] = {}
 
     def __bool__(self) -> bool:
@@ -68,7 +68,7 @@ class Changes:
         """Dequeue the next source to read; a path if it holds no source; None if there is nothing.
 
         A file that is one session is read whenever an event names it. Of a file that holds several, only the sessions
-        with another stamp than when they were read.
+        whose stamp has changed since they were read.
         """
         while self._paths and not self._sources:
             path = self._paths.pop()
@@ -88,7 +88,7 @@ class Changes:
         self._passed_over[source.place] = (source.stamp, paused)
 
     def compare(self, sources: Iterable[Source], seen: Mapping[Place, Seen], paused: frozenset[str]) -> int:
-        """Add every source that is not as it was when it was read; returns how many there are."""
+        """Add every source that has changed since it was read, and return how many there are."""
         count = 0
         for source in sources:
             if is_changed(source, seen.get(source.place)) and self._passed_over.get(source.place) != (
@@ -100,18 +100,18 @@ class Changes:
         return count
 
 
-# -- Hints from the file system that a source may have changed; may fail, since the sweep finds every change anyway.
+# -- Hints from the file system that a source may have changed. They may fail, since the sweep finds every change.
 
 logger = logging.getLogger(__name__)
 
-#: Reading a file itself causes events (opened, closed): only these ones count.
+#: Reading a file itself causes events (opened, closed), so only these count.
 _WANTED = [FileModifiedEvent, FileCreatedEvent, FileMovedEvent, FileDeletedEvent]
 #: How long ending the observer's threads may take, in seconds.
 _JOIN_SECONDS = 2.0
 
 
 class Events:
-    """Watches the folders of all agents. ``keep_up`` starts it, and starts it again if it broke."""
+    """Watches the folders of all agents. ``keep_up`` starts watching, and starts it again if it broke off."""
 
     def __init__(self, agents: Iterable[Agent], settings: Settings, hint: Callable[[Path], None]) -> None:
         """``hint`` is called from another thread with the path of a file that may have changed."""
@@ -120,7 +120,7 @@ class Events:
         ]
 
     def keep_up(self) -> bool:
-        """Watch every folder that is there; True if one had to be started."""
+        """Watch every folder that exists; True if watching one had to be started."""
         started = [folder.keep_up() for folder in self._folders]
         return any(started)
 
@@ -131,7 +131,7 @@ class Events:
 
     @property
     def error_of_present_folders(self) -> str:
-        """Why there are no events from folders that exist: an agent that is not installed has none."""
+        """Why there are no events from folders that exist. An agent that is not installed has no folder."""
         return "; ".join(folder.error for folder in self._folders if folder.error and folder.folder.is_dir())
 
     def stop(self) -> None:
@@ -155,14 +155,14 @@ class FolderEvents(FileSystemEventHandler):
         self.error = "not started"
 
     def on_any_event(self, event: FileSystemEvent) -> None:
-        """Take an event of the file system, by its path and the path that the file moved to."""
+        """Handle an event of the file system, for its path and for the path that the file moved to."""
         for name in (event.src_path, event.dest_path):
             path = os.fsdecode(name) if name else ""
             if path.endswith(self._suffixes):
                 self._hint(self._as_configured(path))
 
     def _as_configured(self, path: str) -> Path:
-        """Return the path below the folder as configured: some systems name it with links resolved."""
+        """Return the path below the folder as configured, since some systems name it with links resolved."""
         if self._real and path.startswith(self._real + os.sep):
             return self.folder / path[len(self._real) + 1 :]
         return Path(path)
@@ -180,7 +180,7 @@ class FolderEvents(FileSystemEventHandler):
         return self._start(identity)
 
     def _is_alive(self) -> bool:
-        """Return True while events may come. A folder that was made again may have the old inode, but its emitter has
+        """Return True while events may come. A folder that was recreated may have the old inode, but its emitter has
         ended.
         """
         observer = self._observer
@@ -221,22 +221,22 @@ def _identity(folder: Path) -> tuple[int, int] | None:
 
 #: Maximum time between two checks of the folder, in seconds.
 LOOK_SECONDS = 5.0
-#: Bytes of a source that are read at one time: keeps this process small.
+#: Number of bytes of a source that are read at a time, which keeps this process small.
 PORTION_BYTES = 256 * 1024
-#: Reading this many bytes of a source leaves unused memory behind, which is then returned to the system.
+#: Reading this many bytes of a source leaves unused memory behind, which is returned to the system afterwards.
 LARGE_BYTES = 64 * 1024
 
 #: How much of what was read earlier is compared with the files in one sweep, in bytes and in files.
 SWEEP_CHECK_BYTES, SWEEP_CHECK_FILES = 4 * 1024 * 1024, 20
-#: A source that changed within so many seconds is compared: seven days.
+#: A source that changed within this many seconds is compared: seven days.
 LIVE_SECONDS = 604_800
 
-#: Reasons of the ingest for which reading again would change nothing.
+#: Reasons given by ingest for which reading again would change nothing.
 MUST_NOT_BE_READ = frozenset({"excluded", "paused"})
 
 
 class Watcher:
-    """Reads sources that an event named (``step``) or that are not as they were when they were read (``sweep``)."""
+    """Reads sources that an event named (``step``) or that have changed since they were read (``sweep``)."""
 
     def __init__(self, settings: Settings, store: Store, *, beat: Callable[[], None] = lambda: None) -> None:
         """Make a watcher over an open memory; the queue must be bound. ``beat`` is called after each piece of work."""
@@ -263,10 +263,10 @@ class Watcher:
         self._wake()
 
     def step(self) -> list[IngestResult]:
-        """Read every source that may have changed, and enqueue the work that is due then.
+        """Read every source that may have changed, and enqueue the work that this makes due.
 
         Raises:
-            BrokenDatabase: memory.db is damaged. Any other error is recorded, and the sweep tries again.
+            BrokenDatabase: memory.db is damaged. Any other error is recorded, and the sweep will try again.
         """
         results = []
         while not self._is_stopping and (item := self._changes.take(self.settings, self._seen)) is not None:
@@ -312,7 +312,7 @@ class Watcher:
     # -- the sweep
 
     def sweep(self) -> int:
-        """Find every source that is not as it was when it was read, of any age; ``step`` reads them.
+        """Find every source, of any age, that has changed since it was read; ``step`` reads these.
 
         Returns how many there are.
         """
@@ -326,13 +326,13 @@ class Watcher:
         return count
 
     def _doubt(self, sources: list[Source]) -> None:
-        """Mark some live sources for a full comparison with what was read; over successive sweeps, all of them.
+        """Mark some live sources for a full comparison with what was read; successive sweeps mark all of them.
 
-        A change that left size, time and end of a file plausible is noticed in no other way.
+        This is the only way to notice a change that left the size, time and end of a file plausible.
         """
         since_ns = time.time_ns() - LIVE_SECONDS * 10**9
         if not self._doubtful:
-            # At the start there is enough to do.
+            # At the start, there is enough to do already.
             is_start = self._doubtful is None
             self._doubtful = [source for source in sources if source.changed_at_ns > since_ns]
             if is_start:
@@ -354,7 +354,7 @@ class Watcher:
             self._gone.add(place)
 
     def enqueue_due(self) -> None:
-        """Enqueue all work that is due by now, such as sessions that fell silent, and an overdue consolidation."""
+        """Enqueue all work that is due by now, such as for sessions that fell silent, and an overdue consolidation."""
         enqueue_due(self.store, self.settings)
         enqueue_consolidation_if_overdue(self.store, self.settings)
 
@@ -383,7 +383,7 @@ class Watcher:
         return 0
 
     def _turn(self) -> None:
-        """One turn of the loop: keep the events coming, sweep when it is time, read."""
+        """Take one turn of the loop: keep the events coming, sweep when it is time, and read."""
         if self.events.keep_up():
             self._next_sweep = 0.0
         now = time.monotonic()
@@ -422,7 +422,7 @@ class Watcher:
         self._wake()
 
     def close(self) -> None:
-        """Give back the observer and the pipe."""
+        """Release the observer and the pipe."""
         self.events.stop()
         for descriptor in self._pipe:
             os.close(descriptor)
@@ -433,8 +433,8 @@ class Watcher:
 
     @contextlib.contextmanager
     def _edge(self, stage: str, path: Path | None = None) -> Iterator[None]:
-        """The edge of the loop: an error within ends this piece of work only; it is recorded, and the sweep tries
-        again.
+        """Mark the edge of the loop: an error within it ends only this piece of work and is recorded, and the sweep
+        tries again.
 
         Raises:
             BrokenDatabase: memory.db is damaged.

@@ -24,9 +24,9 @@ from engram.watcher.watch import Watcher
 
 logger = logging.getLogger(__name__)
 
-#: Maximum time that an enqueue waits for another writer of the queue, in seconds.
+#: Maximum time that enqueuing waits for another writer of the queue, in seconds.
 QUEUE_SECONDS = 1.0
-#: Size of memory.db's page cache, in KB; small, since storing what was read needs few lookups.
+#: Size of memory.db's page cache, in KB; it is small, since storing what was read needs few lookups.
 CACHE_KB = 512
 #: How often a memory.db of an earlier version is checked again, in seconds.
 UPGRADE_POLL_SECONDS = 0.5
@@ -36,11 +36,11 @@ def run_watcher(settings: Settings, *, has_parent: bool = False) -> int:
     """Run until SIGTERM or SIGINT; call it in its own process, from the main thread.
 
     Args:
-        has_parent: a supervisor started it, so a memory folder that is gone by now is not recreated.
+        has_parent: a supervisor started the watcher, so a memory folder that is gone by now is not recreated.
 
     Returns:
-        0 after a clean stop, if the memory folder went away, or immediately if another watcher runs; 75 if it is to be
-        started again.
+        0 after a clean stop, if the memory folder went away, or immediately if another watcher runs; 75 if the watcher
+        is to be started again.
 
     Raises:
         HomeError: the memory folder can't be used.
@@ -61,7 +61,7 @@ def run_watcher(settings: Settings, *, has_parent: bool = False) -> int:
 def _open_when_upgraded(settings: Settings, home: Home, lock: ProcessLock) -> Store:
     """Open memory.db; if an earlier version wrote it, wait until the worker has brought it up to date.
 
-    A signal ends the process meanwhile. Raises StoreError.
+    A signal ends the process even while it waits. Raises StoreError.
     """
     has_said = False
     while True:
@@ -80,7 +80,7 @@ def _watch(settings: Settings, home: Home, lock: ProcessLock, log_damage: str) -
     try:
         store = _open_when_upgraded(settings, home, lock)
     except MissingDatabase as error:
-        # Whoever started this process is not to start it again and again.
+        # Exit with 0, so that whoever started this process does not start it again and again.
         logger.error("action=open failed=%s", error)
         sys.stderr.write(f"{error}\n")
         return 0
