@@ -59,7 +59,7 @@ class Choices:
     permissions: bool = True
     #: Show in Claude Code's status line what Engram does.
     statusline: bool = False
-    #: Add the mod to the plugin, which shows inside Claude Code what was handed over; None if the user wasn't asked
+    #: Add to the plugin the mod that shows inside Claude Code what was handed over; None if the user wasn't asked
     #: yet.
     mod: bool | None = None
     #: Agents that get the memory tools, besides Claude Code.
@@ -70,7 +70,7 @@ class Choices:
 
 
 def choose(stored: Mapping[str, Any] | None, **given: Any) -> Choices:
-    """Return the current choices: those given (None: not given), else those stored by the previous installation, else
+    """Return the choices: those given (None: not given), else those stored by the previous installation, else
     the defaults.
     """
     choices = Choices()
@@ -94,7 +94,7 @@ class ClaudeCode:
 
     @property
     def supports_plugin(self) -> bool:
-        """True if it loads a plugin from its folder ``skills``; also if it is not installed yet."""
+        """True if it loads a plugin from its folder ``skills``, or is not installed yet."""
         return supports_plugin(self.version)
 
     @property
@@ -113,7 +113,7 @@ def find_claude_code(settings: Settings) -> ClaudeCode:
 
 
 def _run(command: str, *arguments: str) -> subprocess.CompletedProcess[str] | None:
-    """Run Claude Code; None if that failed, or took too long."""
+    """Run Claude Code; returns None if that failed or took too long."""
     try:
         return subprocess.run(
             [command, *arguments],
@@ -209,9 +209,9 @@ def read_document(path: Path) -> dict[str, Any]:
     return value
 
 
-# -- The check of the mod in ``engram doctor``: ignored by this version or a policy, refused, or its command is taken.
+# -- Check the mod in ``engram doctor``: is it ignored by this version or a policy, or refused, or its command taken?
 
-#: Where an organization's settings are, on Linux and on macOS.
+#: Where an organisation's settings are, on Linux and on macOS.
 MANAGED = (Path("/etc/claude-code"), Path("/Library/Application Support/ClaudeCode"))
 #: Settings that keep a user's mods from loading.
 _MOD_POLICIES = ("disableAllHooks", "allowManagedHooksOnly", "allowManagedModsOnly")
@@ -222,7 +222,7 @@ def check_mod(settings: Settings, registrations: Sequence[Registration]) -> Iter
     """Check that Claude Code loads the mod. Yields nothing if it was not chosen. Starts Claude Code twice, offline.
 
     Args:
-        registrations: what Claude Code has, from ``find_registrations``.
+        registrations: what is registered in Claude Code, from ``find_registrations``.
     """
     places = [found.path for found in registrations if found.way is not Way.SETTINGS and found.is_enabled]
     for folder in filter(has_mod, places):
@@ -254,7 +254,7 @@ def _managed_files(folders: Sequence[Path]) -> Iterator[Path]:
 
 
 def _refusal(claude: ClaudeCode, folder: Path) -> str:
-    """Return why this Claude Code would not load the plugin's files; "" if it would, or can't say."""
+    """Return why this Claude Code would not load the plugin's files; "" if it would, or can't tell."""
     finished = None if claude.command is None else _run(claude.command, "plugin", "validate", "--json", str(folder))
     if finished is None:
         return ""

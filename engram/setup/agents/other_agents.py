@@ -1,4 +1,4 @@
-"""Plan the MCP server in the configuration of Codex, Gemini CLI and OpenCode, which have no hooks of Engram."""
+"""Plan the MCP server in the configuration of Codex, Gemini CLI and OpenCode, which get no hooks from Engram."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from engram.setup.edits.apply_edit import decode
 from engram.setup.edits.file_state import StateKind, read_state, real_path
 from engram.setup.edits.install_steps import FileChange, JsonEdit, JsonEntry, Step, TomlEdit
 
-#: The table of all servers. ``codex mcp add engram`` writes the table ``engram`` in it, too.
+#: The table of all servers. ``codex mcp add engram`` also writes the table ``engram`` into it.
 SERVERS = "mcp_servers"
-#: Seconds that Codex waits for the server. Its default of 10 is too short for a machine that just booted.
+#: Seconds that Codex waits for the server. Its default of 10 is too short for a machine that has just booted.
 STARTUP_TIMEOUT_SECONDS = 30
 
 
@@ -69,12 +69,12 @@ def codex_servers(path: Path) -> dict[str, Any]:
     return servers if isinstance(servers, dict) else {}
 
 
-# -- Plans the MCP server in the configuration of Gemini CLI and of OpenCode, which both keep it in a JSON file.
+# -- Plan the MCP server in the configuration of Gemini CLI and of OpenCode, both of which keep it in a JSON file.
 #
 # Gemini CLI: ``mcpServers`` in ``settings.json`` (google-gemini/gemini-cli, ``docs/tools/mcp-server.md``). OpenCode:
 # ``mcp`` in ``opencode.json`` or ``opencode.jsonc`` (https://opencode.ai/docs/mcp-servers/).
 
-#: Names of OpenCode's configuration; one that exists counts, the first name if none does.
+#: Names of OpenCode's configuration file; the first one that exists is used, or the first name if none does.
 _OPENCODE_NAMES = ("opencode.json", "opencode.jsonc")
 _NOTE = "{} sessions that are already running load the tools after a restart."
 

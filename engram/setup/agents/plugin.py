@@ -1,10 +1,10 @@
 """Plan how Claude Code is connected: by a plugin in its folder, or by hooks and an MCP server in its settings.
 
-Never both. Nothing here writes files: the installer applies the steps, and uninstalling reverts them.
+It is never both. Nothing here writes files: the installer applies the steps, and uninstalling reverts them.
 
 - ``plan_plugin`` for Claude Code ``MIN_PLUGIN_VERSION`` or later (``supports_plugin``), together with
-  ``without_our_hooks`` for settings that hold hooks of Engram;
-- ``plan_settings`` for an older one, or if the user wants no plugin;
+  ``without_our_hooks`` for settings that contain hooks of Engram;
+- ``plan_settings`` for an older version, or if the user wants no plugin;
 - ``permission_rule`` returns the matching entry of ``permissions.allow`` for either.
 """
 
@@ -78,7 +78,7 @@ def supports_plugin(version: str) -> bool:
 
 
 def declares_hosts(version: str) -> bool:
-    """Return True if this Claude Code supports ``network.hosts`` in a plugin's manifest, and reports one without it.
+    """Return True if this Claude Code supports ``network.hosts`` in a plugin's manifest, and reports its absence.
 
     Args:
         version: as for ``supports_plugin``; an unknown one does not count.
@@ -112,7 +112,7 @@ def permission_rule(name: str = NAME, *, is_plugin: bool) -> str:
 
 
 def other_name_note(name: str, place: object, entry: object = None) -> str:
-    """Return the plan's note that another program uses the name ``engram``, and which name Engram takes instead."""
+    """Return the plan's note that another program uses the name ``engram``, with the name that Engram takes instead."""
     command = entry.get("command", entry.get("url", "")) if isinstance(entry, Mapping) else ""
     what = f" ({command})" if command else ""
     return (
@@ -170,7 +170,7 @@ def plan_settings(
     *,
     servers: Mapping[str, Any] | None = None,
 ) -> Step:
-    """Plan the hooks and the MCP server in Claude Code's own files. Hooks from another version are replaced.
+    """Plan the hooks and the MCP server in Claude Code's own files. Hooks of other versions are replaced.
 
     If another program has a server named ``engram``, that one stays and Engram's gets another name.
 
@@ -223,7 +223,7 @@ def settings_server(claude_json: Path, document: Mapping[str, Any]) -> tuple[str
 
 
 def without_our_hooks(settings: Mapping[str, Any]) -> JsonEdit:
-    """Return the edit that takes Engram's hooks out of settings; an empty one if there are none.
+    """Return the edit that takes Engram's hooks out of settings; an empty edit if there are none.
 
     Other tools' hooks stay, including those that share a group with one of Engram's. Uninstalling does not restore
     Engram's hooks.
@@ -239,7 +239,7 @@ def without_our_hooks(settings: Mapping[str, Any]) -> JsonEdit:
 
 
 def without_our_server(document: Mapping[str, Any], key: str = "mcpServers", *, but: str = "") -> JsonEdit:
-    """Return the edit that takes Engram's MCP server out of a settings file; an empty one if it is not there.
+    """Return the edit that takes Engram's MCP server out of a settings file; an empty edit if it is not there.
 
     Args:
         document: what the file holds.
@@ -296,7 +296,7 @@ def owner_of(settings: Mapping[str, Any]) -> StatusLineOwner:
 
 
 def plan_statusline(claude_folder: Path, settings: Mapping[str, Any], home: Home | None = None) -> Step:
-    """Plan the status line in ``settings.json``. The step is empty, with a note, if another tool has it.
+    """Plan the status line in ``settings.json``. If another tool has it, the step is empty, with a note.
 
     Args:
         settings: what ``settings.json`` in ``claude_folder`` holds; {} if it does not exist.
@@ -323,7 +323,7 @@ def without_our_statusline(settings: Mapping[str, Any]) -> tuple[JsonEntry, ...]
     return (JsonEntry(("statusLine",), settings["statusLine"]),)
 
 
-# -- The plugin's checks in ``engram doctor``: whether it is disabled, from another version, or registered twice.
+# -- The checks of the plugin in ``engram doctor``: is it disabled, from another version, or registered twice?
 
 #: Files of the plugin larger than this are not read, in bytes.
 _MAX_FILE_BYTES = 1_000_000
@@ -331,11 +331,11 @@ _COMMAND = "engram install"
 
 
 def check_registrations(registrations: list[Registration], home: Home | None = None) -> Iterator[Check]:
-    """Check the plugin, and that no hook is registered twice. Yields nothing without any registration.
+    """Check the plugin, and that no hook is registered twice. Yields nothing if nothing is registered.
 
     Args:
         registrations: what Claude Code has, from ``find_registrations``.
-        home: the memory folder that the plugin was made for; None for the default.
+        home: the memory folder for which the plugin was made; None for the default.
     """
     for found in registrations:
         if found.way is not Way.SETTINGS:
@@ -362,7 +362,7 @@ def has_plugin(registrations: list[Registration]) -> bool:
 
 
 def is_switched_off(registrations: list[Registration]) -> bool:
-    """Return True if Engram is connected by a plugin alone, and it is disabled: then nothing else is missing."""
+    """Return True if Engram is connected by a plugin alone, which is disabled, so that nothing else is missing."""
     return bool(registrations) and not any(found.is_enabled or found.way is Way.SETTINGS for found in registrations)
 
 
@@ -383,7 +383,7 @@ def _check_plugin(found: Registration, home: Home | None) -> Check:
         return Check("plugin", State.WARN, detail, command=_COMMAND)
     if found.way is Way.SKILLS_FOLDER:
         name = found.plugin_id.partition("@")[0]
-        # Whether it declares hosts depends on the Claude Code version at installation time.
+        # Whether the plugin declares hosts depends on Claude Code's version at the time of installation.
         forms = [
             plugin_files(home, name=name, declares_hosts=is_declared, mod=has_mod(found.path))
             for is_declared in (False, True)
@@ -401,5 +401,5 @@ def has_mod(folder: Path) -> bool:
 
 
 def _differing(folder: Path, files: dict[str, bytes]) -> list[str]:
-    """Return the paths of files that are missing or hold something else."""
+    """Return the paths of files that are missing or have different content."""
     return [path for path, content in files.items() if read_regular(folder / path, _MAX_FILE_BYTES) != content]

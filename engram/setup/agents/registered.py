@@ -17,9 +17,9 @@ from engram.system.lazy_regex import lazy_regex
 from engram.version import VERSION
 from engram_hooks.block import STAMP, settings_block
 
-# -- The files of the plugin: made from the installed hooks, the MCP server and the texts in ``content/``.
+# -- The files of the plugin, which are made from the installed hooks, the MCP server and the texts in ``content/``.
 
-#: Name of the marketplace that only holds this plugin.
+#: Name of the marketplace that contains only this plugin.
 MARKETPLACE: Final = "engram-local"
 #: Path of the manifest in the folder of the plugin.
 MANIFEST: Final = ".claude-plugin/plugin.json"
@@ -27,11 +27,11 @@ MANIFEST: Final = ".claude-plugin/plugin.json"
 MARKETPLACE_LIST: Final = ".claude-plugin/marketplace.json"
 #: The author in the manifest, which distinguishes Engram's plugin from another one with the same name.
 AUTHOR: Final = "Engram"
-#: One line for the lists of Claude Code.
+#: One line for Claude Code's lists.
 DESCRIPTION: Final = "Long-term memory: what earlier sessions decided, tried and fixed, on this machine only."
 
 _CONTENT = Path(__file__).resolve().parent / "content"
-#: Path in the plugin → file of ``content/``.
+#: Path in the plugin → file in ``content/``.
 _COPIED = {
     "README.md": "README.md",
     "skills/memory/SKILL.md": "skills/memory/SKILL.md",
@@ -51,13 +51,13 @@ def plugin_files(
     declares_hosts: bool = False,
     mod: bool = False,
 ) -> dict[str, bytes]:
-    """Return every file of the plugin: its path in the folder, with ``/``, and its content.
+    """Return every file of the plugin: its path in the folder, with ``/``, → its content.
 
-    The hooks are the same as those for the settings. Two installations of the same version, home and interpreter give
-    the same bytes, so differing files were made by another installation.
+    The hooks are the same as those for the settings. Two installations with the same version, home and interpreter give
+    the same bytes, so files that differ were made by a different installation.
 
     Args:
-        home: a memory folder other than the default; None leaves it to the environment.
+        home: a memory folder other than the default; None leaves the choice to the environment.
         name: the plugin's name; its MCP server is always called ``NAME``, since the plugin's name is prefixed to it.
         declares_hosts: declare in the manifest that the plugin contacts no host; earlier versions of Claude Code warn
             about that key, see ``declares_hosts``.
@@ -80,7 +80,7 @@ def plugin_files(
 def marketplace_files(home: Home | None = None, *, mod: bool = False) -> dict[str, bytes]:
     """Return every file of a folder that ``claude plugin marketplace add`` takes, with the plugin in ``engram/``.
 
-    Claude Code reads such a folder in place: it must stay where it is.
+    Claude Code reads such a folder in place, so it must stay where it is.
     """
     listed = {
         "name": MARKETPLACE,
@@ -136,7 +136,7 @@ class ClaudeDocuments:
 
     #: Claude Code's configuration folder.
     folder: Path
-    #: Settings file → its object, in order of increasing priority: user, project, local. {} for a missing one.
+    #: Settings file → its object, in order of increasing priority: user, project, local. {} for a missing file.
     settings: Mapping[Path, Document] = field(default_factory=dict)
     #: The manifest of Engram's plugin in the folder ``skills``; None if it is not there.
     skills_manifest: Document | None = None
@@ -150,7 +150,7 @@ class ClaudeDocuments:
 
 @dataclass(frozen=True, slots=True)
 class Registration:
-    """One place that makes Claude Code run Engram's hooks."""
+    """A place that makes Claude Code run Engram's hooks."""
 
     way: Way
     #: The plugin's folder, or the settings file.
@@ -159,19 +159,19 @@ class Registration:
     version: str
     #: Name by which ``claude plugin`` knows it; "" for settings.
     plugin_id: str = ""
-    #: False for a disabled plugin, and if settings disable all hooks.
+    #: False for a disabled plugin, or if settings disable all hooks.
     is_enabled: bool = True
-    #: The commands in a settings file. Claude Code runs a command once even if several files have it.
+    #: The commands in a settings file. Claude Code runs a command only once, even if several files have it.
     commands: frozenset[str] = frozenset()
 
 
 def skills_folder(claude_folder: Path, name: str = NAME) -> Path:
-    """Return the folder of the plugin with a name in Claude Code's configuration folder."""
+    """Return the folder of the plugin called ``name`` in Claude Code's configuration folder."""
     return claude_folder / "skills" / name
 
 
 def find_registrations(documents: ClaudeDocuments) -> list[Registration]:
-    """Return every place that registers Engram's hooks, disabled plugins included."""
+    """Return every place that registers Engram's hooks, including disabled plugins."""
     found = [*_plugins(documents), *_settings(documents)]
     if _merged(documents, "disableAllHooks") is True:
         return [replace(registration, is_enabled=False) for registration in found]
@@ -237,9 +237,9 @@ def read_documents(claude_folder: Path, project: Path | None = None) -> ClaudeDo
 
 
 def _plugin_name(claude_folder: Path, others: Collection[str]) -> str:
-    """Return the name of Engram's plugin in the folder ``skills``: its current one, else the first free one.
+    """Return the name of Engram's plugin in the folder ``skills``: its current name, else the first free one.
 
-    Claude Code loads no plugin from that folder if one of the same name is installed.
+    Claude Code loads no plugin from that folder if a plugin of the same name is installed.
     """
     folders = claude_folder / "skills"
     manifests = sorted(folders.glob(f"{NAME}*/{MANIFEST}"))
@@ -253,7 +253,7 @@ def _plugin_name(claude_folder: Path, others: Collection[str]) -> str:
 
 
 def _is_taken(folder: Path) -> bool:
-    """Return True for the folder of another program's skill; one left by an interrupted installation does not count."""
+    """Return True for the folder of another program's skill; one left by a broken-off installation does not count."""
     if folder.is_symlink() and not folder.is_dir():
         return True
     own = set(plugin_files(mod=True))
@@ -268,7 +268,7 @@ def _is_taken(folder: Path) -> bool:
 
 
 def _installed(installed: Document) -> Iterator[tuple[str, Document]]:
-    """Yield id and latest path of each plugin from a marketplace that has one of Engram's possible names."""
+    """Yield the id and the latest path of each marketplace plugin that has one of Engram's possible names."""
     plugins = installed.get("plugins")
     for plugin_id, places in (plugins if isinstance(plugins, dict) else {}).items():
         name = str(plugin_id).partition("@")[0]
@@ -284,7 +284,7 @@ def _plugins(documents: ClaudeDocuments) -> Iterator[Registration]:
             path=skills_folder(documents.folder, documents.plugin_name),
             version=str(documents.skills_manifest.get("version", "")),
             plugin_id=plugin_id,
-            # A plugin of this folder needs no entry: only an explicit "false" keeps it from loading.
+            # A plugin in this folder needs no entry; only an explicit "false" keeps it from loading.
             is_enabled=_enabled(documents).get(plugin_id) is not False,
         )
     for plugin_id, place in _installed(documents.installed):
@@ -309,7 +309,7 @@ def _settings(documents: ClaudeDocuments) -> Iterator[Registration]:
 
 
 def _enabled(documents: ClaudeDocuments) -> dict[str, object]:
-    """Return plugin → whether it is enabled; a later settings file takes precedence."""
+    """Return plugin → whether it is enabled; later settings files take precedence."""
     merged: dict[str, object] = {}
     for settings in documents.settings.values():
         plugins = settings.get("enabledPlugins")

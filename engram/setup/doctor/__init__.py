@@ -1,1 +1,1 @@
-"""What is wrong with this installation, what repairs it, and what a bug report may say about it."""
+"""What is wrong with this installation, how to repair it, and what a bug report may say about it."""

@@ -1,8 +1,8 @@
 """What ``engram doctor --report`` and ``--fix`` do: a report for a bug tracker, and the repairs that are safe.
 
-The report has versions, figures, findings and the shape of errors; no paths, names or contents. Only data that this
-module lists is written. A finding appears with its name, its state and its ``public`` text; an error of the log with
-its type and the lines of Engram's own code. Settings appear only if their values can't be private.
+The report has versions, figures, findings and the shape of errors, but no paths, names or content. Only data that this
+module lists is written. A finding appears with its name, its state and its ``public`` text, and a logged error with its
+type and the lines of Engram's own code. Settings appear only if their values can't be private.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ from engram.system.lazy_regex import lazy_regex
 from engram.version import code_version
 from engram_hooks.block import link_interpreter
 
-#: Maximum number of errors from the logs that are reported; the latest ones are.
+#: Maximum number of errors from the logs that are reported, which are the latest ones.
 MAX_ERRORS = 10
-#: Maximum number of lines of Engram's code that are reported for one error; the innermost ones are.
+#: Maximum number of lines of Engram's code that are reported for one error, from the innermost calls.
 MAX_FRAMES = 6
 #: Text settings whose values are words defined by Engram.
 _WORDS = {
@@ -95,7 +95,7 @@ def _figures(machine: Machine) -> Iterator[str]:
 
 
 def _errors(machine: Machine) -> Iterator[str]:
-    """Yield the latest warnings and errors of the logs, by time: what was done, and the type and place of the
+    """Yield the latest warnings and errors in the logs, by time: what was being done, and the type and place of the
     failure.
     """
     records = [record for kind in LOG_KINDS for record in read_records(machine.home.logs, kind) if record.is_problem]
@@ -115,7 +115,7 @@ def _describe(record: Record) -> str:
 
 
 def _is_exception(name: str) -> bool:
-    """Return True for the name of an exception: the last part of a dotted name has the ending of an exception."""
+    """Return True if the last part of a dotted name ends like the name of an exception."""
     return name.rpartition(".")[2].endswith(("Error", "Exception", "Interrupt", "Exit", "Warning", "Conflict"))
 
 
@@ -126,7 +126,7 @@ def _is_ours(path: str) -> bool:
     return any((root / folder / package / rest).is_file() for root in _ROOTS for folder in ("", roots[package]))
 
 
-# -- What ``engram doctor --fix`` does: only what is safe, inside the memory folder or to Engram's own processes.
+# -- What ``engram doctor --fix`` does: only safe things, inside the memory folder or to Engram's own processes.
 
 
 def close_folder(machine: Machine) -> str:
@@ -164,7 +164,7 @@ def end_others(machine: Machine) -> str:
     return f"ended {', '.join(other.described for other in ended)}; started the worker and the watcher"
 
 
-#: Name of a fix, as used in findings → its function, which returns a text about what was done.
+#: Name of a fix, as used in findings → its function, which returns what was done, in words.
 FIXES: Mapping[str, Callable[[Machine], str]] = {
     "close-folder": close_folder,
     "link-python": link_python,
@@ -175,7 +175,7 @@ FIXES: Mapping[str, Callable[[Machine], str]] = {
 
 
 def apply_fixes(machine: Machine, findings: Iterable[Check]) -> list[str]:
-    """Apply each fix named by findings, once. Returns what was done, or why it could not be."""
+    """Apply each fix named by findings, once. Returns what was done, or why it could not be done."""
     wanted = {finding.fix for finding in findings if finding.fix and finding.state is not State.OK}
     if "end-others" in wanted:
         wanted -= {"start", "restart"}

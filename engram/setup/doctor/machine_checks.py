@@ -1,4 +1,4 @@
-"""The checks of this machine, and what they examine: settings, open memory, environment, processes."""
+"""The checks of this machine, and what they examine: settings, the open memory, environment, processes."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class Machine:
     """One examination of this machine. Each part is read once, when a check first needs it."""
 
     settings: Settings
-    #: The working folder, whose project may have settings of its own.
+    #: The current folder, whose project may have settings of its own.
     folder: Path
     #: The open memory and its health; None if it can't be opened.
     store: Store | None = None
@@ -113,7 +113,7 @@ def check_writable(machine: Machine) -> Iterator[Check]:
 
 
 def check_claude_folder(machine: Machine) -> Iterator[Check]:
-    """Check that no other configuration folder of Claude Code has newer sessions than those that are read."""
+    """Check that no other configuration folder of Claude Code has newer sessions than the folders that are read."""
     ours = machine.settings.claude_folder
     read = machine.settings.all_claude_folders
     newest = max(map(_newest_session, read))
@@ -132,7 +132,7 @@ def check_claude_folder(machine: Machine) -> Iterator[Check]:
 
 
 def _newest_session(folder: Path) -> float:
-    """Return when a session in a configuration folder changed last, in seconds; 0 if there is none."""
+    """Return when a session in a configuration folder last changed, in seconds since 1970; 0 if there is none."""
     newest = 0.0
     for path in (folder / "projects").glob("*/*.jsonl"):
         try:
@@ -143,7 +143,7 @@ def _newest_session(folder: Path) -> float:
 
 
 def check_cleanup(machine: Machine) -> Iterator[Check]:
-    """Check that Claude Code is not about to delete sessions that were not read yet."""
+    """Check that Claude Code is not about to delete sessions that have not been read yet."""
     if machine.store is None:
         return
     sources = discover(machine.settings)
@@ -162,7 +162,7 @@ def check_cleanup(machine: Machine) -> Iterator[Check]:
         )
 
 
-# -- Checks of what the installer made: interpreters, service files, a half-done installation, the earlier Engram.
+# -- Checks around the installer: interpreters, service files, a half-done installation, the earlier Engram.
 
 #: Service files larger than this are not read, in bytes.
 _MAX_FILE_BYTES = 100_000
@@ -171,7 +171,7 @@ MAX_LISTED_LINES = 5
 
 
 def check_interpreters(machine: Machine) -> Iterator[Check]:
-    """Check that hooks and the MCP server run with the interpreter of this installation."""
+    """Check that the hooks and the MCP server run with this installation's interpreter."""
     link = machine.around.places.python_link
     if not link.exists():
         yield Check(
@@ -231,7 +231,7 @@ def check_service(machine: Machine) -> Iterator[Check]:
 
 
 def _check_start(machine: Machine, system: SystemName) -> Check:
-    """Return the finding that nothing starts the processes, with the advice that fits this machine."""
+    """Return the finding that nothing starts the processes, with advice that fits this machine."""
     if best_system(machine.settings).name is SystemName.BACKGROUND:
         detail = "the worker and the watcher do not start again after a restart: this machine has no launchd or systemd"
         command = "engram config set start_with_session true"
@@ -284,7 +284,7 @@ def check_earlier(machine: Machine) -> Iterator[Check]:
 
 # -- The programs called ``engram`` on PATH: this installation's, another installation's, another program's.
 
-#: How much of a program is read to see what it is, in bytes.
+#: How much of a program is read in order to see what it is, in bytes.
 _HEAD_BYTES = 4096
 #: What every script of an installation of Engram contains.
 _MARK = b"engram.cli.main"
@@ -296,7 +296,7 @@ class Program:
     """A file called ``engram`` on PATH."""
 
     path: Path
-    #: The interpreter of an installation of Engram; None for another program.
+    #: The interpreter of an installation of Engram; None for any other program.
     interpreter: Path | None
 
     @property
@@ -356,7 +356,7 @@ def _other_installation(program: Program, interpreter: Path) -> Check:
 
 
 def _uninstall_command(interpreter: Path) -> str:
-    """Return the command that removes the installation of an interpreter, by the tool that made it."""
+    """Return the command that removes an interpreter's installation with the tool that made it."""
     if "/uv/tools/" in str(interpreter):
         return "uv tool uninstall engram-recall"
     if "/pipx/" in str(interpreter):
@@ -382,9 +382,9 @@ def _same_folder(one: Path, other: Path) -> bool:
         return one == other
 
 
-# -- Checks of the running processes: do they make progress, and with the installed code and the current settings?
+# -- Checks of the running processes: do they make progress, with the installed code and the current settings?
 
-#: How long a silent process is given to show a heartbeat, in seconds: a laptop that just woke up needs a moment.
+#: How long a silent process is given to show a heartbeat, in seconds; a laptop that has just woken up needs a moment.
 PATIENCE_SECONDS = 7.0
 _POLL_SECONDS = 0.1
 _RESTART = "run: engram service restart (or stop and start `engram up`)"
@@ -421,7 +421,7 @@ def check_processes(machine: Machine) -> Iterator[Check]:
 
 
 def check_worker(machine: Machine) -> Iterator[Check]:
-    """Check that the worker answers, has the current settings, and that its model made the vectors."""
+    """Check that the worker answers and has the current settings, and that its model made the vectors."""
     if not process_state(machine.around.places.worker_lock).is_alive:
         return
     status = ask_status(machine.around.places)
@@ -449,7 +449,7 @@ def check_worker(machine: Machine) -> Iterator[Check]:
 
 
 def _check_vectors(machine: Machine, status: WorkerStatus) -> Iterator[Check]:
-    """Check that every vector was made by the worker's model; others are not searched."""
+    """Check that every vector was made by the worker's model, since others are not searched."""
     if status.reason:
         yield Check("model", State.WARN, status.reason, "see the log with: engram logs worker")
     if machine.store is None or not status.model:
@@ -490,7 +490,7 @@ def _is_older_than_settings(machine: Machine, status: WorkerStatus) -> bool:
 
 
 def check_memory(machine: Machine) -> Iterable[Check]:
-    """Return the checks of the memory itself; if it can't be opened, that is the finding."""
+    """Return the checks of the memory itself; if it can't be opened, that is the only finding."""
     if machine.store is not None and machine.health is not None:
         return check_all(machine.store, machine.settings, machine.health, is_quick=machine.is_quick)
     if isinstance(machine.error, BrokenDatabase):
@@ -534,7 +534,7 @@ def check_hooks(machine: Machine) -> Iterator[Check]:
 
 
 def check_hubs(machine: Machine) -> Iterator[Check]:
-    """Yield the check of hubs: rounds that fail; and what is missing, unreadable or foreign in a folder."""
+    """Yield the check of hubs, for rounds that fail and for what is missing, unreadable or foreign in a folder."""
     for report in [] if machine.store is None else report_hubs(machine.store):
         for problem in report.problems:
             yield Check("sync", State.WARN, problem, "mend that, then run: engram sync", public="rounds fail")
@@ -543,7 +543,7 @@ def check_hubs(machine: Machine) -> Iterator[Check]:
             yield Check("synced folder", State.WARN, note, advice, public="something is missing or foreign")
 
 
-#: Every check, in the order of the output: a name for failures, and a function.
+#: Every check, in the order of the output: a name for reporting failures, and a function.
 CHECKS: tuple[tuple[str, Callable[[Machine], Iterable[Check]]], ...] = (
     ("memory", check_memory),
     ("writing", check_writable),
@@ -563,7 +563,7 @@ CHECKS: tuple[tuple[str, Callable[[Machine], Iterable[Check]]], ...] = (
 
 
 def run_checks(machine: Machine) -> list[Check]:
-    """Run every check. One that fails is a finding, and the others still run."""
+    """Run every check. A check that fails becomes a finding, and the others still run."""
     findings: list[Check] = []
     for name, check in CHECKS:
         try:

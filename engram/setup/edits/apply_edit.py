@@ -1,4 +1,4 @@
-"""Computes the new content of a changed file, and its content without Engram's part."""
+"""Compute the new content of a changed file, and its content without Engram's part."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from engram.setup.edits.install_steps import BlockEdit, FileChange, JsonEdit, To
 from engram.setup.edits.json_edit import AppliedJson, apply_json, drop_json, revert_json
 from engram.setup.edits.toml_edit import AppliedToml, apply_toml, revert_toml
 
-# -- Appends lines between two markers to a text file, and removes them again.
+# -- Append lines between two markers to a text file, and remove them again.
 
 
 def apply_block(text: str, edit: BlockEdit) -> str:
@@ -28,7 +28,7 @@ def apply_block(text: str, edit: BlockEdit) -> str:
 
 
 def revert_block(text: str, edit: BlockEdit, original: str) -> str:
-    """Return the text without the block; the end of the line before it is as in ``original``."""
+    """Return the text without the block; the line before it ends as in ``original``."""
     place = _find(text, edit)
     if place is None:
         return text
@@ -39,7 +39,7 @@ def revert_block(text: str, edit: BlockEdit, original: str) -> str:
 
 
 def _find(text: str, edit: BlockEdit) -> tuple[int, int] | None:
-    """Start and end of the block, including its last newline; None if it is not complete."""
+    """Return the start and end of the block, including its last newline; None if the block is not complete."""
     begin = 0
     at = 0
     is_inside = False
@@ -66,7 +66,7 @@ def encode(text: str, before: bytes) -> bytes:
 
 
 def drop_stale(path: Path, data: bytes, change: FileChange) -> bytes:
-    """Return the file without entries of an earlier Engram, which are never restored."""
+    """Return the file's content without outdated entries of Engram's own, which are never restored."""
     if not isinstance(change.edit, JsonEdit) or not change.edit.drop:
         return data
     try:
@@ -76,7 +76,7 @@ def drop_stale(path: Path, data: bytes, change: FileChange) -> bytes:
 
 
 def apply_change(change: FileChange, base: bytes) -> tuple[bytes, dict[str, Any] | None]:
-    """Return the new content of a file that is written, and the record of an edit.
+    """Return the new content of a file that is to be written, and the record of an edit.
 
     Raises:
         InstallError: the file can't be edited; the message names the place.
@@ -97,10 +97,10 @@ def apply_change(change: FileChange, base: bytes) -> tuple[bytes, dict[str, Any]
 
 
 def revert_change(path: Path, data: bytes, applied: dict[str, Any], original: bytes) -> bytes:
-    """Return a file that others changed meanwhile, without Engram's part.
+    """Return the content of a file that others have changed in the meantime, without Engram's part.
 
     Raises:
-        InstallError: it is no longer valid in its format.
+        InstallError: the file is no longer valid in its format.
     """
     text = decode(path, data)
     if "block" in applied:
@@ -114,10 +114,10 @@ def revert_change(path: Path, data: bytes, applied: dict[str, Any], original: by
 
 
 def merge_changes(changes: Sequence[FileChange]) -> FileChange:
-    """Return one change for all changes of a path.
+    """Return one change that combines all changes to a path.
 
     Raises:
-        InstallError: they contradict each other.
+        InstallError: the changes contradict each other.
     """
     first = changes[0]
     if len(changes) == 1 or all(change == first for change in changes):

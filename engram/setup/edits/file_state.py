@@ -18,7 +18,7 @@ from engram.system.atomic import explain_error
 
 #: Maximum size of a file that is read, in bytes.
 MAX_BYTES = 64_000_000
-#: Name of the file that is renamed over ``{}``; fixed, so that a killed installer's leftover is found.
+#: Name of the temporary file that is renamed to ``{}``; it is fixed, so that a killed installer's leftover is found.
 TEMPORARY = ".{}.engram-new"
 
 
@@ -47,7 +47,7 @@ class FileState:
         return cls(**{**stored, "kind": StateKind(stored["kind"])})
 
     def has_same_content(self, other: FileState) -> bool:
-        """Return True if both are the same, except perhaps for the permission bits."""
+        """Return True if both states are the same, except perhaps for the permission bits."""
         return (self.kind, self.digest, self.target) == (other.kind, other.digest, other.target)
 
 
@@ -55,12 +55,12 @@ ABSENT = FileState(StateKind.ABSENT)
 
 
 def digest_of(data: bytes) -> str:
-    """Return the name under which a content is stored."""
+    """Return the name under which some content is stored."""
     return hashlib.sha256(data).hexdigest()
 
 
 def real_path(path: Path, *, is_link: bool) -> Path:
-    """Return the file that a change to ``path`` affects: links are followed, except for a change to the link itself.
+    """Return the file that a change to ``path`` affects; links are followed, unless the link itself is changed.
 
     Raises:
         InstallError: the links form a circle.
@@ -97,7 +97,7 @@ def read_state(real: Path) -> tuple[FileState, bytes]:
 
 
 def check_writable(path: Path, real: Path, state: FileState) -> None:
-    """Refuse a file that its owner made read-only. Raises InstallError."""
+    """Raise InstallError if the owner made a file read-only."""
     if state.kind is StateKind.FILE and not state.mode & stat.S_IWUSR:
         raise InstallError(
             f"{path} is read-only. Make it writable (chmod u+w {real}), or change it where it is generated"
@@ -122,10 +122,10 @@ def make_folders(folder: Path) -> list[Path]:
 
 
 def write_state(real: Path, state: FileState, data: bytes) -> None:
-    """Bring a path into a state. Its folder must exist.
+    """Bring a path into a state. The folder that it is in must exist.
 
-    Atomic by a rename. A file with several names (hard links), or one that can't be renamed over (a mount of a single
-    file), is written in place.
+    This is atomic, by a rename. A file with several names (hard links), or one that can't be replaced by a rename (such
+    as a mount of a single file), is written in place.
 
     Raises:
         OSError: it can't be written; the old content is still there.

@@ -1,7 +1,7 @@
 """The plan of an installation: values that describe changes outside the memory folder. Nothing here writes files.
 
 A planner (plugin, service, earlier Engram, another agent) reads the machine and returns ``Step``s. Only the installer
-applies them, so that dry run, backup, undo after a failure or a kill, and uninstall are one mechanism.
+applies them, so that one mechanism serves dry runs, backups, undoing after a failure or a kill, and uninstalling.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import ClassVar, Protocol, TypeAlias
 #: A JSON value.
 Json: TypeAlias = bool | int | float | str | Sequence["Json"] | Mapping[str, "Json"] | None
 
-#: Mode of a new file, if the change names none.
+#: Mode of a new file if the change specifies none.
 NEW_FILE_MODE = 0o600
 
 
@@ -29,9 +29,9 @@ class JsonEntry:
     #: Keys from the top of the document to the member, or to the list.
     path: tuple[str, ...]
     value: Json
-    #: The value is an item of the list at ``path``.
+    #: True if the value is an item of the list at ``path``.
     is_item: bool = False
-    #: A word in the value by which uninstall recognises the entry even if somebody changed it; "" to compare exactly.
+    #: A word in the value by which uninstall recognises the entry even if somebody changed it; "" for an exact match.
     marker: str = ""
 
 
@@ -78,7 +78,7 @@ class TomlEdit:
     #: Keys from the top of the document: ``("mcp_servers", "engram")``.
     table: tuple[str, ...]
     values: Mapping[str, Json]
-    #: A text in the table by which uninstall distinguishes it from one that another program has since put there.
+    #: A text in the table by which uninstall tells it from one that another program has since put there.
     marker: str = ""
 
 
@@ -87,18 +87,19 @@ class FileChange:
     """The wanted state of one file: new content, a link, an edit of a shared file, or (with none of them) no file.
 
     A file that belongs to Engram alone gets ``content``; a file that others also write gets ``edit``. Missing folders
-    are created, and uninstall removes those that have become empty. A path that is a link is followed: the link stays.
+    are created, and uninstall removes those that have become empty. A path that is a link is followed, and the link
+    stays.
     """
 
     #: Absolute path.
     path: Path
     #: The whole content.
     content: bytes | None = None
-    #: What to change in a file that others also write.
+    #: What to change in a file that others write too.
     edit: JsonEdit | BlockEdit | TomlEdit | None = None
     #: Target of a symbolic link to create.
     link_target: str | None = None
-    #: Permission bits; None keeps those of the file, and gives a new one ``NEW_FILE_MODE``.
+    #: Permission bits; None keeps those of the file, and gives a new file ``NEW_FILE_MODE``.
     mode: int | None = None
 
     def __post_init__(self) -> None:
@@ -126,13 +127,13 @@ class Action(Protocol):
     kind: ClassVar[str]
 
     def describe(self) -> str:
-        """Return in one line what it will do, in the imperative: "start the worker (systemd --user)"."""
+        """Return one line that says what it will do, in the imperative: "start the worker (systemd --user)"."""
 
     def apply(self) -> None:
         """Do it. Raises EngramError, which undoes the installation."""
 
     def verify(self) -> str:
-        """Return "" if it is in effect, else one line that says what is wrong."""
+        """Return "" if it is in effect, or else one line that says what is wrong."""
 
     def undo(self) -> None:
         """Undo it. Raises EngramError if that is impossible; the uninstallation then continues and reports it."""
@@ -153,7 +154,7 @@ class Step:
     changes: tuple[FileChange, ...] = ()
     #: Actions before the files change, such as stopping what uses them.
     before: tuple[Action, ...] = ()
-    #: Actions after the files changed, such as starting a service.
+    #: Actions after the files have changed, such as starting a service.
     after: tuple[Action, ...] = ()
     #: Lines that the user should read in the plan, such as what stays.
     notes: tuple[str, ...] = ()

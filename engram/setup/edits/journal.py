@@ -1,7 +1,7 @@
-"""The journal of an installation in the memory folder: what was there before, what was written, how far it got.
+"""An installation's journal, in the memory folder: what was there before, what was written, and how far it got.
 
-It is written before each change, so that the next run can finish or undo a killed installation. Next to
-it are the contents of changed files, by their digest; they may hold keys, as the files did, and uninstall deletes them.
+It is written before each change, so that the next run can finish or undo a killed installation. Next to it are the
+former contents of changed files, by their digest. They may hold keys, as the files did, and uninstall deletes them.
 """
 
 from __future__ import annotations
@@ -40,12 +40,12 @@ class FileRecord:
     """One changed file."""
 
     path: str
-    #: The file behind links.
+    #: The file that links lead to.
     real: str
     step: str
-    #: Before Engram.
+    #: Its state before Engram.
     original: FileState
-    #: As Engram wrote it.
+    #: Its state as Engram wrote it.
     written: FileState
     #: What an edit did: ``{"json": AppliedJson}``, ``{"toml": AppliedToml}`` or ``{"block": BlockEdit}``; None for a
     #: file of Engram's own.
@@ -68,7 +68,7 @@ class StepRecord:
     after: list[dict[str, Any]] = field(default_factory=list)
     #: Its changes, without contents (``kept_steps.py``).
     changes: list[dict[str, Any]] = field(default_factory=list)
-    #: Its actions may have been applied.
+    #: True if its actions may have been applied.
     is_begun: bool = False
     is_done: bool = False
 
@@ -79,7 +79,7 @@ class Ledger:
 
     steps: list[StepRecord] = field(default_factory=list)
     files: dict[str, FileRecord] = field(default_factory=dict)
-    #: Folders that were created for them, outer ones first.
+    #: Folders that were created for the files, outer ones first.
     folders: list[str] = field(default_factory=list)
 
     def to_json(self) -> dict[str, Any]:
@@ -110,7 +110,7 @@ class Journal:
     #: The user's choices, for the next installation.
     options: dict[str, Any] = field(default_factory=dict)
     ledger: Ledger = field(default_factory=Ledger)
-    #: The installation before the running one; a failure restores it.
+    #: The installation before the running one, to which a failure returns.
     previous: Ledger = field(default_factory=Ledger)
     #: Path of each file that the running installation changed → what was there before.
     before: dict[str, FileState] = field(default_factory=dict)
@@ -119,7 +119,7 @@ class Journal:
 
     @property
     def is_half_done(self) -> bool:
-        """An installation or its removal was interrupted."""
+        """True if an installation or its removal was interrupted."""
         return self.phase is not Phase.INSTALLED
 
 
@@ -128,7 +128,7 @@ def folder_of(home: Home) -> Path:
 
 
 def load_journal(home: Home) -> Journal | None:
-    """Return the journal; None if Engram's installer never ran here, or was undone.
+    """Return the journal; None if Engram's installer never ran here, or was undone completely.
 
     Raises:
         InstallError: it can't be read, or a newer version wrote it.
@@ -210,7 +210,7 @@ def drop_journal(home: Home) -> None:
 def explain_half_done(home: Home) -> tuple[str, str] | None:
     """Return what is half done and what to do about it, one line each; None if nothing is.
 
-    For ``engram doctor``. A journal that can't be read is such a finding too.
+    This is for ``engram doctor``, for which a journal that can't be read is also a finding.
     """
     try:
         journal = load_journal(home)

@@ -1,4 +1,4 @@
-"""Parses JSON with comments and trailing commas, and records where every value begins and ends."""
+"""Parse JSON with comments and trailing commas, and record where every value begins and ends."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Node:
     start: int
     #: Offset after its last character.
     end: int
-    #: Text, number or constant; None for an object or a list.
+    #: A text, number or constant; None for an object or a list.
     scalar: Any = None
     #: Members of an object in order, duplicates included; None for anything else.
     members: list[Member] | None = None
@@ -65,7 +65,7 @@ class Member:
 
 
 def parse(text: str) -> Node | None:
-    """Return the top value of a document; None for one without a value (empty, or comments alone).
+    """Return the top value of a document; None for a document without a value (empty, or only comments).
 
     Raises:
         BadRequest: it is not JSON; the message names line and column.
@@ -155,7 +155,7 @@ class _Reader:
         self.skip()
 
     def _closes(self, end: str) -> bool:
-        """Skip the end of a container if it is here."""
+        """Skip the end of a container if it comes next; returns whether it did."""
         is_closed = self.text.startswith(end, self.at)
         self.at += is_closed
         return is_closed
@@ -185,11 +185,11 @@ def _refuse(name: str) -> None:
     raise ValueError(name)
 
 
-# -- Inserting and removing one member or item in the text of a JSON document; all other characters stay.
+# -- Insert or remove one member or item in the text of a JSON document; all other characters stay.
 
 #: Indentation used if the document has none.
 DEFAULT_INDENT = "  "
-#: The rest of a line: blanks and comments that end in it.
+#: The rest of a line: blanks, and comments that end on the line.
 _LINE_REST = lazy_regex(r"(?:[ \t]*(?:/\*[^\r\n]*?\*/|//[^\r\n]*))+")
 _COMMENT = lazy_regex(r"//[^\r\n]*|/\*.*?\*/", re.DOTALL)
 
@@ -261,7 +261,7 @@ def _insert_first(text: str, style: Style, container: Node, label: str, value: A
 
 
 def _line_indent(text: str, at: int) -> str:
-    """Return the white space at the beginning of the line of ``at``."""
+    """Return the white space at the beginning of the line that contains ``at``."""
     begin = max(text.rfind("\n", 0, at), text.rfind("\r", 0, at)) + 1
     match = re.match(r"\ufeff?([ \t]*)", text[begin:at])
     return match.group(1) if match else ""
@@ -280,12 +280,12 @@ def remove_part(text: str, container: Node, part: Member | Node) -> str:
     comma = skip_trivia(text, part.end)
     has_comma = text.startswith(",", comma)
     if has_comma and index == 0 and len(parts) > 1 and not text[comma + 1 : parts[1].start].strip(_SPACE):
-        # The first part: its white space is reused for the next one.
+        # This is the first part, whose white space is reused for the next one.
         return text[: part.start] + text[part.end : comma] + text[parts[1].start :]
     begin = container.start + 1 if index == 0 else skip_trivia(text, parts[index - 1].end) + 1
     head = text[begin : part.start].rstrip(_SPACE)
     tail = text[part.end : comma] + text[comma + 1 :] if has_comma else text[part.end :]
-    # For the last part, the comma before it is removed.
+    # With the last part, the comma before it is removed.
     before = text[: begin - 1] if not has_comma and index > 0 else text[:begin]
     if len(parts) == 1 and tail.lstrip(_SPACE).startswith(("}", "]")):
         tail = tail.lstrip(_SPACE)

@@ -1,4 +1,4 @@
-"""Applies a JsonEdit to a text and reverts it; every other character stays."""
+"""Apply a JsonEdit to a text, and revert it; every other character stays."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Removed:
     #: Its text, as it was in the file.
     text: str
     is_item: bool
-    #: The value that replaced a member's.
+    #: The value that replaced the member's value.
     replacement: Any = None
 
 
@@ -36,9 +36,9 @@ class AppliedJson:
     replaced: tuple[Removed, ...] = ()
     #: Objects and lists that did not exist before.
     created: tuple[Path, ...] = ()
-    #: Objects and lists that were empty: the white space and comments inside.
+    #: Objects and lists that were empty, each with the white space and comments inside.
     blank: tuple[tuple[Path, str], ...] = ()
-    #: The text of a document without a value; None for any other.
+    #: The text of a document without a value; None for any other document.
     former: str | None = None
 
     def to_json(self) -> dict[str, Any]:
@@ -83,7 +83,7 @@ def drop_json(text: str, entries: tuple[JsonEntry, ...]) -> str:
 
 
 def revert_json(text: str, applied: AppliedJson) -> str:
-    """Return the text without what was added, with what was removed; changes of others stay.
+    """Return the text without what was added, and with what was removed; others' changes stay.
 
     Raises:
         BadRequest: the text is no longer JSON.
@@ -104,7 +104,7 @@ def revert_json(text: str, applied: AppliedJson) -> str:
 
 
 class _Applier:
-    """Makes one change after the other, and records them."""
+    """Makes one change after another, and records them."""
 
     def __init__(self, text: str) -> None:
         self.text = text
@@ -139,7 +139,7 @@ class _Applier:
             self.text = remove_part(self.text, container, part)
 
     def remove_emptied(self) -> None:
-        """Remove the lists and objects that became empty because a part of them was removed."""
+        """Remove lists and objects that became empty because something in them was removed."""
         for old in self._removed:
             self.text = _remove_emptied(self.text, _container(old))
 
@@ -181,7 +181,7 @@ def _container(entry: JsonEntry | Removed) -> Path:
 
 
 def _nest(keys: Path, entry: JsonEntry) -> Any:
-    """Return the value to insert, with the objects and the list around it that do not exist yet."""
+    """Return the value to insert, wrapped in the objects and the list that do not exist yet."""
     value: Any = [entry.value] if entry.is_item else {entry.path[-1]: entry.value}
     for key in reversed(keys):
         value = {key: value}
@@ -260,7 +260,7 @@ def _same(first: Any, second: Any) -> bool:
 
 
 def _remove_ours(text: str, container: Node, part: Member | Node, marker: str) -> str:
-    """Remove an entry; if others put items into its list, remove only the items with the marker.
+    """Remove an entry; if others have put items into its list, remove only the items with the marker.
 
     Claude Code itself adds a hook to the group that has the same matcher.
     """

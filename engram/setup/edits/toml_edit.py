@@ -22,15 +22,15 @@ class AppliedToml:
     """What an edit did, as needed to revert it."""
 
     table: tuple[str, ...]
-    #: The newline added to the last line, if it had none.
+    #: The newline that was added to the last line, if it had none.
     line_end: str = ""
     #: The empty line before the table.
     blank: str = ""
-    #: The tables that it replaced, each as written.
+    #: The tables that it replaced, each as it was written.
     former: list[str] = field(default_factory=list)
-    #: False if the table was there already, so that it stays.
+    #: False if the table was already there, so that it stays.
     is_added: bool = True
-    #: A text that the table contains as long as it is Engram's; "" for any.
+    #: A text that the table contains as long as it is Engram's; "" for any text.
     marker: str = ""
 
     def to_json(self) -> dict[str, Any]:
@@ -39,12 +39,12 @@ class AppliedToml:
     @classmethod
     def from_json(cls, stored: Mapping[str, Any]) -> AppliedToml:
         """Return the record from the journal."""
-        # A record written before tables had a mark is about the MCP server's table.
+        # A record written before tables had a marker is about the MCP server's table.
         return cls(**{"marker": "engram_mcp", **stored, "table": tuple(stored["table"])})
 
 
 def apply_toml(text: str, edit: TomlEdit) -> tuple[str, AppliedToml]:
-    """Return the text with the table at its end, and what was done. A table of this name is replaced.
+    """Return the text with the table at its end, and what was done. A table with the same name is replaced.
 
     Raises:
         BadRequest: the text is not TOML, or writes the table in a form that can't be replaced.
@@ -100,7 +100,7 @@ def _parse(text: str) -> dict[str, Any]:
 
 
 def _spans(text: str, table: tuple[str, ...]) -> Iterator[tuple[int, int]]:
-    """Yield begin and end of the table and of those below it, up to the last line with a value."""
+    """Yield the start and end of the table and of those below it, up to the last line with a value."""
     headers = list(_headers(text))
     for number, (begin, path) in enumerate(headers):
         if path[: len(table)] == table:
@@ -129,7 +129,7 @@ def _is_toml(text: str) -> bool:
 
 
 def _path_in(header: dict[str, Any]) -> tuple[str, ...]:
-    """Return the path of a header that was parsed by itself."""
+    """Return the path of a header that was parsed on its own."""
     path = []
     value: Any = header
     while value:
@@ -166,7 +166,7 @@ def _value_at(data: Mapping[str, Any], path: tuple[str, ...]) -> Any:
 
 
 def _without_table(data: Mapping[str, Any], path: tuple[str, ...]) -> dict[str, Any]:
-    """Return the data without a table, and without tables that became empty."""
+    """Return the data without a table, and without tables that became empty by that."""
     rest = dict(data)
     if len(path) == 1:
         rest.pop(path[0], None)

@@ -1,4 +1,4 @@
-"""Brings the machine into the state that steps describe: each change is recorded, made, then verified."""
+"""Bring the machine into the state that steps describe: each change is recorded, made, and then verified."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ MAX_TRIES = 5
 
 
 def plan_files(steps: Sequence[Step]) -> dict[Path, tuple[str, FileChange]]:
-    """Return path → the name of the first step that changes it, and all changes to it as one. Raises InstallError."""
+    """Return path → the name of the first step that changes it, and all its changes as one. Raises InstallError."""
     changes: dict[Path, list[tuple[str, FileChange]]] = {}
     for step in steps:
         for change in step.changes:
@@ -72,7 +72,7 @@ def apply_steps(run: Run, steps: Sequence[Step]) -> None:
 
 
 def _finish(run: Run) -> None:
-    """Record that the run is complete: the machine is in the state that the ledger describes."""
+    """Record that the run is complete, so that the machine is in the state that the ledger describes."""
     run.journal.phase = Phase.INSTALLED
     run.journal.previous, run.journal.before = Ledger(), {}
     run.save()
@@ -81,7 +81,7 @@ def _finish(run: Run) -> None:
 
 
 def _retire(run: Run, steps: set[str], files: set[str]) -> None:
-    """Undo what the previous installation had and this one doesn't."""
+    """Undo what the previous installation had and this one doesn't have."""
     ledger = run.journal.ledger
     for record in reversed([step for step in ledger.steps if step.name not in steps]):
         undo_actions(run, record.after)
@@ -99,7 +99,7 @@ def _retire(run: Run, steps: set[str], files: set[str]) -> None:
 
 
 class _Raced(InstallError):
-    """Another program wrote the file between reading and writing."""
+    """Another program wrote the file between our reading and writing it."""
 
 
 def _change_until_quiet(run: Run, path: Path, step: str, change: FileChange) -> None:
@@ -113,7 +113,7 @@ def _change_until_quiet(run: Run, path: Path, step: str, change: FileChange) -> 
 
 
 def _change(run: Run, path: Path, step: str, change: FileChange) -> None:
-    """Record, write and verify one file. Raises _Raced if it changed meanwhile; nothing is written then."""
+    """Record, write and verify one file. Raises _Raced, with nothing written, if it changed in the meantime."""
     is_link = change.link_target is not None or change.is_removal
     real = real_path(path, is_link=is_link)
     drop_temporary(real)
@@ -157,7 +157,7 @@ def _change(run: Run, path: Path, step: str, change: FileChange) -> None:
 
 
 def _mend_partial(run: Run, path: Path, real: Path, state: FileState, data: bytes) -> tuple[FileState, bytes]:
-    """Restore a file with hard links that a killed installer wrote partly."""
+    """Restore a file with hard links that a killed installer left partly written."""
     record = run.journal.ledger.files.get(str(path))
     before = run.journal.before.get(str(path))
     if record is None or before is None or record.is_written or state.kind is not StateKind.FILE:
@@ -170,7 +170,7 @@ def _mend_partial(run: Run, path: Path, real: Path, state: FileState, data: byte
 
 
 def _is_changed_by_others(run: Run, path: Path, state: FileState) -> bool:
-    """Return True if a file of Engram's own differs from what Engram wrote."""
+    """Return True if one of Engram's own files differs from what Engram wrote."""
     ledgers = (run.journal.ledger, run.journal.previous)
     known = [ledger.files[str(path)].written for ledger in ledgers if str(path) in ledger.files]
     return bool(known) and state.kind is StateKind.FILE and not any(map(state.has_same_content, known))
@@ -198,7 +198,7 @@ def _base(run: Run, path: Path, change: FileChange, state: FileState, data: byte
 
 
 def _remember(run: Run, path: str, real: Path) -> None:
-    """Save the state from before this run."""
+    """Save the state that a file had before this run."""
     if path in run.journal.before:
         return
     state, data = read_state(real)

@@ -1,5 +1,5 @@
-"""The whole plan of an installation: every step in order, including results of an earlier installation that have to
-stay.
+"""The whole plan of an installation: every step in order, including what an earlier installation did and must be
+kept.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def plan_installation(
     """Return the steps: stop the earlier Engram, connect the agents, then start the service.
 
     Raises:
-        InstallError: a file that must be changed can't be.
+        InstallError: a file that must be changed can't be changed.
     """
     retirement = plan_retirement(earlier, settings) if earlier.is_active or earlier.databases else Step(STEP_NAME, "")
     former = journal.ledger.step(STEP_NAME) if journal is not None else None
@@ -65,7 +65,7 @@ def _plan_agents(settings: Settings, choices: Choices) -> list[Step]:
     return [plan(folder, home) for agent, plan, folder in planners if agent in choices.agents]
 
 
-# -- What a plan would do, as lines for `engram install --dry-run`. Nothing is written.
+# -- Show what a plan would do, as lines for `engram install --dry-run`. Nothing is written.
 
 
 def preview(steps: Sequence[Step]) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""One run of the installer: its report, the actions that it can undo, and what a later run keeps."""
+"""One run of the installer: its report, the actions that it can undo, and the steps that a later run keeps."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from engram.system.atomic import explain_error
 
 # -- The kinds of action that an installation can store and undo later.
 
-#: Every class of an action; its ``kind`` is in the journal.
+#: Every class of action, whose ``kind`` is written in the journal.
 ACTIONS: tuple[type[Any], ...] = (BootOut, EndProcess, SetDatabaseAside, StartServices, StopServices)
 
 
@@ -29,10 +29,10 @@ def action_to_json(action: Action) -> dict[str, Any]:
 
 
 def action_from_json(stored: Mapping[str, Any]) -> Action:
-    """Return the action that was stored. Fields that this version does not know are dropped.
+    """Return the action that was stored, without fields that this version does not know.
 
     Raises:
-        InstallError: no such kind; another version of Engram stored it.
+        InstallError: its kind is unknown, since another version of Engram stored it.
     """
     for known in ACTIONS:
         if known.kind == stored["kind"]:
@@ -65,7 +65,7 @@ class Outcome:
 
     #: Files that were written or deleted.
     changed: list[str] = field(default_factory=list)
-    #: Lines that the user should know, such as files that others changed.
+    #: Lines that the user should see, such as about files that others changed.
     notes: list[str] = field(default_factory=list)
     #: Parts that could not be undone.
     problems: list[str] = field(default_factory=list)
@@ -79,7 +79,7 @@ class Run:
     tell: BeforeStep
     outcome: Outcome = field(default_factory=Outcome)
     journal: Journal = field(default_factory=lambda: Journal(Phase.INSTALLED))
-    #: Called after all steps, before the installation counts as done; it may fail.
+    #: Called after all steps, before the installation counts as done; this may fail.
     check: Callable[[], None] = _nothing
     #: Called during an undo, while nothing runs, before the former processes are started again.
     put_back: Callable[[], None] = _nothing
@@ -95,7 +95,7 @@ class Run:
 
 
 def undo_actions(run: Run, stored: Sequence[Mapping[str, Any]], problems: list[str] | None = None) -> None:
-    """Undo stored actions, last first; a failure becomes a line in ``problems`` (default: the outcome's)."""
+    """Undo stored actions, last first; failures become lines in ``problems`` (default: the outcome's)."""
     for action in reversed(stored):
         with collecting(run.outcome.problems if problems is None else problems):
             action_from_json(action).undo()
@@ -103,7 +103,7 @@ def undo_actions(run: Run, stored: Sequence[Mapping[str, Any]], problems: list[s
 
 @contextlib.contextmanager
 def collecting(problems: list[str]) -> Iterator[None]:
-    """Keep an expected failure as a line and continue."""
+    """Keep an expected failure as a line, and continue."""
     try:
         yield
     except OSError as error:
@@ -112,11 +112,11 @@ def collecting(problems: list[str]) -> Iterator[None]:
         problems.append(str(error))
 
 
-# -- Steps that a later installation keeps although they are no longer planned: what they removed stays removed.
+# -- Steps that a later installation keeps although they are no longer planned, so that what they removed stays gone.
 
 
 def change_to_json(change: FileChange) -> dict[str, Any]:
-    """Return the change as it is in the journal, without contents and tables, which are planned again each time."""
+    """Return the change as stored in the journal, without contents and tables, which are planned again each time."""
     kind = "json" if isinstance(change.edit, JsonEdit) else "block" if isinstance(change.edit, BlockEdit) else ""
     return {
         "path": str(change.path),
@@ -137,7 +137,7 @@ def change_from_json(stored: Mapping[str, Any]) -> FileChange:
 
 
 def with_former(step: Step, former: StepRecord | None) -> Step:
-    """Return the step, and what an earlier installation did under the same name."""
+    """Return the step, together with what an earlier installation did under the same name."""
     if former is None:
         return step
     changes = [change_from_json(stored) for stored in former.changes if stored["edit"] or stored["is_removal"]]
@@ -152,13 +152,13 @@ def with_former(step: Step, former: StepRecord | None) -> Step:
 
 
 def first_actions(former: Sequence[Mapping[str, Any]], new: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Return the actions to store: for the same action, the first one knows the machine's state before Engram."""
+    """Return the actions to store; of equal ones, the first, which knows the machine's state before Engram."""
     known = {_identity(action) for action in former}
     return [*map(dict, former), *(dict(action) for action in new if _identity(action) not in known)]
 
 
 def _identity(action: Mapping[str, Any]) -> str:
-    """Return the identity of an action, without the state that it found (was it running?)."""
+    """Return what identifies an action, without the state that it found (was it running?)."""
     facts = {name: value for name, value in action["fields"].items() if not isinstance(value, bool)}
     return f"{action['kind']} {sorted(facts.items())}"
 

@@ -43,10 +43,10 @@ def install_steps(
 
     Args:
         check: called after the last step. If it fails, everything is undone.
-        put_back: undoes what the caller did before; called during an undo, while nothing runs.
+        put_back: undoes what the caller had done; called during an undo, while nothing runs.
 
     Raises:
-        InstallError: something failed. Everything in this run was undone, or the message says what was not.
+            InstallError: something failed. Everything done in this run was undone, or the message says what was not.
     """
     with _locked(home):
         run = Run(home, before_step, check=check, put_back=put_back)
@@ -71,7 +71,7 @@ def install_steps(
 
 
 def uninstall(home: Home, *, stray: Journal | None = None, before_step: BeforeStep = _quiet) -> Outcome:
-    """Undo an installation, complete or half done. What could not be undone is in ``problems``.
+    """Undo an installation, whether complete or half done. What could not be undone is in ``problems``.
 
     Args:
         stray: what to undo if there is no journal.

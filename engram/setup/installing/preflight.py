@@ -1,4 +1,4 @@
-"""Conditions that must hold before anything is changed; each failure says what to do."""
+"""Check conditions that must hold before anything is changed; each failure says what to do."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ from engram.version import SOURCE
 
 #: Free space that an installation needs, in bytes.
 MIN_FREE_BYTES = 300_000_000
-#: Path components of interpreters that will soon be deleted: `uvx` and `pipx run` delete their environments.
+#: Path components of interpreters that will soon be deleted, since `uvx` and `pipx run` delete their environments.
 _TEMPORARY_PARTS = ("archive-v0", "builds-v0", ".cache/pipx", "pipx/.cache")
 
 
@@ -91,21 +91,21 @@ def _existing(folder: Path) -> Path:
     return folder
 
 
-# -- What it would cost to have a language model write this user's memories, based on the last days' sessions.
+# -- What it would cost to have a language model write this user's memories, based on recent sessions.
 
 #: Number of days that are examined.
 DAYS = 30
-#: Model → dollars for a thousand turns at list price: imported as whole sessions, and while you work. These figures are
-#: those of docs/language-model.md; which of the models `haiku` means depends on the version of Claude Code.
+#: Model → dollars for a thousand turns at list price, if they are imported as whole sessions and if they are read while
+#: you work. The figures are from docs/language-model.md; which model `haiku` means depends on Claude Code's version.
 DOLLARS: Final[Mapping[str, tuple[float, float]]] = {
     "Claude Haiku 5.5": (0.22, 0.37),
     "Claude Haiku 4.5": (1.70, 2.83),
 }
 PRICE_DAY = "2026-11-26"
-#: Percentage of the prompts that memory can help with and that get a helpful one: with a model's memories, and with
-#: rules'.
+#: Of the prompts that a memory can help with, the percentage that get a helpful one: with memories made by a model, and
+#: with memories made by rules.
 SERVED_BY_MODEL, SERVED_BY_RULES = 72, 5
-#: Maximum number of bytes of transcripts that are counted; the number of turns in the rest is estimated from their
+#: Maximum number of bytes of transcripts that are counted; the number of turns in the others is estimated from their
 #: size.
 MAX_COUNTED_BYTES = 200_000_000
 _DAY_NS = 86_400 * 10**9
@@ -121,7 +121,7 @@ class CostEstimate:
 
     #: Sessions of Claude Code that changed in the last ``DAYS`` days.
     sessions: int
-    #: Their turns, estimated.
+    #: The estimated number of their turns.
     turns: int
 
     def dollars(self, model: str) -> tuple[float, float]:
@@ -148,7 +148,7 @@ def estimate_cost(
 
 
 def _count_prompts(source: Source) -> int:
-    """Return lines that look like prompts; close to what a full read finds, and much faster."""
+    """Count lines that look like prompts; this is close to what a full read finds, and much faster."""
     try:
         with open(source.path, "rb") as file:
             return sum(1 for line in file if _USER in line and not any(mark in line for mark in _NO_PROMPT))
@@ -168,8 +168,8 @@ _TIME = lazy_regex(rb'"timestamp":"([^"]{20,35})"')
 
 
 def mod_price(sources: Iterable[Source], now_seconds: float) -> str:
-    """Return what the mod costs a user with these sessions, as two sentences. Of recent files the beginning and the
-    end are read.
+    """Return what the mod costs a user with these sessions, as two sentences. Only the beginning and the end of recent
+    files are read.
     """
     recent = _recent_sessions((source for source in sources if not source.is_subagent), now_seconds)
     low, high = MOD_MEGABYTES
@@ -190,7 +190,7 @@ def _recent_sessions(sources: Iterable[Source], now_seconds: float) -> list[tupl
     1970.
     """
     since_ns = int(now_seconds * 10**9) - DAYS * _DAY_NS
-    # A session ended no later than its file changed: older files need not be read.
+    # A session can't have ended after its file last changed, so older files need not be read.
     changed = (source for source in sources if source.agent == AGENT and source.changed_at_ns >= since_ns)
     return [(source, ended_ns) for source in changed if (ended_ns := _ended_ns(source)) >= since_ns]
 
@@ -198,7 +198,7 @@ def _recent_sessions(sources: Iterable[Source], now_seconds: float) -> list[tupl
 def _ended_ns(source: Source) -> int:
     """Return when a session ended, in nanoseconds since 1970: the last time in its file, or the file's own if earlier.
 
-    A copied file is as new as the copy; what it says is not.
+    A copied file is as new as the copy, but the times in it are not.
     """
     try:
         with open(source.path, "rb") as file:
@@ -211,8 +211,8 @@ def _ended_ns(source: Source) -> int:
 
 
 def _began_ms(source: Source) -> int:
-    """Return when a session began by the first time in its file, in milliseconds since 1970; its last change if
-    unknown.
+    """Return when a session began, according to the first time in its file, in milliseconds since 1970; the file's last
+    change if unknown.
     """
     ended_ms = source.changed_at_ns // 10**6
     try:
@@ -224,9 +224,9 @@ def _began_ms(source: Source) -> int:
     return ended_ms if began_ms is None else min(began_ms, ended_ms)
 
 
-# -- A self-test: invents a session, makes a memory from it, recalls and forgets it, in a temporary folder.
+# -- A self-test: invent a session, make a memory from it, then recall and forget that, in a temporary folder.
 
-#: A word that no other text contains.
+#: A word that occurs in no other text.
 CANARY = "Quagmarine"
 _SESSION = "5e1f7e57-0000-4000-8000-000000000001"
 _PROMPT = (
@@ -249,7 +249,7 @@ class SelfTest:
 
 
 def run_self_test(settings: Settings) -> SelfTest:
-    """Test reading, making a memory, recall and forgetting with this installation's model and disk.
+    """Test reading, making a memory, recalling and forgetting it, with this installation's model and disk.
 
     It works in a folder inside the memory folder, and leaves nothing behind.
     """
@@ -274,7 +274,7 @@ def _folder(settings: Settings) -> Iterator[Path]:
 
 
 def _test(settings: Settings, folder: Path) -> bool:
-    """Run all steps; returns whether the model took part. Raises EngramError for one that fails."""
+    """Run all steps; returns whether the model took part. Raises EngramError if a step fails."""
     own = Settings(
         home=folder,
         claude_folder=folder / "claude",
@@ -286,7 +286,7 @@ def _test(settings: Settings, folder: Path) -> bool:
     with open_memory(own.places.memory_db, driver=own.sqlite_driver, is_made=True) as store:
         ingest_all(store, settings=own, redact=redact, sources=registry.sources_at(path, own))
         runtime = make_runtime(replace(own, exclude=()), store, may_load_torch=False)
-        # The queue is loaded only where it is used: every command imports this module.
+        # The queue is loaded only where it is used, since every command imports this module.
         from engram.tasks.drain import drain
 
         drain(runtime, with_waiting=True)
@@ -317,7 +317,7 @@ def _hits(runtime: Runtime) -> list[str]:
 
 
 def _write_session(folder: Path) -> Path:
-    """Write a session as Claude Code does: a prompt and an answer."""
+    """Write a session with a prompt and an answer, as Claude Code does."""
     folder.mkdir(parents=True)
     common = {"sessionId": _SESSION, "cwd": str(folder), "isSidechain": False, "version": "2.1.330"}
     lines = [

@@ -1,4 +1,6 @@
-"""Finds the parts of Engram on a machine without a journal: the memory folder was deleted, or hooks merged by hand."""
+"""Find the parts of Engram on a machine without a journal, as after the memory folder was deleted, or hooks were merged
+by hand.
+"""
 
 from __future__ import annotations
 
@@ -29,12 +31,12 @@ from engram.system.atomic import explain_error, read_regular
 from engram.vaults import FILE_NAME as VAULT_FILE
 from engram.vaults import FOLDER_NAME as VAULTS_FOLDER
 
-#: A state that no file is in, so that the present file counts as changed by others and only Engram's part is removed.
+#: A state that no file is in, so that any file counts as changed by others, and only Engram's part is removed.
 _UNKNOWN = FileState(StateKind.FILE, digest="unknown")
 
 
 def find_stray(settings: Settings) -> Journal | None:
-    """Return a journal of the changes that ``engram install`` would have made and that are present; None if there are
+    """Return a journal of those changes by ``engram install`` that are found on this machine; None if there are
     none.
 
     ``uninstall`` undoes them as if the installer had written the journal.
@@ -145,10 +147,10 @@ def _json_agents(settings: Settings) -> Iterator[FileRecord]:
 
 
 def _read_document(path: Path) -> dict[str, Any]:
-    """Return the object in a settings file; {} for one that can't be read but does not name Engram.
+    """Return the object in a settings file; {} for a file that can't be read but does not name Engram.
 
     Raises:
-        InstallError: it can't be read, and Engram's entries may be in it.
+        InstallError: it can't be read, and may contain Engram's entries.
     """
     try:
         return read_document(path)
@@ -161,7 +163,7 @@ def _read_document(path: Path) -> dict[str, Any]:
 
 
 def _without_entries(edit: JsonEdit) -> dict[str, Any]:
-    """Return the edit that removes the entries, with the objects and lists that become empty."""
+    """Return the edit that removes the entries, along with the objects and lists that become empty."""
     containers = [entry.path if entry.is_item else entry.path[:-1] for entry in edit.drop]
     applied = AppliedJson(
         added=edit.drop,
@@ -184,9 +186,9 @@ def _edited_file(path: Path, step: str, applied: dict[str, Any]) -> FileRecord:
     )
 
 
-# -- Deleting the memory folder: only what this program stores there.
+# -- Delete the memory folder, but only what this program stores there.
 
-#: Names of files and folders in the memory folder, as patterns.
+#: Patterns for the names of files and folders in the memory folder.
 PATTERNS = (
     "memory.db*",
     "memory.*.db*",
@@ -215,7 +217,7 @@ PATTERNS = (
 
 
 def purge_memory(home: Home, *, keep: Collection[Path] = ()) -> list[Path]:
-    """Delete this program's files in the memory folder and its vaults, and each of these folders that becomes empty.
+    """Delete this program's files in the memory folder and its vaults, and those folders that become empty.
 
     Args:
         keep: files of the earlier Engram.
@@ -248,7 +250,7 @@ def purge_memory(home: Home, *, keep: Collection[Path] = ()) -> list[Path]:
 
 
 def vault_folders(home: Home) -> list[Path]:
-    """Return the memory folders of the vaults, whether they can be read or not."""
+    """Return the memory folders of the vaults, whether or not they can be read."""
     return sorted(file.parent for file in (home.root / VAULTS_FOLDER).glob(f"*/{VAULT_FILE}"))
 
 

@@ -1,4 +1,4 @@
-"""Undoes a run after a failure, and a whole installation at uninstall."""
+"""Undo a run after a failure, or a whole installation at uninstall."""
 
 from __future__ import annotations
 
@@ -27,20 +27,20 @@ from engram.setup.installing.install_run import Run, action_from_json, collectin
 from engram.system.atomic import explain_error, make_private_folder, write_atomic
 from engram.system.failpoint import reach
 
-# -- Restoring one changed file: its former bytes, or the present file without Engram's part.
+# -- Restore a changed file: to its former bytes, or to its present content without Engram's part.
 
 
 def take_back(home: Home, record: FileRecord, goal: FileState, ours: Collection[FileState] = ()) -> str:
-    """Bring a file into the state ``goal`` (before a change), keeping what others changed since.
+    """Bring a file into the state ``goal`` (from before a change), keeping what others have changed since.
 
     Args:
         ours: states besides ``record.written`` in which Engram may have left the file.
 
     Returns:
-        "" or one line that the user should know.
+        "", or one line that the user should see.
 
     Raises:
-        InstallError: it can't be written, or is no longer valid; it is then left unchanged.
+        InstallError: it can't be written, or is no longer valid, and is left unchanged.
     """
     real = Path(record.real)
     drop_temporary(real)
@@ -83,7 +83,7 @@ def _take_back_changed(home: Home, record: FileRecord, goal: FileState, state: F
 
 
 def keep_copy(home: Home, real: Path, data: bytes) -> str:
-    """Save the content of a file of Engram's own that somebody changed; returns a line for the user. Raises OSError."""
+    """Save the content of one of Engram's files that somebody changed; returns a line for the user. Raises OSError."""
     kept = make_private_folder(folder_of(home) / "kept", with_parents=True) / real.name
     write_atomic(kept, data)
     return f"{real} was changed since Engram wrote it; a copy is in {kept}"
@@ -96,7 +96,7 @@ def _write(real: Path, state: FileState, data: bytes) -> None:
 
 
 def drop_folders(folders: Sequence[str]) -> None:
-    """Remove folders that were created, if they are empty; outer ones come first."""
+    """Remove those created folders that are empty. In ``folders``, outer ones come first."""
     for folder in reversed(folders):
         with contextlib.suppress(OSError):
             os.rmdir(folder)
@@ -144,7 +144,7 @@ def undo_run(run: Run) -> list[str]:
 def undo_installation(run: Run, journal: Journal) -> None:
     """Undo everything; the journal is deleted last, and only if nothing is left."""
     run.journal = journal
-    # Interrupted: the previous installation's changes are Engram's too.
+    # If a run was interrupted, the previous installation's changes are Engram's too.
     for path, record in journal.previous.files.items():
         journal.ledger.files.setdefault(path, record)
     known = {step.name for step in journal.ledger.steps}

@@ -1,5 +1,5 @@
-"""Find the earlier Engram on this machine: what starts it, which of its processes are running, what it left. Nothing is
-written.
+"""Find the earlier Engram on this machine: what starts it, which of its processes are running, and what it left.
+Nothing is written.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ from engram.setup.old_engram.signs import (
 )
 from engram.system.atomic import locked_folder, read_regular
 
-# -- Databases of the earlier Engram, by their tables: the one named memory.db, and those that were moved aside.
+# -- Databases of the earlier Engram, recognised by their tables: memory.db, and those that were moved aside.
 
-#: Columns that the memories of its second version have; its first version has the table ``chunks`` instead.
+#: Columns of memories in its second version; its first version has the table ``chunks`` instead.
 MEMORY_COLUMNS = frozenset({"id", "session_id", "summary", "created_at"})
 #: Names that its database may have in the memory folder.
 PATTERNS = ("memory.db", "memory.v2*.db")
@@ -54,7 +54,7 @@ def find_databases(folder: Path, scratch: Path) -> list[EarlierDatabase]:
     """Return the earlier Engram's databases in a folder.
 
     Args:
-        scratch: an existing folder for temporary copies of them.
+        scratch: an existing folder for temporary copies of the databases.
     """
     found = []
     for pattern in PATTERNS:
@@ -67,8 +67,8 @@ def find_databases(folder: Path, scratch: Path) -> list[EarlierDatabase]:
 
 
 def _has_own_mark(path: Path) -> bool:
-    """Return True for this program's database, by its header: it may be large, and need not be copied for this
-    check.
+    """Return True for this program's database, according to its header, so that a large one need not be copied for
+    this check.
     """
     header = read_regular(path, 100) or b""
     return int.from_bytes(header[68:72], "big") == APPLICATION_ID
@@ -83,7 +83,7 @@ def _look_at(path: Path, scratch: Path) -> EarlierDatabase | None:
 
 
 def version_of(database: ForeignDatabase) -> int:
-    """Return 2 or 1 for a database of the earlier Engram by its tables, 0 for another program's."""
+    """Return 2 or 1, by its tables, for a database of the earlier Engram; 0 for another program's."""
     if database.columns("episodes") >= MEMORY_COLUMNS:
         return 2
     return int(bool(database.columns("chunks")) and bool(database.columns("fts")))
@@ -102,7 +102,7 @@ def _is_earlier(path: Path) -> bool:
 
 
 def set_earlier_aside(folder: Path) -> None:
-    """Move the earlier Engram's memory.db aside, and move back this program's own one that an uninstallation left."""
+    """Move the earlier Engram's memory.db aside, and move back the one of this program that an uninstallation left."""
     path = Home(folder).memory_db
     if not folder.is_dir():
         return
@@ -135,7 +135,7 @@ def bring_back_earlier(folder: Path) -> None:
         move_aside(aside, path)
 
 
-#: Other files that it leaves in its folder. ``recollections`` is shared.
+#: Other files that it leaves in its folder. (``recollections`` is shared.)
 STATE_FILES = ("engram-state.json", "engram.pid", "engram.stdout.log", "engram.stderr.log")
 
 
@@ -145,7 +145,7 @@ class EarlierEngram:
 
     launch_agents: tuple[LaunchAgent, ...] = ()
     processes: tuple[RunningProcess, ...] = ()
-    #: Who listens on engram.sock and is not one of this program's workers; None for nobody.
+    #: The process that listens on engram.sock, if it is not one of this program's workers; None for none.
     listener: Listener | None = None
     entries: tuple[SettingsEntry, ...] = ()
     databases: tuple[EarlierDatabase, ...] = ()
@@ -159,7 +159,7 @@ class EarlierEngram:
 
     @property
     def files(self) -> tuple[Path, ...]:
-        """Its files in the memory folder. No uninstallation of this program deletes them, ``--purge`` included."""
+        """Its files in the memory folder. No uninstallation of this program deletes them, even with ``--purge``."""
         databases = (
             side
             for database in self.databases
@@ -189,10 +189,10 @@ def find_earlier(
     """Find the earlier Engram from file contents and listening sockets, whatever its name and location.
 
     Args:
-        settings: they name the memory folder and Claude Code's folder.
+        settings: name the memory folder and Claude Code's folder.
         projects: folders whose own settings are read too.
         user_home: the user's home folder, if not this user's.
-        worker_pid: the running worker of the settings' memory folder, which may listen there; 0 if none runs.
+        worker_pid: the running worker of that memory folder, which may listen there; 0 if none runs.
     """
     home = Path.home() if user_home is None else user_home
     processes: dict[int, RunningProcess] = {}
@@ -218,14 +218,14 @@ def find_earlier(
 
 
 def memory_folders(settings: Settings, user_home: Path) -> list[Path]:
-    """Return the folders where it may have kept its memory: this program's, and the one it always used."""
+    """Return the folders where it may have kept its memory: this program's, and the one that it always used."""
     return [folder for folder in dict.fromkeys((settings.home, user_home / ".claude-memory")) if folder.is_dir()]
 
 
 def _is_foreign(listener: Listener, worker_pid: int, processes: dict[int, RunningProcess]) -> bool:
-    """Return True if a listener is not a worker of this program. If the system doesn't name it, its command decides."""
+    """Return True if a listener is not a worker of this program. If the system gives no pid, the command decides."""
     if listener.pid:
-        # Another memory folder of this program has a worker, too.
+        # Another memory folder of this program has a worker too.
         is_ours = listener.pid == worker_pid or is_own_command(listener.command)
         return listener.pid in processes or not is_ours
     return not worker_pid

@@ -28,9 +28,9 @@ _MACOS_PEER_PID = (0, 2)
 @dataclass(frozen=True, slots=True)
 class RunningProcess:
     pid: int
-    #: When it started, as the system writes it: with the pid, it identifies the process.
+    #: When it started, as the system writes it; together with the pid, this identifies the process.
     started: str
-    #: The program and its arguments. If only ``ps`` shows them, they are split at blanks.
+    #: The program and its arguments, split at blanks if only ``ps`` shows them.
     words: tuple[str, ...]
 
     @property
@@ -45,12 +45,12 @@ class Listener:
     path: Path
     #: 0 if the system doesn't identify it.
     pid: int
-    #: Its command line; "" if that is not known.
+    #: Its command line; "" if unknown.
     command: str = ""
 
     @property
     def described(self) -> str:
-        """Name it in a message."""
+        """The words that name it in a message."""
         if not self.pid:
             return "another program"
         return f"process {self.pid}" + (f" ({self.command[:MAX_SHOWN_CHARACTERS]})" if self.command else "")
@@ -59,7 +59,7 @@ class Listener:
 def find_processes(folder: Path, user_home: Path) -> list[RunningProcess]:
     """Return the running processes of the earlier Engram, by process id.
 
-    They are found by their command lines; the one that ``engram.pid`` names counts if it runs a script.
+    They are found by their command lines; the process that ``engram.pid`` names counts if it runs a script.
     """
     named = (read_regular(folder / "engram.pid", 64) or b"").split()
     pid = int(named[0]) if named and named[0].isdigit() else 0
@@ -73,7 +73,7 @@ def find_processes(folder: Path, user_home: Path) -> list[RunningProcess]:
 
 
 def _runs_daemon(words: tuple[str, ...]) -> bool:
-    """Return True for a script runtime that runs ``processor/index``, by a relative path too."""
+    """Return True for a script runtime that runs ``processor/index``, even by a relative path."""
     runtime = Path(words[0]).name if words else ""
     return runtime in ("bun", "node", "deno") and any("processor/index" in word for word in words[1:])
 
@@ -123,7 +123,7 @@ def _read_proc(pid: int) -> RunningProcess | None:
         if folder.stat().st_uid != os.geteuid():
             return None
         words = (folder / "cmdline").read_bytes().rstrip(b"\0").split(b"\0")
-        # The name, in parentheses, may contain anything: the fields are counted after it.
+        # The name, in parentheses, may contain anything, so the fields after it are counted.
         fields = (folder / "stat").read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()
     except OSError:
         return None

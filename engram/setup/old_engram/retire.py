@@ -1,4 +1,4 @@
-"""What stops the earlier Engram: unregister a LaunchAgent, end a process, and give memory.db back on uninstallation."""
+"""Stop the earlier Engram: unregister its LaunchAgent, end its processes, and give memory.db back at uninstall."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from engram.setup.old_engram.find import EarlierEngram, bring_back_earlier, set_
 from engram.setup.old_engram.old_processes import MAX_SHOWN_CHARACTERS, find_process
 from engram.setup.old_engram.signs import SettingsEntry
 
-#: Seconds that a process has to end after SIGTERM, before SIGKILL; and seconds that ``launchctl`` has.
+#: Seconds that a process has to end after SIGTERM, before SIGKILL, and seconds that ``launchctl`` has.
 TERM_SECONDS = 5.0
 LAUNCHCTL_SECONDS = 20
 _POLL_SECONDS = 0.05
@@ -28,14 +28,14 @@ _POLL_SECONDS = 0.05
 
 @dataclass(frozen=True, slots=True)
 class BootOut:
-    """Unregister a LaunchAgent, so that launchd neither runs it nor starts it again; undo registers it again."""
+    """Unregister a LaunchAgent, so that launchd no longer runs it or starts it again; undo registers it again."""
 
     kind: ClassVar[str] = "earlier-boot-out"
 
     label: str
     #: The file that registers it, which is moved away afterwards.
     plist: str
-    #: launchd had it registered when this was planned.
+    #: True if launchd had it registered when this was planned.
     was_loaded: bool
 
     def describe(self) -> str:
@@ -57,7 +57,7 @@ class BootOut:
         return f"launchd still runs {self.label}" if is_loaded(self.label) else ""
 
     def undo(self) -> None:
-        """Register it again, if it was and its file is back. Raises InstallError."""
+        """Register it again, if it was registered before and its file is back. Raises InstallError."""
         if self.was_loaded and os.path.exists(self.plist) and not is_loaded(self.label):
             said = _launchctl("bootstrap", _domain(), self.plist)
             if not is_loaded(self.label):
@@ -66,14 +66,14 @@ class BootOut:
 
 @dataclass(frozen=True, slots=True)
 class EndProcess:
-    """End a process of the earlier Engram. Undo starts nothing: its LaunchAgent starts it, and Claude Code its
-    server.
+    """End a process of the earlier Engram. Undo starts nothing, since the LaunchAgent starts the program, and Claude
+    Code starts the server.
     """
 
     kind: ClassVar[str] = "earlier-end-process"
 
     pid: int
-    #: When it started: another process may have its pid by now.
+    #: When it started, since another process may have its pid by now.
     started: str
     command: str
 
@@ -81,7 +81,7 @@ class EndProcess:
         return f"end process {self.pid} ({self.command[:MAX_SHOWN_CHARACTERS]})"
 
     def apply(self) -> None:
-        """End it, with SIGKILL if SIGTERM is not enough. Raises InstallError if it still runs."""
+        """End it, with SIGKILL if SIGTERM is not enough. Raises InstallError if it still runs after that."""
         for number in (signal.SIGTERM, signal.SIGKILL):
             if not self._is_running():
                 return
@@ -170,7 +170,7 @@ def _run(command: list[str]) -> subprocess.CompletedProcess[str]:
     )
 
 
-# -- Plan how the earlier Engram is retired: stopped, unregistered, its files kept. The installer applies the plan.
+# -- Plan how to retire the earlier Engram: stop and unregister it, and keep its files. The installer applies the plan.
 
 #: Name of the step.
 STEP_NAME = "earlier"
@@ -179,7 +179,7 @@ STEP_NAME = "earlier"
 def plan_retirement(found: EarlierEngram, settings: Settings) -> Step:
     """Return the step that stops the earlier Engram and removes it from Claude Code. Its files stay.
 
-    First its LaunchAgent, which would start it again, is unregistered, then its running processes are ended; the
+    First, its LaunchAgent is unregistered, which would start it again; then its running processes are ended. The
     LaunchAgent's file moves into the backup, and its entries leave the settings files. Undo brings all of that back.
     """
     before: list[Action] = []

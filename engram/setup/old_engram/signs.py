@@ -1,6 +1,6 @@
-"""What distinguishes the earlier Engram from every other program: the commands it runs, and the text of its scripts.
+"""What distinguishes the earlier Engram from any other program: the commands it runs, and the text of its scripts.
 
-It was a checkout of TypeScript files, run by Bun or Node, with any name at any path. So a command is recognised by the
+It was a checkout of TypeScript files, run by Bun or Node, under any name and path. So a command is recognised by the
 script that it runs, and a script by its text. Nothing here writes or runs anything.
 """
 
@@ -35,7 +35,7 @@ _STARTS = ("processor/index", "hooks/pretooluse-recollection", "mcp/server")
 #: The folder and the socket that its scripts name.
 _ITS_FOLDER = ".claude-memory"
 _ITS_SOCKET = "engram.sock"
-#: The key that grants a tool call. Spelled so that no source file of this program contains the word.
+#: The key that grants a tool call, spelled so that no source file of this program contains the word.
 _GRANT = "permission" + "Decision"
 _RUNS_SCRIPT = lazy_regex(r"\b(?:bun|node|deno|tsx|npx)\b")
 
@@ -97,7 +97,7 @@ def scripts_in(command: str, user_home: Path) -> list[Path]:
 
 
 def checkout_of(script: Path) -> Path | None:
-    """Return the checkout that a script would belong to by its place; None if it is not the earlier Engram's."""
+    """Return the checkout to which a script belongs by its place; None if that is not the earlier Engram's."""
     for folder in script.parents:
         if folder.name in _FOLDERS:
             return folder.parent.parent if folder.parent.name in _BUILDS else folder.parent
@@ -118,7 +118,7 @@ def is_checkout(root: Path) -> bool:
 
 
 def approves_tools(command: str, user_home: Path) -> bool:
-    """Return True if a hook's script grants permission in its answer, which approves every tool call."""
+    """Return True if a hook's script grants permission in its output, which approves every tool call."""
     if "pretooluse-recollection" in command:
         return True
     texts = [_text_of(script) for script in scripts_in(command, user_home)]
@@ -129,7 +129,7 @@ def _text_of(path: Path) -> str:
     return (read_regular(path, MAX_SCRIPT_BYTES) or b"").decode("utf-8", "replace")
 
 
-# -- LaunchAgents of the earlier Engram, recognised by the contents of their files, since label and file may have any
+# -- LaunchAgents of the earlier Engram, recognised by the contents of their files, since labels and files may have any
 # name.
 
 #: Maximum number of bytes of a LaunchAgent's file that are read.
@@ -189,7 +189,7 @@ def _logs(values: Mapping[str, Any]) -> Iterator[str]:
 
 # -- Entries of the earlier Engram in the files of Claude Code: hooks, the status line and MCP servers.
 
-#: Maximum number of bytes of a settings file that are read. ``~/.claude.json`` of a long-time user has a few megabytes.
+#: Maximum number of bytes of a settings file that are read. A long-time user's ``~/.claude.json`` has a few.
 MAX_SETTINGS_BYTES = 50_000_000
 
 
@@ -205,10 +205,10 @@ class SettingsEntry:
     name: str
     #: What it runs, on one line.
     command: str
-    #: What to remove from the file, and what to put back: other programs' hooks in the same entry.
+    #: What to remove from the file, and what to put back, namely other programs' hooks in the same entry.
     removed: JsonEntry
     kept: JsonEntry | None = None
-    #: True if its answer approves every tool call.
+    #: True if its output approves every tool call.
     approves_tools: bool = False
 
 
@@ -234,7 +234,7 @@ def _read_document(file: Path) -> Mapping[str, Any] | None:
 
 
 def without_comments(text: str) -> str:
-    """Return JSON without comments and trailing commas; each becomes blanks, so that offsets stay the same."""
+    """Return JSON without comments and trailing commas; they become blanks, so that offsets stay the same."""
     result: list[str] = []
     place, is_string = 0, False
     last_comma = -1
@@ -297,7 +297,7 @@ def _status_line(file: Path, document: Mapping[str, Any], user_home: Path) -> It
 
 
 def _servers(file: Path, document: Mapping[str, Any], user_home: Path) -> Iterator[SettingsEntry]:
-    """Yield the servers of a file: the user's, and in ``~/.claude.json`` those of each project."""
+    """Yield the servers in a file: the user's and, in ``~/.claude.json``, those of each project."""
     places: list[tuple[tuple[str, ...], Any]] = [(("mcpServers",), document.get("mcpServers"))]
     projects = document.get("projects")
     for folder, facts in projects.items() if isinstance(projects, dict) else ():

@@ -1,1 +1,1 @@
-"""Keeps the worker and the watcher running: by launchd, by systemd, or by a supervisor of its own."""
+"""Keep the worker and the watcher running: by launchd, by systemd, or by a supervisor of Engram's own."""

@@ -1,4 +1,4 @@
-"""launchd (macOS): loads, starts and stops the two agents of this user."""
+"""launchd (macOS): load, start and stop the two agents of this user."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from engram.worker.worker_client import announce_worker
 
 # -- The files of launchd (macOS): one agent for the worker, one for the watcher. Rendered by plistlib.
 
-#: launchd ignores agents that others may write; by convention, others may read them.
+#: launchd ignores agents that others may write to; by convention, others may read them.
 _MODE = 0o644
 
 
@@ -50,8 +50,8 @@ def agent_files(services: Sequence[Service], home: Path) -> tuple[FileChange, ..
 def _agent(service: Service) -> dict[str, object]:
     """Return the content of an agent's file.
 
-    ProcessType is Standard: launchd throttles background processes, and a recall must answer within 250 ms. KeepAlive
-    restarts after a failure only: a second instance exits with 0 and must not be restarted forever.
+    ProcessType is Standard, because launchd throttles background processes, and a recall must answer within 250 ms.
+    KeepAlive restarts only after a failure, because a second instance exits with 0 and must not be restarted forever.
     """
     return {
         "Label": agent_label(service),
@@ -71,7 +71,7 @@ def _agent(service: Service) -> dict[str, object]:
     }
 
 
-#: How long a load is retried, in seconds. After an unload, launchd refuses one for about five seconds.
+#: How long a load is retried, in seconds. After an unload, launchd refuses to load for about five seconds.
 BOOTSTRAP_SECONDS = 20.0
 #: Time between two tries, in seconds.
 RETRY_SECONDS = 0.5
@@ -121,7 +121,7 @@ class Launchd:
             raise ServiceError("launchd did not end Engram's agents. Try again: engram service stop")
 
     def restart(self) -> None:
-        """Stop and start both processes; loads agents that are not loaded."""
+        """Stop and start both processes, loading agents that are not loaded."""
         announce_worker(self._home)
         for service in self._services:
             if self._is_loaded(service):

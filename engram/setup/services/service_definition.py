@@ -20,7 +20,7 @@ from engram.setup.edits.install_steps import FileChange
 THROTTLE_SECONDS = 5
 #: Seconds from SIGTERM to SIGKILL; more than a worker needs to drain (``drain_seconds``).
 STOP_SECONDS = 20
-#: How long a start may take before it counts as failed, in seconds: the first one after an update migrates memory.db.
+#: How long a start may take before it counts as failed, in seconds; the first after an update migrates memory.db.
 START_SECONDS = 1800
 #: Maximum number of open files of a process.
 OPEN_FILES = 1024
@@ -31,13 +31,13 @@ DESCRIPTIONS: Mapping[str, str] = {
 }
 #: Service → the process that it runs, as ``engram service run`` and messages name it.
 PROCESSES: Mapping[str, str] = {"work": "worker", "watch": "watcher"}
-#: Memory that a watcher may use, in MB: above that it is slowed down, at twice that it is killed. The longest possible
-#: line takes 248 MB.
+#: Memory that a watcher may use, in MB; above this, it is slowed down, and at twice this, it is killed. The longest
+#: possible line takes 248 MB.
 WATCHER_MB = 512
-#: Memory that a worker's cgroup may use beyond ``limit_rss_mb``, in MB: the command of a language model counts in it,
-#: and so do the vectors of a large memory, for which the worker raises its own limit.
+#: Memory that a worker's cgroup may use beyond ``limit_rss_mb``, in MB, since the command of a language model counts
+#: towards it, as do the vectors of a large memory, for which the worker raises its own limit.
 WORKER_MORE_MB = 1536
-#: Programs that the worker runs, and whose folders its PATH therefore contains.
+#: Programs that the worker runs, so that its PATH must contain their folders.
 PROGRAMS = ("node", "git")
 #: Setting of an agent's folder → the variable that names it. A service does not have the variables of a shell.
 AGENT_FOLDERS: Mapping[str, str] = {"claude_folder": "CLAUDE_CONFIG_DIR", "codex_folder": "CODEX_HOME"}
@@ -57,7 +57,7 @@ COMMON_FOLDERS = (
 class Service:
     """One of the two processes, as a service manager starts it."""
 
-    #: work or watch, as the files and units of the service are named.
+    #: work or watch, by which the files and units of the service are named.
     name: str
     command: tuple[str, ...]
     environment: Mapping[str, str]
@@ -65,7 +65,7 @@ class Service:
     memory_mb: int
     #: File for what the process prints before its own log is open.
     output: Path
-    #: "" for the default memory folder, else ``-`` and a short hash of the folder: each folder has its own services.
+    #: "" for the default memory folder, else ``-`` and a short hash of the folder, since each has its own services.
     suffix: str
 
     @property
@@ -112,14 +112,14 @@ def define_services(
 
 
 def folder_variables(settings: Settings) -> dict[str, str]:
-    """Return the agents' folders as variables of a process."""
+    """Return the agents' folders as environment variables of a process."""
     return {variable: str(getattr(settings, name)) for name, variable in AGENT_FOLDERS.items()}
 
 
 def process_command(arguments: Sequence[str], name: str = "", python: Path | None = None) -> tuple[str, ...]:
     """Return the command line that runs a service (work or watch), or the supervisor of both.
 
-    It has the global flags ``arguments``, names the interpreter by its absolute path, and ignores the current folder.
+    It contains the global flags ``arguments``, names the interpreter by absolute path, and ignores the current folder.
     """
     process = (PROCESSES[name],) if name else ()
     return (str(python or sys.executable), "-P", "-m", "engram.cli.main", *arguments, "service", "run", *process)
@@ -129,7 +129,7 @@ def service_path(settings: Settings, environ: Mapping[str, str]) -> str:
     """Return a PATH for a service: the folders of the programs that the worker runs, as found now, then the common
     ones.
 
-    Not the whole PATH of this shell: an activated environment or a project's folder does not belong in a service.
+    It isn't this shell's whole PATH, since an activated environment or a project's folder has no place in a service.
     """
     home = Path(environ.get("HOME") or Path.home())
     search = os.pathsep.join(folder for folder in environ.get("PATH", "").split(os.pathsep) if os.path.isabs(folder))
@@ -146,7 +146,7 @@ def _suffix(memory_folder: Path, home: Path) -> str:
 
 
 def _refuse_control_characters(values: Iterable[str]) -> None:
-    """Refuse a line break in a path, which would add a line to a service file."""
+    """Raise BadRequest for a line break in a path, which would add a line to a service file."""
     for value in values:
         if any(ord(letter) < 32 for letter in value):
             raise BadRequest(
@@ -188,7 +188,7 @@ class ServiceSystem(Protocol):
         """Return the files that make the system start the processes at login; nothing is written."""
 
     def start(self) -> None:
-        """Start both processes and wait until they run; does nothing if they do. Raises ServiceError."""
+        """Start both processes and wait until they run; does nothing if they already do. Raises ServiceError."""
 
     def stop(self) -> None:
         """Stop both processes and wait until they have ended. Raises ServiceError."""
@@ -200,6 +200,6 @@ class ServiceSystem(Protocol):
         """Ask the system. Raises ServiceError if it can't be asked."""
 
     def output(self, lines: int) -> str:
-        """Return the last lines that the processes printed outside of their own logs, and what the system says about
+        """Return the last lines that the processes printed outside their own logs, and what the system says about
         them.
         """

@@ -1,4 +1,4 @@
-"""Finds the system that starts the processes of a memory folder, or that could."""
+"""Find the system that starts the processes of a memory folder, or that could start them."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from engram.setup.services.supervisor import Background
 from engram.setup.services.systemd import Systemd, unit_files
 from engram.worker.worker_client import announce_worker
 
-#: How long a process of another version has to stop cleanly, and then to stop at all, in seconds.
+#: How long, in seconds, a process of another version has to stop cleanly, and then again to stop at all.
 END_SECONDS = 20.0
 
 
@@ -74,8 +74,8 @@ def restart_if_running(settings: Settings) -> bool:
 
 
 def end_other_versions(settings: Settings) -> list[OtherProcess]:
-    """Stop the processes of this memory folder that run other code, whoever started them; returns which ones those
-    were.
+    """Stop the processes of this memory folder that run another version's code, whoever started them; returns those
+    processes.
 
     Call it with the user's consent. An `engram up` in a terminal ends with its processes.
 
@@ -104,7 +104,7 @@ def end_other_versions(settings: Settings) -> list[OtherProcess]:
 
 @dataclass(frozen=True, slots=True)
 class StopServices:
-    """Stops running processes before the files change; undone by starting them again if they ran and their files are
+    """Stops running processes before the files change; undone by restarting them if they ran and their files are
     back.
     """
 
@@ -122,7 +122,7 @@ class StopServices:
         """Stop both processes if the system runs them."""
         system = _system(self)
         if system.status().is_running:
-            # Only an installation stops processes in this way, and it restarts the worker at its end.
+            # Only an installation stops processes in this way, and it restarts the worker in the end.
             announce_worker(Home(Path(self.home)))
             system.stop()
 
@@ -168,7 +168,7 @@ class StartServices:
 
 
 def plan_service(settings: Settings) -> Step:
-    """Return the step that makes the processes start at login and starts them now, with the best system of this
+    """Return the step that makes the processes start at login and starts them now, using the best system on this
     machine.
 
     A supervisor of an earlier installation is stopped if launchd or systemd takes over.
@@ -226,11 +226,11 @@ def _is_running(system: ServiceSystem) -> bool:
         return False
 
 
-# -- The example service files in the repository: those of a user called "you".
+# -- The example service files in the repository, which are those of a user called "you".
 
 
 def example_files() -> dict[str, bytes]:
-    """Return path in the repository → content."""
+    """Return each path in the repository → the file's content."""
     files: dict[str, bytes] = {}
     for system, home in (("launchd", Path("/Users/you")), ("systemd", Path("/home/you"))):
         settings = Settings(home=home / ".claude-memory", claude_folder=home / ".claude", codex_folder=home / ".codex")

@@ -1,4 +1,4 @@
-"""Runs a service manager's own command, and waits for its effect."""
+"""Run a service manager's own command, and wait for its effect."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from engram.errors import ServiceError
 from engram.paths import Home
 from engram.reports.processes import is_held
 
-#: Maximum duration of a command, in seconds: stopping a service waits until it has stopped.
+#: Maximum duration of a command, in seconds; a command that stops a service waits until the service has stopped.
 COMMAND_SECONDS = 60.0
 #: How long a start waits for the processes, in seconds.
 READY_SECONDS = 30.0
@@ -27,7 +27,7 @@ class Finished:
     """A command that ended."""
 
     code: int
-    #: What it printed, standard output first.
+    #: What it printed, with standard output first.
     text: str
 
     @property
@@ -58,7 +58,7 @@ def run_command(command: Sequence[str], environ: Mapping[str, str] | None = None
 
 
 def wait_until(condition: Callable[[], bool], seconds: float) -> bool:
-    """Wait until ``condition`` is true; False if that takes longer than ``seconds``."""
+    """Wait until ``condition`` is true; returns False if that takes longer than ``seconds``."""
     until = time.monotonic() + seconds
     while not condition():
         if time.monotonic() > until:
@@ -76,7 +76,7 @@ def wait_until_working(home: Home, read_reason: Callable[[], str]) -> None:
     """Wait until both processes are running.
 
     Args:
-        read_reason: what the processes printed, for the message of a failure.
+        read_reason: returns what the processes printed, for the message of a failure.
 
     Raises:
         ServiceError: one of them is not running after half a minute.

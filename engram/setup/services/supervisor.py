@@ -31,11 +31,11 @@ from engram.worker.worker_client import announce_worker
 
 #: Shortest time between two starts of a child that failed, in seconds.
 THROTTLE_SECONDS = 5.0
-#: Maximum time between two starts of a child that keeps failing, such as because of a wrong setting, in seconds.
+#: Maximum time between two starts of a child that keeps failing, for example because of a wrong setting, in seconds.
 MAX_THROTTLE_SECONDS = 60.0
-#: Failures in a row, each soon after a start, after which a child is given up; one with ``is_kept`` never is.
+#: Failures in a row, each soon after a start, after which a child is given up on, unless it has ``is_kept``.
 MAX_FAILURES = 5
-#: A child that ran for this long, in seconds, did not fail at startup.
+#: A child that has run for this long, in seconds, did not fail at startup.
 STEADY_SECONDS = 60.0
 #: How long children may take to stop cleanly before they are killed, in seconds.
 STOP_SECONDS = 15.0
@@ -49,7 +49,7 @@ class Child:
 
     name: str
     command: Sequence[str]
-    #: Restart it forever; otherwise it is given up after some failures, and not restarted after a clean exit.
+    #: Restart it forever; otherwise it is given up on after some failures, and not restarted after a clean exit.
     is_kept: bool = False
     #: The lock that it holds while it works, and touches with every heartbeat; None if it has none.
     lock: Path | None = None
@@ -60,13 +60,13 @@ class Child:
     started_seconds: float = 0.0
     starts: int = 0
     failures: int = 0
-    #: When it is restarted, by the steady clock; None while it runs or if it will not be.
+    #: When it will be restarted, by the steady clock; None while it runs, or if it will not be restarted.
     again_seconds: float | None = None
-    #: Why it is no longer running; "" while it runs or will be restarted.
+    #: Why it has ended for good; "" while it runs or will be restarted.
     ended: str = ""
-    #: The last line that it printed before it ended; "" if it never ended or printed nothing.
+    #: The last line that it printed before it ended; "" if it has never ended, or printed nothing.
     last_words: str = ""
-    #: True if it was given up after too many failures.
+    #: True if it was given up on after too many failures.
     has_failed: bool = False
     #: The time of the last heartbeat, and when it was first seen by the steady clock.
     _beat_ns: int = 0
@@ -77,7 +77,7 @@ class Child:
         return self.process is not None and self.process.poll() is None
 
     def start(self) -> None:
-        """Start the process in its own group: Ctrl-C then reaches only this process, which stops the child cleanly."""
+        """Start the child in its own group, so that Ctrl-C reaches only this process, which stops the child cleanly."""
         ours, theirs = os.pipe()[::-1]
         self._drop_errors()
         self.errors = tempfile.TemporaryFile()  # noqa: SIM115 - read after the process has ended
@@ -111,20 +111,20 @@ class Child:
         if self.again_seconds is None or now < self.again_seconds:
             return
         if self.lock is not None and is_held(self.lock):
-            # Another process does its work, such as `engram up` in a terminal.
+            # Another process is doing its work, such as `engram up` in a terminal.
             self.again_seconds = now + THROTTLE_SECONDS
             return
         self.again_seconds = None
         self.start()
 
     def _end_if_silent(self) -> None:
-        """Kill a process whose heartbeat stopped. SIGABRT makes it print the stacks of its threads."""
+        """Kill a process whose heartbeat has stopped. SIGABRT makes it print its threads' stacks."""
         if self.lock is None or self.process is None:
             return
         now = time.monotonic()
         with contextlib.suppress(OSError):
             beat_ns = self.lock.stat().st_mtime_ns
-            # Not compared with the time of day: a laptop that slept finds every file old.
+            # It isn't compared with the time of day, since a laptop that slept would find every file old.
             if beat_ns != self._beat_ns:
                 self._beat_ns, self._beat_seen_seconds = beat_ns, now
         if now - self._beat_seen_seconds > MAX_SILENCE_SECONDS:
@@ -183,7 +183,7 @@ class Child:
             self.process.send_signal(signal.SIGTERM)
 
     def wait(self, seconds: float) -> bool:
-        """Wait until the process ends, and kill it with its group if that takes too long. False if it was killed."""
+        """Wait until the process ends, and kill it with its group if that takes too long; returns False then."""
         if self.process is None:
             return True
         try:
@@ -208,13 +208,13 @@ class Supervisor:
             child.start()
 
     def look(self) -> bool:
-        """Check each child once. False if none is running or will run again, or if one was given up."""
+        """Check each child once; returns False if none is running or will run again, or if one was given up on."""
         for child in self.children:
             child.look()
         return not any(child.has_failed for child in self.children) and not all(child.ended for child in self.children)
 
     def stop(self) -> bool:
-        """Stop all children together and wait for them. False if one had to be killed."""
+        """Stop all children together, and wait for them; returns False if one had to be killed."""
         until = time.monotonic() + STOP_SECONDS
         for child in self.children:
             child.ask_to_stop()
@@ -222,7 +222,7 @@ class Supervisor:
         return all(were_clean)
 
 
-# -- The supervisor in the background: one for each memory folder; it keeps the worker and the watcher running.
+# -- The supervisor in the background, one for each memory folder, which keeps the worker and the watcher running.
 
 logger = logging.getLogger(__name__)
 
@@ -259,7 +259,7 @@ def run_supervisor(settings: Settings, arguments: Sequence[str] = ()) -> int:
         _keep_running(supervisor, lock, stopping, home.memory_db)
     finally:
         was_clean = supervisor.stop()
-        # The lock is held until the process has ended, so waiting for it means waiting for all three.
+        # The lock is held until the process has ended, so waiting for the lock means waiting for all three processes.
         logger.info("action=end clean=%s", was_clean)
     return 0 if was_clean else 1
 
@@ -277,7 +277,7 @@ def _keep_running(supervisor: Supervisor, lock: ProcessLock, stopping: threading
         try:
             supervisor.look()
         except OSError as error:
-            # No process or file left on this machine: try again.
+            # This machine has no processes or files left: try again.
             logger.warning("action=look failed=%s", error)
         for child in supervisor.children:
             if child.starts != starts[child.name]:
@@ -289,7 +289,7 @@ def _keep_running(supervisor: Supervisor, lock: ProcessLock, stopping: threading
 
 # -- A supervisor in the background, for machines without launchd and systemd: containers, WSL without systemd.
 
-#: Variables that concern the process that starts the supervisor, not the supervisor.
+#: Environment variables that concern the process that starts the supervisor, not the supervisor itself.
 _DROPPED = frozenset({"ENGRAM_DISABLE", "NOTIFY_SOCKET"})
 
 
@@ -305,7 +305,7 @@ class Background:
         self._output = self._home.logs / "supervisor.service.log"
 
     def files(self) -> tuple[FileChange, ...]:
-        """None: nothing outside the memory folder starts it. See the setting ``start_with_session``."""
+        """Return (): nothing outside the memory folder starts it. See the setting ``start_with_session``."""
         return ()
 
     def start(self) -> None:
@@ -316,7 +316,7 @@ class Background:
         """Start the supervisor if none is running, without waiting for it.
 
         Raises:
-            MissingDatabase: memory.db was deleted, and there are backups of it.
+            MissingDatabase: memory.db was deleted, but there are backups of it.
             ServiceError, HomeError: it can't be started.
         """
         if is_held(self._home.supervisor_lock):
@@ -345,15 +345,15 @@ class Background:
             raise ServiceError(f"can't start the supervisor: {error}") from error
 
     def stop(self) -> None:
-        """Stop the supervisor, which stops both processes; waits until all three have ended."""
+        """Stop the supervisor, which stops both processes, and wait until all three have ended."""
         if not self._signal(signal.SIGTERM, STOP_SECONDS + 10.0):
-            # Its children exit by themselves when it has ended.
+            # Its children exit by themselves once it has ended.
             self._signal(signal.SIGKILL, 10.0)
         if is_held(self._home.supervisor_lock):
             raise ServiceError(f"the supervisor (pid {holder_of(self._home.supervisor_lock)}) does not end")
 
     def _signal(self, number: signal.Signals, seconds: float) -> bool:
-        """Send a signal to the supervisor; False if it still runs after ``seconds``."""
+        """Send a signal to the supervisor; returns False if it still runs after ``seconds``."""
         lock = self._home.supervisor_lock
         pid = holder_of(lock)
         if pid is not None:

@@ -1,4 +1,4 @@
-"""systemd (Linux): starts and stops the two user units."""
+"""systemd (Linux): start and stop the two user units."""
 
 from __future__ import annotations
 
@@ -52,9 +52,9 @@ def unit_files(services: Sequence[Service], folder: Path) -> tuple[FileChange, .
 
 
 def unit_text(service: Service) -> str:
-    """Return the text of a unit; it means the same as the launchd agent.
+    """Return the text of a unit, which means the same as the launchd agent.
 
-    The process says when it is ready and then sends a heartbeat, so that systemd restarts one that hangs.
+    The process says when it is ready, and then sends heartbeats, so that systemd can restart it if it hangs.
     """
     command = " ".join(_quoted(part).replace("$", "$$") for part in service.command)
     environment = "\n".join(f"Environment={_quoted(f'{key}={value}')}" for key, value in service.environment.items())
@@ -86,12 +86,12 @@ WantedBy=default.target
 
 
 def _quoted(text: str) -> str:
-    """Return a quoted word of a line. ``%`` is doubled, since systemd expands it everywhere."""
+    """Return a word quoted for a line. ``%`` is doubled, since systemd expands it everywhere."""
     escaped = text.replace("\\", "\\\\").replace('"', '\\"').replace("%", "%%")
     return f'"{escaped}"'
 
 
-#: Answers of ``systemctl --user is-system-running`` that mean that the user has a service manager.
+#: Outputs of ``systemctl --user is-system-running`` which mean that the user has a service manager.
 _AVAILABLE = frozenset({"initializing", "starting", "running", "degraded", "maintenance"})
 _PROPERTIES = "Id,LoadState,ActiveState,SubState,MainPID,NRestarts"
 #: Exit code of ``systemctl stop`` for a unit that does not exist.
@@ -124,7 +124,7 @@ class Systemd:
             return False
 
     def start(self) -> None:
-        """Read the units and start both; waits until they are running."""
+        """Read the units, start both, and wait until they are running."""
         missing = [unit for unit in self._units if not (self._folder / unit).is_file()]
         if missing:
             raise ServiceError(f"{self._folder / missing[0]} does not exist. Run: engram install")
@@ -185,7 +185,7 @@ class Systemd:
 
     def _change(self, verb: str) -> None:
         """Start or restart both units, and wait until their processes are running."""
-        # Without blocking: the first start after an update may migrate memory.db for minutes.
+        # This does not block, since the first start after an update may migrate memory.db for minutes.
         finished = self._systemctl(verb, "--no-block", *self._units)
         if finished.code != 0:
             raise ServiceError(f"systemd did not {verb} Engram's units: {finished.last_line}")
