@@ -80,7 +80,7 @@ def edit(
 
 
 def _in_editor(store: Store, episode_id: str) -> str:
-    """Return the text as it is when the editor closes. Raises BadRequest without a terminal."""
+    """Return the text as it is when the editor is closed. Raises BadRequest without a terminal."""
     content = require_memory(store, episode_id).content
     if not has_terminal():
         raise BadRequest(
@@ -173,7 +173,7 @@ def feedback(workspace: Workspace, memory_id: str, judgement: str | None, why: s
 def _judge_quotation(
     workspace: Workspace, store: Store, quotation_id: str, judgement: Judgement | None, why: str, as_json: bool
 ) -> None:
-    """Judge a quotation, or withdraw its last judgement (None); bites of it that wait to be shown are withdrawn."""
+    """Judge a quotation, or withdraw its last judgement (None); withdraws bites of it that wait to be shown."""
     if judgement is None:
         sentence = f"Took back {take_back_quotation_judgement(store, quotation_id, actor=Actor.USER)}."
     else:
@@ -197,7 +197,7 @@ def _report(store: Store, changed: Memory, as_json: bool, sentence: str) -> None
         say(sentence)
 
 
-# -- ``engram forget``: delete a memory, and text that no other memory is based on, everywhere.
+# -- ``engram forget``: delete a memory, with the text that no other memory is based on, everywhere.
 
 
 @click.command("forget")
@@ -254,7 +254,7 @@ def forget(
 
 
 def _whole_target(store: Store, text: str) -> str:
-    """Return the whole id of a memory, a quotation or a session, of which a beginning is given."""
+    """Return the whole id of a memory, quotation or session, given its beginning."""
     text = whole_id(store, text)
     if not _is_session(text):
         return text
@@ -296,7 +296,7 @@ def _show(preview: ForgetPreview, *, is_whole: bool) -> None:
     """Print what would be deleted, by title and day, and then how much; the report afterwards has the same form.
 
     Args:
-        is_whole: print every word, with what memories and turns hold beyond their titles; else a line of each.
+        is_whole: print every word, with what memories and turns contain besides their titles; else one line each.
     """
     plan = preview.plan
 

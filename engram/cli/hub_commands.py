@@ -379,7 +379,7 @@ def devices(workspace: Workspace, add: bool, remove: int | None, url: str | None
 
 
 def _ask_devices(workspace: Workspace, store: Store, server: Server, remove: int | None) -> dict[str, Any]:
-    """List the machines of a hub, or remove one: with a folder, this is part of a round, which says what is missing."""
+    """List a hub's machines, or remove one. With a folder, this is part of a round, which finds out what is missing."""
     keyring = Keyring(workspace.places.hub_keys)
     if remove is None or not is_folder(server.url):
         with connect(store, keyring, server) as connection:

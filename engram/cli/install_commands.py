@@ -69,7 +69,7 @@ _LEAVES = (
 )
 
 
-#: The answer of a user who wants to see both ways before choosing.
+#: The answer of a user who wants to compare both ways before choosing.
 COMPARE = "compare"
 
 
@@ -81,7 +81,7 @@ def show_earlier(found: EarlierEngram) -> None:
 
 
 def show_other_versions(found: Sequence[OtherProcess]) -> None:
-    """Print which processes of another version are running, and what happens to them."""
+    """Print which processes of another version are running, and what will happen to them."""
     click.echo("Another version of Engram still runs:")
     for process in found:
         say(f"  {process.described}")
@@ -118,7 +118,7 @@ def ask_extractor(settings: Settings, claude: ClaudeCode, cost: CostEstimate) ->
     elif not is_ready:
         say_wrapped("No login of Claude Code was found: run `claude` and type /login before you choose claude.")
     answers = ["claude", "local", "openai", *([COMPARE] if has_model else [])]
-    # Enter sends nothing that was not sent before.
+    # Pressing Enter must not send anything that was not sent before.
     default = settings.extractor if settings.extractor in answers else "local"
     return str(click.prompt("Choose", type=click.Choice(answers), default=default))
 
@@ -132,7 +132,7 @@ def ask_mod(existing: Existing) -> bool:
 
 
 def ask_session_start(workspace: Workspace) -> None:
-    """Ask whether Claude Code's sessions should start worker and watcher, if nothing starts them at login."""
+    """Ask whether Claude Code's sessions should start the worker and the watcher, if nothing starts them at login."""
     click.echo("This machine has no launchd or systemd that could start Engram again after a restart.")
     if click.confirm("May a Claude Code session start it if it is not running?", default=True):
         set_value(workspace.settings.home, "start_with_session", "true")
@@ -168,11 +168,11 @@ def print_report(
     *,
     is_writer_chosen: bool,
 ) -> None:
-    """Print the user's own history, then what was done to the machine, and the next thing to type.
+    """Print the user's own history, then what was done to the machine, and finally what to type next.
 
     Args:
-        question: one of the user's own with its answer; None if none was found.
-        is_writer_chosen: the user just chose who writes the memories, and is not asked again.
+        question: one of the user's own questions, with its answer; None if none was found.
+        is_writer_chosen: the user has just chosen who writes the memories, and is not asked again.
     """
     settings = workspace.settings
     print_history(history_lines(workspace, machine.existing), question)
@@ -208,7 +208,7 @@ def next_command(question: OwnQuestion | None) -> str:
 
 
 def variable_notes(workspace: Workspace) -> list[str]:
-    """Settings from this shell's variables, which a service does not see."""
+    """Return notes about settings from this shell's variables, which a service does not see."""
     folders = ("home", "claude_folder")
     return [
         f"The service does not see ENGRAM_{name.upper()} of this shell: engram config set {name} …"
@@ -322,7 +322,7 @@ def install(
 
 
 def _refuse_newer_memory(workspace: Workspace) -> None:
-    """Refuse before anything is asked or changed if this version can't work. Raises NewerSchema."""
+    """Raise NewerSchema, before anything is asked or changed, if this version can't work with the memory."""
     path = workspace.places.memory_db
     if not path.is_file():
         return
@@ -341,7 +341,7 @@ class Machine:
     earlier: EarlierEngram
     existing: Existing
     journal: Journal | None
-    #: Running processes of this program with other code.
+    #: Running processes of this program that have other code.
     others: Sequence[OtherProcess]
 
 
@@ -376,10 +376,10 @@ def _plan(workspace: Workspace, choices: Choices, machine: Machine) -> list[Step
 
 
 def _ask(workspace: Workspace, choices: Choices, machine: Machine, extractor: str | None) -> tuple[Choices, str | None]:
-    """Ask what only the user can decide; most of it only at the first installation.
+    """Ask what only the user can decide, which is mostly done at the first installation only.
 
     Returns:
-        The choices, and what was answered to who writes the memories; None if that was not asked.
+        The choices, and the answer to who should write the memories; None if that was not asked.
 
     Raises:
         Abort: the user declined, or there is nobody to answer.
@@ -411,8 +411,8 @@ def _with_mod(choices: Choices, machine: Machine) -> Choices:
 
 
 def _may_ask_session_start(workspace: Workspace, choices: Choices) -> bool:
-    """Return True if nothing starts worker and watcher after a restart, and nobody has chosen yet whether sessions
-    do.
+    """Return True if nothing starts the worker and the watcher after a reboot, and nobody has chosen yet whether
+    sessions do.
     """
     is_open = workspace.loaded.sources["start_with_session"] == "default"
     return choices.service and is_open and best_system(workspace.settings).name is SystemName.BACKGROUND
@@ -431,7 +431,7 @@ def _print_plan(workspace: Workspace, steps: Sequence[Step], machine: Machine, a
 
 
 def _set_extractor(workspace: Workspace, extractor: str | None, claude: ClaudeCode) -> None:
-    """Store who writes the memories, and the absolute path of the command that does so."""
+    """Store who writes the memories, and the absolute path of the command that does it."""
     if extractor == "claude" and claude.command is None:
         raise BadRequest(
             "Claude Code was not found, so it can't write the memories. Install it, or choose --extractor local; "
@@ -441,7 +441,7 @@ def _set_extractor(workspace: Workspace, extractor: str | None, claude: ClaudeCo
 
 
 def _compare(workspace: Workspace, answer: str | None) -> None:
-    """Show a session both ways if that was chosen; a user who chose the rules is not asked again."""
+    """Show a session both ways if that was the answer; a user who chose the rules is not asked again."""
     if answer not in (COMPARE, "local"):
         return
     with workspace.store() as store:
@@ -509,7 +509,7 @@ def _apply(workspace: Workspace, choices: Choices, machine: Machine, *, no_impor
 
 
 def _make_way(settings: Settings, machine: Machine) -> tuple[list[OtherProcess], Path | None]:
-    """Stop the processes of another version, and upgrade memory.db; returns what was stopped, and the copy from before.
+    """Stop another version's processes, and upgrade memory.db; returns what was stopped, and the copy from before.
 
     Raises:
         EngramError: nothing was upgraded, and a service's processes are running again.

@@ -1,4 +1,4 @@
-"""The entry point ``engram``: global flags, commands that are loaded on demand, errors as one line."""
+"""The entry point ``engram``: global flags, commands that are loaded on demand, and errors as one line."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ MAKING = frozenset(
     "pack".split()
 )
 
-#: Command of an earlier version → its replacement, and how that is written.
+#: Command of an earlier version → its replacement, and how the replacement is written.
 OLD_WORDS: Mapping[str, tuple[tuple[str, ...], str]] = {
     "bad": (("feedback",), "engram feedback ID wrong"),
     "contradictions": (("review",), "engram review"),
@@ -148,7 +148,7 @@ GUESSES: Mapping[str, str] = {
 }
 
 
-#: System errors about a file, which the user can fix: the program is not at fault.
+#: System errors about a file, which are not the program's fault and which the user can fix.
 _REFUSALS = frozenset(
     {
         errno.ENOSPC,
@@ -168,7 +168,7 @@ _REFUSALS = frozenset(
 )
 
 
-#: Packages of this program: an import that fails in them is a bug.
+#: Packages of this program; an import that fails in one of them is a bug.
 _OWN_PACKAGES = frozenset({"engram", "engram_hooks", "engram_mcp"})
 
 
@@ -191,7 +191,7 @@ class CommandGroup(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Find the command of the first word. A word from an earlier version still works, and stderr names the new
+        """Find the command that the first word names. An earlier version's word still works, and stderr names the new
         one.
         """
         word, *rest = args
@@ -209,7 +209,7 @@ class CommandGroup(click.Group):
         return super().resolve_command(ctx, args)
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the commands in their sections, then the options: one screen in all."""
+        """Write the commands in their sections, and then the options, all on one screen."""
         known = set(self.list_commands(ctx))
         for heading, rows in SECTIONS.items():
             lines = [(", ".join(name for name in names if name in known), said) for names, said in rows]
@@ -262,14 +262,14 @@ class CommandGroup(click.Group):
 
 #: Width of the names in the help, in characters.
 _NAMES_WIDTH = 18
-#: The options of every command, as the help shows them; the reference explains each.
+#: The options of every command, as the help shows them; the reference explains each option.
 _OPTIONS = """\
 Before a command: --home DIR, --vault NAME, --claude-folder DIR, --version, --set
 NAME=VALUE (any setting of `engram config`). `engram COMMAND --help` explains it."""
 
 
 def _in_new_words(word: str, rest: Sequence[str]) -> list[str]:
-    """Return the arguments of a call written for an earlier version, in their present form."""
+    """Return the arguments of a call that was written for an earlier version, in their present form."""
     words = [*OLD_WORDS[word][0], *rest]
     if word == "bad" and not {"--off", "--help", "-h"} & set(rest):
         words.append("wrong")
@@ -367,7 +367,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     os.umask(0o077)
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
-            # A terminal that can't display a character shows a substitute: this is not a failure.
+            # If a terminal can't display a character, a substitute is shown, which is not a failure.
             stream.reconfigure(errors="replace")
     workspace = Workspace({})
     try:
@@ -400,7 +400,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     sys.exit(code if isinstance(code, int) else options.OK)
 
 
-#: Minimum share of letters that an unknown option has in common with the one that may be meant.
+#: Minimum share of letters that an unknown option must share with the one that may be meant.
 _MIN_LIKENESS = 0.7
 #: A range as click prints it.
 _RANGE = lazy_regex(r"is not in the range (-?\d+)<=x<=(\d+)")
@@ -422,7 +422,7 @@ def _message_of(error: click.ClickException) -> str:
         # click lists the choices on lines of their own.
         return f"{' '.join(message.split())} Write: {usage}"
     if "unexpected extra argument" in message:
-        # Text with spaces was already in quotes: the command takes no such text.
+        # Text with spaces was already in quotes, so the command takes no such text.
         is_loose = "extra arguments (" in message or " " not in message.partition("(")[2]
         help_line = f"`{error.ctx.command_path} --help` shows its options"
         advice = "put a text of several words in quotes" if is_loose else help_line
@@ -431,7 +431,7 @@ def _message_of(error: click.ClickException) -> str:
 
 
 def _near_options(error: click.NoSuchOption) -> list[str]:
-    """Return the options that are written much like an unknown one; the dashes that all have don't count."""
+    """Return the options that are spelled much like an unknown one, not counting the dashes that they all have."""
     from difflib import SequenceMatcher
 
     word = error.option_name.lstrip("-")
@@ -452,16 +452,16 @@ def _advise_packages(error: ImportError) -> str:
 
 @contextlib.contextmanager
 def _quiet_pipe() -> Iterator[None]:
-    """End quietly if the reader of the output is gone, as with ``engram report | head``: that is not a failure.
+    """End quietly if the reader of the output is gone, as with ``engram report | head``, since that is not a failure.
 
-    If output can't be written for another reason, such as a full disk, one line says so. click, which would end with
-    1 in both cases, sees neither.
+    If output can't be written for another reason, such as a full disk, one line says so. click sees neither case; it
+    would end with 1 in both.
     """
     try:
         try:
             yield
         finally:
-            # What is still in the buffer must not fail at exit, where nothing can catch it.
+            # What is still in the buffer must not fail at exit, where nothing can catch the failure.
             for stream in filter(None, (sys.stdout, sys.stderr)):  # None: it was closed when the command began
                 stream.flush()
     except BrokenPipeError:

@@ -100,7 +100,7 @@ def expand(workspace: Workspace, episode_id: str, why: bool, as_json: bool) -> N
 
 
 def session_line(store: Store, session_id: str) -> tuple[str, str]:
-    """Return the title of a session and the command that resumes it; "" for what is unknown or gone."""
+    """Return a session's title and the command that resumes it; each is "" if unknown or gone."""
     session = find_session(store, session_id) if session_id else None
     if session is None:
         return "", ""
@@ -237,7 +237,7 @@ def _print_injections(injections: Sequence[Injection]) -> None:
 
 
 def _source_of(place: EvidencePlace) -> str:
-    """Return the file of an entry, and the part of it if it holds several sessions."""
+    """Return the file of an entry, and which part of the file if it contains several sessions."""
     if not place.path:
         return "(the transcript is gone)"
     return f"{place.path} {place.part}" if place.part else place.path
@@ -355,7 +355,7 @@ def save(
     Example: engram save --global "Use pnpm, never npm"
     """
     content = sys.stdin.read() if text == "-" else text
-    # A refused text leaves no new project.
+    # If the text is refused, no new project is left behind.
     with workspace.store() as store, store.transaction():
         project_id = (
             None
@@ -424,7 +424,7 @@ def _print(plan: UndoPlan, is_dry: bool) -> None:
     who = who_changed(change, "")
     say(f"{'Would take back' if is_dry else 'Took back'}: {what}, {when(change.at_ms)}, {who}")
     lines = plan.lines()
-    # A single line says the same once more.
+    # A single line would only say the same again.
     for line in lines if len(lines) > 1 else ():
         say(f"  {line}")
     if not is_dry:
@@ -542,6 +542,6 @@ def _share_read(file: FileTotals) -> str:
 
 
 def _waiting(report: SessionReport) -> str:
-    """Return how many prompts have not been turned into memories yet; "" for none."""
+    """Return how many prompts have not yet been turned into memories; "" for none."""
     waiting = sum(stored.extracted_revision != stored.revision for stored in report.turns)
     return f"{counted(waiting, 'turn')}: memories are made from them later" if waiting else ""

@@ -31,7 +31,7 @@ def project_option(command: Command) -> Command:
 
 
 def folder_project_option(command: Command) -> Command:
-    """``--project`` and ``--all``: instead of the project of the current folder."""
+    """``--project`` and ``--all``, which replace the project of the current folder."""
     name = click.option(
         "--project", metavar="NAME", default=None, help="Only this project (default: the one of this folder, else all)."
     )
@@ -54,7 +54,7 @@ def limit_option(default: int, what: str, *names: str) -> Callable[[Command], Co
     )
 
 
-#: The longest duration accepted: beyond it, dates overflow.
+#: The longest duration that is accepted, beyond which dates overflow.
 _MOST_SECONDS = 100 * 366 * 86_400.0
 
 
@@ -90,7 +90,7 @@ BROKEN = 70
 INTERRUPTED = 130
 
 
-# -- Confirmation of commands that make large changes: show what will change, ask, and report.
+# -- Confirm commands that make large changes: show what will change, ask, and report.
 
 
 class Declined(click.exceptions.Exit):
@@ -132,10 +132,10 @@ def require_agreement(question: str) -> None:
 
 
 def choose(question: str, answers: Sequence[str], *, default: str, instead: str) -> str:
-    """Ask which of several answers it is, and return it.
+    """Ask the user to choose one of several answers, and return it.
 
     Args:
-        instead: what to write on the command line, so that nothing is asked, such as "add --yes".
+        instead: what to write on the command line so that nothing is asked, such as "add --yes".
 
     Raises:
         BadRequest: nobody is there to answer.
@@ -158,7 +158,7 @@ def ask_phrase(question: str) -> str:
 
 @contextmanager
 def answered(instead: str) -> Iterator[None]:
-    """Ask within it. Raises BadRequest with what to do ``instead`` if the input ends and nobody sits at a terminal."""
+    """Ask inside this block. If input ends and nobody sits at a terminal, BadRequest says what to do ``instead``."""
     try:
         yield
     except click.Abort:
@@ -167,15 +167,15 @@ def answered(instead: str) -> Iterator[None]:
         raise BadRequest(f"there is nobody to answer: {instead}, or run it in a terminal") from None
 
 
-# -- Command lines: what is typed without a command, and what is typed empty.
+# -- Command lines: options without a command, and empty arguments.
 
 
 class DefaultGroup(click.Group):
-    """A group that reads its options without a command as those of ``list``: ``engram projects --json``.
+    """A group that reads options without a command as those of a default one, as in ``engram projects --json``.
 
     Args:
         default: the command that is meant.
-        takes_words: any word that is no command belongs to the default one too, as in ``engram config NAME``.
+        takes_words: any word that is not a command also belongs to the default one, as in ``engram config NAME``.
     """
 
     def __init__(self, *arguments: Any, default: str = "list", takes_words: bool = False, **others: Any) -> None:
@@ -195,9 +195,9 @@ class DefaultGroup(click.Group):
 
 
 def refuse_empty(command: click.Command) -> click.Command:
-    """Let a command, and those in it, treat an empty argument as a missing one. Returns the command.
+    """Make a command, and those in it, treat an empty argument as a missing one. Returns the command.
 
-    A parameter with a callback of its own judges by itself what is empty.
+    A parameter with its own callback decides for itself what counts as empty.
     """
     if isinstance(command, click.Group):
         for inner in command.commands.values():
@@ -211,7 +211,7 @@ def refuse_empty(command: click.Command) -> click.Command:
 
 
 def _name_in_errors(param: click.Argument) -> None:
-    """Let errors name an argument as its function does, and not by the list of its choices, which follows anyway."""
+    """Make errors name an argument as its function does, and not by the list of its choices, which follows anyway."""
     name = f"'{(param.name or '').upper()}'"
     param.get_error_hint = lambda ctx: name  # type: ignore[method-assign]
 
@@ -233,12 +233,12 @@ def _refuse_empty_value(param: click.Parameter) -> None:
 
 
 def as_typed(ctx: click.Context, param: click.Parameter, value: Any) -> Any:
-    """Return what was typed: the callback of a parameter that may be empty, or whose command says more about that."""
+    """Return what was typed. This is the callback of a parameter that may be empty, or whose command explains that."""
     return value
 
 
 def usage_of(ctx: click.Context) -> str:
-    """Return how a command is written, with every option that it needs."""
+    """Return how a command is written, with every option that it requires."""
     usage = " ".join(ctx.get_usage().split()).removeprefix("Usage: ")
     needed = [param for param in ctx.command.params if isinstance(param, click.Option) and param.required]
     return " ".join([usage, *(f"{param.opts[-1]} {param.make_metavar(ctx)}" for param in needed)])

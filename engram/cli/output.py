@@ -33,7 +33,7 @@ MIN_LAST_WIDTH = 24
 _SLACK_WIDTH = 12
 #: Minimum number of rows for a cell to count as much wider than most of its column.
 _MIN_ROWS_OF_MOST = 4
-#: Between two columns of a table.
+#: The gap between two columns of a table.
 _GAP = "  "
 
 
@@ -43,12 +43,12 @@ def safe(text: str) -> str:
 
 
 def say(text: str, *, err: bool = False, **style: Any) -> None:
-    """Print a text that contains stored or foreign parts; ``style`` as in ``click.style``."""
+    """Print a text that contains stored or foreign parts; ``style`` is as in ``click.style``."""
     click.secho(safe(text), err=err, **style)
 
 
 def paragraph_width() -> int:
-    """Return the columns of a paragraph: those of the terminal, within limits; the maximum for a pipe."""
+    """Return the width of a paragraph, in columns: the terminal's, within limits, or the maximum for a pipe."""
     columns = shutil.get_terminal_size((MAX_PARAGRAPH_WIDTH + 1, 24)).columns
     return min(max(columns - 1, MIN_PARAGRAPH_WIDTH), MAX_PARAGRAPH_WIDTH)
 
@@ -72,7 +72,7 @@ def print_json(value: Any) -> None:
 
 
 def to_json(value: Any, *, indent: int | None = None) -> str:
-    """JSON that standard output can encode. Hidden characters, and those it can't encode, are escaped."""
+    """Return JSON that standard output can encode. Hidden characters, and those it can't encode, are escaped."""
     text = escape_hidden(json.dumps(value, ensure_ascii=False, indent=indent, default=str))
     try:
         text.encode(sys.stdout.encoding or "utf-8")
@@ -82,7 +82,7 @@ def to_json(value: Any, *, indent: int | None = None) -> str:
 
 
 def console() -> Console:
-    """Return the terminal, or wide plain text if the output goes to a file or a pipe."""
+    """Return the console for the terminal, or one for wide plain text if the output goes to a file or a pipe."""
     from rich.console import Console
 
     width = None if is_terminal() else _FILE_WIDTH
@@ -104,9 +104,9 @@ def is_plain() -> bool:
 def print_table(headings: Sequence[str], rows: Iterable[Sequence[object]], *, empty: str) -> None:
     """Print a table, or the sentence ``empty`` if there are no rows. A heading with ``#`` is a column of numbers.
 
-    A cell that is much wider than the others of its column shifts the rest of its own row, and no other row. On a
-    terminal the last column is wrapped; on one that is narrower than the others need, each row becomes lines of
-    headings and values.
+    A cell that is much wider than the others in its column shifts the rest of its own row, but no other row. On a
+    terminal, the last column is wrapped; if the terminal is too narrow for the other columns, each row becomes lines
+    of headings and values.
     """
     table = [[visible(str(cell)) for cell in row] for row in rows]
     if not table:
@@ -130,7 +130,7 @@ def print_table(headings: Sequence[str], rows: Iterable[Sequence[object]], *, em
 
 
 def _table_width(widths: Sequence[int], table: Sequence[Sequence[str]]) -> int:
-    """Return the columns that the widest row of a table takes where its last cell is wrapped."""
+    """Return how many columns the widest row of a table takes if its last cell is wrapped."""
     leads = [
         sum(max(width, columns_of(cell)) + len(_GAP) for width, cell in zip(widths[:-1], row[:-1], strict=True))
         for row in table
@@ -148,7 +148,7 @@ def _print_stacked(names: Sequence[str], table: Iterable[Sequence[str]]) -> None
 
 
 def say_lines(text: str, *, indent: str = "", **style: Any) -> None:
-    """Print a stored text as one line; on a terminal, as lines that fit its width. ``style`` as in ``click.style``."""
+    """Print a stored text as one line; on a terminal, as lines that fit. ``style`` is as in ``click.style``."""
     for line in fitting_lines(text, len(indent)):
         click.secho(indent + line, **style)
 
@@ -163,7 +163,7 @@ def fitting_lines(text: str, indent: int = 0) -> list[str]:
 
 
 def _last_lines(text: str, lead: str) -> list[str]:
-    """Return the lines of a row: on a terminal its last cell is wrapped, and continues below itself if there is
+    """Return the lines of a row. On a terminal, its last cell is wrapped, and continues below itself if there is
     room.
     """
     if not is_terminal():
@@ -179,7 +179,7 @@ def _last_lines(text: str, lead: str) -> list[str]:
 
 
 def print_facts(facts: Iterable[tuple[str, object]]) -> None:
-    """Print names and values, one pair a line, wrapped on a terminal; empty values are left out."""
+    """Print names and values, one pair per line, wrapped on a terminal; empty values are left out."""
     known = [(name, visible(str(value))) for name, value in facts if value not in ("", None)]
     width = _width_of([name for name, _ in known]) if known else 0
     for name, value in known:
@@ -195,7 +195,7 @@ def columns_of(text: str) -> int:
 
 
 def _width_of(column: Sequence[str]) -> int:
-    """Return the width of a column: that of the widest cell, but little more than most of them need."""
+    """Return the width of a column: that of the widest cell, but only a little more than most cells need."""
     widths = sorted(map(columns_of, column))
     return min(widths[-1], widths[(len(widths) - 1) * 4 // 5] + _SLACK_WIDTH)
 
@@ -206,15 +206,15 @@ def _padded(cell: str, width: int, right: bool) -> str:
 
 
 def is_terminal() -> bool:
-    """Return True if what is printed goes to a terminal; False also for an output that is closed."""
+    """Return True if what is printed goes to a terminal, and False if it doesn't or the output is closed."""
     return sys.stdout is not None and sys.stdout.isatty()
 
 
 def write_file(path: Path, data: bytes) -> None:
     """Write a file that the user named, completely or not at all. Raises OSError.
 
-    A device or a pipe, such as /dev/stdout, is written to and not replaced; for a link, its target
-    is written.
+    A device or a pipe, such as /dev/stdout, is written to and not replaced. If the path is a link, its target is
+    written.
     """
     target = path.expanduser().absolute()
     if target.exists() and not target.is_file() and not target.is_dir():
@@ -249,7 +249,7 @@ def iso(at_ms: int | None) -> str | None:
 
 
 def local(time_text: str | None) -> str:
-    """Return a time of a report in JSON, for people: local, to the minute; "–" for none."""
+    """Return a time from a report in JSON, for people: local, to the minute; "–" for none."""
     return when(parse_time_ms(time_text))
 
 

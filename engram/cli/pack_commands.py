@@ -224,7 +224,7 @@ def _install(
     yes: bool,
     as_json: bool,
 ) -> None:
-    """Show a change of a pack, ask, and make it. Only then its project is made, if ``project_of`` names a new one."""
+    """Show a change of a pack, ask, and make it. If ``project_of`` names a new project, it is created only then."""
     pack = change.pack
     facts = {
         "pack": pack.name,
@@ -249,9 +249,9 @@ def _install(
 
 
 def _next_version(store: Store, name: str, file: Path) -> int:
-    """Return the version of the next edition of a pack, after those in its file and on this machine; 1 for none.
+    """Return the version of a pack's next edition, after those in its file and on this machine; 1 if there are none.
 
-    A file that is not a pack is ignored and replaced.
+    A file that is not a pack is ignored, and will be replaced.
     """
     known = [space.cursor for space in installed_packs(store) if space.name == name]
     with contextlib.suppress(BadRequest, NotFound):

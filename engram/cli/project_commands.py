@@ -59,7 +59,7 @@ def forget(workspace: Workspace, name: str, yes: bool, as_json: bool) -> None:
             click.echo(f"stays, global: {memory.episode_id}  {one_line(memory.summary)}")
         sessions = count_projects(store).get(place.id, ProjectCounts()).sessions
         confirm(
-            # Where nothing is left, an interrupted deletion is completed.
+            # If nothing is left, this completes an interrupted deletion.
             yes or not (contents.turn_ids or contents.memories or contents.released),
             as_json,
             f"This deletes {number_of(sessions, 'session')} with "

@@ -13,12 +13,12 @@ from engram.search.hits import MAX_HITS
 from engram.transcripts.git_files import read_branch
 from engram.worker.recall_client import Operation, RecallRequest, RecallResponse, ask_memory, require_words
 
-#: What the parts of a score are, for people.
+#: What the parts of a score mean, for people.
 _LEGEND = (
     "A score is the sum of its parts, each weighted. text: its words; vector: its meaning; neighbours: what was said "
     "beside it; names, time, session: how well these match; source: a memory gains from the turn that it was made of."
 )
-#: Flags that choose the worker. Any other flag may differ from the worker's settings, so the search then runs
+#: Flags that choose the worker. Any other flag may differ from the worker's settings, so with it the search runs
 #: in this process.
 _FLAGS_OF_WORKER = {"home", "claude_folder"}
 

@@ -1,4 +1,4 @@
-"""``engram report``, ``cost`` and ``compare``: what memory did, what the model cost, and what it would add."""
+"""``engram report``, ``cost`` and ``compare``: what memory did, what the model cost, and what a model would add."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def compare_command(workspace: Workspace, yes: bool, as_json: bool) -> None:
 
 
 def offer_comparison(workspace: Workspace, store: Store, *, is_asked_for: bool = False) -> None:
-    """Offer the comparison once, if somebody can answer; later name the command, unless it was shown.
+    """Offer the comparison once, if somebody can answer; later, only name the command, unless it has been shown.
 
     Args:
         is_asked_for: the user has just chosen to see it.
@@ -90,7 +90,7 @@ def offer_comparison(workspace: Workspace, store: Store, *, is_asked_for: bool =
         return
     click.echo()
     _describe(workspace.settings, offer)
-    # Whatever ends the question, it was asked.
+    # However the question ends, it has been asked.
     note_answer(store, ComparisonAnswer.NO)
     if not _agrees("Send it?"):
         click.echo("Nothing was sent. If you change your mind: engram compare")
@@ -102,7 +102,7 @@ def offer_comparison(workspace: Workspace, store: Store, *, is_asked_for: bool =
 
 
 def can_compare(settings: Settings) -> bool:
-    """Return True if rules write the memories, and a language model could."""
+    """Return True if rules write the memories, but a language model could."""
     try:
         return settings.extractor == "local" and bool(available_provider(settings))
     except SettingsError:
@@ -111,7 +111,7 @@ def can_compare(settings: Settings) -> bool:
 
 
 def _find_offer(store: Store, settings: Settings) -> Offer | None:
-    """Return the offer; None also if the key or the prices in the settings can't be read."""
+    """Return the offer; None if there is none, or if the key or the prices in the settings can't be read."""
     try:
         return find_offer(store, settings)
     except SettingsError:
@@ -128,7 +128,7 @@ def comparison_json(workspace: Workspace, store: Store) -> dict[str, Any] | None
 
 
 def store_extractor(workspace: Workspace, extractor: str | None, command: str | None) -> None:
-    """Write to config.toml who makes the memories, and the absolute path of the command that does.
+    """Write to config.toml who makes the memories, and the absolute path of the command that does it.
 
     Args:
         extractor: the value; None leaves it as it is.
@@ -146,7 +146,7 @@ def store_extractor(workspace: Workspace, extractor: str | None, command: str | 
         and command is not None
         and sources["claude_command"] in ("default", "config.toml")
     ):
-        # A service has a short PATH.
+        # The path must be absolute, since a service has a short PATH.
         set_value(home, "claude_command", command)
     workspace.reload()
 
@@ -246,7 +246,7 @@ def _show(workspace: Workspace, store: Store, offer: Offer, *, as_json: bool, ma
 
 
 def _agrees(question: str) -> bool:
-    """Ask; Ctrl-C, or nobody to answer, counts as no."""
+    """Ask; Ctrl-C counts as no, and so does having nobody to answer."""
     try:
         return click.confirm(safe(question), default=False)
     except click.Abort:
@@ -274,7 +274,7 @@ def _print_memories(heading: str, memories: Sequence[ShownMemory], if_none: str)
 
 
 def _switch(workspace: Workspace, store: Store, extractor: ModelExtractor, comparison: Comparison) -> None:
-    """Let the model write the memories from now on, and keep those that were shown."""
+    """Let the model write the memories from now on, and keep those that it made for the comparison."""
     provider = comparison.offer.provider
     is_overridden = workspace.loaded.sources["extractor"] in ("flag", "environment")
     store_extractor(workspace, provider, find_claude(workspace.settings))
@@ -310,7 +310,7 @@ def _receiver(settings: Settings, offer: Offer) -> str:
     return f"{settings.llm_base_url or 'OpenAI, with your key'} (model {settings.llm_model})"
 
 
-# -- ``engram report`` and ``engram cost``: what memory did in the last days, and what the language model cost.
+# -- ``engram report`` and ``engram cost``: what memory did in recent days, and what the language model cost.
 
 
 @click.command("report")

@@ -1,7 +1,7 @@
 """Print what was found for people: title, day and project, the sentences, and what resumes the session.
 
-Every command that shows memories, sessions or passages prints them through this module. On a terminal lines are wrapped
-to its width, with colour and weight unless NO_COLOR is set; a pipe gets plain text.
+Every command that shows memories, sessions or passages prints them through this module. On a terminal, lines are
+wrapped to its width, with colour and bold text unless NO_COLOR is set; a pipe gets plain text.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ from engram.trust.display import number_of, visible
 
 #: Maximum number of results printed unless ``--limit`` or ``-v`` says otherwise.
 MAX_RESULTS = 5
-#: Maximum number of lines of the first result's text, and of each other's.
+#: Maximum number of lines of the first result's text, and of each other result's.
 MAX_FIRST_LINES, MAX_OTHER_LINES = 9, 4
-#: Minimum width of a title, in columns, for it to share a line with day and project.
+#: Minimum width of a title, in columns, for it to share a line with the day and the project.
 _MIN_TITLE_WIDTH = 24
 #: Maximum number of pieces of evidence printed with ``-v``.
 _MAX_EVIDENCE = 3
@@ -53,19 +53,19 @@ _SPEAKERS = {
     "program": "a program",
     "context": "not typed",
 }
-#: The speakers of such lines → for people.
+#: The words for speakers in stored lines → the same, for people.
 _NAMES = {words: _SPEAKERS[role].capitalize() for role, words in SPEAKERS.items()}
 
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """The printed parts of one result. Any part may be ""; nothing has been made safe for a terminal yet."""
+    """The parts of a result that are printed. Any part may be ""; none has been made safe for a terminal yet."""
 
-    #: Its title for people; bold, and cut if the line is full. A title that is also the text is never cut.
+    #: Its title for people, which is bold, and cut if the line is full. A title that is also the text is never cut.
     title: str
     #: Day, project, kind and anything else that says where it belongs.
     about: Sequence[str] = ()
-    #: What a reader must know before believing it.
+    #: What a reader must know before believing the result.
     remarks: Sequence[str] = ()
     text: str = ""
     #: Its outcome, printed below the text.
@@ -79,7 +79,7 @@ class Result:
 
 
 def print_results(results: Sequence[Result], *, is_verbose: bool = False, is_numbered: bool = True) -> None:
-    """Print results, best first and with the most detail for the best, separated by blank lines.
+    """Print results, best first and with the most detail on the best, separated by blank lines.
 
     The command that resumes a session is printed with the first of its results.
 
@@ -99,11 +99,11 @@ def print_results(results: Sequence[Result], *, is_verbose: bool = False, is_num
 
 
 def print_lines(text: str, *, indent: str = "", max_lines: int | None = None, **style: Any) -> int:
-    """Print a stored text wrapped to the terminal, its lists kept; returns the number of lines.
+    """Print a stored text wrapped to the terminal, but with its lists kept; returns the number of lines.
 
     Args:
         indent: the prefix of every line.
-        max_lines: the rest is replaced by "…"; None prints all.
+        max_lines: lines beyond this number are replaced by "…"; None prints all.
         style: as for ``click.style``.
     """
     lines = list(_wrapped(text, paragraph_width() - len(indent)))
@@ -142,7 +142,7 @@ def hit_result(hit: PublicHit, here: str = "", *, with_parts: bool = False) -> R
     """Return what is printed of a search result.
 
     Args:
-        here: the command's folder; to resume a session elsewhere, the printed command changes the folder first.
+        here: the folder in which this command runs; to resume a session elsewhere, the printed command changes folders.
         with_parts: also print the parts of the score.
     """
     day = day_of(hit.created_at_ms) if hit.created_at_ms else ""
@@ -170,9 +170,9 @@ def hit_result(hit: PublicHit, here: str = "", *, with_parts: bool = False) -> R
 
 
 def print_titles(results: Sequence[Result], *, empty: str) -> None:
-    """Print results as a list: each one's title in bold, its text, then where it belongs and its id; or ``empty``.
+    """Print results as a list, each with its title in bold, its text, where it belongs and its id; or ``empty``.
 
-    A text without a title is bold itself. A terminal gets the beginning of a long text, a pipe the whole on one line.
+    A text without a title is itself bold. A terminal gets the beginning of a long text; a pipe gets it all on one line.
     """
     for result in results:
         indent = _INDENT if result.title else ""
@@ -194,7 +194,7 @@ def counted(number: int, one: str, many: str = "") -> str:
 
 
 def print_remarks(remarks: Iterable[str]) -> None:
-    """Print what a reader must know before believing what follows; nothing without a remark."""
+    """Print what a reader must know before believing what follows; prints nothing if there are no remarks."""
     told = ", ".join(remark for remark in remarks if remark)
     if told:
         print_lines(f"! {told}", indent="  ", fg="yellow")
@@ -213,7 +213,7 @@ def speaker_of(role: str) -> str:
 
 
 def pauses_in_words(store: Reader) -> list[str]:
-    """Return what is paused now, each with until when."""
+    """Return what is paused now, each with the time until which it is."""
     found = []
     for scope, until_ms in current_pauses(store).items():
         project = find_project_of_identity(store, scope) if scope else None
@@ -223,15 +223,15 @@ def pauses_in_words(store: Reader) -> list[str]:
 
 
 def readable_content(memory: Memory) -> str:
-    """Return the content of a memory beyond its summary, without the rules' marks and
-    repeated lines; "" for nothing."""
+    """Return the content of a memory besides its summary, without the rules' marks and
+    repeated lines; "" if nothing is left."""
     said = " ".join([*memory.summary.split(), *" ".join(memory.facts).split()])
     lines = _MARK.sub("", memory.content).splitlines()
     return "\n".join(line for line in lines if " ".join(line.split()) not in said).strip()
 
 
 def in_folder(command: str, folder: str, here: str) -> str:
-    """Return a command that resumes a session, which an agent finds only in the folder where the session began."""
+    """Return a command that resumes a session in the folder where it began, the only one where the agent finds it."""
     if not command or not folder or folder == here or not os.path.isdir(folder):
         return command
     home = str(Path.home())
@@ -293,7 +293,7 @@ def _line_count(text: str) -> int:
 
 
 def _wrapped(text: str, width: int) -> Iterable[str]:
-    """Yield the lines of a text for a terminal: no blank lines, no fences, items of lists with a hanging indent."""
+    """Yield the lines of a text for a terminal, without blank lines and fences, and with lists in hanging indents."""
     for line in safe(text).strip("\n").splitlines():
         line = line.rstrip()
         if not line or _FENCE.match(line):
@@ -311,7 +311,7 @@ def _plain(text: str) -> str:
 
 
 def _cut(text: str, width: int) -> str:
-    """Return a line of at most this many columns, cut at a word boundary if one is near."""
+    """Return a line of at most ``width`` columns, cut at a word boundary if one is near."""
     if columns_of(text) <= width:
         return text
     while text and columns_of(text) > width - 1:

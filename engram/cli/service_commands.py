@@ -1,4 +1,4 @@
-"""``engram service``: start, stop and inspect worker and watcher; ``engram pause``: read nothing for a while."""
+"""``engram service``: start, stop and inspect the worker and watcher; ``engram pause``: read nothing for a while."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _TITLES = {
 }
 
 
-#: What is said if there was nothing to stop.
+#: What is printed if there was nothing to stop.
 _IDLE = "Nothing was running"
 
 
@@ -147,7 +147,7 @@ def logs(workspace: Workspace, limit: int, as_json: bool) -> None:
         click.echo(f"No records in {folder}.")
 
 
-#: Size above which the file of a service's errors is emptied at the next start, in bytes.
+#: Size, in bytes, above which the file of a service's errors is emptied at the next start.
 MAX_OUTPUT_BYTES = 1_000_000
 
 
@@ -183,7 +183,7 @@ def run(ctx: click.Context, workspace: Workspace, process: str | None, lifeline:
 
 
 def _loop_of(process: str | None, workspace: Workspace, *, has_parent: bool) -> Callable[[Settings], int]:
-    """Return the function that runs until a signal; imported here, since each needs memory that the others don't."""
+    """Return the function that runs until a signal; imported here because each needs memory that the others don't."""
     if process == "worker":
         from engram.worker.lifecycle import run_worker
 
@@ -198,7 +198,7 @@ def _loop_of(process: str | None, workspace: Workspace, *, has_parent: bool) -> 
 
 
 def _prepare_errors() -> None:
-    """Limit the size of the file that a service manager appends errors to, and record there where a process hung.
+    """Limit the size of the file to which a service manager appends errors, and record in it where a process hung.
 
     A service manager ends a hung process with SIGABRT; the stacks of its threads are then printed.
     """
@@ -255,7 +255,7 @@ def _system(workspace: Workspace) -> ServiceSystem:
 
 
 def _system_to_start(workspace: Workspace) -> ServiceSystem:
-    """Return what starts the processes. Raises MissingDatabase if they would exit at once."""
+    """Return the system that starts the processes. Raises MissingDatabase if they would exit at once."""
     from engram.models.engine.database import is_deleted
 
     if is_deleted(settings_around(workspace.settings).places.memory_db):

@@ -1,5 +1,5 @@
-"""``engram uninstall``, ``setup``, ``completion`` and ``config``: what is set up, and parts of the installation by
-hand.
+"""``engram uninstall``, ``setup``, ``completion`` and ``config``: undo the installation, do parts of it by hand, and
+change settings.
 """
 
 from __future__ import annotations
@@ -131,7 +131,7 @@ def _print_uninstall(places: Home, steps: list[str], purge: bool, as_json: bool)
 
 
 def _end_pages(places: Home) -> None:
-    """Stop the page of the memory folder and those of its vaults, which would otherwise write there again."""
+    """Stop the pages of the memory folder and of its vaults, which would otherwise write there again."""
     for home in (places, *map(Home, vault_folders(places))):
         if home.root.is_dir():
             stop_page(home)
@@ -151,7 +151,7 @@ def _print_end(places: Home, purge: bool, left: list[str], has_problems: bool) -
 
 
 def _drop_empty(places: Home) -> None:
-    """Remove a memory folder that only holds what the uninstallation created there, after the folder was deleted."""
+    """Remove a memory folder that was deleted and contains only what the uninstallation created there."""
     with contextlib.suppress(OSError):
         (places.root / "install").rmdir()
     with contextlib.suppress(OSError):
@@ -237,7 +237,7 @@ def plugin(workspace: Workspace, out: Path | None, mod: bool, as_json: bool) -> 
 
 
 def _write_marketplace(folder: Path, files: dict[str, bytes]) -> Path:
-    """Write a marketplace folder. Refuses one that holds anything else."""
+    """Write a marketplace folder; refuses a folder that contains anything else."""
     if other_files(folder, files) and not (folder / MARKETPLACE_LIST).is_file():
         raise InstallError(f"{folder} holds other files; name a new or empty folder")
     for path, content in files.items():
@@ -397,7 +397,7 @@ Result = TypeVar("Result")
 
 
 def _write_setting(change: Callable[[], Result]) -> Result:
-    """Change the file; an error of the file system is an expected failure."""
+    """Change the file; a file system error is an expected failure."""
     try:
         return change()
     except OSError as error:
@@ -405,21 +405,21 @@ def _write_setting(change: Callable[[], Result]) -> Result:
 
 
 def _config_home(workspace: Workspace) -> Path:
-    """Return the folder of the config.toml that is read: a vault uses the settings of the memory folder that contains
+    """Return the folder of the config.toml that is read; a vault uses the settings of the memory folder that contains
     it.
     """
     return config_home(_beside_file(workspace).settings.home)
 
 
 def _note_override(workspace: Workspace, setting: str) -> None:
-    """Warn if config.toml does not decide the setting."""
+    """Warn if something other than config.toml decides the setting."""
     source = _beside_file(workspace).sources.get(setting)
     if source in ("flag", "environment"):
         click.echo(f"Note: the {source} also sets {setting} and overrides config.toml.", err=True)
 
 
 def _beside_file(workspace: Workspace) -> Loaded:
-    """Return the settings from flags and environment alone: config.toml may hold the line to be fixed."""
+    """Return the settings from flags and environment alone, since config.toml may contain the line to be fixed."""
     return load(workspace.flags, with_file=False)
 
 

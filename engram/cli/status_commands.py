@@ -117,14 +117,14 @@ def status(workspace: Workspace, verbose: bool, as_json: bool) -> None:
 
 
 def _waiting(health: Health) -> str:
-    """Return what remains to be done; texts that are not prepared yet are found by their words."""
+    """Return what remains to be done; texts that are not prepared yet are found only by their words."""
     texts = counted(health.missing_vectors, "text")
     what = [counted(health.waiting, "task"), f"{texts} to prepare for the search by meaning" if texts else ""]
     return ", ".join(filter(None, what)) or "nothing"
 
 
 def _print_stages(health: Health, *, every: bool) -> None:
-    """Print the stages of the work: all, or only those that failed or are behind."""
+    """Print the stages of the work: all of them, or only those that have failed or are behind."""
     stages = {name: stage for name, stage in health.stages.items() if every or stage.has_trouble}
     if not stages:
         return
@@ -159,7 +159,7 @@ def _extractor(settings: Settings) -> str:
 
 
 def _second_chances(chances: SecondChances | None, health: Health) -> str:
-    """Return how many sessions of the local extractor were distilled again; "" without a language model."""
+    """Return how many of the local extractor's sessions were distilled again; "" without a language model."""
     if chances is None or not (chances.done or chances.waiting):
         return ""
     pause = _pause(chances, health)
@@ -184,7 +184,7 @@ def _picked(picked: Picked) -> str:
 
 
 def _off(places: Home, health: Health) -> str:
-    """Return that Engram is off, and why if that is known; "" while the worker or the watcher runs."""
+    """Say that Engram is off, and why, if known; returns "" while the worker or the watcher runs."""
     if health.worker.is_alive or health.watcher.is_alive:
         return ""
     was_killed = places.supervisor_lock.exists() and not is_held(places.supervisor_lock)
@@ -207,7 +207,7 @@ def _process(state: ProcessState) -> str:
 
 # -- ``engram doctor``: what is wrong, and what to do about it.
 
-#: State → its colour; what does not work is printed first.
+#: State → its colour, in the order of printing: what does not work comes first.
 _COLOURS = {State.BAD: "red", State.WARN: "yellow", State.OK: "green"}
 
 
@@ -269,7 +269,7 @@ def doctor(
 
 
 def show_checks(checks: list[Check], done: list[str]) -> None:
-    """Print the findings, what does not work first, and a line about all of them."""
+    """Print the findings, starting with what does not work, and a line about all of them."""
     for line in done:
         say(f"fixed: {line}" if not line.startswith("could not") else line)
     order = list(_COLOURS)
@@ -294,7 +294,7 @@ def show_checks(checks: list[Check], done: list[str]) -> None:
 
 @contextlib.contextmanager
 def _machine(workspace: Workspace, is_quick: bool) -> Iterator[Machine]:
-    """One examination of this machine, with the open memory or the reason why it can't be opened."""
+    """Yield an examination of this machine, with the open memory or the reason why it can't be opened."""
     settings, folder = workspace.settings, Path.cwd()
     with contextlib.ExitStack() as opened:
         try:
@@ -338,7 +338,7 @@ def ui(workspace: Workspace, no_open: bool, stop: bool, as_json: bool) -> None:
     entry, url = make_entry(places.page_entries, page.port)
     is_open = not no_open and open_browser(entry, url)
     if as_json:
-        # One line, for scripts that read one.
+        # One line, for scripts that read a single line.
         click.echo(to_json({"url": url}))
     elif is_open:
         click.echo(f"The page is open in your browser (http://{ADDRESS}:{page.port}). `engram ui --stop` stops it.")

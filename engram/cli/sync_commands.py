@@ -32,7 +32,7 @@ from engram.vaults import own_vault
 if TYPE_CHECKING:
     from engram.models.work.work import HeldLease
 
-#: Seconds between two lines about the progress of a round, and between two changes of one on a terminal.
+#: Seconds between two lines about the progress of a round, and between two changes of the line on a terminal.
 LINE_SECONDS, TERMINAL_SECONDS = 5.0, 0.5
 
 
@@ -73,7 +73,7 @@ def raise_errors(rounds: list[Round]) -> None:
 
 
 def _print_rounds(rounds: list[Round], *, as_json: bool) -> None:
-    """Print what the rounds did; the error of one that failed follows as the command's."""
+    """Print what the rounds did; the error of a failed round follows as the command's error."""
     pulled, pushed = sum(done.pulled for done in rounds), sum(done.pushed for done in rounds)
     told = f"{counted(pulled, 'change') or 'No change'} received, {counted(pushed, 'change') or 'none'} sent."
     if as_json:
@@ -87,7 +87,7 @@ def _round_json(done: Round) -> dict[str, Any]:
 
 
 def hold_rounds(workspace: Workspace, store: Store) -> HeldLease:
-    """Take the lease of rounds, which the worker takes too. Raises HubError while another process has it."""
+    """Take the lease for rounds, which the worker also takes. Raises HubError while another process has it."""
     from engram.models.work.work import lease_owners
     from engram.tasks.upkeep_tasks import take_sync_lease
 
@@ -101,10 +101,10 @@ def hold_rounds(workspace: Workspace, store: Store) -> HeldLease:
 
 
 def sync_once(workspace: Workspace, store: Store, *, is_quiet: bool = False) -> list[Round]:
-    """Make the rounds under the lease of rounds, and show their progress; the log is a file.
+    """Make the rounds under the lease for rounds, and show their progress. Logs go to a file.
 
     Raises:
-        HubError: another process makes rounds.
+        HubError: another process is making rounds.
     """
     start_logging(workspace.places.logs, "cli", workspace.settings.log_level, workspace.redactor())
     with hold_rounds(workspace, store) as lease, _Progress(store, is_quiet=is_quiet) as progress:
@@ -119,7 +119,7 @@ def sync_once(workspace: Workspace, store: Store, *, is_quiet: bool = False) -> 
 
 
 class _Progress:
-    """Says how far a round is, on standard error: a line that changes on a terminal, else one now and then."""
+    """Says on standard error how far a round is: in one changing line on a terminal, else in a line now and then."""
 
     def __init__(self, store: Store, *, is_quiet: bool) -> None:
         self._store, self._is_quiet = store, is_quiet
@@ -213,7 +213,7 @@ def sync(
         try:
             rounds = sync_once(workspace, store, is_quiet=as_json)
         finally:
-            # Whatever becomes of the round, the phrase is printed: nobody else has it.
+            # Whatever becomes of the round, the phrase is printed, since nobody else has it.
             if as_json and (facts or rounds):
                 print_json({"rounds": [_round_json(done) for done in rounds], **facts})
     workspace.wake_worker()
@@ -225,7 +225,7 @@ def sync(
 def _join(
     workspace: Workspace, store: Store, folder: Path, is_git: bool, *, phrase: bool, name: str, yes: bool, as_json: bool
 ) -> Joined:
-    """Use a folder, or go on using it, after the questions that need an answer."""
+    """Use a folder, or keep using it, after asking the necessary questions."""
     folder = folder.expanduser()
     is_new = private_space(store) is None
     is_used = bool(look_into(folder, with_git=is_git)) and is_new
@@ -245,7 +245,7 @@ def _what_syncing_means(store: Store, folder: Path, *, is_git: bool) -> str:
 
 
 def _print_joined(joined: Joined) -> None:
-    """Print the result of joining, before the first round: it may take long, fail or be stopped."""
+    """Print the result of joining before the first round, which may take long, fail or be stopped."""
     place = folder_of(joined.server.url)
     git = " --git" if joined.server.url.startswith(GIT) else ""
     say(f"{joined.server.member_name} keeps its memories in step through {place}{' with git' if git else ''}, sealed.")

@@ -1,4 +1,4 @@
-"""``engram tasks``: what is running, waiting, done and failed; and ``engram consolidate`` and ``propose``, by hand."""
+"""``engram tasks``: what is running, waiting, done and failed; ``engram consolidate`` and ``propose``: do it now."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from engram.reports.use_report import run_to_json
 
 
 def queue_rows(workspace: Workspace) -> list[dict[str, Any]]:
-    """Return the messages in the queue; none if there is no queue: it only notifies the worker."""
+    """Return the messages in the queue; none if there is no queue, which loses nothing, since it only notifies."""
     if not workspace.places.queue_db.exists():
         return []
     from engram.tasks.queue import JsonSerializer, huey
@@ -292,7 +292,7 @@ def show(workspace: Workspace, name: str, as_json: bool) -> None:
 
 
 def _fact(key: str, value: Any) -> Any:
-    """Return a fact of a piece of work, for people."""
+    """Return one property of a piece of work, formatted for people."""
     if key.endswith("_at") and value:
         return local(value)
     return ", ".join(value) if isinstance(value, list) else value
@@ -409,7 +409,7 @@ def _list(store: Store, as_json: bool) -> None:
         )
 
 
-# -- ``engram propose``: lines for CLAUDE.md that are needed again and again, as a diff.
+# -- ``engram propose``: show lines for CLAUDE.md that are needed again and again, as a diff.
 
 
 @click.command("propose")

@@ -42,7 +42,7 @@ from engram.vaults import own_vault
 
 # -- ``engram share`` and ``engram unshare``: memories for a team, named one by one or by a rule.
 
-#: Repositories whose remotes are read before something is shared: teammates know a project by its remote.
+#: Maximum number of repositories whose remotes are read before sharing, since teammates know a project by its remote.
 MAX_HINTS = 20
 
 space_option = click.option(

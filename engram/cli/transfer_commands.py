@@ -124,7 +124,7 @@ def _read_lines(records: Iterable[Mapping[str, Any]]) -> tuple[list[str], int, B
     return lines, count, None
 
 
-# -- ``engram import``: memories from an export, from another program, or from a folder of notes; and how to undo that.
+# -- ``engram import``: memories from an export, another program or a folder of notes; and how to undo an import.
 
 #: Maximum number of problems that are printed one by one.
 _MAX_SHOWN = 10
@@ -239,7 +239,7 @@ def _source(
 
 
 def _folder_mapping(pairs: tuple[str, ...]) -> Callable[[str], str]:
-    """Return a function that replaces the beginning of folders."""
+    """Return a function that replaces the beginning of a folder's path."""
     mapped = []
     for pair in pairs:
         old, equals, new = pair.partition("=")
@@ -395,7 +395,7 @@ def _begin_anew(workspace: Workspace, as_json: bool) -> None:
     """Create an empty memory.db; the backups of the deleted one stay, and what was forgotten stays forgotten.
 
     Raises:
-        BadRequest: there is a memory.
+        BadRequest: there already is a memory.
     """
     path = workspace.places.memory_db
     with owning_database(path):
@@ -456,7 +456,7 @@ def _choose(backups: list[Backup], folder: Path, file: Path | None) -> Path:
 
 
 def _take_locks(*paths: Path) -> list[ProcessLock]:
-    """Hold the locks of watcher and worker, so that neither runs meanwhile. Raises AlreadyRunning."""
+    """Hold the locks of watcher and worker, so that neither can run in the meantime. Raises AlreadyRunning."""
     locks: list[ProcessLock] = []
     try:
         for path in paths:

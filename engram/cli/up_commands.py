@@ -1,4 +1,4 @@
-"""``engram up``: run watcher and worker in the foreground with a dashboard, or do everything once."""
+"""``engram up``: run the watcher and the worker in the foreground with a dashboard, or do everything once."""
 
 from __future__ import annotations
 
@@ -160,7 +160,7 @@ def up(
                 err=True,
             )
     if once:
-        # Imported here since it loads the queue and the search, which other commands' help does not need.
+        # Imported here, since it loads the queue and search modules, which other commands' help does not need.
         from engram.cli.up_once import find_sources, run_once
 
         report = run_once(workspace, is_quiet=as_json, sources=find_sources(workspace, paths) if paths else None)
@@ -229,8 +229,8 @@ def _show(workspace: Workspace, supervisor: Supervisor, stopping: threading.Even
 
 
 def _read_health(workspace: Workspace) -> Health | str:
-    """Return the health of all parts, or why it can't be read. Opens the memory each time: a damaged file may be
-    replaced.
+    """Return the health of all parts, or why it can't be read. Opens the memory each time, since a damaged file may
+    have been replaced.
     """
     try:
         # Not workspace.store(), which would recreate a memory folder that was moved away.
@@ -263,7 +263,7 @@ class _Dashboard:
 
 
 class _Lines:
-    """Prints a line when something changed, and a last one at the end, for logs and pipes."""
+    """Prints a line whenever something has changed, and a final one at the end, for logs and pipes."""
 
     def __init__(self) -> None:
         self._last = self._latest = ""
@@ -277,7 +277,7 @@ class _Lines:
             click.echo(self._latest)
 
     def update(self, workspace: Workspace, _: list[Child]) -> None:
-        """Print a line if something changed and the last line is old enough."""
+        """Print a line if something has changed and the last line is old enough."""
         health = _read_health(workspace)
         self._latest = health if isinstance(health, str) else line(health)
         now = time.monotonic()

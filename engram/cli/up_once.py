@@ -1,4 +1,4 @@
-"""Reads sessions in this process and makes memories from them: ``engram up --once``, and ``engram install``."""
+"""Read sessions in this process and make memories from them, for ``engram up --once`` and ``engram install``."""
 
 from __future__ import annotations
 
@@ -42,9 +42,9 @@ from engram.transcripts.claude_code.history import AGENT as HISTORY_AGENT
 from engram.trust.display import number_of, visible
 from engram.worker.recall_client import Operation, RecallRequest, ask_memory
 
-#: Seconds between two lines about the progress if there is no terminal.
+#: Seconds between two lines about progress if there is no terminal.
 LINE_SECONDS = 10.0
-#: Maximum number of threads of the model, when nothing else runs.
+#: Maximum number of threads for the model when nothing else runs.
 MAX_THREADS = 4
 
 
@@ -61,8 +61,8 @@ def run_once(
 
     Args:
         is_quiet: print nothing but warnings.
-        sources: what to read; None for all sessions of all agents, the oldest change first.
-        with_consolidation: also consolidate, if that is due.
+        sources: what to read; None for all sessions of all agents, starting with the oldest change.
+        with_consolidation: also consolidate if that is due.
         with_vectors: False leaves the vectors to a worker.
         is_told: print the counts at the end.
     """
@@ -90,7 +90,7 @@ def run_once(
         )
         embedded = drained.embedded
         if drained.has_consolidated:
-            # Consolidation writes notes, which are indexed and embedded too.
+            # Consolidation writes notes, which must also be indexed and embedded.
             embedded += drain(runtime, with_vectors=with_vectors, progress=step).embedded
         report |= {
             "episodes": usage.count_totals(store).memories,
@@ -161,8 +161,8 @@ def _bars(is_quiet: bool) -> Iterator[Bars]:
 
 
 def call_of(workspace: Workspace) -> str:
-    """Return how a person calls Engram from here for this memory folder: ``engram``, or the path and flags that it
-    takes.
+    """Return how a person calls Engram from here for this memory folder: ``engram``, or the path and flags that are
+    needed.
     """
     started_as = Path(sys.argv[0])
     program = "engram" if shutil.which("engram") or started_as.name != "engram" else shlex.quote(sys.argv[0])
@@ -194,11 +194,11 @@ def _print(report: dict[str, Any], workspace: Workspace) -> None:
     say(f'Done in {report["seconds"]} s. Try it: {call_of(workspace)} recall "…"')
 
 
-# -- ``engram up --once --no-memories``: transcripts are read, and the worker makes the memories.
+# -- ``engram up --once --no-memories``: transcripts are read, and the worker makes the memories later.
 
 
 def read_only(workspace: Workspace, paths: Sequence[Path], *, as_json: bool) -> None:
-    """Read transcripts to their end and print what was read; a worker may run meanwhile.
+    """Read transcripts to their end and print what was read. A worker may run at the same time.
 
     Args:
         paths: transcripts, folders of transcripts, or configuration folders of an agent; all transcripts if empty.
@@ -232,7 +232,7 @@ def read_only(workspace: Workspace, paths: Sequence[Path], *, as_json: bool) -> 
 
 
 def find_sources(workspace: Workspace, paths: Sequence[Path]) -> list[Source | Path]:
-    """Return what to read, the oldest change first; a file that holds no session stays a path.
+    """Return what to read, starting with the oldest change; a file that contains no session stays a path.
 
     Raises:
         NotFound: a path does not exist.
@@ -254,7 +254,7 @@ def find_sources(workspace: Workspace, paths: Sequence[Path]) -> list[Source | P
 
 
 def ingest_report(store: Store, results: Sequence[IngestResult]) -> dict[str, Any]:
-    """Return what was read, for scripts: files and new turns in this run; all other figures are totals."""
+    """Return what was read, for scripts: the files and new turns are of this run, and all other figures are totals."""
     totals = usage.count_totals(store)
     skipped: dict[str, int] = {}
     for result in results:
@@ -287,7 +287,7 @@ def ingest_report(store: Store, results: Sequence[IngestResult]) -> dict[str, An
 class Existing:
     """The existing sessions."""
 
-    #: Those of the project with the latest change, newest first.
+    #: The sessions of the project with the latest change, newest first.
     first: tuple[Source, ...]
     #: All others, newest first.
     rest: tuple[Source, ...]
@@ -295,7 +295,7 @@ class Existing:
 
     @property
     def number(self) -> int:
-        """All sessions."""
+        """The number of all sessions."""
         return len(self.first) + len(self.rest)
 
 
@@ -314,13 +314,13 @@ def import_existing(workspace: Workspace, existing: Existing, *, has_service: bo
     """Read all sessions and make memories from them, with a progress bar. A failure or Ctrl-C ends only the import.
 
     Args:
-        has_service: the vectors are left to the service; otherwise everything is done now.
+        has_service: leave the vectors to the service; otherwise everything is done now.
         is_quiet: print nothing but warnings.
     """
     if not existing.number:
         say_unless(is_quiet, "There are no sessions yet. Engram reads each one while you work.")
         return {}
-    # The rules make memories from all of it in a minute. A language model improves them later, within its cap.
+    # The rules make memories from all sessions in a minute. A language model improves them later, within its cap.
     flags = {"extractor": "local"} if workspace.settings.extractor in MODEL_EXTRACTORS else {}
     say_unless(is_quiet, f"• Reading your {number_of(existing.number, 'session')}")
     try:
@@ -340,7 +340,7 @@ def import_existing(workspace: Workspace, existing: Existing, *, has_service: bo
 
 
 def import_earlier(workspace: Workspace) -> str:
-    """Import the memories of the earlier Engram; what was imported before is not added again. Returns a line."""
+    """Import the memories of the earlier Engram; what was imported before is not added again. Returns a report line."""
     from engram.exchange.formats import open_source
     from engram.exchange.importing import Outcome, PlaceFinder, import_memories
 
@@ -369,24 +369,24 @@ def say_unless(is_quiet: bool, text: str) -> None:
 
 # -- The first screen: the user's own history, and a question that they once asked, with how it ended.
 
-#: Minimum and maximum number of words in a question of the user's that is shown again.
+#: Possible numbers of words in a question of the user's that is shown again.
 _QUESTION_WORDS = range(4, 22)
 _QUESTION = lazy_regex(
     r"(?:why|how|what|which|where|when|is|are|does|do|did|can|could|should|warum|wie|was|welche)\b", re.IGNORECASE
 )
-#: Patterns of questions for a reason, and of others that "yes" does not answer.
+#: Patterns of questions that ask for a reason, and of others that "yes" does not answer.
 _REASON = lazy_regex(r"(?:why|how|warum|wie)\b", re.IGNORECASE)
 _OPEN = lazy_regex(r"(?:what|which|where|when|was|welche)\b", re.IGNORECASE)
-#: Text that rules a question out: paths of attachments, images, masked values, quotes that a shell would end.
+#: Text that rules out a question: paths of attachments, images, masked values, quotes that would end a shell's.
 _UNFIT = lazy_regex(r"[\[\]@\"`$\\!<>{}]|https?:")
-#: Questions for work, about the moment or about the assistant itself, which nobody asks again.
+#: Questions that ask for work, or about the moment or the assistant itself, which nobody asks again.
 _REQUEST = lazy_regex(
     r"(?:can|could|would|will|should|shall|may) (?:you|we|i)\b|"
     r"(?:are|is|did|do|does|have|has) (?:it|you|they|this|that)\b|"
     r".*\b(?:now|still|yet|again|already|yours?|you)\b",
     re.IGNORECASE,
 )
-#: Number of a question's informative words that its answer must have: one with none of them is about something else.
+#: Minimum number of a question's informative words in its answer, which is otherwise about something else.
 _MIN_SHARED_WORDS = 2
 #: Maximum number of questions that are tried.
 _MAX_TRIES = 12
@@ -394,7 +394,7 @@ _MAX_TRIES = 12
 
 @dataclass(frozen=True, slots=True)
 class OwnQuestion:
-    """A question that the user asked once, and what is found for it now."""
+    """A question that the user once asked, and what is found for it now."""
 
     question: str
     hit: PublicHit
@@ -445,8 +445,8 @@ def history_lines(workspace: Workspace, existing: Existing) -> list[str]:
 def find_own_question(store: Store, settings: Settings) -> OwnQuestion | None:
     """Return the one of the user's latest questions that its own session answers best; None if none does.
 
-    A question for a reason comes first, then one that "yes" does not answer; among these, the one whose answer has the
-    largest share of its informative words. Only words are searched: no model is loaded.
+    A question that asks for a reason comes first, then one that "yes" does not answer; within each group, the one
+    whose answer has the largest share of its informative words wins. Only words are searched, without loading a model.
     """
     asked = [(prompt.session_id, text) for prompt in latest_turn_prompts(store) if (text := _as_question(prompt.text))]
     asked.sort(key=lambda one: -_openness(one[1]))
@@ -466,12 +466,12 @@ def find_own_question(store: Store, settings: Settings) -> OwnQuestion | None:
 
 
 def _openness(question: str) -> int:
-    """Return 2 for a question for a reason, 1 for another that "yes" does not answer, else 0."""
+    """Return 2 for a question that asks for a reason, 1 for another that "yes" does not answer, else 0."""
     return 2 if _REASON.match(question) else 1 if _OPEN.match(question) else 0
 
 
 def _without_question(text: str, question: str) -> str:
-    """Return the lines of a hit without the question itself, whoever it names as speaker."""
+    """Return the lines of a hit without the question itself, whoever is named as its speaker."""
     return "\n".join(line for line in text.splitlines() if not " ".join(line.split()).endswith(question))
 
 

@@ -1,4 +1,4 @@
-"""``engram why``: the outcome of each prompt in a session, of a memory, or the answer that a prompt would get now."""
+"""``engram why``: the outcome of a session's prompts or of a memory, or the answer that a prompt would get now."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ from engram.worker.worker_client import ask_worker
 
 
 def end_with_nothing(sentence: str) -> NoReturn:
-    """Print that nothing is known, and exit with code 1, which scripts can see although it is no error."""
+    """Print that nothing is known, and exit with code 1, which scripts can see although it isn't an error."""
     say(sentence)
     raise click.exceptions.Exit(options.FAILED)
 
@@ -151,7 +151,7 @@ def blame(workspace: Workspace, file: str, limit: int, as_json: bool) -> None:
     with workspace.store() as store:
         folder = next((str(parent) for parent in path.parents if parent.is_dir()), str(path.parent))
         project = scope_of_folder(store, workspace.settings, folder).project
-        if project is None:  # Its folder may be gone.
+        if project is None:  # The file's folder may be gone.
             around = [row for row in list_projects(store) if row.root and path.is_relative_to(row.root)]
             project = max(around, key=lambda row: len(row.root), default=None)
         if project is None:
@@ -247,10 +247,10 @@ def explain_prompt(
     """Return the answer that a prompt would get, its source, and why the model was not used ("" if it was).
 
     Args:
-        settings: as the worker has them.
-        prompt: as a person would type it.
+        settings: the settings as the worker has them.
+        prompt: the prompt as a person would type it.
         project: the project that it is asked in; None for none.
-        with_worker: ask the worker first. Off when the settings of this call differ from the worker's.
+        with_worker: ask the worker first. False if the settings of this call differ from the worker's.
     """
     if with_worker:
         request = {
@@ -273,13 +273,13 @@ def explain_prompt(
 
 
 def _parse(answer: Mapping[str, Any] | None) -> Explanation | None:
-    """Return the explanation from the worker's answer; None if there is no worker, or the answer can't be parsed."""
+    """Return the explanation in the worker's response; None if there is no worker, or it can't be parsed."""
     if answer is None:
         return None
     try:
         return Explanation.from_json(answer)
     except (KeyError, TypeError, ValueError, AttributeError):
-        # A worker of another version, or one that reports an error.
+        # The worker is of another version, or reports an error.
         logger.warning("action=explain_prompt failed=no explanation error=%s", str(answer.get("error", ""))[:200])
         return None
 
@@ -449,7 +449,7 @@ def _against_floor(score: float | None, floor: float | None) -> str:
 
 
 def _find_session(store: Store, text: str) -> tuple[str, SessionRow | None]:
-    """Return the session with an id, or the beginning of one; its row is None if its transcript was not read."""
+    """Return the session with an id or its beginning; its row is None if its transcript has not been read."""
     try:
         session = find_session_row(store, text)
         return session.session_id, session

@@ -1,4 +1,4 @@
-"""The context of every command: the settings, the open memory, the redactor, the worker."""
+"""The context of every command: the settings, the open memory, the redactor and the worker."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class Workspace:
-    """Loads lazily: ``--help`` and commands without settings work with a broken config.toml."""
+    """Loads lazily, so that ``--help`` and commands without settings work with a broken config.toml."""
 
     #: Settings given as flags, by name.
     flags: Mapping[str, str] = field(default_factory=dict)
@@ -43,7 +43,7 @@ class Workspace:
         return self._loaded
 
     def reload(self) -> None:
-        """Read the settings again at their next use, after config.toml was changed."""
+        """Read the settings again at their next use, since config.toml has changed."""
         self._loaded = None
 
     @property
@@ -69,7 +69,7 @@ class Workspace:
         """The open memory; folder and database are created if they are missing. Raises HomeError or StoreError.
 
         Args:
-            may_upgrade: copy a memory.db of an earlier version and bring it up to date first.
+            may_upgrade: first copy a memory.db of an earlier version, and bring it up to date.
         """
         from engram.models.open_memory import open_memory  # a tenth of a second that help does not need
 
@@ -101,8 +101,8 @@ class Workspace:
         """Bring a memory.db of an earlier version up to date, and print where the earlier copy is.
 
         Raises:
-            OlderSchema: a worker or watcher of another version runs.
-            StoreError: it can't be opened or copied.
+            OlderSchema: a worker or watcher of another version is running.
+            StoreError: the database can't be opened or copied.
         """
         from engram.worker.memory_file import upgrade_memory
 
@@ -115,7 +115,7 @@ class Workspace:
             )
 
     def wake_worker(self) -> None:
-        """Tell a running worker that memories changed."""
+        """Tell a running worker that memories have changed."""
         from engram.worker.worker_client import wake_worker
 
         wake_worker(self.places)
@@ -150,7 +150,7 @@ pass_workspace = click.make_pass_decorator(Workspace, ensure=True)
 
 
 def current_folder() -> str:
-    """Return the folder that the command runs in; "" if it was deleted meanwhile."""
+    """Return the folder that the command runs in; "" if it has been deleted."""
     try:
         return os.getcwd()
     except OSError:
@@ -158,17 +158,17 @@ def current_folder() -> str:
 
 
 def require_project_id(store: Store, settings: Settings, name: str | None, *, hint: str) -> int:
-    """Return the row id of the project that ``--project`` names, else of the current folder's, creating it if the
-    folder is new.
+    """Return the row id of the project that ``--project`` names, else of the current folder's project, which is created
+    if the folder is new.
 
-    A folder may be named by its path, or by the name of its project if that is the current one.
+    A folder may be named by its path, or by its project's name if that is the current project.
 
     Args:
         hint: what else the user can do if the folder belongs to no project, such as "name one with --project".
 
     Raises:
-        NotFound: no project of that name is known.
-        BadRequest: the folder is a folder of projects.
+        NotFound: no project with that name is known.
+        BadRequest: the folder is one that contains projects.
     """
     from engram.ingest.session_project import project_for, scope_of_folder
 
@@ -217,10 +217,10 @@ def find_project(store: Store, settings: Settings, name: str | None) -> ProjectR
 def restart_with_settings(workspace: Workspace) -> None:
     """Make running worker and watcher processes use what was written to config.toml, and say so on standard error.
 
-    They read the settings once, when they start: without this, a folder that was just excluded would still be read.
+    They read the settings once, when they start, so without this, a folder that was just excluded would still be read.
 
     Args:
-        workspace: the memory; for a vault, the memory folder that contains it counts.
+        workspace: the memory; for a vault, that of the memory folder that contains it.
     """
     from engram.cli.output import say
     from engram.reports.processes import process_state

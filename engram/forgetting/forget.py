@@ -57,8 +57,8 @@ class ForgetReport:
         """Return a few lines for a person or a model: what was deleted and what stays.
 
         Args:
-                may_tell: returns False for a memory that must be mentioned without its text or session; None for a
-                    person, who may know everything.
+            may_tell: returns False for a memory that must be mentioned without its text or session; None for a
+                person, who may know everything.
         """
         account = account_of(
             memories=len(self.episode_ids),

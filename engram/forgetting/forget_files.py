@@ -270,7 +270,7 @@ def clean_copies(places: Home, driver: str, clean: Callable[[Tx], int]) -> tuple
     """Clean every backup and set-aside database, and delete damaged ones; returns the numbers of cleaned and deleted.
 
     Args:
-            clean: deletes rows from an open copy, in a transaction, and returns their number.
+        clean: deletes rows from an open copy, in a transaction, and returns their number.
     """
     cleaned = dropped = 0
     for path in copies_of_memory(places, driver):

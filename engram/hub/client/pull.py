@@ -139,7 +139,7 @@ def pull_space(
         pulled: counts what was done, even if an error ends the pull.
 
     Raises:
-            HubError: no page came, or it can't be right.
+        HubError: no page came, or it can't be right.
     """
     rows = page_rows(PAGE_ROWS, server)
     cursor = space.cursor

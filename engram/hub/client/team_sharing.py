@@ -108,8 +108,8 @@ def preview(
         redact: removes secrets; everything passes through it again.
 
     Raises:
-            BadRequest: it must not be shared, since it belongs to a vault, another project or somebody else, looks like
-                an instruction, or is no longer valid.
+        BadRequest: it must not be shared, since it belongs to a vault, another project or somebody else, looks like
+            an instruction, or is no longer valid.
     """
     _refuse_vaults(places)
     if memory.origin:

@@ -46,7 +46,7 @@ def install_steps(
         put_back: undoes what the caller had done; called during an undo, while nothing runs.
 
     Raises:
-            InstallError: something failed. Everything done in this run was undone, or the message says what was not.
+        InstallError: something failed. Everything done in this run was undone, or the message says what was not.
     """
     with _locked(home):
         run = Run(home, before_step, check=check, put_back=put_back)
