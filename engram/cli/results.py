@@ -213,7 +213,7 @@ def speaker_of(role: str) -> str:
 
 
 def pauses_in_words(store: Reader) -> list[str]:
-    """Return what is paused now, each with the time until which it is."""
+    """Return what is paused now, each with the end of its pause."""
     found = []
     for scope, until_ms in current_pauses(store).items():
         project = find_project_of_identity(store, scope) if scope else None

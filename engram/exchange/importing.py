@@ -158,7 +158,7 @@ class PlaceFinder:
         return project if project is not None and project.identity and not project.is_global else None
 
     def _folder_of_name(self, name: str) -> Project | None:
-        """Return the project of the only folder with this name in the folders of projects; None if it is not unique."""
+        """Return the project of the folder with this name in the folders of projects, if there is exactly one."""
         folders = [Path(root).expanduser() / name for root in self._settings.project_roots]
         found = {
             project.identity: project

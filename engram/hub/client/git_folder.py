@@ -29,7 +29,7 @@ _BYTES = b"* -text -diff -filter -merge -ident\n"
 _NAME = lazy_regex(r"[A-Za-z0-9_][A-Za-z0-9_./-]{0,199}")
 #: File in the git folder that marks a rebase of ours in progress.
 _OURS = "engram-rebase"
-#: Author of Engram's commits, which are told from a person's by it and by what they change.
+#: Author of Engram's commits, which differ from a person's in their author and in what they change.
 _EMAIL = "engram@localhost"
 _IDENTITY = {
     "GIT_AUTHOR_NAME": "Engram",

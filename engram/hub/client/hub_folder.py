@@ -395,7 +395,7 @@ class Folder(Transport):
         return None
 
     def _note(self) -> None:
-        """Report what a person should know: files long unreadable or missing, and files that a hub doesn't have."""
+        """Report what a person should know: files long unreadable or missing, and files that aren't a hub's."""
         state = self._state
         present = {path for path in state.strange if os.path.lexists(self._folder / path)}
         state.strange = {path: state.strange[path] for path in sorted(present)}

@@ -78,7 +78,7 @@ def _listening(host: str, port: int) -> socket.socket:
 
 @contextlib.contextmanager
 def _ending_on_signals(server: Any) -> Iterator[None]:
-    """Make SIGINT, SIGTERM and SIGHUP stop the service once running requests end; a second one stops those too."""
+    """Make SIGINT, SIGTERM and SIGHUP stop the service once its requests end; a second signal stops those too."""
 
     def end(*_: object) -> None:
         server.force_exit = server.should_exit
@@ -188,7 +188,7 @@ def find_due(dsn: str) -> dict[str, int]:
 
 
 def erase_dead_rows(dsn: str) -> None:
-    """Free the space of dead rows, so that erased data is overwritten. The docs say what remains in the WAL."""
+    """Free the space of dead rows, so that erased data is overwritten. docs/hub-server.md says what the log keeps."""
     with psycopg.connect(dsn, autocommit=True) as connection:
         connection.execute("VACUUM (INDEX_CLEANUP ON) hub.statement")
     logger.info('{"chore": "erase"}')

@@ -123,7 +123,7 @@ def _read_proc(pid: int) -> RunningProcess | None:
         if folder.stat().st_uid != os.geteuid():
             return None
         words = (folder / "cmdline").read_bytes().rstrip(b"\0").split(b"\0")
-        # The name, in parentheses, may contain anything, so the fields after it are counted.
+        # The name, in parentheses, may contain anything, so fields are counted only after it.
         fields = (folder / "stat").read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()
     except OSError:
         return None

@@ -179,7 +179,7 @@ STEP_NAME = "earlier"
 def plan_retirement(found: EarlierEngram, settings: Settings) -> Step:
     """Return the step that stops the earlier Engram and removes it from Claude Code. Its files stay.
 
-    First, its LaunchAgent is unregistered, which would start it again; then its running processes are ended. The
+    First, the LaunchAgent that would start it again is unregistered, and then its running processes are ended. The
     LaunchAgent's file moves into the backup, and its entries leave the settings files. Undo brings all of that back.
     """
     before: list[Action] = []
