@@ -1,4 +1,4 @@
-"""Change one setting in config.toml, keeping comments, order and format of everything else."""
+"""Change one setting in config.toml, keeping the comments, order and format of everything else."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def set_value(home: Path, name: str, text: str) -> Any:
 
 
 def unset_value(home: Path, name: str) -> bool:
-    """Remove a setting from config.toml, also an unknown one; return False if it was not there.
+    """Remove a setting, even an unknown one, from config.toml; return False if it was not there.
 
     Raises the same errors as ``set_value``.
     """

@@ -41,11 +41,11 @@ class StoredEnum(StrEnum):
 
     @classmethod
     def from_stored(cls, value: object) -> Self:
-        """Return the member of a stored value, and the safest one for a value that is damaged.
+        """Return the member for a stored value; the safest one if the value is damaged.
 
-        A damaged row must cost no other row, so this never raises. Each unknown value is logged once.
+        A damaged row must not make others unreadable, so this never raises. Each unknown value is logged once.
         """
-        # For every row that a search looks at: twice as fast as a call of the class.
+        # Done for every row that a search looks at, and twice as fast as calling the class.
         member = cls._value2member_map_.get(value) if isinstance(value, str) else None
         if isinstance(member, cls):
             return member
@@ -77,7 +77,7 @@ class Kind(StoredEnum):
 class Refusal(StrEnum):
     """Why a proposal of a language model was not kept, or did not end its target."""
 
-    #: It has another shape than was asked for.
+    #: Its shape is not the one that was asked for.
     UNREADABLE = "unreadable"
     #: It cites nothing that was sent.
     NO_EVIDENCE = "no-evidence"
@@ -98,7 +98,7 @@ class Refusal(StrEnum):
     OWN_TEXT = "own-text"
     #: It quotes a log.
     LOG = "log"
-    #: It was forgotten, or rests on what was.
+    #: It was forgotten, or rests on something that was.
     FORGOTTEN = "forgotten"
     #: It was judged wrong or outdated.
     JUDGED = "judged"
@@ -155,10 +155,10 @@ class Voice(StoredEnum):
     CHOSEN = "chosen"
     #: Saved by an agent with a tool.
     AGENT = "agent"
-    #: It came from a file: another program's, a folder of notes, an export that this memory did not make.
+    #: From a file: another program's, one in a folder of notes, or an export that this memory did not make.
     IMPORTED = "imported"
-    #: Sent by a program in the user's place. It is never a rule, never global and never confirmed by itself. A version
-    #: that does not know this member takes it for the assistant's.
+    #: Sent by a program in the user's place. It is never a rule, never global and never confirmed automatically. A
+    #: version that does not know this member treats it as the assistant's.
     PROGRAM = "program"
 
     @property
@@ -191,7 +191,7 @@ class Judgement(StoredEnum):
 
     #: It helped: it is shown a little more readily, and never counts as unused.
     HELPFUL = "helpful"
-    #: It is not true: it is never again shown unasked, and ranks last.
+    #: It is not true: it is never shown unasked again, and it ranks last.
     WRONG = "wrong"
     #: It was true and no longer is: it ends.
     OUTDATED = "outdated"
@@ -215,7 +215,7 @@ class BranchState(StoredEnum):
 
     MERGED = "merged"
     OPEN = "open"
-    #: It is gone, or was changed on the way; which one is unknown.
+    #: It no longer exists, or was changed on the way; which of the two is unknown.
     UNKNOWN = "unknown"
 
 
@@ -224,7 +224,7 @@ class Channel(StoredEnum):
 
     #: A prompt is sent (UserPromptSubmit).
     PROMPT = "prompt"
-    #: A tool is called (PreToolUse): what came too late for the prompt, or what belongs to the call.
+    #: A tool is called (PreToolUse): shows what came too late for the prompt, or what belongs to the call.
     TOOL = "tool"
     #: A session starts (SessionStart): the briefing.
     START = "start"
@@ -237,13 +237,13 @@ class Channel(StoredEnum):
 class Verdict(StoredEnum):
     """The outcome of a prompt (or another moment), or of one memory that was considered for it."""
 
-    #: Claude was shown it.
+    #: It was shown to Claude.
     SHOWN = "shown"
     #: It waits for the next tool call.
     PENDING = "pending"
     #: It waited for a tool call that did not come in time, or was replaced.
     WITHDRAWN = "withdrawn"
-    #: The hook had ended before the answer came.
+    #: The hook ended before the answer came.
     TOO_LATE = "too late"
 
     # Why nothing was searched
@@ -261,15 +261,15 @@ class Verdict(StoredEnum):
     TOO_SHORT = "too short"
     #: Another hook has asked about the same prompt and got the answer.
     ASKED_BEFORE = "asked before"
-    #: It is about the topic of the last recollection, which is kept.
+    #: It has the same topic as the last recollection, which is kept.
     SAME_TOPIC = "same topic"
-    #: The session is a fork whose transcript was not read yet: what its context holds is not known.
+    #: The session is a fork whose transcript has not been read yet, so what its context holds is unknown.
     UNREAD_FORK = "unread fork"
-    #: The session replays its context, with what was injected into it.
+    #: The session replays its context, including what was injected into it.
     REPLAYED = "replayed"
     #: The prompt has had all its bites.
     USED_UP = "used up"
-    #: No worker answered: nothing was recorded for a prompt that is in the transcript. Never stored.
+    #: No worker answered, so nothing was recorded for a prompt that is in the transcript. Never stored.
     NO_WORKER = "no worker"
 
     # Why none of the found memories was shown
@@ -285,7 +285,7 @@ class Verdict(StoredEnum):
     IN_CONTEXT = "in context"
     #: It is suspect: its text looks like an instruction that somebody else wrote.
     SUSPECT = "suspect"
-    #: It was superseded, archived, lowered or is over, or it is provisional and doubtful.
+    #: It was superseded, archived or lowered, it has ended, or it is provisional and doubtful.
     NOT_CURRENT = "not current"
     #: It belongs to another project.
     OTHER_PROJECT = "other project"
@@ -308,7 +308,7 @@ class ComparisonAnswer(StoredEnum):
     NO = "no"
     #: Yes; it was shown, and the language model was not chosen.
     SHOWN = "shown"
-    #: Yes, and the language model writes the memories since.
+    #: Yes, and the language model has written the memories since.
     SWITCHED = "switched"
 
 

@@ -1,8 +1,8 @@
-"""The one error tree.
+"""The hierarchy of Engram's exceptions.
 
     EngramError                 every error that Engram raises on purpose; the message is one line for the user
     ├── SettingsError           a setting has an invalid value
-    ├── HomeError               ENGRAM_HOME is missing, foreign, or open to other users
+    ├── HomeError               ENGRAM_HOME is missing, belongs to another user, or is open to other users
     ├── StoreError              memory.db can't be opened, read or written
     │   ├── ForeignDatabase     the file is a database, but not Engram's
     │   ├── NewerSchema         a newer Engram wrote the file
@@ -13,12 +13,12 @@
     ├── TranscriptError         a transcript can't be read at all
     ├── EmbeddingError          the model is missing, damaged, or returned unusable numbers
     ├── ExtractionError         an extractor failed; the turns stay due
-    │   ├── RetryLater          a temporary failure: try again later
+    │   ├── RetryLater          extraction failed temporarily; try again later
     │   ├── ModelUnavailable    the language model needs the user's action; the local extractor is used meanwhile
-    │   └── BudgetReached       a spending cap is reached; nothing was sent
+    │   └── BudgetReached       a spending cap has been reached; nothing was sent
     ├── HubError                a hub can't be reached, or refuses
-    │   ├── HubUnreachable      no answer: offline, or the hub is down; it is tried again
-    │   └── HubRefused          the hub answered no; the message says why
+    │   ├── HubUnreachable      no response (offline, or the hub is down); Engram will try again
+    │   └── HubRefused          the hub refused the request; the message says why
     ├── ServiceError            launchd, systemd or the supervisor could not start or stop the processes
     ├── InstallError            the installation was refused or undone; nothing outside the memory folder changed
     ├── NotFound                there is no such memory, note, session or task
@@ -51,7 +51,7 @@ class StoreError(EngramError):
 
 
 class ForeignDatabase(StoreError):
-    """The file is a database of another program."""
+    """The file is another program's database."""
 
 
 class NewerSchema(StoreError):
@@ -76,7 +76,7 @@ class BrokenDatabase(StoreError):
 
 
 class Conflict(StoreError):
-    """The data changed meanwhile. Read it again."""
+    """The data has changed in the meantime. Read it again."""
 
 
 class TranscriptError(EngramError):
@@ -88,11 +88,11 @@ class EmbeddingError(EngramError):
 
 
 class ExtractionError(EngramError):
-    """The extractor failed; the turns stay due."""
+    """The extractor failed. The turns will be processed later."""
 
 
 class RetryLater(ExtractionError):
-    """A temporary failure: the extraction is tried again later."""
+    """Extraction failed temporarily and will be retried later."""
 
 
 class ModelUnavailable(ExtractionError):
@@ -100,7 +100,7 @@ class ModelUnavailable(ExtractionError):
 
 
 class BudgetReached(ExtractionError):
-    """A spending cap is reached; nothing was sent."""
+    """A spending cap has been reached; nothing was sent."""
 
 
 class HubError(EngramError):
@@ -108,15 +108,15 @@ class HubError(EngramError):
 
 
 class HubUnreachable(HubError):
-    """The hub can't be reached. It is tried again."""
+    """The hub can't be reached. Engram will try again."""
 
 
 class HubRefused(HubError):
-    """The hub refused."""
+    """The hub refused the request."""
 
     def __init__(self, message: str = "", status: int = 0) -> None:
         super().__init__(message)
-        #: HTTP status of the answer.
+        #: HTTP status of the response.
         self.status = status
 
 
@@ -125,11 +125,11 @@ class ServiceError(EngramError):
 
 
 class InstallError(EngramError):
-    """The installation failed. What it had changed was undone."""
+    """The installation failed. Its changes were undone."""
 
 
 class NotFound(EngramError):
-    """Nothing has that name."""
+    """There is no such item."""
 
 
 class BadRequest(EngramError):

@@ -1,4 +1,4 @@
-"""Logs: one rotated file for each kind of process in ENGRAM_HOME/logs, for the owner only, redacted."""
+"""Logs: one rotated file in ENGRAM_HOME/logs for each kind of process, redacted and readable by the owner only."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def start_logging(folder: Path, kind: LogKind, level: str, redact: Callable[[str
     handler.setFormatter(_RedactingFormatter(redact))
     root.addHandler(handler)
     wanted = logging.getLevelNamesMapping()[level.upper()]
-    # At debug level, libraries log every statement with its values: forgotten text would stay in the log.
+    # At debug level, libraries log every statement with its values, so forgotten text would stay in the log.
     root.setLevel(max(wanted, logging.INFO))
     logging.getLogger("engram").setLevel(wanted)
 

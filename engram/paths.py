@@ -27,7 +27,7 @@ def default_home() -> Path:
 
 
 def is_default_home(home: Home) -> bool:
-    """Return True for ``~/.claude-memory``, which hooks and server find without a setting."""
+    """Return True for ``~/.claude-memory``, which the hooks and the server find without a setting."""
     return home.root == Path.home() / ".claude-memory"
 
 
@@ -57,7 +57,7 @@ class Home:
 
     @property
     def memory_db(self) -> Path:
-        """The database: the only truth."""
+        """The database: the only source of truth."""
         return self.root / "memory.db"
 
     @property
@@ -72,7 +72,7 @@ class Home:
 
     @property
     def worker_coming(self) -> Path:
-        """An empty file that says since when a worker is starting: the prompt's hook waits for it, 10 s at most."""
+        """An empty file that says since when a worker has been starting; a prompt's hook waits for it, at most 10 s."""
         return self.root / "worker.coming"
 
     @property
@@ -189,7 +189,7 @@ class Home:
         """Create missing folders (mode 0700) and check that no other user can enter.
 
         Args:
-            must_exist: the memory folder itself is not created.
+            must_exist: do not create the memory folder itself.
 
         Raises:
             HomeError: the folder belongs to another user, can't be closed to others, or can't be created.

@@ -93,14 +93,14 @@ class Settings:
     # Search
     #: hybrid, or classic (the older formula over the newest 200 memories).
     ranking: str = "hybrid"
-    #: Number of hits that a search returns by default, and of memories that a recall does.
+    #: Number of hits that a search returns by default, and of memories that a recall returns.
     recall_limit: int = 5
 
     # Recollection
     #: Inject memories through the hooks.
     inject: bool = True
     #: Maximum time that a prompt waits for its memories while the worker is busy with them, in seconds; more than 1.5
-    #: counts as 1.5. A dead or hanging worker is waited for 0.2 seconds, and so is any worker after two vain waits.
+    #: counts as 1.5. The wait is 0.2 seconds for a dead or hanging worker, and for any worker after two vain waits.
     prompt_wait_seconds: float = 1.5
     #: Maximum number of bites for one prompt, over both channels.
     bites: int = 3
@@ -166,7 +166,7 @@ class Settings:
         "gpt-5-nano=0.05/0.40",
         "gpt-5-mini=0.25/2.00",
     )
-    #: Seconds without data after which a call of the openai extractor is given up.
+    #: Seconds without data after which a call of the openai extractor is abandoned.
     llm_timeout_seconds: float = 30.0
 
     # Other machines
@@ -175,14 +175,15 @@ class Settings:
     hub_wait: bool = True
 
     # The processes
-    #: Start watcher and worker with a Claude Code session if they do not run. For machines without launchd and systemd.
+    #: Start watcher and worker with a Claude Code session if they are not running. For machines without launchd and
+    #: systemd.
     start_with_session: bool = False
     #: cysqlite, or sqlite3 (the standard library's); auto uses cysqlite if it is installed.
     sqlite_driver: str = "auto"
     #: Warn when the worker uses more memory than this, in MB.
     warn_rss_mb: int = 400
     #: Drain and restart when the worker uses more memory than this, in MB. The default is raised for a large memory, to
-    #: the size of its vectors and 400 MB, and by what a model takes that runs with torch.
+    #: the size of its vectors plus 400 MB, and by what a model that runs with torch takes.
     limit_rss_mb: int = DEFAULT_LIMIT_RSS_MB
     #: Seconds that a worker waits for its running task before it exits.
     drain_seconds: int = 10

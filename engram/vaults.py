@@ -100,7 +100,7 @@ def vault_of_folder(home: Home, folder: str) -> Vault | None:
 def keeps_out(home: Home, identity: str, folder: str = "") -> bool:
     """Return True if a memory folder takes in nothing of a project.
 
-    It belongs to a vault, or the folder is a vault of another project.
+    The project belongs to a vault, or the folder is another project's vault.
     """
     own = own_vault(home)
     if own is not None:
@@ -114,7 +114,9 @@ def settings_of(vault: Vault, settings: Settings) -> Settings:
 
 
 def settings_around(settings: Settings) -> Settings:
-    """Return the settings of the folder whose worker, watcher and hooks serve a memory folder: that around a vault."""
+    """Return the settings of the folder whose worker, watcher and hooks serve a memory folder; for a vault,
+    that is the one around it.
+    """
     home = config_home(settings.home)
     return settings if home == settings.home else replace(settings, home=home)
 

@@ -1,7 +1,7 @@
-"""The version of Engram, as it was released and of the code as it is here, and how it is installed.
+"""The version of Engram: the released one, that of the code here, and how Engram is installed.
 
-The build reads the version here. Every session of Claude Code waits for processes that need the constants alone: what
-only functions need is imported in them.
+The build reads the version here. Every Claude Code session waits for processes that need only the constants, so what
+only a function needs is imported inside it.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from pathlib import Path
 
 #: Semantic version, as in CHANGELOG.md.
 VERSION = "0.1.0"
-#: The name that Engram is installed under, and that removes it.
+#: The name under which Engram is installed and uninstalled.
 NAME = "engram-recall"
 #: What an installer is given, and where its command is typed. Once the package is on an index, these become ``NAME``
 #: and "In a terminal:", and `make docs` writes both into README and the pages.
@@ -23,8 +23,8 @@ _PACKAGE = Path(__file__).resolve().parent
 def code_version(package: Path = _PACKAGE) -> str:
     """Return the version and a fingerprint of the source files, such as ``0.1.0+3f9a12c4``.
 
-    Two processes with different values run different code. The fingerprint is made of names, sizes and times of the
-    files: it changes with every update, and with every edit of a checkout. Takes a few milliseconds.
+    Two processes with different values run different code. The fingerprint is made from the files' names, sizes
+    and times, so it changes with every update, and with every edit of a checkout. Takes a few milliseconds.
     """
     import hashlib
 
@@ -63,7 +63,7 @@ def with_source(page: str) -> str:
     """Return a page of the documentation in which every installation of Engram has today's source."""
     import re
 
-    # An installer with what it is given: this Engram, maybe with an extra; not the editable one of developers.
+    # An installer's command for this Engram, maybe with an extra, but not the developers' editable installation.
     installs = r"\b((?:uv tool|pipx|pip) install (?:--reinstall )?'?)(?:\.|engram-recall)(?=\[\w+\]'|'|`|\s|$)"
     page = re.sub(installs, lambda match: match[1] + SOURCE, page)
     return re.sub(r"(?m)^<!-- where -->.*$", f"<!-- where -->{WHERE}", page)
