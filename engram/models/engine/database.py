@@ -140,7 +140,7 @@ _DAMAGE_WORDS = (
 def is_damage(error: BaseException) -> bool:
     """Return True if the driver says that the file is damaged or not a database at all.
 
-    A message that is not UTF-8 quotes the bytes of a damaged file: the drivers cannot even report it.
+    A message that is not UTF-8 counts: it quotes the bytes of a damaged file, and the drivers cannot even report it.
     """
     if isinstance(error, UnicodeDecodeError):
         return True
@@ -155,7 +155,7 @@ def words_of_error(error: BaseException) -> str:
 
 
 def table_names(path: Path, driver: str) -> frozenset[str]:
-    """Return names of the tables in a database file, read as ``read_at_rest`` does: it may be another program's.
+    """Return the names of the tables in a database file, read as ``read_at_rest`` does: it may be another program's.
 
     Raises:
         BrokenDatabase: SQLite cannot read the file.
@@ -273,11 +273,11 @@ _RETRY_SECONDS = 0.02
 def using_database(path: Path) -> Iterator[str]:
     """Keep others from replacing the database at ``path``; waits a while for a replacement to end.
 
-    The first process to open it examines the log that a crash left, and is told what that lost
-    ("" for nothing): SQLite does not report that.
+    The first process to open it examines any log that a crash left, and gets a description of what was lost
+    ("" for nothing), since SQLite does not report that.
 
     Raises:
-        StoreError: it is being replaced for longer than that, or its folder cannot be written.
+        StoreError: a replacement takes longer than the wait, or the folder cannot be written.
     """
     with _holding(path, fcntl.LOCK_SH, USER_WAIT_SECONDS) as descriptor:
         if descriptor is None:
@@ -294,7 +294,7 @@ def owning_database(path: Path) -> Iterator[None]:
     """Keep others from opening the database at ``path``; waits a while for those who have it open.
 
     Raises:
-        AlreadyRunning: somebody keeps it open for longer than that.
+        AlreadyRunning: somebody keeps it open for longer than the wait.
         StoreError: its folder cannot be written.
     """
     with _holding(path, fcntl.LOCK_EX, OWNER_WAIT_SECONDS) as descriptor:
@@ -444,7 +444,7 @@ def table_statements(table: type[Model]) -> tuple[str, ...]:
 
 #: Names of the backups in their folder.
 BACKUP_NAMES = "memory-*.db"
-#: How long another process may take to fill a file that it just made, in seconds.
+#: How long another process may take to fill a file that it has just made, in seconds.
 _FILLED_SECONDS = 0.5
 #: Minimum size of a database's page, in bytes.
 _LEAST_PAGE_BYTES = 512
@@ -484,7 +484,7 @@ def is_emptied(path: Path) -> bool:
 
 
 def is_cut_short(path: Path) -> bool:
-    """Return True for a file that isn't empty but shorter than a database page: SQLite would take it for a new one."""
+    """Return True for a file that isn't empty but is shorter than a page: SQLite would take it for a new database."""
     return 0 < _size(path) < _LEAST_PAGE_BYTES
 
 
@@ -502,8 +502,8 @@ def _size(path: Path) -> int:
 
 
 def has_own_tables(path: Path, driver: str) -> bool:
-    """Return True for a database with Engram's tables, whatever its header says. Raises BrokenDatabase: it cannot be
-    read.
+    """Return True for a database with Engram's tables, whatever its header says. Raises BrokenDatabase if it
+    cannot be read.
     """
     return table_names(path, driver) >= OWN_TABLES
 

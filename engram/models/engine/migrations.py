@@ -22,7 +22,7 @@ from engram.system.failpoint import reach
 from engram.text.words import in_pairs
 from engram.transcripts.turns import EntryRef
 
-# -- Carrying a memory.db of a version before the first release over into the tables of ``engram.models.tables``.
+# -- Carrying a memory.db from a version before the first release over into the tables of ``engram.models.tables``.
 #
 # Versions 1 to 3 are first upgraded to version 4 by their own steps. Then the old tables are renamed, the new ones
 # are made just as in a new file, and every row is copied by the names of its columns. Raw SQL throughout: it reads
@@ -37,8 +37,8 @@ _PREFIX = "carried_"
 
 #: (table, column) → what the column was called before.
 _RENAMED = {("injection", "used_at_ms"): "expanded_at_ms"}
-#: Who made a change that version 4 logged without saying so. A save, and what it replaced, is the user's or the agent's
-#: by the voice of the saved memory.
+#: Who made a change that version 4 logged without saying who. The voice of a saved memory decides whether the save, and
+#: what it replaced, is the user's or the agent's.
 _ACTOR = """CASE
     WHEN h.action IN ('edit', 'pin', 'unpin', 'bad', 'undo', 'erase', 'import') OR r.kind = 'decide' THEN 'user'
     WHEN h.action IN ('save', 'correct') OR r.kind = 'save' THEN
@@ -51,7 +51,7 @@ _ACTOR = """CASE
 
 @contextlib.contextmanager
 def _prepared_for_carry_over(database: Any) -> Iterator[None]:
-    """Allow tables to be renamed without the references to them; SQLite allows this only outside a transaction."""
+    """Allow tables to be renamed without renaming references to them; SQLite allows this only outside a transaction."""
     database.execute_sql("PRAGMA foreign_keys = OFF")
     database.execute_sql("PRAGMA legacy_alter_table = ON")
     try:
@@ -90,7 +90,7 @@ def _bring_to_version_4(database: Any, version: int) -> None:
 
 
 def _pack_turns(database: Any) -> None:
-    """Put each turn's entries into its row, and a key for each into a table that only finds the turn."""
+    """Put each turn's entries into its row, and a key for each into a table that serves only to find the turn."""
     execute = database.execute_sql
     execute("ALTER TABLE turn ADD COLUMN entries BLOB NOT NULL DEFAULT x''")
     execute("CREATE TABLE entry_of_turn (key INTEGER PRIMARY KEY, turn_id INTEGER NOT NULL)")
@@ -132,7 +132,7 @@ def _carry_over(database: Any, version: int) -> None:
 
 
 def _move_old_tables_aside(database: Any) -> list[str]:
-    """Drop views, indexes and text indexes, and rename the tables; returns the tables' former names."""
+    """Drop views, indexes and text indexes, and rename the tables; return the tables' former names."""
     for kind, condition in (
         ("view", ""),
         ("table", "AND sql LIKE 'CREATE VIRTUAL%'"),
@@ -218,20 +218,20 @@ Migration = Callable[[Any], None]
 
 #: The version of the first release.
 FIRST_VERSION = CARRIED_VERSION + 1
-#: One function a version, above this line and in raw SQL, since the declared tables change while a released step never
-#: does: the first leads from ``FIRST_VERSION`` to the next, such as ``database.execute_sql('ALTER TABLE "project" ADD
-#: COLUMN "colour" TEXT NOT NULL DEFAULT \'\'')``. A new file is made as the newest version at once, and an unreleased
-#: version is carried over to the newest at once: both come from the declared tables, so a step has to
-#: produce exactly those.
+#: One function per version, above this line and in raw SQL, since the declared tables change while a released step
+#: never does. The first leads from ``FIRST_VERSION`` to the next, such as ``database.execute_sql('ALTER TABLE "project"
+#: ADD COLUMN "colour" TEXT NOT NULL DEFAULT \'\'')``. A new file is made as the newest version at once, and an
+#: unreleased version is carried over to the newest at once. Both get the declared tables, so a step has to produce
+#: exactly those.
 MIGRATIONS: Sequence[Migration] = ()
 
 #: Key in ``meta`` of the tables' version. The header states it too, but may be damaged.
 _RECORDED = "schema_version"
 #: Key in ``meta`` of the time at which the memory was created, in milliseconds since 1970; its backups have the same.
 MADE_AT = "made_at_ms"
-#: Key in ``meta`` that exists until everything tombstones name has been deleted from a migrated database.
+#: Key in ``meta`` that exists until everything that tombstones name has been deleted from a migrated database.
 TOMBSTONES_DUE = "tombstones_due"
-#: What SQLite says if a migration meets tables of another version than the header names.
+#: What SQLite says if a migration meets tables of a version other than the one that the header names.
 _CONTRADICTIONS = ("already exists", "duplicate column", "no such table", "no such column")
 
 
@@ -241,7 +241,7 @@ def newest_version(migrations: Sequence[Migration] = MIGRATIONS) -> int:
 
 
 def migrate(database: Any, migrations: Sequence[Migration] = MIGRATIONS, *, may_upgrade: bool = True) -> bool:
-    """Bring the database to the newest version; returns whether this call changed it.
+    """Bring the database to the newest version; return whether this call changed it.
 
     Any number of processes may call this at once: one migrates, the others wait and find it done.
 
@@ -251,7 +251,7 @@ def migrate(database: Any, migrations: Sequence[Migration] = MIGRATIONS, *, may_
     Raises:
         NewerSchema: the database is newer than this program; nothing was changed.
         OlderSchema: it is older and may not be upgraded; nothing was changed.
-        BrokenDatabase: the header names another version than the tables have; nothing was changed.
+        BrokenDatabase: the header names a version other than that of the tables; nothing was changed.
     """
     version, newest = _checked_version(database), newest_version(migrations)
     if version > newest:
@@ -314,7 +314,7 @@ def _bring_up(database: Any, migrations: Sequence[Migration]) -> bool:
 
 
 def _change_tables(database: Any, version: int, migrations: Sequence[Migration]) -> int:
-    """Migrate the tables to the newest version; returns that version."""
+    """Migrate the tables to the newest version; return that version."""
     if version == 0:
         _make_tables(database)
         return newest_version(migrations)

@@ -116,7 +116,7 @@ def _action_from_json(facts: dict[str, Any], entries: Sequence[EntryRef]) -> Act
 # -- Entry uuids as 16 bytes if they are uuids, else as their text: saves a fifth of memory.db.
 
 _UUID_BYTES = 16
-#: Uuids of entries whose stored form, or key, is remembered: each is needed twice while a portion is read.
+#: Number of entries' uuids whose stored form, or key, is remembered: each is needed twice while a portion is read.
 REMEMBERED = 2048
 _UUID = lazy_regex(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
 
@@ -142,9 +142,9 @@ def unpack_uuid(data: bytes | None) -> str:
 
 # -- A turn's entries as they are stored in its row: their uuids and positions.
 #
-# The packed form is a raw deflate stream of four numbers an entry (bytes between the end of the entry before and its
-# beginning, its length, lines from the entry before, length of its stored uuid), each 8 bytes little-endian, column
-# by column; then the stored uuids one after the other. The entries are in the order of the file.
+# The packed form is a raw deflate stream of four numbers per entry (bytes between the end of the previous entry and
+# its beginning, its length, lines from the previous entry, length of its stored uuid), each 8 bytes little-endian,
+# column by column; then the stored uuids one after the other. The entries are in the order of the file.
 
 
 def in_order(entries: Iterable[EntryRef]) -> list[EntryRef]:

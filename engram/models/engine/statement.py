@@ -28,8 +28,8 @@ from peewee import (
 
 # -- Compile peewee queries into statements: at each call, or once.
 #
-# Compiling a query takes longer than SQLite takes to answer most of them. A query that is run often is in a
-# function that is ``prepared``: it is compiled once, and each call only passes other values.
+# Compiling a query takes longer than SQLite takes to answer most of them. A query that is run often is built
+# by a ``prepared`` function: it is compiled once, and each call only passes other values.
 
 P = ParamSpec("P")
 
@@ -126,9 +126,9 @@ R = TypeVar("R")
 class RecordReader(Generic[R]):
     """Selects the columns of a record, and turns rows into records.
 
-    A field of the record takes the column of the same name, or the expression that is given for it. A table that has a
-    column without a field, or a record with a field without a column, is an error at import: whoever adds
-    a column to a table has to say here what it is for.
+    A field of the record takes the column of the same name, or the expression that is given for it. A column of the
+    table without a field, or a field of the record without a column, is an error at import, so whoever adds a column
+    has to say here what it is for.
     """
 
     def __init__(
@@ -145,8 +145,8 @@ class RecordReader(Generic[R]):
 
         Args:
             table: the table whose columns the fields are.
-            expressions: what to select for a field that is not a column of the table of the same name.
-            readers: how a field is made from the stored value; flags become bool automatically.
+            expressions: what to select for a field without a column of the same name.
+            readers: how to make a field from its stored value; flags become bool automatically.
             left_out: columns that the record leaves out.
             is_whole: False for a record that holds only the columns that some query needs.
 

@@ -170,8 +170,8 @@ class Reader:
     def _mapped_errors(self, *, is_transaction: bool = False) -> Iterator[None]:
         """Turn the drivers' errors into Engram's, and drop the connection after an I/O error.
 
-        The driver may fail to decode a message that quotes bytes of a damaged file. In a transaction, that only counts
-        in statements, since its body may decode other things.
+        The driver may fail to decode a message that quotes bytes of a damaged file. In a transaction, that
+        counts as damage only in statements, since the body may decode other things.
         """
         try:
             yield
@@ -211,21 +211,21 @@ class Reader:
 
 
 class Tx(Reader):
-    """A transaction that holds the write lock; ``Store.transaction`` makes it. Whoever writes asks for one."""
+    """A transaction that holds the write lock; ``Store.transaction`` makes it. Every function that writes takes one."""
 
     def __init__(self, reader: Reader) -> None:
         super().__init__(reader._database, reader.path, driver=reader.driver, clock=reader.clock)
 
     def run(self, query: Query | str, parameters: Sequence[Value] = ()) -> int:
-        """Run one writing query, or SQL with its parameters; returns how many rows it changed."""
+        """Run one writing query, or SQL with its parameters; return how many rows it changed."""
         return int(self._execute(query, parameters).rowcount)
 
     def insert(self, query: Query | str, parameters: Sequence[Value] = ()) -> int:
-        """Run one INSERT; returns the new row's id."""
+        """Run one INSERT; return the new row's id."""
         return int(self._database.last_insert_id(self._execute(query, parameters)))
 
     def insert_row(self, table: type[peewee.Model], row: Mapping[str, Value]) -> int:
-        """Insert one row, given as column names and values; returns its id. Faster than a query; used while reading
+        """Insert one row, given as column names and values; return its id. Faster than a query; used while reading
         transcripts.
         """
         return self.insert(_insertion(table, tuple(row)), list(row.values()))
@@ -341,7 +341,7 @@ def _insertion(table: type[peewee.Model], names: tuple[str, ...], verb: str = "I
 
 @cache
 def _change(table: type[peewee.Model], names: tuple[str, ...], key: tuple[str, ...]) -> str:
-    """Return the statement that changes columns of the row of a key."""
+    """Return the statement that changes columns of the row with a key."""
     assignments = ", ".join(f"{name} = ?" for name in _quoted(table, names))
     is_row = " AND ".join(f"{name} = ?" for name in _quoted(table, key))
     return f'UPDATE "{table._meta.table_name}" SET {assignments} WHERE {is_row}'
@@ -360,8 +360,8 @@ LOG_LIMIT_BYTES = 8_000_000
 #: How long emptying waits for readers, in milliseconds, and after how many seconds it is retried if one remains.
 LOG_WAIT_MS = 400
 LOG_AGAIN_SECONDS = 1.0
-#: New name of another program's database that was found as memory.db, and name of Engram's own after an
-#: uninstallation gave the name memory.db back.
+#: New name of another program's database that was found as memory.db, and the name of Engram's own after an
+#: uninstallation has given the name memory.db back.
 ASIDE_NAME = "memory.v2.db"
 UNINSTALLED_NAME = "memory.uninstalled.db"
 
@@ -454,7 +454,7 @@ class Store(Reader):
         raise ForeignDatabase(f"{self.path} is a database of another program")
 
     def make_private(self) -> None:
-        """Make the file 0600 before SQLite opens it; its -wal and -shm get the same mode.
+        """Set the file's mode to 0600 before SQLite opens it; its -wal and -shm get the same mode.
 
         Only a new file is opened and closed here, since closing a file drops this process's own locks on it.
         """
@@ -480,7 +480,7 @@ class Store(Reader):
             self._database.connection()
 
     def _check_owner(self, identity: tuple[int, int] | None) -> None:
-        # In this order: another process may be creating the tables, and sets the id in the same transaction.
+        # In this order, since another process may be creating the tables, and sets the id in the same transaction.
         tables = int(self._database.execute_sql("SELECT count(*) FROM sqlite_master").fetchone()[0])
         application = int(self._database.execute_sql("PRAGMA application_id").fetchone()[0])
         if application != APPLICATION_ID and tables:
