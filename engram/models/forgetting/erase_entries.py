@@ -60,7 +60,7 @@ def source_texts(store: Reader, sources: Collection[str]) -> list[str]:
 
 
 def erase_words(tx: Tx, sources: Collection[str], *, actor: Actor) -> int:
-    """Delete the stored words of entries; returns how many turns lost some.
+    """Delete the stored words of entries; return how many turns lost some.
 
     The turns stay, with all their other words. A read or an extraction in progress starts over, since it
     may still hold the words. Memories that rest on such an entry (only ones that are no longer current do) keep
@@ -87,7 +87,7 @@ def erase_words(tx: Tx, sources: Collection[str], *, actor: Actor) -> int:
 
 
 def begin_anew(tx: Tx, turn_id: int) -> None:
-    """Make a read or an extraction of this turn that is under way fail its compare-and-set.
+    """Make any read or extraction of this turn that is under way fail its compare-and-set.
 
     The session's rolling summary is deleted: it may contain what is erased, and the next extraction starts a new one.
     """
@@ -118,7 +118,7 @@ def clean_sessions(tx: Tx, session_refs: Collection[int], session_ids: Collectio
 
     Args:
         session_refs: row ids of those that lose what mentions their turns: title, summary, branch, pull requests.
-        session_ids: the agent's ids of those of which is also deleted what was shown in them, and when.
+        session_ids: the agent's ids of those for which the record of what was shown, and when, is deleted too.
     """
     session, transcript = tables.Session, tables.Transcript
     refs, named = json.dumps(list(session_refs)), json.dumps(list(session_ids))
@@ -134,7 +134,7 @@ def _drop_summary(tx: Tx, of_session: Expression) -> None:
 
 
 def _drop_quotes(tx: Tx, memory: Memory, actor: Actor) -> None:
-    """Delete everything of a memory except its summary; its history contained more."""
+    """Delete everything in a memory except its summary; its history goes too, since it contained more."""
     if memory.content or memory.facts:
         erase_fields(tx, memory, "the text that it quoted was forgotten", actor=actor, content="", facts=())
 

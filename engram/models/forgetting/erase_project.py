@@ -113,7 +113,7 @@ def carry_forgotten_projects(
     *,
     actor: Actor,
 ) -> int:
-    """Erase projects that were forgotten in another database later than in this one; returns how much was deleted.
+    """Erase projects that were forgotten in another database later than in this one; return how much was deleted.
 
     Forgettings that this database already knows are skipped: the project may since have been joined with another.
 
@@ -157,7 +157,7 @@ def erase_turns(tx: Tx, turn_ids: Sequence[int]) -> None:
 
 
 def erase_memories(tx: Tx, memories: Sequence[Memory], *, actor: Actor) -> None:
-    """Delete memories with index, vectors and history, and what the history of others says about them."""
+    """Delete memories with index, vectors and history, and what other memories' histories say about them."""
     for memory in memories:
         delete_memory(tx, memory, actor=actor)
     ids = {memory.episode_id for memory in memories}
@@ -219,7 +219,7 @@ def _mark_forgotten(key: bytes, until_ms: int) -> Query:
 
 
 def drop_unsettled_turns(store: Store, session: SessionRow, spans: Sequence[Span] | None) -> int:
-    """Delete turns that were stored before the session's folder was known, with memories made of them; returns how
+    """Delete turns that were stored before the session's folder was known, with memories made from them; return how
     many.
 
     Args:

@@ -93,7 +93,7 @@ def delete_forgotten(tx: Tx, forgotten: Forgotten, *, actor: Actor) -> int:
 
 
 def apply_tombstones(tx: Tx, *, actor: Actor) -> int:
-    """Delete everything that the tombstones in an open database name; returns how much that was.
+    """Delete everything that the tombstones in an open database name; return how much that was.
 
     Call it after tombstones or memories arrive from elsewhere: a restore, an import, a migration, a file set aside.
     Automatic memories under another id that rest on erased words are deleted too. What a purge left may stay; memories
@@ -228,10 +228,10 @@ def _cut_from_others(tx: Tx, episode_id: str) -> None:
 
 
 def forget_in_copy(tx: Tx, forgotten: Forgotten, is_kept: Callable[[str], bool], *, actor: Actor) -> int:
-    """Make the same deletions in a copy of the database; returns how many memories and turns were deleted.
+    """Make the same deletions in a copy of the database; return how many memories and turns were deleted.
 
-    The copy's whole index of notes is deleted too: it is rebuilt from the files, and may hold lines that they no longer
-    have.
+    The copy's whole index of notes is deleted too, since it may hold lines that the files no longer have; it is
+    rebuilt from them.
     """
     clean_runs(tx, is_kept)
     clean_reasons(tx, is_kept)
@@ -241,7 +241,7 @@ def forget_in_copy(tx: Tx, forgotten: Forgotten, is_kept: Callable[[str], bool],
 
 
 def turn_keys(store: Reader, turn_ids: Sequence[int]) -> list[str]:
-    """Return keys of turns: the same in every copy of the database."""
+    """Return the keys of turns, which are the same in every copy of the database."""
     turn = tables.Turn
     keys = [store.fetch_value(turn.select(turn.key).where(turn.id == turn_id)) for turn_id in turn_ids]
     return [key for key in keys if key is not None]
@@ -251,8 +251,8 @@ def wipe_free_space(store: Store) -> None:
     """Leave no byte of what was deleted in the file or its log.
 
     SQLite overwrites deleted rows by itself (secure_delete). A text index keeps deleted words until its parts are
-    merged: here they are, which takes as long as the index is large. (FTS5 can also drop words at once, but then an
-    older SQLite could no longer read the index, and both drivers shall read one memory.db.)
+    merged. They are merged here, which takes longer the larger the index is. (FTS5 can also drop words at once, but
+    then an older SQLite could no longer read the index, and both drivers must be able to read one memory.db.)
     """
     with store.transaction() as tx:
         for table in _INDEXES:
@@ -302,7 +302,7 @@ def bytes_of(store: Reader, memory: Memory) -> int:
 
 
 def purge_memories(tx: Tx, run_id: int, some: Sequence[Memory], *, actor: Actor) -> None:
-    """Delete memories with index, vectors, evidence and history, and log that; turns stay.
+    """Delete memories with index, vectors, evidence and history, and log it; turns stay.
 
     Tombstones keep the extractor from recreating them.
     """
