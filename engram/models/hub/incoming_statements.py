@@ -1,4 +1,4 @@
-"""Statements from other machines: they are stored here and never sent on from here."""
+"""Statements from other machines, which are stored here and never sent on from here."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class Incoming:
 
 
 def take_statement(tx: Tx, space: Space, incoming: Incoming) -> Memory | None:
-    """Store what a statement says; returns the memory that it created or changed, None if nothing was new."""
+    """Store what a statement says; return the memory that it created or changed, None if nothing was new."""
     row = incoming.row
     mine = find_said(tx, space.id, row.author, row.memory_id)
     if mine is None:
@@ -86,8 +86,8 @@ def take_statement(tx: Tx, space: Space, incoming: Incoming) -> Memory | None:
 
 
 def note_rows(tx: Tx, space: Space, rows: Iterable[tuple[int, bytes]]) -> None:
-    """Record that a muted member made a statement, as (author, memory), without its content: a keeper can still erase
-    it.
+    """Record that a muted member made a statement, as (author, memory), without its content, so that a keeper can still
+    erase it.
     """
     values: list[dict[str, Value]] = [
         {"space_id": space.id, "author": author, "memory_id": memory_id, "episode_id": ""} for author, memory_id in rows
@@ -197,7 +197,7 @@ def memory_of(incoming: Incoming, episode_id: str, slot: str | None, project_id:
 def apply_newer(
     tx: Tx, space: Space, mine: SaidMemory, memory: Memory, newer: Mapping[str, Register], incoming: Incoming
 ) -> Memory:
-    """Change a memory as the newer fields say. For another person's memory, only text and end are stored."""
+    """Change a memory as the newer fields say. For another person's memory, only its text and its end are stored."""
     changes: dict[str, Any] = {}
     values = {name: register[2] for name, register in newer.items()}
     if {TEXT, EXTRACTED} & set(newer) and incoming.text is not None:
@@ -260,7 +260,7 @@ def stop_waiting(tx: Tx, space: Space, memory_id: bytes) -> None:
 
 
 def _release_merged(tx: Tx, memory: Memory) -> None:
-    """Restore what tidying merged into a memory whose text changes elsewhere, since its words would be hidden."""
+    """Restore what tidying merged into a memory whose text changes elsewhere; the merged words would be hidden."""
     for merged in memories_superseded_by(tx, memory.episode_id):
         if merged.status == Status.ARCHIVED:
             _change(tx, merged, status=Status.ACTIVE, superseded_by="")
@@ -365,11 +365,11 @@ def _note_forgotten(space_id: int, author: int, memory_id: bytes) -> Query:
     )
 
 
-# -- A page of statements from other machines, stored together: what is new here is stored many at a time.
+# -- A page of statements from other machines, stored together; those that are new here are stored in bulk.
 
 
 def take_statements(tx: Tx, space: Space, statements: Sequence[Incoming]) -> list[Memory]:
-    """Store what statements say, in any order; returns the memories that were made or changed.
+    """Store what statements say, in any order; return the memories that were made or changed.
 
     Statements whose memory, slot, id and entries are unknown here are stored in bulk. Any that
     concern something that exists here, or was forgotten or purged, are passed to ``take_statement``.
@@ -443,14 +443,14 @@ def _tombstone_keys(incoming: Incoming) -> list[bytes]:
 
 
 def _make_all(tx: Tx, space: Space, statements: Sequence[Incoming]) -> list[Memory]:
-    """Store new memories, then the decisions about them, since a memory may be replaced by another one in the page."""
+    """Store new memories, then the decisions about them, since a memory may be replaced by another one on the page."""
     places: dict[tuple[str, ...], int] = {}
     rows: list[dict[str, Value]] = []
     new = []
     for incoming in statements:
         birth = incoming.statement.birth
         if birth.get("p") and birth.get("pf") and not incoming.origin:
-            # First of all: it may merge a placeholder that another statement of the page names.
+            # Done first, since it may merge a placeholder that another statement on the page names.
             place_of(tx, birth["p"], str(birth["pf"]))
     for incoming in statements:
         birth = incoming.statement.birth
@@ -510,7 +510,7 @@ def _decide(tx: Tx, space: Space, incoming: Incoming, memory: Memory) -> Memory:
 
 
 def _found_waiting(store: Reader, space: Space, memory_ids: Sequence[bytes]) -> list[tuple[str, bytes]]:
-    """Return the memories that wait for one of some memories, each with what it waits for. Few ever wait."""
+    """Return the memories that wait for any of these memories, each with what it waits for. Few ever wait."""
     memory, wanted = tables.HubMemory, set(memory_ids)
     waits = (without_index(memory.space) == space.id) & memory.waits_for.is_null(False)
     rows = store.fetch(memory.select(memory.episode_id, memory.waits_for).where(waits))

@@ -28,7 +28,7 @@ from engram.models.memories.memory_records import Memory
 SYNC = "sync"
 #: Action of a memory that an extractor made, or changed because its turn grew.
 EXTRACT = "extract"
-#: Fields of a memory that are in its text in a statement.
+#: Fields of a memory that make up its text in a statement.
 TEXT_FIELDS = ("summary", "content", "facts", "entities", "questions")
 _BY_HAND = (Actor.USER, Actor.AGENT)
 
@@ -143,7 +143,7 @@ class Clock:
         self._hlc = space.clock
 
     def stamp(self, value: object = None, at_ms: int | None = None) -> list[Any]:
-        """Return a stamped value; at an earlier time if one is given."""
+        """Return a stamped value, stamped with an earlier time if one is given."""
         if at_ms is None:
             self._hlc = next_clock(self._hlc, self._tx.now_ms() + self.server.clock_error_ms)
             return [self._hlc, self.server.device_id, value]
@@ -166,7 +166,7 @@ class SaidListener(ChangeListener):
         row = said_row(clock, memory, first_said(memory, clock.stamp, is_extracted=action == EXTRACT))
         known = find_said(tx, space.id, clock.server.member_id, row["memory_id"])
         if known is not None and known.is_forgotten:
-            # It was removed, and imported again: to other machines it is another memory.
+            # It was removed and imported again, so to other machines it is a different memory.
             row["memory_id"] = memory_id_of(f"{memory.stable_id} {tx.now_ms()} {memory.id}")
         tx.insert_many(tables.HubMemory, [row], or_ignore=True)
         clock.store()
@@ -224,7 +224,7 @@ class SaidListener(ChangeListener):
     def deleted(self, tx: Tx, memory: Memory, *, is_purge: bool) -> None:
         """State that a memory was forgotten, in every space where its words are this person's. A purge stays local.
 
-        What was shared of a purged memory stays shared: its ids are kept, so that it can be taken back.
+        What was shared from a purged memory stays shared; its ids are kept so that the share can be taken back.
         """
         for said in said_of_memory(tx, memory.episode_id):
             if is_purge and _is_share(tx, said):
@@ -337,7 +337,7 @@ def find_said(space_id: int, author: int, memory_id: bytes) -> Query:
 
 @prepared
 def _forget(space_id: int, author: int, memory_id: bytes) -> Query:
-    """Mark a memory as forgotten: another member's only here, one's own everywhere."""
+    """Mark a memory as forgotten: another member's only here, this person's own everywhere."""
     memory, space, server = tables.HubMemory, tables.HubSpace, tables.HubServer
     member = (
         server.select(server.member_id)

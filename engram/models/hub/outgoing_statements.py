@@ -50,7 +50,7 @@ from engram.models.work.pauses import paused_scopes
 PLACEHOLDER = "hub:"
 #: Prefix of a shared identity if the project has no remote.
 _BY_ID = "id:"
-#: Why an identity of another machine without a remote means a project here.
+#: Why an identity that another machine sent without a remote means a project here.
 _KNOWN = "another machine knows its remote now"
 
 
@@ -103,7 +103,7 @@ def place_of(tx: Tx, shared: Sequence[Any], former: str = "") -> ProjectRow:
 
 
 def _let_mean(tx: Tx, identity: str, place: ProjectRow) -> None:
-    """Let the identity of a placeholder mean a project, unless it means another one already or one is paused."""
+    """Let the identity of a placeholder mean a project, unless it already means another one, or either is paused."""
     meant = find_project_of_identity(tx, identity) or _real_project(tx, identity.removeprefix(PLACEHOLDER), "")
     if meant is None:
         link_folder(tx, place, identity, "", _KNOWN)
@@ -130,8 +130,8 @@ def _real_project(store: Reader, identity: str, first_commit: str) -> ProjectRow
 
 
 def adopt_placeholders(store: Store) -> int:
-    """Move the memories of placeholders to folders that were found since; returns how many placeholders were
-    deleted.
+    """Move the memories of placeholders to folders that have since been found; return how many placeholders
+    were deleted.
     """
     adopted = 0
     for placeholder in list_projects(store):
@@ -162,7 +162,7 @@ def begin_enqueuing(tx: Tx, space_id: int) -> None:
 
 
 def enqueue_all(store: Store, space: Space) -> int:
-    """Continue the initial enqueuing where it stopped; returns how many memories were enqueued.
+    """Continue the initial enqueuing where it stopped; return how many memories were enqueued.
 
     Each field gets the time at which the memory was last changed: two machines that began with copies of one memory.db
     agree on the newer value.
@@ -232,7 +232,7 @@ def _steps_of(tx: Tx, episode_ids: Sequence[str]) -> dict[str, list[Any]]:
 
 
 def _own_text(memory: Memory, history: Sequence[Any]) -> tuple[dict[str, Any] | None, bool]:
-    """Return the original text, if tidying rewrote the memory since, and whether it was written by hand."""
+    """Return the original text if tidying has rewritten it since, else None, and whether it was written by hand."""
     rewritten: dict[str, Any] | None = None
     is_by_hand = False
     for step in history:
@@ -270,7 +270,7 @@ def _stable_id(tx: Tx, episode_id: str) -> str | None:
 
 
 def build_statements(store: Reader, all_said: Sequence[SaidMemory]) -> dict[bytes, Statement]:
-    """Return memory id → statement, for memories that are there. Read it in a snapshot."""
+    """Return memory id → statement, for memories that exist. Call it in a snapshot."""
     named = json.dumps([said.episode_id for said in all_said if not said.is_forgotten])
     query = query_memories().where(in_json_list(tables.Memory.episode_id, named))
     memories = {memory.episode_id: memory for memory in store.fetch_records(MEMORIES, query)}
@@ -290,7 +290,7 @@ def build_statements(store: Reader, all_said: Sequence[SaidMemory]) -> dict[byte
 
 
 def _told_project(store: Reader, project: ProjectRow) -> tuple[list[str], str]:
-    """Return a project's identity for other machines, and that of before its remote was known."""
+    """Return a project's identity for other machines, and the one that it had before its remote was known."""
     shared = shared_identity(store, project)
     return shared, former_identity(store, project, shared[0])
 
@@ -349,7 +349,7 @@ def mark_pushed(tx: Tx, space_id: int, pushed: Iterable[tuple[int, bytes, int]])
 
 
 def give_versions(tx: Tx, space_id: int) -> None:
-    """Number statements that this machine sends for another one: each has a version from its own device."""
+    """Number the statements that this machine sends for another one: each needs a version from this device."""
     memory = tables.HubMemory
     waits = (without_index(memory.space) == space_id) & (memory.version > memory.pushed) & (memory.version == 0)
     tx.run(memory.update(version=1).where(waits))
@@ -359,11 +359,11 @@ def give_versions(tx: Tx, space_id: int) -> None:
 
 
 def restamp(tx: Tx, space: Space, is_due: Any, renew: Any) -> int:
-    """Restamp fields that wait to be pushed; returns how many statements changed.
+    """Restamp fields that wait to be pushed; return how many statements changed.
 
     Args:
         is_due: whether a stamp is to be replaced.
-        renew: gives the new stamp of one. Called in the order of the stamps.
+        renew: gives the new stamp for an old one; called in the order of the stamps.
     """
     dirty = load_outgoing(tx, space.id, 1 << 31)
     due = sorted(
@@ -399,7 +399,7 @@ def restamp_future(tx: Tx, space: Space, device: int, hub_ms: int, max_ahead_ms:
 
 
 def become_device(tx: Tx, space: Space, old: int, new: int) -> int:
-    """Send what was not pushed yet as a new device: this machine is a copy of the old one, or was restored.
+    """Send what has not been pushed yet as a new device: this machine is a copy of the old one, or was restored.
 
     Stamps that the hub has not seen become the new device's, and version numbers restart.
     """
@@ -416,10 +416,10 @@ def become_device(tx: Tx, space: Space, old: int, new: int) -> int:
 
 
 def say_all_again(tx: Tx, space_id: int, author: int) -> None:
-    """Queue all of this person's statements, and what a keeper erased of others', since the hub lost some.
+    """Queue all of this person's statements, and what a keeper erased of other people's, since the hub lost some.
 
     Statements that the hub still has leave the queue when they are pulled. This machine's own statements are sent as
-    newer ones: since the last one, it stored what others said, and the hub may lack some of that.
+    newer ones, because it has stored what others said since the last one, and the hub may lack some of that.
     """
     memory = tables.HubMemory
     is_erased = (memory.is_forgotten == 1) & (memory.version > 0)

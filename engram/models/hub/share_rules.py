@@ -53,7 +53,7 @@ def add_rule(tx: Tx, space_id: int, project_id: int, delay_ms: int) -> Rule:
 
 
 def drop_rule(tx: Tx, space_id: int, project_id: int) -> bool:
-    """Delete a rule; returns False if there was none. What was shared stays."""
+    """Delete a rule; return False if there was none. What was shared stays."""
     table = tables.HubRule
     return tx.run(table.delete().where((table.space == space_id) & (table.project == project_id))) > 0
 
@@ -62,7 +62,7 @@ class RuleListener(ChangeListener):
     """Carries rules over when projects are merged."""
 
     def merged(self, tx: Tx, from_id: int, into_id: int) -> None:
-        """Let the rules of a project apply to the one that it became, unless that has its own."""
+        """Let the rules of a project apply to the one that it became, unless that one has its own."""
         table, rules = tables.HubRule, list_rules(tx)
         spaces_with_own = {rule.space_id for rule in rules if rule.project_id == into_id}
         for rule in rules:
@@ -77,7 +77,7 @@ def list_rules(store: Reader, space_id: int | None = None) -> list[Rule]:
 
 
 def candidates(store: Reader, rule: Rule) -> list[Candidate]:
-    """Return what a rule will share, the next one first: this person's own current memories of the project.
+    """Return what a rule will share, the earliest due first: this person's own current memories of the project.
 
     Left out are memories that are older than the rule, are global, came from others, look like an instruction, were
     judged wrong, were sorted into the project, or were ever shared, taken back or kept out of the space.

@@ -65,11 +65,11 @@ def copy_id(ns_id: int, stable_id: str) -> bytes:
 
 
 def add_share(tx: Tx, space: Space, memory: Memory, text: Mapping[str, Any], project: Sequence[str] | None) -> bool:
-    """Share a text of a memory, or replace what was shared of it; returns False if nothing is new.
+    """Share a text of a memory, or replace what was shared of it; return False if nothing is new.
 
     Args:
         text: exactly what is shared, without secrets: summary, content, facts, entities as ``s``, ``c``, ``f``, ``e``.
-        project: the project that it holds in, as other machines know it.
+        project: the project in which it applies, as other machines know it.
     """
     clock = Clock(tx, space)
     birth = {"k": memory.kind.value, "c": memory.created_at_ms, "o": memory.stable_id}
@@ -83,7 +83,7 @@ def add_share(tx: Tx, space: Space, memory: Memory, text: Mapping[str, Any], pro
     else:
         author, memory_id = clock.server.member_id, copy_id(space.ns_id, memory.stable_id)
         if find_said(tx, space.id, author, memory_id) is not None:
-            # It was taken back, and is shared again: to everybody else it is another memory.
+            # It was taken back and is shared again, so to everybody else it is a different memory.
             memory_id = memory_id_of(f"share {space.ns_id} {memory.stable_id} {tx.now_ms()}")
         row: dict[str, Value] = {"space_id": space.id, "author": author, "memory_id": memory_id}
         row |= {
@@ -123,7 +123,7 @@ def take_back(tx: Tx, space: Space, said: SaidMemory) -> None:
 
 
 def bar_share(tx: Tx, space: Space, memory: Memory) -> None:
-    """Keep rules from sharing a memory in a space. The hub gets nothing of it."""
+    """Keep rules from sharing a memory in a space. The hub is not told."""
     author = server_of(tx, space).member_id
     row: dict[str, Value] = {"space_id": space.id, "author": author, "is_forgotten": 1}
     row |= {"memory_id": copy_id(space.ns_id, memory.stable_id), "episode_id": memory.episode_id}
@@ -178,7 +178,7 @@ def link_shares(tx: Tx, stable_id: str, episode_id: str) -> None:
 
 
 def link_many_shares(tx: Tx, made: Sequence[tuple[str, str]]) -> None:
-    """Do the same for many memories, each given by its stable id and its id. Few shares ever wait for their memory."""
+    """Do what ``link_shares`` does for many memories, each given by its stable id and its id. Few shares ever wait."""
     memory = tables.HubMemory
     waiting = {
         bytes(key) for key in tx.fetch_values(memory.select(memory.waits_for).where(memory.waits_for.is_null(False)))
@@ -204,7 +204,7 @@ class ShareListener(ChangeListener):
             change_said(tx, share.said, said=json.dumps(said), version=share.said.version + 1)
 
     def erased(self, tx: Tx, before: Memory, after: Memory) -> None:
-        """Take back every share of a memory some of whose words were forgotten: the copies may hold them."""
+        """Take back every share of a memory some of whose words were forgotten, since the copies may hold them."""
         for share in shares_of(tx, after.episode_id):
             take_back(tx, share.space, share.said)
 

@@ -21,7 +21,7 @@ _OFFERS, MAX_OFFERS = "hub_offers", 20
 _FOLDER = "hub_folder"
 #: Reason for setting aside a row that this program doesn't fully understand.
 NEWER_FIELDS = "has fields of a newer version"
-#: Maximum number of own pushes that are remembered, to distinguish a restored hub from a copy of this machine.
+#: Maximum number of this machine's pushes that are remembered, to tell a restored hub from a copy of this machine.
 MAX_PUSHES = 128
 #: Key in ``meta`` of the capabilities of the program that pulled last.
 _UNDERSTOOD = "hub_understood"
@@ -41,11 +41,11 @@ class Server:
     last_push: bytes
     #: The pushes that were sent, answered or not, the newest last: sixteen bytes each, at most ``MAX_PUSHES``.
     in_flight: bytes
-    #: The hub's time less this machine's, in milliseconds; 0 for a small difference.
+    #: The hub's time minus this machine's, in milliseconds; 0 for a small difference.
     clock_error_ms: int
     joined_at_ms: int
     synced_at_ms: int
-    #: When it is tried again after a failure.
+    #: When to try the hub again after a failure.
     retry_at_ms: int
     failures: int
     last_error: str
@@ -80,7 +80,7 @@ class Space:
     published: int
     is_muted: bool
     last_error: str
-    #: Memories that members reported to this keeper.
+    #: Number of memories that members reported to this keeper.
     reports: int = 0
 
     @property
@@ -99,7 +99,7 @@ _SPACES = RecordReader(Space, tables.HubSpace, readers={"mark": bytes})
 
 
 def find_server(store: Reader, url: str) -> Server | None:
-    """Return the hub of an address."""
+    """Return the hub at an address."""
     return store.fetch_record(_SERVERS, _SERVERS.select().where(tables.HubServer.url == url))
 
 
@@ -118,14 +118,14 @@ def list_spaces(store: Reader, server_id: int | None = None) -> list[Space]:
 
 
 def find_space(store: Reader, name: str) -> Space | None:
-    """Return the space of a name, oldest first."""
+    """Return the space with a name, the oldest if there are several."""
     return store.fetch_record(
         _SPACES, _SPACES.select().where(tables.HubSpace.name == name).order_by(tables.HubSpace.id)
     )
 
 
 def add_server(tx: Tx, url: str, member_id: int, member_name: str, device_id: int) -> Server:
-    """Store a hub that this machine just joined."""
+    """Store a hub that this machine has just joined."""
     row_id = tx.insert(
         tables.HubServer.insert(
             url=url, member_id=member_id, member_name=member_name, device_id=device_id, joined_at_ms=tx.now_ms()
@@ -214,8 +214,8 @@ def drop_space(tx: Tx, space_id: int) -> None:
 
 
 def note_offers(store: Store, server_id: int, offers: Mapping[int, str]) -> None:
-    """Store which teams a hub lists that this machine did not join, by number: a person decides about
-    them.
+    """Store the teams that a hub lists and this machine has not joined, by number, for a person to
+    decide about.
     """
     kept = json.dumps({str(ns_id): name[:60] for ns_id, name in list(offers.items())[:MAX_OFFERS]}, sort_keys=True)
     if (get_meta(store, f"{_OFFERS} {server_id}") or "{}") != kept:
@@ -224,7 +224,7 @@ def note_offers(store: Store, server_id: int, offers: Mapping[int, str]) -> None
 
 
 def list_offers(store: Reader, server_id: int) -> dict[int, str]:
-    """Return the teams that a hub names and this machine did not join, number → name."""
+    """Return the teams that a hub names and this machine has not joined, number → name."""
     offers = json.loads(get_meta(store, f"{_OFFERS} {server_id}") or "{}")
     known = {space.ns_id for space in list_spaces(store, server_id)}
     return {int(ns_id): str(name) for ns_id, name in offers.items() if int(ns_id) not in known}
@@ -279,7 +279,7 @@ def drop_set_aside(tx: Tx, space_id: int, direction: str, rows: Sequence[tuple[i
 
 
 def read_anew_after_update(store: Store, program: str) -> int:
-    """Pull again what an older program set aside; returns how many spaces that concerns.
+    """Pull again what an older program set aside; return how many spaces that concerns.
 
     Args:
         program: what this program understands, as a text that differs for another version.
@@ -323,13 +323,13 @@ def list_servers() -> Query:
 
 @asks_record(_SERVERS)
 def server_by_id(server_id: int) -> Query:
-    """Return the hub of a row."""
+    """Return the hub with a row id."""
     return _SERVERS.select().where(tables.HubServer.id == server_id)
 
 
 @asks_record(_SPACES)
 def space_by_id(space_id: int) -> Query:
-    """Return the space of a row."""
+    """Return the space with a row id."""
     return _SPACES.select().where(tables.HubSpace.id == space_id)
 
 
