@@ -99,7 +99,7 @@ def unmerged_branch(store: Reader, episode_ref: int, asked_on: str) -> str:
 
 
 def branches_of_memories(store: Reader, memory_refs: Collection[int]) -> dict[int, set[str]]:
-    """Map the row id of each memory to the branches of its turns; "" is a turn outside a repository."""
+    """Map the row id of each memory to the branches of its turns; "" stands for a turn outside a repository."""
     branches: dict[int, set[str]] = {}
     for row in store.fetch(_turn_branches(json.dumps(sorted(memory_refs)))):
         branches.setdefault(row.episode_ref, set()).add(row.branch)

@@ -1,4 +1,4 @@
-"""Whether another memory may end a memory, contradictions for the user to decide, and judgements on memories."""
+"""Whether one memory may end another, contradictions for the user to decide, and judgements on memories."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def ending_of(
     Only the user can end what the user decided. Only the user's command ends pinned and saved memories; an agent
     may also replace what an agent saved. What the user said or chose can also be ended by what the user says or chooses
     later. Somebody else's memory ends only memories of the same author, and a suspect one only suspect ones. A memory
-    is only replaced by one that is visible wherever it is visible.
+    is only replaced by one that is visible wherever it is itself.
 
     Args:
         older: the memory that would end.
@@ -113,7 +113,7 @@ CONTRADICTIONS = RecordReader(Contradiction, tables.Contradiction, left_out=("ru
 
 
 def note_contradiction(tx: Tx, older_id: str, newer_id: str, reason: str) -> int:
-    """Record that two memories contradict each other; returns its number, or 0 if that was already known or decided."""
+    """Record that two memories contradict each other; return its number, or 0 if that was already known or decided."""
     table = tables.Contradiction
     pair = [older_id, newer_id]
     known = table.select(table.id).where(table.older_id.in_(pair) & table.newer_id.in_(pair))

@@ -41,7 +41,7 @@ RESTORE, RELEASE = "restore", "release"
 MOVE = "move"
 #: Action of a memory that somebody decided to keep alongside one that contradicts it.
 DECIDE = "decide"
-#: Fields that history keeps of a new memory. The rest is in the memory itself or in the values that later changes
+#: Fields of a new memory that history keeps. The rest is in the memory itself or in the values that later changes
 #: replaced.
 _FIRST_FIELDS = ("kind", "status", "importance", "confidence", "source", "extractor")
 
@@ -161,8 +161,8 @@ def change_memory(
 ) -> Memory:
     """Change fields of a memory. ``undoes`` is the step of its history that this change undoes.
 
-    Another text or visibility deletes the vector, which is recomputed. What a memory had replaced becomes current again
-    when the memory stops being current without a successor.
+    If the text or visibility changes, the vector is deleted and recomputed. What a memory had replaced becomes current
+    again when the memory stops being current without a successor.
     """
     if not changes:
         return memory
@@ -182,7 +182,7 @@ def supersede(
     run_id: int | None = None,
     at_ms: int | None = None,
 ) -> Memory:
-    """Let a memory supersede another one from ``at_ms``; None for the time from which the new one is valid."""
+    """Let a memory supersede another one from ``at_ms``, or, if that is None, from when the new one is valid."""
     return change_memory(
         tx,
         old,
@@ -230,7 +230,7 @@ def _change_fields(
     run_id: int | None = None,
     undoes: int | None = None,
 ) -> Memory:
-    """Store changed fields with their step of the history."""
+    """Store changed fields with the step of history that records them."""
     changes = _as_allowed(memory, _with_questions(changes), actor)
     after = dataclasses.replace(memory, **changes, revision=memory.revision + 1, updated_at_ms=tx.now_ms())
     memory_writes.update_memory(tx, after, changes)
@@ -241,9 +241,9 @@ def _change_fields(
 
 
 def differing(memory: Memory, wanted: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the wanted fields that a memory does not have yet, to be given to ``change_memory``.
+    """Return the wanted fields whose values a memory does not have yet, to be given to ``change_memory``.
 
-    With another summary the wanted questions and title stay among them: a change that names none deletes them.
+    If the summary differs, the wanted questions and title stay among them, since a change that omits them deletes them.
     """
     changed = {name: value for name, value in wanted.items() if getattr(memory, name) != value}
     if "summary" in changed:
@@ -261,7 +261,7 @@ _OF_THE_SUMMARY: dict[str, Any] = {"questions": (), "title": ""}
 
 
 def _as_allowed(memory: Memory, changes: dict[str, Any], actor: Actor) -> dict[str, Any]:
-    """Return changes without what only a person may do: to confirm what a program said, or to make it global."""
+    """Return changes without what only a person may do: confirm what a program said, or make it global."""
     if memory.voice != Voice.PROGRAM or actor is Actor.USER:
         return changes
     is_confirmed = memory.status == Status.PROVISIONAL and changes.get("status") == Status.ACTIVE
@@ -297,7 +297,7 @@ def pack_old_content(tx: Tx, memory: Memory, reason: str, *, actor: Actor, run_i
 
 
 def note_access(store: Store, episode_id: str, *, session_id: str = "") -> None:
-    """Count that a memory was expanded. An access is not a change: history keeps none.
+    """Count an expansion of a memory. An access is not a change, so history does not record it.
 
     If memory.db can't be written, nothing is counted, but the memory is still shown.
 
@@ -321,7 +321,7 @@ def move_memories_of_project(
 def move_memories(
     tx: Tx, row_ids: Sequence[int], to_project: int | None, reason: str, *, actor: Actor, is_said: bool = True
 ) -> None:
-    """Move memories of these row ids to a project, or to none; ``is_said`` also sends that to a hub."""
+    """Move the memories with these row ids to a project, or to none; ``is_said`` also sends that to a hub."""
     among = "id IN (SELECT value FROM json_each(?))"
     _move_memories(tx, among, json.dumps(list(row_ids)), to_project, reason, actor, is_said=is_said)
 
@@ -362,9 +362,9 @@ def _move_memories(
 def delete_memory(tx: Tx, memory: Memory, *, actor: Actor, is_purge: bool = False) -> None:
     """Delete a memory permanently: row, index, vector, entities, history, injections.
 
-    Tombstones for its id and its slot keep it from coming back by itself; those of a purge say no more than that,
-    those of a forget also keep an import and a restore from bringing it back. What it had replaced gets its successor
-    as its own; without one, it is current again.
+    Tombstones for its id and its slot keep it from coming back by itself. Those of a purge do no more than that; those
+    of a forgetting also keep an import or a restore from bringing it back. What it had replaced takes over its
+    successor, or is current again if there is none.
     """
     remove_memory(tx, memory, actor=actor, is_purge=is_purge)
     add_tombstones(tx, TombstoneKind.PURGED if is_purge else TombstoneKind.MEMORY, [memory.episode_id.encode()])
@@ -387,7 +387,7 @@ def remove_memory(tx: Tx, memory: Memory, *, actor: Actor, is_purge: bool = Fals
 def restore_predecessors(
     tx: Tx, successor: Memory, reason: str, *, actor: Actor, run_id: int | None = None
 ) -> list[Memory]:
-    """Make the memories that it had replaced current, since it is being deleted without a successor.
+    """Make the memories that this one had replaced current, since it is being deleted without a successor.
 
     Only the last link of a chain comes back. What was merged into the successor stays archived, and what that had
     replaced comes back in its place.
@@ -436,7 +436,7 @@ def _make_current(tx: Tx, memory: Memory, reason: str, *, actor: Actor, run_id: 
 
 
 def _release_predecessors(tx: Tx, memory: Memory, actor: Actor) -> None:
-    """Give the memories that it had replaced its own successor, or make them current.
+    """Give the memories that this one had replaced its successor, or make them current.
 
     The id is stored nowhere afterwards, not even in history.
     """
@@ -503,7 +503,7 @@ REPLACED = "replace evidence"
 def add_evidence(
     tx: Tx, memory: Memory, evidence: Sequence[Evidence], reason: str, *, actor: Actor, run_id: int | None = None
 ) -> bool:
-    """Add evidence to a memory; returns True if any was new. Entries without a uuid are left out."""
+    """Add evidence to a memory; return True if any was new. Entries without a uuid are left out."""
     before = len(evidence_of(tx, memory.id))
     added = memory_writes.insert_evidence(tx, memory.id, [entry for entry in evidence if entry.uuid])
     if added:

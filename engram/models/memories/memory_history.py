@@ -22,7 +22,7 @@ TAKE_BACK = "take back"
 #: Actions by which somebody decided what a memory says or whether it is used.
 BY_HAND_ACTIONS = ("edit", "pin", "unpin", *JUDGEMENT_ACTIONS.values(), TAKE_BACK, "recover")
 
-#: Action of a memory that came from a file. It belongs to this database alone: no export has it.
+#: Action of a memory that came from a file. The action belongs to this database alone; no export has it.
 IMPORT = "import"
 #: Action of a memory that lost words, or entries that it rested on, because they were forgotten.
 ERASE = "erase"
@@ -104,7 +104,7 @@ def add_first_steps(tx: Tx, made: Sequence[tuple[str, str, Mapping[str, Any]]], 
 
 
 def changes_by_row(store: Reader, row_ids: Sequence[int]) -> list[Change]:
-    """Return the steps of these row ids, for those that exist."""
+    """Return the steps with these row ids, as far as they exist."""
     chosen = in_json_list(tables.History.id, json.dumps(list(row_ids)))
     return store.fetch_records(_CHANGES, _CHANGES.select().where(chosen))
 
@@ -115,7 +115,7 @@ def changes_of_run(store: Reader, run_id: int) -> list[Change]:
 
 
 def changing_runs(store: Reader, runs: Sequence[Run]) -> set[int]:
-    """Return the numbers of those of these runs that changed a memory or a file."""
+    """Return the numbers of those runs that changed a memory or a file."""
     history = tables.History
     found = history.select(history.run_id).where(history.run_id.in_([run.id for run in runs])).distinct()
     return {*store.fetch_values(found), *(run.id for run in runs if run.report.get("files_before"))}
@@ -193,7 +193,7 @@ class Run:
     report: Mapping[str, Any]
 
 
-#: Runs that are listed and can be undone. A purge is logged too, and is final.
+#: Kinds of runs that are listed and can be undone. A purge is logged too, and is final.
 UNDOABLE_KINDS = ("consolidate", "extract", "save", "decide", "undo")
 #: The kind of runs that added memories from a file. Undoing them deletes what they added.
 IMPORT_KIND = "import"
@@ -226,7 +226,7 @@ def begin_run(store: Store) -> Run:
 
 
 def add_run(tx: Tx, kind: str, report: Mapping[str, Any] | None = None) -> int:
-    """Log a run that ends with this transaction or soon after it; returns its number."""
+    """Log a run that ends with this transaction or soon after it; return its number."""
     now_ms = tx.now_ms()
     return tx.insert(
         tables.Run.insert(
@@ -251,7 +251,7 @@ def find_run(store: Reader, run_id: int, kinds: Sequence[str] = UNDOABLE_KINDS) 
 
 
 def kind_of_run(store: Reader, run_id: int) -> str:
-    """Return the kind of any run, also of one that is not listed; "" if there is none."""
+    """Return the kind of any run, even of one that is not listed; "" if there is none."""
     table = tables.Run
     return store.fetch_value(table.select(table.kind).where(table.id == run_id)) or ""
 
@@ -267,7 +267,7 @@ def list_runs(store: Reader, limit: int = 20, kinds: Sequence[str] = UNDOABLE_KI
 
 
 def update_run(tx: Tx, run: Run, *, position: str, report: Mapping[str, Any], state: str = "running") -> Run:
-    """Store how far a run is and what it did."""
+    """Store how far a run has got and what it did."""
     ended_at_ms = tx.now_ms() if state != "running" else None
     table = tables.Run
     changes = table.update(position=position, report=_report_text(report), state=state, ended_at_ms=ended_at_ms)
@@ -280,7 +280,7 @@ def _report_text(report: Mapping[str, Any]) -> str:
 
 
 def sessions_grown_since(store: Reader, since_ms: int) -> list[str]:
-    """Return the ids of sessions from which something was read at or after a time, the one silent longest first."""
+    """Return the ids of sessions from which something was read at or after a time, the longest silent first."""
     session, turn = tables.Session, tables.Turn
     grown = turn.select(turn.session).where(turn.updated_at_ms >= since_ms)
     return store.fetch_values(

@@ -29,7 +29,7 @@ def import_memory(
     reason: str,
     run_id: int,
 ) -> Memory:
-    """Store a memory as it was elsewhere, with its history; the last step of it is this import, by a person.
+    """Store a memory as it was elsewhere, with its history; the last step of that is this import, by a person.
 
     ``undoes`` of a step is the position in ``history`` of the step that it undid.
     """
@@ -119,7 +119,7 @@ def drop_empty_sessions(tx: Tx, session_ids: Sequence[str]) -> None:
 
 
 def drop_empty_projects(tx: Tx, project_ids: Sequence[int]) -> int:
-    """Delete those of the projects that are empty; returns how many."""
+    """Delete those of the projects that are empty; return how many."""
     project, count = tables.Project, 0
     used = (tables.Memory, tables.Session, tables.Turn)
     for project_id in project_ids:

@@ -1,5 +1,5 @@
-"""The text index of memories. It holds no text itself: to remove a memory, the words that it was indexed with are
-needed.
+"""The text index of memories. It holds no text itself, so removing a memory requires the words that it was indexed
+with.
 """
 
 from __future__ import annotations

@@ -109,7 +109,7 @@ def undo_change(tx: Tx, change: Change, *, actor: Actor, run_id: int | None = No
 
 
 def _fields_before(change: Change) -> dict[str, Any]:
-    """Return the fields as they were before a change: a memory that it made is archived."""
+    """Return the fields as they were before a change; a memory that the change made becomes archived."""
     return {"status": Status.ARCHIVED} if is_making(change) else fields_of_snapshot(change.before)
 
 
@@ -128,5 +128,5 @@ def _judgement_taken_back(tx: Tx, change: Change) -> Change | None:
 
 
 def begin_ageing_anew(tx: Tx, episode_id: str) -> None:
-    """Restart a memory's ageing: whoever undoes its ageing has reviewed it, and the history records the undo."""
+    """Restart a memory's ageing, since whoever undoes it has reviewed the memory, and the history records the undo."""
     memory_writes.set_accessed(tx, episode_id, tx.now_ms(), is_use=False)

@@ -1,4 +1,4 @@
-"""Write the rows of a memory without history, for ``memory_changes``, ``memory_imports`` and ``memory_undo`` alone."""
+"""Write memories' rows without history. Only ``memory_changes``, ``memory_imports`` and ``memory_undo`` use this."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from engram.models.engine.transaction import Reader, Tx, Value
 from engram.models.memories.memory_index import index_memories, index_memory, unindex_memory
 from engram.models.memories.memory_records import ENUM_FIELDS, LIST_FIELDS, Evidence, Memory, evidence_of
 
-#: Columns that are not written from the field of the same name: the row id, the session's row, and those that
-#: ``pack_old_content`` and the joining write.
+#: Columns that are not written from the field of the same name: the row id, the session's row, and those
+#: written by ``pack_old_content`` and by joining.
 _OWN_COLUMNS = {"id", "session_ref", "packed_content", "is_unjoined"}
 _COLUMNS = tuple(name for name in tables.column_names(tables.Memory) if name not in _OWN_COLUMNS)
 _fields_of = attrgetter(*_COLUMNS)
@@ -29,7 +29,7 @@ _VISIBILITY_FIELDS = {"scope", "project_id"}
 
 
 def insert_memory(tx: Tx, memory: Memory) -> int:
-    """Store a new memory with its text index and entities; returns its row id."""
+    """Store a new memory with its text index and entities; return its row id."""
     columns = _new_row(memory)
     columns["session_ref"] = _session_ref(tx, memory.session_id)
     row_id = tx.insert_row(tables.Memory, columns)
@@ -41,10 +41,10 @@ def insert_memory(tx: Tx, memory: Memory) -> int:
 def insert_memories(
     tx: Tx, memories: Sequence[tuple[Memory, Sequence[Evidence]]], dates: Sequence[Mapping[str, Value]]
 ) -> dict[str, int]:
-    """Store new memories that belong to no session, with text index, entities and evidence; returns id → row id.
+    """Store new memories that belong to no session, with text index, entities and evidence; return id → row id.
 
-    ``dates`` holds each memory's timestamps and any other value not yet set. Inserting in bulk takes a third of the
-    time.
+    ``dates`` holds each memory's timestamps and any other value not yet set. Inserting in bulk takes a third as long
+    as separate inserts.
     """
     rows = [_new_row(memory) | dict(dated) for (memory, _), dated in zip(memories, dates, strict=True)]
     tx.insert_many(tables.Memory, rows)
@@ -61,7 +61,7 @@ def insert_memories(
 
 
 def _new_row(memory: Memory) -> dict[str, Value]:
-    """Return the columns of a memory with the values ``_stored_value`` gives, in half the time."""
+    """Return a memory's columns with the same values as ``_stored_value``, but in half the time."""
     row = dict(zip(_COLUMNS, _fields_of(memory), strict=True))
     row["content"] = pack_text(memory.content)
     for name in _CONVERTED_COLUMNS:
@@ -78,7 +78,7 @@ def _row_ids(store: Reader, episode_ids: Sequence[str]) -> dict[str, int]:
 def update_memory(tx: Tx, memory: Memory, changed: Collection[str]) -> None:
     """Store the changed fields of a memory, with its revision; update its index, entities and vector.
 
-    A changed text or visibility deletes the vector, which is recomputed later.
+    If the text or visibility changes, the vector is deleted and recomputed later.
     """
     is_text_changed = bool(_INDEXED_FIELDS & set(changed))
     columns = {
@@ -100,9 +100,9 @@ def update_memory(tx: Tx, memory: Memory, changed: Collection[str]) -> None:
 
 
 def delete_memory_rows(tx: Tx, memory: Memory) -> None:
-    """Delete the memory with everything that names it: index, vectors, evidence, entities, history, injections.
+    """Delete a memory along with everything that refers to it: index, vectors, evidence, entities, history, injections.
 
-    Outcomes of prompts stay, but no longer list this memory.
+    Prompts' outcomes are kept but no longer list this memory.
     """
     unindex_memory(tx, memory.id)
     for table in (tables.History, tables.Injection, tables.OutcomeCandidate):
@@ -127,7 +127,7 @@ def delete_unused_entities(tx: Tx) -> None:
 
 
 def insert_evidence(tx: Tx, row_id: int, evidence: Sequence[Evidence]) -> int:
-    """Add evidence to a memory, skipping entries it already has; returns how many were new."""
+    """Add evidence to a memory, skipping entries it already has; return how many were new."""
     known = {entry.uuid for entry in evidence_of(tx, row_id)}
     new = [entry for entry in dict.fromkeys(evidence) if not entry.uuid or entry.uuid not in known]
     first_seq = int(tx.fetch_value(_next_evidence_seq(row_id)))
@@ -149,7 +149,7 @@ def _evidence_row(row_id: int, seq: int, entry: Evidence) -> dict[str, Value]:
 
 
 def delete_evidence(tx: Tx, row_id: int, uuids: Iterable[str] | None = None) -> int:
-    """Delete a memory's evidence, or only these entries; returns how many were deleted."""
+    """Delete a memory's evidence, or only these entries; return how many were deleted."""
     query = tables.Evidence.delete().where(tables.Evidence.memory == row_id)
     if uuids is not None:
         query = query.where(tables.Evidence.uuid.in_([pack_uuid(uuid) for uuid in uuids]))
@@ -157,7 +157,7 @@ def delete_evidence(tx: Tx, row_id: int, uuids: Iterable[str] | None = None) -> 
 
 
 def delete_evidence_of_project(tx: Tx, row_id: int, project_id: int) -> int:
-    """Delete a memory's evidence that was said in a project; returns how many entries were deleted."""
+    """Delete the part of a memory's evidence that comes from a project; return how many entries were deleted."""
     sessions = tables.Session.select(tables.Session.session_id).where(tables.Session.project == project_id)
     turns = tables.Turn.select(tables.Turn.id).where(tables.Turn.project == project_id)
     return tx.run(
@@ -187,7 +187,7 @@ def set_packed_content(tx: Tx, row_id: int, content: Value, packed_content: byte
 
 
 def set_accessed(tx: Tx, episode_id: str, at_ms: int, *, is_use: bool) -> None:
-    """Record when a memory was last accessed; count the access if it was a use."""
+    """Record when a memory was last accessed; count the access if the memory was actually used."""
     memory = tables.Memory
     tx.run(
         memory.update({memory.accessed_at_ms: at_ms, memory.access_count: memory.access_count + int(is_use)}).where(
@@ -232,7 +232,7 @@ def _delete_entity_links(row_id: int) -> Query:
 
 
 def _link_entities(tx: Tx, entities_by_row: Mapping[int, Sequence[str]]) -> None:
-    """Store the entities that are new, and link them all with the memories of these row ids."""
+    """Store any new entities, and link every entity, new or not, with the memory of its row id."""
     unique = dict.fromkeys(name for names in entities_by_row.values() for name in names)
     tx.insert_many(tables.Entity, [{"kind": "", "name": name} for name in unique], or_ignore=True)
     links = [

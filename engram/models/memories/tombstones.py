@@ -76,17 +76,17 @@ def add_entry_tombstones(tx: Tx, forgotten: Forgotten) -> None:
 
 
 def is_memory_gone(store: Reader, episode_id: str, *, with_purged: bool = True) -> bool:
-    """Return True if the memory of this id was forgotten, or purged."""
+    """Return True if the memory with this id was forgotten, or purged."""
     return _has_any(store, (TombstoneKind.MEMORY, *[TombstoneKind.PURGED] * with_purged), episode_id)
 
 
 def is_slot_gone(store: Reader, slot: str, *, with_purged: bool = True) -> bool:
-    """Return True if the memory of this slot was forgotten, or purged: no extractor makes it again."""
+    """Return True if the memory with this slot was forgotten, or purged, so that no extractor makes it again."""
     return _has_any(store, (TombstoneKind.SLOT, *[TombstoneKind.PURGED_SLOT] * with_purged), slot)
 
 
 def is_turn_forgotten(store: Reader, key: str) -> bool:
-    """Return True if the user forgot the turn of this key."""
+    """Return True if the user forgot the turn with this key."""
     return _has_any(store, (TombstoneKind.TURN,), key)
 
 

@@ -1,7 +1,7 @@
 """How useful a memory proved: in how many sessions it was shown and used, and how it was judged.
 
 A session **uses** a memory if it was shown the memory and then expands it (``memory_expand``), or names its id in a
-reply. Nothing else counts: not an expand by a person, not a recall, not an expand by a session that was never shown it.
+reply. Nothing else counts: no expansion by a person, no recall, no expansion by a session that was never shown it.
 """
 
 from __future__ import annotations
@@ -133,7 +133,7 @@ def ids_in(text: str) -> list[str]:
 
 
 def mark_used(tx: Tx, session_id: str, used_at_ms: Mapping[str, int]) -> int:
-    """Record that a session used memories, by the id of each; returns how many of them were used for the first time.
+    """Record that a session used memories, by the id of each; return how many of them were used for the first time.
 
     The latest showing before the use is marked. A memory that the session was not shown before is skipped.
     """

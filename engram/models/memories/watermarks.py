@@ -116,7 +116,7 @@ def _changed_since(history_id: int, vector_seq: int) -> Query:
     return changed | embedded
 
 
-# -- Memories that were stored but not yet compared with the others, in the order in which they will be.
+# -- Memories that were stored but not yet compared with the others, in the order in which they will be compared.
 
 #: How long an open turn keeps younger memories from being joined, in milliseconds.
 OPEN_TURN_MS = 1_200_000
@@ -134,7 +134,7 @@ def mark_joined(store: Store, row_id: int) -> None:
 
 
 def next_unjoined(store: Reader, before_ms: int) -> Memory | None:
-    """Return the memory said earliest that was said before a time and is not compared yet."""
+    """Return the earliest memory that was said before a time and has not been compared yet."""
     memory = tables.Memory
     condition = (memory.is_unjoined == SQL("1")) & (memory.created_at_ms < before_ms)
     waiting = select_memories(store, condition, memory.created_at_ms, memory.slot, limit=1)
@@ -143,7 +143,7 @@ def next_unjoined(store: Reader, before_ms: int) -> Memory | None:
 
 @asks_values
 def unjoined_rows() -> Query:
-    """Return the row ids of the memories that are not compared yet."""
+    """Return the row ids of the memories that have not been compared yet."""
     return tables.Memory.select(tables.Memory.id).where(tables.Memory.is_unjoined == SQL("1"))
 
 
@@ -167,8 +167,8 @@ def rows_of_same_turn(row_id: int) -> Query:
 
 
 def join_horizon_ms(store: Reader) -> int:
-    """Return when the oldest turn began that may still create or change memories because it is waiting for extraction
-    or open.
+    """Return when the oldest turn began that may still create or change memories, because it is open or waiting for
+    extraction.
 
     Raw SQL: four nested selects over two tables. An extraction that failed before, and a turn that has not grown
     for a while, hold nothing up.
