@@ -145,7 +145,7 @@ def is_seen_by(store: Reader, owner: Owner, project_id: int) -> bool:
 def _unindex_chunks(tx: Tx, note_id: int) -> None:
     """Take a note's chunks out of the text index.
 
-    Raw SQL: a command to FTS5 is a column of the same name as the table, which peewee cannot say.
+    Raw SQL: a command to FTS5 is a column of the same name as the table, which peewee cannot express.
     """
     chunks = tx.rows("SELECT id, heading, text FROM note_chunk WHERE note_id = ?", (note_id,))
     tx.run_many(
@@ -202,7 +202,7 @@ def standing_watermark(store: Reader) -> tuple[int, int, int]:
 
 
 def put_standing_file(tx: Tx, file: StandingFile) -> StandingFile:
-    """Store what a file says now, without forgotten lines; returns it as stored."""
+    """Store what a file says now, without forgotten lines; return it as stored."""
     file_table = tables.StandingFile
     stored = tx.fetch_value(file_table.select(file_table.forgotten).where(file_table.path == file.path)) or "[]"
     kept = replace(file, text=_without(file.text, set(json.loads(stored))), forgotten=stored)

@@ -113,9 +113,9 @@ def note_merge(tx: Tx, into_id: int, other_id: int) -> None:
 
 
 def undo_merge(store: Store, number: int, *, actor: Actor) -> ProjectRow:
-    """Undo a merge; returns the restored project.
+    """Undo a merge; return the restored project.
 
-    It gets its sessions and memories back. What was added since stays with the project that it was merged into, and so
+    It gets its sessions and memories back. What has since been added stays with the project it was merged into, and so
     does what was recorded for both together: pauses that have ended, money spent, and sharing rules.
 
     Raises:
@@ -252,7 +252,7 @@ def move_parts(tx: Tx, number: int, parts: Sequence[Part], *, actor: Actor) -> N
 
 
 def _move_part(tx: Tx, part: Part, actor: Actor) -> dict[str, Any]:
-    """Move a part, except what has left its project since; returns what was moved."""
+    """Move a part, except what has since left its project; return what was moved."""
     session, turn, project, memory = tables.Session, tables.Turn, tables.Project, tables.Memory
     is_here = (session.id == part.session_ref) & (session.project == part.from_id) & Value(int(part.is_session))
     sessions = tx.fetch_values(session.select(session.session_id).where(is_here))
@@ -314,8 +314,8 @@ def list_sortings(store: Reader) -> list[Sorting]:
 def undo_sorting(store: Store, *, actor: Actor) -> Sorting:
     """Undo the latest sorting; what it moved is not sorted again.
 
-    What was added since stays, and so does what was moved elsewhere since or belongs to a forgotten project. A merge
-    stays if it can't be undone because another project now has the name or folder.
+    What has been added since stays, and so does whatever has since been moved elsewhere or belongs to a forgotten
+    project. A merge stays if it can't be undone because another project now has the name or folder.
 
     Raises:
         NotFound: there is none.
@@ -459,7 +459,7 @@ class ProjectCounts:
 
 
 def count_projects(store: Reader) -> dict[int, ProjectCounts]:
-    """Map the row id of each project to its sessions with turns, of which only some may be in it, and its memories.
+    """Count, for each project's row id, its sessions with turns, of which only some may be in it, and its memories.
 
     Three passes over the tables, however many projects there are: 0.2 s for 100,000 turns.
     """
@@ -509,7 +509,7 @@ def link_folder(tx: Tx, project: ProjectRow, identity: str, root: str, reason: s
 def merge_projects(
     store: Store, into: ProjectRow, other: ProjectRow, reason: str, *, actor: Actor, is_said: bool = True
 ) -> int:
-    """Move everything in ``other`` to ``into``, with its folders; returns how many sessions moved.
+    """Move everything in ``other`` to ``into``, with its folders; return how many sessions moved.
 
     ``engram.models.projects.project_folders`` undoes that. ``is_said`` also sends it to a hub.
 
@@ -540,7 +540,7 @@ def merge_in(tx: Tx, into: ProjectRow, other: ProjectRow, reason: str, *, actor:
 
 
 def rename_project(store: Store, project: ProjectRow, name: str) -> str:
-    """Give a project another display name; returns the name as stored.
+    """Give a project another display name; return the name as stored.
 
     The former name stays reserved: notes filed under it still belong to the project.
 

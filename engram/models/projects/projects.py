@@ -127,7 +127,7 @@ class Claim:
 
     @property
     def is_by_hand(self) -> bool:
-        """True if a person joined the path to the project: its repository's hints may not fit the path."""
+        """True if a person joined the path to the project, so that its repository's hints may not fit the path."""
         return bool(self.reason) and not self.reason.startswith(MOVED)
 
 
@@ -144,7 +144,7 @@ def claims_of(store: Reader, identity: str) -> list[Claim]:
         )
         for row in store.fetch(_claims_of(identity, identity + AT_SAME_PATH, identity + _BEHIND_SAME_PATH))
     ]
-    # Those with a recognisable repository come first; if nothing distinguishes them, the one that has the folder now.
+    # Those with a recognisable repository come first; among equals, the one that has the folder now.
     return sorted(claims, key=lambda claim: (not (claim.remote or claim.first_commit), not claim.project.root))
 
 
@@ -263,7 +263,7 @@ def project_by_id(project_id: int) -> Query:
 @prepared
 def _roots() -> Query:
     project, folder, turn = tables.Project, tables.ProjectFolder, tables.Turn
-    # On a branch outside a repository: Claude Code writes no name, or HEAD.
+    # Whether it was on a branch: outside a repository, Claude Code writes no name, or HEAD.
     is_on_branch = (turn.project == project.id) & (turn.cwd == project.root) & turn.branch.not_in(["", "HEAD"])
     own = project.select(
         project.root,
