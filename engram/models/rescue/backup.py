@@ -70,14 +70,14 @@ def list_backups(folder: Path) -> list[Backup]:
 
 
 def earlier_backups(store: Reader, folder: Path) -> list[Backup]:
-    """Return the newest backup of each memory.db from before this one began, newest first: it was damaged, or
-    deleted.
+    """Return the newest backup of each earlier memory.db, newest first: each was damaged or deleted before this one
+    began.
     """
     return [backups[0] for backups in _by_memory(store, folder)[1:]]
 
 
 def _by_memory(store: Reader, folder: Path) -> list[list[Backup]]:
-    """Return the backups of this memory.db, or of none that is known, and those of each earlier one; newest first."""
+    """Return the backups of this memory.db, or of an unknown one, and those of each earlier one; newest first."""
     made_at_ms = int(get_meta(store, MADE_AT) or 0)
     found: dict[float, list[Backup]] = {made_at_ms: []}
     for backup in list_backups(folder):
@@ -111,7 +111,7 @@ def holding_backups(folder: Path) -> Iterator[Path]:
 def make_backup(store: Reader, folder: Path, *, keep: int = KEEP) -> Backup:
     """Copy memory.db as it is at one instant into ``folder`` (mode 0600) and delete all but the newest ``keep``.
 
-    Of each earlier memory.db, the newest backup stays too. Readers and writers continue meanwhile. The copy counts only
+    The newest backup of each earlier memory.db stays too. Readers and writers continue meanwhile. The copy counts only
     when SQLite finds it sound.
 
     Raises:

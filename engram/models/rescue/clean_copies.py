@@ -37,7 +37,7 @@ _FIRST_ALIKE = 5
 
 @contextlib.contextmanager
 def open_sound_copy(path: Path, driver: str) -> Iterator[Store]:
-    """Open another database of Engram. Raises StoreError if it is damaged or not Engram's; it is as it was."""
+    """Open another database of Engram. Raises StoreError if it is damaged or not Engram's; it is unchanged."""
     copy = Store(path, driver=driver)
     try:
         copy.open()
@@ -49,7 +49,7 @@ def open_sound_copy(path: Path, driver: str) -> Iterator[Store]:
 
 
 def clean_copy(path: Path, driver: str, clean: Callable[[Tx], int]) -> int:
-    """Delete rows of another database and every trace of them; returns how many ``clean`` deleted.
+    """Delete rows of another database and every trace of them; return how many ``clean`` deleted.
 
     A copy of an earlier version keeps its tables, so that it stays the way back to that version.
 
@@ -127,7 +127,7 @@ def _take_over(older: Store, twin: Path, version: int) -> None:
 
 
 def _plain_tables(store: Reader) -> list[str]:
-    """Return the tables that both databases have, but those of SQLite and of text indexes, and the file's own facts."""
+    """Return the tables that both databases have, except SQLite's, those of text indexes and the file's own facts."""
     return [
         str(name)
         for (name,) in store.rows(
@@ -157,7 +157,7 @@ def _take_over_table(tx: Tx, table: str) -> None:
 
 
 def _index_older(tx: Tx, row_id: int, version: int, *, is_deleted: bool) -> None:
-    """Take a memory out of the text index of an earlier version, or into it, by the words that this version indexed."""
+    """Take a memory out of an earlier version's text index, or add it, by the words that such a version indexed."""
     questions = "questions" if version >= 17 else "''"
     into, deleted = ("episode_fts, rowid", "'delete', ?") if is_deleted else ("rowid", "?")
     for summary, content, entities, asked in tx.rows(
@@ -186,9 +186,9 @@ def read_tombstones(store: Reader) -> list[Tombstone]:
 
 
 def carry_tombstones(tx: Tx, tombstones: Sequence[Tombstone]) -> int:
-    """Add tombstones; returns how many are new.
+    """Add tombstones; return how many are new.
 
-    Projects that were forgotten since are deleted at once; ``apply_tombstones`` deletes what other tombstones name.
+    Projects that were forgotten later are deleted at once; ``apply_tombstones`` deletes what other tombstones name.
     """
     before = _count_tombstones(tx)
     carry_forgotten_projects(tx, tombstones, actor=Actor.TIDYING)
@@ -198,7 +198,7 @@ def carry_tombstones(tx: Tx, tombstones: Sequence[Tombstone]) -> int:
 
 
 def carry_harmless_tombstones(tx: Tx, tombstones: Sequence[Tombstone]) -> int:
-    """Add tombstones from a file that name nothing here; returns how many are new. Nothing is deleted.
+    """Add those tombstones from a file that name nothing here; return how many are new. Nothing is deleted.
 
     A time in the future becomes the present: a file must not bar what will be said in a project.
     """
@@ -249,7 +249,7 @@ def is_named_by_tombstone(
 
 
 def delete_named_in_copy(path: Path, driver: str, tombstones: Sequence[Tombstone]) -> int:
-    """Delete what tombstones name from another database of Engram, such as one that was set aside; returns how much.
+    """Delete what tombstones name from another database of Engram, such as one that was set aside; return how much.
 
     Raises:
         StoreError: the file is damaged, or not Engram's; it is as it was.

@@ -57,7 +57,7 @@ _ACTIONS = ", ".join(f"'{action}'" for action in BY_HAND_ACTIONS)
 _BY_HAND = f"{_BY_HAND_IN_ROW} OR e.episode_id IN (SELECT episode_id FROM history WHERE action IN ({_ACTIONS}))"
 #: Exceptions that reading damaged rows may raise, besides Engram's own.
 _UNREADABLE = (*UNREADABLE, peewee.IntegrityError)
-#: Maximum number of unreadable rows in a damaged table before the rest is given up.
+#: Maximum number of unreadable rows in a damaged table before the rest is abandoned.
 MAX_UNREADABLE_ROWS = 5_000
 
 
@@ -105,7 +105,7 @@ def recover_by_hand(store: Store, sources: Sequence[Path], *, actor: Actor) -> R
 
 
 def carry_forgotten(store: Store, sources: Sequence[Path]) -> None:
-    """Carry over what was forgotten, pauses and names of projects alone, from each source that can be read."""
+    """Carry over only what was forgotten, pauses and names of projects, from each source that can be read."""
     for number, path in enumerate(sources):
         with opened_source(store, path) as source:
             try:
@@ -115,7 +115,7 @@ def carry_forgotten(store: Store, sources: Sequence[Path]) -> None:
 
 
 def _carry_tombstones(store: Store, source: Store, *, is_newer: bool) -> int:
-    """Add what was forgotten, pauses and names of projects; returns how many tombstones are new."""
+    """Add what was forgotten, pauses and names of projects; return how many tombstones are new."""
     with store.transaction() as tx:
         added = carry_tombstones(tx, read_tombstones(source))
     with store.transaction() as tx:
@@ -133,7 +133,7 @@ def _is_whole(source: Store) -> bool:
 
 
 def _carry_memories(store: Store, source: Store, older: Sequence[Path], actor: Actor) -> tuple[int, set[str]]:
-    """Carry over memories kept by hand; returns how many, and the ids (or row ids) of those that cannot be read."""
+    """Carry over memories kept by hand; return how many, and the ids (or row ids) of those that cannot be read."""
     memories = 0
     unread: set[str] = set()
     sound = _memories_of(store, older)
@@ -218,7 +218,7 @@ def _is_there(store: Reader, name: str) -> bool:
 
 
 def _automatic(store: Store, sources: Sequence[Path], names: Set[str]) -> set[str]:
-    """Return the memories that, according to a source, no person kept: reading the transcripts restores them."""
+    """Return the memories that, according to a source, no person kept; reading the transcripts restores them."""
     sql = f"SELECT 1 FROM episode e WHERE e.episode_id = ? AND NOT ({_BY_HAND})"
     found: set[str] = set()
     for path in sources if names else ():
@@ -461,6 +461,6 @@ def _copy_file(backup: Path, new: Path, driver: str) -> None:
 
 
 def _drop_side_files(new: Path) -> None:
-    """A closed database has no log; SQLite may leave an empty one."""
+    """Delete the side files of a closed database: it has no log, but SQLite may leave an empty one."""
     for suffix in ("-wal", "-shm"):
         new.with_name(new.name + suffix).unlink(missing_ok=True)

@@ -39,7 +39,7 @@ def quick_damage(store: Reader) -> str:
 def table_damage(store: Reader, tables: Sequence[str]) -> str:
     """Return what SQLite finds wrong with some tables and their indexes; "" if all is well.
 
-    More than the quick check: a page that was replaced by an empty one leaves rows in the indexes alone.
+    This finds more than the quick check: a page replaced by an empty one leaves its rows only in the indexes.
 
     Raises:
         BrokenDatabase: the check can't run.
