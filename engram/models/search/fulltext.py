@@ -140,7 +140,7 @@ def has_all_words(store: Reader, words: Sequence[str], *, project_id: int | None
 def _best_passages(
     store: Reader, expression: str, weights: tuple[float, float, float], limit: int, project_id: int | None
 ) -> list[tuple[int, float]]:
-    """Return the best passages of an expression; of all projects unless one is given."""
+    """Return the best passages for an expression; of all projects unless one is given."""
     if project_id is None:
         return _scores(store, _passages(expression, *weights, limit))
     return _scores(store, _passages_of_project(expression, project_id, *weights, limit))
@@ -149,7 +149,7 @@ def _best_passages(
 def _best_notes(
     store: Reader, expression: str, weights: tuple[float, float], limit: int, project_id: int | None
 ) -> list[tuple[int, float]]:
-    """Return the best chunks of notes of an expression; those that a project may see if one is named."""
+    """Return the best chunks of notes for an expression; those that a project may see if one is named."""
     if project_id is None:
         return _scores(store, _notes(expression, *weights, limit))
     return _scores(store, _notes_of_project(expression, project_id, *weights, limit))
@@ -162,7 +162,7 @@ def _scores(store: Reader, query: Statement) -> list[tuple[int, float]]:
 def document_counts(store: Reader, table: str, terms: Sequence[str], total: int) -> dict[str, int]:
     """Return how many of the ``total`` rows of an index (passage_fts, memory_fts, note_fts) hold each term.
 
-    Stemmed as the index does. Exact up to ``COUNTED_ROWS``, about right beyond.
+    Terms are stemmed as in the index. Counts are exact up to ``COUNTED_ROWS``, and about right beyond.
     """
     asked = [(term, expression) for term in terms if (expression := match_expression([term]))]
     if not asked or not total:
@@ -180,7 +180,7 @@ def document_counts(store: Reader, table: str, terms: Sequence[str], total: int)
 def rebuild_indexes(store: Store) -> None:
     """Rebuild the three text indexes from the rows they index. Raises StoreError.
 
-    Raw SQL: a command to FTS5 is a column of the same name as the table, which peewee cannot say.
+    Raw SQL: a command to FTS5 is a column of the same name as the table, which peewee cannot express.
     """
     for table in ("passage_fts", "note_fts"):
         with store.transaction() as tx:
@@ -237,7 +237,7 @@ def _memories_of_project(expression: str, project_id: int, limit: int, *, with_g
     """Return the best memories that a project may see.
 
     Raw SQL: rows of memories are long, and only those up to the last hit should be read. CROSS JOIN makes SQLite
-    rank first, and the LIMIT of the inner query keeps the order; peewee can say neither.
+    rank first, and the LIMIT of the inner query keeps the order; peewee can express neither.
     """
     seen = f"({IS_OF_PROJECT} AND e.project_id = ?)" + (f" OR {GLOBAL_SQL}" if with_global else "")
     sql = (
@@ -319,7 +319,7 @@ def note_rows(store: Reader, ids: Sequence[int], project_id: int | None = None) 
 
 
 def count_documents(store: Reader, table: str) -> int:
-    """About how many rows a text index (passage_fts, memory_fts, note_fts) has: the highest row id."""
+    """Return about how many rows a text index (passage_fts, memory_fts, note_fts) has: the highest row id."""
     return int(store.fetch_value(_HIGHEST_IDS[table]()))
 
 

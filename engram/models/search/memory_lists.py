@@ -169,7 +169,7 @@ def _related_rows(row_id: int, project_id: int | None, limit: int) -> Query:
 
 
 def count_memories(store: Reader, project_id: int) -> tuple[list[MemoryCount], int]:
-    """Count the memories that are visible to a project, by sort, and return the number of all others with them."""
+    """Count the memories that a project may see, by scope, importance and status, and the number of all others."""
     memory = tables.Memory
     sort = (memory.scope, memory.importance, memory.status)
     number = fn.count(SQL("*"))

@@ -31,7 +31,7 @@ class Missing:
     owner_id: int
     #: What is embedded: "role: text" for passages.
     text: str
-    #: For a passage of a reply: the prompt of its turn, so that it can be embedded with it; else "".
+    #: For a passage of a reply: the prompt of its turn, so that the two can be embedded together; else "".
     prompt: str = ""
     #: Questions that a memory answers.
     questions: tuple[str, ...] = ()
@@ -88,8 +88,8 @@ def put_vectors(tx: Tx, model: str, vectors: Sequence[tuple[str, int, int, bytes
 
 
 def vector_batches(store: Reader, owner: str, model: str, size: int) -> Iterator[list[tuple[int, int, bytes]]]:
-    """Yield ``(owner_id, piece, float16 bytes)`` of a kind by row id, about ``size`` rows at a time, since all may not
-    fit into memory.
+    """Yield ``(owner_id, piece, float16 bytes)`` of a kind by row id, about ``size`` rows at a time, since they may
+    not all fit into memory.
     """
     model_id = _model_id(store, model)
     ids = vector_owner_ids(store, owner)
