@@ -143,7 +143,7 @@ class Commit:
     #: "" if the command printed none, as with ``--quiet``.
     sha: str
     subject: str
-    #: When its turn began: the commit itself has no time. 0 if that was not asked for.
+    #: When its turn began, since the commit itself has no time; 0 if that was not asked for.
     turn_at_ms: int = 0
     #: Display name of the project; "" for none, or if that was not asked for.
     project: str = ""
@@ -189,7 +189,7 @@ def edited_files(store: Reader, turn_ids: Iterable[int]) -> list[EditedFiles]:
 
 
 def commits_between(store: Reader, project_id: int | None, start_ms: int, stop_ms: int) -> list[Commit]:
-    """Return the commits of the turns that began in a time, earliest first; None for those of all projects."""
+    """Return the commits of the turns that began in a span of time, earliest first; of one project if given."""
     rows = store.fetch(_turns_between(project_id, start_ms, stop_ms))
     return [
         replace(commit, turn_at_ms=row.started_at_ms, project=row.project_name or "")
@@ -257,7 +257,7 @@ def add_pull_requests(tx: Tx, session_ref: int, links: Iterable[PullRequest]) ->
 
 
 def pull_requests_of(store: Reader, session_ids: Iterable[str]) -> Mapping[str, Sequence[PullRequest]]:
-    """Return session id → its pull requests, the first one first; sessions without any are left out."""
+    """Return session id → its pull requests, earliest first; sessions without any are left out."""
     links: dict[str, list[PullRequest]] = {}
     for row in store.fetch(_of_sessions(json.dumps(sorted(set(session_ids))))):
         links.setdefault(row.session_id, []).append(PullRequest(row.at_ms, row.url))

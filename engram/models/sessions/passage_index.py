@@ -89,15 +89,15 @@ def _neighbours(store: Reader, ids: Sequence[int]) -> list[int]:
     return sorted(neighbours - {None, *ids})
 
 
-# -- The text index, in raw SQL: its commands are columns of the same name as the table, which peewee cannot say, and
-# ``passage_context`` is read within SQLite.
+# -- The text index, in raw SQL: its commands are columns of the same name as the table, which peewee cannot express,
+# and ``passage_context`` is read within SQLite.
 
 
 _INSERT = "INSERT INTO passage_fts(rowid, own, before, after) VALUES (?, ?, ?, ?)"
 
 
 def _index_new(tx: Tx, ids: Sequence[int], texts: Sequence[str], before: str) -> None:
-    """Index new passages of a session that follow each other: the words of ``passage_context``, without asking it."""
+    """Index consecutive new passages of a session: the words of ``passage_context``, without querying it."""
     neighbours = zip(ids, texts, [before, *texts], [*texts[1:], ""], strict=False)
     tx.run_many(
         _INSERT,
@@ -121,7 +121,7 @@ def _unindex(tx: Tx, ids: Sequence[int]) -> None:
 
 
 def _words(store: Reader, ids: Sequence[int]) -> list[tuple[Value, ...]]:
-    """Return the rows of ``passage_context``, of few passages."""
+    """Return the rows of ``passage_context`` for a few passages."""
     rows = (
         row
         for row_id in ids

@@ -60,7 +60,7 @@ def passage_rows(store: Reader, ids: Sequence[int]) -> dict[int, PassageRow]:
 
 
 def passage_places(store: Reader, ids: Sequence[int]) -> dict[int, PassagePlace]:
-    """Return row id → where the passage is."""
+    """Return row id → the place of the passage."""
     return {row.id: _place(row) for row in store.fetch(_places(json.dumps(list(ids))))}
 
 
@@ -106,7 +106,7 @@ def passages_of_evidence(store: Reader, episode_ids: Sequence[int]) -> list[tupl
 def passages_between(
     store: Reader, start_ms: int, stop_ms: int, *, project_id: int | None = None, limit: int = 400
 ) -> list[int]:
-    """Return the row ids of passages of the turns that began in a time, at most ``limit``, spread evenly over it."""
+    """Return the row ids of passages of the turns that began in a span, at most ``limit``, spread evenly over it."""
     turn, passage = tables.Turn, tables.Passage
     query = turn.select(passage.id).join(passage, on=passage.turn_id == turn.id)
     query = query.where((turn.started_at_ms >= start_ms) & (turn.started_at_ms < stop_ms))
@@ -137,7 +137,7 @@ def said_after(store: Reader, row_id: int, limit: int) -> list[LaterText]:
     return [LaterText(row.role, row.text, row.at_ms) for row in rows]
 
 
-# -- what somebody found of quotations; their history is written as that of memories is
+# -- judgements on quotations; their history is written like that of memories
 
 
 def normalised_text(text: str) -> str:

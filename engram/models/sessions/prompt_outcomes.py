@@ -162,7 +162,7 @@ def count_verdicts(store: Reader, session_id: str) -> dict[tuple[Channel, Verdic
 
 
 def count_outcomes_since(store: Reader, since_ms: int, project_id: int | None, channel: Channel) -> int:
-    """Return how many outcomes of a channel there are since a time; of a project, or of all."""
+    """Return how many outcomes of a channel there have been since a time; of a project, or of all."""
     outcome = tables.Outcome
     # By row id, for which there is an index: outcomes are stored in the order in which they came.
     query = outcome.select(outcome.at_ms, outcome.project_id).where(outcome.channel == channel.value)
@@ -171,7 +171,7 @@ def count_outcomes_since(store: Reader, since_ms: int, project_id: int | None, c
 
 
 def change_verdicts(tx: Tx, session_id: str, before: Verdict, after: Verdict, *, prompt_key: str | None = None) -> int:
-    """Change the verdict of a session's outcomes and candidates; returns how many outcomes changed.
+    """Change the verdict of a session's outcomes and candidates; return how many outcomes changed.
 
     Args:
         before: only outcomes and candidates with this verdict change.
@@ -199,12 +199,12 @@ def drop_outcomes_of_turn(tx: Tx, turn_id: int) -> None:
 
 
 def drop_outcomes_of_project(tx: Tx, project_id: int) -> None:
-    """Delete the outcomes of a project's prompts and calls, in whatever session they were."""
+    """Delete the outcomes of a project's prompts and calls, whatever session they were in."""
     tx.run(tables.Outcome.delete().where(tables.Outcome.project_id == project_id))
 
 
 def drop_old_outcomes(tx: Tx, before_ms: int, max_outcomes: int = MAX_OUTCOMES) -> int:
-    """Delete outcomes from before a time, and all but the newest ``max_outcomes`` per channel; returns how many."""
+    """Delete outcomes from before a time, and all but the newest ``max_outcomes`` per channel; return how many."""
     dropped = tx.run(_drop_before(before_ms))
     for channel in Channel:
         dropped += tx.run(_drop_beyond(channel.value, max_outcomes))

@@ -94,7 +94,7 @@ def move_cursor(tx: Tx, before: Progress, after: Progress, transcript_id: int) -
     """Compare and set: move the cursor of a source from ``before`` to ``after``.
 
     Raises:
-        Conflict: another reader moved it meanwhile; roll back and read again.
+        Conflict: another reader has moved it in the meantime; roll back and read again.
     """
     if not tx.has_any(_transcript_at(transcript_id, before.cursor.position, before.cursor.words, before.generation)):
         raise Conflict()
@@ -140,7 +140,7 @@ def add_unreadable(tx: Tx, transcript_id: int, generation: int, parts: Iterable[
 
 
 def drop_unreadable(tx: Tx, transcript_id: int) -> None:
-    """Forget which parts of a source could not be read: it is read again."""
+    """Forget which parts of a source could not be read, since it is read again."""
     tx.run(tables.BadLine.delete().where(tables.BadLine.transcript == transcript_id))
 
 
@@ -176,7 +176,7 @@ def note_kept_out(store: Store, source: Source) -> None:
 
 
 def drop_kept_out(store: Reader, sources: Iterable[Source]) -> list[Source]:
-    """Return the sources without those of which ``note_kept_out`` recorded that they must not be read."""
+    """Return the sources, except those that ``note_kept_out`` recorded as not to be read."""
     known = _kept_out(store)
     return [source for source in sources if known.get(_hidden_name(source.place)) != source.stamp]
 
@@ -196,7 +196,7 @@ def note_gone(store: Store, path: Path) -> None:
 
 
 def note_unchanged(store: Store, seen: Progress) -> None:
-    """Record the stamp and size of a source with nothing new behind the cursor, unless the cursor moved meanwhile."""
+    """Record the stamp and size of a source with nothing new after the cursor, unless the cursor moved meanwhile."""
     table = tables.Transcript
     with store.transaction() as tx:
         tx.run(
@@ -269,7 +269,7 @@ class ReadFault:
 
 
 def read_faults(store: Reader, limit: int = 50) -> list[ReadFault]:
-    """Transcripts and lines that could not be read."""
+    """Return the transcripts and lines that could not be read."""
     transcript, bad_line = tables.Transcript, tables.BadLine
     files = transcript.select(transcript.path, transcript.last_error).where(transcript.last_error != "").limit(limit)
     faults = [ReadFault(path=_path(row.path), reason=row.last_error) for row in store.fetch(files)]

@@ -46,7 +46,7 @@ class TurnCalls:
 
 
 def turns_naming(store: Reader, project_id: int, name: str) -> list[TurnCalls]:
-    """Return the turns of a project of which a tool call names a file of this name, latest first."""
+    """Return the turns of a project in which a tool call names a file with this name, latest first."""
     return [
         turn
         for turn in turns_with_calls(store, project_id)
@@ -88,7 +88,7 @@ def texts_of_evidence(store: Reader, episode_ref: int) -> list[CitedText]:
 def user_texts_elsewhere(
     store: Reader, passage_ids: Sequence[int], session_ref: int, but_at_ms: Collection[int] = ()
 ) -> list[str]:
-    """Return the texts of the user that some passages are from, without those of one session.
+    """Return the user's texts that some passages come from, except those of one session.
 
     Args:
         but_at_ms: times; what was said at one of them is a copy of what the session said then.
@@ -98,7 +98,7 @@ def user_texts_elsewhere(
 
 
 def prompt_near(store: Reader, session_id: str, at_ms: int, within_ms: int = 10_000) -> str:
-    """Return the prompt of a session that was sent about that time; "" if none is stored."""
+    """Return the prompt of a session that was sent at about that time; "" if none is stored."""
     return str(store.fetch_value(_prompt_near(session_id, at_ms, within_ms)) or "")
 
 
@@ -123,7 +123,7 @@ def recent_files(store: Reader, project_id: int, turns: int = 12) -> list[str]:
 
 
 def pinned_memories(store: Reader, project_id: int, limit: int = 100) -> list[Memory]:
-    """Return pinned memories of a project and of global scope, newest first; an id of no project: global ones alone."""
+    """Return pinned memories of a project and of global scope, newest first; for an id of no project, only those."""
     memory = tables.Memory
     condition = (memory.is_pinned == 1) & _is_active_in(project_id)
     return select_memories(store, condition, memory.created_at_ms.desc(), memory.id.desc(), limit=limit)
@@ -138,7 +138,7 @@ def _latest_turn_of(session_id: str) -> Query:
 
 @asks_records(SESSIONS)
 def latest_sessions_on(project_id: int, branch: str, limit: int) -> Query:
-    """Return the sessions of a project that were on a branch last, latest first; without those of subagents."""
+    """Return the latest sessions of a project on a branch, latest first; without those of subagents."""
     session, turn = tables.Session, tables.Turn
     visits = turn.select(turn.session).where((turn.project == project_id) & (turn.branch == branch))
     is_on = (session.project == project_id) & (session.branch == branch)
@@ -156,9 +156,9 @@ def latest_sessions_of(project_id: int, limit: int) -> Query:
 
 
 def start_of_late_sessions(store: Reader, project_id: int, number: int, but_session: str) -> int:
-    """Return when the last sessions of a project began, in milliseconds since 1970; 0 if there are fewer than that.
+    """Return when the last ``number`` sessions of a project began, in milliseconds since 1970; 0 if there are fewer.
 
-    Without those of subagents, and without ``but_session``.
+    Sessions of subagents and ``but_session`` do not count.
     """
     begun = store.fetch_values(_latest_starts(project_id, number, but_session))
     return int(begun[-1]) if len(begun) == number else 0

@@ -1,4 +1,4 @@
-"""Sessions of a coding agent, what their contexts still hold, and how far memories were made of them."""
+"""Sessions of a coding agent, what their contexts still hold, and how far memories were made from them."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ SESSIONS = RecordReader(SessionRow, tables.Session, left_out={"ended_at_ms"})
 def list_sessions(store: Reader, limit: int = 1_000_000, *, project_id: int | None = None) -> list[SessionRow]:
     """Return the sessions that have turns, latest first; of one project, or of all if ``project_id`` is None.
 
-    A session is of the project that it began in, and of those that turns of it belong to.
+    A session belongs to the project that it began in, and to those that its turns belong to.
     """
     return store.fetch_records(SESSIONS, _latest(limit) if project_id is None else _latest_of(project_id, limit))
 
@@ -89,7 +89,7 @@ def sessions_of(store: Reader, session_ids: Iterable[str]) -> dict[str, SessionR
 def ensure_session(
     tx: Tx, session_id: str, *, agent: str, project_id: int | None, is_global: bool, cwd: str, at_ms: int
 ) -> SessionRow:
-    """Return the session of an id, creating it if it is new; its project never changes once it has one."""
+    """Return the session with an id, creating it if it is new; its project never changes once it has one."""
     known = find_session(tx, session_id)
     if known is None:
         columns: dict[str, Value] = {
@@ -112,7 +112,7 @@ def ensure_session(
 
 
 def _give_to_project(tx: Tx, session_ref: int, project_id: int | None) -> None:
-    """Let what was stored of a session before its folder was known belong to its project too."""
+    """Let what was stored from a session before its folder was known belong to its project too."""
     tx.run(tables.Turn.update(project=project_id).where(tables.Turn.session == session_ref))
     tx.run(tables.Passage.update(project_id=project_id).where(tables.Passage.session_ref == session_ref))
     # A queued prompt may have been extracted before any line named the folder; its vectors are recomputed.
@@ -120,7 +120,7 @@ def _give_to_project(tx: Tx, session_ref: int, project_id: int | None) -> None:
 
 
 def set_session_title(tx: Tx, session: SessionRow, title: Title) -> None:
-    """Give a session the title that its source has for it, or that of the session that the title's entry belongs to."""
+    """Give a title to the session whose source has it, or, if the title names an entry, to that entry's session."""
     named = tables.Session
     of_session = named.id == session.id
     if title.entry:
@@ -143,7 +143,7 @@ def session_titles(store: Reader, sessions: Iterable[SessionRow]) -> dict[str, s
 
 
 def known_values(store: Reader, session_id: str) -> frozenset[bytes]:
-    """Salted hashes of ``.env`` values seen in a session."""
+    """Return the salted hashes of ``.env`` values seen in a session."""
     return frozenset(bytes(hashed) for hashed in store.fetch_values(_hashes_of(session_id)))
 
 
@@ -209,15 +209,15 @@ def _hashes_of(session_id: str) -> Query:
     return tables.KnownValue.select(tables.KnownValue.hash).where(tables.KnownValue.session == session)
 
 
-# -- What an agent's context still holds of a session: since when it grows, and which other sessions it was copied
-# from.
+# -- What an agent's context still holds of a session: since when it has been growing, and which other sessions it was
+# copied from.
 
 #: Means "until now", in milliseconds since 1970.
 _FOREVER_MS = 2**62
 
 
 def note_context_start(tx: Tx, session_id: str, at_ms: int) -> None:
-    """A session was compacted or cleared: what was said before is no longer in its context."""
+    """Record that a session was compacted or cleared: what was said before is no longer in its context."""
     context = tables.Context
     query = context.insert(session_id=session_id, began_at_ms=at_ms)
     latest = fn.MAX(context.began_at_ms, EXCLUDED.began_at_ms)
@@ -225,7 +225,7 @@ def note_context_start(tx: Tx, session_id: str, at_ms: int) -> None:
 
 
 def note_copied_history(tx: Tx, session_id: str, from_session: str, until_ms: int) -> None:
-    """A fork's transcript repeats another session's entries up to a time."""
+    """Record that a fork's transcript repeats another session's entries up to a time."""
     copied = tables.CopiedHistory
     query = copied.insert(session_id=session_id, from_session=from_session, until_ms=until_ms)
     latest = fn.MAX(copied.until_ms, EXCLUDED.until_ms)
@@ -235,12 +235,12 @@ def note_copied_history(tx: Tx, session_id: str, from_session: str, until_ms: in
 
 
 def copied_history(store: Reader, session_id: str) -> list[tuple[str, int]]:
-    """(session, until when) of every session whose entries this one's transcript repeats."""
+    """Return (session, until when) for every session whose entries this one's transcript repeats."""
     return [(row.from_session, row.until_ms) for row in store.fetch(_copied(session_id))]
 
 
 def sessions_of_entries(store: Reader, uuids: Sequence[str]) -> dict[str, str]:
-    """Entry uuid → id of the session that its turn is stored under; unknown entries are left out."""
+    """Return entry uuid → id of the session that its turn is stored under; unknown entries are left out."""
     by_key = {entry_key(uuid): uuid for uuid in uuids}
     return {by_key[row.key]: row.session_id for row in store.fetch(_sessions_of_keys(json.dumps(list(by_key))))}
 
@@ -249,11 +249,11 @@ def memories_in_context(store: Reader, session_id: str, began_at_ms: int) -> set
     """Return ids of the memories whose source is still in a session's context: they would only repeat what the agent
     sees.
 
-    These rest on what the session itself said, or on what it repeats of the sessions it was forked from; and what
-    those sessions were shown, which a fork replays.
+    They rest on what was said in the session itself, or on what it repeats from the sessions it was forked from, or
+    they were shown to those sessions, which a fork replays.
 
     Args:
-        began_at_ms: what was said up to then was compacted away, and may be brought up.
+        began_at_ms: what was said up to this time was compacted away, and may be brought up.
     """
     copied = copied_history(store, session_id)
     episode_ids: set[str] = set()
@@ -316,7 +316,7 @@ WENT_ON = "the turn went on"
 NOT_CHOSEN = "the session went on, and other memories of it were chosen"
 #: Why a memory of the local extractor is changed by a language model that read its session again.
 DISTILLED_AGAIN = "distilled again"
-#: The reasons for archiving what a session's turns no longer give.
+#: The reasons for archiving what a session's turns no longer yield.
 WITHDRAWN = (WENT_ON, NOT_CHOSEN, PROMPT_MOVED)
 
 
@@ -338,7 +338,7 @@ def set_rolling_summary(tx: Tx, session_ref: int, text: str) -> None:
 
 @asks_number
 def count_auto_memories(from_ms: int, to_ms: int) -> Query:
-    """Return how many memories of these moments were kept by an extractor."""
+    """Return how many memories from this span of time were kept by an extractor."""
     memory = tables.Memory
     is_then = (memory.created_at_ms >= from_ms) & (memory.created_at_ms < to_ms)
     return memory.select(fn.COUNT(memory.id)).where(is_then & (memory.source == Source.AUTO.value))

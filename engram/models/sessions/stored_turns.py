@@ -26,7 +26,7 @@ from engram.transcripts.turns import EntryRef, Opening, Role, TextBlock, Turn
 #: Why a memory of a prompt that waited in the queue is archived: the same words came as a line of their own.
 PROMPT_MOVED = "its prompt was written again as a line of its own"
 
-# -- Turns: what was said, the facts of tool calls, and how far memories were made of them.
+# -- Turns: what was said, the facts of tool calls, and how far memories were made from them.
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,22 +56,22 @@ def load_turn_row(store: Reader, turn_id: int) -> StoredTurn | None:
 
 @asks_values
 def times_of_prompts(from_ms: int, to_ms: int, without_session: str) -> Query:
-    """Return when prompts of all sessions but one were asked within a span, both ends included."""
+    """Return when prompts of all sessions but one were sent within a span, both ends included."""
     turn, session = tables.Turn, tables.Session
     query = turn.select(turn.started_at_ms).join(session).where(session.session_id != without_session)
     return query.where(turn.started_at_ms.between(from_ms, to_ms))
 
 
 def turns_by_row(store: Reader, turn_ids: Sequence[int]) -> list[StoredTurn]:
-    """Return the turns of these row ids, for those that exist."""
+    """Return the turns with these row ids, as far as they exist."""
     return _stored_turns(store, store.fetch(_by_row_ids(json.dumps(list(turn_ids)))))
 
 
 def turns_of_session(
     store: Reader, session_ref: int, *, only_due: bool = False, limit: int = 1_000_000
 ) -> list[StoredTurn]:
-    """Return turns of a session in the order of its transcript; ``only_due`` takes those that grew since their
-    extraction.
+    """Return turns of a session in the order of its transcript; ``only_due`` takes those that have grown since
+    their extraction.
 
     Row ids do not give that order: a prompt may wait in the queue before the prompt that is answered first.
     """
@@ -85,7 +85,7 @@ def turns_after(store: Reader, stored: StoredTurn, limit: int) -> list[StoredTur
 
 
 def projects_of_sessions(store: Reader, session_refs: Sequence[int]) -> dict[int, list[int]]:
-    """Return the row id of a session → row ids of the projects that its turns belong to, sorted."""
+    """Return a session's row id → row ids of the projects that its turns belong to, sorted."""
     turn = tables.Turn
     of_sessions = in_json_list(turn.session, json.dumps(list(session_refs))) & turn.project.is_null(False)
     projects: dict[int, list[int]] = {}
@@ -104,7 +104,7 @@ class WorkedIn(NamedTuple):
 
 
 def folders_of_turns(store: Reader) -> list[WorkedIn]:
-    """Return where turns were said, each session, project and folder once."""
+    """Return where turns took place: each combination of session, project and folder once."""
     turn = tables.Turn
     query = turn.select(turn.session, turn.project, turn.cwd).distinct().where(turn.cwd != "")
     return [WorkedIn(row.session_ref, row.project_id, row.cwd) for row in store.fetch(query)]
@@ -114,7 +114,7 @@ def mark_extracted(tx: Tx, turn_id: int, revision: int) -> None:
     """Compare and set: this revision of the turn has been extracted.
 
     Raises:
-        Conflict: the turn has grown, was extracted or was forgotten meanwhile; roll back and read again.
+        Conflict: the turn has meanwhile grown or been extracted or forgotten; roll back and read again.
     """
     if tx.run(_mark_extracted(turn_id, revision)) != 1:
         raise Conflict()
@@ -124,7 +124,7 @@ def check_unmoved(store: Reader, turn_id: int, revision: int) -> None:
     """Compare: the turn is still at this revision.
 
     Raises:
-        Conflict: the turn has grown or was forgotten meanwhile; roll back and read again.
+        Conflict: the turn has meanwhile grown or been forgotten; roll back and read again.
     """
     if not store.has_any(_at_revision(turn_id, revision)):
         raise Conflict()
@@ -267,7 +267,7 @@ def claim_entries(tx: Tx, turn_id: int, entries: Sequence[EntryRef]) -> None:
     """Record that new entries belong to a turn.
 
     Raises:
-        Conflict: one of them was stored with another turn meanwhile; roll back and read again.
+        Conflict: one of them has meanwhile been stored with another turn; roll back and read again.
     """
     rows = [{"key": entry_key(entry.uuid), "turn_id": turn_id} for entry in entries]
     try:
@@ -277,7 +277,7 @@ def claim_entries(tx: Tx, turn_id: int, entries: Sequence[EntryRef]) -> None:
 
 
 def free_entries(tx: Tx, turn_id: int) -> None:
-    """Give up what a turn holds, so that its entries may come again in another one."""
+    """Release a turn's entries, so that they may come again in another one."""
     keys = [entry_key(entry.uuid) for entry in entries_of_turn(tx, turn_id)]
     tx.run(_delete_keys(json.dumps(keys)))
 
@@ -317,7 +317,7 @@ USE_WINDOW_MS = 30 * 86_400_000
 
 @dataclass(frozen=True, slots=True)
 class SecondChances:
-    """How far the second distillation is."""
+    """How far the second distillation has got."""
 
     #: Sessions that were distilled again.
     done: int
@@ -438,7 +438,7 @@ def has_due_turns(session_ref: int) -> Query:
 
 @asks_values
 def sessions_with_due_turns() -> Query:
-    """Return sessions that have turns to extract, the one that was silent longest first."""
+    """Return sessions that have turns to extract, the longest silent first."""
     session, turn = tables.Session, tables.Turn
     query = turn.select(session.session_id).distinct().join(session).where(turn.extracted_revision < turn.revision)
     return query.order_by(session.last_at_ms, session.id)

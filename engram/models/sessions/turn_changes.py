@@ -25,12 +25,12 @@ from engram.models.sessions.stored_quotations import drop_quotation_records
 from engram.models.sessions.stored_turns import claim_entries, entries_of_turn, free_entries
 from engram.transcripts.turns import EntryRef, Role, TextBlock, Turn
 
-#: Reason of a memory that was sorted to another project, where it is not shared by itself.
+#: Reason of a memory that was sorted to another project, where it is not shared automatically.
 SORTED = "sorted by the folder that it was said in"
 
 
 def join_in(tx: Tx, into: int, others: Sequence[int], *, actor: Actor, is_said: bool = True) -> int:
-    """Move everything of other projects to the project ``into``; returns how many sessions moved.
+    """Move everything of other projects to the project ``into``; return how many sessions moved.
 
     ``is_said`` also sends that to a hub; if it is False, projects are only sorted.
     """
@@ -45,7 +45,7 @@ def join_in(tx: Tx, into: int, others: Sequence[int], *, actor: Actor, is_said: 
 
 
 def move_turns(tx: Tx, turn_ids: Sequence[int], project_id: int | None, reason: str, *, actor: Actor) -> list[str]:
-    """Move turns to a project, with the automatic memories that rest on nothing else; returns the ids of those.
+    """Move turns to a project, with the automatic memories that rest on nothing else; return the memories' ids.
 
     Nothing is sent to a hub: each machine finds out by itself where a turn belongs.
     """
@@ -61,7 +61,7 @@ def move_turns(tx: Tx, turn_ids: Sequence[int], project_id: int | None, reason: 
 
 
 def move_sessions(tx: Tx, session_refs: Sequence[int], from_id: int, to_id: int, *, actor: Actor) -> list[int]:
-    """Move sessions of a project to another one, with the memories made or saved in them; returns the row ids of those.
+    """Move sessions of a project to another one, with the memories made or saved in them; return the memories' row ids.
 
     Their turns and notes do not move: ``move_turns`` and ``renumber_notes`` do that. A hub gets nothing.
     """
@@ -136,7 +136,7 @@ def write_turns(
     transcript_id: int,
     projects: Mapping[str, int] = MappingProxyType({}),
 ) -> list[int]:
-    """Store new turns of one session, or what known ones have grown by; returns their row ids.
+    """Store new turns of one session, or what known ones have grown by; return their row ids.
 
     A turn grows only at its end: what was said before stays as it is. Every growth raises its revision.
 
@@ -146,7 +146,7 @@ def write_turns(
         projects: key of a turn → row id of its project, if that is not the session's.
 
     Raises:
-        Conflict: an entry was stored with another turn meanwhile; roll back and read again.
+        Conflict: an entry has meanwhile been stored with another turn; roll back and read again.
     """
     ids: list[int] = []
     blocks: list[tuple[int, int, TextBlock]] = []
@@ -167,7 +167,7 @@ def write_turns(
 
 
 def _write_row(tx: Tx, turn: Turn, session: SessionRow, transcript_id: int, project_id: int | None) -> tuple[int, bool]:
-    """Store the turn's own row; returns its id and whether the turn is new."""
+    """Store the turn's own row; return its id and whether the turn is new."""
     entries = in_order(turn.entries)
     columns: dict[str, StoredValue] = {
         "cwd": turn.cwd,
@@ -210,9 +210,9 @@ def _write_row(tx: Tx, turn: Turn, session: SessionRow, transcript_id: int, proj
 
 
 def _write_blocks(tx: Tx, blocks: Sequence[tuple[int, int, TextBlock]]) -> list[tuple[int, int, TextBlock]]:
-    """Store texts (turn, place in it, text) at once; returns turn, row id and text of each.
+    """Store texts (turn, place in it, text) at once; return turn, row id and text of each.
 
-    The row ids are given out here: nobody else writes meanwhile.
+    The row ids are given out here, since nobody else writes meanwhile.
     """
     first_id = int(tx.fetch_value(_last_block()) or 0) + 1 if blocks else 0
     rows: list[dict[str, StoredValue]] = [
@@ -292,7 +292,7 @@ def move_entries(tx: Tx, transcript_id: int, places: Sequence[EntryRef]) -> None
 
 
 def forget_places(tx: Tx, transcript_id: int) -> None:
-    """Record that the places of a source's entries are not known: it was rewritten, and is read again."""
+    """Record that the places of a source's entries are unknown, since it was rewritten and is being read again."""
     for row in tx.fetch(_turns_of(transcript_id)):
         entries = unpack_entries(bytes(row.entries))
         _place_entries(tx, row.id, entries, {entry.uuid: EntryRef(entry.uuid, 0, 0, 0) for entry in entries})
@@ -311,7 +311,7 @@ def take_for_prompt(tx: Tx, turn_id: int) -> None:
 
 
 def _place_entries(tx: Tx, turn_id: int, before: Sequence[EntryRef], places: Mapping[str, EntryRef]) -> None:
-    """Store other places of a turn's entries; their order stays, since tool calls name them by it."""
+    """Store new places for a turn's entries. Their order stays, since tool calls refer to entries by it."""
     after = [places.get(entry.uuid, entry) for entry in before]
     if after == list(before):
         return
@@ -372,7 +372,7 @@ def _last_block() -> Query:
 
 @writes
 def close_turns(session_ref: int) -> Query:
-    """Close a session's open turns; returns how many there were."""
+    """Close a session's open turns; return how many there were."""
     turn = tables.Turn
     return turn.update(is_closed=True).where((turn.session == session_ref) & (turn.is_closed == 0))
 
