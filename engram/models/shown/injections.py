@@ -90,7 +90,7 @@ def drop_briefing_injections(tx: Tx, session_id: str) -> None:
 
 
 def injected_ids(store: Reader, session_id: str) -> set[str]:
-    """Return memories that this session was shown since it was last cleared, pending ones included.
+    """Return memories that this session has been shown since it was last cleared, pending ones included.
 
     What its subagents were shown is not among them.
     """

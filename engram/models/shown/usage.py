@@ -52,7 +52,7 @@ def holds_anything() -> ColumnBase:
     return condition
 
 
-# -- What memory did in a time: what was read, kept, shown and opened, and whether its weekly line was shown.
+# -- What memory did in a span of time: what was read, kept, shown and opened, and whether its weekly line was shown.
 
 #: Keys in ``meta``: JSON, day → cause → number of answers that came too late, and day → ``Refusal`` → number of
 #: proposals of a language model that were refused. No words are stored.
@@ -79,7 +79,7 @@ class Usage:
     sessions: int
     #: Turns that begin with a prompt.
     prompts: int
-    #: Memories that were kept in that time, whenever it was said: an import keeps what is old.
+    #: Memories that were kept in that time, whenever they were said: an import keeps old ones.
     memories: int
     #: Names of projects in which somebody prompted and nothing was kept.
     projects_with_none: tuple[str, ...]
@@ -95,7 +95,7 @@ class Usage:
 
 
 def usage_since(store: Store, since_ms: int) -> Usage:
-    """Figures from ``since_ms`` until now, in one consistent view."""
+    """Return the figures from ``since_ms`` until now, in one consistent view."""
     session, memory = tables.Session, tables.Memory
     with store.snapshot() as reader:
         return Usage(
@@ -112,7 +112,7 @@ def usage_since(store: Store, since_ms: int) -> Usage:
 
 
 def count_prompts_since(store: Reader, since_ms: int) -> int:
-    """Return the turns since a time that begin with a prompt."""
+    """Return the number of turns since a time that begin with a prompt."""
     return _count_rows(store, tables.Turn, _is_prompt_since(since_ms))
 
 
@@ -218,7 +218,7 @@ class Totals:
     suspects: int
     injections: int
     bad_lines: int
-    #: Transcripts that could not be read at their last try.
+    #: Transcripts that could not be read at the last try.
     unreadable: int
 
 
@@ -248,7 +248,7 @@ def count_totals(store: Store) -> Totals:
 
 
 def count_memories_since(store: Reader, since_ms: int, project_id: int | None = None) -> int:
-    """Return how many memories were kept after a time; of a project, or of all. Looks at the latest of them alone."""
+    """Return how many memories were kept after a time; of a project, or of all. Looks only at the latest."""
     memory = tables.Memory
     query = memory.select(memory.kept_at_ms, memory.project).order_by(memory.id.desc()).limit(MAX_COUNTED)
     rows = store.fetch(query)
@@ -334,7 +334,7 @@ class SessionTotals:
 
 
 def count_sessions(store: Reader, session_ids: Collection[str]) -> Mapping[str, SessionTotals]:
-    """Return session id → figures, of these sessions."""
+    """Return session id → figures, for these sessions."""
     session, turn, memory = tables.Session, tables.Turn, tables.Memory
     injection, shown = tables.Injection, tables.Shown
     is_shown = (injection.session_id == session.session_id) & WAS_SHOWN
@@ -360,7 +360,7 @@ def count_sessions(store: Reader, session_ids: Collection[str]) -> Mapping[str, 
 
 @dataclass(frozen=True, slots=True)
 class WorkTotals:
-    """What waits of one kind of work."""
+    """How much work of one kind is waiting."""
 
     kind: str
     #: Due now or later.
@@ -389,9 +389,9 @@ def count_work(store: Reader) -> list[WorkTotals]:
 
 
 def count_without_vector(store: Reader) -> int:
-    """Return rows that have no vector of any model yet.
+    """Return the number of rows that have no vector of any model yet.
 
-    A vector is deleted with its owner, and the first piece of each has the number 0: nothing needs to be looked up.
+    A vector is deleted with its owner, and the first piece of each has the number 0, so nothing needs to be looked up.
     """
     vector = tables.Vector
     owners = sum(_count_rows(store, table) for table in (tables.Memory, tables.NoteChunk, tables.Passage))
@@ -416,7 +416,7 @@ MAX_PROMPT_CHARACTERS = 300
 class DayCounts:
     """What happened since a time, by the definitions of the days (``kept_by_day``, ``shown_by_day``)."""
 
-    #: Bites that Claude was shown, wherever: at a prompt, a tool call or in a briefing.
+    #: Bites that Claude was shown, whether at a prompt, at a tool call or in a briefing.
     shown: int
     #: Those of them that were in a briefing.
     briefed: int
