@@ -1,6 +1,6 @@
 """What this machine shares with others: the hubs it joined, their spaces, and what was said about each memory.
 
-What a column holds that is not explained here is at the field of its record, in ``engram.models.hub``.
+Columns that are not explained here are explained at the fields of their records, in ``engram.models.hub``.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class HubServer(Table):
     clock_error_ms = IntegerField(default=0)
     joined_at_ms = IntegerField()
     synced_at_ms = IntegerField(default=0)
-    #: When it is tried again after a failure; failures in a row, and the last one.
+    #: When it is next tried after a failure; the number of failures in a row, and the last one.
     retry_at_ms = IntegerField(default=0)
     failures = IntegerField(default=0)
     last_error = TextField(default="")
@@ -45,7 +45,7 @@ class HubSpace(Table):
     kind = TextField()
     role = TextField(default="reader")
     is_sealed = BooleanField(default=True)
-    #: Everything up to this place of the hub's order was stored here.
+    #: Everything up to this place in the hub's order has been stored here.
     cursor = IntegerField(default=0)
     #: The last mark that was seen, which reveals a hub that was put back to an older copy.
     mark_seq = IntegerField(default=0)
@@ -130,7 +130,7 @@ class HubMember(Table):
 
 
 class HubRule(Table):
-    """New memories of a project are shared in a space by themselves, some time after they were said."""
+    """New memories of a project are shared in a space automatically, some time after they were said."""
 
     space = reference(HubSpace, "space_id", cascade=True)
     project = reference(Project, "project_id", cascade=True)

@@ -17,7 +17,7 @@ from engram.models.tables.session_tables import Session
 class Memory(Table):
     id = AutoIncrementField()
     episode_id = TextField(unique=True)
-    #: Tells the same proposal of the same turn again; NULL for saved ones.
+    #: Recognises the same proposal of the same turn when it is made again; NULL for saved memories.
     slot = TextField(unique=True, null=True)
     kind = TextField()
     session = reference(Session, "session_ref", null=True)
@@ -57,7 +57,7 @@ class Memory(Table):
     origin = TextField(default="")
     revision = IntegerField(default=1)
     updated_at_ms = IntegerField()
-    #: Kept, but not compared with the others yet: that waits for what was said before it.
+    #: Kept, but not compared with the others yet: the comparison waits for what was said before it.
     is_unjoined = BooleanField(default=False)
     #: JSON list of the questions that it answers.
     questions = TextField(default="[]")
@@ -87,7 +87,7 @@ class Memory(Table):
 SORT_INDEX = "episode_sorts"
 _SORTS = ("project", "kind", "status", "is_pinned", "is_lowered", "suspect", "created_at_ms")
 Memory.add_index(Memory.index(*(getattr(Memory, name) for name in _SORTS), name=SORT_INDEX))
-#: What a memory that is deleted had replaced.
+#: Finds what a deleted memory had replaced.
 Memory.add_index(Memory.index(Memory.superseded_by, name="episode_superseded").where(Memory.superseded_by != ""))
 Memory.add_index(Memory.index(Memory.created_at_ms, name="episode_suspect").where(Memory.suspect != ""))
 Memory.add_index(Memory.index(Memory.created_at_ms, name="episode_unjoined").where(Memory.is_unjoined == 1))
@@ -134,7 +134,7 @@ class MemoryEntity(Table):
 
 
 class MemoryIndex(FTS5Model):
-    """The full-text index of memories. It holds no text: a memory leaves it by the words it was indexed with."""
+    """The full-text index of memories. It holds no text: a memory is removed by the words it was indexed with."""
 
     summary = SearchField()
     content = SearchField()
@@ -142,7 +142,7 @@ class MemoryIndex(FTS5Model):
 
     class Meta:
         table_name = "episode_fts"
-        # The beginnings of words make the index larger by half, and what is typed is found at its second letter.
+        # Indexing beginnings of words makes the index larger by half; a word is found once two letters are typed.
         options: ClassVar = {"content": "", "prefix": "2", "tokenize": TOKENIZER}
 
 
@@ -161,7 +161,7 @@ class History(Table):
     before = TextField()
     after = TextField()
     actor = TextField(default=Actor.TIDYING.value)
-    #: The step that this one took back, or that a redo took back the undo of.
+    #: The step that this one undid; for a redo, the undo that it took back.
     undoes = IntegerField(null=True)
 
     class Meta:

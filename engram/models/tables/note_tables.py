@@ -29,7 +29,7 @@ class Note(Table):
 
 
 class StandingFile(Table):
-    """A file of the user's that an agent reads at its start, as it was read last: CLAUDE.md, rules, auto memory."""
+    """A file of the user's that an agent reads at its start, as it was last read: CLAUDE.md, rules, auto memory."""
 
     id = AutoField()
     path = TextField(unique=True)

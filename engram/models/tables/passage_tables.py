@@ -124,5 +124,5 @@ class Vector(Table):
         constraints = (one_of("owner", ("e", "n", "p")),)
 
 
-#: Vectors of long texts beyond their first: how many owners have one is counted with it.
+#: Vectors of long texts beyond their first; used to count how many owners have a vector.
 Vector.add_index(Vector.index(Vector.piece, name="vector_further").where(Vector.piece > 0))

@@ -35,7 +35,7 @@ class Session(Table):
     title_rank = IntegerField(default=0)
 
 
-#: Values for a session whose words were forgotten: the agent's title may mention them, and does not come back.
+#: Values for a session whose words were forgotten: the agent's title may mention them, and must not come back.
 NO_TITLE = {"title": "", "title_rank": TitleRank.FORGOTTEN.value}
 
 
@@ -100,11 +100,11 @@ class Transcript(Table):
     #: Position up to which it was read: a JSON object that only the agent's reader understands; "" before the first
     #: read.
     cursor = TextField(default="")
-    #: What the reader needs and may hold words, such as a branch name; deleted when the project is forgotten.
+    #: What the reader needs that may contain words, such as a branch name; deleted when the project is forgotten.
     cursor_words = TextField(default="")
     #: Increased when the source was cut or rewritten, and when words of it were forgotten.
     generation = IntegerField(default=0)
-    #: By what the source is recognised as unchanged since it was read to its end; "" if it was not.
+    #: What shows that the source is unchanged since it was read to its end; "" if it was not.
     stamp = TextField(default="")
     #: Bytes of the source at the last read, and how many of them were read; lines read.
     size = IntegerField(default=0)
@@ -147,8 +147,8 @@ class Branch(Table):
     reported_commit = TextField(default="")
     #: True if it is known to have had a commit of its own.
     has_commits = BooleanField(default=False)
-    #: What the state was found by: name and commits of the default branch, and the state of the branch. With the same
-    #: again, git is not asked.
+    #: What the state was determined from: name and commits of the default branch, and the state of the branch. If these
+    #: are unchanged, git is not asked again.
     compared_with = TextField(default="")
     #: When a turn last took place on it.
     last_turn_ms = IntegerField(default=0)

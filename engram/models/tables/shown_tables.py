@@ -55,13 +55,13 @@ class Outcome(Table):
     session_id = TextField()
     #: As in ``Injection``: the prompt's id, else a hash of its text; "" for a moment without a prompt.
     prompt_key = TextField(default="")
-    #: Hash of the text that was asked with, by which the turn is found; "" for none.
+    #: Hash of the query text, by which the turn is found; "" for none.
     digest = TextField(default="")
     channel = TextField()
     #: Row id of the project; None for none.
     project_id = IntegerField(null=True)
     at_ms = IntegerField()
-    #: A ``Verdict``. There is no constraint: a new value needs no new version.
+    #: A ``Verdict``. There is no constraint, so that a new value needs no new version.
     verdict = TextField()
     #: How many memories were considered.
     candidates = IntegerField(default=0)

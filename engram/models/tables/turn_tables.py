@@ -37,7 +37,7 @@ class Turn(Table):
     actions = TextField()
     #: JSON.
     extra = TextField()
-    #: The revision that memories were last made of.
+    #: The revision that memories were last made from.
     extracted_revision = IntegerField(default=0)
     origin = TextField(default="")
     #: Raised whenever the turn grows.
@@ -51,7 +51,7 @@ class Turn(Table):
         constraints = (one_of("opening", ("prompt", "queued", "continuation")),)
 
 
-#: Turns that grew since memories were made of them.
+#: Turns that have grown since memories were made from them.
 Turn.add_index(Turn.index(Turn.session, name="turn_due").where(Turn.extracted_revision < Turn.revision))
 
 
