@@ -1,6 +1,6 @@
 """Pauses: what is paused now, and what was paused when.
 
-The times are kept permanently, so that what was said in a pause is never read, however late its file is.
+The times are kept permanently, so that what was said during a pause is never read, however late its file arrives.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _KEY = "pauses"
 #: The end of an unlimited pause: the year 9999, in milliseconds since 1970.
 FOREVER_MS = 253_370_764_800_000
 
-#: From when until when, in milliseconds since 1970; the end does not belong to it.
+#: Beginning and end, in milliseconds since 1970; the end is not included.
 Span = tuple[int, int]
 
 
@@ -81,7 +81,7 @@ def carry_pauses(tx: Tx, source: Store, *, is_newer: bool) -> None:
 
 
 def move_pauses(tx: Tx, scope: str, to_scope: str) -> None:
-    """Let the pauses of one scope count for another one from now on: they became one project."""
+    """Let the pauses of one scope count for another one from now on, since they have become one project."""
     _save(tx, [(to_scope if paused == scope else paused, begin, end) for paused, begin, end in _load(tx)])
 
 

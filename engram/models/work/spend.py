@@ -1,5 +1,5 @@
-"""Money: a reservation is committed before a call, what it really took after. Caps are checked in the same
-transaction.
+"""Money: a reservation is committed before a call, and what the call really took after it. Caps are checked in the
+same transaction.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def reserve(
     output_tokens: int,
     dollars: float,
 ) -> int:
-    """Commit the most that a call can cost; returns the reservation's number.
+    """Commit the most that a call can cost; return the reservation's number.
 
     Windows are measured by the ledger's own time, which never goes back and never runs ahead of the machine's steady
     clock: no jump of the wall clock, in either direction, opens a cap.
@@ -63,7 +63,7 @@ def reserve(
             (last_hour.calls + 1, caps.calls_per_hour, "calls an hour"),
             (last_day.tokens + input_tokens + output_tokens, caps.tokens_per_day, "tokens a day"),
         ):
-            # Written so that what is not a number reaches the cap.
+            # Written so that a value that is not a number counts as reaching the cap.
             if not spent <= cap + 1e-9:
                 raise BudgetReached(f"the cap of {_amount(cap)} {name} is reached; the local extractor goes on")
         return tx.insert(
@@ -86,10 +86,10 @@ def _amount(cap: float) -> str:
 
 
 def _ledger_ms(tx: Tx) -> int:
-    """Return the ledger's time, moved on by the lesser of what wall and steady clock say.
+    """Return the ledger's time, advanced by the lesser of what the wall clock and the steady clock say.
 
     The steady clock is the machine's, the same for all processes since it was started; if it went back, the machine
-    was started again, and the wall clock alone counts.
+    was restarted, and the wall clock alone counts.
     """
     wall, steady = tx.now_ms(), int(tx.clock.steady_seconds() * 1000)
     known = get_meta(tx, _CLOCK)
@@ -114,7 +114,7 @@ def settle(store: Store, reservation: int, *, input_tokens: int, output_tokens: 
 
 @prepared
 def _spent_since(since_ms: int, project_id: int | None) -> Query:
-    """Return what was spent since a time of the ledger, open reservations included. None as the project selects what
+    """Return what was spent since a time of the ledger, open reservations included. A project of None selects what
     belongs to none.
     """
     spend = tables.Spend

@@ -18,7 +18,7 @@ from engram.models.work.work import MAX_ERROR_CHARS
 
 # -- Runs of tasks: what runs now, what ran lately, how long it took and why it failed. Bounded.
 
-#: Number of runs that are kept of each kind, and as many failed or interrupted ones besides.
+#: Number of runs of each kind that are kept, plus as many failed or interrupted ones.
 KEPT_RUNS = 50
 #: Maximum length of an outcome that is kept, in characters.
 MAX_OUTCOME_CHARS = 200
@@ -56,7 +56,7 @@ class TaskRun:
     outcome: str
     #: The traceback of a failure, redacted.
     error: str
-    #: How many runs it counts for: runs in a row that found nothing to do are one.
+    #: How many runs it counts for: consecutive runs that found nothing to do are one record.
     times: int
 
 
@@ -74,8 +74,8 @@ def end_task_run(
 ) -> None:
     """Record the end of a run, and delete runs of its kind beyond ``KEPT_RUNS``.
 
-    A run that found nothing to do replaces the run before it if that found nothing either: a task that looks every
-    minute fills no table.
+    A run that found nothing to do replaces the run before it if that found nothing either, so that a task that
+    looks every minute does not fill the table.
     """
     with store.transaction() as tx:
         tx.run(_end(run_id, state.value, duration_ms, outcome[:MAX_OUTCOME_CHARS], error[-MAX_TRACEBACK_CHARS:]))
@@ -176,7 +176,7 @@ def _drop_beyond(kind: str, states: tuple[str, ...]) -> Query:
     )
 
 
-# -- The health of each stage of the work: how much it saw and did, since when it fails, and what it said.
+# -- The health of each stage of the work: how much it saw and did, since when it has been failing, and its error.
 
 #: What the stage ``memory`` says if somebody met damage.
 _DAMAGE = "memory.db proved damaged; the worker starts again and checks it"
@@ -189,7 +189,7 @@ class Stage:
     done: int
     last_success_ms: int | None
     last_error: str
-    #: Since when it fails; None while it works.
+    #: Since when it has been failing; None while it works.
     last_error_ms: int | None
 
 
@@ -231,7 +231,7 @@ def note_damage(store: Store) -> None:
 
 @asks_any
 def is_damage_noted() -> Query:
-    """Return True if somebody met damage since the last close look."""
+    """Return True if somebody met damage since the last close check."""
     stage = tables.Stage
     return stage.select(stage.name).where((stage.name == "memory") & (stage.last_error == _DAMAGE))
 

@@ -1,4 +1,4 @@
-"""What is due: one row for each piece of work; and which process may do what is periodic."""
+"""Work that is due, one row for each piece, and which process may do periodic work."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class WorkKind(StrEnum):
 
 
 class WorkState(StrEnum):
-    """How far a piece of work is."""
+    """How far a piece of work has got."""
 
     DUE = "due"
     DONE = "done"
@@ -36,7 +36,7 @@ BACK_OFF_SECONDS = (15, 30, 60, 120)
 #: Reason of the extraction of a session whose daily log has to be written first, whether memories are made or not.
 LOG_IS_DUE = "sorted"
 
-#: Nothing is postponed for longer, in milliseconds: a later due time was written before the clock was set back.
+#: Longest postponement, in milliseconds; a due time beyond it was written before the clock was set back.
 MAX_DELAY_MS = 86_400_000
 
 #: Maximum length of an error that is kept, in characters.
@@ -86,12 +86,12 @@ def work_by_id(store: Reader, work_id: int) -> Work | None:
 
 
 def is_work_paused(store: Reader) -> bool:
-    """Return True while the user has paused the work (``engram tasks pause``)."""
+    """Return True while the user has paused work (``engram tasks pause``)."""
     return TASKS_SCOPE in paused_scopes(store)
 
 
 def due_work(store: Reader, limit: int = 1000) -> list[Work]:
-    """Return work whose time has come, oldest first; none while the work is paused."""
+    """Return work whose time has come, oldest first; none while work is paused."""
     if is_work_paused(store):
         return []
     now = store.now_ms()
@@ -119,7 +119,7 @@ def fail(store: Store, work: Work, error: str, *, max_attempts: int = 0) -> Work
 
 
 def note_crash(store: Store, work: Work, error: str, *, free: int, max_attempts: int) -> None:
-    """Record that the process died during this work: due at once ``free`` times, then later, in the end dead."""
+    """Record that the process died during this work: it is due at once ``free`` times, then later, and finally dead."""
     attempts = work.attempts + 1
     state = WorkState.DEAD if attempts >= max_attempts else WorkState.DUE
     wait = 0 if attempts <= free else BACK_OFF_SECONDS[min(attempts - free, len(BACK_OFF_SECONDS)) - 1]
@@ -150,13 +150,13 @@ def cancel(store: Store, work_id: int) -> bool:
 
 
 def put_back(store: Store, before: Work, *, version: int) -> bool:
-    """Take a retry or a cancel back, if nothing happened to the work since.
+    """Undo a retry or a cancellation, if nothing has happened to the work since.
 
     Args:
         before: the work as it was; its id, state, due time, attempts and version count.
-        version: the version that the retry or the cancel left.
+        version: the version that the retry or the cancellation left.
 
-    Returns False if the work was begun, finished or made due since.
+    Returns False if the work has since been begun, finished or made due.
     """
     table = tables.Work
     state = WorkState.DUE if version > before.version else WorkState.DONE
@@ -286,7 +286,7 @@ class HeldLease:
         release_lease(self._store, self._name, self._owner)
 
     def goes_on(self) -> bool:
-        """Prolong the lease now and then; False if the work is to stop, or another one holds the lease."""
+        """Prolong the lease now and then; return False if the work is to stop, or another process holds the lease."""
         if self._is_stopping():
             return False
         now = self._store.clock.steady_seconds()
@@ -297,7 +297,7 @@ class HeldLease:
 
 
 def drop_lease(store: Store, name: str, owner: str) -> None:
-    """Take a lease from an owner that has ended; its last run stays as it is, one that never ran leaves nothing."""
+    """Take a lease from an owner that has ended; the time of the last run stays; one that never ran leaves nothing."""
     with store.transaction() as tx:
         tx.run(tables.Lease.delete().where(_is_held_by(name, owner) & (tables.Lease.last_run_ms == 0)))
         tx.run(tables.Lease.update(owner="", until_ms=0).where(_is_held_by(name, owner)))
