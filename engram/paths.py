@@ -72,7 +72,7 @@ class Home:
 
     @property
     def worker_coming(self) -> Path:
-        """An empty file that says since when a worker has been starting; a prompt's hook waits for it, at most 10 s."""
+        """An empty file that says since when a worker has been starting; a prompt's hook waits up to 10 s for it."""
         return self.root / "worker.coming"
 
     @property

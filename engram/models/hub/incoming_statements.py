@@ -260,7 +260,7 @@ def stop_waiting(tx: Tx, space: Space, memory_id: bytes) -> None:
 
 
 def _release_merged(tx: Tx, memory: Memory) -> None:
-    """Restore what tidying merged into a memory whose text changes elsewhere; the merged words would be hidden."""
+    """Restore what tidying merged into a memory whose text changes elsewhere, as the merged words would be hidden."""
     for merged in memories_superseded_by(tx, memory.episode_id):
         if merged.status == Status.ARCHIVED:
             _change(tx, merged, status=Status.ACTIVE, superseded_by="")

@@ -363,7 +363,7 @@ def delete_memory(tx: Tx, memory: Memory, *, actor: Actor, is_purge: bool = Fals
     """Delete a memory permanently: row, index, vector, entities, history, injections.
 
     Tombstones for its id and its slot keep it from coming back by itself. Those of a purge do no more than that; those
-    of a forgetting also keep an import or a restore from bringing it back. What it had replaced takes over its
+    of a forgetting also keep an import or a restore from bringing it back. What it had replaced inherits its
     successor, or is current again if there is none.
     """
     remove_memory(tx, memory, actor=actor, is_purge=is_purge)
@@ -436,7 +436,7 @@ def _make_current(tx: Tx, memory: Memory, reason: str, *, actor: Actor, run_id: 
 
 
 def _release_predecessors(tx: Tx, memory: Memory, actor: Actor) -> None:
-    """Give the memories that this one had replaced its successor, or make them current.
+    """Pass this one's successor on to the memories that it had replaced, or make them current.
 
     The id is stored nowhere afterwards, not even in history.
     """

@@ -29,7 +29,7 @@ def import_memory(
     reason: str,
     run_id: int,
 ) -> Memory:
-    """Store a memory as it was elsewhere, with its history; the last step of that is this import, by a person.
+    """Store a memory as it was elsewhere, with its history, which ends with this import, by a person.
 
     ``undoes`` of a step is the position in ``history`` of the step that it undid.
     """

@@ -188,7 +188,7 @@ def read_tombstones(store: Reader) -> list[Tombstone]:
 def carry_tombstones(tx: Tx, tombstones: Sequence[Tombstone]) -> int:
     """Add tombstones; return how many are new.
 
-    Projects that were forgotten later are deleted at once; ``apply_tombstones`` deletes what other tombstones name.
+    Projects forgotten later than here are deleted at once; ``apply_tombstones`` deletes what other tombstones name.
     """
     before = _count_tombstones(tx)
     carry_forgotten_projects(tx, tombstones, actor=Actor.TIDYING)

@@ -102,7 +102,7 @@ _COPIES = tuple((name, rows, dict(_references(name)) | others) for name, rows, o
 def copy_project(target: Store, source: Path, project: ProjectRow) -> ProjectRow:
     """Copy everything of a project into another database in one transaction; return the project as stored there.
 
-    If the target already has one of its sessions or memories, nothing is copied, because an earlier call has done so.
+    If the target already has one of its sessions or memories, nothing is copied, since an earlier call copied it all.
 
     Raises:
         StoreError: a database can't be read or written; the target is unchanged.

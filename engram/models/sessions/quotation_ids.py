@@ -1,5 +1,5 @@
-"""Ids of quotations: ``q_``, twelve hexadecimal digits of the entry's key, and, also in hexadecimal, the character of
-the entry at which the passage begins. They stay valid whatever row ids turns and passages get.
+"""Ids of quotations: ``q_``, twelve hexadecimal digits of the key of the quoted entry, and, also in hexadecimal, the
+character of the entry at which the passage begins. They stay valid whatever row ids turns and passages get.
 """
 
 from __future__ import annotations

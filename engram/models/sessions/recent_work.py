@@ -123,7 +123,7 @@ def recent_files(store: Reader, project_id: int, turns: int = 12) -> list[str]:
 
 
 def pinned_memories(store: Reader, project_id: int, limit: int = 100) -> list[Memory]:
-    """Return pinned memories of a project and of global scope, newest first; for an id of no project, only those."""
+    """Return pinned memories of a project and of global scope, newest first; without a project, only global ones."""
     memory = tables.Memory
     condition = (memory.is_pinned == 1) & _is_active_in(project_id)
     return select_memories(store, condition, memory.created_at_ms.desc(), memory.id.desc(), limit=limit)
@@ -138,7 +138,7 @@ def _latest_turn_of(session_id: str) -> Query:
 
 @asks_records(SESSIONS)
 def latest_sessions_on(project_id: int, branch: str, limit: int) -> Query:
-    """Return the latest sessions of a project on a branch, latest first; without those of subagents."""
+    """Return the sessions of a project whose last branch was this one, latest first; without those of subagents."""
     session, turn = tables.Session, tables.Turn
     visits = turn.select(turn.session).where((turn.project == project_id) & (turn.branch == branch))
     is_on = (session.project == project_id) & (session.branch == branch)

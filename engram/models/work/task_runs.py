@@ -231,7 +231,7 @@ def note_damage(store: Store) -> None:
 
 @asks_any
 def is_damage_noted() -> Query:
-    """Return True if somebody met damage since the last close check."""
+    """Return True if somebody has met damage since memory.db was last checked closely."""
     stage = tables.Stage
     return stage.select(stage.name).where((stage.name == "memory") & (stage.last_error == _DAMAGE))
 

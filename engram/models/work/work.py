@@ -297,7 +297,7 @@ class HeldLease:
 
 
 def drop_lease(store: Store, name: str, owner: str) -> None:
-    """Take a lease from an owner that has ended; the time of the last run stays; one that never ran leaves nothing."""
+    """Take a lease from an owner that has ended, keeping the time of the last run; if it never ran, nothing is left."""
     with store.transaction() as tx:
         tx.run(tables.Lease.delete().where(_is_held_by(name, owner) & (tables.Lease.last_run_ms == 0)))
         tx.run(tables.Lease.update(owner="", until_ms=0).where(_is_held_by(name, owner)))
