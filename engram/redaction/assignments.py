@@ -6,6 +6,8 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from engram.redaction.composed import is_composed
+from engram.redaction.literals import WORD_LIMIT, Run, block, literal
 from engram.redaction.phrases import FUNCTION_WORDS
 from engram.redaction.values import (
     Span,
@@ -23,98 +25,6 @@ from engram.redaction.values import (
     total_bits,
 )
 from engram.system.lazy_regex import lazy_regex
-
-# -- Secrets recognised by their composition alone: made-up passwords, lists of key bytes, network join codes.
-
-_SYMBOLS = "!@#$%^&*"
-#: A sign with a letter or digit beside it; a pair of asterisks is Markdown.
-_SYMBOL = lazy_regex(r"[!@#$%^&*](?:(?<=[A-Za-z0-9][!@#$%^&*])(?<!\*(?=\*))|(?=[A-Za-z0-9])(?<!\*\*))")
-_DIGIT = lazy_regex(r"[0-9]")
-_TOKEN = lazy_regex(r"[^\s\"'`<>(){}\[\],;|]{1,64}")
-_EDGE = " \t\n\r\"'`<>(){}[],;|="
-#: Look-alikes: references, scopes, versions, percentages, money, addresses, paths, operators, escapes in URLs.
-_HARMLESS = lazy_regex(
-    r".*(?:://|//|\\|\.\.|&&|\$\{|%[0-9A-Fa-f]{2}|&#?\w+;?|\*\*|::|->|!=|[+*%^&]=).*|@.*|#.*|\$\w+|%\w+|"
-    r".*@[\w-]*\.[\w.-]+|[\w./@-]+[@#]v?\d[\w.+-]*|[\w.-]+#[LRC\d][\w-]*|[\w.-]+@[A-Za-z][\w./-]*|&[\w.]+|"
-    r"\*+[\w.]+\*?|[\w.]+[*]+|\^?\d[\w.]*|.*/.*/.*|[\w.]+[%]|[A-Za-z_][\w.]*[*&^%][A-Za-z_0-9][\w.]*|"
-    r"[A-Z]+-?\d+[!*]?|[A-Za-z]{1,3}\d{1,2}[!*]?|[\w.-]+#[A-Za-z][\w-]*|![A-Za-z_][\w.]*|[A-Za-z_][\w.]*\$\d{1,3}|"
-    r".*M-\^?[A-Z].*|.*M-.M-.*|.*(?:A-[FZ]|a-[fz]|0-9){2}.*|\d[\d.]*\*[A-Za-z_]\w*\.[A-Za-z_]\w*"
-)
-_GROUPS = lazy_regex(r"(?<![\w-])[A-Z0-9]{4,6}(?:-[A-Z0-9]{4,6}){3,8}(?![\w-])")
-_SHORT = lazy_regex(
-    r"(?<![\w./#+~-])(?=[A-Za-z]{0,15}[0-9])[A-Za-z0-9][A-Za-z0-9~+_-]{11,14}[A-Za-z0-9~+=](?![\w./+~(-])"
-)
-_BYTES = lazy_regex(r"\[?\s?(?:\d{1,3}\s?,\s?){31,63}\d{1,3}\s?\]?")
-#: What every licence key contains, and what every list of bytes contains.
-_HYPHENS = lazy_regex(r"-[A-Z0-9]{4,6}-[A-Z0-9]{4,6}-")
-_NUMBERS = lazy_regex(r"[0-9]\s?,\s?[0-9]{1,3}\s?,\s?[0-9]{1,3}\s?,")
-_JOIN = lazy_regex(r"WIFI:[^\n]{0,120}?P:([^;\n]{4,63});")
-
-
-def composed_spans(text: str, start: int, end: int) -> Iterator[Span]:
-    """Yield the spans of 32- and 64-byte keys written as numbers, and of Wi-Fi codes; they may contain blanks."""
-    if "WIFI:" in text:
-        for join in _JOIN.finditer(text, start, end):
-            yield Span(*join.span(1), "password")
-    if text.count(",") >= 31 and _NUMBERS.search(text, start, end):
-        yield from _byte_lists(text, start, end)
-
-
-def word_spans(text: str, start: int, end: int) -> Iterator[Span]:
-    """Yield the spans inside single words: passwords of four classes of characters, licence keys, short drawn
-    tokens.
-    """
-    at = start
-    for symbol in _SYMBOL.finditer(text, start, end):
-        if symbol.start() < at:
-            continue
-        first = symbol.start()
-        floor = max(start, first - 64)
-        if not _DIGIT.search(text, floor, first + 64):
-            continue
-        while first > floor and text[first - 1] not in _EDGE:
-            first -= 1
-        token = _TOKEN.match(text, first, end)
-        if token:
-            at = token.end()
-            last = at
-            while last > first and text[last - 1] in ".,:;?":
-                last -= 1
-            if is_composed(text[first:last]):
-                yield Span(first, last, "password")
-    if _HYPHENS.search(text, start, end):
-        for groups in _GROUPS.finditer(text, start, end):
-            mixed = [g for g in groups.group().split("-") if not g.isdigit() and not g.isalpha()]
-            if len(mixed) >= 2:
-                yield Span(groups.start(), groups.end(), "license-key")
-    for token in _SHORT.finditer(text, start, end):
-        if is_drawn(token.group()):
-            yield Span(token.start(), token.end(), "")
-
-
-def is_drawn(value: str) -> bool:
-    """Return whether a short token mixes capitals, small letters and digits (two of each) as only chance does."""
-    counts = (sum(map(str.islower, value)), sum(map(str.isupper, value)), sum(map(str.isdigit, value)))
-    return min(counts) >= 2 and total_bits(value) < -9.0
-
-
-def is_composed(value: str) -> bool:
-    """Return whether the value mixes capitals, small letters, digits and symbols as only passwords do."""
-    if not 8 <= len(value) <= 48 or not any(c.isdigit() for c in value):
-        return False
-    if not (any(c.islower() for c in value) and any(c.isupper() for c in value)):
-        return False
-    if not any(c in _SYMBOLS for c in value) or not value.isascii():
-        return False
-    return not (_HARMLESS.fullmatch(value) or is_placeholder(value) or is_expression(value))
-
-
-def _byte_lists(text: str, start: int, end: int) -> Iterator[Span]:
-    for numbers in _BYTES.finditer(text, start, end):
-        values = [int(n) for n in re.findall(r"\d+", numbers.group())]
-        if len(values) in (32, 64) and max(values) <= 255 and max(values) > 127 and len(set(values)) > len(values) // 2:
-            yield Span(numbers.start(), numbers.end(), "key-bytes")
-
 
 #: Stems of names, and whether a person chooses the values. They are found by plain search, then checked in context.
 _STEMS: tuple[tuple[str, bool], ...] = (
@@ -235,8 +145,6 @@ _SCHEME = lazy_regex(
     r"pass|env|plain|raw|base64|\{noop\}|\{plain\})(?::|[ \t]+|(?<=\}))",
     re.IGNORECASE,
 )
-_OPENING = lazy_regex(r"\\?(\"{3}|'{3}|[\"'`]|[“])")
-_UNQUOTED = lazy_regex(r"[^\s\"'`<>“”]*+")
 _ENV_NAME = lazy_regex(
     r"[ \t]{0,20}(?:[-+>$#*]{1,2}[ \t]{0,4})?(?:export |set |setx |ENV |ARG |env |-e |--env )?[ "
     r"\t]{0,4}[\"']?[\w.-]{0,60}"
@@ -246,10 +154,6 @@ _SENTENCE_WORDS = lazy_regex(
 )
 #: A password in groups of equal length, such as app passwords and the seeds of authenticators.
 _VALUE_GROUPS = lazy_regex(r"(?:[A-Za-z0-9]{4} ){3,15}[A-Za-z0-9]{4}\b|(?:[A-Za-z0-9]{5} ){3,12}[A-Za-z0-9]{5}\b")
-#: Characters at the end of a value that may belong to the sentence or code around it.
-_CLOSING = frozenset(".,;:*\\)]}")
-_PAIRS = {")": "(", "]": "[", "}": "{"}
-_SIGN = lazy_regex(r"[!@#$%^&*]")
 #: A type in code that points to another: `TokenUsage *TokenUsage`.
 _POINTER = lazy_regex(r"[*&][A-Za-z_][\w.]{0,128}")
 #: The part of a path before a name at its end.
@@ -265,13 +169,8 @@ _LABELLING = lazy_regex(
 _UUID = lazy_regex(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$")
 #: An assignment on the line below a name, which is not the name's value.
 _ASSIGNMENT = lazy_regex(r"[A-Za-z_][\w.-]{1,64}=\S")
-#: How many characters of a value are read; an unquoted secret is masked to the end of its run.
-_WORD_LIMIT = 4096
 #: A value is judged by this many characters from its beginning, so that a name takes no longer on a long line.
 _JUDGED = 256
-#: Maximum number of lines of a YAML block that are read; anything longer is not a password.
-_BLOCK_LINES = 8
-
 
 #: What joins a name to its value, and how readily a value joined in this way counts as a secret.
 _FORMS = (
@@ -294,21 +193,6 @@ class _Name(NamedTuple):
     is_capital: bool
 
 
-class _Run:
-    """The last run of characters that may be an unquoted value. It is kept so that several names in one run read it
-    only once.
-    """
-
-    def __init__(self) -> None:
-        self._start = self._end = -1
-
-    def end_from(self, text: str, at: int) -> int:
-        if not self._start <= at < self._end:
-            match = _UNQUOTED.match(text, at)
-            self._start, self._end = at, match.end() if match else at
-        return self._end
-
-
 def named_spans(text: str, low: str, start: int, end: int) -> Iterator[Span]:
     """Yield the spans of the values that follow a secret's name in `text[start:end]`.
 
@@ -317,7 +201,7 @@ def named_spans(text: str, low: str, start: int, end: int) -> Iterator[Span]:
         start: where to begin.
         end: where to stop looking for names; a value may extend beyond it.
     """
-    run = _Run()
+    run = Run()
     for stem, chosen in _STEMS:
         at = low.find(stem, start, end)
         while at >= 0:
@@ -373,7 +257,7 @@ def _stands_alone(text: str, start: int, end: int) -> bool:
     return begins and before != "-" and not (after.islower() and after != "s")
 
 
-def _value_after(text: str, low: str, start: int, name: _Name, run: _Run) -> Span | None:
+def _value_after(text: str, low: str, start: int, name: _Name, run: Run) -> Span | None:
     tail = _TAIL.match(low, name.end)
     at = tail.end() if tail else name.end
     for pattern, form in _FORMS:
@@ -387,8 +271,8 @@ def _value_after(text: str, low: str, start: int, name: _Name, run: _Run) -> Spa
     return None
 
 
-def _take(text: str, name_start: int, at: int, name: _Name, form: str, run: _Run) -> Span | None:
-    first, last, quoted = _block(text, at) if form == "block" else _literal(text, at, run)
+def _take(text: str, name_start: int, at: int, name: _Name, form: str, run: Run) -> Span | None:
+    first, last, quoted = block(text, at) if form == "block" else literal(text, at, run)
     form = "set" if form == "block" else form
     value = text[first : min(last, first + _JUDGED)]
     if is_placeholder(value) or is_pattern(value) or is_public_form(text[first:last]):
@@ -397,7 +281,7 @@ def _take(text: str, name_start: int, at: int, name: _Name, form: str, run: _Run
     if scheme and scheme.end() < last:
         first = scheme.end()
     elif scheme and not quoted:
-        first, last, quoted = _literal(text, scheme.end(), run)
+        first, last, quoted = literal(text, scheme.end(), run)
     groups = _VALUE_GROUPS.match(text, first)
     if groups and not quoted:
         last = groups.end()
@@ -417,7 +301,7 @@ def _take(text: str, name_start: int, at: int, name: _Name, form: str, run: _Run
         return None
     if not _judge(value, name, form, quoted=quoted, env=env):
         return None
-    if last - first >= _WORD_LIMIT and not quoted:
+    if last - first >= WORD_LIMIT and not quoted:
         last = run.end_from(text, first)
     return Span(first, last, "password" if name.chosen else "token")
 
@@ -468,60 +352,6 @@ def _begins_line(text: str, name_start: int) -> bool:
     if newline < 0 and floor:
         return False
     return bool(_ENV_NAME.fullmatch(text, newline + 1 if newline >= 0 else 0, name_start))
-
-
-def _literal(text: str, at: int, run: _Run) -> tuple[int, int, bool]:
-    """Return where the value at `at` begins and ends, and whether it is quoted."""
-    first = at
-    if text[first : first + 1] in ("b", "r", "f", "u", "$") and text[first + 1 : first + 2] in ("'", '"'):
-        first += 1
-    opening = _OPENING.match(text, first)
-    if opening:
-        quote = opening.group().replace("“", "”")
-        stop = text.find(quote, opening.end(), opening.end() + _WORD_LIMIT)
-        newline = text.find("\n", opening.end(), opening.end() + _WORD_LIMIT)
-        if stop >= 0 and (newline < 0 or stop < newline):
-            return opening.end(), stop, True
-        first = opening.end()
-    end = min(run.end_from(text, first), first + _WORD_LIMIT)
-    if end - first < 3:
-        return first, first, False
-    return first, end - _trailing(text[first:end]), False
-
-
-def _block(text: str, at: int) -> tuple[int, int, bool]:
-    """Return where the lines of the YAML block at `at` begin and end; they count as quoted."""
-    indent = text[text.rfind("\n", 0, at) + 1 : at]
-    limit = min(len(text), at + _WORD_LIMIT)
-    last = text.find("\n", at, limit)
-    for _ in range(_BLOCK_LINES):
-        if last < 0 or not text.startswith(indent, last + 1):
-            break
-        last = text.find("\n", last + 1, limit)
-    last = last if last >= 0 else limit
-    return at, last - (text[last - 1] == "\r"), True
-
-
-def _trailing(value: str) -> int:
-    """Return how many characters at the end of an unquoted value belong to the sentence or code around it."""
-    cut = value
-    for mark in (";", "\\n", "\\r", "\\t", ",") if "\\" in cut else (";", ","):
-        at = cut.find(mark)
-        if at >= 4 and (mark != "," or at == len(cut) - 1 or "=" in cut[at:] or ":" in cut[at:]):
-            cut = cut[:at]
-    stop = len(cut)
-    if cut and cut[-1] in _CLOSING:
-        sign = _SIGN.search(cut)
-        signed = sign.start() if sign else stop
-        unopened = {close: cut.count(close) - cut.count(opening) for close, opening in _PAIRS.items()}
-        while stop and cut[stop - 1] in _CLOSING:
-            last = cut[stop - 1]
-            if last in _PAIRS:
-                if unopened[last] <= 0 or signed < stop - 1:
-                    break
-                unopened[last] -= 1
-            stop -= 1
-    return len(value) - stop
 
 
 def _judge(value: str, name: _Name, form: str, *, quoted: bool, env: bool) -> bool:

@@ -7,8 +7,9 @@ from bisect import bisect_right
 from collections.abc import Callable, Collection, Iterator, Sequence
 from itertools import accumulate
 
-from engram.redaction.assignments import composed_spans, name_places, named_spans, word_spans
+from engram.redaction.assignments import name_places, named_spans
 from engram.redaction.command_lines import command_spans
+from engram.redaction.composed import composed_spans, word_spans
 from engram.redaction.config_lines import config_spans
 from engram.redaction.fixed_forms import drop_private, key_blocks, link_spans
 from engram.redaction.known_values import SHORTEST, known_spans

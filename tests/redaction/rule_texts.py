@@ -21,12 +21,15 @@ from engram.system.lazy_regex import LazyRegex
 MODULES = (
     "engram.redaction.assignments",
     "engram.redaction.command_lines",
+    "engram.redaction.composed",
     "engram.redaction.config_lines",
     "engram.redaction.fixed_forms",
     "engram.redaction.known_values",
     "engram.redaction.listed_secrets",
+    "engram.redaction.literals",
     "engram.redaction.opaque_tokens",
     "engram.redaction.phrases",
+    "engram.redaction.public_labels",
     "engram.redaction.redactor",
     "engram.redaction.values",
 )

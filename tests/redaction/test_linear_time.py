@@ -14,7 +14,7 @@ from engram.redaction import redact, redactor
 #: Patterns that are only matched as a whole against one value, of at most this many characters, never against a text.
 JUDGES_OF_VALUES = frozenset(
     {
-        "assignments._HARMLESS",
+        "composed._HARMLESS",
         "values._PLACEHOLDER",
         "values._DUMMY",
         "values._EXPRESSION",

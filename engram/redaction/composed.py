@@ -1,0 +1,100 @@
+"""Secrets recognised by their composition alone: made-up passwords, lists of key bytes, network join codes, licence and
+recovery keys.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from engram.redaction.values import Span, is_expression, is_placeholder, total_bits
+from engram.system.lazy_regex import lazy_regex
+
+_SYMBOLS = "!@#$%^&*"
+#: A sign with a letter or digit beside it; a pair of asterisks is Markdown.
+_SYMBOL = lazy_regex(r"[!@#$%^&*](?:(?<=[A-Za-z0-9][!@#$%^&*])(?<!\*(?=\*))|(?=[A-Za-z0-9])(?<!\*\*))")
+_DIGIT = lazy_regex(r"[0-9]")
+_TOKEN = lazy_regex(r"[^\s\"'`<>(){}\[\],;|]{1,64}")
+_EDGE = " \t\n\r\"'`<>(){}[],;|="
+#: Look-alikes: references, scopes, versions, percentages, money, addresses, paths, operators, escapes in URLs.
+_HARMLESS = lazy_regex(
+    r".*(?:://|//|\\|\.\.|&&|\$\{|%[0-9A-Fa-f]{2}|&#?\w+;?|\*\*|::|->|!=|[+*%^&]=).*|@.*|#.*|\$\w+|%\w+|"
+    r".*@[\w-]*\.[\w.-]+|[\w./@-]+[@#]v?\d[\w.+-]*|[\w.-]+#[LRC\d][\w-]*|[\w.-]+@[A-Za-z][\w./-]*|&[\w.]+|"
+    r"\*+[\w.]+\*?|[\w.]+[*]+|\^?\d[\w.]*|.*/.*/.*|[\w.]+[%]|[A-Za-z_][\w.]*[*&^%][A-Za-z_0-9][\w.]*|"
+    r"[A-Z]+-?\d+[!*]?|[A-Za-z]{1,3}\d{1,2}[!*]?|[\w.-]+#[A-Za-z][\w-]*|![A-Za-z_][\w.]*|[A-Za-z_][\w.]*\$\d{1,3}|"
+    r".*M-\^?[A-Z].*|.*M-.M-.*|.*(?:A-[FZ]|a-[fz]|0-9){2}.*|\d[\d.]*\*[A-Za-z_]\w*\.[A-Za-z_]\w*"
+)
+_GROUPS = lazy_regex(r"(?<![\w-])[A-Z0-9]{4,6}(?:-[A-Z0-9]{4,6}){3,8}(?![\w-])")
+_SHORT = lazy_regex(
+    r"(?<![\w./#+~-])(?=[A-Za-z]{0,15}[0-9])[A-Za-z0-9][A-Za-z0-9~+_-]{11,14}[A-Za-z0-9~+=](?![\w./+~(-])"
+)
+_BYTES = lazy_regex(r"\[?\s?(?:\d{1,3}\s?,\s?){31,63}\d{1,3}\s?\]?")
+#: What every licence key contains, and what every list of bytes contains.
+_HYPHENS = lazy_regex(r"-[A-Z0-9]{4,6}-[A-Z0-9]{4,6}-")
+_NUMBERS = lazy_regex(r"[0-9]\s?,\s?[0-9]{1,3}\s?,\s?[0-9]{1,3}\s?,")
+_JOIN = lazy_regex(r"WIFI:[^\n]{0,120}?P:([^;\n]{4,63});")
+
+
+def composed_spans(text: str, start: int, end: int) -> Iterator[Span]:
+    """Yield the spans of 32- and 64-byte keys written as numbers, and of Wi-Fi codes; they may contain blanks."""
+    if "WIFI:" in text:
+        for join in _JOIN.finditer(text, start, end):
+            yield Span(*join.span(1), "password")
+    if text.count(",") >= 31 and _NUMBERS.search(text, start, end):
+        yield from _byte_lists(text, start, end)
+
+
+def word_spans(text: str, start: int, end: int) -> Iterator[Span]:
+    """Yield the spans inside single words: passwords of four classes of characters, licence keys, short drawn
+    tokens.
+    """
+    at = start
+    for symbol in _SYMBOL.finditer(text, start, end):
+        if symbol.start() < at:
+            continue
+        first = symbol.start()
+        floor = max(start, first - 64)
+        if not _DIGIT.search(text, floor, first + 64):
+            continue
+        while first > floor and text[first - 1] not in _EDGE:
+            first -= 1
+        token = _TOKEN.match(text, first, end)
+        if token:
+            at = token.end()
+            last = at
+            while last > first and text[last - 1] in ".,:;?":
+                last -= 1
+            if is_composed(text[first:last]):
+                yield Span(first, last, "password")
+    if _HYPHENS.search(text, start, end):
+        for groups in _GROUPS.finditer(text, start, end):
+            mixed = [g for g in groups.group().split("-") if not g.isdigit() and not g.isalpha()]
+            if len(mixed) >= 2:
+                yield Span(groups.start(), groups.end(), "license-key")
+    for token in _SHORT.finditer(text, start, end):
+        if is_drawn(token.group()):
+            yield Span(token.start(), token.end(), "")
+
+
+def is_drawn(value: str) -> bool:
+    """Return whether a short token mixes capitals, small letters and digits (two of each) as only chance does."""
+    counts = (sum(map(str.islower, value)), sum(map(str.isupper, value)), sum(map(str.isdigit, value)))
+    return min(counts) >= 2 and total_bits(value) < -9.0
+
+
+def is_composed(value: str) -> bool:
+    """Return whether the value mixes capitals, small letters, digits and symbols as only passwords do."""
+    if not 8 <= len(value) <= 48 or not any(c.isdigit() for c in value):
+        return False
+    if not (any(c.islower() for c in value) and any(c.isupper() for c in value)):
+        return False
+    if not any(c in _SYMBOLS for c in value) or not value.isascii():
+        return False
+    return not (_HARMLESS.fullmatch(value) or is_placeholder(value) or is_expression(value))
+
+
+def _byte_lists(text: str, start: int, end: int) -> Iterator[Span]:
+    for numbers in _BYTES.finditer(text, start, end):
+        values = [int(n) for n in re.findall(r"\d+", numbers.group())]
+        if len(values) in (32, 64) and max(values) <= 255 and max(values) > 127 and len(set(values)) > len(values) // 2:
+            yield Span(numbers.start(), numbers.end(), "key-bytes")
