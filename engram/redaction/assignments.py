@@ -7,8 +7,9 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from engram.redaction.composed import is_composed
-from engram.redaction.literals import WORD_LIMIT, Run, block, literal
+from engram.redaction.literals import WORD_LIMIT, Run, block, element, literal
 from engram.redaction.phrases import FUNCTION_WORDS
+from engram.redaction.public_labels import is_encrypted, is_key_id
 from engram.redaction.values import (
     Span,
     has_digit,
@@ -32,6 +33,7 @@ _STEMS: tuple[tuple[str, bool], ...] = (
     ("pwd", True),
     ("pw", True),
     ("pin", True),
+    ("puk", True),
     ("otp", True),
     ("psk", True),
     ("cred", True),
@@ -67,7 +69,7 @@ _STEMS: tuple[tuple[str, bool], ...] = (
 )
 #: The whole name that begins with the stem.
 _NAME = lazy_regex(
-    r"pass(?:word|wd|phrase|code|wort|wrd|e\b)?|pw[dh]?|pin(?:code)?|otp|psk|cred(?:ential|entials|s)?|kennwort|"
+    r"pass(?:word|wd|phrase|code|wort|wrd|e\b)?|pw[dh]?|pin(?:code)?|puk(?:code)?|otp|psk|cred(?:ential|entials|s)?|kennwort|"
     r"contrase(?:ñ|n)a|senha|login with|community string|"
     r"snmp[-_ ]?community(?:[-_ ]?string)?|secret|token|keys?(?:pass)?|auth(?:orization|token)?|bearer|sess(?:ion[-_ "
     r"]?key|id)|connection[-_ ]?string|x-amz-(?:signature|credential|security-token)|x-[a-z-]{0,20}(?:key|auth|"
@@ -76,14 +78,18 @@ _NAME = lazy_regex(
 )
 #: Names too short to count inside a longer word.
 _SHORT_VALUE = frozenset(
-    {"pass", "pw", "pin", "otp", "psk", "cred", "creds", "seed", "salt", "refresh", "pepper", "pat", "sig", "dsn"}
+    {
+        *("pass", "pw", "pin", "puk", "otp", "psk", "cred", "creds", "seed", "salt", "refresh", "pepper", "pat", "sig"),
+        "dsn",
+    }
 )
 #: Names that configuration files put before a password without a sign such as ``=``.
 _CONFIGURED = frozenset({"password", "passwd", "passphrase", "secret", "pwd"})
 #: What precedes "key" when it is not the name of a secret.
 _NOT_KEY_OF = lazy_regex(
     r"(?:public|primary|foreign|sort|partition|cache|idempotency|json|dict|map|query|translation|i18n|object|row|"
-    r"hash ?map|config|settings?|arrow|shift|return|escape|tab|any|each|which|every|same|no|press|unique|index|"
+    r"hash ?map|config|settings?|range|clustering|dist|"
+    r"lookup|join|merge|dedup|composite|map|site|s3|arrow|shift|return|escape|tab|any|each|which|every|same|no|press|unique|index|"
     r"column|group|routing|message|dns)[ _-]?$"
 )
 #: What must precede "key" for it to be the name of a secret.
@@ -97,7 +103,8 @@ _SEPARATOR = lazy_regex(
     r"(?P<close>\\?[\"'`]|[\])*]{1,2}|\*\*){0,2}[ \t]{0,8}"
     r"(?P<sep>:[ \t]{0,2}[\w.]{1,20}(?:[ \t]?\|[ \t]?\w{1,12})?[ \t]{0,2}=(?!=)|=>|:=|\?=|\+=|={1,2}|->|→|:{1,2}|>|\|"
     r")[ \t]{0,8}(?:(?:(?P<block>[|>][+-]?)[ \t]{0,4})?\r?\n[ \t]{1,24})?|"
-    # The next cell of a table, or the next element of a list of properties.
+    # The end of a tag with attributes, the next cell of a table, or the next element of a list of properties.
+    r"(?P<tag>(?:[ ](?!digest)[\w:.-]{1,24}=\"[^\"<>\n]{0,120}\"){1,3}>)\s{0,24}|"
     r"(?:</(?:th|td|dt|key|name|b|strong|span|label|code|p|em)>\s{0,24}){1,3}"
     r"(?:<(?:td|dd|string|value|code|span|pre|kbd|b|p|em)(?: [^<>\n]{0,60})?>\s{0,8}){1,3}"
 )
@@ -124,10 +131,12 @@ _BARE = lazy_regex(r"(?:[ \t]{1,3}(?:[0-9]{1,2}[ \t](?=\S{6}))?|\n[ \t]{0,4})")
 #: What precedes the name on a line that consists of a name and its value, as in configuration files.
 _DIRECTIVE = lazy_regex(
     r"(?:(?:^|\s)(?:login|user|username|account)\s{1,8}\S{1,64}\s{1,8}(?:account\s\S{1,64}\s{1,8})?|"
-    r"(?:^|\n)[ \t]{0,16}(?:(?:enable|set|env|arg|export|neighbor \S{1,40}|ppp \w{1,8} sent-username \S{1,40})[ \t])?"
+    r"(?:^|\n)[ \t]{0,16}(?:(?:enable|set(?:x|env)?|"
+    r"launchctl setenv|set -\w{1,4}|env|arg|export|neighbor \S{1,40}|ppp \w{1,8} sent-username \S{1,40})[ \t])?"
     r"[\w.-]{0,40})$"
 )
-#: How many characters before the name are searched for that.
+#: How many characters before the name are searched for that, and for the name's tag.
+_TAG_CHARACTERS = 80
 _DIRECTIVE_CHARACTERS = 120
 _LINE_END = lazy_regex(r"[ \t]*+(?:[\n\r;]|$|(?:machine|account|port|login|macdef)\b)")
 #: What precedes a secret's name within the name of a label or message: `forgot_password`, `confirmPassword`.
@@ -138,7 +147,8 @@ _LABEL = lazy_regex(
 )
 #: The name under which a secret is kept, as given by a reference to it.
 _KEPT_AS = lazy_regex(
-    r"[a-z0-9]{1,20}(?:-[a-z0-9]{1,20}){0,5}-(?:cred|credential|secret|token|tls|cert|key|auth|password|pull)s?"
+    r"[a-z0-9]{1,20}(?:-[a-z0-9]{1,20}){0,5}-(?:cred|credential|secret|token|tls|cert|key|auth|password|pull|pass|pw)s?\d{0,2}"
+    r"(?:-[a-z0-9]{5})?"
 )
 _SCHEME = lazy_regex(
     r"(?:basic|bearer|token|digest|apikey|api-key|bot|key|negotiate|ntlm|hmac|oauth|genie ?key|splunk|jwt|"
@@ -160,12 +170,33 @@ _POINTER = lazy_regex(r"[*&][A-Za-z_][\w.]{0,128}")
 _PATH = lazy_regex(r"/[\w.-]{0,60}$")
 #: The part of a label's key before its last name: `"login.`.
 _DOTTED_KEY = lazy_regex(r"[\"'](?:[\w-]{1,40}[.:/]){1,6}[\w-]{0,40}$")
+#: What comes behind a value that ends a clause or a line.
+_SENTENCE_ENDS = frozenset(("", "\n", "\r", ")", "]", ".", ",", ";"))
 _TITLE_WORD = lazy_regex(r"[A-Z][a-z]{3,64}")
 #: Capitalised words joined by underscores, and words that occur in such names of fields, messages and states.
 _JOINED_WORDS = lazy_regex(r"[A-Z][a-z]{2,20}(?:_[A-Za-z][a-z]{0,20}){2,6}")
 _LABELLING = lazy_regex(
     r"(?i)pass|pwd|wort|login|user|your|not?_|set_|field|label|form|text|key|auth|admin|error|invalid"
 )
+#: What makes the name of a secret one of a reference: `existingSecret`, `from_secret`, `tlsSecretName`.
+_REFERRING = lazy_regex(
+    r"(?i)(?:existing|pull|(?<![a-z])from|tls|cert(?:ificate)?s?|credentials?)[-_]?(?:secret[a-z]{0,20})?$"
+)
+#: What things are called that hold secrets, as manifests, stores and paths in them do.
+_RESOURCE_NAME = lazy_regex(r"[a-z0-9][a-z0-9._-]{0,64}")
+_STORE_PATH = lazy_regex(r"[a-z][a-z0-9_-]{0,40}(?:/[a-z0-9][\w.-]{0,40}){1,6}")
+#: Behind the name of a key in a manifest that fetches it from a store.
+_FETCHED = lazy_regex(r"[\"']?\s{1,24}remoteRef\b")
+#: Names of columns that make up a key: `created_at#event_id`.
+_JOINED_NAMES = lazy_regex(r"[A-Za-z_]{2,40}(?:[#|:+&][A-Za-z_]{2,40}){1,4}")
+#: Keys that are passwords.
+_CHOSEN_KEY = lazy_regex(r"(?:wpa\d?|wi-?fi|wlan)[ _-]?$")
+#: What a key does that people coin, how a coined key looks, and the version or year that ends a name.
+_COINED_KEY = lazy_regex(r"(?:hmac|sign(?:ing)?|jwt|encrypt(?:ion)?|cipher|aes|crypto|master)[ _-]?$")
+_COINED = lazy_regex(r"(?=(?:[^\d\s]{0,48}\d){3})(?=(?:[^A-Za-z\s]{0,24}[A-Za-z]){6})[\w!#$%&*+,:;=?@^~-]{12,64}")
+_VERSIONED = lazy_regex(r"[-_]?(?:19|20)\d\d$")
+#: Elements and attributes whose text is shown to people.
+_SHOWN = lazy_regex(r"(?i)<(?:string|label|option|span|text|p|a|h\d|li|th|td|dd|button|legend|title|hint|message)\b")
 _UUID = lazy_regex(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$")
 #: An assignment on the line below a name, which is not the name's value.
 _ASSIGNMENT = lazy_regex(r"[A-Za-z_][\w.-]{1,64}=\S")
@@ -209,7 +240,8 @@ def named_spans(text: str, low: str, start: int, end: int) -> Iterator[Span]:
             word = match.group() if match else ""
             after = at + len(stem)
             if match and _is_name(text, low, at, match.end(), word):
-                name = _Name(match.end(), chosen or word == "keypass", word, text[at : match.end()].isupper())
+                is_chosen = chosen or word == "keypass" or (word == "key" and bool(_CHOSEN_KEY.search(low, at - 6, at)))
+                name = _Name(match.end(), is_chosen, word, text[at : match.end()].isupper())
                 span = _value_after(text, low, at, name, run)
                 if span:
                     yield span
@@ -264,18 +296,37 @@ def _value_after(text: str, low: str, start: int, name: _Name, run: Run) -> Span
         for position in (at, name.end) if at != name.end else (at,):
             match = pattern.match(low, position)
             if match:
-                is_block = pattern is _SEPARATOR and match.group("block") is not None
-                span = _take(text, start, match.end(), name, "block" if is_block else form, run)
+                joined = _form(text, start, match) if pattern is _SEPARATOR else form
+                span = _take(text, start, match.end(), name, joined, run)
                 if span:
                     return span
     return None
 
 
+def _form(text: str, name_start: int, match: re.Match[str]) -> str:
+    """Return how a value is joined to its name: as a block of YAML, as the text of an element, or else."""
+    if match.group("block") is not None:
+        return "block"
+    if match.group("tag") or match.group("sep") == ">":
+        tag = text[max(0, name_start - _TAG_CHARACTERS) : name_start].rpartition(">")[2].rpartition("<")
+        return (
+            "shown" if _SHOWN.match("<" + tag[2]) else "element" if tag[1] else "tag" if match.group("tag") else "set"
+        )
+    return "set"
+
+
 def _take(text: str, name_start: int, at: int, name: _Name, form: str, run: Run) -> Span | None:
-    first, last, quoted = block(text, at) if form == "block" else literal(text, at, run)
-    form = "set" if form == "block" else form
+    if form == "tag":
+        return None
+    inside = element(text, at) if form == "element" else None
+    first, last, quoted = (*inside, False) if inside else block(text, at) if form == "block" else literal(text, at, run)
+    form = "set" if form in ("block", "element", "shown") else form
     value = text[first : min(last, first + _JUDGED)]
     if is_placeholder(value) or is_pattern(value) or is_public_form(text[first:last]):
+        return None
+    if not quoted and text[last : last + 2] in (": ", ":\n") and "\n" in text[name.end : first]:
+        return None
+    if inside and " " in value and not value.islower():
         return None
     scheme = _SCHEME.match(text, first, last)
     if scheme and scheme.end() < last:
@@ -283,12 +334,19 @@ def _take(text: str, name_start: int, at: int, name: _Name, form: str, run: Run)
     elif scheme and not quoted:
         first, last, quoted = literal(text, scheme.end(), run)
     groups = _VALUE_GROUPS.match(text, first)
-    if groups and not quoted:
+    if groups and not quoted and not inside:
         last = groups.end()
     value = text[first : min(last, first + _JUDGED)]
+    if (
+        form == "bare"
+        and name.word == "pw"
+        and text[last : last + 1] not in _SENTENCE_ENDS
+        and not _is_issued(value, 8)
+    ):
+        return None
     if form in ("bare", "below") and _is_apart(text, name_start, value, form):
         return None
-    env = form == "set" and _begins_line(text, name_start)
+    env = form == "set" and (_begins_line(text, name_start) or "ansible_" in text[max(0, name_start - 16) : name_start])
     if env and _is_short_password(text, name_start, value, name):
         return Span(first, last, "password")
     if len(value) < 4 or is_placeholder(value) or (len(value) >= 16 and is_dummy(value)):
@@ -299,7 +357,13 @@ def _take(text: str, name_start: int, at: int, name: _Name, form: str, run: Run)
         return Span(first, last, "password")
     if value.isalpha() and _is_label(text[max(0, name_start - 80) : name_start].lower(), name):
         return None
-    if not _judge(value, name, form, quoted=quoted, env=env):
+    if not _judge(value, name, form, quoted=quoted, env=env) and not (
+        quoted and form == "set" and _is_coined(text, name_start, name, value)
+    ):
+        return None
+    if _is_reference(text, name_start, name, first, last) or is_key_id(text, first, last):
+        return None
+    if is_encrypted(text, first, last):
         return None
     if last - first >= WORD_LIMIT and not quoted:
         last = run.end_from(text, first)
@@ -317,6 +381,25 @@ def _is_apart(text: str, name_start: int, value: str, form: str) -> bool:
     return "/" in value or bool(_POINTER.fullmatch(value))
 
 
+def _is_reference(text: str, name_start: int, name: _Name, first: int, last: int) -> bool:
+    """Return whether a value says under which name a secret is kept: an object of Kubernetes, a path of a store."""
+    value = text[first : min(last, first + _JUDGED)]
+    if not name.chosen and _STORE_PATH.fullmatch(value) and total_bits(value) > 2.0:
+        return True
+    before = text[max(0, name_start - 40) : name_start]
+    if _RESOURCE_NAME.fullmatch(value) and total_bits(value) > -4.0:
+        is_named = name.word == "secret" or "ecret" in before[-24:]
+        return bool((is_named and _REFERRING.search(before)) or _FETCHED.match(text, last))
+    return False
+
+
+def _is_coined(text: str, name_start: int, name: _Name, value: str) -> bool:
+    """Return whether a value is a key that somebody made up of words and digits: `hmacKey = "hill-over-town-4471"`."""
+    if name.word != "key" or not _COINED_KEY.search(text[max(0, name_start - 16) : name_start].lower()):
+        return False
+    return bool(_COINED.fullmatch(value)) and not _VERSIONED.search(value) and not _KEPT_AS.fullmatch(value)
+
+
 def _is_label(before: str, name: _Name) -> bool:
     """Return whether the text before a name makes it the name of a label, whose value is text to be shown."""
     return bool(_LABEL.search(before[-24:])) or (not name.chosen and bool(_DOTTED_KEY.search(before)))
@@ -327,14 +410,15 @@ def _is_directive(text: str, name_start: int, name: _Name, first: int, last: int
     value = text[first:last]
     if name.word not in _CONFIGURED or not is_mixed(value) or value[0] in "([{<" or "\n" in text[name.end : first]:
         return False
+    before = text[max(0, name_start - _DIRECTIVE_CHARACTERS) : name_start].lower()
     if (
-        is_expression(value)
+        (is_expression(value) and ("(" in value or "login" not in before))
         or has_plain_shape(value)
         or is_technical(value.rpartition("-")[2])
         or not _LINE_END.match(text, last)
     ):
         return False
-    return bool(_DIRECTIVE.search(text[max(0, name_start - _DIRECTIVE_CHARACTERS) : name_start].lower()))
+    return bool(_DIRECTIVE.search(before))
 
 
 def _is_short_password(text: str, name_start: int, value: str, name: _Name) -> bool:
@@ -357,11 +441,13 @@ def _begins_line(text: str, name_start: int) -> bool:
 def _judge(value: str, name: _Name, form: str, *, quoted: bool, env: bool) -> bool:
     if not name.chosen and _KEPT_AS.fullmatch(value) and total_bits(value) > -6.0:
         return False
+    if form == "bare" and name.word == "pw" and is_mixed(value, 8) and has_digit(value):
+        return not (is_expression(value) or has_plain_shape(value) or is_technical(value))
     if form in ("bare", "below") and name.chosen and len(name.word) >= 6 and not quoted and "\\" not in value:
         chosen = is_composed(value) if form == "bare" else is_mixed(value, 8) and any(c.isdigit() for c in value)
         return not is_expression(value) and not has_plain_shape(value) and (chosen or _is_issued(value, 8))
     if form == "argument":
-        return is_mixed(value, 8) if name.chosen else _is_issued(value, 10)
+        return " " not in value and (is_mixed(value, 8) if name.chosen else _is_issued(value, 10))
     if form in ("bare", "below"):
         if is_expression(value) or has_plain_shape(value):
             return False
@@ -371,7 +457,9 @@ def _judge(value: str, name: _Name, form: str, *, quoted: bool, env: bool) -> bo
     if not quoted and is_expression(value):
         return False
     if value.isdigit():
-        return name.chosen and (quoted or env or form == "said" or name.word in ("pin", "otp", "passcode", "pincode"))
+        return name.chosen and (
+            quoted or env or form == "said" or name.word in ("pin", "puk", "otp", "passcode", "pincode", "pukcode")
+        )
     if has_plain_shape(value):
         return False
     if form == "said":
@@ -413,4 +501,5 @@ def _is_issued(value: str, least: int) -> bool:
         return True
     if has_digit(value):
         return total_bits(value) < 1.0 or has_sign(value)
-    return total_bits(value) < -6.0 or (has_sign(value) and is_mixed(value, least))
+    is_signed = has_sign(value) and is_mixed(value, least) and not _JOINED_NAMES.fullmatch(value)
+    return total_bits(value) < -6.0 or is_signed

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from engram.redaction.public_labels import is_key_id
 from engram.redaction.values import (
     Gate,
     Span,
@@ -80,7 +81,7 @@ _PLACED: tuple[tuple[Gate, re.Pattern[str]], ...] = tuple(
         ("wpa_passphrase", r"wpa_passphrase \S++ "),
         ("htpasswd", r"htpasswd (?:-\w++ ){0,3}\S++ \S++ "),
         ("rabbitmqctl", r"rabbitmqctl (?:add_user|change_password|authenticate_user) \S++ "),
-        ("nmcli", r"nmcli [^\n]{0,120}?(?:password|wifi-sec\.psk) "),
+        ("nmcli", r"nmcli [^\n]{0,120}?(?:password|wifi-sec(?:urity)?\.psk) "),
         ("config set", r"config set \S{0,80}(?:[tT]oken|[pP]ass(?:word)?|[kK]ey|[sS]ecret|auth)\S{0,20}[ =]"),
         ("configure set", r"configure set \S{0,80}(?:token|key|secret)\S{0,20} "),
         ("importprivkey", r"importprivkey "),
@@ -277,6 +278,8 @@ def accept(text: str, match: re.Match[str], kind: str, *, lenient: bool, first: 
     group = next(i for i in range(first, (match.lastindex or first) + 1) if match.group(i) is not None)
     value = match.group(group)
     if is_placeholder(value) or (group - first == 2 and is_expression(value)) or (" " in value and not lenient):
+        return
+    if is_key_id(text, *match.span(group)):
         return
     if (lenient and not has_plain_shape(value) and not value.startswith("-")) or (
         is_mixed(value) and not has_plain_shape(value)

@@ -7,6 +7,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from engram.redaction.public_labels import is_labelled_public, is_public
 from engram.redaction.values import Span, is_expression, is_placeholder, total_bits
 from engram.system.lazy_regex import lazy_regex
 
@@ -68,12 +69,20 @@ def word_spans(text: str, start: int, end: int) -> Iterator[Span]:
                 yield Span(first, last, "password")
     if _HYPHENS.search(text, start, end):
         for groups in _GROUPS.finditer(text, start, end):
-            mixed = [g for g in groups.group().split("-") if not g.isdigit() and not g.isalpha()]
-            if len(mixed) >= 2:
+            parts = groups.group().split("-")
+            mixed = [part for part in parts if not part.isdigit() and not part.isalpha()]
+            if len(mixed) >= 2 or _is_unlocking(parts):
                 yield Span(groups.start(), groups.end(), "license-key")
     for token in _SHORT.finditer(text, start, end):
         if is_drawn(token.group()):
             yield Span(token.start(), token.end(), "")
+
+
+def placed_spans(text: str, start: int, end: int) -> Iterator[Span]:
+    """Yield the spans of ``word_spans`` that nothing around them makes public."""
+    for span in word_spans(text, start, end):
+        if span.kind or not (is_public(text, span.start, span.end) or is_labelled_public(text, span.start, span.end)):
+            yield span
 
 
 def is_drawn(value: str) -> bool:
@@ -91,6 +100,11 @@ def is_composed(value: str) -> bool:
     if not any(c in _SYMBOLS for c in value) or not value.isascii():
         return False
     return not (_HARMLESS.fullmatch(value) or is_placeholder(value) or is_expression(value))
+
+
+def _is_unlocking(parts: list[str]) -> bool:
+    """Return whether groups of digits are the key that unlocks an encrypted disk: eight of six."""
+    return len(parts) == 8 and all(len(p) == 6 and p.isdigit() for p in parts)
 
 
 def _byte_lists(text: str, start: int, end: int) -> Iterator[Span]:

@@ -30,7 +30,7 @@ _DIALLED = lazy_regex(
 )
 _PGPASS_PORT = lazy_regex(r":(?:\d{3,5}|\*):[\w.*-]++:")
 _PGPASS = lazy_regex(
-    r"(?:[\w.*-]{1,128}|\[[0-9a-f:]{2,40}\]):(?:\d{3,5}|\*):[\w.*-]{1,64}:[\w.*@-]{1,64}:([^\s\"'`]{3,256})"
+    r"(?:[\w.*-]{1,128}|\[[0-9a-f:]{2,40}\]):(?:\d{3,5}|\*):[\w.*-]{1,64}:[\w.*@-]{1,64}:((?!\d{10}:)[^\s\"'`]{3,256})"
 )
 #: A password in braces, in which `}}` stands for a brace, after another part of a connection string.
 _BRACED = lazy_regex(

@@ -6,8 +6,23 @@ from __future__ import annotations
 
 from engram.system.lazy_regex import lazy_regex
 
+#: Calls that make text, bytes or a key of a literal, in many languages: `[]byte("…")`, `Buffer.from("…")`.
+CONVERTED = (
+    r"(?:(?:&|new |await )?(?:\[\](?:byte|rune|u8)|(?:[\w$]{1,24}(?:\(\))?(?:\.|::|->)){0,3}(?:"
+    r"String|string|str|QString\w{0,12}|StringPtr|[pP]tr|bytes|bytearray|Data|_T|TEXT|"
+    r"Secret(?:String|Str|Bytes|Box|Value|KeySpec)?|Zeroizing|SymmetricSecurityKey|SymmetricKey|Fernet|"
+    r"unhexlify|a2b_hex|from_?hex|hex2bin|(?:urlsafe_)?b64decode|base64_decode|decode64|atob|FromBase64String|"
+    r"GetBytes|(?:force|smart|to)_bytes|quote_plus|[uU]tf8\.parse|hmacShaKeyFor|Sum256|sha256|"
+    r"(?:Buffer|C?String|Bytes|Vec|Secret\w{0,6}|ByteString|Uint8Array|EncodingKey)(?:\.|::)from(?:_str|_secret|_utf8)?|"
+    r"(?:Secret\w{0,6}|Zeroizing|C?String)::new|\w{0,12}[eE]ncoder(?:\(\))?\.encode|\w{0,12}[dD]ecoder(?:\(\))?\.decode"
+    r"))\(\s{0,8}){1,3}"
+)
+#: How soon the first parenthesis of such a call comes, in characters.
+_CALL_CHARACTERS = 48
+_CONVERTED = lazy_regex(CONVERTED + r"(?=[a-zA-Z@$]{0,2}[\"'`])")
 _OPENING = lazy_regex(r"\\?(\"{3}|'{3}|[\"'`]|[“])")
 _UNQUOTED = lazy_regex(r"[^\s\"'`<>“”]*+")
+_CDATA = "<![CDATA["
 #: Characters at the end of a value that may belong to the sentence or code around it.
 _CLOSING = frozenset(".,;:*\\)]}")
 _PAIRS = {")": "(", "]": "[", "}": "{"}
@@ -35,8 +50,12 @@ class Run:
 
 def literal(text: str, at: int, run: Run) -> tuple[int, int, bool]:
     """Return where the value at `at` begins and ends, and whether it is quoted."""
-    first = at
-    if text[first : first + 1] in ("b", "r", "f", "u", "$") and text[first + 1 : first + 2] in ("'", '"'):
+    converted = _CONVERTED.match(text, at) if "(" in text[at : at + _CALL_CHARACTERS] else None
+    first = converted.end() if converted else at
+    if text[first : first + 1] in ("b", "r", "f", "u", "$", "@", "L", "N") and text[first + 1 : first + 2] in (
+        "'",
+        '"',
+    ):
         first += 1
     opening = _OPENING.match(text, first)
     if opening:
@@ -63,6 +82,20 @@ def block(text: str, at: int) -> tuple[int, int, bool]:
         last = text.find("\n", last + 1, limit)
     last = last if last >= 0 else limit
     return at, last - (text[last - 1] == "\r"), True
+
+
+def element(text: str, at: int) -> tuple[int, int] | None:
+    """Return where the text of an element of XML begins and ends that begins at `at`, None if others are in it."""
+    is_marked = text.startswith(_CDATA, at)
+    first = at + len(_CDATA) if is_marked else at
+    last = text.find("]]>" if is_marked else "<", first, first + WORD_LIMIT)
+    if last < 0 or not (is_marked or text.startswith("</", last)):
+        return None
+    while first < last and text[first].isspace():
+        first += 1
+    while last > first and text[last - 1].isspace():
+        last -= 1
+    return first, last
 
 
 def _trailing(value: str) -> int:

@@ -19,7 +19,7 @@ _UUID = lazy_regex(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 #: Ids that stay readable: of messages, tool calls, requests, sessions and of this project's memories.
 _READABLE_ID = lazy_regex(
     r"(?:toolu|msg|req|srvtoolu|call|run|thread|asst|chatcmpl|resp|evt|ep|in|cus|pi|ch|sess|session|agent|task|file|"
-    r"batch|msgbatch|container|item|step)(?:_|-)[A-Za-z0-9_-]{4,64}"
+    r"batch|msgbatch|container|item|step|price|acct|sub|txn|seti|nonce)(?:_|-)[A-Za-z0-9_-]{4,64}"
 )
 _HEX_RUN = lazy_regex(r"(?:[0-9a-f]+|[0-9A-F]+)")
 _HEX_INSIDE = lazy_regex(
@@ -28,7 +28,7 @@ _HEX_INSIDE = lazy_regex(
 )
 #: Ids of AWS resources: the type, and 8 or 17 digits.
 _RESOURCE_ID = lazy_regex(
-    r"(?!key|tok|sec|pass|pat|sk-|pk-|api)[a-z]{1,14}(?:-[a-z]{2,8}){0,2}-(?:[0-9a-f]{17}|[0-9a-f]{8})"
+    r"(?!key|tok|sec|pass|pat|sk-|pk-|api)[a-z]{1,14}(?:-[a-z]{2,8}){0,2}-(?:[0-9a-f]{17}|[0-9a-f]{8})|mrk-[0-9a-f]{32}|(?:AC|SM|MM|CA|PN|MG|VA)[0-9a-f]{32}"
 )
 #: Mangled names of C++, Rust, D and Swift.
 _MANGLED = lazy_regex(
@@ -49,7 +49,7 @@ _HARMFUL = lazy_regex(
     r"(?<!cache )\bkey\b|(?<!cache)_key|cookie)[^\n]{0,30}$"
 )
 _FILE_END = lazy_regex(
-    r"\.(?:output|js|mjs|cjs|css|map|png|jpe?g|svg|woff2?|html?|jsonl?|gz|zip|whl|txt|md|lock|py|tsx?|output|log)\b"
+    r"\.(?:output|js|mjs|cjs|css|map|png|jpe?g|svg|woff2?|html?|jsonl?|gz|zip|whl|txt|md|lock|py|tsx?|output|log|onion)\b|\.apps\.googleu"
 )
 #: What precedes a token, joined by `:` or `$`, and belongs to it: the number of a bot or account.
 _JOINED_BEFORE = lazy_regex(r"(?:\d{1,20}/)?(?:(?=[A-Za-z_-]{0,20}\d)[A-Za-z0-9_-]{1,64}:|[A-Za-z0-9_]{2,40}\$){1,4}$")

@@ -53,27 +53,31 @@ _SENTENCE = lazy_regex(
 _CODE_OF = lazy_regex(
     r"(?:verification|one[- ]time|security|2fa|mfa|two[- ]factor|sms|login|auth(?:entication|enticator)?|"
     r"confirmation|access|door|gate|alarm|lock|pairing|unlock|sign[- ]?in|activation|invite|backup|recovery|otp|totp|"
-    r"pin|reset|scratch)[- ]$"
+    r"pin|puk|reset|scratch)[- ]$"
 )
 _CODE = lazy_regex(
-    r"(codes?|t?otp|2fa|pin|passcode)\b(?: (?:for|to|of|on) [^\n:=.]{1,30}?)?(?:[ \"']{0,2}[:=]\s?| (?:is|are):? "
+    r"(codes?|t?otp|2fa|pin|puk|passcode)\b(?: (?:for|to|of|on) [^\n:=.]{1,30}?)?(?:[ \"']{0,2}[:=]\s?| (?:is|are):? "
     r"(?:now )?| was |\s)[\"'`]?((?:\d{3}[- ]\d{3}|\d{4,8}|[a-z0-9]{4,6}(?:-[a-z0-9]{4,6}){1,7}))\b"
 )
 #: The beginnings of all such codes.
-_CODE_BEGINNINGS = Gate("code", "totp", "otp", "2fa", "pin", "passcode")
+_CODE_BEGINNINGS = Gate("code", "totp", "otp", "2fa", "pin", "puk", "passcode")
 #: The beginnings of all pairs.
 _PAIR_BEGINNINGS = Gate(
-    "log in", "login", "sign in", "signin", "ssh", "cred", "connect", "account", "auth", "user", "root"
+    *("log in", "login", "sign in", "signin", "ssh", "cred", "connect", "account", "auth", "user", "root"),
+    *("zugangsdaten", "identifiant"),
 )
 _PAIR = lazy_regex(
-    r"(?:log ?in|sign ?in|ssh(?: in)?|creds?|credentials?|connect|account|auth|login|user(?:name)?|"
-    r"root(?! cause))(?![a-z])(?: (?:is|are|as|with|using|for [^\n:/]{1,24}))?[:=]? {0,2}[\"'`]?[\w.@+-]{2,40}[\"'`]?"
+    r"(?:log ?in|sign ?in|ssh(?: in)?|creds?|credentials?|zugangsdaten|identifiants?(?: (?=:))?|"
+    r"connect|account|auth|login|user(?:name)?|"
+    r"root(?! cause))(?![a-z_-]| id\b)(?: (?:is|are|as|with|using|for [^\n:/]{1,24}))?[:=]? {0,2}"
+    r"[\"'`]?[\w.@+-]{2,40}[\"'`]?"
     r" {0,2}(?:/|:|,| and | with | - |\|) {0,2}(?:pass(?:word)?:? )?[\"'`]?([^\s\"'`]{6,64})"
 )
 #: The beginnings of all words that introduce a secret in a sentence.
 _TOLD_BEGINNINGS = Gate(
     *("password", "passwort", "kennwort", "losungswort", "passcode", "passphrase", "pass phrase", "mot de passe"),
     *("zugangscode", "toegangscode", "code d", "code secret", "phrase ", "frase", "clave", "llave", "chave"),
+    "puk",
     *("wachtwoord", "wachtzin", "codigo", "codice", "api key", "api-key", "pin", "token", "login", "secret", "mdp"),
     *("geheimzahl", "jeton", "parola", "palavra", "chiave", "senha", "sleutel", "hasl", "kod dost", "klucz", "heslo"),
     *("adgangskode", "passord", "passwört", "schlüssel", "clé", "código", "contrase", "hasł", "парол", "кодов"),
@@ -85,7 +89,8 @@ NAMES_OF_PASSWORDS = (
     r"code d['’]acc[èe]s|code secret|contrase(?:ñ|n)a|clave de acceso|clave secreta|c[óo]digo de (?:acceso|acesso)|"
     r"parola d['’](?:ordine|accesso)|parola chiave|codice (?:di accesso|segreto)|senha|palavra[- ]passe|"
     r"has[łl](?:o|em|a)|kod dostępu|парол(?:ь|я|ем|и)|кодовое слово|pin(?:[- ]?(?:code|nummer|kod))?|"
-    r"пин(?:-код)?|password|passcode|login|логин|lösenord(?:et)?|passord(?:et)?|adgangskoden?|heslo|şifre(?:si|niz)?)"
+    r"пин(?:-код)?|puk(?:[- ]?(?:code|nummer|kod))?|password|passcode|login|логин|lösenord(?:et)?|passord(?:et)?|"
+    r"adgangskoden?|heslo|şifre(?:si|niz)?)"
 )
 NAMES_OF_PHRASES = (
     r"(?<!\w)(?:pass ?phrase|phrase (?:secrète|de passe)|frase (?:de contraseña|secreta|segreta|de acesso)|"
@@ -113,12 +118,12 @@ _TOLD_JOIN = (
 )
 _TOLD = lazy_regex(
     rf"(?:(?P<phrase>{NAMES_OF_PHRASES})|(?P<chosen>{NAMES_OF_PASSWORDS})|(?P<issued>{NAMES_OF_KEYS}))(?![\w-])"
-    rf"(?:{_TOLD_FOR}{_TOLD_JOIN}|(?P<bare>[ \t]{{1,2}}))"
+    rf"(?:{_TOLD_FOR}{_TOLD_JOIN}|(?P<bare>[ \t]{{1,2}}(?:(?:там|тут|здесь|dort|hier|là|allí|lì|lá|daar|tam)[ \t])?))"
 )
 _TOLD_NAME = lazy_regex(rf"(?:{NAMES_OF_PHRASES}|{NAMES_OF_PASSWORDS}|passwd|pwd)(?![\w-])")
 _ASKED_CJK = Gate("パスワード", "密码", "密碼", "비밀번호")
 #: Names that occur in English, too; with an English verb, they belong to `assignments`.
-_ENGLISH_NAMES = frozenset({"password", "passcode", "token", "login", "secret", "pin", "api key", "api-key"})
+_ENGLISH_NAMES = frozenset({"password", "passcode", "token", "login", "secret", "pin", "puk", "api key", "api-key"})
 _TOLD_CJK = lazy_regex(
     r"(?:(?P<chosen>パスワード|暗証番号|パスフレーズ|合言葉|密码|密碼|口令|通行码|验证码|認証コード|访问码|暗语|pin码|비밀번호|암호|패스워드)|"
     r"(?P<issued>シークレット|トークン|apiキー|アクセスキー|秘密鍵|令牌|密钥|密鑰|(?:token|pin|key|login|password)"
@@ -273,7 +278,9 @@ def phrase_spans(text: str, low: str, held: int) -> Iterator[Span]:
         while last > first and text[last - 1] in ".,;:)":
             last -= 1
         value = text[first:last]
-        is_other = is_placeholder(value) or has_plain_shape(value) or (len(value) >= 32 and is_hex(value))
+        is_other = (
+            is_placeholder(value) or has_plain_shape(value) or (len(value) >= 32 and is_hex(value.replace("-", "")))
+        )
         if is_mixed(value) and not is_other and _is_password(value):
             yield Span(first, last, "password")
 
@@ -420,7 +427,7 @@ def _set_to(text: str, low: str, name: re.Match[str]) -> Iterator[Span]:
     end = _SENTENCE_ENDS.search(low, name.end(), name.end() + _SET_AFTER)
     stop = end.start() if end else min(len(low), name.end() + _SET_AFTER)
     sentence = before[ends[-1] if ends else 0 :] + low[name.start() : stop]
-    is_number = name.group().startswith(("pin", "пин", "geheimzahl"))
+    is_number = name.group().startswith(("pin", "puk", "пин", "geheimzahl"))
     for to in _SET_TO.finditer(low, name.end(), stop):
         first, last, is_quoted = _told_value(text, to.end())
         value, word = text[first:last], to.group(1)

@@ -9,13 +9,14 @@ from itertools import accumulate
 
 from engram.redaction.assignments import name_places, named_spans
 from engram.redaction.command_lines import command_spans
-from engram.redaction.composed import composed_spans, word_spans
+from engram.redaction.composed import composed_spans, placed_spans, word_spans
 from engram.redaction.config_lines import config_spans
 from engram.redaction.fixed_forms import drop_private, key_blocks, link_spans
 from engram.redaction.known_values import SHORTEST, known_spans
 from engram.redaction.listed_secrets import listed_spans
 from engram.redaction.opaque_tokens import opaque_spans, token_places
 from engram.redaction.phrases import phrase_spans, told_spans, told_starts
+from engram.redaction.program_secrets import program_spans
 from engram.redaction.values import Span, held_places, hide_marks, merge, outside_placeholders, replace
 from engram.system.lazy_regex import lazy_regex
 
@@ -210,9 +211,10 @@ def _window_spans(text: str, known: Collection[bytes]) -> Iterator[Span]:
         if look & NAME:
             yield from named_spans(text, low, start, end)
         if look & PASSWORD:
-            yield from word_spans(text, start, end)
+            yield from placed_spans(text, start, end)
     yield from command_spans(text, low, held)
     yield from config_spans(text, low, held)
+    yield from program_spans(text, low, held)
     yield from composed_spans(text, 0, len(text))
     yield from phrase_spans(text, low, held)
     starts = told_starts(low, held)

@@ -163,12 +163,16 @@ def matches(starts: Iterable[int], pattern: re.Pattern[str], low: str) -> Iterat
             done = match.end()
 
 
+@lru_cache(maxsize=1)
+def _ascii_parts(count: int) -> list[tuple[str, dict[str, int]]]:
+    """Return the parts that a text of ASCII may hold, of the ``count`` declared."""
+    return [(part, bits) for part, bits in _WORD_BITS.items() if part.isascii()]
+
+
 def held_places(lines: str) -> Iterator[tuple[int, int]]:
     """Yield the place and bits of each word that holds words of literals; words are in small letters, one per line."""
-    is_ascii = lines.isascii()
-    for part, bits in _WORD_BITS.items():
-        if is_ascii and not part.isascii():
-            continue
+    parts = _ascii_parts(len(_WORD_BITS)) if lines.isascii() else _WORD_BITS.items()
+    for part, bits in parts:
         at = lines.find(part)
         while at >= 0:
             stop = lines.find("\n", at)
@@ -279,6 +283,7 @@ _REFERENCE = lazy_regex(
     r"(?i)stdin|prompt|(?:env|file|fd|vault|ssm|secretref|keyring|sops|awssm|gcpsm|credstore|ref|"
     r"secretsmanager):[\w/.${-]\S*|op://\S+|arn:aws[\w-]{0,10}:\S+|![a-z][\w:.-]{0,64}+(?:\s.*)?|"
     r"@[a-z][\w.]{0,64}\(.*|#\{.*|__[a-z]\w{0,64}__|@{1,2}[a-z]\w{0,64}@{1,2}|%{1,2}[a-z]\w{0,64}%{1,2}|%\([a-z]\w{0,64}\)s?|"
+    r"(?:id|src|type|source|env)=[\w./~-]{1,80}(?:,[a-z]{2,8}=[\w./~-]{1,80}){0,4}|"
     r"[*&](?=[a-z_]{0,40}_)[a-z][\w-]{0,64}+(?:\s.*)?"
 )
 _PLACEHOLDER_INSIDE = lazy_regex(
@@ -329,8 +334,11 @@ _PATTERN = lazy_regex(
     r"[\]).]\{\d{1,4}(?:,\d{0,4})?\}"
 )
 #: Public keys and certificates, also as PEM that is base64-encoded again; an age recipient, a publishable key.
+#: coins, peers and files.
 _PUBLIC_FORM = lazy_regex(
     r"AAAA(?:[BCE][23][NV]|Gn|In)[A-Za-z0-9+/]|age1[a-z0-9]{50,60}$|pk_(?:live|test)_|"
+    r"npub1[a-z0-9]{58}$|(?:bc|tb)1[qp][a-z0-9]{38,58}$|baf[ky][a-z2-7]{50,60}$|12D3KooW[A-Za-z0-9]{44}$|"
+    r"Qm[1-9A-HJ-NP-Za-km-z]{44}$|"
     r"MII[A-Za-z0-9]{2}jANBgkqhkiG9w0BAQEFAAO|MIGfMA0GCSqGSIb3DQEBAQUAA4G|"
     r"MFkwEwYHKoZIzj0C|MHYwEAYHKoZIzj0C|MCowBQYDK2V[wu]AyEA|MII[A-Za-z0-9+/]{2}[DTjz]CC|"
     r"LS0tLS1CRUdJTiB(?:DRVJUSUZJQ0FU|QVUJMSUMg)"

@@ -29,6 +29,7 @@ MODULES = (
     "engram.redaction.literals",
     "engram.redaction.opaque_tokens",
     "engram.redaction.phrases",
+    "engram.redaction.program_secrets",
     "engram.redaction.public_labels",
     "engram.redaction.redactor",
     "engram.redaction.values",
