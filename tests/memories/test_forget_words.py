@@ -174,7 +174,7 @@ def test_what_another_memory_needs_stays_and_is_named(
     assert [(one.entry, [e.episode_id for e in one.needed_by]) for one in report.needed] == [
         (said["prompt"], [beside.episode_id])
     ]
-    assert "A message in “Which colour has the hull”" in report.describe()
+    assert "A message in “Which colour has the hull?”" in report.describe()
     assert beside.episode_id in report.describe()
     assert "colour" not in report.describe(lambda _: False).partition("\n")[2]
     preview = ForgetPreview(plan_forget(store, beside.episode_id), (), (), (), 0)

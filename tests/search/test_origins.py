@@ -79,13 +79,13 @@ def test_a_hit_says_where_it_comes_from_as_long_as_the_transcript_is_there(tmp_p
         assert hit.origin.pull_request == "https://github.com/acme/harbor/pull/9"
         head, *_, last = answer_text([hit]).splitlines()[1:]
         assert head.startswith(f"[2026-05-01 {hit.role}] {hit.id} s1 3f2a91c PR#9: ")
-        assert last == f"s1 (Why does the walrus proxy drop headers): claude --resume {SESSION}"
+        assert last == f"s1 (Why does the walrus proxy drop headers?): claude --resume {SESSION}"
 
         shutil.rmtree(path.parent)
         gone, *_ = public_hits(store, searcher.search(Query("walrus proxy headers")))
         assert (gone.origin.resume, gone.origin.commit) == ("", "3f2a91c")
         last = answer_text([gone]).splitlines()[-1]
-        assert last == "s1 (Why does the walrus proxy drop headers): its transcript is gone"
+        assert last == "s1 (Why does the walrus proxy drop headers?): its transcript is gone"
 
 
 @pytest.fixture
@@ -107,7 +107,7 @@ def titled(store: Store, asked_in: int | None = None) -> str:
 
 
 def test_a_hit_has_the_title_of_its_session(store: Store) -> None:
-    assert titled(store) == "Why does the walrus proxy drop headers"
+    assert titled(store) == "Why does the walrus proxy drop headers?"
 
     with store.transaction() as tx:
         set_session_title(tx, list_sessions(store)[0], Title("Headers of the walrus", TitleRank.CUSTOM))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from engram.enums import Actor, Scope
+from engram.enums import Actor, Judgement, Scope
 from engram.memories.feedback import judge_memory
 from engram.memories.save import save_memory
 from engram.models.engine.transaction import Store
@@ -42,7 +42,7 @@ def test_what_happened_since_a_time_is_counted_by_project(store: Store, keep: Ca
     show(store, old, now - 2 * DAY_MS)
     show(store, old, now, tokens=3, session="elsewhere")
     note_shown(store, "s", "briefing", 500)
-    judge_memory(store, own.episode_id, "wrong", "no", str, actor=Actor.USER)
+    judge_memory(store, own.episode_id, Judgement.WRONG, "no", str, actor=Actor.USER)
     save_memory(store, "Better.", str, actor=Actor.USER, scope=Scope.GLOBAL, supersedes=old.episode_id)
 
     every, one = counts_since(store, now - DAY_MS), counts_since(store, now - DAY_MS, harbor.id)
