@@ -136,6 +136,7 @@ def start_rounds(folder: Path, processes: int, rounds: int, driver: str) -> dict
         for children in (watchers, workers):
             _wait_until_one_is_left(children, found["ended"])
             found["stayed"].append(len(children))
+        _wait_until_started(settings)
         time.sleep(0.3)
         for child in [*watchers, *workers]:
             os.kill(child, signal.SIGTERM)
@@ -152,6 +153,16 @@ def _wait_until_one_is_left(children: list[int], ended: Counter[str]) -> None:
                 children.remove(child)
                 ended[str(os.waitstatus_to_exitcode(status))] += 1
         time.sleep(0.005)
+
+
+def _wait_until_started(settings: Settings) -> None:
+    """Wait until the watcher and the worker that stayed have written that they run: from then on they end cleanly."""
+    until = time.monotonic() + PATIENCE_SECONDS
+    logs = [settings.places.logs / f"{kind}.log" for kind in ("watcher", "worker")]
+    while time.monotonic() < until:
+        if all(log.exists() and "action=start" in log.read_text(encoding="utf-8") for log in logs):
+            return
+        time.sleep(0.01)
 
 
 if __name__ == "__main__":
