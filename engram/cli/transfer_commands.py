@@ -30,7 +30,8 @@ from engram.models.engine.database import owning_database
 from engram.models.engine.transaction import Store
 from engram.models.memories.memory_records import Memory
 from engram.models.rescue.backup import Backup, list_backups
-from engram.models.rescue.restore import carry_forgotten, restore_backup
+from engram.models.rescue.carry_over import carry_forgotten
+from engram.models.rescue.restore import restore_backup
 from engram.system.process_lock import ProcessLock
 from engram.trust.display import number_of
 
@@ -347,8 +348,9 @@ def restore(
     """Replace memory.db with a backup: the newest one, or FILE (a name from --list, or a path).
 
     The worker makes a backup every day and keeps two, plus one of an earlier memory that was damaged or deleted. The
-    current memory is kept as memory.replaced.db. What you saved, pinned, edited or forgot since the backup is carried
-    over, and the transcripts are read again from the point where the backup ends. Stop Engram first.
+    current memory is kept as memory.replaced.db. What you or an agent saved, changed, judged, decided, paused or forgot
+    since the backup is carried over, as are names and joined folders of projects. The transcripts are read again from
+    the point where the backup ends. Stop Engram first.
 
     Before a new version changes an earlier one's memory.db, it makes a copy, which --list shows. To go back to that
     version, install it and restore the copy with it: that carries over what you did since.
@@ -379,15 +381,14 @@ def restore(
                 "episodes": done.memories,
                 "turns": done.turns,
                 "carried_over": done.carried.memories,
+                "changed": done.carried.changed,
             }
         )
         return
     say(f"memory.db is now {chosen.name}: {number_of(done.memories, 'memory')}, {number_of(done.turns, 'turn')}.")
     if done.aside is not None:
-        say(
-            f"The previous database was kept as {done.aside}; "
-            f"{done.carried.memories} of its memories were carried over."
-        )
+        carried = f"{number_of(done.carried.memories, 'memory')} of it and changes of {done.carried.changed} others"
+        say(f"The previous database was kept as {done.aside}; {carried} were carried over.")
     click.echo("Start Engram again: engram up")
 
 

@@ -18,7 +18,8 @@ from engram.models.engine.database import is_deleted, is_replaced, using_databas
 from engram.models.engine.transaction import Store
 from engram.models.open_memory import open_store
 from engram.models.rescue.backup import Backup, list_backups, make_copy_before_upgrade
-from engram.models.rescue.restore import Recovered, clean_after_swap, rebuild_memory
+from engram.models.rescue.carry_over import Recovered
+from engram.models.rescue.restore import clean_after_swap, rebuild_memory
 from engram.models.rescue.soundness import find_all_damage, quick_damage
 from engram.models.search.fulltext import rebuild_indexes
 from engram.models.work.task_runs import is_damage_noted, list_stages, note_failure, note_success

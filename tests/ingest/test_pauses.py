@@ -11,7 +11,7 @@ from growing_transcript import Ingest, Transcript, Turns
 from engram.enums import Actor
 from engram.models.engine.transaction import Store
 from engram.models.open_memory import open_store
-from engram.models.rescue.restore import recover_by_hand
+from engram.models.rescue.carry_over import recover_by_hand
 from engram.models.work import pauses
 from engram.models.work.pauses import pause, paused_scopes, resume
 from engram.system.clock import FixedClock

@@ -23,7 +23,7 @@ from engram.models.memories.memory_history import history_of, list_runs
 from engram.models.memories.memory_records import Memory, find_memory
 from engram.models.memories.usefulness import Usefulness, usefulness_of
 from engram.models.open_memory import open_store
-from engram.models.rescue.restore import recover_by_hand
+from engram.models.rescue.carry_over import recover_by_hand
 from engram.models.shown import injections
 from engram.models.shown.injections import Injection
 from engram.redaction import redact

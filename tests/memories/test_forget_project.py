@@ -22,7 +22,8 @@ from engram.models.memories.memory_records import Evidence, Memory
 from engram.models.open_memory import open_store
 from engram.models.projects.project_folders import merge_projects
 from engram.models.projects.projects import ProjectRow, ensure_project, find_project_of_identity
-from engram.models.rescue.restore import recover_by_hand, restore_backup
+from engram.models.rescue.carry_over import recover_by_hand
+from engram.models.rescue.restore import restore_backup
 from engram.models.search import vector_rows
 from engram.models.sessions.stored_turns import load_turn_row
 from engram.models.shown import injections

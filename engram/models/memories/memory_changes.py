@@ -214,9 +214,19 @@ def note_kept(tx: Tx, memory: Memory, reason: str, *, actor: Actor, run_id: int)
     add_history(tx, memory.episode_id, DECIDE, reason, {}, {}, actor=actor, run_id=run_id)
 
 
-def carry_judgement(tx: Tx, memory: Memory, step: Change) -> None:
-    """Add a judgement from another database to the history of a memory that has its fields already."""
-    add_history(tx, memory.episode_id, step.action, step.reason, step.before, step.after, actor=step.actor)
+def carry_change(tx: Tx, memory: Memory, step: Change, changes: dict[str, Any], *, undoes: int | None) -> Memory:
+    """Make a change here that was made in another database, with these fields and the step's time and actor.
+
+    What the memory had replaced stays as it is: that has a step of its own.
+    """
+    if changes:
+        return _change_fields(
+            tx, memory, step.action, step.reason, changes, actor=step.actor, undoes=undoes, at_ms=step.at_ms
+        )
+    add_history(
+        tx, memory.episode_id, step.action, step.reason, {}, {}, actor=step.actor, undoes=undoes, at_ms=step.at_ms
+    )
+    return memory
 
 
 def _change_fields(
@@ -229,12 +239,13 @@ def _change_fields(
     actor: Actor,
     run_id: int | None = None,
     undoes: int | None = None,
+    at_ms: int | None = None,
 ) -> Memory:
     """Store changed fields with the step of history that records them."""
     changes = _as_allowed(memory, _with_questions(changes), actor)
     after = dataclasses.replace(memory, **changes, revision=memory.revision + 1, updated_at_ms=tx.now_ms())
     memory_writes.update_memory(tx, after, changes)
-    _record_change(tx, memory, after, action, reason, actor=actor, run_id=run_id, undoes=undoes)
+    _record_change(tx, memory, after, action, reason, actor=actor, run_id=run_id, undoes=undoes, at_ms=at_ms)
     for listener in _listeners():
         listener.changed(tx, memory, after, action, actor)
     return after
@@ -475,6 +486,7 @@ def _record_change(
     actor: Actor,
     run_id: int | None = None,
     undoes: int | None = None,
+    at_ms: int | None = None,
 ) -> None:
     before, now = snapshot(memory), snapshot(after)
     changed = [name for name in now if now[name] != before[name]]
@@ -488,6 +500,7 @@ def _record_change(
         actor=actor,
         run_id=run_id,
         undoes=undoes,
+        at_ms=at_ms,
     )
 
 

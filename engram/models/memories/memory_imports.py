@@ -36,11 +36,18 @@ def import_memory(
     made = dataclasses.replace(memory, **dates_of(tx, memory))
     made = dataclasses.replace(made, id=memory_writes.insert_memory(tx, made))
     memory_writes.insert_evidence(tx, made.id, evidence)
+    carry_history(tx, made.episode_id, history)
+    add_history(tx, made.episode_id, IMPORT, reason, {}, {}, actor=Actor.USER, run_id=run_id)
+    return made
+
+
+def carry_history(tx: Tx, episode_id: str, history: Sequence[Change]) -> None:
+    """Add the history that a memory has elsewhere. ``undoes`` of a step is a position in ``history``."""
     numbers: list[int] = []
     for step in history:
         number = add_history(
             tx,
-            made.episode_id,
+            episode_id,
             step.action,
             step.reason,
             step.before,
@@ -50,8 +57,6 @@ def import_memory(
             undoes=numbers[step.undoes] if step.undoes is not None and 0 <= step.undoes < len(numbers) else None,
         )
         numbers.append(number)
-    add_history(tx, made.episode_id, IMPORT, reason, {}, {}, actor=Actor.USER, run_id=run_id)
-    return made
 
 
 def has_stable_id(store: Reader, stable_id: str) -> bool:
@@ -77,6 +82,14 @@ def carry_contradiction(tx: Tx, contradiction: Contradiction) -> None:
         fields = dataclasses.asdict(contradiction)
         del fields["id"]
         tx.run(table.insert(**fields))
+
+
+def carry_decision(tx: Tx, contradiction: Contradiction) -> None:
+    """Decide a contradiction as a newer database of the same memory does, or open it again."""
+    table = tables.Contradiction
+    is_it = (table.older_id == contradiction.older_id) & (table.newer_id == contradiction.newer_id)
+    decided = table.update(decision=contradiction.decision, decided_at_ms=contradiction.decided_at_ms)
+    tx.run(decided.where(is_it & (table.made_at_ms == contradiction.made_at_ms)))
 
 
 def imported_by(store: Reader, run_id: int) -> list[str]:

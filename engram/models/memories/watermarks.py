@@ -81,6 +81,11 @@ def take_vetoes(tx: Tx, episode_id: str, actions: Sequence[str]) -> None:
     _keep_undone(tx, [(action, episode_id) for action in actions])
 
 
+def carry_undone(tx: Tx, source: Reader) -> None:
+    """Remember the changes that the user undid in another database of this memory."""
+    _keep_undone(tx, _load_undone(source))
+
+
 def _keep_undone(tx: Tx, changes: Sequence[tuple[str, str]]) -> None:
     kept = list(dict.fromkeys([*_load_undone(tx), *changes]))[-MAX_UNDONE:]
     put_meta(tx, _UNDONE, json.dumps(kept))

@@ -52,10 +52,20 @@ def names_of_project(store: Reader, project_id: int) -> set[str]:
 
 
 def carry_names(tx: Tx, source: Store) -> None:
-    """Add the current and former names of projects from another database."""
+    """Add the current and former names of projects from another database.
+
+    If a project was renamed there since, which its former names show, it is renamed here.
+    """
     former = tables.FormerName.select(tables.FormerName.name, tables.FormerName.identity)
-    for row in [*source.fetch(_names()), *source.fetch(former)]:
+    current, earlier = source.fetch(_names()), source.fetch(former)
+    for row in [*current, *earlier]:
         keep_former_name(tx, str(row.name), str(row.identity))
+    left = {(row.identity, row.name) for row in earlier}
+    project = tables.Project
+    for row in current:
+        here = tx.fetch_value(project.select(project.name).where(project.identity == row.identity))
+        if here != row.name and (row.identity, here) in left and not is_name_taken(tx, row.name, {row.identity}):
+            tx.run(project.update(name=row.name).where(project.identity == row.identity))
 
 
 def _names() -> Query:

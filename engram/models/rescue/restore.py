@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import logging
 import os
 import shutil
-from collections.abc import Callable, Sequence, Set
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import peewee
-from peewee import ColumnBase
 
-from engram.enums import Actor, Source
+from engram.enums import Actor
 from engram.errors import BadRequest, BrokenDatabase, EngramError, StoreError
-from engram.models import tables
 from engram.models.engine.database import (
     UNCLEAN_NAME,
     free_name,
@@ -26,255 +23,19 @@ from engram.models.engine.database import (
     swap_in,
 )
 from engram.models.engine.transaction import Reader, Store
-from engram.models.forgetting.forget_memories import apply_tombstones, wipe_free_space
-from engram.models.memories import memory_changes, memory_records
-from engram.models.memories.judgements import standing_judgements
-from engram.models.memories.memory_history import BY_HAND_ACTIONS, Change, history_of
-from engram.models.memories.memory_records import IS_MANUAL, Evidence, Memory
-from engram.models.projects import projects
-from engram.models.projects.projects import carry_names
+from engram.models.forgetting.forget_memories import wipe_free_space
 from engram.models.rescue.backup import drop_database
+from engram.models.rescue.carry_over import Recovered, recover_by_hand
 from engram.models.rescue.clean_copies import (
     Tombstone,
-    carry_tombstones,
     delete_named_in_copy,
-    is_named_by_tombstone,
     read_tombstones,
 )
-from engram.models.rescue.soundness import UNREADABLE, find_all_damage, opened_source
-from engram.models.sessions import sessions
-from engram.models.work.pauses import carry_pauses
+from engram.models.rescue.soundness import UNREADABLE, find_all_damage
 from engram.system.atomic import explain_error, read_regular
 from engram.system.failpoint import reach
 
-# -- What people did to memories by hand, carried from a damaged or older memory.db into the one in use.
-
 logger = logging.getLogger(__name__)
-
-#: Saved, pinned, lowered or edited by a person or an agent: reading transcripts again would not bring that back.
-_BY_HAND_IN_ROW = f"{IS_MANUAL} OR e.is_pinned OR e.is_lowered"
-_ACTIONS = ", ".join(f"'{action}'" for action in BY_HAND_ACTIONS)
-_BY_HAND = f"{_BY_HAND_IN_ROW} OR e.episode_id IN (SELECT episode_id FROM history WHERE action IN ({_ACTIONS}))"
-#: Exceptions that reading damaged rows may raise, besides Engram's own.
-_UNREADABLE = (*UNREADABLE, peewee.IntegrityError)
-#: Maximum number of unreadable rows in a damaged table before the rest is abandoned.
-MAX_UNREADABLE_ROWS = 5_000
-
-
-@dataclass(frozen=True, slots=True)
-class Recovered:
-    """What was carried over."""
-
-    memories: int = 0
-    #: Number of tombstones.
-    tombstones: int = 0
-    #: Memories kept by hand that could not be read in any source.
-    lost: int = 0
-    #: False if the newest source could not be read to its end, so that data only it had may be missing.
-    is_complete: bool = True
-
-
-def recover_by_hand(store: Store, sources: Sequence[Path], *, actor: Actor) -> Recovered:
-    """Carry over what was saved, pinned, lowered, edited or forgotten, each from the first source that has it.
-
-    Sources, newest first, may be damaged: unreadable data is skipped, and counts as lost if no other
-    source has it. Sources are only read. What was forgotten stays forgotten, and what was said in a pause stays unread.
-    """
-    memories = tombstones = 0
-    is_complete = True
-    unread: set[str] = set()
-    for number, path in enumerate(sources):
-        with opened_source(store, path) as source:
-            try:
-                tombstones += _carry_tombstones(store, source, is_newer=number == 0)
-            except (EngramError, *_UNREADABLE) as error:
-                logger.warning("action=recover source=%s part=tombstones reason=%s", path.name, error)
-            try:
-                carried, unreadable = _carry_memories(store, source, sources[number + 1 :], actor)
-                memories += carried
-                unread |= unreadable
-                is_complete = is_complete and (number > 0 or _is_whole(source))
-            except (EngramError, *_UNREADABLE) as error:
-                logger.warning("action=recover source=%s part=memories reason=%s", path.name, error)
-                is_complete = is_complete and number > 0
-    unread = {name for name in unread if not _is_there(store, name)}
-    unread -= _automatic(store, sources, unread)
-    with store.transaction() as tx:
-        apply_tombstones(tx, actor=Actor.TIDYING)
-    return Recovered(memories=memories, tombstones=tombstones, lost=len(unread), is_complete=is_complete)
-
-
-def carry_forgotten(store: Store, sources: Sequence[Path]) -> None:
-    """Carry over only what was forgotten, pauses and names of projects, from each source that can be read."""
-    for number, path in enumerate(sources):
-        with opened_source(store, path) as source:
-            try:
-                _carry_tombstones(store, source, is_newer=number == 0)
-            except (EngramError, *_UNREADABLE) as error:
-                logger.warning("action=carry_forgotten source=%s reason=%s", path.name, error)
-
-
-def _carry_tombstones(store: Store, source: Store, *, is_newer: bool) -> int:
-    """Add what was forgotten, pauses and names of projects; return how many tombstones are new."""
-    with store.transaction() as tx:
-        added = carry_tombstones(tx, read_tombstones(source))
-    with store.transaction() as tx:
-        for scope, until_ms in source.rows("SELECT scope, until_ms FROM pause"):
-            tx.run("INSERT OR IGNORE INTO pause VALUES (?, ?)", (str(scope), int(until_ms)))
-        carry_pauses(tx, source, is_newer=is_newer)
-    with store.transaction() as tx:
-        carry_names(tx, source)
-    return added
-
-
-def _is_whole(source: Store) -> bool:
-    """Return True if SQLite finds the memories sound. A misplaced page hides rows without an error."""
-    return all(source.value(f"PRAGMA main.integrity_check({table})") == "ok" for table in ("episode", "history"))
-
-
-def _carry_memories(store: Store, source: Store, older: Sequence[Path], actor: Actor) -> tuple[int, set[str]]:
-    """Carry over memories kept by hand; return how many, and the ids (or row ids) of those that cannot be read."""
-    memories = 0
-    unread: set[str] = set()
-    sound = _memories_of(store, older)
-    for row_id, name in _rows_by_hand(source).items():
-        try:
-            for memory in memory_records.select_memories(source, tables.Memory.id == row_id):
-                copy = sound.get((memory.episode_id, memory.revision))
-                if copy is not None and not _says_the_same(copy, memory):
-                    continue  # its text is damaged, but the older source has it
-                memories += _carry(store, source, memory, actor)
-        except (EngramError, *_UNREADABLE) as error:
-            logger.warning("action=recover row=%s reason=%s", row_id, error)
-            unread.add(name)
-    return memories, unread
-
-
-def _memories_of(store: Store, paths: Sequence[Path]) -> dict[tuple[str, int], Memory]:
-    """(id, revision) → every memory kept by hand that is readable in one of the databases."""
-    memories: dict[tuple[str, int], Memory] = {}
-    for path in paths:
-        with opened_source(store, path) as source:
-            try:
-                for memory in memory_records.select_memories(source, _is_by_hand()):
-                    memories.setdefault((memory.episode_id, memory.revision), memory)
-            except (EngramError, *_UNREADABLE) as error:
-                logger.warning("action=recover source=%s part=comparison reason=%s", path.name, error)
-    return memories
-
-
-def _is_by_hand() -> ColumnBase:
-    memory, history = tables.Memory, tables.History
-    changed = history.select(history.episode_id).where(history.action.in_(BY_HAND_ACTIONS))
-    is_saved = memory.source == Source.MANUAL.value
-    condition: ColumnBase = is_saved | memory.is_pinned | memory.is_lowered | memory.episode_id.in_(changed)
-    return condition
-
-
-def _says_the_same(first: Memory, second: Memory) -> bool:
-    return (first.kind, first.summary, first.content) == (second.kind, second.summary, second.content)
-
-
-def _rows_by_hand(source: Store) -> dict[int, str]:
-    """Return row id → memory id of what was kept by hand; if the table is damaged, of what may have been."""
-    sql = f"SELECT e.id, e.episode_id FROM episode e WHERE {_BY_HAND} ORDER BY e.id"
-    try:
-        return {int(row_id): str(name) for row_id, name in source.rows(sql)}
-    except BrokenDatabase as error:
-        logger.warning("action=recover source=%s reason=%s", source.path.name, error)
-    found: dict[int, str] = {}
-    failures = 0
-    for row_id, name in _indexed_rows(source).items():
-        if failures > MAX_UNREADABLE_ROWS:
-            raise BrokenDatabase(f"{source.path} cannot be read")
-        try:
-            is_by_hand = source.row(f"SELECT 1 FROM episode e WHERE e.id = ? AND ({_BY_HAND_IN_ROW})", (row_id,))
-        except BrokenDatabase:
-            failures += 1
-        else:
-            if is_by_hand is None:
-                continue
-        found[row_id] = name
-    return found
-
-
-def _indexed_rows(source: Store) -> dict[int, str]:
-    """Return row id → memory id of every memory, from the index only; if that fails too, all row ids that were ever
-    assigned.
-    """
-    try:
-        rows = source.rows("SELECT id, episode_id FROM episode ORDER BY episode_id")
-        return {int(row_id): str(name) for row_id, name in sorted(rows)}
-    except BrokenDatabase:
-        last = int(source.value("SELECT seq FROM sqlite_sequence WHERE name = 'episode'") or 0)
-        return {row_id: f"row {row_id}" for row_id in range(1, last + 1)}
-
-
-def _is_there(store: Reader, name: str) -> bool:
-    """Return True if another source had the memory, or it was forgotten and so isn't missing."""
-    return memory_records.find_memory(store, name) is not None or is_named_by_tombstone(
-        store, name, None, (), Source.MANUAL
-    )
-
-
-def _automatic(store: Store, sources: Sequence[Path], names: Set[str]) -> set[str]:
-    """Return the memories that, according to a source, no person kept; reading the transcripts restores them."""
-    sql = f"SELECT 1 FROM episode e WHERE e.episode_id = ? AND NOT ({_BY_HAND})"
-    found: set[str] = set()
-    for path in sources if names else ():
-        with opened_source(store, path) as source:
-            for name in names - found:
-                with contextlib.suppress(EngramError, *_UNREADABLE):
-                    if source.row(sql, (name,)) is not None:
-                        found.add(name)
-    return found
-
-
-def _carry(store: Store, source: Store, one: Memory, actor: Actor) -> bool:
-    """Add one memory, unless it exists or was forgotten; True if it was added."""
-    if not memory_records.is_memory_id(one.episode_id):
-        raise BrokenDatabase(f"{one.episode_id[:40]!r} is not the id of a memory")
-    project = None if one.project_id is None else projects.project_by_id(source, one.project_id)
-    session = sessions.find_session(source, one.session_id) if one.session_id else None
-    evidence = [dataclasses.replace(e, turn_id=None) for e in memory_records.evidence_of(source, one.id)]
-    if _is_known(store, one, evidence):
-        return False
-    standing = _judgements_of(source, one.episode_id)
-    with store.transaction() as tx:
-        place = None if project is None else projects.ensure_project(tx, project.identity, project.name, project.root)
-        if session is not None:
-            sessions.ensure_session(
-                tx,
-                session.session_id,
-                agent=session.agent,
-                project_id=None if place is None else place.id,
-                is_global=session.is_global,
-                cwd=session.cwd,
-                at_ms=session.first_at_ms,
-            )
-        made = dataclasses.replace(one, id=0, project_id=None if place is None else place.id)
-        memory_changes.add_memory(tx, made, evidence, action="recover", reason="by hand", actor=actor)
-        for judgement in standing:
-            memory_changes.carry_judgement(tx, made, judgement)
-    return True
-
-
-def _judgements_of(source: Store, episode_id: str) -> list[Change]:
-    """Return the current judgements on a memory; none if its history cannot be read."""
-    try:
-        return standing_judgements(history_of(source, episode_id))
-    except (EngramError, *_UNREADABLE) as error:
-        logger.warning("action=recover memory=%s part=judgements reason=%s", episode_id, error)
-        return []
-
-
-def _is_known(store: Reader, memory: Memory, evidence: Sequence[Evidence]) -> bool:
-    if is_named_by_tombstone(store, memory.episode_id, memory.slot, [one.uuid for one in evidence], memory.source):
-        return True
-    if memory_records.find_memory(store, memory.episode_id) is not None:
-        return True
-    return memory.slot is not None and memory_records.memory_by_slot(store, memory.slot) is not None
-
 
 # -- Databases of Engram that were set aside next to memory.db: which ones exist, and what must not stay in them.
 
@@ -345,8 +106,8 @@ def restore_backup(path: Path, backup: Path, *, driver: str) -> Restored:
     """Replace the memory.db at ``path`` with a copy of ``backup``; call it while neither watcher nor worker
     runs.
 
-    What was saved, pinned, edited or forgotten since is carried over into the copy as far as it can be read, and what
-    was forgotten is deleted from it; then the copy takes the place of memory.db, which is set aside as
+    What somebody saved, changed, decided or forgot since is carried over into the copy as far as it can be read, and
+    what was forgotten is deleted from it; then the copy takes the place of memory.db, which is set aside as
     ``memory.replaced.db``. A kill at any instant leaves the old memory.db, or a swap that is finished when memory.db
     is opened next. Transcripts are then read from the point where the backup ends.
 
@@ -362,7 +123,9 @@ def restore_backup(path: Path, backup: Path, *, driver: str) -> Restored:
             _copy_file(backup, new, driver)
             reach("restore.copied")
             with Store(new, driver=driver) as store:
-                carried = recover_by_hand(store, [path] if is_file(path) else [], actor=Actor.USER)
+                carried = recover_by_hand(
+                    store, [path] if is_file(path) else [], actor=Actor.USER, with_new_projects=True
+                )
                 reach("restore.carried")
                 wipe_free_space(store)
                 memories = int(store.value("SELECT count(*) FROM episode"))

@@ -17,7 +17,7 @@ from engram.models import tables
 from engram.models.engine.meta import get_meta, put_meta
 from engram.models.engine.statement import RecordReader, prepared
 from engram.models.engine.transaction import Reader, Store, Tx, Value
-from engram.models.memories.tombstones import forgotten_entries
+from engram.models.memories.tombstones import forgotten_entries, is_turn_forgotten
 from engram.models.sessions.stored_turns import claimed_entries
 from engram.transcripts.agents import Cursor, Place, Source, Unreadable
 
@@ -187,6 +187,41 @@ def _kept_out(store: Reader) -> dict[str, str]:
 
 def _hidden_name(place: Place) -> str:
     return hashlib.sha256(os.fsencode(place.path) + b"\0" + place.part.encode()).hexdigest()[:16]
+
+
+def read_missing_again(tx: Tx, source: Reader) -> int:
+    """Let each file be read from its beginning whose turns another database of this memory has and this one lacks.
+
+    That is what comes before the point up to which it was read here; what was forgotten is not missing. What must not
+    be read is asked about anew. Returns the number of files.
+    """
+    transcript, turn = tables.Transcript, tables.Turn
+    read_here = {
+        (bytes(row.path), row.part): row
+        for row in tx.fetch(transcript.select(transcript.id, transcript.path, transcript.part, transcript.bytes_read))
+    }
+    known = set(tx.fetch_values(turn.select(turn.key)))
+    query = turn.select(turn.key, turn.start_offset, transcript.path, transcript.part).join(transcript)
+    chosen = set()
+    for row in source.fetch(query.order_by(turn.id)):
+        progress = read_here.get((bytes(row.path), row.part))
+        if progress is None or progress.id in chosen or row.key in known or row.start_offset >= progress.bytes_read:
+            continue
+        if not is_turn_forgotten(tx, row.key):
+            chosen.add(progress.id)
+    for row_id in chosen:
+        read_from_beginning(tx, row_id)
+    put_meta(tx, _KEPT_OUT, "{}")
+    return len(chosen)
+
+
+def read_from_beginning(tx: Tx, transcript_id: int) -> None:
+    """Forget how far a source was read; what is stored of it is recognized and stays."""
+    drop_unreadable(tx, transcript_id)
+    table = tables.Transcript
+    nothing = table.update(cursor="", cursor_words="", stamp="", size=0, bytes_read=0, lines_read=0)
+    tx.run(nothing.where(table.id == transcript_id))
+    tx.run(table.update(generation=table.generation + 1).where(table.id == transcript_id))
 
 
 def note_gone(store: Store, path: Path) -> None:

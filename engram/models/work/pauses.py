@@ -78,6 +78,14 @@ def carry_pauses(tx: Tx, source: Store, *, is_newer: bool) -> None:
     there = {(scope, begin): end for scope, begin, end in _load(source)}
     both = here | there if is_newer else there | here
     _save(tx, sorted(((scope, begin, end) for (scope, begin), end in both.items()), key=lambda pause: pause[1]))
+    table, now = tables.Pause, tx.now_ms()
+    for row in source.fetch(table.select(table.scope, table.until_ms)):
+        tx.run(table.insert(scope=row.scope, until_ms=row.until_ms).on_conflict_ignore())
+    for scope in {scope for scope, _ in both}:
+        tx.run(table.delete().where(table.scope == scope))
+        until = [end for (paused, begin), end in both.items() if paused == scope and begin <= now < end]
+        if until:
+            tx.run(table.insert(scope=scope, until_ms=max(until)))
 
 
 def move_pauses(tx: Tx, scope: str, to_scope: str) -> None:

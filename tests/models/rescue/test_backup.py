@@ -20,7 +20,8 @@ from engram.models.memories import memory_changes, memory_records
 from engram.models.open_memory import open_store
 from engram.models.rescue import backup as backups
 from engram.models.rescue.backup import drop_database, earlier_backups, holding_backups, list_backups, make_backup
-from engram.models.rescue.restore import recover_by_hand, restore_backup
+from engram.models.rescue.carry_over import recover_by_hand
+from engram.models.rescue.restore import restore_backup
 from engram.settings import Settings
 from engram.system.clock import SYSTEM_CLOCK, FixedClock
 from tests.models.boat_memories import ENTRY, keep, summaries

@@ -12,7 +12,7 @@ from engram.models.memories import memory_changes
 from engram.models.memories.memory_history import history_of
 from engram.models.memories.memory_records import Memory, all_memories, find_memory
 from engram.models.open_memory import open_store
-from engram.models.rescue.restore import recover_by_hand
+from engram.models.rescue.carry_over import recover_by_hand
 from engram.models.rescue.soundness import opened_source
 
 Keep = Callable[..., Memory]

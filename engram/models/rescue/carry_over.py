@@ -1,0 +1,513 @@
+"""Carry over what people did by hand from a damaged, current or older memory.db into the one that takes its place.
+
+One rule decides what that is, for a memory that the other database lacks and for a change of one that it has: a person
+or an agent did it. What extractors and tidying did comes back from the transcripts, or is what a restore takes back.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import logging
+from collections import defaultdict
+from collections.abc import Collection, Iterator, Mapping, Sequence, Set
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import peewee
+from peewee import SQL
+
+from engram.enums import Actor, Source
+from engram.errors import BadRequest, BrokenDatabase, EngramError, NotFound
+from engram.models import tables
+from engram.models.engine.transaction import Reader, Store, Tx
+from engram.models.forgetting.forget_memories import apply_tombstones
+from engram.models.memories import memory_changes, memory_records
+from engram.models.memories.judgements import CONTRADICTIONS, JUDGEMENTS
+from engram.models.memories.memory_changes import MOVE, RELEASE
+from engram.models.memories.memory_history import (
+    BY_HAND_ACTIONS,
+    ERASE,
+    TAKE_BACK,
+    Change,
+    add_history,
+    fields_of_snapshot,
+    history_of,
+    snapshot,
+)
+from engram.models.memories.memory_imports import carry_contradiction, carry_decision, carry_history
+from engram.models.memories.memory_records import IS_MANUAL, Evidence, Memory
+from engram.models.memories.memory_undo import is_making
+from engram.models.memories.watermarks import carry_undone
+from engram.models.projects import projects
+from engram.models.projects.project_folders import (
+    keep_apart,
+    kept_apart,
+    link_folder,
+    list_merges,
+    merge_in,
+    undo_merge,
+)
+from engram.models.projects.projects import ProjectRow, carry_names, find_project_of_identity
+from engram.models.rescue.clean_copies import carry_tombstones, is_named_by_tombstone, read_tombstones
+from engram.models.rescue.soundness import UNREADABLE, opened_source
+from engram.models.sessions import sessions
+from engram.models.sessions.reading_progress import read_missing_again
+from engram.models.work.pauses import carry_pauses
+
+logger = logging.getLogger(__name__)
+
+# -- What somebody did by hand.
+
+_PEOPLE = (Actor.USER, Actor.AGENT)
+#: Steps that are only the effect of something else, even if a person did that.
+_EFFECTS = (MOVE, RELEASE, ERASE)
+_QUOTED_ACTIONS = ", ".join(f"'{action}'" for action in BY_HAND_ACTIONS)
+_QUOTED_EFFECTS = ", ".join(f"'{action}'" for action in _EFFECTS)
+#: The steps of the history that somebody did; ``_is_by_hand`` is the same for a step that was read.
+_STEPS_BY_HAND = (
+    f"(action IN ({_QUOTED_ACTIONS}) OR (actor IN ('user', 'agent') AND action NOT IN ({_QUOTED_EFFECTS})))"
+)
+#: Saved, pinned or lowered: reading transcripts again would not bring that back.
+_BY_HAND_IN_ROW = f"{IS_MANUAL} OR e.is_pinned OR e.is_lowered"
+#: Memories that somebody changed or chose as a replacement, too.
+_BY_HAND = f"""{_BY_HAND_IN_ROW}
+    OR e.episode_id IN (SELECT episode_id FROM history WHERE {_STEPS_BY_HAND})
+    OR e.episode_id IN (SELECT CASE WHEN json_valid(after) THEN coalesce(json_extract(after, '$.superseded_by'), '')
+        ELSE '' END FROM history WHERE {_STEPS_BY_HAND})"""
+#: Exceptions that reading damaged rows may raise, besides Engram's own.
+_UNREADABLE = (*UNREADABLE, peewee.IntegrityError)
+#: Maximum number of unreadable rows in a damaged table before the rest is abandoned.
+MAX_UNREADABLE_ROWS = 5_000
+
+
+def _is_by_hand(step: Change) -> bool:
+    return step.is_by_hand or (step.actor in _PEOPLE and step.action not in _EFFECTS)
+
+
+@dataclass(frozen=True, slots=True)
+class Recovered:
+    """What was carried over."""
+
+    memories: int = 0
+    #: Memories that were there already and got changes.
+    changed: int = 0
+    #: Number of tombstones.
+    tombstones: int = 0
+    #: Memories kept by hand that could not be read in any source.
+    lost: int = 0
+    #: False if the newest source could not be read to its end, so that data only it had may be missing.
+    is_complete: bool = True
+
+
+def recover_by_hand(
+    store: Store, sources: Sequence[Path], *, actor: Actor, with_new_projects: bool = False
+) -> Recovered:
+    """Carry over what was saved, changed, decided or forgotten by hand, each from the first source that has it.
+
+    Sources, newest first, may be damaged: unreadable data is skipped, and counts as lost if no other
+    source has it. Sources are only read. What was forgotten stays forgotten, and what was said in a pause stays unread.
+
+    Args:
+        store: the memory.db to carry it into. What it holds already may be older than the first source, and is changed
+            as it was changed there.
+        actor: who asked for this.
+        with_new_projects: also carry over all memories of projects of which ``store`` knows nothing.
+    """
+    memories = changed = tombstones = 0
+    is_complete = True
+    unread: set[str] = set()
+    present = {str(name) for name in store.fetch_values(tables.Memory.select(tables.Memory.episode_id))}
+    for number, path in enumerate(sources):
+        is_newest = number == 0
+        with opened_source(store, path) as source:
+            new_projects = _projects_missing_in(store, source) if with_new_projects and is_newest else ()
+            with _skipping_damage(source, "tombstones"):
+                tombstones += _carry_tombstones(store, source)
+            with _skipping_damage(source, "pauses"), store.transaction() as tx:
+                carry_pauses(tx, source, is_newer=is_newest)
+            with _skipping_damage(source, "projects"):
+                _carry_projects(store, source, actor, is_newest=is_newest)
+            is_read = False
+            with _skipping_damage(source, "memories"):
+                carried, unreadable = _carry_memories(store, source, sources[number + 1 :], new_projects, actor)
+                memories += carried
+                unread |= unreadable
+                is_read = not is_newest or _is_whole(source)
+            is_complete = is_complete and (is_read or not is_newest)
+            if is_newest:
+                changed += _carry_changes(store, source, present)
+                _carry_decisions(store, source)
+                with _skipping_damage(source, "turns"), store.transaction() as tx:
+                    read_missing_again(tx, source)
+    unread = {name for name in unread if not _is_there(store, name)}
+    unread -= _automatic(store, sources, unread)
+    with store.transaction() as tx:
+        apply_tombstones(tx, actor=Actor.TIDYING)
+        memory_changes.restore_orphans(tx, actor=Actor.TIDYING)
+    return Recovered(
+        memories=memories, changed=changed, tombstones=tombstones, lost=len(unread), is_complete=is_complete
+    )
+
+
+def carry_forgotten(store: Store, sources: Sequence[Path]) -> None:
+    """Carry over only what was forgotten, pauses and names of projects, from each source that can be read."""
+    for number, path in enumerate(sources):
+        with opened_source(store, path) as source, _skipping_damage(source, "forgotten"):
+            _carry_tombstones(store, source)
+            with store.transaction() as tx:
+                carry_pauses(tx, source, is_newer=number == 0)
+                carry_names(tx, source)
+
+
+@contextlib.contextmanager
+def _skipping_damage(source: Store, part: str) -> Iterator[None]:
+    """Log what of a source cannot be read, and go on with the next part of it."""
+    try:
+        yield
+    except (EngramError, *_UNREADABLE) as error:
+        logger.warning("action=recover source=%s part=%s reason=%s", source.path.name, part, error)
+
+
+def _carry_tombstones(store: Store, source: Store) -> int:
+    """Add what was forgotten; return how many tombstones are new."""
+    with store.transaction() as tx:
+        return carry_tombstones(tx, read_tombstones(source))
+
+
+def _is_whole(source: Store) -> bool:
+    """Return True if SQLite finds the memories sound. A misplaced page hides rows without an error."""
+    return all(source.value(f"PRAGMA main.integrity_check({table})") == "ok" for table in ("episode", "history"))
+
+
+# -- Projects: their names, the folders that were joined to them, and what a person keeps apart.
+
+
+def _projects_missing_in(store: Reader, source: Store) -> tuple[int, ...]:
+    """Return the row ids, in the source, of projects of which ``store`` knows nothing."""
+    with _skipping_damage(source, "new projects"):
+        return tuple(
+            project.id
+            for project in projects.list_projects(source)
+            if find_project_of_identity(store, project.identity) is None
+        )
+    return ()
+
+
+def _carry_projects(store: Store, source: Store, actor: Actor, *, is_newest: bool) -> None:
+    with store.transaction() as tx:
+        carry_names(tx, source)
+        if not is_newest:
+            return
+        for project in projects.list_projects(source):
+            if len(projects.names_of_project(source, project.id)) > 1:
+                _place(tx, project)  # somebody renamed it: whoever reads its transcripts would name it by its folder
+        apart = kept_apart(source)
+        keep_apart(tx, sorted(apart))
+    # A person who undid a merge keeps the folder apart since, and the project is there again.
+    again = apart & {project.identity for project in projects.list_projects(source)}
+    for number in [merge.number for merge in list_merges(store) if merge.root in again]:
+        with contextlib.suppress(BadRequest, NotFound):
+            undo_merge(store, number, actor=actor)
+    folder = tables.ProjectFolder
+    for row in source.fetch(folder.select().order_by(folder.added_at_ms)):
+        into = projects.project_by_id(source, row.project_id)
+        if into is not None:
+            with store.transaction() as tx:
+                _join(tx, _place(tx, into), row.identity, row.root, row.reason, actor)
+
+
+def _join(tx: Tx, into: ProjectRow, identity: str, root: str, reason: str, actor: Actor) -> None:
+    """Join a folder to a project, with everything of the project that it is here."""
+    other = find_project_of_identity(tx, identity)
+    if other is None:
+        link_folder(tx, into, identity, root, reason)
+    elif other.id != into.id and other.identity == identity:
+        merge_in(tx, into, other, reason, actor=actor)
+
+
+def _place(tx: Tx, project: ProjectRow) -> ProjectRow:
+    """Return the project here that is a source's."""
+    return projects.ensure_project(tx, project.identity, project.name, project.root)
+
+
+# -- Memories that are not here yet.
+
+
+def _carry_memories(
+    store: Store, source: Store, older: Sequence[Path], new_projects: Collection[int], actor: Actor
+) -> tuple[int, set[str]]:
+    """Carry over memories kept by hand, and all of some projects; return how many, and the ids (or row ids) of those
+    that cannot be read.
+    """
+    memories = 0
+    unread: set[str] = set()
+    sound = _memories_of(store, older)
+    by_hand = _rows_by_hand(source)
+    for row_id, name in (by_hand | _rows_of_projects(source, new_projects)).items():
+        try:
+            for memory in memory_records.select_memories(source, tables.Memory.id == row_id):
+                copy = sound.get((memory.episode_id, memory.revision))
+                if copy is not None and not _says_the_same(copy, memory):
+                    continue  # its text is damaged, but the older source has it
+                action = "recover" if row_id in by_hand else "return"
+                memories += _carry(store, source, memory, action, actor)
+        except (EngramError, *_UNREADABLE) as error:
+            logger.warning("action=recover row=%s reason=%s", row_id, error)
+            unread.add(name)
+    return memories, unread
+
+
+def _memories_of(store: Store, paths: Sequence[Path]) -> dict[tuple[str, int], Memory]:
+    """(id, revision) → every memory kept by hand that is readable in one of the databases."""
+    memories: dict[tuple[str, int], Memory] = {}
+    is_by_hand = tables.Memory.id.in_(SQL(f"(SELECT e.id FROM episode e WHERE {_BY_HAND})"))
+    for path in paths:
+        with opened_source(store, path) as source, _skipping_damage(source, "comparison"):
+            for memory in memory_records.select_memories(source, is_by_hand):
+                memories.setdefault((memory.episode_id, memory.revision), memory)
+    return memories
+
+
+def _says_the_same(first: Memory, second: Memory) -> bool:
+    return (first.kind, first.summary, first.content) == (second.kind, second.summary, second.content)
+
+
+def _rows_of_projects(source: Store, row_ids: Collection[int]) -> dict[int, str]:
+    """Return row id → memory id of every memory of some projects of a source."""
+    memory = tables.Memory
+    query = memory.select(memory.id, memory.episode_id).where(memory.project.in_(list(row_ids))).order_by(memory.id)
+    with _skipping_damage(source, "memories of new projects"):
+        return {int(row.id): str(row.episode_id) for row in (source.fetch(query) if row_ids else ())}
+    return {}
+
+
+def _rows_by_hand(source: Store) -> dict[int, str]:
+    """Return row id → memory id of what was kept by hand; if the table is damaged, of what may have been."""
+    sql = f"SELECT e.id, e.episode_id FROM episode e WHERE {_BY_HAND} ORDER BY e.id"
+    try:
+        return {int(row_id): str(name) for row_id, name in source.rows(sql)}
+    except BrokenDatabase as error:
+        logger.warning("action=recover source=%s reason=%s", source.path.name, error)
+    found: dict[int, str] = {}
+    failures = 0
+    for row_id, name in _indexed_rows(source).items():
+        if failures > MAX_UNREADABLE_ROWS:
+            raise BrokenDatabase(f"{source.path} cannot be read")
+        try:
+            is_by_hand = source.row(f"SELECT 1 FROM episode e WHERE e.id = ? AND ({_BY_HAND_IN_ROW})", (row_id,))
+        except BrokenDatabase:
+            failures += 1
+        else:
+            if is_by_hand is None:
+                continue
+        found[row_id] = name
+    return found
+
+
+def _indexed_rows(source: Store) -> dict[int, str]:
+    """Return row id → memory id of every memory, from the index only; if that fails too, all row ids that were ever
+    assigned.
+    """
+    try:
+        rows = source.rows("SELECT id, episode_id FROM episode ORDER BY episode_id")
+        return {int(row_id): str(name) for row_id, name in sorted(rows)}
+    except BrokenDatabase:
+        last = int(source.value("SELECT seq FROM sqlite_sequence WHERE name = 'episode'") or 0)
+        return {row_id: f"row {row_id}" for row_id in range(1, last + 1)}
+
+
+def _is_there(store: Reader, name: str) -> bool:
+    """Return True if another source had the memory, or it was forgotten and so isn't missing."""
+    return memory_records.find_memory(store, name) is not None or is_named_by_tombstone(
+        store, name, None, (), Source.MANUAL
+    )
+
+
+def _automatic(store: Store, sources: Sequence[Path], names: Set[str]) -> set[str]:
+    """Return the memories that, according to a source, no person kept; reading the transcripts restores them."""
+    sql = f"SELECT 1 FROM episode e WHERE e.episode_id = ? AND NOT ({_BY_HAND})"
+    found: set[str] = set()
+    for path in sources if names else ():
+        with opened_source(store, path) as source:
+            for name in names - found:
+                with contextlib.suppress(EngramError, *_UNREADABLE):
+                    if source.row(sql, (name,)) is not None:
+                        found.add(name)
+    return found
+
+
+def _carry(store: Store, source: Store, one: Memory, action: str, actor: Actor) -> bool:
+    """Add one memory with its history, unless it exists or was forgotten; True if it was added."""
+    if not memory_records.is_memory_id(one.episode_id):
+        raise BrokenDatabase(f"{one.episode_id[:40]!r} is not the id of a memory")
+    project = None if one.project_id is None else projects.project_by_id(source, one.project_id)
+    session = sessions.find_session(source, one.session_id) if one.session_id else None
+    evidence = [dataclasses.replace(e, turn_id=None) for e in memory_records.evidence_of(source, one.id)]
+    if _is_known(store, one, evidence):
+        return False
+    history = _history_in(source, one.episode_id) or []
+    places = {step.id: place for place, step in enumerate(history)}
+    with store.transaction() as tx:
+        place = None if project is None else _place(tx, project)
+        if session is not None:
+            sessions.ensure_session(
+                tx,
+                session.session_id,
+                agent=session.agent,
+                project_id=None if place is None else place.id,
+                is_global=session.is_global,
+                cwd=session.cwd,
+                at_ms=session.first_at_ms,
+            )
+        made = dataclasses.replace(one, id=0, project_id=None if place is None else place.id)
+        carry_history(
+            tx,
+            one.episode_id,
+            [dataclasses.replace(step, undoes=places.get(step.undoes or 0)) for step in history],
+        )
+        reason = "by hand" if action == "recover" else "its project was missing"
+        memory_changes.add_memory(tx, made, evidence, action=action, reason=reason, actor=actor)
+    return True
+
+
+def _history_in(source: Store, episode_id: str) -> list[Change] | None:
+    """Return a memory's history; None if it cannot be read."""
+    try:
+        return history_of(source, episode_id)
+    except (EngramError, *_UNREADABLE) as error:
+        logger.warning("action=recover memory=%s part=history reason=%s", episode_id, error)
+        return None
+
+
+def _is_known(store: Reader, memory: Memory, evidence: Sequence[Evidence]) -> bool:
+    if is_named_by_tombstone(store, memory.episode_id, memory.slot, [one.uuid for one in evidence], memory.source):
+        return True
+    if memory_records.find_memory(store, memory.episode_id) is not None:
+        return True
+    return memory.slot is not None and memory_records.memory_by_slot(store, memory.slot) is not None
+
+
+# -- Changes of memories that are here in an earlier state, and judgements on quotations.
+
+#: Fields that are taken from a row of which it is not known which step changed it.
+_FIELDS_OF_ROW = (
+    *("kind", "summary", "content", "facts", "entities", "questions", "title", "importance", "voice", "suspect"),
+    *("is_pinned", "is_lowered", "status", "valid_from_ms", "valid_to_ms", "superseded_by", "scope"),
+)
+
+
+def _carry_changes(store: Store, source: Store, present: Set[str]) -> int:
+    """Make the changes of the source here that somebody made there since; return how many memories changed."""
+    changed = 0
+    for name in _changed_in(source, present):
+        if name in present:
+            with _skipping_damage(source, f"changes of {name}"), store.transaction() as tx:
+                changed += _carry_changes_of(tx, source, name)
+        elif not memory_records.is_memory_id(name):
+            with _skipping_damage(source, f"judgements on {name}"), store.transaction() as tx:
+                for step, undoes in _new_steps(tx, name, history_of(source, name)):
+                    add_history(
+                        tx, name, step.action, step.reason, {}, {}, actor=step.actor, at_ms=step.at_ms, undoes=undoes
+                    )
+    return changed
+
+
+def _changed_in(source: Store, present: Set[str]) -> list[str]:
+    """Return the ids of what somebody changed, or whose words were forgotten; if that can't be read, every id."""
+    sql = f"SELECT DISTINCT episode_id FROM history WHERE {_STEPS_BY_HAND} OR action = '{ERASE}' ORDER BY episode_id"
+    with _skipping_damage(source, "changes"):
+        return [str(name) for (name,) in source.rows(sql)]
+    return sorted(present)
+
+
+def _carry_changes_of(tx: Tx, source: Store, name: str) -> bool:
+    memory = memory_records.find_memory(tx, name)
+    if memory is None:
+        return False
+    history = _history_in(source, name)
+    if history is None:
+        return _take_row(tx, source, memory, is_erased=False)
+    is_changed = False
+    later = _fields_set_later(tx, name)
+    for step, undoes in _new_steps(tx, name, history):
+        if step.action == ERASE:
+            # Its history is gone: what stays of it is what the row says.
+            is_changed |= _take_row(tx, source, memory, is_erased=True)
+        elif _is_by_hand(step) and not is_making(step):
+            fields = _fields_after(tx, source, memory, step)
+            fields = {field: value for field, value in fields.items() if later.get(field, 0) <= step.at_ms}
+            changes = memory_changes.differing(memory, fields)
+            if changes or not step.after or step.action in (*JUDGEMENTS, TAKE_BACK):
+                memory_changes.carry_change(tx, memory, step, changes, undoes=undoes)
+                is_changed = True
+        memory = memory_records.find_memory(tx, name)
+        assert memory is not None
+    return is_changed
+
+
+def _new_steps(tx: Tx, name: str, history: Sequence[Change]) -> Iterator[tuple[Change, int | None]]:
+    """Yield the steps of a source's history that the history here lacks, each with the number here of what it undid.
+
+    The caller adds each to the history before it asks for the next, or leaves it out.
+    """
+    here: defaultdict[tuple[int, str, str], list[int]] = defaultdict(list)
+    for step in history_of(tx, name):
+        here[step.at_ms, step.action, step.actor].append(step.id)
+    numbers: dict[int, int] = {}
+    for step in history:
+        known = here[step.at_ms, step.action, step.actor]
+        if known:
+            numbers[step.id] = known.pop(0)
+            continue
+        before = _last_number(tx, name)
+        yield step, numbers.get(step.undoes or 0)
+        after = _last_number(tx, name)
+        if after != before:
+            numbers[step.id] = after
+
+
+def _last_number(tx: Tx, name: str) -> int:
+    steps = history_of(tx, name)
+    return steps[-1].id if steps else 0
+
+
+def _fields_set_later(tx: Tx, name: str) -> Mapping[str, int]:
+    """Return field → when somebody last set it here: a copy may be newer than the memory that it replaces."""
+    return {field: step.at_ms for step in history_of(tx, name) if _is_by_hand(step) for field in step.after}
+
+
+def _fields_after(tx: Tx, source: Store, memory: Memory, step: Change) -> dict[str, Any]:
+    """Return the fields of a memory that a step of a source set, as they are written here."""
+    fields = fields_of_snapshot({name: value for name, value in step.after.items() if name in snapshot(memory)})
+    if (project_id := fields.pop("project_id", None)) is not None:
+        project = projects.project_by_id(source, project_id)
+        fields |= {} if project is None else {"project_id": _place(tx, project).id}
+    return fields
+
+
+def _take_row(tx: Tx, source: Store, memory: Memory, *, is_erased: bool) -> bool:
+    """Let a memory say what it says in a source, if that is newer; True if it changed."""
+    newer = memory_records.find_memory(source, memory.episode_id)
+    if newer is None or newer.revision <= memory.revision:
+        return False
+    changes = memory_changes.differing(memory, {name: getattr(newer, name) for name in _FIELDS_OF_ROW})
+    if not changes:
+        return False
+    if is_erased:
+        memory_changes.erase_fields(tx, memory, "words of it were forgotten", actor=Actor.TIDYING, **changes)
+    else:
+        memory_changes.change_memory(tx, memory, "recover", "by hand", actor=Actor.TIDYING, **changes)
+    return True
+
+
+def _carry_decisions(store: Store, source: Store) -> None:
+    """Add contradictions with their decisions, and what the user undid and tidying must not do again."""
+    with _skipping_damage(source, "contradictions"), store.transaction() as tx:
+        table = tables.Contradiction
+        for contradiction in source.fetch_records(CONTRADICTIONS, CONTRADICTIONS.select().order_by(table.id)):
+            carry_contradiction(tx, contradiction)
+            carry_decision(tx, contradiction)
+    with _skipping_damage(source, "undone changes"), store.transaction() as tx:
+        carry_undone(tx, source)
