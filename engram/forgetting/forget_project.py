@@ -68,7 +68,14 @@ class ForgottenProject:
     foreign: tuple[str, ...] = ()
 
 
-def forget_project(store: Store, places: Home, project: ProjectRow, *, actor: Actor) -> ForgottenProject:
+def forget_project(
+    store: Store,
+    places: Home,
+    project: ProjectRow,
+    *,
+    actor: Actor,
+    in_copy: Callable[[Tx, Callable[[Tx], int]], int] = lambda tx, erase: erase(tx),
+) -> ForgottenProject:
     """Delete everything about a project, everywhere in the memory folder.
 
     This includes its turns, passages, memories, vectors and history, and what was shown in its sessions; its sections
@@ -79,6 +86,9 @@ def forget_project(store: Store, places: Home, project: ProjectRow, *, actor: Ac
 
     Whatever names a memory only by its id (files, copies, reports of runs) is cleaned before the memory is deleted, so
     that an interrupted forget can be repeated.
+
+    Args:
+        in_copy: what is done in a backup or set-aside database; it is given the function that erases the project there.
 
     Raises:
         StoreError: the database cannot be written; try again.
@@ -93,7 +103,7 @@ def forget_project(store: Store, places: Home, project: ProjectRow, *, actor: Ac
         with notes_lock(places):
             drop_leftovers(places.root, 0)
         move_saved_notes(places)
-        backups, dropped = clean_copies(places, store.driver, traces.forget_in_copy)
+        backups, dropped = clean_copies(places, store.driver, lambda tx: in_copy(tx, traces.forget_in_copy))
         reach("forget_project.copies")
         cleaned = clean_recollections(places, lambda text: not ids & set(_MEMORY_ID.findall(text)), traces.session_ids)
         cleaned += clean_exports(places, ids)

@@ -78,9 +78,15 @@ def move_into_vault(store: Store, settings: Settings, project: ProjectRow) -> Mo
     before = _tombstones_before(store, vault)
     with store.transaction() as tx:
         copy_project.make_project_scoped(tx, project)
-    forget_project(store, places, project, actor=Actor.USER)
+    forget_project(
+        store,
+        places,
+        project,
+        actor=Actor.USER,
+        in_copy=lambda tx, erase: copy_project.move_out_of_copy(tx, identities, erase),
+    )
     with store.transaction() as tx:
-        copy_project.drop_new_tombstones(tx, before)
+        copy_project.put_tombstones_back(tx, before)
         copy_project.drop_project_rows(tx, project)
     seal(vault)
     logger.info("action=vault project=%d memories=%d", project.id, moved.memories)
@@ -93,13 +99,13 @@ def seal(vault: Vault) -> None:
     (vault.folder / _TOMBSTONES_NAME).unlink(missing_ok=True)
 
 
-def _tombstones_before(store: Store, vault: Vault) -> frozenset[tuple[str, bytes]]:
+def _tombstones_before(store: Store, vault: Vault) -> dict[tuple[str, bytes], int]:
     """Return what was forgotten before the move began, even if the move was killed since."""
     file = vault.folder / _TOMBSTONES_NAME
     if not file.exists():
-        keys = sorted(copy_project.tombstone_keys(store))
-        write_atomic(file, json.dumps([[kind, key.hex()] for kind, key in keys]).encode())
-    return frozenset((kind, bytes.fromhex(key)) for kind, key in json.loads(file.read_bytes()))
+        known = sorted(copy_project.tombstone_times(store).items())
+        write_atomic(file, json.dumps([[kind, key.hex(), at_ms] for (kind, key), at_ms in known]).encode())
+    return {(kind, bytes.fromhex(key)): at_ms for kind, key, at_ms in json.loads(file.read_bytes())}
 
 
 def move_out_of_vault(store: Store, settings: Settings, vault: Vault) -> Moved:

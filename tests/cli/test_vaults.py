@@ -13,6 +13,7 @@ from click.testing import Result
 
 from engram.models.engine.transaction import Store
 from engram.models.open_memory import open_store
+from engram.models.rescue.backup import make_backup
 from engram.paths import Home
 from engram.system.process_lock import ProcessLock
 from engram.vaults import find_vault
@@ -189,3 +190,46 @@ def test_what_serves_the_memory_folder_serves_its_vaults_too(
     assert "not running" not in checks["worker"] + checks["watcher"]
     assert "vaults" not in checks.get("hooks' interpreter", "")
     assert "vaults" in checks["memory folder"]
+
+
+@pytest.mark.parametrize("backup", ["before", "meanwhile"])
+def test_a_project_that_left_its_vault_is_there_after_a_restore(
+    filled: Store, run: Run, run_json: RunJson, home: Home, backup: str
+) -> None:
+    before = counts(filled, "harbor")
+    exported = by_id(lines_of(run, project="harbor"))
+    if backup == "before":
+        make_backup(filled, home.backups)
+    filled.close()
+    run("projects", "vault", "harbor", "--yes")
+    run("up", "--once", "--no-memories")
+    if backup == "meanwhile":
+        with open_store(home.memory_db) as store:
+            make_backup(store, home.backups)
+    run("projects", "unvault", "harbor", "--yes")
+
+    run("restore", "--yes")
+
+    assert by_id(lines_of(run, project="harbor")).keys() == exported.keys()
+    run("up", "--once", "--no-memories")
+    with open_store(home.memory_db) as store:
+        after = counts(store, "harbor")
+        assert store.find_damage() == ""
+    read = ("session", "turn", "said", "entry", "passage", "transcript", "episode")
+    assert {name: after[name] for name in read} == {name: before[name] for name in read}
+    with open_store(home.root / "memory.replaced.db") as aside:
+        assert counts(aside, "harbor") == before
+
+
+def test_what_was_forgotten_before_a_vault_is_all_that_stays_forgotten(filled: Store, run: Run, home: Home) -> None:
+    mark = ("project", filled.value("SELECT identity FROM project WHERE name = 'harbor'").encode(), 5)
+    with filled.transaction() as tx:
+        tx.run("INSERT INTO tombstone (kind, key, at_ms) VALUES (?, ?, ?)", mark)
+    backup = make_backup(filled, home.backups).path
+    filled.close()
+
+    run("projects", "vault", "harbor", "--yes")
+
+    for path in (home.memory_db, backup):
+        with open_store(path) as store:
+            assert store.rows("SELECT kind, key, at_ms FROM tombstone") == [mark]

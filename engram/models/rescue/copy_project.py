@@ -6,7 +6,7 @@ rows. Vectors are recomputed. What is meaningful only in the source (runs, spend
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from pathlib import Path
 
 from peewee import AutoField, ForeignKeyField
@@ -16,6 +16,7 @@ from engram.models.engine.meta import get_meta
 from engram.models.engine.transaction import Reader, Store, Tx
 from engram.models.memories.memory_index import index_memory
 from engram.models.projects.projects import ProjectRow, ensure_project, find_project_of_identity
+from engram.models.sessions.reading_progress import read_from_beginning
 
 #: In the target, a session that began elsewhere but worked in the project belongs to it.
 _IS_OF_PROJECT = "(project_id = {p} OR id IN (SELECT session_ref FROM source.turn WHERE project_id = {p}))"
@@ -175,15 +176,39 @@ def make_project_scoped(tx: Tx, project: ProjectRow) -> None:
     tx.run("UPDATE episode SET scope = 'project' WHERE project_id = ? AND scope = 'global'", (project.id,))
 
 
-def tombstone_keys(store: Reader) -> frozenset[tuple[str, bytes]]:
-    """Return the keys of all tombstones."""
-    return frozenset((str(kind), bytes(key)) for kind, key in store.rows("SELECT kind, key FROM tombstone"))
+def tombstone_times(store: Reader) -> dict[tuple[str, bytes], int]:
+    """Return the kind and key of each tombstone, with its time."""
+    return {
+        (str(kind), bytes(key)): int(at_ms) for kind, key, at_ms in store.rows("SELECT kind, key, at_ms FROM tombstone")
+    }
 
 
-def drop_new_tombstones(tx: Tx, before: frozenset[tuple[str, bytes]]) -> None:
-    """Delete the tombstones of memories that were only moved, so that they may be stored again."""
-    new = [pair for pair in tombstone_keys(tx) if pair not in before]
+def put_tombstones_back(tx: Tx, before: Mapping[tuple[str, bytes], int]) -> None:
+    """Let the tombstones be as they were before memories were only moved, so that they may be stored again."""
+    now = tombstone_times(tx)
+    new = [pair for pair in now if pair not in before]
     tx.run_many("DELETE FROM tombstone WHERE kind = ? AND key = ?", new)
+    later = [(at_ms, *pair) for pair, at_ms in before.items() if now.get(pair, at_ms) != at_ms]
+    tx.run_many("UPDATE tombstone SET at_ms = ? WHERE kind = ? AND key = ?", later)
+
+
+def move_out_of_copy(tx: Tx, identities: Collection[str], erase: Callable[[Tx], int]) -> int:
+    """Erase a project from a backup as ``erase`` does, but as if the backup had never known it; returns how much.
+
+    A restore of that backup must not take for forgotten, or for read, what was only moved: the project may be back
+    outside of its vault by then.
+    """
+    before = tombstone_times(tx)
+    found = [find_project_of_identity(tx, identity) for identity in identities]
+    places = {project.id: project for project in found if project is not None}.values()
+    for project in places:
+        for (row_id,) in tx.rows("SELECT DISTINCT transcript_id FROM turn WHERE project_id = ?", (project.id,)):
+            read_from_beginning(tx, row_id)
+    erased = erase(tx)
+    put_tombstones_back(tx, before)
+    for project in places:
+        drop_project_rows(tx, project)
+    return erased
 
 
 def _copy_rows(tx: Tx, name: str, condition: str, columns: dict[str, str], row_ids: dict[str, int]) -> None:

@@ -88,17 +88,17 @@ def test_rows_are_copied_once_with_their_references(store: Store, target: Store,
 
 
 def test_what_was_only_moved_leaves_no_mark_and_no_row(store: Store, project: ProjectRow) -> None:
-    before = copy_project.tombstone_keys(store)
+    before = copy_project.tombstone_times(store)
     with store.transaction() as tx:
         copy_project.make_project_scoped(tx, project)
         add_tombstones(tx, TombstoneKind.TURN, [b"moved"])
         tx.run("DELETE FROM evidence")
         tx.run("DELETE FROM episode_entity")
         tx.run("DELETE FROM episode WHERE project_id = ? AND scope = 'project'", (project.id,))
-        copy_project.drop_new_tombstones(tx, before)
+        copy_project.put_tombstones_back(tx, before)
         copy_project.drop_project_rows(tx, project)
 
-    assert copy_project.tombstone_keys(store) == before
+    assert copy_project.tombstone_times(store) == before
     assert find_project(store, "acme") is None
     assert store.rows("SELECT session_id FROM session") == [("s-other",)]
     assert [memory.summary for memory in all_memories(store)] == ["Not of it."]
