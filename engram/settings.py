@@ -273,7 +273,16 @@ def load(
             lay(name, value, "config.toml")
     for name in types:
         sources.setdefault(name, "default")
-    return Loaded(Settings(**values), sources)
+    try:
+        return Loaded(Settings(**values), sources)
+    except SettingsError as error:
+        name = next((name for name in types if f"the setting {name} = " in str(error)), "")
+        places = {
+            "config.toml": f"config.toml has it; to remove it: engram config unset {name}",
+            "environment": f"ENGRAM_{name.upper()} sets it",
+        }
+        where = places.get(sources.get(name, ""))
+        raise SettingsError(f"{error} ({where})" if where else str(error)) from error
 
 
 def read_config(path: Path) -> dict[str, Any]:

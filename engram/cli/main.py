@@ -400,6 +400,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     sys.exit(code if isinstance(code, int) else options.OK)
 
 
+#: What the extra ``hub`` installs.
+_HUB_PACKAGES = ("psycopg", "psycopg_pool")
 #: Minimum share of letters that an unknown option must share with the one that may be meant.
 _MIN_LIKENESS = 0.7
 #: A range as click prints it.
@@ -444,6 +446,11 @@ def _advise_packages(error: ImportError) -> str:
     """Return what to run if a package is missing or too old, such as after updating a checkout in place."""
     from engram.version import update_command
 
+    if (error.name or "").partition(".")[0] in _HUB_PACKAGES:
+        return (
+            "Error: a hub's server needs packages that are not installed. In a checkout of Engram, run: "
+            "uv tool install '.[hub]' (or: pip install '.[hub]')"
+        )
     return (
         f"Error: Engram's code needs another version of {error.name}: it was updated, and its packages were not. "
         f"Run: {update_command()}; then: engram install"

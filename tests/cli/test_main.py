@@ -40,7 +40,7 @@ def run_anyhow(run: Run) -> Run:
     return lambda *arguments: CliRunner().invoke(engram_group, list(arguments))
 
 
-def test_an_expected_failure_is_one_line_and_code_1(home: Home) -> None:
+def test_an_expected_failure_is_one_line_and_code_1(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
     home.prepare()
     home.config_file.write_text("bites = -1\n")
 
@@ -48,7 +48,13 @@ def test_an_expected_failure_is_one_line_and_code_1(home: Home) -> None:
 
     assert result.returncode == 1
     assert result.stdout == ""
-    assert result.stderr.strip() == "Error: the setting bites = -1 must not be negative"
+    assert result.stderr.strip() == (
+        "Error: the setting bites = -1 must not be negative "
+        "(config.toml has it; to remove it: engram config unset bites)"
+    )
+    assert run_command("config", "unset", "bites").returncode == 0
+    monkeypatch.setenv("ENGRAM_BITES", "-1")
+    assert "ENGRAM_BITES sets it" in run_command("status").stderr
 
 
 def test_an_unknown_command_is_a_usage_error() -> None:

@@ -318,6 +318,20 @@ def test_packages_that_an_updated_checkout_lacks_are_no_bug(
     assert "engram install" in said
 
 
+def test_a_package_of_the_hub_is_said_to_be_an_extra(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def fail(*_: object, **__: object) -> None:
+        raise ModuleNotFoundError("No module named 'psycopg'", name="psycopg")
+
+    monkeypatch.setattr(main.engram, "main", fail)
+
+    with pytest.raises(SystemExit):
+        main.main(["hub", "members"])
+
+    assert "'.[hub]'" in capsys.readouterr().err
+
+
 def test_a_setting_of_a_vault_is_written_where_it_is_read(run: Run, home: Home) -> None:
     vault = Vault("harbor", ("/dev/lab/harbor",), home.prepare().root / "vaults" / "harbor", is_sealed=True)
     write_vault(vault)
