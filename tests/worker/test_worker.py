@@ -13,7 +13,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from processes import WAIT_SECONDS, wait_for
+from processes import SCAN_WAIT_SECONDS, WAIT_SECONDS, wait_for
 from workers import RUN, SESSION, StartWorker, status, write_rule
 
 from engram.models.engine.transaction import Store
@@ -120,7 +120,7 @@ def test_a_queue_deleted_while_it_runs_is_made_anew(start: StartWorker, settings
     flush(SESSION)
 
     with open_store(home.memory_db) as store:
-        wait_for(lambda: memories(store))
+        wait_for(lambda: memories(store), SCAN_WAIT_SECONDS)
 
 
 def test_a_foreign_database_is_set_aside_untouched(start: StartWorker, settings: Settings) -> None:
