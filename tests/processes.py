@@ -14,13 +14,13 @@ from engram.watcher.watch import Watcher
 
 Result = TypeVar("Result")
 
-#: Longest wait, in seconds; and for what the scan of every minute does if nothing else does it.
-WAIT_SECONDS, SCAN_WAIT_SECONDS = 60.0, 120.0
+#: Longest wait, in seconds.
+WAIT_SECONDS = 60.0
 
 
-def wait_for(condition: Callable[[], Result], seconds: float = WAIT_SECONDS) -> Result:
-    """Wait until ``condition`` returns something true, and return that; fail after so many seconds."""
-    deadline = time.monotonic() + seconds
+def wait_for(condition: Callable[[], Result]) -> Result:
+    """Wait until ``condition`` returns something true, and return that; fail after ``WAIT_SECONDS``."""
+    deadline = time.monotonic() + WAIT_SECONDS
     while not (result := condition()):
         assert time.monotonic() < deadline, "it did not happen"
         time.sleep(0.02)

@@ -13,7 +13,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from processes import SCAN_WAIT_SECONDS, WAIT_SECONDS, wait_for
+from processes import WAIT_SECONDS, wait_for
 from workers import RUN, SESSION, StartWorker, status, write_rule
 
 from engram.models.engine.transaction import Store
@@ -112,6 +112,8 @@ def test_a_queue_deleted_while_it_runs_is_made_anew(start: StartWorker, settings
     home = settings.places
     start()
     wait_for(lambda: status(home))
+    # It has opened its queue: the flush below is read by nobody else, since no watcher runs here.
+    wait_for(lambda: "action=scan" in (home.logs / "worker.log").read_text())
     write_rule(settings)
     for file in home.root.glob("queue.db*"):
         file.unlink()
@@ -120,7 +122,7 @@ def test_a_queue_deleted_while_it_runs_is_made_anew(start: StartWorker, settings
     flush(SESSION)
 
     with open_store(home.memory_db) as store:
-        wait_for(lambda: memories(store), SCAN_WAIT_SECONDS)
+        wait_for(lambda: memories(store))
 
 
 def test_a_foreign_database_is_set_aside_untouched(start: StartWorker, settings: Settings) -> None:
