@@ -249,7 +249,8 @@ def test_what_a_restore_carries_over_is_the_users(filled: Store, run: Run, run_j
     run("restore", str(backup), "--yes")
 
     assert [(change["action"], change["actor"]) for change in run_json("expand", made)["history"]] == [
-        ("recover", "user")
+        ("save", "user"),
+        ("recover", "user"),
     ]
 
 
