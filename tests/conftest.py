@@ -18,6 +18,8 @@ from engram.models.engine.transaction import Store
 from engram.models.memories import memory_changes, memory_records
 from engram.models.memories.memory_records import Evidence, Memory
 from engram.settings import Settings
+from engram.setup.old_engram import old_processes
+from engram.setup.old_engram.old_processes import RunningProcess
 from engram.system.clock import Clock, FixedClock
 from tests.branch_sessions import Workshop
 from tests.empty_memory import open_empty
@@ -30,6 +32,19 @@ LONG_FOLDERS = ("faults", "page", "mcp_server", "docs", "acceptance", "worker")
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=lambda item: item.path.relative_to(REPO / "tests").parts[0] not in LONG_FOLDERS)
+
+
+@pytest.fixture(autouse=True)
+def no_processes_of_other_tests(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Leave out the stand-ins for the earlier Engram that tests beside this one start: the system lists them all."""
+    own = str(tmp_path_factory.getbasetemp())
+    of_all_tests = str(tmp_path_factory.getbasetemp().parent)
+    list_all = old_processes.list_processes
+
+    def list_processes(pid: int | None = None) -> list[RunningProcess]:
+        return [process for process in list_all(pid) if own in process.command or of_all_tests not in process.command]
+
+    monkeypatch.setattr(old_processes, "list_processes", list_processes)
 
 
 @pytest.fixture(scope="session")
