@@ -1,7 +1,7 @@
 """Decide how many hits to show, or none: weak matches are dropped. Pure.
 
-Two measures count together: how likely a hit is to answer, by its score, and how well the store supports the question
-at all (``query_support``). A well supported question gets many hits, a poorly supported one only very likely hits.
+Two measures decide together: a hit's score, and how well the store supports the question at all (``query_support``). A
+well supported question gets many hits, a poorly supported one only very likely hits.
 """
 
 from __future__ import annotations
@@ -15,30 +15,31 @@ from numpy.typing import NDArray
 from engram.search.question import Coverage, ParsedQuery
 from engram.search.ranking import MemoryCandidates
 
-#: Number of best cosines that are averaged.
+#: Number of top cosines that are averaged.
 TOP_COSINES = 5
-#: The score that a hit must reach at a support of 1, and how much less for each 1 more; scores in a chat are lower.
+#: Minimum score of a hit at a support of 1 (lower in a chat), and how much it falls for each 1 of support more.
 MIN_SCORE, MIN_SCORE_CHAT, SCORE_SLOPE = 0.85, 0.45, 0.45
 #: Support above this has no further effect.
 MAX_SUPPORT = 1.33
 #: Deducted from the support of a question with a proper name that occurs nowhere.
 UNKNOWN_NAME_PENALTY = 0.83
-#: Minimum support of a lookup: a few known words, a known name, or a date. At or above it, always show ``MIN_HITS``.
+#: Minimum support of a lookup: a few known words, a known name, or a date. From this support on, at least ``MIN_HITS``
+#: hits are shown.
 LOOKUP_SUPPORT, MIN_HITS = 1.2, 3
-#: A question with fewer terms than this is a lookup, if all of them are known.
+#: A question with fewer terms than this is a lookup if all of them are known.
 _MIN_QUESTION_TERMS = 3
-#: Below this support a question is unsupported. Memories have a lower limit, and only the best cosine counts, since in
-#: a young store a single memory may match.
+#: Support below which a question is unsupported. For memories the limit is lower and only the best cosine counts, since
+#: a young store may have a single matching memory.
 UNSUPPORTED, UNSUPPORTED_BY_MEMORIES = 1.06, 0.93
-#: Minimum cosine of the nearest hit, in units of the model's relevance floor, of a question that the passages support
-#: less than a lookup; else nothing that is stored answers it.
+#: Minimum cosine of the nearest hit, in units of the model's relevance floor, if the support is below that of a lookup;
+#: otherwise nothing in the store answers the question.
 MIN_NEAREST = 1.1
-#: Minimum cosine of a memory, in units of the model's relevance floor, for a well supported question, and how much more
-#: for each 1 of support less.
+#: Minimum cosine of a memory for a well supported question, and how much it rises for each 1 of support less, in units
+#: of the model's relevance floor.
 MIN_COSINE, COSINE_SLOPE = 0.5, 0.5
-#: A memory with this number of the question's terms, and this share of them, is shown whatever its cosine.
+#: A memory with this number and share of the question's terms is shown whatever its cosine.
 _MIN_SHARED_TERMS, _MIN_SHARED_SHARE = 2, 0.5
-#: Without a vector, a text with this share of the question's words by their rarity is not a chance match.
+#: A text without a vector is no chance match if it has this share of the question's words, weighted by rarity.
 MIN_WORDS_SHARE = 0.25
 
 
@@ -54,12 +55,12 @@ def query_support(
     cosines: Iterable[float],
     relevance_floor: float,
 ) -> float:
-    """Return how well the store supports a question: its best cosines in units of the model's relevance floor.
+    """Return how well the store supports a question: the mean of the top cosines, divided by the relevance floor.
 
     Args:
-        unknown_terms: its terms that occur nowhere.
-        relevance_floor: the model's cosine below which a text is unrelated to a question; 0 without a model, when every
-            question has full support.
+        unknown_terms: the question's terms that occur nowhere.
+        relevance_floor: the model's cosine below which a text is unrelated to a question; 0 without a model, which
+            gives every question full support.
     """
     if relevance_floor <= 0:
         return MAX_SUPPORT
@@ -80,18 +81,18 @@ def is_unsupported(support: float) -> bool:
 
 
 def is_unanswered(support: float, nearest_cosine: float, relevance_floor: float) -> bool:
-    """Return whether nothing that was found answers a question: little supports it, and nothing is near.
+    """Return whether no hit answers a question: its support is low, and no hit is near.
 
     Args:
         support: how well the passages support the question.
-        nearest_cosine: the largest cosine of what would be shown.
+        nearest_cosine: the largest cosine of the hits that would be shown.
         relevance_floor: as for ``query_support``.
     """
     return support < LOOKUP_SUPPORT and is_far(nearest_cosine, relevance_floor)
 
 
 def is_far(nearest_cosine: float, relevance_floor: float) -> bool:
-    """Return whether the nearest of what was found is too far from a question to answer it."""
+    """Return whether even the nearest hit is too far from a question to answer it."""
     return nearest_cosine < MIN_NEAREST * relevance_floor
 
 
@@ -126,13 +127,13 @@ def shares_words(text: str, query: ParsedQuery, coverage: Coverage) -> bool:
 def is_above_floor(
     text: str, cosine: float, query: ParsedQuery, coverage: Coverage, relevance_floor: float, *, nearby: str = ""
 ) -> bool:
-    """Return whether a passage or a chunk of a note may be shown at all; below this it is there by chance.
+    """Return whether a passage or a note's chunk may be shown at all, or matches only by chance.
 
     Args:
-        cosine: its cosine to the question; NaN if it has no vector, and then words decide alone.
-        coverage: the weights of its terms.
+        cosine: its cosine to the question; NaN without a vector, in which case words alone decide.
+        coverage: the weights of the question's terms.
         relevance_floor: the model's cosine below which a text is unrelated to a question.
-        nearby: the text with its neighbours; "" for the text alone.
+        nearby: the text with its neighbours; "" to use the text alone.
     """
     text = text.lower()
     shared = coverage.stems_in(text)

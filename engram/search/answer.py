@@ -1,4 +1,4 @@
-"""Choose what answers a question within one budget of words: memories, sessions, days, then passages."""
+"""Choose the hits that answer a question within a word budget: memories, sessions, commits of a day, passages."""
 
 from __future__ import annotations
 
@@ -41,26 +41,27 @@ from engram.transcripts.turns import Role
 from engram.trust.display import one_line
 from engram.trust.suspicion import why_suspect
 
-# -- What was committed on the days that a question names: "what was the last thing committed on 23 February?".
+# -- List the commits of the days that a question names: "what was the last thing committed on 23 February?".
 #
-# The ranking weighs how close a time is, but no passage says what came first, what last, and how many there were.
+# Ranking weighs how close a passage is in time, but no passage says which commit was first or last, or how many there
+# were.
 
-#: A question about a longer time is not answered by a list of commits, in days.
+#: Longest period that is answered by a list of commits, in days.
 MAX_RANGE_DAYS = 10
-#: Maximum number of days shown, each of one project: the latest ones with commits.
+#: Maximum number of lists shown, one for each day and project: the latest ones.
 MAX_DAYS = 3
-#: Maximum number of words of one day; the earliest commits are left out.
+#: Maximum number of words in one list; the earliest commits are left out.
 MAX_DAY_WORDS = 60
 
 _DAY_MS = 86_400_000
 _START = "committed, in this order: "
 _LEFT_OUT = "… "
-#: Comes after a subject that was read from the command alone: what it printed is not stored.
+#: Follows a subject that is known only from the command, because its output is not stored.
 _UNNAMED = "(no hash seen)"
 
 
 def day_logs(store: Reader, query: Query) -> list[PublicHit]:
-    """Return the commits of the days that a question names, a hit for each day and project, the earliest day first."""
+    """Return one hit for each day that a question names and each project, with its commits; earliest day first."""
     now_ms = store.now_ms() if query.now_ms is None else query.now_ms
     date_range = parse_date_range(query.text, now_ms)
     if date_range is None or date_range.stop_ms - date_range.start_ms > MAX_RANGE_DAYS * _DAY_MS:
@@ -89,7 +90,7 @@ def _hit(day: str, project: str, commits: Sequence[Commit]) -> PublicHit:
     while kept < len(told) and words + count_words(told[-kept - 1]) <= MAX_DAY_WORDS:
         kept += 1
         words += count_words(told[-kept])
-    # One subject alone is never too long: it is stored cut.
+    # A single subject always fits: subjects are truncated when they are stored.
     kept = max(kept, 1)
     text = _START + (_LEFT_OUT if kept < len(told) else "") + "; ".join(told[-kept:])
     return PublicHit.of(
@@ -106,7 +107,7 @@ def _hit(day: str, project: str, commits: Sequence[Commit]) -> PublicHit:
 
 
 def _told(commits: Sequence[Commit]) -> Iterable[str]:
-    """Yield a line for each subject, at the place of its last commit; a commit that is made again repeats it."""
+    """Yield one entry per subject, in the position of its last commit; amending a commit repeats its subject."""
     last = {commit.subject: commit for commit in commits}
     counts = {subject: sum(commit.subject == subject and bool(commit.sha) for commit in commits) for subject in last}
     for commit in commits:
@@ -117,14 +118,14 @@ def _told(commits: Sequence[Commit]) -> Iterable[str]:
             yield f"{named}{again}"
 
 
-# -- What the sessions that answer best were about: the summary that a language model keeps of each.
+# -- The summaries that a language model keeps of the sessions with the best passages.
 #
-# A memory says one thing and a passage a few sentences; what a session came to and left open is in neither.
+# A memory states one thing and a passage holds a few sentences; neither says how a session ended and what it left open.
 # Sessions that no model distilled have no summary.
 
 #: Maximum number of sessions whose summary is shown.
 MAX_SESSIONS = 2
-#: Minimum share of a judged memory's words with which a summary repeats it.
+#: A summary repeats a judged memory if it contains at least this share of the memory's words.
 MIN_REPEATED_SHARE = 0.6
 
 
@@ -132,7 +133,7 @@ def session_summaries(store: Reader, query: Query, passages: Sequence[PublicHit]
     """Return the summaries of the sessions with the best passages, best first.
 
     Args:
-        query: the question. Sessions of another project than its own are left out, and those whose summary repeats what
+        query: the question. Sessions of other projects are left out, as are those whose summary repeats a memory that
             was judged wrong or outdated.
     """
     best: dict[str, PublicHit] = {}
@@ -146,7 +147,7 @@ def session_summaries(store: Reader, query: Query, passages: Sequence[PublicHit]
 
 
 def _repeats_judged(store: Reader, session: SessionRow) -> bool:
-    """Return True if the summary says a memory of the session that was judged wrong or outdated."""
+    """Return True if the summary repeats a memory of the session that was judged wrong or outdated."""
     said = words_of(session.rolling_summary)
     judged = (words_of(memory.memory.summary) for memory in judged_of_session(store, session.id))
     return any(len(words & said) >= MIN_REPEATED_SHARE * len(words) for words in judged if words)
@@ -154,7 +155,7 @@ def _repeats_judged(store: Reader, session: SessionRow) -> bool:
 
 def _may_show(session: SessionRow, query: Query) -> bool:
     is_own = query.project_id is None or session.own_project_id == query.project_id
-    # A model wrote it, of what the assistant said and what commands printed.
+    # A model wrote it from the assistant's messages and the output of commands.
     text = session.rolling_summary
     return is_own and bool(text) and why_suspect(text, is_typed=False, is_assistant=True) is None
 
@@ -173,66 +174,63 @@ def _summary_hit(session: SessionRow, passage: PublicHit) -> PublicHit:
     return PublicHit.of(hit, replace(passage.origin, commit=""))
 
 
-# -- Choose what answers a question within one budget of words: memories, what sessions were about, then passages.
-#
-# ``engram.search.hit_lines`` prints it. Commands, tools and benchmarks use both.
+# -- Choose the hits of an answer. ``engram.search.hit_lines`` prints them; commands, tools and benchmarks use both.
 
-#: Maximum number of words of an answer, including heading, ids, dates and the commands that resume sessions.
+#: Maximum number of words in an answer, including heading, ids, dates and the commands that resume sessions.
 MAX_ANSWER_WORDS = 400
 #: Maximum number of passages shown.
 MAX_PASSAGES = 15
-#: Prefix of the ids of parts of the daily log.
+#: Id prefix of the daily log's chunks.
 DAILY_LOG = "daily/"
-#: Maximum number of words of one passage.
+#: Maximum number of words in one passage.
 MAX_PASSAGE_WORDS = 60
-#: A passage is cut to what is left of the budget, but not to fewer words than this.
+#: A passage is cut to the rest of the budget, but left out if it would have fewer words than this.
 MIN_PASSAGE_WORDS = 12
-#: Maximum number of words of a session's summary.
+#: Maximum number of words in a session's summary.
 MAX_SESSION_WORDS = 80
-#: How many memories, the best ones, are shown with their evidence.
+#: Number of memories, the best ones, that are shown with their evidence.
 MAX_QUOTED = 2
-#: What the local extractor writes before a citation.
+#: Marker that the local extractor puts before a citation.
 _MARK = lazy_regex(r"\[(?:also|asked)\]\s*")
 _WORD = lazy_regex(r"\S+")
-#: Minimum and maximum number of words of such a quote.
+#: Minimum and maximum number of words in a memory's quote.
 MIN_QUOTE_WORDS, MAX_QUOTE_WORDS = 5, 40
-#: How many memories and passages are searched: a memory rises if its source answers too.
+#: Number of memories and passages to search for: more than are shown, since a memory rises if its source answers too.
 MAX_CANDIDATES = 40
-#: Share of the score of the best passage of its turn that a memory gains.
+#: A memory gains this share of the score of its turn's best passage.
 SOURCE_SHARE = 0.4
 #: Share of the question's words, the rarer the more and unknown ones most, with which a hit is close in any case.
 MIN_SAID_SHARE = 0.6
 #: Maximum number of hits shown if none is close to the question.
 MAX_DOUBTFUL_HITS = 3
 
-#: Returns the name of the user's own file that says the same as a text, and what one says instead; "" for none.
+#: Returns the name of the user's file that says the same as a text, and what a file says instead; "" for none.
 StandingOf = Callable[[str], tuple[str, str]]
 
-#: Returns turn id → how many of the files that it edited were changed since, and how many it edited.
+#: Returns turn id → how many of the files that it edited have changed since, and how many it edited.
 ChangesOf = Callable[[Collection[int]], Mapping[int, tuple[int, int]]]
-#: How many passages, the best ones, that is asked for.
+#: Number of passages, the best ones, whose files are checked.
 MAX_CHECKED = 5
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What is shown for a question, best first."""
+    """The hits shown for a question, best first."""
 
     memories: tuple[PublicHit, ...] = ()
-    #: What the sessions with the best passages were about.
+    #: Summaries of the sessions with the best passages.
     sessions: tuple[PublicHit, ...] = ()
-    #: What was committed on the days that the question names; then passages of turns, and parts of notes, that say
-    #: more than the memories.
+    #: Commits of the days that the question names; then passages of turns and chunks of notes that add to the memories.
     passages: tuple[PublicHit, ...] = ()
 
-    #: Id → how close it is to the question, by which the three are sorted into one list; 0 for what is not in it.
+    #: Id → closeness to the question (``closeness_of``), by which ``hits`` merges the three lists; 0 for a missing id.
     closeness: Mapping[str, float] = field(default_factory=dict)
 
     @property
     def hits(self) -> tuple[PublicHit, ...]:
-        """All of them, best first; memories, sessions and passages each stay in their order.
+        """All hits, best first; memories, sessions and passages each keep their order.
 
-        Of two that are as close, a memory comes before a session and that before a passage.
+        Of equally close hits, memories come before sessions, and sessions before passages.
         """
         lists = [list(self.memories), list(self.sessions), list(self.passages)]
         merged: list[PublicHit] = []
@@ -252,17 +250,17 @@ def answer_question(
     standing_of: StandingOf = lambda text: ("", ""),
     changes_of: ChangesOf = lambda turns: {},
 ) -> Answer:
-    """Return what answers a question, chosen so that ``answer_text`` fits the budget.
+    """Return the hits that answer a question, chosen so that ``answer_text`` fits the budget.
 
-    What memories rest on, and what sessions were about, is only shown beside memories and passages.
+    The evidence of memories and the summaries of sessions are only shown if ``with_passages`` is set.
 
     Args:
-        query: the question; its limit is the maximum number of memories, ``max_hits`` that of everything. Then memories
-            come before what sessions were about.
-        max_words: the budget.
-        with_passages: off to answer from memories alone.
-        standing_of: returns what the user's own files say; a memory that is there is named without its text.
-        changes_of: returns which files of a turn were changed since.
+        query: the question. ``limit`` is the maximum number of memories, ``max_hits`` that of all hits; if ``max_hits``
+            is set, memories are chosen before sessions.
+        max_words: the budget of the printed answer.
+        with_passages: False answers from memories alone.
+        standing_of: returns what the user's files say; a memory that is also in a file is listed without its text.
+        changes_of: returns how many files of a turn have changed since.
     """
     found = searcher.search(replace(query, limit=MAX_CANDIDATES)) if with_passages else []
     if parse_date_range(query.text, query.now_ms or store.now_ms()) is None:
@@ -312,22 +310,22 @@ def answer_question(
 
 
 def without_daily_log(found: Sequence[Hit]) -> list[Hit]:
-    """Return hits without those of the daily log, unless there are no others.
+    """Return the hits that are not from the daily log, or all of them if there are no others.
 
-    It lists what was asked, with the words of a question and not the answer: what was said is in the passages.
+    The daily log lists prompts, which have the words of a question but not its answer; the passages have both.
     """
     return [hit for hit in found if not hit.id.startswith(DAILY_LOG)] or list(found)
 
 
-#: Share of the closeness of the best passage that a memory by rules must have. A store of few memories always has some
-#: that are nearest; they took half of the words of answers about something else.
+#: Share of the best passage's closeness that a memory extracted by rules must have. In a store with few memories some
+#: are always nearest: without this, unrelated ones took half of an answer's words.
 MIN_SHARE_OF_PASSAGE = 0.5
 
 
 def near_as_passages(memories: Iterable[Hit], passages: Sequence[Hit], wanted: Coverage) -> Iterator[Hit]:
-    """Yield the memories without those by rules that are much farther from the question than the passages are.
+    """Yield the memories, except those extracted by rules that are much less close to the question than the passages.
 
-    The memories of the best passage's turn sum it up, in whatever words.
+    The memories of the best passage's turn are kept in any case: they sum it up.
     """
     best, of_turn = 0.0, dict[int, float]()
     for passage in passages[:MAX_PASSAGES]:
@@ -348,26 +346,25 @@ def _whole_text(hit: PublicHit) -> str:
 
 
 def _said_of(wanted: Coverage, text: str, cosine: float | None) -> float:
-    """Return how much of a question a text says itself: its share of the words, the rarer the more, and its cosine."""
+    """Return the share of a question's words that a text contains, weighted by rarity, plus its cosine."""
     return wanted.share(wanted.stems_in(text)) + (cosine or 0.0)
 
 
-#: A memory, or what a session was about, comes before a passage that is closer by no more than this.
+#: A memory or a session's summary comes before a passage that is closer by no more than this.
 MEMORY_LEAD = 0.15
-#: Minimum share of the closeness of the best passage of its turn that a memory must have itself to sum that passage up.
+#: A memory sums up the best passage of its turn if its own closeness is at least this share of the passage's.
 MIN_OWN_SHARE = 0.5
 
 
 def closeness_of(hits: Sequence[PublicHit], turns: Mapping[str, int | None], wanted: Coverage) -> dict[str, float]:
-    """Return id → how close a hit is to a question: its share of the question's words, the rarer the more, and its
-    cosine.
+    """Return id → closeness to the question: the share of its words, weighted by rarity, plus the cosine.
 
-    A memory that says enough of it is as close as the passages of its turn, which it sums up. What was committed on a
-    day that the question names is closest.
+    A memory that is close enough itself counts as the best passage of its turn. Commits of a day that the question
+    names are always closest.
 
     Args:
-        turns: id → row id of the turn, for memories and passages.
-        wanted: weighs the question's words.
+        turns: id of a memory or passage → row id of its turn.
+        wanted: the weights of the question's words.
     """
     closeness: dict[str, float] = {}
     of_turn: dict[int, float] = {}
@@ -386,10 +383,10 @@ def closeness_of(hits: Sequence[PublicHit], turns: Mapping[str, int | None], wan
 
 
 def public_hits(store: Reader, hits: Sequence[Hit], asked_in: int | None = None) -> list[PublicHit]:
-    """Return hits in their public form, each with its origin. Runs five queries, whatever the number of hits.
+    """Return hits in their public form, each with its origin. Runs five queries for any number of hits.
 
     Args:
-        asked_in: row id of the asker's project, who is shown no title or folder of a session of another one; None shows
+        asked_in: row id of the asker's project; titles and folders of other projects' sessions are left out. None shows
             all.
     """
     hits = with_places(store, hits)
@@ -398,7 +395,7 @@ def public_hits(store: Reader, hits: Sequence[Hit], asked_in: int | None = None)
     titles = session_titles(store, own.values())
     links = pull_requests_of(store, sessions)
     commits = last_commits_of(store, {hit.turn_id for hit in hits if hit.turn_id is not None})
-    # For Claude Code it depends on the transcript: each one is read once.
+    # For Claude Code the command depends on the transcript; the cache reads each transcript once.
     command_of = cache(_command_of)
     return [
         PublicHit.of(
@@ -416,26 +413,26 @@ def public_hits(store: Reader, hits: Sequence[Hit], asked_in: int | None = None)
 
 
 def _resume_command(hit: Hit, session: SessionRow | None, command_of: Callable[[str, str, Path], str]) -> str:
-    """Return the command that resumes a hit's session; "" if the transcript is gone, since then nothing does."""
+    """Return the command that resumes a hit's session; "" if its transcript is gone."""
     paths = (Path(place.path) for place in hit.evidence if place.path and os.path.exists(place.path))
     path = next(paths, None)
     return command_of(session.agent, hit.session_id, path) if session is not None and path else ""
 
 
 def _command_of(agent_name: str, session_id: str, path: Path) -> str:
-    from engram.transcripts.registry import resume_command  # the readers of all agents, which few hits need
+    from engram.transcripts.registry import resume_command  # loads every agent's reader; few hits need it
 
     return resume_command(agent_name, session_id, path)
 
 
 def _pull_request_for(at_ms: int, links: Sequence[PullRequest]) -> str:
-    """Return the first pull request that the session named after a time, else its last one."""
+    """Return the first pull request that the session named after a time, or else its last one; "" for none."""
     later = (link.url for link in links if link.at_ms >= at_ms)
     return next(later, links[-1].url if links else "")
 
 
 def told_passages(store: Reader, hits: Sequence[Hit], asked_in: int | None = None) -> list[PublicHit]:
-    """Return passages in their public form, each with what its own session said against it later.
+    """Return passages in their public form, each with what its session later said against it.
 
     ``asked_in`` as for ``public_hits``.
     """
@@ -445,8 +442,8 @@ def told_passages(store: Reader, hits: Sequence[Hit], asked_in: int | None = Non
 
 
 def _followed(store: Reader, hit: Hit) -> str:
-    """Return who said what against a passage later in its session; "" if nobody did, or for a note."""
-    # Of several speakers one is the user, who can take back what he said.
+    """Return who contradicted or superseded a passage later in its session, and how; "" if nobody did."""
+    # A passage of several speakers includes the user, who can take back their own words.
     later = what_followed(store, hit.row_id, hit.text, hit.role or Role.USER) if hit.turn_id is not None else None
     if later is None:
         return ""
@@ -456,9 +453,9 @@ def _followed(store: Reader, hit: Hit) -> str:
 
 
 def raise_with_source(memories: Sequence[Hit], passages: Sequence[Hit]) -> list[Hit]:
-    """Return memories, best first, raising those whose turn has a passage that answers.
+    """Return memories, best first, raising those whose turn has a passage that answers the question.
 
-    One that no longer holds, is marked as bad, or was learned on another branch does not rise.
+    A memory that is no longer current, was judged wrong, or was learned on another branch does not rise.
     """
     of_turn: dict[int, float] = {}
     for passage in passages:
@@ -483,7 +480,9 @@ def _close_hits(
     *,
     is_answered: bool,
 ) -> tuple[Sequence[PublicHit], Sequence[PublicHit]]:
-    """Return the hits that are close to the question; if none is and nothing else answers it, a few of the closest."""
+    """Return the hits that are close to the question; if there are none and nothing else answers it, a few of the
+    closest.
+    """
     close = [hit for hit in memories if not hit.is_doubtful], [hit for hit in passages if not hit.is_doubtful]
     if any(close) or is_answered:
         return close
@@ -498,7 +497,7 @@ def _coverage_of(question: str) -> Coverage:
 
 
 def _fitting_sessions(summaries: Iterable[PublicHit], wanted: Coverage, budget: _Budget) -> Iterator[PublicHit]:
-    """Yield what sessions were about, as far as the budget has room."""
+    """Yield the summaries of sessions that the budget has room for."""
     for summary in summaries:
         shortened = _cut_hit(summary, wanted, MAX_SESSION_WORDS)
         if budget.take(shortened):
@@ -508,7 +507,7 @@ def _fitting_sessions(summaries: Iterable[PublicHit], wanted: Coverage, budget: 
 def _fitting_memories(
     memories: Sequence[PublicHit], wanted: Coverage, max_quoted: int, budget: _Budget
 ) -> Iterator[PublicHit]:
-    """Yield the memories that the budget has room for, the first of them with what they rest on."""
+    """Yield the memories that the budget has room for; the first ``max_quoted`` with their evidence."""
     said: list[frozenset[str]] = []
     for place, memory in enumerate(memories):
         quoted = _quoted(memory, said, wanted) if place < max_quoted else memory
@@ -519,7 +518,7 @@ def _fitting_memories(
 
 
 def _quoted(memory: PublicHit, said: Sequence[frozenset[str]], wanted: Coverage) -> PublicHit:
-    """Return a memory with the best sentences of its content, without what was said already."""
+    """Return a memory with the best sentences of its content that were not shown before."""
     if memory.memory is None or memory.standing.stands_in:
         return memory
     content = _MARK.sub("", memory.memory.content)
@@ -537,7 +536,7 @@ def _fitting_passages(
     budget: _Budget,
     followed_of: Callable[[PublicHit], str],
 ) -> Iterator[PublicHit]:
-    """Yield the passages that the budget has room for, each with what its own session said against it later."""
+    """Yield the passages that the budget has room for, each with what its session later said against it."""
     said = [stems_said(memory) for memory in memories]
     for passage in passages:
         room = min(MAX_PASSAGE_WORDS, budget.left - budget.overhead(passage))
@@ -558,12 +557,12 @@ def _cut_hit(hit: PublicHit, wanted: Coverage, max_words: int) -> PublicHit:
 
 
 def _shortened(text: str, wanted: Coverage, max_words: int) -> str:
-    """Return the sentences of a text that answer best; a sentence that is longer than the room for it is cut."""
+    """Return the sentences of a text that answer best; a single sentence that is too long is cut."""
     return _cut(excerpt(text, wanted, max_words), max_words)
 
 
 def _cut(text: str, max_words: int) -> str:
-    """Return a text of at most so many words, in its lines."""
+    """Return a text cut to ``max_words`` words, with its line breaks."""
     words = list(islice(_WORD.finditer(text), max_words + 1))
     return text if len(words) <= max_words else f"{text[: words[max_words - 2].end()]} …"
 
@@ -577,7 +576,7 @@ class _Budget:
         self._sessions: set[str] = {""}
 
     def take(self, hit: PublicHit) -> bool:
-        """Take a hit and its words, if there are enough left."""
+        """Deduct a hit and its words; return False if not enough is left."""
         words = self.overhead(hit) + (0 if hit.standing.stands_in else count_words(text_of(hit)))
         if words > self.left or not self._hits_left:
             return False
@@ -587,7 +586,7 @@ class _Budget:
         return True
 
     def overhead(self, hit: PublicHit) -> int:
-        """Return the number of words of a hit beside its text; the line about its session counts once."""
+        """Return the number of words in a hit's line besides its text; the line about its session counts once."""
         line = session_line(hit, "s0")
         return count_words(
             answer_head(hit, "s0" if line else ""), "" if session_line(hit, "") in self._sessions else line

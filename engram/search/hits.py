@@ -1,4 +1,4 @@
-"""``Hit``: one search result within the process that searched. ``PublicHit`` is its form for everybody else."""
+"""``Hit``: a search result within the process that searched. ``PublicHit``: its form for all others, and its JSON."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from engram.text.titles import title_from
 from engram.text.words import stems, topic_words
 from engram.trust.display import one_line
 
-#: Role of a passage → who says its line, in the text of a hit that holds lines of several speakers.
+#: Role of a passage → the speaker's name in the text of a hit with several speakers.
 SPEAKERS = {
     "user": "the user",
     "chosen": "the user chose",
@@ -27,16 +27,16 @@ SPEAKERS = {
     "program": "a program",
     "context": "not typed",
 }
-#: Before a line of such a text: who says it.
+#: The name before a line of such a text.
 NAMED_SPEAKER = lazy_regex(rf"^({'|'.join(SPEAKERS.values())}): ", re.MULTILINE)
-#: A name without words after it.
+#: A name that no words follow.
 _ONLY_NAME = lazy_regex(
     rf"^(?:{'|'.join(SPEAKERS.values())}):\s*(?=\Z|^(?:{'|'.join(SPEAKERS.values())}):)", re.MULTILINE
 )
 
 
 def with_speaker(run: str, text: str) -> str:
-    """Return a run of a text of several speakers with the name of who says its beginning, and no name without words."""
+    """Return a run of a text with several speakers, so that it starts with a name and has no name without words."""
     at = text.find(run)
     names = [] if at < 0 or NAMED_SPEAKER.match(run) else NAMED_SPEAKER.findall(text[:at])
     return _ONLY_NAME.sub("", f"{names[-1]}: {run}" if names and run else run).strip()
@@ -50,11 +50,11 @@ MAX_HITS = 1_000
 class Hit:
     """One result of ``recall`` (a memory) or ``search`` (a passage of a turn, or a chunk of a note)."""
 
-    #: ``ep_…`` of a memory, ``q_…`` of a passage (a quotation), ``source#line`` of a note.
+    #: ``ep_…`` for a memory, ``q_…`` for a passage (a quotation), ``source#line`` for a note.
     id: str
     #: A memory's kind; ``turn`` for a passage; ``note``.
     kind: str
-    #: What is shown: a memory's summary, or a part of a turn or a note, word for word.
+    #: The text to show: a memory's summary, or a part of a turn or a note, word for word.
     text: str
     #: Higher is better; comparable within one answer.
     score: float
@@ -63,7 +63,7 @@ class Hit:
     #: Display name of the project; "" for none.
     project: str = ""
     created_at_ms: int = 0
-    #: Of a memory only the uuids: the places are read for those that are shown (``public_hits``).
+    #: For a memory only the uuids; ``public_hits`` reads the places of those that are shown.
     evidence: tuple[EvidencePlace, ...] = ()
     #: The status of a memory; active for passages and notes.
     status: Status = Status.ACTIVE
@@ -77,27 +77,24 @@ class Hit:
     #: Row ids of the turn, and of the passage, memory or note chunk.
     turn_id: int | None = None
     row_id: int = 0
-    #: The folder that a passage was said in; "" for anything else.
+    #: The working folder of a passage; "" for anything else.
     cwd: str = ""
     #: The question that a quotation answers; "" for anything else.
     asked: str = ""
     #: The unmerged branch that a memory was learned on, if the asker is on another one; else "".
     branch: str = ""
-    #: The factor for a memory's relevance before it is shown unasked: below 1 if it was shown often and
-    #: never used, above 1 if it was judged helpful (``engram.models.memories.usefulness``).
+    #: Factor for the relevance of a memory that would be shown unasked: below 1 if it was often shown and never used,
+    #: above 1 if it was judged helpful (``engram.models.memories.usefulness``).
     use_factor: float = field(default=1.0, compare=False)
     #: Cosine to the query; None without a model.
     cosine: float | None = field(default=None, compare=False)
     #: No hit of the answer matches the question closely; this one is among the closest.
     is_doubtful: bool = field(default=False, compare=False)
-    #: Of a passage: how well all passages support the question (``engram.search.abstain``); None if it was not
-    #: computed.
+    #: For a passage: how well all passages support the question (``engram.search.abstain``); None if not computed.
     support: float | None = field(default=None, compare=False)
 
 
-# -- ``PublicHit``: a search result as the command line and the MCP server show it, and as JSON.
-#
-# Its JSON crosses engram.sock and is what ``--json`` prints.
+# -- A search result as commands and the MCP server show it. Its JSON crosses engram.sock; ``--json`` prints it.
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,13 +113,13 @@ class MemoryFields:
     branch: str
     #: Its owner, if it is not this person's own: "teammate NAME" or "pack NAME".
     told_by: str
-    #: Why it may be an order that somebody planted; "" for none.
+    #: Why it may be a planted instruction; "" if nothing suggests that.
     suspect: str
 
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """Where a hit was said, for going back to it."""
+    """Where a hit was said, so that the reader can go back to it."""
 
     #: The command that resumes its session; "" if the transcript is gone.
     resume: str = ""
@@ -130,9 +127,9 @@ class Origin:
     commit: str = ""
     #: Web address of the pull request that its session names; "" for none.
     pull_request: str = ""
-    #: Title of its session; "" for none, or if that session is of another project than the asker's.
+    #: Title of its session; "" for none, and for a session of another project than the asker's.
     session_title: str = ""
-    #: Folder that its session began in, in which the command that resumes it works; "" as for the title.
+    #: Folder in which its session began and its resume command works; "" as for the title.
     folder: str = ""
 
 
@@ -148,22 +145,20 @@ class Standing:
 
 @dataclass(frozen=True, slots=True)
 class PublicHit:
-    """One hit without what only the search needs. ``to_json`` and ``from_json`` are the one list of its JSON keys."""
+    """A hit without the fields that only the search needs. ``to_json`` and ``from_json`` define its JSON keys."""
 
-    #: ``ep_…`` of a memory, ``q_…`` of a passage (a quotation), ``source#line`` of a note, ``commits#day``,
-    #: ``session#id``.
+    #: As in ``Hit``; also ``commits#day`` and ``session#id``.
     id: str
-    #: A memory's kind; ``turn`` for a passage; ``note``; ``commits`` for what was committed on a day; ``session`` for
-    #: what a model wrote a session was about.
+    #: As in ``Hit``; also ``commits`` for the commits of a day, and ``session`` for a model's summary of a session.
     kind: str
-    #: A memory's summary, a passage, a part of a note, or what was committed or a session was about.
+    #: A memory's summary, a passage, a part of a note, the commits of a day, or the summary of a session.
     text: str
     score: float
     #: Name of a step of the ranking → what it added to the score.
     parts: Mapping[str, float]
     #: Display name of the project; "" for none.
     project: str
-    #: When it was said or written; 0 if that is not known.
+    #: When it was said or written, in milliseconds; 0 if unknown.
     created_at_ms: int
     evidence: tuple[EvidencePlace, ...]
     #: Claude Code's session; "" for none.
@@ -174,32 +169,32 @@ class PublicHit:
     role: str
     #: Cosine to the query; None if there was no model.
     cosine: float | None
-    #: No hit of the answer is close: these are the closest.
+    #: As in ``Hit``.
     is_doubtful: bool
-    #: None for a passage or a note.
+    #: None for anything but a memory.
     memory: MemoryFields | None
     origin: Origin = Origin()
     standing: Standing = Standing()
-    #: The memory's evidence, word for word, where its summary leaves it out; "" if not shown.
+    #: The memory's evidence, word for word, as far as its summary leaves it out; "" if not shown.
     quote: str = ""
-    #: What its own session said after a passage, if that contradicts or supersedes it, with the speaker; else "".
+    #: What the session of a passage said later to contradict or supersede it, with the speaker; else "".
     followed: str = ""
-    #: Its title for people: a memory's own title, else the first clause of its text; for anything said,
-    #: the title of the session. "" for none.
+    #: Title for people: a memory's own, or the first clause of its text; for any other hit the title of its session; ""
+    #: for none.
     title: str = ""
-    #: How the turn of a passage ended, in the words of its last message; "" if not shown.
+    #: How the turn of a passage ended, from its last message; "" if not shown.
     outcome: str = ""
     #: How many of the files that its turn edited have changed since, according to git, and how many it edited; (0, 0)
-    #: if none were, or git was not asked.
+    #: if it edited none, or git was not asked.
     changed_files: tuple[int, int] = (0, 0)
 
     @property
     def names_speakers(self) -> bool:
-        """True if the lines of its text begin with who says them."""
+        """True if each line of its text begins with its speaker's name."""
         return self.kind == "turn" and not self.role
 
     def part(self, run: str) -> str:
-        """Return a run of its text; if several people speak, with the name of the run's first speaker."""
+        """Return a run of its text; with several speakers, starting with the name of the run's first speaker."""
         return with_speaker(run, self.text) if self.names_speakers else run
 
     @property
@@ -209,7 +204,7 @@ class PublicHit:
 
     @classmethod
     def of(cls, hit: Hit, origin: Origin | None = None) -> PublicHit:
-        """Return what others may see of a hit."""
+        """Return the public form of a hit."""
         memory, origin = hit.memory, origin or Origin()
         return cls(
             id=hit.id,
@@ -244,7 +239,7 @@ class PublicHit:
         )
 
     def to_json(self) -> dict[str, Any]:
-        """Return the hit for ``--json`` and engram.sock; the keys of a memory are left out of other hits."""
+        """Return the hit for ``--json`` and engram.sock; only a memory has the keys of ``MemoryFields``."""
         values: dict[str, Any] = {
             "id": self.id,
             "kind": self.kind,
@@ -295,7 +290,7 @@ class PublicHit:
         """Return a hit that ``to_json`` wrote.
 
         Raises:
-            KeyError: a key is missing, as in the answer of another version.
+            KeyError: a key is missing, as in JSON of another version.
         """
         return cls(
             id=values["id"],
@@ -379,7 +374,7 @@ def _sink(hit: Hit, branch: str) -> Hit:
     return replace(hit, branch=branch, score=hit.score + deduction, parts={**hit.parts, "branch": deduction})
 
 
-# -- What an answer already said, so that it is not repeated.
+# -- Leave out sentences that an answer has already said.
 
 
 #: A text says a sentence if it has this share of the sentence's informative words.
@@ -387,7 +382,7 @@ MIN_SAID_SHARE = 0.75
 
 
 def is_said(sentence: str, said: Sequence[frozenset[str]]) -> bool:
-    """Return True if one of the texts, given by their stems, has most of a sentence's informative words."""
+    """Return True if one of the texts, given as stems, has most of the sentence's informative words."""
     words = stems(topic_words(sentence))
     return any(len(words & other) >= MIN_SAID_SHARE * len(words) for other in said)
 
@@ -397,7 +392,7 @@ def stems_said(hit: PublicHit) -> frozenset[str]:
 
 
 def without_said(text: str, said: Sequence[frozenset[str]]) -> str:
-    """Return a text without the sentences at its beginning and end that were already said; "" if all were."""
+    """Return a text without the sentences at its beginning and end that were already said; "" if none is left."""
     spans = sentence_spans(text)
     while spans and is_said(text[slice(*spans[0])], said):
         spans.pop(0)

@@ -1,4 +1,4 @@
-"""A question to the search: its filters, terms, names, date range, quoted phrases and intent, parsed once."""
+"""A search question: its filters, terms, names, date range, quoted phrases and intent, parsed once."""
 
 from __future__ import annotations
 
@@ -24,19 +24,19 @@ from engram.text.words import (
     terms_of,
 )
 
-# -- A question to the search, with its filters and its context.
+# -- The question as it is asked.
 
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """One question to the memory."""
+    """One search question with its filters and context."""
 
     text: str
     #: Search only this project; None searches all.
     project_id: int | None = None
-    #: With a project: also return memories of global scope.
+    #: If a project is given, also return memories of global scope.
     with_global: bool = True
-    #: Maximum number of hits; of an answer that holds more than memories, of these.
+    #: Maximum number of hits; in an answer with other kinds of hits, of its memories.
     limit: int = 5
     #: Maximum number of hits in an answer, of any kind; None if its word budget decides.
     max_hits: int | None = None
@@ -44,20 +44,20 @@ class Query:
     now_ms: int | None = None
     #: Paths of the files being worked on, as written.
     files: tuple[str, ...] = ()
-    #: Claude Code's session that asks; "" for none.
+    #: The asker's session id; "" for none.
     session_id: str = ""
-    #: The branch that the asker works on; "" if it is not known. Memories of other branches that were not merged sink.
+    #: The asker's branch; "" if unknown. Memories of other, unmerged branches rank lower.
     branch: str = ""
     #: A command that was run, and the first line of its error; "" for none.
     command: str = ""
     error: str = ""
-    #: Show only texts that have all of these, as written; for a search of passages and notes.
+    #: Return only passages and notes that contain all of these, as written.
     phrases: tuple[str, ...] = ()
-    #: Also return weak matches, up to ``limit``: for a caller that weighs hits itself.
+    #: Also return weak matches, up to ``limit``, for a caller that judges relevance itself.
     thorough: bool = False
 
 
-# -- What a question asks for, and the traits of a text that may answer it, by regular expressions. Pure.
+# -- What a question asks for, and traits of a text that may answer it, by regular expressions. Pure.
 
 _TIME = lazy_regex(
     r"\b(?:yesterday|today|tomorrow|tonight|last|next|ago|week|weekend|month|year|monday|tuesday|wednesday|thursday"
@@ -73,7 +73,7 @@ _DIRECTIVE = lazy_regex(
     re.I,
 )
 _SPEAKER = lazy_regex(r"([A-Z][\w .'-]{0,30}): ")
-#: Words that say that something has changed.
+#: Words that indicate a change.
 _CHANGE = lazy_regex(
     r"\b(?:instead|no longer|switch(?:ed|ing)?|replac\w+|renam\w+|remov\w+|dropp?\w*|moved?|moving|actually|rather than"
     r"|from now on|chang\w+|revert\w*|roll(?:ed)? back|go(?:ing)? back|went back|simplif\w+|previously|used to"
@@ -105,7 +105,7 @@ _LAST = lazy_regex(
 
 @dataclass(frozen=True, slots=True)
 class TextTraits:
-    """Traits of a passage; each is 0 or 1, so that it can be weighed."""
+    """Traits of a passage: 0 or 1, so that they can be weighted."""
 
     is_question: float
     has_time: float
@@ -113,36 +113,36 @@ class TextTraits:
     has_code: float
     #: The user gives an instruction.
     is_directive: float
-    #: Says that something has changed.
+    #: The text says that something has changed.
     is_change: float
-    #: The speaker that a line of a chat names, in lower case; "" for none.
+    #: The speaker named at the start of a chat line, in lower case; "" for none.
     speaker: str
 
 
 @dataclass(frozen=True, slots=True)
 class QueryIntent:
-    """What a question asks for, by its wording; each is 0 or 1."""
+    """What a question asks for, by its wording: 0 or 1."""
 
     wants_time: float
     wants_number: float
-    #: Asks for what is current.
+    #: Asks for the current state.
     wants_latest: float
     #: Asks for a rule, a wish or an instruction.
     wants_rule: float
-    #: Asks for what came after, before, or last at the time that it names.
+    #: Asks what came after or before the time that it names, or last in it.
     wants_after: float
     wants_before: float
     wants_last: float
 
 
 def parse_speaker(text: str) -> str:
-    """Return the speaker that a line of a chat names, in lower case; "" for none."""
+    """Return the speaker named at the start of a chat line, in lower case; "" for none."""
     match = _SPEAKER.match(text)
     return match[1].lower() if match else ""
 
 
 def text_traits(text: str, *, is_user: bool, intent: QueryIntent) -> TextTraits:
-    """Return the traits of a passage. Those that matter only to some questions are 0 for the others."""
+    """Return the traits of a passage. Traits that matter only to some questions are 0 for all others."""
     return TextTraits(
         is_question=float(text.endswith("?")),
         has_time=float(intent.wants_time > 0 and bool(_TIME.search(text))),
@@ -155,7 +155,6 @@ def text_traits(text: str, *, is_user: bool, intent: QueryIntent) -> TextTraits:
 
 
 def parse_intent(text: str) -> QueryIntent:
-    """Return what a question asks for."""
     wants_after = bool(_AFTER.search(text))
     return QueryIntent(
         wants_time=float(bool(_WHEN.search(text))),
@@ -171,11 +170,11 @@ def parse_intent(text: str) -> QueryIntent:
 # -- Parse the time that a question names: dates, months, "yesterday", "last week".
 
 _DAY_MS = 86_400_000
-#: How many years a day without a year is looked for.
+#: Maximum number of years in which a day without a year is looked for.
 _MAX_YEARS = 3
 _YEAR_DAYS = 365.2425
 _MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
-#: Month names that in lower case are usually other words.
+#: Month names that are usually other words when in lower case.
 _AMBIGUOUS_MONTHS = ("may", "mar", "march")
 _MONTH = (
     r"(?P<month>jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?|sept?(?:ember)?"
@@ -212,7 +211,7 @@ _UNIT_DAYS = {"day": 1, "week": 7, "month": 30, "year": 365}
 
 @dataclass(frozen=True, slots=True)
 class DateRange:
-    """The time from ``start_ms`` up to, but without, ``stop_ms``; yearly if the question names no year."""
+    """The time from ``start_ms`` to ``stop_ms`` (exclusive); yearly if the question names no year."""
 
     start_ms: int
     stop_ms: int
@@ -226,9 +225,9 @@ class DateRange:
         return max(self.start_ms - at_ms, at_ms - self.stop_ms, 0.0) / _DAY_MS
 
     def occurrences(self, now_ms: int) -> list[tuple[int, int]]:
-        """Return start and stop in this year and earlier ones, latest first; a range with a year occurs once.
+        """Return start and stop for this year and earlier ones, latest first; a range with a year occurs once.
 
-        Occurrences of earlier years are a day longer at each end, since years differ in length.
+        In earlier years the range is a day longer at each end, since years differ in length.
         """
         if not self.is_yearly:
             return [(self.start_ms, self.stop_ms)]
@@ -253,10 +252,10 @@ _WEEKS_AGO = lazy_regex(r"(\d{1,3})\s*(?:w|weeks?)(?:\s+ago)?")
 
 
 def end_of_day(text: str, now_ms: int) -> int | None:
-    """Return the last millisecond of the day or time that a person names; None for any other text.
+    """Return the last millisecond of the day or period that a person names; None for any other text.
 
-    Known are what a question may name (yesterday, last week, march, 2026-11-05), the days of the week, and such as
-    ``3 days ago``, ``7d`` and ``2 weeks ago``. A time without a year is the last one that has begun.
+    Accepts what a question may name (yesterday, last week, march, 2026-11-05), weekdays, and forms such as ``3 days
+    ago``, ``7d`` and ``2 weeks ago``. Without a year, the latest such period that has begun.
     """
     words = " ".join(text.lower().split())
     today = datetime.fromtimestamp(now_ms / 1000).replace(hour=0, minute=0, second=0, microsecond=0)
@@ -270,7 +269,7 @@ def end_of_day(text: str, now_ms: int) -> int | None:
         days_ago = (today.weekday() - named[0]) % 7 or (7 if words.startswith("last ") else 0)
     if days_ago is not None:
         return int((today + timedelta(days=1 - days_ago)).timestamp() * 1000) - 1
-    # In capitals, march and may are months.
+    # Capitalised, march and may are read as months.
     named_range = parse_date_range(words.title(), now_ms)
     begun = [] if named_range is None else named_range.occurrences(now_ms)
     return begun[0][1] - 1 if begun else None
@@ -356,7 +355,7 @@ class ParsedQuery:
     """What the ranking knows about a question."""
 
     text: str
-    #: Words that are not stop words, each once.
+    #: The words that are not stop words, without duplicates.
     terms: tuple[str, ...]
     #: Paths, symbols, flags and quoted code, in lower case.
     names: tuple[str, ...]
@@ -367,12 +366,12 @@ class ParsedQuery:
     #: Every word, in lower case.
     words: frozenset[str] = frozenset()
     session_id: str = ""
-    #: Words written like the name of a person, a product or a place, in lower case.
+    #: Words written like the name of a person, product or place, converted to lower case.
     proper_names: tuple[str, ...] = ()
 
 
 def parse_query(query: Query, now_ms: int) -> ParsedQuery:
-    """Parse a question. The words of its files, command and error count as its own."""
+    """Parse a question. The words of its files, command and error count as terms and names, too."""
     context = " ".join([*query.files, query.command, query.error]).strip()
     text = f"{query.text}\n{context}" if context else query.text
     return ParsedQuery(
@@ -388,41 +387,41 @@ def parse_query(query: Query, now_ms: int) -> ParsedQuery:
     )
 
 
-# -- Phrases in quotes of a question: found as they were written, and where a text has them. Pure.
+# -- The quoted phrases of a question, and where a text contains them. Pure.
 
-#: A phrase between quotation marks of one kind.
+#: A phrase between matching quotation marks.
 _QUOTED = lazy_regex(r"\"([^\"]+)\"|[“„]([^“”„]+)[“”]|«([^«»]+)»|»([^«»]+)«|「([^「」]+)」|『([^『』]+)』")
-#: A word, white space, or one sign of a phrase.
+#: A word, white space, or one punctuation mark.
 _PART = lazy_regex(r"\w+|\s+|[^\w\s]")
-#: What ends a quoted sentence is not a part of the phrase.
+#: Punctuation at the end of a quoted sentence, which is not part of the phrase.
 _END_SIGNS = ".,;:!?…。，、！？ \t\n"
-#: Signs that are written in more than one way.
+#: Characters that are interchangeable: quotes and dashes.
 _ALIKE = ("'’‘ʼ`", '"“”„«»', "-‐‑‒–—−")
-#: What may come between two words of a phrase, such as a line break, a comma or Markdown's emphasis.
+#: Characters that may separate two words of a phrase, such as a line break, a comma or Markdown emphasis.
 _GAP = r"[\W_]{1,8}?"
-#: A letter or digit that a word goes on with.
+#: A letter or digit that would continue a word, in scripts with spaces.
 _SPACED_LETTER = rf"[^\W{UNSPACED_LETTERS}]"
-#: Maximum number of words of the text to show around a phrase.
+#: Maximum number of words shown around a phrase, including it.
 _MAX_SHOWN_WORDS = 60
 
 
 def phrases_of(text: str) -> tuple[str, ...]:
-    """Return what is in quotes in a question and holds a word, each once, in order."""
+    """Return the quoted phrases of a question that contain a word, in order, without duplicates."""
     quoted = (next(filter(None, match.groups())).strip().rstrip(_END_SIGNS) for match in _QUOTED.finditer(text))
     return tuple(dict.fromkeys(phrase for phrase in quoted if re.search(r"\w", phrase)))
 
 
 def find_phrases(text: str, phrases: Sequence[str]) -> list[tuple[int, int]]:
-    """Return where a text has each phrase first, in characters; empty unless it has all of them.
+    """Return the first span of each phrase in a text, in characters; empty unless it has all of them.
 
-    Case, line breaks, and how quotes and dashes are written do not matter; the signs within a phrase do.
+    Case, line breaks and the style of quotes and dashes are ignored; other punctuation within a phrase is not.
     """
     found = [re.search(_pattern(phrase), text, re.IGNORECASE) for phrase in phrases]
     return [match.span() for match in found if match] if all(found) else []
 
 
 def text_around(text: str, spans: Sequence[tuple[int, int]]) -> str:
-    """Return the sentences that have the phrases at ``spans``, with what follows and precedes up to 60 words."""
+    """Return the sentences around ``spans``, extended by those that follow and precede, up to 60 words."""
     sentences = sentence_spans(text)
     start, stop = min(span[0] for span in spans), max(span[1] for span in spans)
     chosen = [place for place, (first, last) in enumerate(sentences) if last > start and first < stop]
@@ -441,7 +440,7 @@ def text_around(text: str, spans: Sequence[tuple[int, int]]) -> str:
 
 
 def _cut_around(text: str, shown: tuple[int, int], phrase: tuple[int, int]) -> str:
-    """Return a part of a text; of a sentence that is too long, the words around the phrase."""
+    """Return the text at ``shown``; if it is longer than 60 words, only the words around the phrase."""
     words = list(re.finditer(r"\S+", text[slice(*shown)]))
     if len(words) <= _MAX_SHOWN_WORDS:
         return text[slice(*shown)]
@@ -476,23 +475,23 @@ def _is_word(part: str) -> bool:
 
 
 def _ends_alone(letter: str) -> bool:
-    """Return whether a word may not continue after this letter; scripts without spaces do not show where one ends."""
+    """Return whether a phrase must end its word at this letter; scripts without spaces don't show where a word ends."""
     return _is_word(letter) and not is_unspaced(letter)
 
 
-# -- How much of a question's terms a text contains, each term weighed by its rarity. Pure.
+# -- The share of a question's terms that a text contains, weighted by rarity. Pure.
 
-#: Where a short word ends; letters of scripts without spaces may follow.
+#: The end of a short word; letters of scripts without spaces may follow.
 _END = rf"(?![^\W{UNSPACED_LETTERS}])"
-#: Minimum weight of a term that occurs in every row.
+#: Minimum weight of a term, as of one that occurs in every row.
 _MIN_WEIGHT = 0.01
 
 
 class Coverage:
-    """The stems of a question's terms with their weights, ready to be matched against many texts."""
+    """The stems of a question's terms with their weights, for matching against many texts."""
 
     def __init__(self, terms: Sequence[str], counts: Mapping[str, int], total: int) -> None:
-        """Weigh each term by its inverse document frequency.
+        """Weight each term by its inverse document frequency, as BM25 does.
 
         Args:
             counts: in how many of the ``total`` rows each term occurs; a term that never occurs has no weight.
@@ -509,7 +508,7 @@ class Coverage:
                 self._weights[stem] = max(weight, self._weights.get(stem, 0.0), _MIN_WEIGHT)
         self._total_weight = sum(self._weights.values()) or 1.0
         self._unknown_weight = len(self.unknown_terms) * math.log(1 + (total + 0.5) / 0.5)
-        #: Words of scripts without spaces, which may be anywhere in a run of letters.
+        #: Words of scripts without spaces, which may occur anywhere in a run of letters.
         self._unspaced = [stem for stem in self._weights if is_unspaced(stem)]
         spaced = [stem for stem in self._weights if not is_unspaced(stem)]
         patterns = [re.escape(stem) + ("" if len(stem) >= MIN_STEM_CHARS else _END) for stem in spaced]
@@ -526,7 +525,7 @@ class Coverage:
         return frozenset([*found, *(stem for stem in self._unspaced if stem in low)])
 
     def share(self, stems: frozenset[str]) -> float:
-        """Return the weight of ``stems`` as a share of the whole question's, from 0 to 1."""
+        """Return the weight of ``stems`` as a share of the question's total, from 0 to 1."""
         return sum(self._weights[stem] for stem in stems) / self._total_weight
 
     def share_of_all(self, stems: frozenset[str]) -> float:
@@ -534,17 +533,17 @@ class Coverage:
         return sum(self._weights[stem] for stem in stems) / (self._total_weight + self._unknown_weight)
 
 
-# -- Select the terms of a question to query a text index with: few, and the rarest.
+# -- Select the terms to query a text index with: the rarest few.
 
 #: Maximum number of terms in a query of a text index.
 MAX_TERMS = 12
 #: In a large index, terms in more than this share of the rows are left out if there are rarer ones.
 MAX_TERM_SHARE = 0.05
-#: So are terms in more than this number of rows.
+#: Likewise for terms in more than this number of rows.
 MAX_TERM_ROWS = 40_000
-#: Beyond this number of rows an index is large: the number of rows to score is bounded.
+#: An index with more rows than this is large, and the number of rows to score is bounded.
 LARGE_INDEX_ROWS = 20_000
-#: In a large index, about how many rows the terms that match alone may bring: scoring a row takes a microsecond.
+#: In a large index, how many rows single terms may match, roughly: scoring a row takes a microsecond.
 MAX_SINGLE_TERM_ROWS = 8_000
 #: Maximum number of terms whose counts are cached.
 _MAX_CACHED_TERMS = 20_000
@@ -554,16 +553,16 @@ _MAX_GROWTH = 1.1
 
 @dataclass(slots=True)
 class TermCounts:
-    """In how many rows of a text index each term occurs; cached until the index has grown by a tenth."""
+    """Cached numbers of rows of a text index in which each term occurs; dropped once the index has grown by a tenth."""
 
-    #: The text index: passage_fts, memory_fts or note_fts.
+    #: The text index: passage_fts, episode_fts or note_fts.
     table: str
     _counts: dict[str, int] = field(default_factory=dict)
     _total: int = 0
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def count(self, store: Store, terms: Sequence[str]) -> tuple[dict[str, int], int]:
-        """Return the number of rows with each term, and the number of all rows."""
+        """Return the number of rows with each term, and the total number of rows."""
         total = count_documents(store, self.table)
         with self._lock:
             if total > self._total * _MAX_GROWTH or total < self._total or len(self._counts) > _MAX_CACHED_TERMS:
@@ -578,10 +577,10 @@ class TermCounts:
 
 
 def select_terms(terms: Sequence[str], counts: Mapping[str, int], total: int) -> list[Term]:
-    """Return at most ``MAX_TERMS`` terms that occur, the rarest first.
+    """Return at most ``MAX_TERMS`` terms that occur in the index, rarest first.
 
-    In a large index common terms are left out if there are rarer ones. There the rarest terms match alone, until they
-    bring ``MAX_SINGLE_TERM_ROWS`` rows; the others match in pairs, both in one row.
+    In a large index, common terms are left out if there are rarer ones. The rarest terms match on their own until they
+    account for ``MAX_SINGLE_TERM_ROWS`` rows; the rest match in pairs, both terms in one row.
     """
     known = sorted((term for term in terms if counts.get(term, 0) > 0), key=lambda term: counts[term])
     if total <= LARGE_INDEX_ROWS:

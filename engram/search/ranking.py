@@ -12,7 +12,7 @@ from engram.enums import Importance
 from engram.models.search.fulltext import MemoryRow
 from engram.search.question import ParsedQuery
 
-# -- The memories that a question may find, as columns: each scorer is a few lines of arithmetic.
+# -- The memories that a question may find, as columns, so that each scorer is a few lines of arithmetic.
 
 #: One number for each candidate.
 Column = NDArray[np.float64]
@@ -20,7 +20,7 @@ Column = NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True)
 class MemoryCandidates:
-    """Memories in the order of their row ids; all columns have the same length."""
+    """Memories ordered by row id; all columns have the same length."""
 
     ids: NDArray[np.int64]
     #: BM25; 0 if the text did not match.
@@ -46,7 +46,7 @@ class MemoryCandidates:
 def build_candidates(
     rows: Mapping[int, MemoryRow], bm25: Mapping[int, float], cosine: Mapping[int, float]
 ) -> MemoryCandidates:
-    """Return memories as columns. Each mapping is from a row id."""
+    """Return memories as columns; the mappings are keyed by row id."""
     ids = sorted(rows)
     memories = [rows[row_id] for row_id in ids]
     return MemoryCandidates(
@@ -72,15 +72,15 @@ def _column(ids: Sequence[int], values: Mapping[int, float], default: float) -> 
 
 @dataclass(frozen=True, slots=True)
 class Weights:
-    """The weight of each scorer. Text and vector are scaled to 0..1 over the candidates before they are weighed."""
+    """The weight of each scorer. Text and vector are scaled to 0..1 over the candidates first."""
 
     text: float = 0.4
     vector: float = 0.6
-    #: Share of the mean of its session's three best that a memory gets.
+    #: A memory gets this share of the mean of its session's three best scores.
     session: float = 0.05
-    #: The memory is of the time that the question names.
+    #: For a memory from the time that the question names.
     time: float = 0.15
-    #: Names of the question (paths, symbols, commands) that the memory contains.
+    #: For the question's names (paths, symbols, commands) that the memory contains.
     names: float = 0.1
     #: Deducted from memories that are superseded, archived or judged wrong.
     validity: float = 0.8
@@ -94,13 +94,13 @@ class Weights:
 MEMORY_WEIGHTS = Weights()
 
 
-# -- The scorers of memories: each turns the candidates and the question into one column of numbers.
+# -- The scorers of memories: each returns one number for each candidate.
 
-#: Half-life of recency, in days: a tie-breaker only.
+#: Half-life of recency, in days.
 _RECENCY_DAYS = 30.0
-#: Best memories of a session whose mean each of its memories shares in.
+#: Number of a session's best memories whose mean counts.
 _SESSION_BEST = 3
-#: Distance to the named time of a memory whose own time is unknown, in days.
+#: Distance, in days, that a memory of unknown time has to the time in the question.
 _UNKNOWN_DAYS = 1e6
 _DAY_MS = 86_400_000
 
@@ -115,13 +115,13 @@ class Scorer:
 
 
 def score_text(candidates: MemoryCandidates, query: ParsedQuery, score: Column, weights: Weights) -> Column:
-    """Return BM25 as a share of the best."""
+    """Score BM25 as a share of the best."""
     best = candidates.bm25.max(initial=0.0)
     return candidates.bm25 * (weights.text / best if best > 0 else 0.0)
 
 
 def score_vector(candidates: MemoryCandidates, query: ParsedQuery, score: Column, weights: Weights) -> Column:
-    """Return the cosine, scaled from 0 for the worst to 1 for the best; without a vector the words speak for it."""
+    """Score the cosine, scaled from 0 (worst) to 1 (best); for a memory without a vector, BM25 instead."""
     known = candidates.cosine[~np.isnan(candidates.cosine)]
     if not len(known):
         return np.zeros(len(candidates))
@@ -132,7 +132,7 @@ def score_vector(candidates: MemoryCandidates, query: ParsedQuery, score: Column
 
 
 def score_names(candidates: MemoryCandidates, query: ParsedQuery, score: Column, weights: Weights) -> Column:
-    """Return the share of the question's names (paths, symbols, flags, quoted code) that the text contains."""
+    """Score the share of the question's names (paths, symbols, flags, quoted code) that the text contains."""
     if not query.names:
         return np.zeros(len(candidates))
     texts = [text.lower() for text in candidates.texts]
@@ -140,7 +140,7 @@ def score_names(candidates: MemoryCandidates, query: ParsedQuery, score: Column,
 
 
 def score_time(candidates: MemoryCandidates, query: ParsedQuery, score: Column, weights: Weights) -> Column:
-    """Return how close a candidate's time is to the time that the question names."""
+    """Score how close a candidate's time is to the time that the question names."""
     if query.date_range is None:
         return np.zeros(len(candidates))
     days = np.array([query.date_range.distance_days(at) if at else _UNKNOWN_DAYS for at in candidates.at_ms])
@@ -148,7 +148,7 @@ def score_time(candidates: MemoryCandidates, query: ParsedQuery, score: Column, 
 
 
 def score_session(candidates: MemoryCandidates, query: ParsedQuery, score: Column, weights: Weights) -> Column:
-    """Return a share of the mean of the session's three best."""
+    """Score the mean of the three best scores in the candidate's session."""
     _, groups = np.unique(candidates.session, return_inverse=True)
     order = np.lexsort((-score, groups))
     starts = np.searchsorted(groups[order], np.arange(groups.max(initial=-1) + 1))
@@ -159,24 +159,24 @@ def score_session(candidates: MemoryCandidates, query: ParsedQuery, score: Colum
 
 
 def score_validity(candidates: MemoryCandidates, query: ParsedQuery, score: Column, weights: Weights) -> Column:
-    """Return a deduction for memories that are superseded, archived or judged wrong."""
+    """Deduct from memories that are superseded, archived or judged wrong."""
     return -weights.validity * candidates.is_retired.astype(np.float64)
 
 
 def score_priority(candidates: MemoryCandidates, query: ParsedQuery, score: Column, weights: Weights) -> Column:
-    """Return what puts pinned and important memories first among equals."""
+    """Add to pinned and important memories, to put them first among equals."""
     return weights.pinned * candidates.is_pinned + weights.importance * candidates.is_high
 
 
 def score_ties(candidates: MemoryCandidates, query: ParsedQuery, score: Column, weights: Weights) -> Column:
-    """Return recency and access, small enough to decide only between equals."""
+    """Score recency and access, small enough to decide only between equals."""
     age_days = np.maximum(query.now_ms - candidates.at_ms, 0) / _DAY_MS
     recency: Column = np.where(candidates.at_ms > 0, np.exp2(-age_days / _RECENCY_DAYS), 0.0)
     max_access = max(float(candidates.access_count.max(initial=0.0)), 1.0)
     return weights.recency * recency + weights.access / max_access * candidates.access_count
 
 
-#: All scorers in their order; each sees the score that those before it made.
+#: All scorers in order; each gets the sum of those before it.
 SCORERS = (
     Scorer("text", score_text),
     Scorer("vector", score_vector),
@@ -189,7 +189,7 @@ SCORERS = (
 )
 
 
-# -- Run the scorers over the candidates: one score each, and what every scorer added to it.
+# -- Run the scorers over the candidates.
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,13 +215,13 @@ def rank(candidates: MemoryCandidates, query: ParsedQuery, weights: Weights) -> 
 
 
 def best_places(score: Column, limit: int) -> list[int]:
-    """Return the places of the best scores, best first; minus infinity is left out."""
+    """Return the places of the best scores, best first, without minus infinity."""
     return [int(place) for place in np.argsort(-score, kind="stable")[:limit] if not np.isneginf(score[place])]
 
 
 # -- ``ranking = "classic"``: 0.5 relevance, 0.3 recency, 0.2 access, over the newest 200 memories. Pure.
 
-#: Number of memories that are ranked: the newest.
+#: Number of memories that are ranked, newest first.
 MAX_CLASSIC_CANDIDATES = 200
 RELEVANCE_WEIGHT, RECENCY_WEIGHT, ACCESS_WEIGHT = 0.5, 0.3, 0.2
 #: Relevance of a single text match, which cannot be scaled.

@@ -47,11 +47,11 @@ from engram.settings import Settings
 from engram.text.words import QUESTION_STOP_WORDS, is_unspaced, question_words_of, terms_of
 from engram.transcripts.project import is_excluded
 
-# -- Embed questions: the last few vectors are cached, and embedding can run alongside a text search.
+# -- Embed questions.
 
-#: Maximum number of vectors in the cache.
+#: Maximum number of cached vectors.
 _MAX_CACHED = 16
-#: Threads that embed questions while their words are looked up.
+#: Number of threads that embed questions while the text index is searched.
 _THREADS = 2
 
 
@@ -59,14 +59,13 @@ class QueryEmbedder:
     """Embeds questions. Any thread may call any method. Without an embedder every vector is None."""
 
     def __init__(self, embedder: Embedder | None) -> None:
-        """Start no thread before the first question."""
         self._embedder = embedder
         self._vectors: dict[str, Floats] = {}
         self._lock = threading.Lock()
         self._pool = ThreadPoolExecutor(_THREADS, thread_name_prefix="embed") if embedder is not None else None
 
     def embed(self, text: str) -> Floats | None:
-        """Return the vector of a question; a prompt is usually asked more than once, so the last few are cached."""
+        """Return the vector of a question, from the cache if possible: a prompt is usually embedded more than once."""
         if self._embedder is None or not text.strip():
             return None
         with self._lock:
@@ -81,9 +80,9 @@ class QueryEmbedder:
         return vector
 
     def start(self, text: str) -> Callable[[], Floats | None]:
-        """Start to embed a question in another thread; call the result to wait for its vector.
+        """Start embedding a question in another thread; call the result to wait for its vector.
 
-        Both the model and SQLite let other threads run meanwhile.
+        Both the model and SQLite release the interpreter lock, so text can be searched in the meantime.
         """
         with self._lock:
             is_cached = text in self._vectors
@@ -98,13 +97,13 @@ __all__ = ["Hit", "Query", "Searcher", "with_places"]
 
 #: Maximum number of memories from the text index, and from the vectors.
 MAX_CANDIDATES = 100
-#: Maximum number of text matches for the classic formula, which scales BM25 over all of them.
+#: Maximum number of text matches for the classic formula, which scales BM25 over all matches.
 _MAX_CLASSIC_MATCHES = 1000 * MAX_CANDIDATES
-#: Number of passages that may support a memory without a vector.
+#: Number of passages searched for support of memories without a vector.
 SUPPORTING_PASSAGES = 40
-#: Minimum share of a question's words for a text to count as having them all; it allows for rounding.
+#: Share of a question's words from which a text has them all; slightly below 1 because of rounding.
 MIN_SAID_SHARE = 0.999
-#: Introduction if no text has the words; the closest ones follow.
+#: Introductions to the closest texts if none has the phrase, or all of the words.
 NOBODY_SAID_PHRASE = "Nobody said this; closest:"
 NOBODY_SAID_WORDS = "Nobody said all of these words together; closest:"
 #: Maximum number of memories that a new one is compared with.
@@ -125,13 +124,13 @@ class Searcher:
         embedder: Embedder | None = None,
         vectors: Mapping[str, VectorCache] | None = None,
     ) -> None:
-        """Create a searcher.
+        """Create a searcher over ``store``.
 
         Args:
-            store: where to search.
-            settings: ``ranking`` chooses the formula for memories.
+            settings: ``ranking`` selects the formula for memories; ``exclude`` hides folders.
             embedder: the model; None to search by text alone.
-            vectors: the vectors of each owner kind (p, e, n); created empty, to be filled by ``refresh``, if None.
+            vectors: the cache for each kind of owner: p (passage), e (memory), n (note). If None, empty caches are
+                created, which ``refresh`` fills.
         """
         self._store = store
         self._settings = settings
@@ -147,7 +146,7 @@ class Searcher:
     def refresh(self) -> int:
         """Load new vectors and drop deleted ones; return the number of rows loaded.
 
-        Returns 0 at once while another thread does so for the first time.
+        Returns 0 immediately while another thread is filling the caches for the first time.
         """
         if self._is_filling:
             return 0
@@ -158,9 +157,9 @@ class Searcher:
             self._is_filling = False
 
     def catch_up(self) -> int:
-        """Load new vectors; returns immediately if there are none. Deleted ones are dropped by the next ``refresh``.
+        """Load new vectors and return their number; the next ``refresh`` drops deleted ones.
 
-        Nothing deleted is ever shown: every hit is read from memory.db.
+        A deleted row is never shown in the meantime, since every hit is read from memory.db.
         """
         if self._is_filling:
             return 0
@@ -168,11 +167,11 @@ class Searcher:
 
     @property
     def index_bytes(self) -> int:
-        """Memory of the vectors, in bytes."""
+        """Memory used by the vectors, in bytes."""
         return sum(cache.bytes_used for cache in self._vectors.values())
 
     def recall(self, query: Query) -> list[Hit]:
-        """Return the best memories, best first; if the query names a project, only its own and global ones.
+        """Return the best memories, best first; if the query has a project, only that project's and global ones.
 
         Weak matches are dropped unless ``thorough`` is set or the classic ranking is in use.
         """
@@ -200,7 +199,7 @@ class Searcher:
     def _retrieve_memories(
         self, query: Query, parsed: ParsedQuery, wait_for_vector: Callable[[], Floats | None]
     ) -> MemoryCandidates:
-        """Return the matches of text and vectors; the text is searched while the question is being embedded."""
+        """Return the text and vector matches; the text index is searched while the question is being embedded."""
         terms = self._select_terms(parsed, "episode_fts")
         bm25 = dict(
             search_memories(
@@ -224,8 +223,8 @@ class Searcher:
     def search(self, query: Query, *, without: Collection[str] = ()) -> list[Hit]:
         """Return the best passages of turns and chunks of notes, word for word, best first.
 
-        Passages from folders that are now excluded, and quotations that were judged wrong, are left out.
-        ``without`` leaves feature groups out by name, to measure what each contributes.
+        Passages from folders that are now excluded and quotations that were judged wrong are left out. ``without``
+        names feature groups to leave out, in order to measure what each contributes.
         """
         parsed, vector = self._parse(query), self._query_embedder.embed(query.text)
         hits = self._find_passages(query, parsed, vector, without=without)
@@ -242,21 +241,21 @@ class Searcher:
         without: Collection[str] = (),
         is_worth: Callable[[CandidateSet], bool] | None = None,
     ) -> list[Hit]:
-        """Return the best passages; passages read before their folder was excluded are left out."""
+        """Return the best passages, without those that were read before their folder was excluded."""
         index = self._search_index("p", "passage_fts")
         hits = find_passages(index, query, parsed, vector, without=without, is_worth=is_worth)
         return [hit for hit in hits if not is_excluded(hit.cwd, self._settings.exclude)]
 
     def look_up(self, query: Query) -> tuple[list[Hit], str]:
-        """Return the texts with the question's exact words and "", or the closest ones and what nobody said.
+        """Return the texts with the question's exact words and "", or else the closest texts and an introduction.
 
-        If the question has quoted phrases and texts contain all of them, only those are returned. Without quotes,
-        texts that contain the whole question come first.
+        If texts contain all quoted phrases of the question, only those are returned. Without quoted phrases, texts that
+        contain the whole question come first.
         """
         phrases = phrases_of(query.text)
         is_phrase = bool(phrases)
-        # A shell removes the quotes: texts that contain the question itself, word for word, come first.
-        # So does one word of a script without spaces, whose pairs of letters many texts have.
+        # A shell removes quotes, so texts that contain the whole question, word for word, come first. The same goes for
+        # a single word in a script without spaces, since many texts contain its pairs of letters.
         is_asked_whole = len(question_words_of(query.text)) > 1 or is_unspaced(query.text)
         phrases = phrases or ((query.text.strip(),) if is_asked_whole else ())
         exact = self.search(replace(query, phrases=phrases)) if phrases else []
@@ -276,7 +275,7 @@ class Searcher:
     def _is_said(self, words: Sequence[str], project_id: int | None) -> bool:
         if has_all_words(self._store, words, project_id=project_id):
             return True
-        # A longer text has its words in several passages; each is indexed with its neighbours.
+        # The words of a longer text may be spread over several passages, so compare whole text blocks.
         near = search_passages(self._store, [tuple(words)], MAX_CANDIDATES, project_id=project_id)
         blocks = {row.said_id for row in passage_rows(self._store, [row_id for row_id, _ in near]).values()}
         wanted = Coverage(words, dict.fromkeys(words, 1), 2)
@@ -284,13 +283,13 @@ class Searcher:
         return any(wanted.share(wanted.stems_in(text)) > MIN_SAID_SHARE for text in texts)
 
     def coverage_of(self, text: str) -> Coverage:
-        """Return a function that computes which share of a question's words a text has, weighted by their rarity."""
+        """Return the weights of a question's words by their rarity in passages."""
         terms = terms_of(text)
         counts, total = self._term_counts["passage_fts"].count(self._store, terms)
         return Coverage(terms, counts, total)
 
     def support(self, query: Query, hits: Sequence[Hit]) -> Support:
-        """Return the evidence from passages, other memories and rare words for the memories found for a prompt."""
+        """Return the evidence for the memories found for a prompt, from passages, other memories and rare words."""
         vector, memories, passages = (
             self._query_embedder.embed(query.text),
             self._vectors.get("e"),
@@ -307,10 +306,9 @@ class Searcher:
         return support
 
     def quotable(self, query: Query, floor: Floor | None = None) -> tuple[list[Hit], Support]:
-        """Return single passages that may answer a prompt, best first, and the evidence for them; none without a model.
+        """Return single passages that may answer a prompt, best first, and their evidence; empty without a model.
 
-        None of them is doubtful, that is, far from everything that was asked. With a ``floor`` nothing is ranked, and
-        none is returned, if no passage reaches it.
+        Doubtful hits are left out. If no passage reaches ``floor``, nothing is ranked and none is returned.
         """
         vector, passages = self._query_embedder.embed(query.text), self._vectors.get("p")
         if vector is None or passages is None:
@@ -324,7 +322,7 @@ class Searcher:
         return hits, self._support_by_words(query.text, usual, hits)
 
     def _reaches(self, floor: Floor, text: str, usual: float, candidates: CandidateSet) -> bool:
-        """Return whether a candidate is relevant enough for a prompt; only those that are close enough are read."""
+        """Return whether any candidate is relevant enough for a prompt; only those that are close enough are read."""
         is_near = candidates.cosine >= max(usual + floor.least_meaning, np.finfo(float).tiny)
         cosines = dict(zip(candidates.ids[is_near].tolist(), candidates.cosine[is_near].tolist(), strict=True))
         rows = passage_rows(self._store, list(cosines))
@@ -336,14 +334,15 @@ class Searcher:
         return any(floor.is_reached(hit, support) for hit in near)
 
     def _support_by_words(self, text: str, usual: float, hits: Sequence[Hit]) -> Support:
-        """Return the evidence for passages: how close texts usually are to a prompt, and its rare words in them."""
+        """Return the evidence for passages: the usual cosine to the prompt, and the rarity of shared words."""
         rarity = rarity_of_words(self._store, self._term_counts["passage_fts"], text, hits) if hits else {}
         return Support(usual_cosine=usual, rarity=rarity)
 
     def similar_memories(self, row_ids: Sequence[int], min_cosine: float) -> list[tuple[int, int, float]]:
-        """Return ``(one of row_ids, another row id, cosine)`` of similar memories, most similar first.
+        """Return ``(one of row_ids, another row id, cosine)`` for similar memories, most similar first.
 
-        Pairs within ``row_ids`` are left out: what was saved together is one statement. Empty without an embedder.
+        Pairs within ``row_ids`` are left out: memories that were saved together are one statement. Empty without an
+        embedder.
         """
         cache = self._vectors.get("e")
         if cache is None or self._embedder is None:
@@ -361,11 +360,11 @@ class Searcher:
         return sorted(pairs, key=lambda pair: -pair[2])
 
     def is_unanswered(self, passages: Sequence[Hit], cosines: Sequence[float | None]) -> bool | None:
-        """Return True if nothing that was found answers a question; None if unknown.
+        """Return True if none of the hits answers the question; None if unknown.
 
         Args:
-            passages: those that ``search`` returned for it.
-            cosines: those of the hits that would be shown first. None means that a vector is missing: words decide.
+            passages: the result of ``search`` for the question.
+            cosines: those of the hits that would be shown first. If one is None (no vector yet), the result is None.
         """
         support = next((hit.support for hit in passages if hit.support is not None), 0.0)
         known = [cosine for cosine in cosines if cosine is not None]
@@ -374,12 +373,12 @@ class Searcher:
         return is_unanswered(support, max(known, default=0.0), self._relevance_floor)
 
     def is_name_unknown(self, query: Query, coverage: Coverage, cosines: Sequence[float | None]) -> bool:
-        """Return whether a question names what no text has as a word, and nothing that was found is near it.
+        """Return whether the question has a proper name that no text contains, and no hit is near the question.
 
         Args:
             query: the question.
-            coverage: that of its words in the passages.
-            cosines: as for ``is_unanswered``; those without a vector don't count, but one must have it.
+            coverage: the result of ``coverage_of`` for the question.
+            cosines: as for ``is_unanswered``; None values are ignored, but at least one cosine must be known.
         """
         known = [cosine for cosine in cosines if cosine is not None]
         is_unknown = any(name in coverage.unknown_terms for name in self._parse(query).proper_names)
@@ -407,7 +406,6 @@ class Searcher:
         return {} if vector is None or cache is None else cache.scores_of(vector, ids)
 
     def _select_terms(self, parsed: ParsedQuery, table: str) -> list[Term]:
-        """Return the terms to query the index with: few, and the most informative."""
         counts, total = self._term_counts[table].count(self._store, parsed.terms)
         return select_terms(parsed.terms, counts, total)
 
@@ -444,13 +442,12 @@ class Searcher:
         return sink_other_branches(hits, open_branches(self._store, [hit.row_id for hit in hits]), branch)
 
     def _with_use_factors(self, hits: Sequence[Hit]) -> list[Hit]:
-        """Return the hits with the usefulness of each memory."""
         uses = usefulness_of(self._store, [hit.id for hit in hits])
         return [replace(hit, use_factor=uses[hit.id].factor) if hit.id in uses else hit for hit in hits]
 
 
 def with_places(store: Reader, hits: Sequence[Hit]) -> list[Hit]:
-    """Return hits with the places of what the memories among them rest on."""
+    """Return the hits; memories among them with the places of their evidence."""
     uuids = {place.uuid for hit in hits if hit.memory is not None for place in hit.evidence}
     places = {place.uuid: place for place in places_of(store, uuids)}
     return [
@@ -460,7 +457,7 @@ def with_places(store: Reader, hits: Sequence[Hit]) -> list[Hit]:
 
 
 def _message_of(hit: Hit) -> object:
-    """Return a key for the message of a passage, or for the chunk of a note."""
+    """Return a key that identifies a passage's message or a note's chunk."""
     return hit.evidence[0].uuid if hit.turn_id and hit.evidence else hit.id
 
 

@@ -1,4 +1,4 @@
-"""Evidence from passages, other memories and rare words for the memories that were found for a prompt."""
+"""Collect evidence for the memories found for a prompt: from passages, other memories and rare words."""
 
 from __future__ import annotations
 
@@ -14,46 +14,44 @@ from engram.search.hits import Hit
 from engram.search.question import TermCounts
 from engram.text.words import stem_forms, stems, topic_words
 
-if TYPE_CHECKING:  # numpy is loaded by whoever has vectors
+if TYPE_CHECKING:  # a process without vectors does not load numpy
     from engram.search.vectors.loaded_vectors import Floats, VectorCache
 
-#: The mean cosine of a prompt to unrelated memories, and how many memories it stands for in a
-#: store that has few.
+#: Mean cosine of a prompt to unrelated memories, and the number of memories it counts for as a prior: small stores have
+#: too few of their own.
 UNRELATED_COSINE, UNRELATED_MEMORIES = 0.12, 10
-#: A small store counts as one of at least, and a large one as one of at most this number of passages: the rarity of a
-#: word hardly depends on the size.
+#: A store counts as having at least, and at most, this number of passages, so that a word's rarity hardly depends on
+#: the store's size.
 MIN_ROWS, MAX_ROWS = 300, 3_000
 
 
 @dataclass(frozen=True, slots=True)
 class Support:
-    """The evidence for the memories that were found for a prompt, apart from their own text."""
+    """The evidence for the memories found for a prompt, apart from their own text."""
 
-    #: Row id of a memory → best cosine of a passage of the entries, and of the turns, that it rests on.
+    #: Row id of a memory → best cosine of a passage of its evidence's entries, and of their turns.
     by_source: Mapping[int, float] = field(default_factory=dict)
     by_turn: Mapping[int, float] = field(default_factory=dict)
-    #: Mean cosine of the prompt to all memories that it may see.
+    #: Mean cosine of the prompt to all memories of its project and global ones.
     usual_cosine: float = UNRELATED_COSINE
-    #: Stem of a prompt word that a memory contains → its rarity in everything that was said.
+    #: Stem of a prompt word that a memory contains → its rarity in all passages.
     rarity: Mapping[str, float] = field(default_factory=dict)
-    #: Without a model: row id of a turn → score of its best passage, as a share of the best score of all.
+    #: Without a model: row id of a turn → score of its best passage, as a share of the best score overall.
     text_by_turn: Mapping[int, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
 class Floor:
-    """How relevant a passage must be for a prompt: lets a search stop before it ranks passages that can't be relevant
-    enough.
-    """
+    """Minimum relevance of a passage for a prompt: a search stops before ranking if no passage can reach it."""
 
     #: How much closer than ``Support.usual_cosine`` a passage must be, whatever its words.
     least_meaning: float
-    #: Returns whether a passage, with what speaks for it, is relevant enough.
+    #: Returns whether a passage is relevant enough, given its evidence.
     is_reached: Callable[[Hit, Support], bool]
 
 
 def text_support(passages: Sequence[Hit]) -> dict[int, float]:
-    """Return the score of each turn's best passage, as a share of the best score of all."""
+    """Return the score of each turn's best passage, as a share of the best score overall."""
     best = max((hit.score for hit in passages), default=0.0)
     by_turn: dict[int, float] = {}
     for hit in passages:
@@ -65,7 +63,7 @@ def text_support(passages: Sequence[Hit]) -> dict[int, float]:
 def evidence_cosines(
     store: Store, cache: VectorCache, vector: Floats, hits: Sequence[Hit]
 ) -> tuple[dict[int, float], dict[int, float]]:
-    """Return the best cosine of a passage of each memory's entries, and of its turns, by the memory's row id."""
+    """Return ``by_source`` and ``by_turn`` of ``Support``: the best cosines of passages by the memory's row id."""
     rows = passages_of_evidence(store, [hit.row_id for hit in hits])
     cosines = cache.scores_of(vector, sorted({passage_id for _, passage_id, _ in rows}))
     by_source: dict[int, float] = {}
@@ -80,13 +78,13 @@ def evidence_cosines(
 
 
 def usual_cosine(cache: VectorCache, vector: Floats, project_id: int | None) -> float:
-    """Return the mean cosine of a prompt to the memories that it may see; few memories count little."""
+    """Return the mean cosine of a prompt to the rows that it may see, smoothed towards ``UNRELATED_COSINE``."""
     mean, count = cache.usual_cosine(vector, project_id)
     return (mean * count + UNRELATED_COSINE * UNRELATED_MEMORIES) / (count + UNRELATED_MEMORIES)
 
 
 def rarity_of_words(store: Store, counts: TermCounts, prompt: str, hits: Sequence[Hit]) -> dict[str, float]:
-    """Return the stems of the prompt's words that a memory contains, each with the rarity of its word."""
+    """Return the rarity of each prompt word that a memory contains, by its stem."""
     forms = stem_forms(topic_words(prompt))
     known: set[str] = set()
     for hit in hits:
@@ -97,14 +95,14 @@ def rarity_of_words(store: Store, counts: TermCounts, prompt: str, hits: Sequenc
 
 
 def stems_of(hit: Hit) -> frozenset[str]:
-    """Return the stems of a memory's text and of the names that it is about."""
+    """Return the stems of a memory's text and entities."""
     said = stems_of_text(hit.text)
     return said | stems_of_text(" ".join(hit.memory.entities)) if hit.memory is not None else said
 
 
 @lru_cache(maxsize=1024)
 def stems_of_text(text: str) -> frozenset[str]:
-    """Return the stems of a text's informative words. Each prompt needs those of its candidates several times."""
+    """Return the stems of a text's informative words; cached, since each prompt needs them several times."""
     return stems(topic_words(text))
 
 

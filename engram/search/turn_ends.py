@@ -1,4 +1,4 @@
-"""How a turn ended: its last message often has the answer that the passages only lead to."""
+"""Find how a turn ended: its last message often has the answer that its passages only lead up to."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ from engram.text.splitting import Statement, split
 from engram.text.words import stems, topic_words
 from engram.transcripts.turns import Role, Turn
 
-#: Maximum number of passages, the best ones, whose turn's end is shown.
+#: Number of passages, the best ones, for which the end of the turn is shown.
 MAX_TURN_ENDS = 5
-#: Maximum number of words of such an end.
+#: Maximum number of words of a turn's end.
 MAX_OUTCOME_WORDS = 80
-#: Minimum number of informative words in it: "Fixed." says nothing.
+#: Minimum number of informative words in it: "Fixed." is not worth showing.
 MIN_TELLING_WORDS = 3
-#: Maximum number of turns after one that ended without a result that are looked at.
+#: Number of later turns to examine if a turn ended without a result.
 MAX_LATER_TURNS = 4
-#: Share of the words of the question in a statement, signs of a reason or a result in it, and its place in the message
-#: are added up; a passing remark loses. Compared on 152 questions about 66 sessions.
+#: Weights of a statement's score: its share of the question's words, words of a reason or result, its position in the
+#: message, and whether it is a passing remark. Chosen on 152 questions about 66 sessions.
 _COVERAGE_WEIGHT, _SIGN_WEIGHT, _PLACE_WEIGHT, _PASSING_WEIGHT = 0.5, 0.3, -0.03, -0.3
-#: Share of its score that the second best statement of a run adds, and the third that share of it.
+#: The second best statement of a run adds this share of its score, the third this share squared, and so on.
 _NEXT_SHARE = 0.5
 _RESULT = lazy_regex(
     r"\b(?:because|cause|reason|due to|so that|turns out|the (?:problem|issue|bug|fix) (?:is|was)|instead|fix(?:ed)?|"
@@ -44,10 +44,10 @@ _PASSING = lazy_regex(
 
 
 def ends_of_turns(store: Reader, hits: Sequence[Hit], wanted: Coverage) -> dict[str, str]:
-    """Return id → how the turn of a passage ended, for the best passages, without what the passage says.
+    """Return id → how the turn of a passage ended, for the best passages, without what the passage itself says.
 
     Args:
-        wanted: weighs the words of the question.
+        wanted: the weights of the question's words.
     """
     best = {hit.turn_id: hit for hit in reversed(hits[:MAX_TURN_ENDS]) if hit.turn_id is not None}
     _, barred = barred_quotations(store)
@@ -63,17 +63,17 @@ def ends_of_turns(store: Reader, hits: Sequence[Hit], wanted: Coverage) -> dict[
 
 
 def _end_of_turn(store: Reader, stored: StoredTurn, said: str, wanted: Coverage, barred: Collection[str]) -> str:
-    """Return how a turn ended; for one that the user interrupted with further prompts, how these ended."""
+    """Return how a turn ended; if the user interrupted it with further prompts, how the turns of those ended."""
     told = _told_at_end(stored.turn, said, wanted, barred)
     later = iter(() if told else turns_after(store, stored, MAX_LATER_TURNS))
     return told or next(filter(None, (_told_at_end(other.turn, said, wanted, barred) for other in later)), "")
 
 
 def _told_at_end(turn: Turn, said: str, wanted: Coverage, barred: Collection[str]) -> str:
-    """Return the most informative run of statements of a turn's last message that was not said yet.
+    """Return the most informative run of statements in a turn's last message that ``said`` does not contain.
 
-    Returns "" for a message that only announces what comes next. A statement of a passage that was judged wrong, given
-    in ``barred``, is left out.
+    Returns "" for a message that only announces what comes next. Statements in ``barred`` texts, which were judged
+    wrong, are left out.
     """
     message = next((block.text for block in reversed(turn.said) if block.role is Role.ASSISTANT), "")
     known = [stems(topic_words(said))]
@@ -94,14 +94,14 @@ def _told_at_end(turn: Turn, said: str, wanted: Coverage, barred: Collection[str
             best, run = score, range(first, last)
     kept = [texts[place] for place in run]
     while kept and kept[-1].endswith(":"):
-        # What it leads to is not shown, such as "Sources:".
+        # A heading such as "Sources:", whose list is not shown.
         kept.pop()
     words = " ".join(kept).split()
     return " ".join(words if len(words) <= MAX_OUTCOME_WORDS else [*words[: MAX_OUTCOME_WORDS - 1], "…"])
 
 
 def _run_end(texts: Sequence[str], first: int) -> int:
-    """Return where a run of statements that begins at ``first`` has as many words as may be shown; at least one."""
+    """Return the end (exclusive) of the run from ``first`` that fits the word limit; at least one statement."""
     last, words = first + 1, count_words(texts[first])
     while last < len(texts) and words + count_words(texts[last]) <= MAX_OUTCOME_WORDS:
         words += count_words(texts[last])

@@ -1,4 +1,4 @@
-"""The candidates of a search with their neighbours as columns, and the shortlist that is ranked by all features."""
+"""The candidates of a passage search with their neighbours, and the shortlist that is ranked by all features."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ from engram.search.vectors.loaded_vectors import Floats, VectorCache
 
 #: Weights of text and vector in the prerank score.
 _TEXT_WEIGHT, _VECTOR_WEIGHT = 0.45, 0.55
-#: Shares of the prerank score that a passage gets from its neighbours, from those one further, and from its session.
+#: Shares of the prerank scores of its neighbours, of the next but one, and of its session that a passage gets.
 _NEIGHBOUR_SHARE, _SECOND_NEIGHBOUR_SHARE, _SESSION_SHARE = 0.2, 0.1, 0.3
-#: Best passages of a session whose mean counts.
+#: Number of a session's best passages whose mean counts.
 _SESSION_BEST = 3
 
 Indexes: TypeAlias = NDArray[np.int64]
@@ -37,18 +37,18 @@ PassageKeys: TypeAlias = Sequence[tuple[int, int, int, int]]
 
 @dataclass(frozen=True, slots=True)
 class CandidateSet:
-    """Candidates and their neighbours in the order of their row ids, as columns of the same length."""
+    """Candidates and their neighbours, ordered by row id, as columns of the same length."""
 
     ids: NDArray[np.int64]
     session: NDArray[np.int64]
     turn: NDArray[np.int64]
-    #: Row id of the text block that the passage is a part of.
+    #: Row id of the text block that contains the passage.
     block: NDArray[np.int64]
     #: BM25 as a share of the best; 0 if the text did not match.
     text: Column
-    #: Cosine to the question, at least 0; NaN if it is unknown: the passage has no vector yet, or no model is loaded.
+    #: Cosine to the question, at least 0; NaN if unknown: the passage has no vector yet, or no model is loaded.
     cosine: Column
-    #: The cheap score that selects the shortlist, and that features compare passages by.
+    #: The cheap score that selects the shortlist; features also compare passages by it.
     prerank_score: Column
 
     def __len__(self) -> int:
@@ -56,7 +56,6 @@ class CandidateSet:
 
     @property
     def is_unknown(self) -> NDArray[np.bool_]:
-        """True for each passage whose cosine is unknown."""
         return np.isnan(self.cosine)
 
     @property
@@ -64,12 +63,12 @@ class CandidateSet:
         return self.cosine[~self.is_unknown]
 
     def by_words(self) -> CandidateSet:
-        """Return the same candidates as a search without a model sees them."""
+        """Return the same candidates as in a search without a model."""
         unknown = np.full(len(self), np.nan)
         return replace(self, cosine=unknown, prerank_score=_prerank(self.text, unknown))
 
     def neighbour_values(self, distance: int, values: Column, places: Indexes | slice = slice(None)) -> Column:
-        """Return for each place the value of the passage ``distance`` later in its session; 0 if there is none.
+        """Return, for each place, the value of the passage ``distance`` later in its session; 0 if there is none.
 
         A negative distance means earlier.
         """
@@ -85,7 +84,7 @@ class CandidateSet:
         return best[places]
 
     def best_in_session(self, values: Column) -> Column:
-        """Return for each passage the mean of the three best values of its session."""
+        """Return, for each passage, the mean of the three best values in its session."""
         _, places = np.unique(self.session, return_inverse=True)
         order = np.lexsort((-values, places))
         starts = np.searchsorted(places[order], np.arange(places.max(initial=-1) + 1))
@@ -119,8 +118,8 @@ def select_shortlist(
     """Return the places of the passages to rank, best first.
 
     Args:
-        limit: maximum number of passages by their own, their neighbours' and their session's prerank scores.
-        also: row ids of which the best are added.
+        limit: maximum number of passages, chosen by their own, their neighbours' and their session's prerank scores.
+        also: row ids whose best are added.
         also_limit: maximum number of those.
     """
     prerank = candidates.prerank_score
@@ -140,7 +139,7 @@ def select_shortlist(
 
 
 def shares_of_best_cosine(text: Column, cosine: Column) -> Column:
-    """Return each cosine as a share of the best; for an unknown one the words speak. All 0 if none is known."""
+    """Return each cosine as a share of the best; an unknown one is replaced by ``text``. All 0 if none is known."""
     is_known = ~np.isnan(cosine)
     shares = np.where(is_known, _share_of_best(np.nan_to_num(cosine)), text if is_known.any() else 0.0)
     return np.asarray(shares, dtype=np.float64)
@@ -162,7 +161,7 @@ class Shortlist:
     candidates: CandidateSet
     #: Places of the shortlisted passages among the candidates.
     places: Indexes
-    #: Row id → passage, for the shortlisted ones and two before and after each.
+    #: Row id → passage, for the shortlisted ones and up to two before and after each.
     rows: Mapping[int, PassageRow]
 
     def __len__(self) -> int:
@@ -184,18 +183,18 @@ class Shortlist:
 
 # -- Retrieve the candidates of a search from the text index and the vectors, in bounded numbers.
 
-#: Maximum number of candidates from the text index, and from the vectors: more would cost more time than they find.
+#: Maximum number of candidates from the text index, and from the vectors; more take longer without finding more.
 MAX_TEXT_CANDIDATES, MAX_VECTOR_CANDIDATES = 200, 100
-#: Maximum length of the shortlist; it is shorter if few hits are wanted, without effect on the first ten.
+#: Maximum length of the shortlist; it is shorter if few hits are wanted, which doesn't change the first ten.
 MAX_SHORTLIST = 150
 _MIN_SHORTLIST, _SHORTLIST_PER_HIT = 60, 4
-#: Maximum number of passages that are shortlisted because they are of the time that the question names.
+#: Maximum number of passages shortlisted because they are from the time that the question names.
 MAX_DATED_PASSAGES = 100
 
 
 @dataclass(frozen=True, slots=True)
 class SearchIndex:
-    """Where one kind of row (passages, chunks of notes) is searched: the store, its vectors and its term counts."""
+    """What a search of passages or notes' chunks needs: the store, its vectors and its term counts."""
 
     store: Store
     #: None without a model.
@@ -217,10 +216,10 @@ def retrieve_passages(
     """Return the shortlist of passages for a question, and the weights of its terms.
 
     Args:
-        parsed: the same, parsed.
-        vector: the same, embedded; None without a model.
-        among: the row ids of the passages, whether they match or not; None for what matches.
-        is_worth: is asked before any text is read; if it returns False, the shortlist is empty.
+        query, parsed: the question.
+        vector: the question's vector; None without a model.
+        among: row ids of the passages to rank, whether they match or not; None for all that match.
+        is_worth: called before any text is read; if it returns False, the shortlist is empty.
     """
     store, vectors = index.store, index.vectors
     counts, total = index.term_counts.count(store, parsed.terms)
@@ -249,7 +248,7 @@ def retrieve_passages(
 
 
 def _without_barred(store: Store, rows: dict[int, PassageRow]) -> dict[int, PassageRow]:
-    """Return the passages without those that were judged wrong, and without others that say the same."""
+    """Return the passages without those that were judged wrong and others with the same text."""
     ids, texts = barred_quotations(store)
     if not ids:
         return rows
@@ -257,7 +256,7 @@ def _without_barred(store: Store, rows: dict[int, PassageRow]) -> dict[int, Pass
 
 
 def _dated_passages(store: Store, query: Query, parsed: ParsedQuery) -> set[int]:
-    """Return the row ids of passages of the time that the question names, in the latest year that has any."""
+    """Return the row ids of passages from the time that the question names, in the latest year that has any."""
     if parsed.date_range is None:
         return set()
     for start_ms, stop_ms in parsed.date_range.occurrences(parsed.now_ms):

@@ -20,14 +20,13 @@ from engram.search.ranking import Column, Ranking
 from engram.system.lazy_regex import lazy_regex
 from engram.text.words import QUESTION_STOP_WORDS
 
-# -- Features of what is current: the later of two passages on one matter, words of change, the end of a session.
-# Pure.
+# -- Features of recency: the later of two passages on one subject, words of change, the place in a session. Pure.
 
-#: Lateness is measured against this number of the best passages.
+#: Lateness is relative to this number of the best passages.
 _MAX_LATE_AMONG = 25
 #: A passage is compared with this number of the best passages.
 _MAX_RIVALS = 60
-#: Two passages are about one matter if they share this number of words, and this share of the shorter one's.
+#: Two passages are about one subject if they share this number of words, and this share of the shorter one's words.
 _MIN_SHARED_WORDS, _MIN_SHARED_SHARE = 3, 0.25
 _WORD = lazy_regex(r"[a-z_][a-z0-9_]{2,}")
 
@@ -40,9 +39,9 @@ def extract_recency_features(
     *,
     is_chat: bool,
 ) -> dict[str, Column]:
-    """Return how late a passage is among the best, among those about its matter, and in its session.
+    """Return how late a passage is among the best, among those about its subject, and in its session.
 
-    The last two are 0 in a chat, where what was said first holds as long as what was said last.
+    The last two are 0 in a chat, where later statements don't replace earlier ones.
     """
     at = np.array([row.at_ms for row in rows], dtype=np.float64)
     top = at[:_MAX_LATE_AMONG]
@@ -59,9 +58,9 @@ def extract_recency_features(
 
 
 def _newest(shortlist: Shortlist, rows: Sequence[PassageRow]) -> Column:
-    """Return how far a passage supersedes an earlier one on its matter, less how far one supersedes it, from -1 to 1.
+    """Return how far a passage supersedes an earlier one, less how far a later one supersedes it, from -1 to 1.
 
-    Similarity is weighted by the rival's prerank score. Passages of one entry never supersede each other.
+    Similarity is weighted by the other passage's prerank score. Passages of one entry never supersede each other.
     """
     similarity = _similarity(
         [frozenset(_WORD.findall(row.text.lower())) - QUESTION_STOP_WORDS for row in rows], _MAX_RIVALS
@@ -76,8 +75,8 @@ def _newest(shortlist: Shortlist, rows: Sequence[PassageRow]) -> Column:
 
 
 def _similarity(word_sets: Sequence[frozenset[str]], rivals: int) -> Column:
-    """Return for each text and each of the first ``rivals`` the share of words in common; 0 if it is small."""
-    # A word of one text alone is shared by none, and most words are.
+    """Return the share of words that each text has in common with each of the first ``rivals``; 0 if it is small."""
+    # Most words occur in a single text and are never shared, so they need no column.
     frequent = [word for word, count in Counter(chain.from_iterable(word_sets)).items() if count > 1]
     columns = {word: place for place, word in enumerate(frequent)}
     places = [[columns[word] for word in words if word in columns] for words in word_sets]
@@ -92,9 +91,9 @@ def _similarity(word_sets: Sequence[frozenset[str]], rivals: int) -> Column:
 
 
 def _time_order(rows: Sequence[PassageRow]) -> NDArray[np.intp]:
-    """Return the place of each passage in time.
+    """Return the position of each passage in time.
 
-    Row ids alone don't decide: transcripts may have been read in any order. They order the passages of one entry.
+    Row ids only order passages of the same time, since transcripts may have been read in any order.
     """
     places = np.lexsort(([row.id for row in rows], [row.at_ms for row in rows]))
     order: NDArray[np.intp] = np.argsort(places)
@@ -102,7 +101,7 @@ def _time_order(rows: Sequence[PassageRow]) -> NDArray[np.intp]:
 
 
 def _place_in_session(rows: Sequence[PassageRow]) -> Column:
-    """Return from 0, the first of its session among these, to 1, the last; 0 for the only one."""
+    """Return the position among these passages of the same session, from 0 (first) to 1 (last); 0 for a single one."""
     places = np.zeros(len(rows))
     sessions, ids = np.array([row.session_ref for row in rows]), np.array([row.id for row in rows])
     for session in np.unique(sessions):
@@ -112,19 +111,19 @@ def _place_in_session(rows: Sequence[PassageRow]) -> Column:
     return places
 
 
-#: Passages before and after that count as near.
+#: Number of passages before and after that count as near.
 _NEAR_PASSAGES = 10
-#: A message of the user with fewer words is short.
+#: A user message with fewer words than this is short.
 _SHORT_WORDS = 40
-#: Minimum number of texts that a name must begin to be a speaker's.
+#: A name is a speaker's if it begins at least this number of texts.
 _MIN_SPEAKER_TEXTS = 3
-#: Minimum share of the texts that must begin with a speaker's name in a chat.
+#: Texts are a chat if at least this share of them begins with a speaker's name.
 _MIN_CHAT_SHARE = 0.5
-#: Distance to the named time of a passage whose own time is unknown, in days.
+#: Distance, in days, that a passage of unknown time has to the time in the question.
 _UNKNOWN_DAYS = 1e6
 _HOUR_MS = 3_600_000.0
 
-#: Group → its features; the order is that of the weights.
+#: Group → its features, in the order of the weights.
 _FEATURES_OF_GROUP: Mapping[str, tuple[str, ...]] = {
     "text": ("text", "cover"),
     "vector": ("cos", "cos_raw"),
@@ -141,7 +140,7 @@ _FEATURES_OF_GROUP: Mapping[str, tuple[str, ...]] = {
 FEATURE_GROUPS: Mapping[str, str] = {
     feature: group for group, features in _FEATURES_OF_GROUP.items() for feature in features
 }
-#: Every group once, in the order in which parts of a score are shown.
+#: All groups, in the order in which parts of a score are shown.
 GROUP_NAMES = tuple(_FEATURES_OF_GROUP)
 
 
@@ -162,7 +161,7 @@ def extract_features(shortlist: Shortlist, query: ParsedQuery, coverage: Coverag
 
 
 def _text_features(shortlist: Shortlist, rows: list[PassageRow], coverage: Coverage) -> dict[str, Column]:
-    """Return BM25, the share of the question's terms in the passage, and what its neighbours add to that."""
+    """Return BM25, the share of the question's terms in the passage, and what its neighbours add to that share."""
     stems = {row.id: coverage.stems_in(row.text) for row in shortlist.rows.values()}
     own = np.array([coverage.share(stems[row.id]) for row in rows])
     wide = np.array(
@@ -177,7 +176,7 @@ def _text_features(shortlist: Shortlist, rows: list[PassageRow], coverage: Cover
 
 
 def _vector_features(shortlist: Shortlist) -> dict[str, Column]:
-    """Return the cosine as a share of the best, and as it is."""
+    """Return the cosine as a share of the best, and twice the cosine itself."""
     candidates = shortlist.candidates
     best = float(candidates.known_cosines.max(initial=0.0))
     share = shares_of_best_cosine(candidates.text, candidates.cosine)[shortlist.places]
@@ -185,7 +184,7 @@ def _vector_features(shortlist: Shortlist) -> dict[str, Column]:
 
 
 def _neighbour_features(shortlist: Shortlist) -> dict[str, Column]:
-    """Return the prerank scores around a passage: its neighbours', its entry's, its turn's and its session's."""
+    """Return the prerank scores around a passage: of its neighbours, entry, turn and session."""
     candidates, places = shortlist.candidates, shortlist.places
     prerank = candidates.prerank_score
     before = candidates.neighbour_values(-1, prerank, places)
@@ -205,14 +204,14 @@ def _neighbour_features(shortlist: Shortlist) -> dict[str, Column]:
 
 
 def _follows_question(shortlist: Shortlist, place: int) -> bool:
-    """Return whether the passage before, in the same session, ends with a question mark."""
+    """Return whether the preceding passage of the session ends with a question mark."""
     own = shortlist.row_at(place)
     before = shortlist.rows.get(own.id - 1)
     return before is not None and before.session_ref == own.session_ref and before.text.endswith("?")
 
 
 def _near_mean(candidates: CandidateSet, places: Indexes) -> Column:
-    """Return the mean of the three best prerank scores within ten passages of the session, without its own."""
+    """Return the mean of the three best prerank scores within ten passages in the session, excluding its own."""
     distances = [distance for distance in range(-_NEAR_PASSAGES, _NEAR_PASSAGES + 1) if distance]
     values = np.stack(
         [candidates.neighbour_values(distance, candidates.prerank_score, places) for distance in distances]
@@ -221,7 +220,7 @@ def _near_mean(candidates: CandidateSet, places: Indexes) -> Column:
 
 
 def _time_features(shortlist: Shortlist, rows: list[PassageRow], query: ParsedQuery) -> dict[str, Column]:
-    """Return where a passage is relative to the time that the question names; all 0 if it names none."""
+    """Return the position of a passage relative to the time that the question names; all 0 if it names none."""
     features = {name: np.zeros(len(rows)) for name in _FEATURES_OF_GROUP["time"]}
     if query.date_range is None or not rows:
         return features
@@ -243,7 +242,6 @@ def _time_features(shortlist: Shortlist, rows: list[PassageRow], query: ParsedQu
 
 
 def _name_features(rows: list[PassageRow], query: ParsedQuery) -> dict[str, Column]:
-    """Return the share of the question's names that a passage contains."""
     if not query.names:
         return {"names": np.zeros(len(rows))}
     texts = [row.text.lower() for row in rows]
@@ -260,7 +258,7 @@ def chat_speakers(texts: Sequence[str]) -> frozenset[str]:
 def _speaker_features(
     rows: list[PassageRow], traits: list[TextTraits], query: ParsedQuery, speakers: frozenset[str]
 ) -> dict[str, Column]:
-    """Return who speaks: in a chat the speaker that the question names, in a session the user."""
+    """Return features of the speaker: named by the question (in a chat), or the user (in a session)."""
     named = {name for name in speakers if name in query.words or all(part in query.words for part in name.split())}
     is_single = len(named) == 1
     is_user = np.array([float(row.role == "user" and not speakers) for row in rows])
@@ -277,7 +275,7 @@ def _speaker_features(
 
 
 def _form_features(rows: list[PassageRow], traits: list[TextTraits], query: ParsedQuery) -> dict[str, Column]:
-    """Return the form of a passage: a question, times, numbers, code, its place in its message."""
+    """Return features of form: a question, times, numbers, code, the position in the message."""
     return {
         "isq": np.array([trait.is_question for trait in traits]),
         "when_time": query.intent.wants_time * np.array([trait.has_time for trait in traits]),
@@ -288,9 +286,9 @@ def _form_features(rows: list[PassageRow], traits: list[TextTraits], query: Pars
     }
 
 
-# -- The learned linear model over the features of a passage; ``benchmarks/train_ranking.py`` writes its weights.
+# -- The linear model over the features; ``benchmarks/train_ranking.py`` learns its weights.
 
-#: A score is a tenth of the weighted sum, so that the best hits are around 1.
+#: A score is a tenth of the weighted sum, so that the best hits score about 1.
 SCORE_SCALE = 0.1
 WEIGHTS_FILE = "passage_weights.json"
 
@@ -319,7 +317,7 @@ class RankingModel:
 
 @cache
 def load_ranking_model(*, with_vectors: bool) -> RankingModel:
-    """Load the shipped weights: those for text and vectors, or those for text alone."""
+    """Load the shipped weights, for text and vectors or for text alone."""
     file = resources.files(__package__).joinpath(WEIGHTS_FILE)
     weights = json.loads(file.read_text(encoding="utf-8"))
     return RankingModel(weights["with_model" if with_vectors else "text_alone"])

@@ -1,7 +1,7 @@
-"""What the same session said after a passage: that it is wrong, withdrawn or over. Based on wording.
+"""Find what a session said later to contradict, withdraw or supersede a passage, by wording.
 
-Any code that quotes a passage asks here first: words that the session itself contradicted or superseded are not shown
-without what followed.
+Any code that quotes a passage must call this first: words that the session itself contradicted or superseded are not
+shown without what followed.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ from engram.text.subject import gives_another_value, is_denied, says_opposite
 from engram.text.words import stems, topic_words
 from engram.transcripts.turns import Role
 
-#: Maximum number of texts after a passage in its session that are examined.
+#: Number of texts after a passage to examine.
 MAX_LATER_TEXTS = 80
 #: Maximum length of the part shown of what followed, in characters.
 MAX_FOLLOWED_CHARACTERS = 160
-#: Share, and minimum number, of a sentence's informative words that a later one must have to be about the same thing.
+#: Minimum share and number of a sentence's informative words that a later sentence on the same subject must have.
 MIN_SAME_SHARE, MIN_SAME_WORDS = 0.5, 2
-#: A passage with more sentences than this is compared by these.
+#: Number of a passage's sentences that are compared: the first ones.
 MAX_SENTENCES = 8
 
-#: Beginnings of prompts that reject what the assistant said before.
+#: Beginnings of prompts that reject what the assistant just said.
 _REJECTS = lazy_regex(
     r"\W*(?:(?:hmm+|ok(?:ay)?|but|yeah|well|sorry|and|so)\b\W*)*(?:no\b(?! (?:problem|worries|need|rush))|nope|nah\b|"
     r"wrong|incorrect|false\b|not (?:true|right|correct|quite|really|what|at all)|nonsense|"
@@ -73,14 +73,14 @@ def what_followed(store: Reader, row_id: int, text: str, role: str) -> LaterText
     """Return what the session said later that contradicts or supersedes a passage; None if nothing does.
 
     Args:
-        text: the part of it to show.
-        role: who said them.
+        text: the part of the passage to show.
+        role: who said it.
     """
     return find_later(text, role, said_after(store, row_id, MAX_LATER_TEXTS))
 
 
 def find_later(text: str, role: str, later: Sequence[LaterText]) -> LaterText | None:
-    """Return the part of the later texts, in their order, that contradicts or supersedes a text. Pure."""
+    """Return the first of the later texts that contradicts or supersedes a text, cut to the relevant part. Pure."""
     is_users = role in (Role.USER, Role.CHOSEN)
     next_prompt = next((one for one in later if one.role == Role.USER), None)
     said = [sentence for sentence in _sentences(text)[:MAX_SENTENCES] if _telling(sentence)]
@@ -101,9 +101,7 @@ def find_later(text: str, role: str, later: Sequence[LaterText]) -> LaterText | 
 
 
 def _may_be_about(later: str, earlier: Iterable[str]) -> list[str]:
-    """Return the earlier sentences of which a text has enough words. Fast, since it compares stems as parts of
-    words.
-    """
+    """Return the earlier sentences of which a text has enough words. Fast: it searches for stems as substrings."""
     words, about = later.lower(), []
     for sentence in earlier:
         old = _telling(sentence)
@@ -114,13 +112,13 @@ def _may_be_about(later: str, earlier: Iterable[str]) -> list[str]:
 
 
 def _typed(text: str) -> str:
-    from engram.trust.voice import typed_text  # its patterns take 20 ms, and most passages were followed by no prompt
+    from engram.trust.voice import typed_text  # loads in 20 ms; few passages need it
 
     return typed_text(text)
 
 
 def _ends(later: str, earlier: str) -> bool:
-    """Return True for a later sentence that says something different about the same thing."""
+    """Return True if a later sentence says something different about the same subject."""
     old, new = _telling(earlier), _telling(later)
     shared = len(old & new)
     if shared < MIN_SAME_WORDS or shared < MIN_SAME_SHARE * len(old) or later.strip().endswith("?"):
@@ -142,7 +140,7 @@ def _telling(sentence: str) -> frozenset[str]:
 
 
 def _beginning(text: str) -> str:
-    """Return the first sentences of a text, uncut, as far as there is room; at least the first one."""
+    """Return as many whole sentences from the beginning of a text as fit; at least the first."""
     shown = ""
     for sentence in _sentences(text):
         longer = f"{shown} {' '.join(sentence.split())}".strip()

@@ -36,18 +36,18 @@ from engram.search.ranking import Column, Ranking
 from engram.search.vectors.loaded_vectors import Floats
 from engram.text.splitting import sentence_spans
 
-# -- Choose the sentences of a passage to show: the run that covers most of the question in few words. Pure.
+# -- Choose the sentences of a passage to show. Pure.
 
-#: Maximum number of words to show, unless a single sentence is longer.
+#: Maximum number of words in an excerpt, unless a single sentence is longer.
 MAX_EXCERPT_WORDS = 40
-#: A shorter text, in characters, is extended by its neighbours: "Done." says nothing by itself.
+#: A text with fewer characters is extended by its neighbours: "Done." means nothing by itself.
 MIN_CHARS = 80
 
 
 def excerpt(text: str, coverage: Coverage, max_words: int = MAX_EXCERPT_WORDS) -> str:
-    """Return the run of sentences, at most ``max_words`` words, that covers most of the question.
+    """Return the run of sentences, of at most ``max_words`` words, that covers most of the question.
 
-    Word for word; the first such run if several are equal.
+    The first run wins a tie. A single longer sentence is not cut.
     """
     if len(text.split()) <= max_words:
         return text
@@ -69,7 +69,7 @@ def excerpt(text: str, coverage: Coverage, max_words: int = MAX_EXCERPT_WORDS) -
 
 
 def _extend_run(spans: list[tuple[int, int]], first: int, last: int) -> tuple[int, int]:
-    """Return the run with as many following, then preceding, sentences as it takes to be understood."""
+    """Return a run that is too short, extended by the sentences that follow, then by those that precede."""
     while spans[last][1] - spans[first][0] < MIN_CHARS and (first > 0 or last + 1 < len(spans)):
         if last + 1 < len(spans):
             last += 1
@@ -79,7 +79,7 @@ def _extend_run(spans: list[tuple[int, int]], first: int, last: int) -> tuple[in
 
 
 def extend_short(shown: str, before: str, after: str) -> str:
-    """Return a text too short to be understood with sentences of the texts before and after it."""
+    """Return a text that is too short, extended by sentences of the texts before and after it."""
     for neighbour, is_before in ((before, True), (after, False)):
         spans = sentence_spans(neighbour)
         while spans and len(shown) < MIN_CHARS:
@@ -89,13 +89,13 @@ def extend_short(shown: str, before: str, after: str) -> str:
     return shown
 
 
-# -- Group the ranked passages of one turn into a hit: a prompt with its reply, and no more than a few entries. Pure.
+# -- Group the ranked passages of a turn into one hit: a prompt with its reply, a few entries at most. Pure.
 
-#: Maximum number of entries of a turn in one hit, and of their words together.
+#: Maximum number of entries in one hit, and of their words in total.
 MAX_ENTRIES, MAX_WORDS = 3, 100
-#: An entry joins a better one of its turn if it is at least a seventh (1 / e²) as likely to answer.
+#: An entry joins a better one of its turn if it is at least a seventh (1 / e²) as likely to answer the question.
 _MAX_SCORE_GAP = 2.0 * SCORE_SCALE
-#: A passage that is this much worse than the last hit can neither join a hit nor become one.
+#: A passage that scores this much less than the last hit can neither join a hit nor become one.
 _CUTOFF_GAP = _MAX_SCORE_GAP + SCORE_SCALE * math.log(MAX_ENTRIES)
 
 
@@ -105,37 +105,35 @@ class HitGroup:
 
     #: Indexes of the shortlist, best first.
     indexes: list[int]
-    #: Returns the text that each passage shows, and its number of words.
+    #: Returns the text to show for an index, and its number of words.
     text_of: Callable[[int], tuple[str, int]]
     #: Score of the best passage.
     best_score: float
-    #: Sum of the likelihoods of all passages, on the scale of a score.
+    #: Combined likelihood of all passages, on the scale of a score.
     score: float
 
     @property
     def texts(self) -> list[str]:
-        """The text that each passage shows."""
         return [self.text_of(index)[0] for index in self.indexes]
 
     def accepts(self, index: int, score: float) -> bool:
-        """Return whether another entry of the turn belongs here: nearly as good, and there is room."""
+        """Return whether another entry of the turn belongs here: nearly as good, and within the word limit."""
         if len(self.indexes) >= MAX_ENTRIES or self.best_score - score >= _MAX_SCORE_GAP:
             return False
         return sum(self.text_of(shown)[1] for shown in (*self.indexes, index)) <= MAX_WORDS
 
     def add(self, index: int, score: float) -> None:
-        """Add a passage of another entry."""
         self.indexes.append(index)
         self.score = float(SCORE_SCALE * np.logaddexp(self.score / SCORE_SCALE, score / SCORE_SCALE))
 
 
 def group_hits(shortlist: Shortlist, score: Column, limit: int, shown_text: Callable[[int], str]) -> list[HitGroup]:
-    """Return the best groups, best first; each entry is in one of them, by its best passage.
+    """Return the best groups, best first. Each entry is in at most one group, represented by its best passage.
 
     Args:
         shortlist: the ranked passages.
         score: a score for each; minus infinity leaves a passage out.
-        shown_text: returns the text to show for an index of the shortlist; it is asked for those that need it.
+        shown_text: returns the text to show for an index of the shortlist; called only when needed.
     """
     groups: list[HitGroup] = []
     group_of_turn: dict[int, HitGroup] = {}
@@ -167,9 +165,9 @@ def group_hits(shortlist: Shortlist, score: Column, limit: int, shown_text: Call
     return sorted(groups, key=lambda group: -group.score)[:limit]
 
 
-#: Maximum number of passages that are compared with a phrase.
+#: Maximum number of passages that are searched for a phrase.
 MAX_PHRASE_PASSAGES = 1000
-#: Part of a score: what a place that is given by words alone adds, while some passages have no vector yet.
+#: Name of the score part that a position by words alone adds while some passages have no vector yet.
 WAITING = "waiting"
 
 
@@ -182,10 +180,10 @@ def find_passages(
     without: Collection[str] = (),
     is_worth: Callable[[CandidateSet], bool] | None = None,
 ) -> list[Hit]:
-    """Return the best passages, best first, those of a turn together; none if none is likely to answer.
+    """Return the best passages, best first, grouped by turn; empty if none is likely to answer.
 
-    ``without`` leaves feature groups out by name. Then weak matches are shown too, since all scores are lower.
-    ``is_worth`` may end the search before the candidates are read and ranked.
+    ``without`` names feature groups to leave out; weak matches are then kept, since all scores are lower. If
+    ``is_worth`` returns False, the search ends before the candidates are read and ranked.
     """
     if query.phrases:
         return _find_phrases(index, query, parsed, vector)
@@ -207,7 +205,7 @@ def find_passages(
 
 
 def _find_phrases(index: SearchIndex, query: Query, parsed: ParsedQuery, vector: Floats | None) -> list[Hit]:
-    """Return the texts that have every phrase of a question, best first, each by the passage where the first begins."""
+    """Return the texts that contain every phrase, best first, each by the passage in which the first phrase begins."""
     spans = _phrase_spans(index.store, query)
     if not spans:
         return []
@@ -219,7 +217,7 @@ def _find_phrases(index: SearchIndex, query: Query, parsed: ParsedQuery, vector:
 
 
 def _phrase_spans(store: Store, query: Query) -> dict[int, tuple[str, list[tuple[int, int]]]]:
-    """Return the row id of a passage → the whole text that it is a part of, and where that has the phrases."""
+    """Return row id of a passage → its whole text block, and the spans of the phrases in that block."""
     first = query.phrases[0]
     ids = passages_with_phrase(store, first, MAX_PHRASE_PASSAGES, project_id=query.project_id)
     rows = passage_rows(store, ids)
@@ -241,11 +239,11 @@ def _select_likely(
     relevance_floor: float,
     support: float | None,
 ) -> tuple[list[HitGroup], list[HitGroup]]:
-    """Return the groups to show: those that are likely to answer, and those that are shown as doubtful.
+    """Return the groups that are likely to answer, and those to show as doubtful.
 
-    ``support`` is None without a model. Then all are likely, if any has more than a word of the question by chance. A
-    passage without a vector is likely if it shares enough words with the question, however far those with vectors are.
-    What is not likely must be above the floor.
+    Without a model ``support`` is None; then all groups are likely if any matches by more than chance. A passage
+    without a vector is likely if it shares enough words with the question, however far those with vectors are. A
+    doubtful group must be above the floor.
     """
     if support is None:
         is_any = parsed.date_range is not None or any(
@@ -284,7 +282,7 @@ def _is_above_floor(
 
 
 def _is_found_by_words(shortlist: Shortlist, group: HitGroup, parsed: ParsedQuery, coverage: Coverage) -> bool:
-    """Return True if the best passage of a group has no vector yet, and shares enough words with the question."""
+    """Return True if the best passage of a group has no vector yet but shares enough words with the question."""
     best = group.indexes[0]
     if not shortlist.candidates.is_unknown[shortlist.places[best]]:
         return False
@@ -294,7 +292,7 @@ def _is_found_by_words(shortlist: Shortlist, group: HitGroup, parsed: ParsedQuer
 def passage_support(shortlist: Shortlist, parsed: ParsedQuery, coverage: Coverage, relevance_floor: float) -> float:
     """Return how well the passages support a question; see ``query_support``.
 
-    While some have no vector, the best cosine counts alone: those that would be next to it may be missing.
+    While some passages have no vector, only the best cosine counts, since the next best ones may be missing.
     """
     candidates = shortlist.candidates
     cosines = candidates.known_cosines[candidates.known_cosines > 0].tolist()
@@ -309,9 +307,9 @@ def rank_passages(
 ) -> Ranking:
     """Score the shortlist.
 
-    Without any cosine the weights for text alone decide. While only some passages have a vector, the others keep the
-    places that text alone gives them, and the weights for both order those that have one among the places that are
-    left: so no passage ranks lower because it waits for its vector.
+    Without any cosine, the weights for text alone are used. While only some passages have a vector, the others keep the
+    positions that text alone gives them, and those with a vector share the remaining positions in the order of the full
+    weights. So no passage ranks lower because its vector is missing.
     """
     candidates = shortlist.candidates
     model = load_ranking_model(with_vectors=bool(candidates.known_cosines.any()))
@@ -326,7 +324,7 @@ def rank_passages(
 
 
 def _keep_places(score: Column, score_by_words: Column, is_unknown: NDArray[np.bool_]) -> Column:
-    """Return the same scores, given out so that the unknown passages get the places that words give them."""
+    """Return the same scores, reassigned so that passages without a vector get the positions that words give them."""
     by_words = np.argsort(-score_by_words, kind="stable")
     order = by_words.copy()
     best = np.argsort(-score, kind="stable")
@@ -337,7 +335,7 @@ def _keep_places(score: Column, score_by_words: Column, is_unknown: NDArray[np.b
 
 
 def _has_match(shortlist: Shortlist) -> NDArray[np.bool_]:
-    """Return False for a passage if neither it nor a neighbour nor its turn matches by text or vector."""
+    """Return, for each passage, whether it, a neighbour or its turn matches by text or vector."""
     candidates = shortlist.candidates
     prerank = candidates.prerank_score
     neighbours = np.maximum(candidates.neighbour_values(1, prerank), candidates.neighbour_values(-1, prerank))
@@ -346,14 +344,14 @@ def _has_match(shortlist: Shortlist) -> NDArray[np.bool_]:
 
 
 def best_groups(shortlist: Shortlist, coverage: Coverage, score: Column, limit: int) -> list[HitGroup]:
-    """Return what to show for the scores of the shortlist, best first; minus infinity leaves a passage out."""
+    """Return the groups to show, best first; a score of minus infinity leaves a passage out."""
     return group_hits(
         shortlist, score, limit, lambda index: shown_text(shortlist, shortlist.ranked_row(index), coverage)
     )
 
 
 def shown_text(shortlist: Shortlist, row: PassageRow, coverage: Coverage) -> str:
-    """Return the best sentences of a passage; a short one is extended by its neighbours in the same entry."""
+    """Return the best sentences of a passage; a short excerpt is extended by its neighbours in the same entry."""
     before, after = shortlist.rows.get(row.id - 1), shortlist.rows.get(row.id + 1)
     return extend_short(
         excerpt(row.text, coverage),
@@ -372,9 +370,9 @@ def _build_hits(store: Store, shortlist: Shortlist, ranking: Ranking, groups: li
 def _build_hit(
     shortlist: Shortlist, ranking: Ranking, group: HitGroup, places: Mapping[int, PassagePlace]
 ) -> Hit | None:
-    """Return the hit of a group: its entries in the order of the transcript, named by the best one.
+    """Return the hit of a group: its entries in transcript order, identified by the best one.
 
-    None if its passage was deleted meanwhile.
+    None if the passage has been deleted in the meantime.
     """
     rows = [shortlist.ranked_row(index) for index in group.indexes]
     best_index, best_row = group.indexes[0], rows[0]
@@ -405,26 +403,26 @@ def _build_hit(
 
 
 def _text_of(said: Sequence[tuple[str, str]]) -> str:
-    """Return what was said, with a line each; of several speakers each line names its own."""
+    """Return the texts, one per line; with several speakers, each line starts with the speaker's name."""
     if len({role for role, _ in said}) == 1:
         return "\n".join(text for _, text in said)
     return "\n".join(f"{SPEAKERS.get(role, role)}: {text}" for role, text in said)
 
 
-# -- Search chunks of notes: ranked by the same features as passages.
+# -- Search chunks of notes, ranked by the same features as passages.
 
 #: Maximum number of candidates from the text index, and from the vectors.
 MAX_CANDIDATES = 50
-#: Maximum number of chunks that are compared with a phrase.
+#: Maximum number of chunks that are searched for a phrase.
 MAX_PHRASE_NOTES = 200
-#: Maximum number of words that a hit shows: more than of a passage, since a note is written to be read.
+#: Maximum number of words in a hit: more than for a passage, since a note is written to be read.
 MAX_NOTE_WORDS = 60
 
 
 def find_notes(index: SearchIndex, query: Query, parsed: ParsedQuery, vector: Floats | None) -> list[Hit]:
-    """Return the best chunks of notes, best first; none if the notes do not support the question, none by chance.
+    """Return the best chunks of notes, best first; empty if the notes don't support the question.
 
-    With phrases it is the chunks that have all of them.
+    Chance matches are left out. If the query has phrases, only chunks with all of them are returned.
     """
     store, vectors = index.store, index.vectors
     counts, total = index.term_counts.count(store, parsed.terms)
@@ -435,7 +433,7 @@ def find_notes(index: SearchIndex, query: Query, parsed: ParsedQuery, vector: Fl
         nearest = dict.fromkeys(_with_first_phrase(query, store), 1.0)
     elif vector is not None and vectors is not None:
         nearest = vectors.search(vector, MAX_CANDIDATES, query.project_id)
-    # The project of a note may have changed since its vector was loaded: the rows decide.
+    # A note's project may have changed since its vector was loaded, so filter by the stored rows.
     rows = note_rows(store, sorted(nearest if query.phrases else {*bm25, *nearest}), query.project_id)
     spans = {row_id: find_phrases(row.text, query.phrases) for row_id, row in rows.items()} if query.phrases else {}
     rows = {row_id: row for row_id, row in rows.items() if _says_something(row.text)}
@@ -481,18 +479,18 @@ def find_notes(index: SearchIndex, query: Query, parsed: ParsedQuery, vector: Fl
 
 
 def _says_something(text: str) -> bool:
-    """Return False for a chunk of headings alone."""
+    """Return False for a chunk that has only headings."""
     return any(line.strip() and not line.lstrip().startswith("#") for line in text.splitlines())
 
 
 def _with_first_phrase(query: Query, store: Store) -> list[int]:
-    """Return the row ids of chunks that may have the first phrase; the texts decide."""
+    """Return the row ids of chunks that may contain the first phrase; the caller must check the texts."""
     first = query.phrases[0]
     return [row_id for row_id, _ in search_notes(store, [first], MAX_PHRASE_NOTES, project_id=query.project_id)]
 
 
 def _as_shortlist(rows: dict[int, NoteRowText], bm25: dict[int, float], cosines: dict[int, float]) -> Shortlist:
-    """Return chunks as passages, each of a session, a turn and an entry of its own."""
+    """Return chunks as passages, each in its own session, turn and entry."""
     keys = [(row_id, row_id, row_id, row_id) for row_id in sorted(rows)]
     candidates = build_candidate_set(keys, bm25, cosines)
     passages = {

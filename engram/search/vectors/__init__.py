@@ -1,1 +1,1 @@
-"""Vectors in memory: the index, its cache of memory.db, similar pairs, and the backfill of missing vectors."""
+"""Vectors in memory: the index, the cache over memory.db, similar pairs, and the backfill of missing vectors."""

@@ -1,4 +1,4 @@
-"""The vectors of memory.db in memory; only new ones are read to bring it up to date."""
+"""The vectors of memory.db, cached in memory and updated incrementally; embedding of missing ones; similar pairs."""
 
 from __future__ import annotations
 
@@ -30,26 +30,25 @@ Floats = NDArray[np.float32]
 
 #: The group of rows that every project may see.
 GLOBAL_GROUP = -1
-#: Rows read from the database at a time: more than an exact index has, so that a large one is quantised at once.
+#: Rows read from the database at a time: more than an exact index holds, so that a large one is quantised immediately.
 _SLICE_ROWS = 32_768
-#: Rows whose mean cosine stands for that of all: the mean of more differs by less than 0.01.
+#: Sample size for the mean cosine; the mean of more rows differs by less than 0.01.
 _SAMPLED_ROWS = 512
 
 
 class VectorCache:
-    """The index of one owner kind (p, e or n), and how far it was read. Any thread may call any method."""
+    """The index for one kind of owner: p (passage), e (memory) or n (note). Any thread may call any method."""
 
     def __init__(self, owner: str, model: str, dimension: int) -> None:
-        """Create an empty cache; ``refresh`` fills it."""
         self._owner = owner
         self._model = model
         self._dimension = dimension
         self._index = VectorIndex(dimension)
-        #: Sequence number of the last vector that was read.
+        #: Sequence number of the last vector read.
         self._seq = 0
-        #: False until everything that was stored at first has been read.
+        #: False until all vectors that were stored at the start have been read.
         self.is_filled = False
-        #: The highest sequence number of all owners when this was last brought up to date.
+        #: The highest sequence number of all owners at the last update.
         self._newest_seq = -1
         self._lock = threading.Lock()
 
@@ -63,7 +62,7 @@ class VectorCache:
     def refresh(self, store: Store) -> int:
         """Load new vectors and drop deleted ones; return the number of rows loaded.
 
-        Deleted ones are noticed by counting, which takes 60 ms for a million vectors.
+        Deletions are detected by counting, which takes 60 ms for a million vectors.
         """
         total = self.catch_up(store)
         if not self.is_filled:
@@ -77,7 +76,7 @@ class VectorCache:
         """Load vectors written since the last call and return their number; returns immediately if there are none.
 
         While another thread fills the cache for the first time, which takes seconds for a large store, this returns 0
-        at once: a search uses what has been loaded so far.
+        immediately, so that a search uses what has been loaded so far.
         """
         newest_seq = last_vector_seq(store)
         if newest_seq == self._newest_seq or not self._lock.acquire(blocking=self.is_filled):
@@ -88,14 +87,14 @@ class VectorCache:
                 self._index.expect(count_vectors(store, self._owner))
             while count := self._load_slice(store):
                 total += count
-            # Everything up to newest_seq has been read, vectors of other owners included.
+            # Everything up to newest_seq has been read; vectors of other owners don't matter here.
             self._seq, self._newest_seq, self.is_filled = max(self._seq, newest_seq), newest_seq, True
             return total
         finally:
             self._lock.release()
 
     def _load_slice(self, store: Store) -> int:
-        """Load one slice of the new vectors; return its number of rows."""
+        """Load the next new vectors, up to ``_SLICE_ROWS``; return their number."""
         vectors = vectors_since(store, self._owner, self._model, self._seq, _SLICE_ROWS)
         if not vectors:
             return 0
@@ -108,13 +107,13 @@ class VectorCache:
         return len(vectors)
 
     def search(self, query: Floats, limit: int, project: int | None, *, with_global: bool = True) -> dict[int, float]:
-        """Return id → cosine of the best ``limit`` ids; only of ``project`` (and global ones) unless it is None."""
+        """Return id → cosine for the best ``limit`` ids, only of ``project`` (and global rows) unless it is None."""
         groups = None if project is None else [project, GLOBAL_GROUP] if with_global else [project]
         ids, cosines = self._index.top(query, limit, groups=groups)
         return dict(zip(ids.tolist(), cosines.tolist(), strict=True))
 
     def usual_cosine(self, query: Floats, project: int | None) -> tuple[float, int]:
-        """Return the mean cosine of the rows that a query of ``project`` sees, by a sample, and their number."""
+        """Return the mean cosine, by a sample, of the rows that ``project`` may see, and their number."""
         groups = None if project is None else [project, GLOBAL_GROUP]
         return self._index.mean_cosine(query, _SAMPLED_ROWS, groups=groups)
 
@@ -127,22 +126,22 @@ class VectorCache:
         self._index.remove(np.setdiff1d(self._index.ids, stored))
 
 
-# -- Embed rows without a current vector: outside any transaction, then stored in a short one.
+# -- Embed rows without a current vector: computed outside any transaction, then stored in a short one.
 
-#: Memories that are embedded at a time.
+#: Number of memories embedded at a time.
 MEMORY_BATCH = 16
-#: Memories that are embedded while a client waits.
+#: Number of memories embedded while a client waits.
 NEWEST_MEMORIES = 4
-#: Maximum number of words of a prompt that are embedded with a passage of its reply.
+#: Maximum number of words of a prompt embedded together with a passage of its reply.
 MAX_PROMPT_WORDS = 60
-#: The role in front of a text that names its own speaker, as in a chat.
+#: The role before a text that names its speaker itself, as in a chat.
 _ROLE_BEFORE_SPEAKER = lazy_regex(r"(?:user|assistant): (?=[A-Z][\w .'-]{0,30}: )")
 
 
 def embed_missing(store: Store, embedder: Embedder, limit: int = 64) -> int:
-    """Embed up to ``limit`` rows without a current vector; return how many, 0 when none is left.
+    """Embed up to ``limit`` rows without a current vector; return how many, 0 if none is left.
 
-    Rows that are deleted meanwhile are skipped. Raises EmbeddingError as the embedder does.
+    Rows that are deleted in the meantime are skipped. Raises EmbeddingError.
     """
     missing = missing_vectors(store, embedder.model_id, limit)
     if not missing:
@@ -165,9 +164,9 @@ def embed_memories(store: Store, embedder: Embedder) -> int:
 
 
 def embed_newest_memories(store: Store, embedder: Embedder) -> int:
-    """Embed the newest memories without a current vector, a few at most; return how many.
+    """Embed the newest few memories without a current vector, so that semantic search finds a memory soon after saving.
 
-    So a memory is found by its meaning as soon as it was saved. Raises EmbeddingError.
+    Returns how many. Raises EmbeddingError.
     """
     missing = [row for row in missing_vectors(store, embedder.model_id, NEWEST_MEMORIES) if row.owner == "e"]
     if not missing:
@@ -179,9 +178,9 @@ def embed_newest_memories(store: Store, embedder: Embedder) -> int:
 
 
 def embedding_texts(row: Missing) -> list[str]:
-    """Return the texts whose mean vector stands for a row.
+    """Return the texts whose mean vector represents a row.
 
-    Its own; for a reply also that with its prompt, for a memory also the questions that it answers.
+    The row's own text; for a reply also that text with its prompt, for a memory also the questions that it answers.
     """
     own = _ROLE_BEFORE_SPEAKER.sub("", row.text, count=1) if row.owner == "p" else row.text
     if row.questions:
@@ -204,25 +203,24 @@ def _embed(missing: list[Missing], embedder: Embedder) -> list[tuple[str, int, i
     return vectors
 
 
-# -- Find pairs of memories with similar vectors, in tiles, so that neither all vectors nor all products are in
-# memory.
+# -- Find pairs of memories with similar vectors, in tiles, to limit the memory for vectors and products.
 
-#: Rows that are read at a time, and compared with the wanted ones.
+#: Number of rows read at a time and compared with the wanted ones.
 _BATCH_ROWS = 2_048
-#: Wanted rows that are compared at a time.
+#: Number of wanted rows compared at a time.
 _PAIR_ROWS = 256
-#: Maximum number of pairs: the most similar ones.
+#: Maximum number of pairs; the most similar are kept.
 MAX_PAIRS = 5_000
 
 
 def similar_pairs(
     store: Store, model: str, min_cosine: float, among: Collection[int] | None = None
 ) -> Iterator[tuple[int, int, float]]:
-    """Yield ``(row id, row id, cosine)`` of memories at least as similar as ``min_cosine``, most similar first.
+    """Yield ``(smaller row id, larger row id, cosine)`` for memories with at least ``min_cosine``, most similar first.
 
-    Of each pair the smaller row id comes first. Needs 2 bytes for each number of the vectors of ``among``.
+    Needs 2 bytes for each number of the vectors of ``among``.
 
-    ``among``: only pairs that contain one of these row ids; None for all pairs.
+    ``among`` restricts the result to pairs that contain one of these row ids; None for all pairs.
     """
     if among is not None and not among:
         return
@@ -239,7 +237,7 @@ def similar_pairs(
             if not len(left):
                 continue
             one, other = left_ids[left], ids[right]
-            # A pair of two wanted rows comes up twice; it is kept when its smaller id is on the left.
+            # A pair of two wanted rows occurs twice; keep the one with the smaller id on the left.
             keep = (one != other) & ((one < other) | ~is_wanted[right])
             cosine = np.concatenate([cosine, product[left, right][keep]])
             first = np.concatenate([first, np.minimum(one, other)[keep]])
@@ -253,7 +251,7 @@ def similar_pairs(
 
 
 def _wanted(store: Store, model: str, among: Collection[int] | None) -> tuple[NDArray[np.int64], NDArray[np.float16]]:
-    """Return row ids and vectors of the rows of which pairs are wanted."""
+    """Return the row ids and vectors of the rows whose pairs are wanted."""
     if among is None:
         found = [_matrix(batch) for batch in vector_batches(store, "e", model, _BATCH_ROWS)]
     else:

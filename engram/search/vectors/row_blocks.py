@@ -11,22 +11,22 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-# -- Quantised vectors: 8, 4 or 2 bits for each number, and one scale for each row.
+# -- Quantised vectors: 8, 4 or 2 bits per number, and one scale per row.
 
 Floats: TypeAlias = NDArray[np.float32]
 CodeArray: TypeAlias = NDArray[np.int8] | NDArray[np.uint8]
 Places: TypeAlias = NDArray[np.intp]
 
-#: Numbers processed at a time (256 KB). They fit the processor's cache. All slices share one buffer: to allocate one
-#: for each took three times as long as the work itself, since the allocator of a worker gives memory back at once.
+#: Numbers processed at a time (256 KB), to fit the processor's cache. All slices share one buffer: allocating one per
+#: slice took three times as long as the work itself, since a worker's allocator returns memory immediately.
 _SLICE_NUMBERS = 65_536
-#: Largest code of 8 bits.
+#: Largest 8-bit code.
 _MAX_INT8 = 127.0
-#: Prevents a division by zero for a row of zeros.
+#: Prevents division by zero for a row of zeros.
 _MIN_SCALE = np.float32(1e-30)
-#: Bits → the step between even levels that loses least of a normal distribution, as a share of its standard deviation
-#: (J. Max, Quantizing for Minimum Distortion, IRE Transactions on Information Theory 6, 1960, table II). Uneven levels
-#: would lose 1.1 % less in two bits, but cost a table look-up for each number.
+#: Bits → the step between uniform levels with the least distortion for a normal distribution, as a share of its
+#: standard deviation (J. Max, Quantizing for Minimum Distortion, IRE Transactions on Information Theory 6, 1960, table
+#: II). Non-uniform levels would lose 1.1 % less with two bits, but need a table lookup for each number.
 _STEPS = {2: 0.9957, 4: 0.3352}
 
 
@@ -34,24 +34,22 @@ class Codes(ABC):
     """The codes and scales of a fixed number of rows."""
 
     def __init__(self, codes: CodeArray, scales: NDArray[np.floating]) -> None:
-        """Take the arrays that hold the codes and scales of all rows."""
+        """Use arrays with the codes and scales of all rows."""
         self._codes = codes
         self._scales = scales
         self._slice_rows = _SLICE_NUMBERS // max(1, codes.shape[1])
 
     @abstractmethod
     def store(self, start: int, rows: Floats) -> None:
-        """Store ``rows`` from place ``start`` on."""
+        """Store ``rows``, beginning at place ``start``."""
 
     @abstractmethod
     def _dots(self, codes: CodeArray, query: Floats, room: Floats) -> Floats:
-        """Return the dot products of ``query`` with a slice of rows, without their scales; ``room`` is for as many
-        numbers.
-        """
+        """Return the unscaled dot products of ``query`` with a slice of rows, using ``room`` as a buffer for it."""
 
     @abstractmethod
     def rows_at(self, places: Places) -> Floats:
-        """Return the rows at ``places``, approximately as they were stored."""
+        """Return the rows at ``places``, approximately as they were passed to ``store``."""
 
     def dots(self, count: int, query: Floats) -> Floats:
         """Return the dot products of ``query`` with the first ``count`` rows."""
@@ -75,12 +73,12 @@ class Codes(ABC):
         return products
 
     def arrays(self) -> tuple[NDArray[np.generic], ...]:
-        """Return the arrays that have an entry for each row."""
+        """Return every array that has an entry for each row."""
         return self._codes, self._scales
 
 
 class ByteCodes(Codes):
-    """8 bits for each number."""
+    """8 bits per number."""
 
     def __init__(self, rows: int, width: int) -> None:
         """Allocate ``rows`` rows of ``width`` numbers."""
@@ -93,7 +91,7 @@ class ByteCodes(Codes):
         self._scales[place] = scales
 
     def _dots(self, codes: CodeArray, query: Floats, room: Floats) -> Floats:
-        # Converting a slice to float32 and multiplying that is faster than any product of whole numbers in numpy.
+        # Converting a slice to float32 and multiplying that is faster than any integer product in numpy.
         np.copyto(room, codes)
         products: Floats = room @ query
         return products
@@ -105,13 +103,14 @@ class ByteCodes(Codes):
 
 
 class PackedCodes(Codes):
-    """2 or 4 bits for each number, for rows that are about normally distributed.
+    """2 or 4 bits per number, for rows that are roughly normally distributed.
 
-    A row is cut into as many shares as a byte holds codes: the lowest bits hold a number of the first share, and so on.
+    A row is divided into as many shares as a byte holds codes. The lowest bits hold a number of the first share, and so
+    on.
     """
 
     def __init__(self, rows: int, width: int, bits: int) -> None:
-        """Allocate ``rows`` rows of ``width`` numbers in ``bits`` bits each."""
+        """Allocate ``rows`` rows of ``width`` numbers with ``bits`` bits each."""
         self._width = width
         self._bits = bits
         self._max_code = 2**bits - 1
@@ -120,7 +119,7 @@ class PackedCodes(Codes):
         super().__init__(np.empty((rows, row_bytes), dtype=np.uint8), np.empty(rows, dtype=np.float16))
 
     def store(self, start: int, rows: Floats) -> None:
-        """Store ``rows``; the scale keeps the dot product of a row with itself."""
+        """Store ``rows``; the scale preserves the dot product of a row with itself."""
         place = slice(start, start + len(rows))
         squares = np.einsum("ij,ij->i", rows, rows)
         steps = np.maximum(_STEPS[self._bits] * np.sqrt(squares / max(1, self._width)), _MIN_SCALE)
@@ -133,7 +132,7 @@ class PackedCodes(Codes):
         self._scales[place] = np.where(kept > 0, squares / np.maximum(kept, _MIN_SCALE), 0)
 
     def _shares(self) -> Iterator[tuple[int, slice]]:
-        """Return the first bit of each share, and which numbers of a row it has."""
+        """Yield the first bit of each share, and the slice of a row that it holds."""
         size = self._codes.shape[1]
         for number in range(8 // self._bits):
             start = min(size * number, self._width)
@@ -142,7 +141,7 @@ class PackedCodes(Codes):
     def _dots(self, codes: CodeArray, query: Floats, room: Floats) -> Floats:
         products: Floats = np.full(len(codes), -self._middle * query.sum(), dtype=np.float32)
         for shift, share in self._shares():
-            # The bits are not shifted; the query is scaled down instead.
+            # Instead of shifting the bits, scale the query down.
             scaled = query[share] / np.float32(2**shift)
             part = room[:, : len(scaled)]
             np.copyto(part, codes[:, : len(scaled)] & (self._max_code << shift))
@@ -159,16 +158,16 @@ class PackedCodes(Codes):
         return rows
 
 
-# -- A rotation of vectors after which their first numbers carry most of a dot product.
+# -- A rotation of vectors that concentrates a dot product in their first numbers.
 
-#: Where the parts of a rotated row end, as shares of it. The first part is compared first; it holds four fifths of the
-#: length of MiniLM's vectors.
+#: The ends of a rotated row's parts, as shares of its length. The first part is compared first; it holds four fifths of
+#: the length of MiniLM's vectors.
 _PART_ENDS = (1 / 3, 1 / 2, 1)
 
 
 @dataclass(frozen=True, slots=True)
 class Rotation:
-    """New axes, most informative first. Dot products stay the same."""
+    """New axes, most informative first. Dot products do not change."""
 
     #: Shape (dimension, dimension); its columns are the new axes.
     axes: Floats
@@ -181,7 +180,7 @@ class Rotation:
         _, axes = np.linalg.eigh(moments)
         ends = [max(1, round(len(axes) * share)) for share in _PART_ENDS]
         parts = tuple(slice(start, stop) for start, stop in pairwise([0, *ends]))
-        # A random rotation within each part gives its numbers one scale, so that few bits suit all of them.
+        # A random rotation within each part gives all its numbers a similar scale, so that few bits suffice.
         rotated = [axes[:, ::-1][:, part] @ _random_rotation(part.stop - part.start) for part in parts]
         return cls(np.ascontiguousarray(np.concatenate(rotated, axis=1), dtype=np.float32), parts)
 
@@ -202,7 +201,7 @@ def second_moments(rows: NDArray[np.floating]) -> NDArray[np.float64]:
 
 
 def _random_rotation(size: int) -> NDArray[np.float64]:
-    """Return a random rotation of ``size`` dimensions, the same at each call."""
+    """Return a random rotation of ``size`` dimensions, the same on each call."""
     return np.linalg.qr(np.random.default_rng(size).standard_normal((size, size)))[0]
 
 
@@ -210,37 +209,36 @@ Ids: TypeAlias = NDArray[np.int64]
 Groups: TypeAlias = NDArray[np.int32]
 Flags: TypeAlias = NDArray[np.bool_]
 
-#: Rows of one block. Memory that was never written costs nothing, so a block is allocated at full size.
+#: Rows per block. A block is allocated at full size, since memory that was never written costs nothing.
 BLOCK_ROWS = 32_768
-#: Bits for each number of each part of a narrow row (163 bytes). Compared with four bits throughout (209 bytes) that
-#: loses one in 100 of the true best 100 of 500,000 rows; two bits after the first part (145 bytes) would lose two.
+#: Bits per number for each part of a narrow row (163 bytes). Compared with four bits throughout (209 bytes), this loses
+#: 1 of the true best 100 among 500,000 rows; two bits after the first part (145 bytes) would lose 2.
 _NARROW_BITS = (4, 4, 2)
-#: Rows that are rotated and quantised at a time.
+#: Number of rows rotated and quantised at a time.
 _STORED_ROWS = 1_024
-#: Maximum number of rows at the end of a block that are searched one by one; beyond, all are sorted again.
+#: Maximum number of unsorted rows at the end of a block, which are scanned; beyond that the block is sorted again.
 _MAX_UNSORTED_ROWS = 1_024
-#: Maximum number of groups that are compared one by one, which is faster than a look-up for each row.
+#: Maximum number of groups compared one by one, which is faster than a lookup for each row.
 _MAX_COMPARED_GROUPS = 6
 
 
 class Block:
     """Ids, groups and flags of up to ``BLOCK_ROWS`` rows; a subclass stores the numbers.
 
-    Rows are only appended, and deleted in place: a reader that knows a count may read up to it without a lock.
+    Rows are only appended, or deleted in place, so a reader that knows a count may read up to it without a lock.
     """
 
     def __init__(self) -> None:
-        """Create an empty block."""
         self.ids: Ids = np.empty(BLOCK_ROWS, dtype=np.int64)
         self.groups: Groups = np.empty(BLOCK_ROWS, dtype=np.int32)
         self.alive: Flags = np.zeros(BLOCK_ROWS, dtype=np.bool_)
         self.count = 0
         self.dead = 0
-        #: Number of rows that are sorted by id, and their places in that order; built by ``find``.
+        #: Number of rows sorted by id, and their places in that order.
         self._sorted: tuple[int, NDArray[np.uint16]] = (0, np.zeros(0, dtype=np.uint16))
 
     def append(self, ids: Ids, groups: Groups, rows: NDArray[np.floating]) -> None:
-        """Append ``rows``; there must be room."""
+        """Append ``rows``; there must be enough room."""
         stop = self.count + len(ids)
         self._store(self.count, rows)
         self.ids[self.count : stop] = ids
@@ -280,7 +278,7 @@ class Block:
         self._sorted = (count, np.argsort(self.ids[:count], kind="stable").astype(np.uint16))
 
     def _find_sorted(self, sorted_count: int, order: NDArray[np.uint16], wanted: Ids) -> Places:
-        """Find among the first ``sorted_count`` rows, whose places ``order`` gives by id; an id may have several."""
+        """Find ids, which may repeat, among the first ``sorted_count`` rows, whose places by id ``order`` has."""
         if not sorted_count:
             return np.zeros(0, dtype=np.intp)
         first, last = self.ids[order[0]], self.ids[order[-1]]
@@ -295,7 +293,7 @@ class Block:
         return np.asarray(sorter[positions], dtype=np.intp)
 
     def visible(self, count: int, groups: ArrayLike | None) -> Flags | None:
-        """Return which of the first ``count`` rows are live and in ``groups``; None for all of them."""
+        """Return which of the first ``count`` rows are live and in ``groups``; None if all are."""
         flags: Flags | None = self.alive[:count].copy() if self.dead else None
         if groups is not None:
             inside = _is_one_of(self.groups[:count], np.atleast_1d(np.asarray(groups, dtype=np.int32)))
@@ -327,10 +325,9 @@ class Block:
 
 
 class ExactBlock(Block):
-    """Rows as they were added, 4 bytes for each number."""
+    """Unchanged rows, 4 bytes per number."""
 
     def __init__(self, dimension: int) -> None:
-        """Create an empty block for rows of ``dimension`` numbers."""
         super().__init__()
         self._rows: Floats = np.empty((BLOCK_ROWS, dimension), dtype=np.float32)
 
@@ -353,9 +350,9 @@ class ExactBlock(Block):
 
 
 class QuantisedBlock(Block):
-    """Rotated rows in few bits, in three parts with a scale each; the first part alone estimates a dot product well.
+    """Rotated rows in few bits, in three parts, each with its own scale; the first part estimates a dot product well.
 
-    In 8 bits a cosine is off by 0.003 at most, in narrow rows by 0.0065 on average (0.0059 in 4 bits).
+    With 8 bits a cosine is off by at most 0.003, in narrow rows by 0.0065 on average (0.0059 with 4 bits throughout).
     """
 
     def __init__(self, rotation: Rotation, *, is_narrow: bool = False) -> None:
@@ -363,7 +360,7 @@ class QuantisedBlock(Block):
 
         Args:
             rotation: the same for all blocks of an index.
-            is_narrow: store 4 or 2 bits for each number instead of 8.
+            is_narrow: store 4 or 2 bits per number instead of 8.
         """
         super().__init__()
         self.rotation = rotation
@@ -377,11 +374,11 @@ class QuantisedBlock(Block):
             self._codes = tuple(ByteCodes(BLOCK_ROWS, width) for width in widths)
 
     def estimates(self, count: int, rotated: Floats) -> Floats:
-        """Return what the first part adds to the dot product of a rotated query with the first ``count`` rows."""
+        """Return the first part's contribution to the dot product of a rotated query with the first ``count`` rows."""
         return self._codes[0].dots(count, rotated[self.rotation.parts[0]])
 
     def estimates_at(self, places: Places, rotated: Floats) -> Floats:
-        """Return what the first part adds to the dot product with the rows at ``places``."""
+        """Return the first part's contribution to the dot product with the rows at ``places``."""
         return self._codes[0].dots_at(places, rotated[self.rotation.parts[0]])
 
     def cosines(self, count: int, query: Floats) -> Floats:
@@ -392,14 +389,14 @@ class QuantisedBlock(Block):
         return products
 
     def remainders_at(self, places: Places, rotated: Floats) -> Floats:
-        """Return what all parts but the first add to the dot product with the rows at ``places``."""
+        """Return the later parts' contribution to the dot product with the rows at ``places``."""
         products: Floats = np.zeros(len(places), dtype=np.float32)
         for part, codes in self._later_parts():
             products += codes.dots_at(places, rotated[part])
         return products
 
     def cosines_at(self, places: Places, query: Floats) -> Floats:
-        """Return the dot products; rotates the query once instead of every row back."""
+        """Return the dot products; rotating the query once is cheaper than rotating every row back."""
         rotated = self.rotation.apply(query)
         return self.estimates_at(places, rotated) + self.remainders_at(places, rotated)
 

@@ -24,28 +24,28 @@ from engram.search.vectors.row_blocks import (
     second_moments,
 )
 
-#: Maximum number of rows of an exact index (23 MB at 384 numbers a row); quantised rows take a quarter of the memory.
+#: Maximum number of rows of an exact index (23 MB with 384 numbers a row); quantised rows take a quarter of the memory.
 MAX_EXACT_ROWS = 15_000
-#: Maximum number of rows with 8 bits per number (200 MB); above that, 4 bits for half of a row and 2 for the rest.
+#: Maximum number of rows with 8 bits per number (200 MB); above that, half of a row has 4 bits and the rest 2.
 MAX_BYTE_ROWS = 500_000
-#: Share of rows re-ranked by exact cosine, within the bounds below. The shortlist contains 99.5 % of the true best 50,
-#: also for queries that resemble no row.
+#: Share of rows re-ranked by all parts, within the bounds below. The shortlist contains 99.5 % of the true best 50,
+#: even for queries that resemble no row.
 SHORTLIST_SHARE = 0.02
 MIN_SHORTLIST, MAX_SHORTLIST = 2_000, 6_000
 #: The shortlist has at least this number of rows for each hit.
 _SHORTLIST_PER_HIT = 20
-#: A rotation is fitted to at most this many stored and this many new rows.
+#: A rotation is fitted to at most this many stored rows and this many new ones.
 _MAX_FITTED_ROWS = 8_000
 #: Share of deleted rows above which the index is compacted.
 _MAX_DEAD_SHARE = 0.25
-#: Fewer deleted rows than this are never compacted.
+#: With fewer deleted rows than this, the index is never compacted.
 _MIN_DEAD_ROWS = 1_024
 
-# -- Find the nearest rows of blocks: every cosine, or a shortlist by a cheap estimate, then exact cosines for it.
+# -- Find the nearest rows: compute every cosine, or shortlist by an estimate and compute the cosines of those.
 
-#: If fewer than this share of a block's rows are visible, their estimates are computed individually.
+#: If less than this share of a block's rows is visible, only their estimates are computed.
 _MIN_DENSE_SHARE = 0.25
-#: Size of the sample from which a bound for the largest values is estimated.
+#: Size of the sample that gives a bound for the largest values.
 _SAMPLE_ROWS = 20_000
 
 #: Blocks, each with the number of its rows that may be read.
@@ -53,7 +53,7 @@ View: TypeAlias = tuple[tuple[Block, int], ...]
 
 
 def all_cosines(view: View, visible: Sequence[Flags | None], query: Floats) -> tuple[Ids, Floats]:
-    """Return id and cosine of every visible row. ``visible``: flags for each block, None for all its rows."""
+    """Return id and cosine of every visible row. ``visible`` has flags for each block, or None for all its rows."""
     ids, cosines = [], []
     for (block, count), flags in zip(view, visible, strict=True):
         block_cosines = block.cosines(count, query)
@@ -142,10 +142,10 @@ def joined_ids(parts: Sequence[Ids]) -> Ids:
 
 
 class VectorIndex:
-    """Rows of length 1 with an id and a group each; an id may have several rows, of which the best counts.
+    """Unit vectors, each with an id and a group. An id may have several rows, of which the best counts.
 
-    One thread may write while any number of threads read: a reader sees the rows that existed when it began, except
-    those that are removed meanwhile. Removed rows are skipped at once; their memory is freed later.
+    One thread may write while any number of threads read. A reader sees the rows that existed when it began, except
+    those removed in the meantime. Removed rows are skipped immediately; their memory is freed later.
     """
 
     def __init__(
@@ -153,7 +153,7 @@ class VectorIndex:
     ) -> None:
         """Create an empty index for rows of ``dimension`` numbers.
 
-        Above ``max_exact_rows`` rows it is approximate; above ``max_byte_rows``, a row takes 40 % of the memory.
+        Above ``max_exact_rows`` rows it is approximate; above ``max_byte_rows``, a row takes 40 % of the 8-bit memory.
         """
         self.dimension = dimension
         self._max_exact_rows, self._max_byte_rows = max_exact_rows, max_byte_rows
@@ -168,24 +168,24 @@ class VectorIndex:
 
     @property
     def bytes_used(self) -> int:
-        """Memory of the rows, in bytes."""
+        """Memory used by the rows, in bytes."""
         return sum(count * block.row_bytes for block, count in self._view)
 
     @property
     def ids(self) -> Ids:
-        """The id of each live row, in the order in which they were added."""
+        """The ids of the live rows, in insertion order."""
         return joined_ids([block.ids[:count][block.alive[:count]] for block, count in self._view])
 
     def expect(self, rows: int) -> None:
-        """Announce the number of rows to add, so that the first are already stored in the form chosen for it."""
+        """Announce how many rows will be added, so that even the first ones are stored in the form for that number."""
         self._expected_rows = rows
 
     def add(self, ids: ArrayLike, rows: ArrayLike, groups: ArrayLike | None = None) -> None:
-        """Add rows; existing rows of an id stay (remove them first).
+        """Add rows. Existing rows of an id are kept; remove them first to replace them.
 
         Args:
             ids: An id for each row.
-            rows: Shape (n, dimension), any kind of float.
+            rows: Shape (n, dimension), of any floating-point type.
             groups: A number for each row, such as its project; 0 by default.
 
         Raises:
@@ -215,7 +215,7 @@ class VectorIndex:
         with self._write_lock:
             for block, count in self._view:
                 places = block.find(count, wanted)
-                # Update the count first: only a reader that sees it checks the flags.
+                # Update the count first: readers check the flags only if it isn't 0.
                 block.dead += len(places)
                 block.alive[places] = False
                 removed += len(places)
@@ -229,7 +229,7 @@ class VectorIndex:
 
         Args:
             query: Shape (dimension,).
-            groups: Only rows of these groups.
+            groups: Search only rows of these groups.
         """
         vector = self._checked(query)
         view = self._view
@@ -244,7 +244,7 @@ class VectorIndex:
         return best_per_id(ids, cosines, limit)
 
     def scores_of(self, query: ArrayLike, ids: ArrayLike) -> Floats:
-        """Return the best cosine of each of ``ids``, in their order; NaN for an id without a row."""
+        """Return the best cosine for each of ``ids``, in the same order; NaN for an id without a row."""
         wanted, places = np.unique(np.asarray(ids, dtype=np.int64), return_inverse=True)
         vector = self._checked(query)
         best: Floats = np.full(len(wanted), -np.inf, dtype=np.float32)
@@ -256,7 +256,7 @@ class VectorIndex:
         return best[places]
 
     def mean_cosine(self, query: ArrayLike, max_rows: int, *, groups: ArrayLike | None = None) -> tuple[float, int]:
-        """Return the mean cosine of the rows of these groups, estimated from ``max_rows`` of them, and their number."""
+        """Return the mean cosine of the rows in ``groups``, from a sample of at most ``max_rows``, and their number."""
         vector = self._checked(query)
         view = self._view
         places = [_visible_places(block, count, groups) for block, count in view]
@@ -270,7 +270,7 @@ class VectorIndex:
         return (float(np.concatenate(cosines).mean()) if cosines else 0.0), rows
 
     def get(self, ids: ArrayLike) -> tuple[Ids, Floats]:
-        """Return the existing rows of ``ids``, each with its id, in the order in which they were added."""
+        """Return the ids and rows that exist for ``ids``, in insertion order."""
         wanted = np.unique(np.asarray(ids, dtype=np.int64))
         row_ids, rows = [], []
         for block, count in self._view:
@@ -306,7 +306,7 @@ class VectorIndex:
         self._view = tuple((block, block.count) for block in blocks)
 
     def _quantise(self, new_rows: NDArray[np.floating]) -> None:
-        """Store rows in few bits from now on, by a rotation fitted to the stored rows and the new ones."""
+        """Quantise the stored rows, and new ones from now on, with a rotation fitted to both."""
         moments = second_moments(new_rows[:: 1 + len(new_rows) // _MAX_FITTED_ROWS])
         for block, count in self._view:
             moments += second_moments(block.rows_at(block.live_places(count)[:: 1 + len(self) // _MAX_FITTED_ROWS]))
@@ -318,7 +318,7 @@ class VectorIndex:
         self._publish(blocks)
 
     def _narrow(self) -> None:
-        """Store rows in fewer bits, block by block, so that this takes little extra memory."""
+        """Convert rows to fewer bits, block by block, to use little extra memory."""
         self._is_narrow = True
         for number, (block, count) in enumerate(self._view):
             narrow, places = self._new_block(), block.live_places(count)
@@ -326,7 +326,7 @@ class VectorIndex:
             self._view = (*self._view[:number], (narrow, narrow.count), *self._view[number + 1 :])
 
     def _compact(self) -> None:
-        """Copy the live rows into new blocks, block by block, so that this takes little extra memory."""
+        """Copy the live rows into new blocks, block by block, to use little extra memory."""
         compacted = [self._new_block()]
         waiting = list(self._view)
         while waiting:
@@ -346,5 +346,5 @@ def _visible_places(block: Block, count: int, groups: ArrayLike | None) -> NDArr
 
 
 def _places(flags: Flags | None, count: int) -> Places:
-    """Return the places of the rows that have their flag set; of all ``count`` rows without flags."""
+    """Return the places of the rows whose flag is set; of all ``count`` rows if ``flags`` is None."""
     return np.arange(count) if flags is None else np.flatnonzero(flags)
