@@ -1,6 +1,6 @@
-"""How many of the files that a turn edited were changed in git since: a record may describe an outdated state.
+"""Count the files edited by a turn that have changed in git since, because its record may be outdated.
 
-Only the worker asks git, and no answer waits long for it: results that come too late are shown next time.
+Only the worker asks git. An answer waits briefly for it; a later result is used by the next answer.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from engram.system.clock import Clock
 from engram.transcripts.git_commands import read_log
 from engram.transcripts.project import is_excluded
 
-#: How long an answer waits for git, how long git may take, and when it is asked again, in seconds.
+#: How long an answer waits for git, how long git may run, and how long its result is kept, in seconds.
 WAIT_SECONDS, MAX_GIT_SECONDS, KEEP_SECONDS = 0.15, 2.0, 60.0
-#: Maximum number of commits read (the latest ones), of times kept per file, and of repositories remembered.
+#: Maximum number of commits read (the latest), times kept per file, and repositories cached.
 MAX_COMMITS, MAX_TIMES, MAX_REPOSITORIES = 2_000, 2, 20
 
 #: File, relative to the repository's folder → when it was committed, latest first, in milliseconds since 1970.
@@ -31,19 +31,18 @@ CommitTimes = Mapping[str, tuple[int, ...]]
 
 
 class LaterChanges:
-    """Caches git's answers about each repository for a minute. Any thread may ask."""
+    """Caches each repository's commit times for a minute. Thread-safe."""
 
     def __init__(self, clock: Clock) -> None:
-        """``clock`` dates the answers of git."""
         self._clock = clock
         self._lock = threading.Lock()
         self._pool = ThreadPoolExecutor(1, thread_name_prefix="git")
         self._asked: dict[str, tuple[float, Future[CommitTimes]]] = {}
 
     def of_turns(self, store: Store, settings: Settings, turn_ids: Collection[int]) -> Mapping[int, tuple[int, int]]:
-        """Return turn id → how many of the files that it edited have changed since, and how many it edited.
+        """Return, by turn id, how many of the files it edited have changed since, and how many it edited.
 
-        Turns without such a file are left out, and so are those in folders that are excluded, gone or not a repository.
+        Turns without a changed file are omitted, as are those in folders that are excluded, gone or not a repository.
         """
         told: dict[int, tuple[int, int]] = {}
         times_in: dict[int, CommitTimes] = {}
@@ -74,7 +73,7 @@ class LaterChanges:
 
 
 def read_commit_times(root: str) -> CommitTimes:
-    """Return when each file of a repository was committed; {} if git is missing, slow or fails."""
+    """Return the latest commit times of each file in a repository; {} if git is missing, too slow or fails."""
     times: dict[str, tuple[int, ...]] = {}
     for at_ms, name in read_log(root, f"--max-count={MAX_COMMITS}", "--name-only", seconds=MAX_GIT_SECONDS):
         if len(known := times.get(name, ())) < MAX_TIMES:
@@ -83,7 +82,7 @@ def read_commit_times(root: str) -> CommitTimes:
 
 
 def _repository_of(store: Store, settings: Settings, project_id: int) -> str:
-    """Return a project's folder in which git may be run; "" for none."""
+    """Return a project's folder if git may run in it, else ""."""
     project = project_by_id(store, project_id)
     root = project.root if project is not None else ""
     is_able = os.path.isabs(root) and not is_excluded(root, settings.exclude) and (Path(root) / ".git").exists()
@@ -96,9 +95,9 @@ def _names_in(root: str, edited: EditedFiles) -> set[str]:
 
 
 def _has_changed(times: tuple[int, ...], edited: EditedFiles) -> bool:
-    """Return whether a file has a commit that is not the one of the turn's own change.
+    """Return whether a file has a commit other than that of the turn's own change.
 
-    If the turn did not commit its change, somebody did so later, most likely in the first commit.
+    If the turn did not commit its change, the first later commit is assumed to contain it.
     """
     later = sum(at_ms > edited.ended_at_ms for at_ms in times)
     return later > (0 if edited.is_committed else 1)

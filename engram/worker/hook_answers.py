@@ -1,4 +1,4 @@
-"""The worker's answers on engram.sock: a hook's payload gets a recollection, any other request runs an operation."""
+"""Answer requests on engram.sock: a hook's payload gets a recollection; any other request runs an operation."""
 
 from __future__ import annotations
 
@@ -35,16 +35,16 @@ logger = logging.getLogger(__name__)
 
 #: Texts embedded before checking again whether the client has left.
 EMBED_BATCH_TEXTS = 4
-#: Maximum number of texts of one ``embed`` request.
+#: Maximum number of texts in an ``embed`` request.
 MAX_TEXTS = 256
-#: Operations that somebody waits for: heavy work pauses for them.
+#: Operations that someone is waiting for; heavy work pauses meanwhile.
 _QUESTIONS = frozenset({"briefing", "explain", "recall", "search"})
-#: Maximum number of files of one request that count for the ranking.
+#: Maximum number of a request's files that are used for ranking.
 MAX_FILES = 50
 
 
 def parse_request(request: bytes | None) -> dict[str, Any]:
-    """Return the JSON object of a request, with texts that a database accepts. Raises BadRequest."""
+    """Parse a request's JSON object and make its strings storable. Raises BadRequest."""
     try:
         parsed = None if request is None else json.loads(request.decode("utf-8", "replace"))
         if request is not None and b"\\u" in request:
@@ -57,15 +57,15 @@ def parse_request(request: bytes | None) -> dict[str, Any]:
 
 
 def is_hook_payload(parsed: Mapping[str, Any]) -> bool:
-    """Return True if a request is the payload that Claude Code gives a hook."""
+    """Return True if a request is the payload of a Claude Code hook."""
     return "hook_event_name" in parsed
 
 
 class Answers:
-    """Answers requests; any thread may call it."""
+    """Answers requests. Thread-safe."""
 
     def __init__(self, runtime: Runtime, is_wanted: Callable[[], bool], vaults: Vaults | None = None) -> None:
-        """``is_wanted`` says whether the client of the calling thread still waits."""
+        """``is_wanted`` returns whether the calling thread's client is still waiting."""
         self._runtime = runtime
         self._vaults = vaults or Vaults(runtime)
         self._is_wanted = is_wanted
@@ -82,7 +82,7 @@ class Answers:
         }
 
     def answer(self, request: bytes | None) -> bytes:
-        """Return the answer to a request; b"" for silence. Never raises."""
+        """Return the response to a request; b"" sends none. Never raises."""
         try:
             parsed = parse_request(request)
             if is_hook_payload(parsed):
@@ -136,12 +136,12 @@ class Answers:
         return {"model": embedder.model_id, "vectors": [[round(float(x), 7) for x in row] for row in rows]}
 
     def _stop_if_unwanted(self) -> None:
-        """Raise EngramError if the worker stops or the client has left."""
+        """Raise EngramError if the worker is stopping or the client has left."""
         if not self._is_wanted():
             raise EngramError("nobody is waiting for this answer any more")
 
     def find(self, vault: object, operation: Operation, query: Query) -> tuple[Sequence[PublicHit], str]:
-        """Search a memory; returns the hits, and the introduction to them.
+        """Search a memory; return the hits and a sentence that introduces them.
 
         Args:
             vault: the folder name of a vault; None for the worker's own memory.
@@ -161,7 +161,7 @@ class Answers:
             return answer.hits, ""
 
     def wake(self) -> None:
-        """Process what a command or a tool has written: embed new memories at once and the rest in a task."""
+        """Process what a command or a tool has written: embed new memories now, the rest in a task."""
         if self._runtime.embedder is not None:
             embed_newest_memories(self._runtime.store, self._runtime.embedder)
         self._runtime.refresh_index()
@@ -172,9 +172,7 @@ class Answers:
         return {"hits": [hit.to_json() for hit in hits]}
 
     def _rank(self, request: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the ids of memories found by text and meaning, best first, for clients that read memory.db
-        themselves.
-        """
+        """Return ids of memories found by text and meaning, best first, for clients that read memory.db."""
         self._runtime.catch_up()
         hits = self._runtime.searcher.recall(_query(request))
         return {"hits": [{"id": hit.id, "score": round(hit.score, 4), "doubtful": hit.is_doubtful} for hit in hits]}
@@ -184,7 +182,7 @@ class Answers:
         return {"hits": [hit.to_json() for hit in hits], "unsaid": unsaid}
 
     def _explain(self, request: Mapping[str, Any]) -> dict[str, Any]:
-        """Explain which answer a prompt would get. Nothing is stored."""
+        """Explain the answer that a prompt would get. Nothing is stored."""
         prompt, project_id = request.get("prompt"), request.get("project_id")
         if not isinstance(prompt, str):
             raise BadRequest("prompt must be a text")
@@ -199,9 +197,7 @@ class Answers:
         return explain(runtime.recollection, prompt, project, session_id=session_id).to_json()
 
     def _briefing(self, request: Mapping[str, Any]) -> dict[str, Any]:
-        """Return what the next session of a project would be shown at its start. Nothing is stored, and nothing is
-        claimed.
-        """
+        """Return the briefing that a project's next session would get. Nothing is stored or claimed."""
         project_id = request.get("project_id")
         project = project_by_id(self._runtime.store, project_id) if isinstance(project_id, int) else None
         if project is None:
@@ -229,7 +225,7 @@ class Answers:
 
 
 def _query(request: Mapping[str, Any]) -> Query:
-    """Return the query of a request. Raises BadRequest."""
+    """Parse the query of a request. Raises BadRequest."""
     text, limit, project_id = request.get("query"), request.get("limit", 5), request.get("project_id")
     if not isinstance(text, str):
         raise BadRequest("query must be a text")

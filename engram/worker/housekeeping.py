@@ -1,6 +1,4 @@
-"""Housekeeping of the worker: every few seconds it checks memory, sockets, damage, new vectors, due work and the
-backup.
-"""
+"""Housekeeping: every few seconds, check memory use, sockets, damage, vectors, due work and the backup."""
 
 from __future__ import annotations
 
@@ -25,22 +23,21 @@ from engram.tasks.upkeep_tasks import sync
 from engram.worker.open_vaults import DailyBackup
 from engram.worker.socket_server import RecallServer
 
-# -- Writing the figures of each session whose status line asks for them.
+# -- Status lines: the figures of each session that displays them.
 
 #: Maximum number of sessions whose figures are kept up to date, latest first.
 MAX_SESSIONS = 50
 
 
 class StatusLines:
-    """The files that ``statusline.sh`` reads: process id, memories shown and kept, and what is wrong, if anything."""
+    """Writes the files that ``statusline.sh`` reads: process id, memories shown and kept, and any problem."""
 
     def __init__(self, runtime: Runtime) -> None:
-        """Write nothing yet."""
         self._runtime = runtime
         self._files = RecollectionFiles(runtime.settings.places.recollections)
 
     def write(self, *, has_changed: bool) -> int:
-        """Write the figures that are asked for; returns the number of files.
+        """Write the figures that sessions ask for; return the number of files written.
 
         Args:
             has_changed: whether the memory changed since the last call. If not, only empty files are written.
@@ -60,28 +57,26 @@ class StatusLines:
         return len(due)
 
 
-# -- Watching for data to sync: new local statements, and announcements by the hub. It only enqueues the task.
+# -- Hub watch: enqueue a sync when there are new local statements or a hub announces changes.
 
 logger = logging.getLogger(__name__)
 
-#: How often it checks for local changes, and how long it waits after one, in seconds.
+#: How often to check for local changes, and how long to wait after a sync is enqueued, in seconds.
 LOOK_SECONDS, QUIET_SECONDS = 0.1, 1.0
-#: How often it asks a hub without keeping a request open (setting ``hub_wait``), in seconds.
+#: How often to poll a hub if no request is kept open (setting ``hub_wait``), in seconds.
 ASK_SECONDS = 3.0
-#: How long a round that was enqueued gets until the hub is asked again, in seconds: twice as long each time until it
-#: moved a cursor, up to ``REST_SECONDS``. A hub that always says that something changed is asked seldom.
+#: How long to wait after enqueueing a sync before asking the hub again, in seconds. Doubles, up to ``REST_SECONDS``,
+#: while no cursor moves, so that a hub that always reports changes is rarely asked.
 SETTLE_SECONDS = 0.5
-#: How often it checks a folder, and how long local changes are gathered for one file, in seconds.
+#: How often to check a folder, and how long to gather local changes for one file, in seconds.
 FOLDER_SECONDS = 10.0
 GATHER_SECONDS = 15.0
-#: How long it waits after a hub could not be reached, in seconds.
+#: How long to wait after a hub could not be reached, in seconds.
 REST_SECONDS = 30.0
 
 
 def _gathers_for(server: Server, now_ms: int) -> float:
-    """Return how long changes are gathered before they are written to a file in a folder, in seconds; 0 for a
-    service.
-    """
+    """Return for how many more seconds to gather changes before writing them to a folder; 0 for a service."""
     from engram.hub.client.folder_files import is_folder
 
     since_ms = now_ms - server.synced_at_ms
@@ -89,16 +84,15 @@ def _gathers_for(server: Server, now_ms: int) -> float:
 
 
 class HubWatch:
-    """Two kinds of threads: one watches memory.db, and one per hub keeps a request open there."""
+    """Runs a thread that watches memory.db, and one per hub that keeps a request open there."""
 
     def __init__(self, runtime: Runtime) -> None:
-        """Prepare; nothing is asked before ``look``."""
         self._runtime = runtime
         self._closing = threading.Event()
         self._threads: dict[str, threading.Thread] = {}
 
     def look(self) -> None:
-        """Start the threads that a joined hub needs. Fast; if no hub was joined, nothing is started."""
+        """Start the threads that the joined hubs need. Fast."""
         servers = list_servers(self._runtime.store)
         if not servers or self._closing.is_set():
             return
@@ -107,7 +101,7 @@ class HubWatch:
             self._start(server.url, self._watch_hub, server)
 
     def close(self) -> None:
-        """Let the threads end. One that is waiting for a hub ends with the process."""
+        """Tell the threads to end. One that is waiting for a hub ends with the process."""
         self._closing.set()
         outgoing = self._threads.get("outgoing")
         if outgoing is not None:
@@ -122,9 +116,7 @@ class HubWatch:
             thread.start()
 
     def _watch_outgoing(self) -> None:
-        """Enqueue a round when there is something to send, until no hub is left. Later statements wait for the next
-        round.
-        """
+        """Enqueue a sync whenever there is something to send, until no hub is left."""
         store = self._runtime.store
         version, pause = -1, LOOK_SECONDS
         try:
@@ -137,7 +129,7 @@ class HubWatch:
                 servers = list_servers(store)
                 if not servers:
                     return
-                # If a space fails by itself, such as without its key, asking again at once is pointless.
+                # A space that fails on its own, such as for want of its key, would fail again at once.
                 spaces = [space for space in list_spaces(store) if space.role != "reader" and not space.last_error]
                 is_due = not any(server.retry_at_ms > store.now_ms() for server in servers)
                 due = {space.server_id for space in spaces if count_outgoing(store, space.id)} if is_due else set()
@@ -154,7 +146,7 @@ class HubWatch:
             store.close()
 
     def _watch_hub(self, server: Server) -> None:
-        """Keep a request open at a hub, or poll it, and enqueue a round when something changed there."""
+        """Keep a request open at a hub, or poll it, and enqueue a sync when something has changed there."""
         from engram.hub.client.connection import WAIT_SECONDS
         from engram.hub.client.folder_files import is_folder
         from engram.hub.client.membership import Keyring, connect
@@ -170,7 +162,7 @@ class HubWatch:
                 known = server_by_id(store, server.id)
                 if known is None:
                     return
-                # Failures are retried by the rounds made every minute.
+                # Failed spaces are retried by the sync of every minute.
                 spaces = [space for space in list_spaces(store, server.id) if not space.last_error]
                 if not spaces or known.retry_at_ms > store.now_ms():
                     self._closing.wait(REST_SECONDS)
@@ -195,13 +187,13 @@ class HubWatch:
 
 #: Seconds between two checks.
 EVERY_SECONDS = 5.0
-#: Memory that the default limit allows beyond the vectors, in MB. A worker with three million vectors took 290 more.
+#: Memory that the default limit allows on top of the vectors, in MB; with three million vectors, a worker used 290.
 ABOVE_INDEX_MB = 400.0
-#: A heavy task that runs for longer counts as hung, in seconds. The language model's caps end a legitimate one before.
+#: Run time above which a heavy task counts as hung, in seconds; the language model's caps end a legitimate one sooner.
 MAX_ACTION_SECONDS = 7200.0
-#: A request that waits longer for a thread, in seconds, shows that all threads are hung.
+#: Wait for a thread, in seconds, above which all threads count as hung.
 MAX_REQUEST_WAIT_SECONDS = 60.0
-#: Growth after which unused memory is returned although no heavy task ran: questions leave some behind, too.
+#: Growth, in MB, after which unused memory is returned even without a heavy task, since questions leave some behind.
 GROWN_MB = 8.0
 
 
@@ -218,14 +210,12 @@ class Housekeeper:
         end: Callable[[str], None],
         beat: Callable[[], None],
     ) -> None:
-        """Prepare; ``start`` starts the thread.
-
+        """
         Args:
-            queue: whose socket is opened again if it disappears.
-            server: likewise.
+            queue, server: reopened if their sockets disappear.
             stop: called with the reason why the worker must be restarted.
             end: called with the reason why the worker must end for good.
-            beat: called after each check if the worker makes progress.
+            beat: called after each check if no thread hangs.
         """
         self._runtime = runtime
         self._queue = queue
@@ -243,7 +233,7 @@ class Housekeeper:
         self._was_busy = False
         #: Resident memory when unused memory was last returned, in MB.
         self._given_back_mb = 0.0
-        #: Resident memory with a model that torch runs, in MB: the default limit counts beyond it.
+        #: Resident memory after loading a torch model, in MB, which the default limit allows in addition.
         self._torch_mb = rss_mb() if runtime.embedder is not None and runtime.embedder.runtime == "torch" else 0.0
         self._is_closing = threading.Event()
         self._thread = threading.Thread(target=self._run, name="housekeeping", daemon=True)
@@ -253,7 +243,7 @@ class Housekeeper:
         return self
 
     def close(self) -> None:
-        """Stop the thread; waits for a check in progress."""
+        """Stop the thread; wait up to 5 s for a check in progress."""
         self._is_closing.set()
         self._hub_watch.close()
         self._thread.join(5)
@@ -270,7 +260,7 @@ class Housekeeper:
         """Check everything once."""
         home = self._runtime.settings.places
         if not home.root.is_dir():
-            # Before anything else, since a restarted worker would create an empty folder in its place.
+            # Checked first, since a restarted worker would create an empty folder in its place.
             self._end("the memory folder is gone")
             return
         self._check_memory()
@@ -296,7 +286,7 @@ class Housekeeper:
             self._beat()
 
     def _makes_progress(self) -> bool:
-        """False if a heavy task never ends, or requests wait for threads that never come back."""
+        """Return False if a heavy task, or every thread for requests, hangs."""
         longest_seconds = max(
             executor.running_seconds for executor in (self._runtime.executor, self._runtime.model_executor)
         )
@@ -329,7 +319,7 @@ class Housekeeper:
             logger.warning("action=memory rss_mb=%s warn_mb=%d", used_mb, settings.warn_rss_mb)
 
     def _check_work(self) -> None:
-        """Enqueue due work; load new vectors if the database changed; truncate its log if it was quiet."""
+        """Enqueue due work; load new vectors if the database changed; truncate its log after six quiet checks."""
         store = self._runtime.store
         version = store.data_version()
         with contextlib.suppress(OSError):

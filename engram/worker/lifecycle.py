@@ -1,4 +1,4 @@
-"""Start and stop of the worker's services, by Huey's start-up and shut-down hooks: the same for every command line."""
+"""Start and stop the worker's services in Huey's startup and shutdown hooks, whatever command started it."""
 
 from __future__ import annotations
 
@@ -33,27 +33,26 @@ from engram.worker.worker_client import announce_worker
 
 logger = logging.getLogger(__name__)
 
-#: How long a thread may hold the interpreter, in seconds: short, so that a recall never has to wait for an import.
+#: How long a thread may hold the interpreter, in seconds; short, so that a recall does not wait for an import.
 SWITCH_SECONDS = 0.0005
-#: How long a round with a hub gets to end at its next step, in seconds.
+#: How long a sync may take to reach its next step and end, in seconds.
 HUB_DRAIN_SECONDS = 1.0
 
 
 class WorkerServices:
-    """What a worker has besides the threads that run tasks: lock, log, memory, model, sockets, housekeeping."""
+    """Everything in a worker but the threads that run tasks: lock, log, memory, model, sockets, housekeeping."""
 
     def __init__(self, consumer: EngramConsumer) -> None:
-        """Prepare; nothing is opened before ``start``."""
         self._consumer = consumer
         self._settings = consumer.settings
         self._runtime: Runtime | None = None
         self._opened = contextlib.ExitStack()
 
     def start(self) -> None:
-        """Open everything, the lock first; everything opened is closed again if this fails or is interrupted.
+        """Open everything, the lock first; close it again on a failure or an interruption.
 
         Raises:
-            AlreadyRunning: another worker runs for this memory folder.
+            AlreadyRunning: another worker is running for this memory folder.
             HomeError: the memory folder can't be used.
             StoreError: memory.db can't be opened, or is newer than this program.
         """
@@ -117,7 +116,7 @@ class WorkerServices:
         logger.info("action=start pid=%d model=%s", os.getpid(), model_id)
 
     def stop(self) -> None:
-        """Close everything; exits the process immediately if a thread is still busy in the model or a task."""
+        """Close everything; exit the process at once if a thread is still busy in the model or a task."""
         self._heartbeat.announce_stop()
         is_quiet = self._runtime is None or self._end_threads(self._runtime)
         logger.info("action=end exit=%d", self._consumer.exit_code)
@@ -130,7 +129,7 @@ class WorkerServices:
             _end_now(self._consumer.exit_code)
 
     def _end_threads(self, runtime: Runtime) -> bool:
-        """Wait for every thread for a while; return False if one still runs."""
+        """Wait a limited time for every thread; return False if one is still running."""
         consumer = self._consumer
         self._loader.join(self._settings.drain_seconds)
         has_drained = runtime.model_executor.wait(self._settings.drain_seconds) and consumer.has_drained
@@ -138,7 +137,7 @@ class WorkerServices:
         has_answered = self._server.close()
         if not has_drained:
             consumer.exit_code = EXIT_RESTART
-        # A round can be interrupted at any point: one that is waiting for its hub ends with the process.
+        # A sync can be interrupted at any point, so one that is waiting for its hub ends with the process.
         has_answered = runtime.hub_executor.wait(HUB_DRAIN_SECONDS) and has_answered
         return has_answered and consumer.has_drained and not self._loader.is_alive()
 
@@ -148,7 +147,7 @@ _services: WorkerServices | None = None
 
 @huey.on_startup()
 def start_services() -> None:
-    """Start the services of this worker, once, before the first task."""
+    """Start this worker's services once, before the first task."""
     global _services
     if huey.consumer is not None:
         services = WorkerServices(huey.consumer)
@@ -158,7 +157,7 @@ def start_services() -> None:
 
 @huey.on_shutdown()
 def stop_services() -> None:
-    """Stop the services of this worker, after the last task."""
+    """Stop this worker's services after the last task."""
     global _services
     services, _services = _services, None
     if services is not None:
@@ -166,7 +165,7 @@ def stop_services() -> None:
 
 
 def _take_lock(home: Home) -> ProcessLock:
-    """Take the worker's lock. Raises AlreadyRunning with a line for the user."""
+    """Take the worker's lock. Raises AlreadyRunning with a message for the user."""
     try:
         return ProcessLock(home.worker_lock, code_version())
     except AlreadyRunning as error:
@@ -187,7 +186,7 @@ def _start_log(home: Home, level: str) -> None:
 
 
 def _load_vectors(runtime: Runtime) -> None:
-    """Load the vectors. Meanwhile, questions are answered from the text index and what is loaded; heavy tasks wait."""
+    """Load the vectors. Until then, questions use the text index and the vectors loaded so far; heavy tasks wait."""
     run_guarded(runtime, "load_vectors", "", runtime.refresh_index, stage="search")
     give_back_memory()
 
@@ -206,7 +205,7 @@ def _move_saved_notes(home: Home) -> None:
 
 
 def link_python(home: Home) -> None:
-    """Keep ``python`` in the memory folder a link to this interpreter, for the hooks."""
+    """Point the link ``python`` in the memory folder to this interpreter, for the hooks."""
     target = Path(os.path.realpath(sys.executable))
     with contextlib.suppress(OSError):
         if home.python_link.is_symlink() and os.readlink(home.python_link) == str(target):
@@ -218,9 +217,9 @@ def link_python(home: Home) -> None:
 
 
 def _end_now(code: int) -> NoReturn:
-    """End the process without ending the interpreter, which would abort when a thread returns from the model.
+    """Exit without shutting down the interpreter, which would abort when a thread returns from the model.
 
-    Everything that counts is committed; the next process reads SQLite's log.
+    All important data is committed; the next process replays SQLite's log.
     """
     logging.shutdown()
     for stream in (sys.stdout, sys.stderr):
@@ -229,7 +228,7 @@ def _end_now(code: int) -> NoReturn:
     os._exit(code)
 
 
-# -- ``engram service run worker``: the consumer of ``huey_consumer engram.tasks.queue.huey`` with our defaults.
+# -- ``engram service run worker``: like ``huey_consumer engram.tasks.queue.huey``, with Engram's defaults.
 
 
 def run_worker(
@@ -238,13 +237,13 @@ def run_worker(
     """Run until SIGTERM or SIGINT; call it in its own process, from the main thread.
 
     Args:
-        make: creates the services of the tasks; compiles the model first if that was not done yet.
-        has_parent: a supervisor started it, so a memory folder that is gone by now is not recreated.
+        make: creates the tasks' services; compiles the model first if necessary.
+        has_parent: a supervisor started this process, so a missing memory folder is not recreated.
 
     Returns:
-        0 after a clean stop, if the memory folder went away, or immediately if another worker runs; 75 if it is to be
-        started again: its memory exceeded the limit, memory.db is damaged, or a task did not finish within
-        ``drain_seconds``.
+        0 after a clean stop, if the memory folder is gone, or immediately if another worker is running; 75 if the
+        worker must be restarted because it exceeded its memory limit, memory.db is damaged, or a task did not finish
+        within ``drain_seconds``.
 
     Raises:
         HomeError: the memory folder can't be used.

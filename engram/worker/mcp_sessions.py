@@ -1,9 +1,9 @@
-"""``mcp.sock``: the worker serves the MCP of all agents' sessions, each through a relay (``engram_mcp/server.py``).
+"""Serve MCP to all agents' sessions on ``mcp.sock``, each through a relay (``engram_mcp/server.py``).
 
-A connection begins with a line that says how many bytes of the session's variables follow; then the relay is accepted,
-and the rest is the protocol itself, one message a line. One thread serves all connections, a few others run the tools.
-The library of the protocol takes 40 MB and a second of processor time: it is loaded soon after the
-worker's start, or by a session that begins earlier.
+A relay first sends a line with the size, in bytes, of the session's environment variables, then the variables. Once it
+is accepted, both sides speak MCP, one message a line. One thread serves all connections; a few others run the tools.
+The MCP library takes 40 MB and a second of processor time; it is loaded soon after the worker's start, or earlier by
+the first session.
 """
 
 from __future__ import annotations
@@ -34,32 +34,32 @@ from engram_mcp import HELLO
 from engram_mcp.access import Access, access_for
 from engram_mcp.server import WELCOME
 
-#: Calls of tools that are answered at the same time.
+#: Maximum number of tool calls answered at the same time.
 CALL_THREADS = 4
-#: Maximum number of sessions that are served at the same time; any further one serves itself.
+#: Maximum number of sessions served at the same time; any further session serves itself.
 MAX_SESSIONS = 200
-#: How long a relay may take to identify itself, in seconds, and the maximum size of that, in bytes.
+#: How long a relay may take to identify itself, in seconds, and the maximum size of its variables, in bytes.
 GREETING_SECONDS = 5.0
 MAX_GREETING_BYTES = 1_000_000
 #: Maximum length of a line from an agent, in bytes; a longer one ends the session.
 MAX_LINE_BYTES = 16_000_000
-#: How long after the start the library is loaded, in seconds: soon, since a session may begin at any time.
+#: How long after the worker's start the MCP library is loaded, in seconds.
 LOAD_AFTER_SECONDS = 3.0
 _GREETING = lazy_regex(rb"engram-mcp 1 (\d{1,7})\n")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _InWorker(Access):
-    """The access of a session that the worker serves: its open memory, its vectors and its model."""
+    """A session's access to the worker's open memory, vectors and model."""
 
     answers: Answers
     vaults: Vaults
-    #: Folder name of the vault that the session's folder belongs to; None for none.
+    #: Folder name of the vault that the session's folder belongs to, if any.
     vault: str | None
 
     @contextlib.contextmanager
     def store(self) -> Iterator[Store]:
-        """The open memory for one call. Raises StoreError if it is damaged, which the worker then handles."""
+        """Yield the open memory for one call. Raises StoreError if it is damaged; the worker then handles that."""
         runtime = self.vaults.named(self.vault)
         try:
             with self.vaults.noting_damage(runtime):
@@ -69,23 +69,22 @@ class _InWorker(Access):
             raise
 
     def ask(self, store: Store, request: RecallRequest) -> RecallResponse:
-        """Ask the memory a question. Heavy tasks pause meanwhile."""
+        """Answer a question from the memory. Heavy tasks pause meanwhile."""
         with process_limits.asking():
             hits, unsaid = self.answers.find(self.vault, request.operation, request.to_query())
         return RecallResponse(tuple(hits), AnsweredBy.WORKER, not_found=unsaid)
 
     def wake_worker(self) -> None:
-        """Announce what was written. It is already stored, whatever happens here."""
+        """Announce new data. Failures are ignored, since the data is already stored."""
         if self.vault is None:
             with contextlib.suppress(EngramError):
                 self.answers.wake()
 
 
 class McpSessions:
-    """Serves on mcp.sock in threads of its own. Only processes of the same user are served."""
+    """Serves processes of the same user on mcp.sock, in its own threads."""
 
     def __init__(self, runtime: Runtime, answers: Answers, vaults: Vaults) -> None:
-        """Prepare; nothing is opened before ``start``."""
         self._home = runtime.settings.home
         self._path = runtime.settings.places.mcp_socket
         self._answers = answers
@@ -95,7 +94,7 @@ class McpSessions:
         self._is_up = threading.Event()
         self._identity: tuple[int, int] | None = None
         self._listener: asyncio.Server | None = None
-        #: What each session reads from and writes to.
+        #: Streams of each session.
         self._sessions: dict[asyncio.Task[None], tuple[asyncio.StreamReader, asyncio.StreamWriter]] = {}
 
     def start(self) -> None:
@@ -105,17 +104,14 @@ class McpSessions:
         self.renew()
 
     def renew(self) -> None:
-        """Open the socket again if somebody removed or replaced it. Raises OSError."""
+        """Reopen the socket if it was removed or replaced. Raises OSError."""
         if self._identity is None or file_identity(self._path) != self._identity:
             listener = open_listener(self._path)
             self._identity = file_identity(self._path)
             asyncio.run_coroutine_threadsafe(self._listen(listener), self._loop)
 
     def close(self, seconds: float) -> bool:
-        """Finish the running calls, stop serving and remove the socket.
-
-        Returns False if a thread still runs a call after ``seconds``.
-        """
+        """Finish running calls and remove the socket; return False if a call is still running after ``seconds``."""
         with contextlib.suppress(OSError):
             self._path.unlink()
         if self._thread.is_alive():
@@ -140,12 +136,12 @@ class McpSessions:
         if self._listener is not None:
             self._listener.close()
         for reader, _ in self._sessions.values():
-            # As if the agent had left: its last calls are still answered.
+            # As if the agent had left, so that its last calls are still answered.
             reader.feed_eof()
         if self._sessions:
             await asyncio.wait(self._sessions, timeout=seconds)
         for _, writer in self._sessions.values():
-            # Silently: the relay reports the outcome of its calls to the agent.
+            # No error is sent: the relay tells the agent what became of its calls.
             writer.transport.abort()
 
     def _end(self, seconds: float) -> None:
@@ -177,7 +173,7 @@ class McpSessions:
             writer.close()
 
     async def _greet(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> Mapping[str, str] | None:
-        """Accept a relay and return the variables of its session; None for a client that must not be served."""
+        """Accept a relay and return its session's variables; None for a client that must not be served."""
         connection = writer.get_extra_info("socket")
         if len(self._sessions) > MAX_SESSIONS or not is_same_user(cast(socket.socket, connection)):
             return None
@@ -193,7 +189,7 @@ class McpSessions:
         return None
 
     def _open(self, environ: Mapping[str, str]) -> Access:
-        """Open the access of a session. Raises EngramError."""
+        """Create a session's access. Raises EngramError."""
         made = access_for(environ, home=self._home)
         vault = own_vault(made.settings.places)
         return _InWorker(

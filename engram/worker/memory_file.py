@@ -1,6 +1,4 @@
-"""Open memory.db in the worker: an earlier version's is copied and upgraded, a damaged one is set aside, and what the
-user kept by hand is carried over.
-"""
+"""Open memory.db in the worker: upgrade an older file, or replace a damaged one and carry over manual changes."""
 
 from __future__ import annotations
 
@@ -31,13 +29,13 @@ from engram.system.clock import SYSTEM_CLOCK, Clock, iso_time
 
 logger = logging.getLogger(__name__)
 
-#: Name of a damaged memory.db; if the name is taken, a time is appended.
+#: Name given to a damaged memory.db; if it is taken, a time is appended.
 BROKEN_NAME = "memory.broken.db"
 #: Age at which a temporary file is deleted, in seconds; its writer has ended by then.
 LEFTOVER_SECONDS = 600
-#: A larger file is checked once a day, not at every start.
+#: Size in bytes above which a file is checked once a day instead of at every start.
 LARGE_BYTES = 100_000_000
-#: How long an upgrade waits for a process of another version to end, in seconds, since it may be stopping.
+#: How long an upgrade waits for a process of another version, which may be stopping, to end, in seconds.
 OTHERS_SECONDS = 20.0
 _POLL_SECONDS = 0.1
 
@@ -50,17 +48,17 @@ def open_upgraded(
     wait_seconds: float = 0.0,
     is_service: bool = False,
 ) -> Store:
-    """Open memory.db; one of an earlier version is copied into the folder of backups and brought up to date first.
+    """Open memory.db; back up and upgrade a file of an earlier version first.
 
     Args:
         settings: determine the SQLite driver.
         wait_seconds: how long to wait for a worker or watcher of another version to end.
-        is_service: the manager that started this process also started the others, and restarts them: stop those of
-            another version. Otherwise a worker restarted after an update would wait for its watcher forever.
+        is_service: kill sibling processes of another version, which the service manager then restarts. Otherwise, a
+            worker restarted after an update would wait forever for its watcher.
 
     Raises:
-        OlderSchema: an earlier version wrote it, and a worker or watcher of another version is running; the file is
-            unchanged.
+        OlderSchema: an earlier version wrote the file, and a worker or watcher of another version is running; the file
+            is unchanged.
         BrokenDatabase: it is damaged.
         StoreError: it can't be opened, or the copy can't be made.
     """
@@ -86,7 +84,7 @@ def open_upgraded(
 
 
 def _end_siblings(others: Sequence[OtherProcess]) -> None:
-    """Kill the processes that have the same parent as this one; after a clean exit they would not be restarted."""
+    """Kill the processes with the same parent as this one. After a clean exit they would not be restarted."""
     for other in others:
         if other.pid is not None and parent_of(other.pid) == os.getppid():
             logger.warning("action=end_sibling process=%s pid=%d code=%s", other.name, other.pid, other.code)
@@ -95,12 +93,12 @@ def _end_siblings(others: Sequence[OtherProcess]) -> None:
 
 
 def upgrade_memory(home: Home, settings: Settings) -> Path | None:
-    """Bring a memory.db of an earlier version up to date; returns the copy from before, if one was made.
+    """Upgrade a memory.db of an earlier version; return the backup made first, if any.
 
-    A damaged one is left to the worker.
+    A damaged file is left to the worker.
 
     Raises:
-        MissingDatabase: it was deleted, and there are backups of it.
+        MissingDatabase: the file was deleted, but there are backups of it.
         OlderSchema, StoreError: as ``open_upgraded``.
     """
     if not os.path.lexists(home.memory_db) and not is_replaced(home.memory_db):
@@ -117,15 +115,15 @@ def upgrade_memory(home: Home, settings: Settings) -> Path | None:
 def open_or_set_aside(
     home: Home, settings: Settings, *, clock: Clock = SYSTEM_CLOCK, is_service: bool = False
 ) -> Store:
-    """Open memory.db; a damaged file is moved to ``memory.broken.db`` and a new one created. With the worker's lock
-    held.
+    """Open memory.db; move a damaged file to ``memory.broken.db`` and create a new one. The caller holds the worker's
+    lock.
 
-    The transcripts are read again. What was saved, pinned, edited or forgotten by hand is carried over from the
-    damaged file as far as it can be read, and from the backups.
+    The transcripts are then read again. Memories that were saved, pinned, edited or forgotten by hand are carried over
+    from the backups and the readable part of the damaged file.
 
     Raises:
         OlderSchema: an earlier version wrote it, and its watcher does not stop.
-        StoreError: it cannot be opened for another reason.
+        StoreError: it can't be opened for another reason.
     """
     drop_leftovers(home.root, LEFTOVER_SECONDS)
     try:
@@ -176,10 +174,10 @@ def _is_large(path: Path) -> bool:
 
 
 def _damage_of(store: Store) -> str:
-    """Return what is wrong, "" if nothing is; a damaged text index is rebuilt. Unless damage is known, the check is
-    quick.
+    """Return what is wrong, "" if nothing is; rebuild a damaged text index.
 
-    A large file is then not checked at all, since that takes 5 s per GB. The daily backup checks it.
+    Unless damage is already known, the check is quick, and skipped for a large file, since it takes 5 s per GB. The
+    daily backup checks that one.
     """
     suspected = any(stage.name == "memory" and stage.last_error for stage in list_stages(store))
     if not suspected and _is_large(store.path):

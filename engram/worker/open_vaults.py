@@ -1,6 +1,4 @@
-"""What a worker keeps open for each vault, and the daily backup of a memory; a failed backup is recorded and
-retried.
-"""
+"""A worker's open vaults, and the daily backup of a memory."""
 
 from __future__ import annotations
 
@@ -35,23 +33,22 @@ logger = logging.getLogger(__name__)
 EVERY_SECONDS = 86_400
 #: How long a backup may hold its lease, in seconds.
 LEASE_SECONDS = 1800
-#: Seconds until the next try after a failure.
+#: Seconds until a failed backup is retried.
 AGAIN_SECONDS = 900
 
 
 class DailyBackup:
-    """Remembers when to check again; ``look`` is cheap while nothing is due."""
+    """Backs up a memory once a day; ``look`` is cheap while nothing is due."""
 
     def __init__(self, runtime: Runtime) -> None:
-        """Prepare; the first check is ``look``."""
         self._runtime = runtime
         self._not_before_seconds = 0.0
 
     def look(self) -> bool:
-        """Make a backup if the last one is a day old and there is something to keep; True if one was made.
+        """Make a backup if the last one is a day old and the memory is not empty; return True if one was made.
 
-        A damaged memory.db is reported to the runtime, so that the worker stops and the next start sets the file aside.
-        Raises StoreError if memory.db cannot be read.
+        A failure is recorded and retried. A damaged memory.db is reported to the runtime, so that the worker stops and
+        the next start sets the file aside. Raises StoreError if memory.db can't be read.
         """
         store = self._runtime.store
         steady = store.clock.steady_seconds()
@@ -83,15 +80,15 @@ class DailyBackup:
         return has_run
 
     def _every_seconds(self) -> int:
-        """Return a day, in seconds; 0 if somebody deleted all backups."""
+        """Return the interval in seconds: a day, or 0 if there is no backup."""
         return EVERY_SECONDS if list_backups(self._runtime.settings.places.backups) else 0
 
 
-# -- The vaults of a worker: each has its own memory, opened when it is needed; the model and the threads are shared.
+# -- Vaults: each has its own memory, opened on demand; the model and the threads are shared.
 
 #: Seconds between two checks of the vaults' sessions.
 VAULT_EVERY_SECONDS = 60.0
-#: Seconds that shutting down waits for a busy vault.
+#: How long shutdown waits for a busy vault, in seconds.
 CLOSE_SECONDS = 5.0
 
 
@@ -112,19 +109,19 @@ class _OpenVault:
             raise
         self.runtime = make_vault_runtime(outer, settings, store)
         self._backup = DailyBackup(self.runtime)
-        #: State of other projects' sources when they were skipped.
+        #: Skipped sources of other projects, by place, with their state at that time.
         self._passed_over: dict[Any, str] = {}
 
     def close(self) -> None:
         self._opened.close()
 
     def close_damaged(self) -> None:
-        """Close a memory that proved damaged; it is checked thoroughly when it is next opened."""
+        """Close a damaged memory; it is checked thoroughly when it is next opened."""
         note_damage(self.runtime.store)
         self.close()
 
     def work(self) -> None:
-        """Read the sessions of its project, make their memories, tidy, back up."""
+        """Read the project's sessions, make memories of them, consolidate and back up."""
         runtime = self.runtime
         for source in registry.discover(runtime.settings):
             if runtime.is_stopping:
@@ -152,10 +149,9 @@ def _open_vault(vault: Vault, outer: Runtime) -> _OpenVault:
 
 
 class Vaults:
-    """Routes requests and data of a vault to its memory. Any thread may call any method."""
+    """Routes a vault's requests and data to its memory. Thread-safe."""
 
     def __init__(self, runtime: Runtime) -> None:
-        """Nothing is opened before it is needed."""
         self._outer = runtime
         self._lock = threading.Lock()
         self._open: dict[str, _OpenVault] = {}
@@ -163,7 +159,7 @@ class Vaults:
         self._thread: threading.Thread | None = None
 
     def for_payload(self, payload: Mapping[str, Any]) -> Runtime:
-        """Return the services for a hook: those of the vault that its folder or session belongs to, or the worker's.
+        """Return the services for a hook: those of the vault that its session or folder belongs to, or the worker's.
 
         Raises:
             EngramError: a vault can't be read or opened, so nothing may be shown.
@@ -191,12 +187,11 @@ class Vaults:
 
     @contextlib.contextmanager
     def noting_damage(self, runtime: Runtime) -> Iterator[None]:
-        """Record that the memory of a vault is damaged, so that it is set aside when it is next opened.
-
-        Damage to the worker's own memory is passed on unchanged.
+        """Mark a vault's memory as damaged if the block finds it so; it is set aside when it is next opened.
 
         Raises:
             StoreError: the vault's memory is damaged.
+            BrokenDatabase: the worker's own memory is damaged.
         """
         try:
             yield
@@ -207,13 +202,13 @@ class Vaults:
             raise StoreError(f"the memory of a vault is damaged: {error}") from error
 
     def write_down(self) -> None:
-        """Record what hooks in vaults were given."""
+        """Store what hooks in vaults were shown."""
         for known in self._known():
             with contextlib.suppress(StoreError), self.noting_damage(known.runtime):
                 known.runtime.recollection.write_down()
 
     def look(self) -> None:
-        """Once a minute, let each vault read and work; close those that are gone."""
+        """Once a minute, start the work of every sealed vault; close those that are gone."""
         steady = self._outer.store.clock.steady_seconds()
         if self._looked_seconds is not None and 0 <= steady - self._looked_seconds < VAULT_EVERY_SECONDS:
             return
@@ -244,7 +239,7 @@ class Vaults:
             except EngramError as error:
                 logger.warning("action=open_vault failed=%s", error)
                 continue
-            # Only the vault's own task records say what it did; its name is in no other memory.
+            # The run is recorded in the vault alone, since no other memory may contain its name.
             work = partial(run_guarded, opened.runtime, "vault", "", opened.work)
             opened.runtime.extraction_executor.run(f"vault {vault.folder.name}", work)
 

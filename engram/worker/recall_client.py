@@ -25,7 +25,7 @@ if TYPE_CHECKING:  # the search is loaded only when needed, so that processes th
 
 logger = logging.getLogger(__name__)
 
-#: Seconds that the worker has for an answer.
+#: Timeout for the worker's answer, in seconds.
 ANSWER_SECONDS = 10.0
 #: Maximum number of rows without a vector that are embedded before a search in this process, memories first.
 MAX_FRESH_ROWS = 16
@@ -34,9 +34,9 @@ MAX_FRESH_ROWS = 16
 class Operation(StrEnum):
     """The kind of search."""
 
-    #: Memories, then passages that say more, within a budget of words.
+    #: Memories, then passages that say more, within a word budget.
     RECALL = "recall"
-    #: Turns and notes, word for word.
+    #: Turns and notes, verbatim.
     SEARCH = "search"
 
 
@@ -51,21 +51,21 @@ class AnsweredBy(StrEnum):
 
 
 def require_words(query: str) -> None:
-    """Raise BadRequest for a query without a letter or digit: it would match arbitrary texts."""
+    """Raise BadRequest for a query without a letter or digit, which would match arbitrary texts."""
     if not re.search(r"[^\W_]", query):
         raise BadRequest("the query has no words: describe in a few words what to look for")
 
 
 @dataclass(frozen=True, slots=True)
 class RecallRequest:
-    """One question. ``to_json`` is what the worker's ``recall`` and ``search`` read."""
+    """A question; ``to_json`` makes a request for the worker's ``recall`` or ``search``."""
 
     operation: Operation
     text: str
     limit: int
     #: Only this project and global memories; None for every project.
     project_id: int | None
-    #: The branch that the asker works on; "" if unknown.
+    #: The branch that the question comes from; "" if unknown.
     branch: str = ""
     #: Maximum number of hits of any kind; None if ``limit`` counts memories and a word budget limits the rest.
     max_hits: int | None = None
@@ -102,9 +102,9 @@ class RecallResponse:
     #: Best first.
     hits: tuple[PublicHit, ...]
     answered_by: AnsweredBy
-    #: Why the model was not used; "" if it was, or was not wanted.
+    #: Why the model was not used; "" if it was, or was not requested.
     note: str = ""
-    #: Sentence that says that no text has the words of a search; "" if one does.
+    #: Sentence saying that no text contains the words of a search; "" if one does.
     not_found: str = ""
 
 
@@ -121,7 +121,7 @@ def ask_memory(
         places, asked = settings.places, request.to_json()
         serving = settings_around(settings).places
         if serving != places:
-            # The worker of the memory folder around a vault serves the vault too.
+            # The worker of the memory folder that contains a vault also serves the vault.
             places, asked = serving, asked | {"vault": places.root.name}
         answer = ask_worker(places, asked, timeout_seconds=ANSWER_SECONDS)
         hits = _parse_hits(answer)
@@ -150,8 +150,8 @@ def _parse_hits(answer: Mapping[str, Any] | None) -> tuple[PublicHit, ...] | Non
 def _search_here(
     store: Store, settings: Settings, request: RecallRequest, embedder: Embedder | None
 ) -> tuple[tuple[PublicHit, ...], str]:
-    """Return the hits, and the introduction to them."""
-    # Imported here: the first answer of the MCP server, and the help of commands, need no search.
+    """Return the hits, and a sentence that introduces them."""
+    # Imported here because the MCP server's first answer and the commands' help need no search.
     from engram.notes.user_files import standing_of
     from engram.search.answer import answer_question, told_passages
     from engram.search.searcher import Searcher

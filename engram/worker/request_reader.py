@@ -1,7 +1,7 @@
-"""Reads the requests of engram.sock: one thread serves all connections, so that no client can delay another.
+"""Read the requests on engram.sock in one thread, so that no client can delay another.
 
-Only a complete request occupies a thread. A silent or slow client costs a file descriptor until it times out or a
-newer client needs the room.
+Only a complete request occupies an answering thread. A silent or slow client costs a file descriptor until it times out
+or a newer client takes its place.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ class Client:
     """The connection of one client, with the data received and the data still to be sent."""
 
     connection: socket.socket
-    #: Monotonic time at which its present step times out, in seconds.
+    #: Monotonic time at which the current step times out, in seconds.
     deadline: float
     received: bytearray = field(default_factory=bytearray)
-    #: The rest of an answer that is still to be sent.
+    #: The unsent part of the answer.
     answer: memoryview = field(default_factory=lambda: memoryview(b""))
     #: Monotonic time at which the request was complete, in seconds.
     complete_at: float = 0.0
-    #: Monotonic time until which the client is shown signs of life, in seconds.
+    #: Monotonic time until which the client gets signs of life, in seconds.
     lives_until: float = 0.0
 
     @property
@@ -92,10 +92,9 @@ Request = tuple[Client, bytes | None]
 
 
 class RequestQueue:
-    """A bounded queue of requests. Any thread may call any method."""
+    """A bounded queue of requests. Thread-safe."""
 
     def __init__(self, limit: int) -> None:
-        """Create a queue for at most ``limit`` requests."""
         self._limit = limit
         self._waiting: deque[Request] = deque()
         self._changed = threading.Condition()
@@ -125,7 +124,7 @@ class RequestQueue:
             return self._waiting[0][0].complete_at if self._waiting else None
 
     def close(self) -> None:
-        """Release every waiting thread, and drop the requests that still wait."""
+        """Release every waiting thread, and drop the waiting requests."""
         with self._changed:
             self._is_closed = True
             waiting = list(self._waiting)
@@ -144,11 +143,11 @@ IDLE_SECONDS = 10.0
 REQUEST_SECONDS = 5.0
 #: Maximum time for a client to read a long answer, in seconds.
 SEND_SECONDS = 10.0
-#: Maximum number of incomplete requests at a time; beyond, the oldest is dropped.
+#: Maximum number of incomplete requests at a time; above that, the oldest is dropped.
 MAX_READING = 128
-#: Maximum number of long answers that are sent at a time.
+#: Maximum number of long answers sent at a time.
 MAX_SENDING = 16
-#: Maximum number of bytes of incomplete requests in memory; beyond, the largest request is dropped.
+#: Maximum size of all incomplete requests, in bytes; above that, the largest is dropped.
 MAX_BUFFERED_BYTES = 16_000_000
 #: Connections accepted before other clients are served again.
 ACCEPT_BATCH = 64
@@ -156,24 +155,24 @@ _BACKLOG = 1024
 _CHUNK_BYTES = 65_536
 #: Maximum wait for an event, in seconds; then deadlines are checked.
 _MAX_WAIT_SECONDS = 1.0
-#: Interval between signs of life, in seconds: less than a hook waits for one.
+#: Interval between signs of life, in seconds; shorter than a hook waits for one.
 SIGN_SECONDS = 0.1
-#: A sign of life: white space before an answer in JSON.
+#: A sign of life: white space before the JSON answer.
 _SIGN = b" "
 _NO_MORE_FILES = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
 
 
 class Reception:
-    """Accepts clients, reads their requests and passes on those that are complete."""
+    """Accepts clients, reads their requests and passes on complete ones."""
 
     def __init__(self, listener: socket.socket, on_request: Callable[[Client, bytes | None], None]) -> None:
-        """``on_request`` gets each complete request, or None for one that is too long; it must not wait."""
+        """``on_request`` gets each complete request, or None for one that is too long; it must not block."""
         self._on_request = on_request
         self._listener: socket.socket | None = listener
         self._selector = selectors.DefaultSelector()
         self._reading: dict[Client, None] = {}
         self._sending: dict[Client, None] = {}
-        #: Clients whose answer is being made and that are shown signs of life. The lock holds for their sockets, too.
+        #: Clients that get signs of life while their answers are being made. The lock also guards their sockets.
         self._patient: dict[Client, None] = {}
         self._patient_lock = threading.Lock()
         self._signed_at = 0.0
@@ -186,7 +185,6 @@ class Reception:
         self._thread = threading.Thread(target=self._run, name="reception", daemon=True)
 
     def start(self) -> None:
-        """Accept clients from now on."""
         self._selector.register(self._waker, selectors.EVENT_READ)
         self._listen(self._listener)
         self._thread.start()
@@ -200,7 +198,7 @@ class Reception:
         self._call(lambda: self._begin_sending(client))
 
     def show_life(self, client: Client, seconds: float) -> None:
-        """Send a client signs of life until ``begin_answer``, for this many seconds; then hang up.
+        """Send a client signs of life until ``begin_answer``; hang up after this many seconds.
 
         Only ``on_request`` may call this.
         """
@@ -210,7 +208,7 @@ class Reception:
             self._sign(client)
 
     def begin_answer(self, client: Client) -> None:
-        """Send a client no further sign of life. Any thread may call this."""
+        """Stop sending a client signs of life. Any thread may call this."""
         with self._patient_lock:
             self._patient.pop(client, None)
 
@@ -268,7 +266,7 @@ class Reception:
                     self._sign(client)
                     continue
                 del self._patient[client]
-                # Not closed: the thread that makes the answer sees that the client is gone.
+                # Not closed, so that the thread that makes the answer sees that the client is gone.
                 with contextlib.suppress(OSError):
                     client.connection.shutdown(socket.SHUT_RDWR)
 
@@ -370,9 +368,9 @@ class Reception:
             self._drop(client)
 
     def _drop_one(self) -> bool:
-        """Drop the client whose request takes longest; return False if there is none.
+        """Drop the client whose request has taken longest; return False if there is none.
 
-        Not the client that has sent least: a hook that was just accepted has sent nothing yet.
+        The client that has sent least may be a hook that was only just accepted.
         """
         client = next(iter(self._reading), None)
         if client is None:

@@ -1,7 +1,7 @@
-"""The server of engram.sock, which answers hooks apart from everybody else, and the guard that notices another program.
+"""The server of engram.sock, with separate threads for hooks, and a guard against other programs on that socket.
 
-The earlier Engram is such a program: it uses the same folder and the same socket, and removes a socket that it finds.
-Hooks would then ask it and get no memories, without any hint why.
+The earlier Engram is such a program: it uses the same folder and removes any socket that it finds. Hooks would then ask
+it, and silently get no memories.
 """
 
 from __future__ import annotations
@@ -35,22 +35,21 @@ from engram.worker.request_reader import Client, Reception, RequestQueue, open_l
 
 logger = logging.getLogger(__name__)
 
-#: The stage whose health reports another program.
+#: Stage under which another program on the socket is reported.
 STAGE = "socket"
 
 
 class SocketGuard:
-    """Watches the socket of a worker that holds the worker's lock: no other worker of this program listens there."""
+    """Detects another program on the worker's socket. The worker's lock already excludes other workers."""
 
     def __init__(self, store: Store, path: Path) -> None:
-        """Prepare; the first check is ``look``."""
         self._store = store
         self._path = path
         self._own: tuple[int, int] | None = None
         self._rival: Listener | None = None
 
     def look(self) -> bool:
-        """Report another program that listens; return True if this worker must open the socket (again)."""
+        """Report any other program that listens; return True if this worker must open or reopen the socket."""
         identity = file_identity(self._path) if self._path.is_socket() else None
         if identity is not None and identity == self._own:
             self._forgive()
@@ -82,14 +81,14 @@ class SocketGuard:
                 note_success(self._store, STAGE)
 
 
-# -- The server of engram.sock: threads that answer complete requests, hooks apart from everybody else.
+# -- The server: threads that answer complete requests, with separate ones for hooks.
 
-#: Threads that answer hooks, and threads that answer everybody else.
+#: Threads that answer hooks, and threads that answer all other clients.
 HOOK_THREADS = 4
 OTHER_THREADS = 4
-#: Maximum number of complete requests of each kind that wait for a thread; beyond, the oldest is dropped.
+#: Maximum number of complete requests of each kind that wait for a thread; above that, the oldest is dropped.
 MAX_WAITING = 64
-#: A request that waited longer than this, in seconds, is not answered, since a hook has left by then.
+#: A request that has waited longer than this, in seconds, is not answered; a hook has left by then.
 MAX_HOOK_WAIT_SECONDS = 1.5
 MAX_OTHER_WAIT_SECONDS = 30.0
 #: How long stopping waits for answers in progress, in seconds.
@@ -100,19 +99,19 @@ UNSIGNED_WAIT_SECONDS = 0.2
 MAX_VAIN_WAITS = 2
 #: Load per processor above which a machine counts as busy.
 BUSY_LOAD = 2.0
-#: Maximum number of sessions whose vain waits are known.
+#: Maximum number of sessions whose vain waits are counted.
 MAX_SESSIONS = 256
-#: The request of a prompt whose hook takes signs of life, and the session in it.
+#: First byte of a request from a hook that accepts signs of life; patterns of a prompt and of its session.
 _TAKES_SIGNS = b"\n"
 _PROMPT = lazy_regex(rb'"hook_event_name"\s*:\s*"UserPromptSubmit"')
 _SESSION = lazy_regex(rb'"session_id"\s*:\s*"([^"\\]{1,100})"')
 
 
 class Patience:
-    """How long the prompts of each session may wait. Any thread may call any method."""
+    """Decides how long each session's prompts may wait. Thread-safe."""
 
     def __init__(self, seconds: float) -> None:
-        """``seconds``: the longest wait of a prompt while its answer is being made."""
+        """``seconds``: how long a prompt may wait while its answer is being made."""
         self._seconds = seconds
         self._vain: OrderedDict[bytes, int] = OrderedDict()
         self._lock = threading.Lock()
@@ -140,7 +139,7 @@ class Patience:
 
     @staticmethod
     def _session_of(request: bytes) -> bytes | None:
-        """Return the session of a prompt whose hook takes signs of life; None for any other request."""
+        """Return the session of a prompt whose hook accepts signs of life; None for any other request."""
         if not request.startswith(_TAKES_SIGNS) or not _PROMPT.search(request):
             return None
         session = _SESSION.search(request)
@@ -148,10 +147,9 @@ class Patience:
 
 
 class RecallServer:
-    """Answers on engram.sock in its own threads. Only processes of the same user are answered."""
+    """Answers processes of the same user on engram.sock, in its own threads."""
 
     def __init__(self, runtime: Runtime) -> None:
-        """Prepare; nothing is opened before ``start``."""
         self._runtime = runtime
         self._path = runtime.settings.places.recall_socket
         self.vaults = Vaults(runtime)
@@ -197,7 +195,7 @@ class RecallServer:
         return max((time.monotonic() - at for at in times if at is not None), default=0.0)
 
     def renew(self) -> None:
-        """Open the socket again if somebody removed or replaced it; another program that listens there is reported."""
+        """Reopen the socket if it was removed or replaced; report another program that listens there."""
         if self._reception is not None and not self._is_closing.is_set() and self._guard.look():
             self._reception.replace_listener(self._open())
         if not self._is_closing.is_set():
@@ -211,7 +209,7 @@ class RecallServer:
     def close(self, seconds: float = CLOSE_SECONDS) -> bool:
         """Stop answering and remove the socket; return False if a thread is still making an answer after ``seconds``.
 
-        The process must not end its interpreter then: a thread that returns from native code would abort it.
+        The process must then exit without shutting down the interpreter, which a thread in native code would abort.
         """
         self._is_closing.set()
         with contextlib.suppress(OSError):
@@ -230,13 +228,11 @@ class RecallServer:
         return has_ended
 
     def answer(self, request: bytes | None) -> bytes:
-        """Return the answer to a request; b"" for silence. Never raises."""
+        """Return the response to a request; b"" sends none. Never raises."""
         return self._answers.answer(request)
 
     def _queue_request(self, client: Client, request: bytes | None) -> None:
-        """Queue a complete request. The thread that reads from all clients calls this, so the request is not parsed
-        here.
-        """
+        """Queue a complete request. It is not parsed here, since this runs in the thread that serves all clients."""
         looks_like_hook = request is not None and b'"hook_event_name"' in request
         if request is not None and looks_like_hook and self._reception is not None:
             seconds = self._patience.of(request)
@@ -247,7 +243,7 @@ class RecallServer:
             dropped[0].connection.close()
 
     def _serve(self, requests: RequestQueue, max_wait_seconds: float) -> None:
-        """Answer requests until the queue is closed: the loop of a thread."""
+        """Answer requests until the queue is closed. Each thread runs this loop."""
         while (taken := requests.take()) is not None:
             client, request = taken
             try:
@@ -290,12 +286,12 @@ class RecallServer:
         self._write_down()
 
     def _is_wanted(self) -> bool:
-        """Return True while the worker runs and the client of this thread waits."""
+        """Return True while the worker is running and this thread's client is waiting."""
         client: Client | None = getattr(self._of_thread, "client", None)
         return not self._is_closing.is_set() and (client is None or not client.is_gone)
 
     def _write_down(self) -> None:
-        """Record what hooks were given, after it was sent, so that no hook waits for the write lock."""
+        """Store what hooks were shown; called after sending it, so that no hook waits for the write lock."""
         try:
             self._runtime.recollection.write_down()
             self.vaults.write_down()
@@ -321,7 +317,7 @@ class RecallServer:
     def _tell_unseen(
         self, request: bytes | None, tell: Callable[[RecollectionService, Mapping[str, Any]], object]
     ) -> None:
-        """Call ``tell`` with the payload of a hook that left before its answer: it was shown nothing."""
+        """Call ``tell`` with the payload of a hook that left before its answer and so was shown nothing."""
         with contextlib.suppress(EngramError):
             payload = parse_request(request)
             if is_hook_payload(payload):

@@ -1,4 +1,4 @@
-"""The client of engram.sock: one JSON object each way. A worker that does not answer is a normal case."""
+"""The client of engram.sock: one JSON object each way. That no worker answers is a normal case."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from engram.system.socketpath import socket_address
 MAX_ANSWER_BYTES = 16_000_000
 #: Timeout for connecting, in seconds.
 CONNECT_SECONDS = 2.0
-#: Timeout for an answer about the worker itself, in seconds.
+#: Timeout for the worker's status, in seconds.
 STATUS_SECONDS = 5.0
-#: Timeout for the answer to a wake-up call, in seconds; the worker gets the call in any case.
+#: Timeout for the answer to a wake-up call, in seconds; the worker gets the call even if it expires.
 WAKE_SECONDS = 1.0
 
 
 @dataclass(frozen=True, slots=True)
 class WorkerStatus:
-    """What the worker says about itself. The field names are the JSON keys."""
+    """The worker's status. The field names are the JSON keys."""
 
     pid: int
     #: Resident memory in MB; 0 if unknown.
@@ -34,7 +34,7 @@ class WorkerStatus:
     uptime_seconds: float
     #: Id of the embedding model; None if it is not loaded.
     model: str | None
-    #: How the model runs.
+    #: What runs the model; "text only" without one.
     runtime: str
     #: Why the model does not run as it should; "" if it does.
     reason: str
@@ -49,7 +49,7 @@ class WorkerStatus:
 
     @classmethod
     def from_json(cls, values: Mapping[str, Any]) -> WorkerStatus:
-        """Return the status that ``to_json`` wrote; further keys are ignored. Raises KeyError."""
+        """Return the status that ``to_json`` wrote; unknown keys are ignored. Raises KeyError."""
         return cls(**{field.name: values[field.name] for field in dataclasses.fields(cls)})
 
 
@@ -77,7 +77,7 @@ def ask_worker(home: Home, request: Mapping[str, Any], *, timeout_seconds: float
 
 
 def ask_status(home: Home) -> WorkerStatus | None:
-    """Return what the worker says about itself; None if no worker answers."""
+    """Return the worker's status; None if no worker answers."""
     answer = ask_worker(home, {"op": "status"}, timeout_seconds=STATUS_SECONDS)
     try:
         return None if answer is None else WorkerStatus.from_json(answer)
@@ -87,7 +87,7 @@ def ask_status(home: Home) -> WorkerStatus | None:
 
 
 def wake_worker(home: Home) -> None:
-    """Tell a running worker that memories changed. Without a worker nothing happens, since it checks at startup."""
+    """Tell a running worker that memories have changed. A worker that starts later checks that by itself."""
     ask_worker(home, {"op": "wake"}, timeout_seconds=WAKE_SECONDS)
 
 
