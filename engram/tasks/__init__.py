@@ -1,1 +1,1 @@
-"""What the worker runs: one thin module for each task, the queue and the consumer."""
+"""The worker's tasks, their queue and its consumer."""

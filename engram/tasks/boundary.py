@@ -1,4 +1,4 @@
-"""The boundary of every task: its run is recorded, and whatever goes wrong is logged, recorded and tried again."""
+"""The boundary of every task: record its run, and log, record and retry its failures."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ from engram.tasks.runtime import Runtime
 
 logger = logging.getLogger(__name__)
 
-#: Unexpected failures in a row after which work is set aside as dead; expected ones never are.
+#: Consecutive unexpected failures after which work is set aside as dead; expected failures never lead to that.
 MAX_ATTEMPTS = 12
 
 
 def run_guarded(runtime: Runtime, kind: str, key: str, action: Callable[[], object], *, stage: str = "") -> bool:
-    """Run a piece of work and return True; return False if it failed (then it is due again after 15, 30, 60, 120 s).
+    """Run a piece of work; return False if it failed, in which case it is due again after 15, 30, 60, 120 s.
 
     Args:
-        key: what it is about, such as a session id; "" for kinds without one.
-        action: may raise anything. If it returns a text, that is the outcome of the run: what was done, or ``NOTHING``.
-        stage: whose health a failure concerns; ``kind`` by default.
+        key: what the work is about, such as a session id; "" for kinds without one.
+        action: may raise anything. A text that it returns is recorded as the outcome: what was done, or ``NOTHING``.
+        stage: the stage whose health a failure affects; ``kind`` by default.
     """
     run = _RecordedRun(runtime, kind, key)
     try:
@@ -85,7 +85,7 @@ class _RecordedRun:
 
 
 def _handle_failure(runtime: Runtime, kind: str, key: str, stage: str, error: Exception) -> None:
-    """Log the failure and postpone the work; the task goes on even if the database can't be written."""
+    """Log the failure and postpone the work; continue even if the database can't be written."""
     is_expected = isinstance(error, EngramError)
     logger.warning("action=%s about=%s failed=%s", kind, key, error, exc_info=None if is_expected else error)
     if isinstance(error, BrokenDatabase) or (isinstance(error, UNREADABLE) and _is_damaged(runtime)):
@@ -104,29 +104,28 @@ def _handle_failure(runtime: Runtime, kind: str, key: str, stage: str, error: Ex
 
 
 def _describe(error: Exception) -> str:
-    """Return one line about a failure: the message, with the type of an unexpected one."""
+    """Return a failure's message, preceded by its type if it was unexpected."""
     return str(error) if isinstance(error, EngramError) else f"{type(error).__name__}: {error}"
 
 
 def _is_damaged(runtime: Runtime) -> bool:
-    """Return True if an unexpected failure comes from a row of memory.db that can't be read."""
+    """Return True if memory.db has an unreadable row, which may have caused an unexpected failure."""
     try:
         return bool(find_unreadable(runtime.store))
     except StoreError:
         return False
 
 
-# -- What a killed worker leaves behind: leases are given back, and work that kills its process is set aside in the
-# end.
+# -- After a crash: release the dead worker's leases, and set aside work that keeps killing its process.
 
 #: Crashes of a piece of work after which it is set aside.
 MAX_CRASHES = 12
-#: Number of crashes that count as chance: the work is tried again immediately.
+#: Number of crashes that count as chance, so that the work is retried immediately.
 FREE_CRASHES = 5
 
 
 def recover_from_crash(store: Store) -> None:
-    """Release the leases of dead processes, and postpone the work that they ran. With the worker's lock held."""
+    """Release the leases of dead processes and postpone their work. The caller holds the worker's lock."""
     for name, owner in lease_owners(store).items():
         if not _is_living_other(_pid_of(owner)):
             drop_lease(store, name, owner)
@@ -143,14 +142,14 @@ def is_owner_gone(owner: str) -> bool:
 
 
 def _is_living_other(pid: int) -> bool:
-    """Return True if another process of this id is alive.
+    """Return True if a living process other than this one has this id.
 
-    A process that starts holds nothing yet: if something has its own id, an earlier process had it.
+    This process holds nothing yet at its start, so its own id in a record is that of an earlier process.
     """
     return pid != os.getpid() and is_process_alive(pid)
 
 
 def _pid_of(owner: str) -> int:
-    """Return the process id of a lease's owner; 0, which counts as alive, if there is none in it."""
+    """Return the process id in the name of a lease's owner; 0, which counts as alive, if there is none."""
     pid = owner.partition("-")[0]
     return int(pid) if pid.isdigit() else 0

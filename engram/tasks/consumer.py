@@ -1,4 +1,4 @@
-"""The worker's consumer: Huey's, with hooks that run once a process, and stopped cleanly by any signal."""
+"""The worker's consumer: Huey's, but with hooks that run once per process and a clean stop on any signal."""
 
 from __future__ import annotations
 
@@ -19,30 +19,30 @@ logger = logging.getLogger(__name__)
 
 #: Threads that run tasks; at most one of them runs a heavy task.
 WORKERS = 4
-#: Seconds between two looks at Huey's schedule, if only Huey's own retries wait.
+#: Interval between checks of Huey's schedule, in seconds; only Huey's own retries wait there.
 SCHEDULER_SECONDS = 5
-#: Seconds between two looks of the main thread at signals.
+#: Interval at which the main thread checks for signals, in seconds.
 SIGNAL_SECONDS = 0.25
-#: Each stops the worker after its running tasks. launchd and systemd send SIGTERM, Ctrl-C SIGINT, a closed terminal
-#: SIGHUP.
+#: Signals that stop the worker after its running tasks: launchd and systemd send SIGTERM, Ctrl-C SIGINT, a closed
+#: terminal SIGHUP.
 STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
 
 class TaskThread(Worker):
-    """A thread that runs tasks. Huey runs the hooks in each thread; our consumer runs them once."""
+    """A thread that runs tasks. Huey would run the hooks in each thread; ``EngramConsumer`` runs them once."""
 
     def initialize(self) -> None:
-        """Do nothing: the consumer has run the start-up hooks."""
+        """Do nothing: the consumer has run the startup hooks."""
 
     def shutdown(self) -> None:
-        """Do nothing: the consumer will run the shut-down hooks."""
+        """Do nothing: the consumer will run the shutdown hooks."""
 
 
 class EngramConsumer(Consumer):
     """The consumer of ``huey_consumer engram.tasks.queue.huey`` and of ``engram service run worker``.
 
-    The start-up hooks run in the main thread before the first task, so that a signal ends a start immediately and a
-    hook that fails ends the process. The shut-down hooks run after the last task.
+    The startup hooks run in the main thread before the first task, so that a signal ends the start immediately and a
+    failing hook ends the process. The shutdown hooks run after the last task.
     """
 
     worker_class = TaskThread
@@ -58,11 +58,10 @@ class EngramConsumer(Consumer):
         shutdown_timeout: float | None = None,
         **options: Any,
     ) -> None:
-        """Prepare; nothing runs before ``serve`` or ``run``.
-
+        """
         Args:
-            queue: whose tasks run, an ``EngramQueue``.
-            settings: by default those of the environment and config.toml.
+            queue: the ``EngramQueue`` whose tasks run.
+            settings: those of the environment and config.toml by default.
             has_parent: a supervisor started this process; the memory folder must exist.
             worker_type: must be ``thread``, since all tasks share one model and one memory.
             shutdown_timeout: how long a stop waits for running tasks; ``drain_seconds`` by default.
@@ -78,14 +77,14 @@ class EngramConsumer(Consumer):
         if shutdown_timeout is None:
             shutdown_timeout = self.settings.drain_seconds
         super().__init__(queue, worker_type=worker_type, shutdown_timeout=shutdown_timeout, **options)
-        # Whatever a kind of task waits for, one thread is left for the others.
+        # However long tasks of one kind wait, one thread is left for the others.
         queue.storage.most_of_a_kind = self.workers - 1
         self._stop_flag_timeout = SIGNAL_SECONDS
         # Signal -> (restart, graceful), see Huey.
         self._signal_actions = dict.fromkeys(STOP_SIGNALS, (False, True))
         self.make_runtime = make_runtime
         self.has_parent = has_parent
-        #: Called when a stop begins, before it waits for running tasks.
+        #: Called when a stop begins, before waiting for running tasks.
         self.on_stop: Callable[[], None] = lambda: None
         #: False if a running task did not finish in time.
         self.has_drained = True
@@ -104,18 +103,18 @@ class EngramConsumer(Consumer):
         """Run tasks until a signal or ``request_restart``; call it from the main thread.
 
         Returns:
-            0 after a clean stop, if the memory folder went away, or immediately if another worker runs or memory.db
-            was deleted; 75 if the worker is to be started again.
+            0 after a clean stop, if the memory folder is gone, or immediately if another worker is running or memory.db
+            was deleted; 75 if the worker must be restarted.
 
         Raises:
-            EngramError: what a start-up hook raises.
+            EngramError: raised by a startup hook.
         """
         for number in STOP_SIGNALS:
             signal.signal(number, _end_while_starting)
         try:
             _run_hooks(self.huey._startup)
         except (AlreadyRunning, MissingDatabase) as error:
-            # Whoever started this process is not to start it again and again.
+            # With exit code 0, a service manager does not restart this process again and again.
             sys.stderr.write(f"{error}\n")
             return 0
         self._set_signal_handlers()
@@ -127,14 +126,14 @@ class EngramConsumer(Consumer):
         return self.exit_code
 
     def request_restart(self, reason: str) -> None:
-        """Stop, and ask for a new start by the exit code. Any thread may call this."""
+        """Stop, and request a restart by the exit code. Any thread may call this."""
         if not self.exit_code:
             logger.warning("action=stop reason=%s", reason)
             self.exit_code = EXIT_RESTART
             self.stop_flag.set()
 
     def request_end(self, reason: str) -> None:
-        """Stop for good: nobody is to start the worker again. Any thread may call this."""
+        """Stop for good: the exit code requests no restart. Any thread may call this."""
         if not self.stop_flag.is_set():
             logger.warning("action=stop reason=%s", reason)
             self.stop_flag.set()
@@ -148,7 +147,7 @@ class EngramConsumer(Consumer):
         self.has_drained = not any(self.environment.is_alive(thread) for _, thread in self.worker_threads)
 
     def loop(self, health_check_ts: float | None = None) -> Any:
-        """Look once for signals; see Huey. A stop that a thread requested waits for running tasks as well."""
+        """Check once for signals; see Huey. A stop requested by a thread also waits for running tasks."""
         try:
             return super().loop(health_check_ts)
         except ConsumerStopped:
@@ -163,5 +162,5 @@ def _run_hooks(hooks: Mapping[str, Callable[[], object]]) -> None:
 
 
 def _end_while_starting(*_: object) -> None:
-    """Handle a signal during the start: no task runs yet, so end immediately."""
+    """End immediately on a signal during the start, when no task is running yet."""
     raise SystemExit(0)

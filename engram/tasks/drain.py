@@ -1,4 +1,4 @@
-"""Run everything that is due in this process, once, until nothing is left: without a queue and without a worker."""
+"""Run all due work in this process until none is left, without a queue or a worker."""
 
 from __future__ import annotations
 
@@ -37,13 +37,13 @@ def drain(
     with_vectors: bool = True,
     progress: Progress = lambda stage, done, total: None,
 ) -> Drained:
-    """Extract what is due, index notes, embed rows without a vector; failed work stays due.
+    """Extract what is due, index notes, and embed rows without a vector. Failed work stays due.
 
     Args:
         with_waiting: also extract sessions that have not reached their threshold or delay yet.
         with_consolidation: also consolidate, if the last run is old enough.
-        with_vectors: False leaves the vectors to a worker: until then, search finds texts by their words only.
-        progress: gets a stage (extract, embed), how much is done and the total (0: not known).
+        with_vectors: False leaves the vectors to a worker; until it has made them, search matches words only.
+        progress: called with the stage (extract or embed), how much is done, and the total (0 if unknown).
     """
     done = Drained()
     _extract_all(runtime, done, with_waiting, progress)

@@ -1,4 +1,4 @@
-"""Enqueue what memory.db says is due. The queue only notifies the worker; the table ``work`` decides. Light."""
+"""Enqueue what the table ``work`` says is due; the queue only notifies the worker. Light to import."""
 
 from __future__ import annotations
 
@@ -7,17 +7,17 @@ from engram.models.work.work import Work, WorkKind, WorkState, due_work, find_wo
 from engram.settings import Settings
 from engram.tasks.queue import huey
 
-#: Maximum number of pieces of work enqueued at once; the rest waits for the next time.
+#: Maximum number of pieces of work enqueued at once; the rest is left for the next call.
 MAX_ENQUEUED = 500
 
-#: Reason of an extraction triggered by the number of messages; any other means that the session fell silent.
+#: Reason of an extraction triggered by the number of messages; any other reason means that the session fell silent.
 ENOUGH_MESSAGES = "messages"
 
 
 def enqueue_due(store: Store, settings: Settings, session_id: str | None = None) -> int:
-    """Enqueue the work that is due, of one session or of all; return how many pieces. None while the work is paused.
+    """Enqueue the due work of one session or of all; return the number of pieces, 0 while work is paused.
 
-    Work that is already queued stays one task.
+    Work that is already queued is not queued twice.
     """
     if is_work_paused(store):
         return 0

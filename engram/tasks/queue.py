@@ -35,14 +35,14 @@ if TYPE_CHECKING:
     from engram.tasks.consumer import EngramConsumer
 
 
-# -- Messages of the queue as JSON: a row can be read by eye, and a forged one can never run code.
+# -- Messages as JSON: people can read a row, and a forged one can't run code.
 
-#: Maximum size of a message, in bytes; tasks carry ids, so a larger one isn't ours.
+#: Maximum size of a message, in bytes; Engram's tasks carry only ids, so a larger message is not one of them.
 MAX_MESSAGE_BYTES = 16_384
 #: Maximum length of a text argument, in characters.
 MAX_ARGUMENT_CHARS = 512
 _SCALARS = (str, int, float, bool, type(None))
-#: Types of the fields of a message that Huey relies on.
+#: Types that Huey expects of a message's fields.
 _FIELD_TYPES: Mapping[str, tuple[type, ...]] = {
     "id": (str,),
     "name": (str,),
@@ -70,10 +70,10 @@ class JsonSerializer:
         return json.dumps(_pack(data), separators=(",", ":"), sort_keys=True).encode()
 
     def deserialize(self, data: bytes) -> Any:
-        """Return what ``serialize`` was given; lists come back as tuples.
+        """Return the value that ``serialize`` was given; lists become tuples.
 
         Raises:
-            BadRequest: the bytes are not one of our messages.
+            BadRequest: the bytes are not such a message.
         """
         data = bytes(data)
         if len(data) > MAX_MESSAGE_BYTES:
@@ -85,7 +85,7 @@ class JsonSerializer:
 
 
 def key_of(data: bytes) -> str | None:
-    """Return the key that messages for the same task share, its name and arguments; None for a scheduled one."""
+    """Return a message's task name and arguments, which identify equal tasks; None for a scheduled message."""
     try:
         fields = json.loads(data)["message"]
         if fields["eta"] is not None:
@@ -152,11 +152,10 @@ def _checked(message: Message) -> Message:
     return message
 
 
-# -- Huey's storage for ``queue.db``: the worker is woken by a datagram, and each key waits only once.
-#
-# Huey's own ``SqliteHuey`` is not enough; ``benchmarks/queue_storage.py`` measures both. It polls (an idle consumer
-# picks a task up after seconds), it queues the same task again and again, every write waits for the disk
-# (``synchronous`` FULL), and it fails for good once the file is deleted or overwritten.
+# -- Huey's storage for ``queue.db``: a datagram wakes the worker, and each key waits only once. Huey's own
+# ``SqliteHuey`` is too limited (``benchmarks/queue_storage.py`` compares both): it polls, so an idle consumer picks a
+# task up after seconds; it queues equal tasks repeatedly; every write waits for the disk (``synchronous`` FULL); and it
+# fails for good once the file is deleted or overwritten.
 
 #: Maximum wait for a datagram before the queue is read anyway, in seconds, since datagrams can get lost.
 MAX_WAIT_SECONDS = 5.0
@@ -166,12 +165,12 @@ class QueueStorage(QueueFile):
     """The queue of a memory folder. A worker listens; a producer wakes it after each enqueue."""
 
     def __init__(self, name: str = "engram") -> None:
-        """Prepare a storage; see ``QueueFile``."""
+        """See ``QueueFile``."""
         super().__init__(name)
         self._listener: WakeListener | None = None
         self._sender: WakeSender | None = None
-        #: How many tasks of one kind may run at the same time; 0 for any number. A consumer sets it,
-        #: so that no kind of task ever has all of its threads.
+        #: How many tasks of one kind may run at the same time; 0 for any number. A consumer sets it so that no kind of
+        #: task occupies all of its threads.
         self.most_of_a_kind = 0
         self._running: Counter[str] = Counter()
         self._taking = threading.Lock()
@@ -182,9 +181,7 @@ class QueueStorage(QueueFile):
         return self._listener is not None
 
     def enqueue(self, data: bytes, priority: float | None = None) -> None:
-        """Add a message and wake the worker. If the same message is already waiting, only the higher priority
-        counts.
-        """
+        """Add a message and wake the worker. An equal waiting message only gets the higher of both priorities."""
         self.sql(
             "insert into task (queue, data, priority, key) values (?, ?, ?, ?) on conflict (queue, key) "
             "where key is not null do update set priority = max(priority, excluded.priority)",
@@ -195,9 +192,10 @@ class QueueStorage(QueueFile):
         self.wake()
 
     def dequeue(self) -> bytes | None:
-        """Remove and return the next message; None if none came for a while (immediately without ``listen``).
+        """Remove and return the next message; None after ``MAX_WAIT_SECONDS`` without one (immediately without
+        ``listen``).
 
-        With ``most_of_a_kind``, messages of kinds that have reached the limit are passed over until ``end_task``.
+        Messages of kinds that have reached ``most_of_a_kind`` are skipped until ``end_task``.
         """
         data = self._with_repair(self._take)
         listener = self._listener
@@ -207,7 +205,7 @@ class QueueStorage(QueueFile):
         return data
 
     def end_task(self, name: str) -> None:
-        """Record that a task of this name ended, which ``dequeue`` had returned."""
+        """Record the end of a task of this name that ``dequeue`` returned."""
         with self._taking:
             self._running[name] -= 1
             self._running += Counter()
@@ -221,7 +219,7 @@ class QueueStorage(QueueFile):
         return data
 
     def _take_but(self, full: list[str]) -> bytes | None:
-        """Remove and return the next message that is of none of these kinds."""
+        """Remove and return the next message whose kind is not in ``full``."""
         with self.db() as cursor:
             cursor.execute("select 1 from task where queue = ? limit 1", (self.name,))
             if cursor.fetchone() is None:
@@ -238,13 +236,13 @@ class QueueStorage(QueueFile):
             row_id, data = rows[0]
             cursor.execute("delete from task where id = ?", (row_id,))
         if len(rows) > 1:
-            # One thread may have read the datagrams while another was about to wait: wake the next one.
+            # This thread may have read the datagram of a thread that is about to wait, so wake the next one.
             self.wake()
         reach("queue.dequeued")
         return bytes(data)
 
     def read_schedule(self, ts: datetime) -> list[bytes]:
-        """Remove and return messages whose time has come. Checks without a lock first, since usually there are none."""
+        """Remove and return due messages of the schedule. Checks without a lock first, since usually there are none."""
         if not self.sql(
             "select 1 from schedule where queue = ? and timestamp <= ? limit 1",
             (self.name, ts.timestamp()),
@@ -266,9 +264,7 @@ class QueueStorage(QueueFile):
     # -- waking the worker
 
     def listen(self) -> None:
-        """Bind ``wake.sock``, replacing any stale socket: ``dequeue`` waits from now on. With the worker's lock
-        held.
-        """
+        """Bind ``wake.sock``, so that ``dequeue`` waits from now on. The caller holds the worker's lock."""
         home = self.placed_home
         if self._listener is None:
             self._listener = WakeListener(home.wake_socket)
@@ -284,7 +280,7 @@ class QueueStorage(QueueFile):
         self._sender.send()
 
     def stop_waiting(self) -> None:
-        """Make ``dequeue`` return at once in every thread, from now on."""
+        """From now on, make ``dequeue`` return at once in every thread."""
         if self._listener is not None:
             self._listener.release()
 
@@ -302,41 +298,38 @@ TASK_MODULES = (
     "engram.tasks.upkeep_tasks",
     "engram.tasks.session_tasks",
 )
-#: The module with the worker's start-up and shut-down hooks. Named, not imported, since the worker is built on the
-#: queue.
+#: The module with the worker's startup and shutdown hooks; not imported here, since it depends on the queue.
 HOOKS_MODULE = "engram.worker.lifecycle"
 
 
 def import_tasks() -> None:
-    """Register every task."""
     for name in TASK_MODULES:
         importlib.import_module(name)
 
 
 class _TaskRegistry(Registry):
-    """Tasks by their explicit names, wherever their functions are."""
+    """Tasks by their explicit names, without their modules."""
 
     def task_to_string(self, task_class: type) -> str:
-        """Return the explicit name of a task."""
         return task_class.__name__
 
     def string_to_task(self, task_str: str) -> Any:
-        """Return the task with a name; imports the tasks at the first unknown name. Raises HueyException."""
+        """Return the task of this name, importing all tasks if it is unknown. Raises HueyException."""
         if task_str not in self._registry:
             import_tasks()
         return super().string_to_task(task_str)
 
 
 class EngramQueue(Huey):
-    """Huey on Engram's storage. A message that can't be run is reported and dropped; the scan finds its work again."""
+    """Huey on Engram's storage. A message that can't be run is reported and dropped; the scan enqueues it again."""
 
     def __init__(self) -> None:
-        """Create a queue; it can be used after ``bind``."""
+        """Create a queue, which must be bound before use."""
         super().__init__("engram", results=False, serializer=JsonSerializer(), storage_class=QueueStorage)
         self._registry = _TaskRegistry()
-        #: Called with the reason why a message was dropped.
+        #: Called with the reason when a message is dropped.
         self.on_reject: Callable[[str], None] | None = None
-        #: The consumer of this process, for the start-up and shut-down hooks; None if it is not a worker.
+        #: The consumer of this process, for the startup and shutdown hooks; None outside a worker.
         self.consumer: EngramConsumer | None = None
 
     def bind(self, home: Home, driver: str = "auto", *, busy_seconds: float = BUSY_SECONDS) -> EngramQueue:
@@ -350,13 +343,11 @@ class EngramQueue(Huey):
         return self
 
     def enqueue_by_name(self, name: str, *args: str) -> None:
-        """Enqueue a task by its name, for modules that the tasks themselves import. Raises HueyException for an unknown
-        name.
-        """
+        """Enqueue a task by its name, for modules that the tasks import. Raises HueyException for an unknown name."""
         self.enqueue(self._registry.string_to_task(name)(args))
 
     def create_consumer(self, **options: Any) -> EngramConsumer:
-        """Return the worker: the consumer with its tasks and hooks. ``huey_consumer`` and the worker call this.
+        """Create the consumer with its tasks and hooks; called by ``huey_consumer`` and the worker.
 
         Args:
             options: see ``EngramConsumer``.
@@ -373,7 +364,7 @@ class EngramQueue(Huey):
         except EngramError as error:
             if "settings" in options:
                 raise
-            # huey_consumer would show a traceback.
+            # Otherwise, huey_consumer would print a traceback.
             sys.exit(f"Error: {error}")
         return self.consumer
 
@@ -388,7 +379,7 @@ class EngramQueue(Huey):
         return None
 
     def execute(self, task: Any, timestamp: Any = None) -> Any:
-        """Run a task, then allow another of its kind; see Huey."""
+        """Run a task, then release its place among those of its kind; see Huey."""
         try:
             return super().execute(task, timestamp)
         finally:

@@ -1,4 +1,4 @@
-"""``queue.db`` as a file: where it is, how it is opened, and how it is rebuilt if it breaks."""
+"""Open ``queue.db``, and rebuild it if it is broken; wake the worker through ``wake.sock``."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from engram.system.atomic import FILE_MODE, behind_rollback, explain_disk, expla
 from engram.system.process_limits import import_without_drivers
 from engram.system.socketpath import bind_at, socket_address
 
-# -- The parts of huey that Engram uses. It is only imported here, without the PostgreSQL drivers that it would load.
+# -- The parts of Huey that Engram uses. Only this module imports it, without the PostgreSQL drivers it would load.
 
 import_without_drivers("huey")
 
@@ -46,14 +46,14 @@ __all__ = [
 ]
 
 
-# -- ``wake.sock``: a datagram that makes an idle worker look at the queue.
+# -- ``wake.sock``: a datagram makes an idle worker read the queue.
 
-#: Maximum number of datagrams read at one time, so that a flood of them delays no task.
+#: Maximum number of datagrams read at a time, so that a flood of them delays no task.
 MAX_DATAGRAMS = 64
 
 
 class WakeListener:
-    """The worker's end. Any number of threads may wait; any thread may call ``release``."""
+    """The worker's end of the socket. Any number of threads may wait; any thread may call ``release``."""
 
     def __init__(self, path: Path) -> None:
         """Bind ``path``, replacing any stale socket. Call with the worker's lock held. Raises OSError."""
@@ -68,7 +68,7 @@ class WakeListener:
         self._released = os.pipe()
 
     def wait(self, seconds: float) -> bool:
-        """Return after a datagram (then True), after ``release``, or after ``seconds``."""
+        """Wait for a datagram, for ``release``, or for ``seconds``; return True after a datagram."""
         poller = select.poll()
         poller.register(self._socket, select.POLLIN)
         poller.register(self._released[0], select.POLLIN)
@@ -82,7 +82,7 @@ class WakeListener:
         return has_received
 
     def rebind(self) -> None:
-        """Bind the path again, for example after somebody removed the socket file. Raises OSError."""
+        """Bind the path again, for example after the socket file was removed. Raises OSError."""
         fresh = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
         fresh.setblocking(False)
         try:
@@ -94,11 +94,11 @@ class WakeListener:
         stale.close()
 
     def release(self) -> None:
-        """Let every thread return from ``wait`` now; from now on ``wait`` returns immediately."""
+        """From now on, let ``wait`` return immediately in every thread."""
         os.write(self._released[1], b"!")
 
     def close(self) -> None:
-        """Close the socket and remove its file. No thread may still wait."""
+        """Close the socket and remove its file. No thread may be waiting."""
         self._socket.close()
         with contextlib.suppress(OSError):
             self.path.unlink()
@@ -107,10 +107,9 @@ class WakeListener:
 
 
 class WakeSender:
-    """A producer's end."""
+    """A producer's end of the socket."""
 
     def __init__(self, path: Path) -> None:
-        """Nothing is opened before ``send``."""
         self.path = path
         self._socket: socket.socket | None = None
 
@@ -129,19 +128,19 @@ logger = logging.getLogger(__name__)
 
 Result = TypeVar("Result")
 
-#: How long an enqueue waits for another writer by default, in seconds.
+#: How long an enqueue waits for another writer, in seconds.
 BUSY_SECONDS = 5.0
-#: SQLite messages that the disk may cause, so that its state is reported too.
+#: SQLite messages that the disk may cause; its state is then reported too.
 _DISK_SIGNS = ("full", "i/o error", "readonly", "unable to open")
 #: SQLite messages about a file that must be rebuilt. "locked" is not one of them.
 _BROKEN = ("malformed", "not a database", "corrupt", "no such table", "no such column", "readonly", "i/o error")
 
 
 class QueueFile(SqliteStorage):
-    """Huey's tables in a file that may vanish; ``task`` has one more column, the key of a waiting row.
+    """Huey's tables, with one more column in ``task``: the key of a waiting row. Thread-safe.
 
-    The file may be deleted, overwritten or replaced at any time: it is rebuilt, and the scan of
-    memory.db enqueues again what is due. All methods may be called from any thread.
+    If the file is deleted, overwritten or replaced, it is rebuilt, and the scan of memory.db enqueues what is due
+    again.
     """
 
     table_task = (
@@ -160,18 +159,18 @@ class QueueFile(SqliteStorage):
     )
 
     def __init__(self, name: str = "engram") -> None:
-        """Prepare a storage; ``place`` sets its location. Nothing is opened before the first use after that."""
+        """Create a storage; ``place`` sets its location, and the first use opens it."""
         super().__init__(name, filename="", cache_mb=1, create_tables=False)
         self._conn: Any = None
         self.home: Home | None = None
         self._driver = "sqlite3"
         self._errors: type[Exception] = sqlite3.DatabaseError
-        #: The file that is open, and the index of its log: device and inode.
+        #: Device and inode of the open file and of its log's index.
         self._opened: tuple[int, int] | None = None
         self._index: tuple[int, int] | None = None
 
     def place(self, home: Home, driver: str = "auto", busy_seconds: float = BUSY_SECONDS) -> None:
-        """Use the queue of ``home`` from now on; nothing is opened yet.
+        """Use the queue of ``home`` from now on, without opening it yet.
 
         Args:
             driver: auto, cysqlite or sqlite3.
@@ -192,16 +191,14 @@ class QueueFile(SqliteStorage):
 
     @property
     def placed_home(self) -> Home:
-        """The memory folder. Raises HomeError before ``place``: nothing is ever written to a folder that nobody
-        specified.
-        """
+        """The memory folder. Raises HomeError before ``place``, so that nothing is written to a default folder."""
         if self.home is None:
             raise HomeError("the queue has no memory folder yet; bind it first")
         return self.home
 
     @property
     def conn(self) -> Any:
-        """Return the open connection; reopen it if the file was replaced. Only with ``lock`` held."""
+        """Return the open connection, reopened if the file was replaced. The caller holds ``lock``."""
         home = self.placed_home
         if self._conn is not None and (self._opened, self._index) != self._identities():
             self._drop_connection()
@@ -213,7 +210,7 @@ class QueueFile(SqliteStorage):
         with _locked_home(home):
             if _identity(self.filename) is None:
                 _unlink(self.filename, "-wal", "-shm")
-                # Only a new file may be opened and closed here: closing one drops the process's own locks on it.
+                # Only a new file may be opened and closed here, since closing it drops the process's locks on it.
                 with contextlib.suppress(FileExistsError):
                     os.close(os.open(self.filename, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, FILE_MODE))
             self._opened = _identity(self.filename)
@@ -232,7 +229,7 @@ class QueueFile(SqliteStorage):
     def _identities(self) -> tuple[tuple[int, int] | None, tuple[int, int] | None]:
         """Return the current identities of the file and of its log's index.
 
-        If the index was replaced, other processes write to a different log.
+        If the index was replaced, other processes write to another log.
         """
         return _identity(self.filename), _identity(f"{self.filename}-shm")
 
@@ -264,10 +261,11 @@ class QueueFile(SqliteStorage):
                 connection.close()
 
     def _with_repair(self, action: Callable[[], Result]) -> Result:
-        """Return the result of ``action``; if the file turns out to be broken, rebuild it and try once more.
+        """Return the result of ``action``; if the file is broken, rebuild it and try once more.
 
         Raises:
-            StoreError: the disk is full, read-only or fails. Nothing is lost: the scan enqueues again what is due.
+            StoreError: the disk is full, read-only or failing. Nothing is lost, since the scan enqueues what is due
+                again.
         """
         try:
             return action()
@@ -276,11 +274,11 @@ class QueueFile(SqliteStorage):
         except self._errors as error:
             met = behind_rollback(error)
             text = str(met).lower()
-            # Checks the folder: if only the file isn't writable, it is rebuilt.
+            # Checks the folder, since a file that alone isn't writable is rebuilt.
             folder = Path(self.filename).parent
             cause = explain_disk(folder) if any(sign in text for sign in _DISK_SIGNS) else ""
             if cause or "full" in text:
-                # It may have failed in the middle of a transaction.
+                # The failure may have left a transaction open.
                 with self.lock:
                     self._drop_connection()
                 raise StoreError(f"queue.db: {met}{': ' if cause else ''}{cause}") from error
@@ -302,7 +300,7 @@ class QueueFile(SqliteStorage):
 
 @contextlib.contextmanager
 def _locked_home(home: Home) -> Iterator[None]:
-    """Hold a lock on the memory folder. Raises HomeError if it is gone: a queue never recreates it."""
+    """Hold a lock on the memory folder. Raises HomeError if it is gone; a queue never recreates it."""
     try:
         with locked_folder(home.root):
             yield

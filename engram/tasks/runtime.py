@@ -1,4 +1,4 @@
-"""The services that tasks work with, created once when the worker starts."""
+"""The services that tasks use, created once at the worker's start."""
 
 from __future__ import annotations
 
@@ -27,18 +27,16 @@ if TYPE_CHECKING:
     from engram.search.searcher import Searcher
 
 
-# -- Running heavy actions one at a time without a waiting thread: the working thread also runs what is queued
-# meanwhile.
+# -- Executors: run heavy actions one at a time. No thread waits: the working thread also runs queued actions.
 
 
 class SerialExecutor:
-    """Run actions one after the other; each key is queued at most once.
+    """Runs actions one after the other; each key is queued at most once.
 
-    Queued actions are lost when the process ends: memory.db still records what is due.
+    Queued actions are lost when the process ends; memory.db still records what is due.
     """
 
     def __init__(self) -> None:
-        """Create an executor with an empty queue."""
         self._guard = threading.Lock()
         self._queue: dict[str, Callable[[], object]] = {}
         self._is_busy = False
@@ -48,7 +46,7 @@ class SerialExecutor:
 
     @property
     def running_seconds(self) -> float:
-        """How long the running action has run, in seconds; 0 while none runs."""
+        """How long the current action has been running, in seconds; 0 while none runs."""
         started_seconds = self._started_seconds
         return 0.0 if started_seconds is None else time.monotonic() - started_seconds
 
@@ -59,18 +57,18 @@ class SerialExecutor:
 
     @property
     def is_closed(self) -> bool:
-        """True once the process is to stop: a long action ends at its next step."""
+        """True once the process is stopping; a long action then ends at its next step."""
         return self._is_closed
 
     @property
     def queued(self) -> int:
-        """Return the number of queued actions."""
+        """The number of queued actions."""
         return len(self._queue)
 
     def run(self, key: str, action: Callable[[], object]) -> None:
-        """Run ``action`` and everything queued after it; while another thread is at work, queue it and return.
+        """Run ``action`` and everything queued after it; if another thread is working, queue it and return.
 
-        ``action`` must not raise. If it does, the queue continues with the next call.
+        ``action`` must not raise. If it does, the rest of the queue waits for the next call.
         """
         if self._enqueue(key, action):
             self._work()
@@ -116,10 +114,10 @@ class SerialExecutor:
 
 
 class BackgroundExecutor(SerialExecutor):
-    """A serial executor with its own thread, for tasks that wait long for a language model."""
+    """A serial executor with its own thread, for tasks that may wait a long time for a model or a hub."""
 
     def __init__(self, name: str) -> None:
-        """Create an executor whose thread is called ``name``; the thread lives while there is something to run."""
+        """Name the thread, which lives while there is something to run."""
         super().__init__()
         self._name = name
         self._thread: threading.Thread | None = None
@@ -143,13 +141,13 @@ logger = logging.getLogger(__name__)
 
 @dataclass(slots=True)
 class Runtime:
-    """The services of a worker. All threads share one object."""
+    """A worker's services, shared by all threads."""
 
     settings: Settings
     store: Store
     searcher: Searcher
     recollection: RecollectionService
-    #: None if the model can't be used: search then uses text alone.
+    #: None if the model can't be used; search then uses text alone.
     embedder: Embedder | None = None
     #: None if extraction is switched off.
     extractor: Extractor | None = None
@@ -160,39 +158,39 @@ class Runtime:
     executor: SerialExecutor = field(default_factory=SerialExecutor)
     #: Runs tasks that may wait for a language model, one at a time, in their own thread.
     model_executor: BackgroundExecutor = field(default_factory=lambda: BackgroundExecutor("language-model"))
-    #: Syncs with hubs, in its own thread: a slow hub holds up nothing else, and requests that arrive
-    #: meanwhile lead to one more round.
+    #: Syncs with hubs in its own thread, so that a slow hub delays nothing else. Requests that arrive during a sync
+    #: lead to one more.
     hub_executor: BackgroundExecutor = field(default_factory=lambda: BackgroundExecutor("hub"))
     #: Monotonic time of the start, in seconds.
     started_seconds: float = 0.0
     #: The value of ``embeddable_mark`` when every row had its vector.
     embedded_mark: tuple[int, int, int] | None = None
-    #: Set when memory.db turns out to be damaged: the worker stops, so that the next start sets the file aside.
+    #: Set when memory.db is found damaged: the worker stops, and the next start sets the file aside.
     is_damaged: threading.Event = field(default_factory=threading.Event)
 
     @property
     def is_stopping(self) -> bool:
-        """True once the worker is to stop: a long task ends at its next step."""
+        """True once the worker is stopping; a long task then ends at its next step."""
         return self.executor.is_closed
 
     @property
     def is_busy(self) -> bool:
-        """True while a heavy task runs or a language model is asked."""
+        """True while a heavy task runs or waits for a language model."""
         return self.executor.is_busy or self.model_executor.is_busy
 
     @property
     def queued(self) -> int:
-        """Return the number of heavy tasks that wait for the running ones."""
+        """The number of heavy tasks that wait for the running ones."""
         return self.executor.queued + self.model_executor.queued
 
     @property
     def extraction_executor(self) -> SerialExecutor:
-        """Return the executor for extractions: the background one if a language model is asked."""
+        """The executor for extractions: ``model_executor`` if they use a language model."""
         return self.executor if self.language_model is None else self.model_executor
 
     @property
     def model_steps(self) -> tuple[SecondChance | None, Reconciler | None]:
-        """Return the steps of a consolidation that ask the language model; (None, None) without a model."""
+        """The steps of a consolidation that use the language model; (None, None) without one."""
         return make_model_steps(self.settings, self.store, self.extractor)
 
     def stop_executors(self) -> None:
@@ -212,7 +210,7 @@ class Runtime:
         self.searcher.refresh()
 
     def catch_up(self) -> None:
-        """Load new vectors; returns immediately if there are none."""
+        """Load new vectors; return immediately if there are none."""
         self.searcher.catch_up()
 
 
@@ -229,7 +227,7 @@ def current_runtime() -> Runtime:
     """Return the services of this process.
 
     Raises:
-        EngramError: there are none: only a worker runs tasks.
+        EngramError: there are none, because this process is not a worker.
     """
     if _current is None:
         raise EngramError("this process has no services: tasks run in the worker (`engram service run worker`)")
@@ -239,14 +237,14 @@ def current_runtime() -> Runtime:
 def make_runtime(settings: Settings, store: Store, *, may_load_torch: bool = True) -> Runtime:
     """Load the embedding model and the extractor; the first ``refresh_index`` loads the vectors.
 
-    A model that can't be used is recorded for the status; everything else works without it.
+    A model that can't be used is recorded for ``engram status``; everything else works without it.
     """
     embedder = _load_embedder(settings, store, may_load_torch)
     return _assemble(settings, store, embedder, started_seconds=store.clock.steady_seconds())
 
 
 def make_vault_runtime(outer: Runtime, settings: Settings, store: Store) -> Runtime:
-    """Return the services of a vault: its own memory, with the model and the threads of the worker."""
+    """Create a vault's services: its own memory, with the worker's model and threads."""
     shared = {name: getattr(outer, name) for name in ("executor", "model_executor", "started_seconds")}
     runtime = _assemble(settings, store, outer.embedder, **shared)
     runtime.refresh_index()
@@ -274,7 +272,7 @@ def _assemble(settings: Settings, store: Store, embedder: Embedder | None, **oth
 def _load_embedder(settings: Settings, store: Store, may_load_torch: bool) -> Embedder | None:
     from engram.embedding.load_model import load_embedder
 
-    # Versions that compiled models recorded here why one was not compiled; nothing else would ever clear that.
+    # Earlier versions, which compiled models, recorded here why one was not compiled. Nothing else would clear that.
     clear_old_failure(store, "model", 0)
     try:
         return load_embedder(
@@ -291,7 +289,7 @@ def _load_embedder(settings: Settings, store: Store, may_load_torch: bool) -> Em
 
 
 def make_extractor(settings: Settings, store: Store) -> tuple[Extractor | None, LanguageModel | None]:
-    """Return the extractor chosen in the settings and the language model that it asks, each None if there is none."""
+    """Create the extractor chosen in the settings; return it and its language model, each None if there is none."""
     if settings.extractor == "off":
         return None, None
     from engram.extraction.local.local_extractor import LocalExtractor
@@ -325,9 +323,9 @@ def make_extractor(settings: Settings, store: Store) -> tuple[Extractor | None, 
 def make_model_steps(
     settings: Settings, store: Store, extractor: Extractor | None
 ) -> tuple[SecondChance | None, Reconciler | None]:
-    """Return the steps that distill local memories again and that find those which end or repeat others.
+    """Create the steps that distill local memories again, and that find memories which end or repeat others.
 
-    (None, None) without a model.
+    (None, None) without a language model.
     """
     from engram.extraction.model.model_extractor import ModelExtractor
 
@@ -340,7 +338,7 @@ def make_model_steps(
 
 
 def find_model_steps(settings: Settings, store: Store) -> tuple[SecondChance | None, Reconciler | None]:
-    """Return the same steps for a process that is not a worker."""
+    """Create the same steps for a process that is not a worker."""
     if settings.extractor not in MODEL_EXTRACTORS:
         return None, None
     return make_model_steps(settings, store, make_extractor(settings, store)[0])

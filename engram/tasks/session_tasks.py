@@ -16,11 +16,11 @@ if TYPE_CHECKING:
     from engram.tasks.runtime import Runtime
 
 
-# -- Task ``embed()``: give rows without a current vector one. Heavy, in slices, so that other tasks can run in between.
+# -- Task ``embed()``: embed rows without a current vector. Heavy; in slices, so that other tasks can run in between.
 
-#: Rows of one call; each call is one transaction.
+#: Rows embedded in one call, which is one transaction.
 BATCH_ROWS = 32
-#: About how long one slice takes, in seconds; then other heavy tasks run.
+#: Approximate duration of a slice, in seconds; then other heavy tasks run.
 SLICE_SECONDS = 2.0
 
 
@@ -33,7 +33,7 @@ def embed() -> None:
 
 
 def run_embed(runtime: Runtime) -> None:
-    """Embed one slice after other heavy tasks, and queue the next slice if rows are left."""
+    """Embed a slice after other heavy tasks, and queue the next slice if rows are left."""
     from engram.models.work.task_runs import NOTHING
     from engram.tasks.boundary import run_guarded
 
@@ -61,8 +61,7 @@ def embed_slice(runtime: Runtime, batch_rows: int = BATCH_ROWS) -> Slice:
     """Embed a slice. Raises EmbeddingError.
 
     Args:
-        batch_rows: rows in one call; larger batches waste less on texts of different lengths, but make other tasks wait
-            longer.
+        batch_rows: rows in one call. Larger batches are more efficient but make other tasks wait longer.
     """
     from engram.models.work.task_runs import note_success
     from engram.search.vectors.loaded_vectors import embed_missing
@@ -81,10 +80,9 @@ def embed_slice(runtime: Runtime, batch_rows: int = BATCH_ROWS) -> Slice:
     return Slice(rows=total, has_more=rows == batch_rows)
 
 
-# -- Tasks ``recollect(session_id)`` and ``refresh(session_id)``: choose bites for a prompt that the socket didn't
-# answer.
+# -- Tasks ``recollect(session_id)`` and ``refresh(session_id)``: choose bites for a prompt not answered on the socket.
 
-#: Number of a turn's latest tool calls whose files and commands are considered.
+#: How many of a turn's latest tool calls are considered.
 TOOL_CALLS = 3
 
 
@@ -111,7 +109,7 @@ def refresh(session_id: str) -> None:
 
 
 def recollect_now(runtime: Runtime, session_id: str) -> None:
-    """Choose bites, and finish the work unless a newer prompt made it due meanwhile."""
+    """Choose bites, and finish the work unless a newer prompt has made it due again."""
     from engram.models.work.task_runs import note_success
     from engram.models.work.work import find_work, finish
 
@@ -151,9 +149,9 @@ def extract(session_id: str) -> None:
 
 
 def run_extract(runtime: Runtime, session_id: str) -> None:
-    """Extract after other heavy tasks or, if a language model is asked, after other extractions.
+    """Extract after other heavy tasks or, with a language model, after other extractions.
 
-    Changed memories get their vectors soon after, not only at the next scan.
+    Changed memories are embedded soon afterwards, not only at the next scan.
     """
     from engram.tasks.boundary import run_guarded
 
@@ -170,7 +168,7 @@ def run_extract(runtime: Runtime, session_id: str) -> None:
 
 
 def run_join(runtime: Runtime) -> None:
-    """Join memories that no longer wait for an older turn, after other heavy tasks."""
+    """After other heavy tasks, join memories that no longer wait for an older turn."""
     from engram.models.work.task_runs import NOTHING
     from engram.tasks.boundary import run_guarded
 
@@ -182,7 +180,7 @@ def run_join(runtime: Runtime) -> None:
 
 
 def extract_now(runtime: Runtime, session_id: str) -> bool:
-    """Extract; return True if that changed a memory. Raises ExtractionError, StoreError."""
+    """Extract; return True if a memory changed. Raises ExtractionError, StoreError."""
     from engram.consolidation.joining import reconcile_new
     from engram.extraction.extracting import extract_session
 
@@ -202,7 +200,7 @@ def extract_now(runtime: Runtime, session_id: str) -> bool:
 
 
 def join_now(runtime: Runtime) -> list[str]:
-    """Join memories with older ones in the order in which they were said; return a line for each change.
+    """Join memories with older ones in the order of their turns; return a line for each change.
 
     Raises StoreError.
     """
@@ -268,7 +266,7 @@ def flush(session_id: str) -> None:
     runtime = current_runtime()
     if run_guarded(runtime, "flush", session_id, lambda: read_and_make_due(runtime, session_id), stage="ingest"):
         run_extract(runtime, session_id)
-        # After the extraction, so that the log has its decisions.
+        # After the extraction, so that the log contains the extracted decisions.
         runtime.executor.run(
             f"log {session_id}", lambda: run_guarded(runtime, "log", session_id, lambda: write_log(runtime, session_id))
         )

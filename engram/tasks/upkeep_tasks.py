@@ -23,10 +23,9 @@ if TYPE_CHECKING:
     from engram.tasks.runtime import Runtime
 
 
-# -- Task ``consolidate()``: tidy up memories, at most every ``consolidate_seconds`` (four hours). Heavy.
-#
-# When it is due is decided by the time of the last run in memory.db (``is_overdue``), not by Huey's crontab: a
-# crontab of every fourth hour is skipped if the laptop sleeps or the worker is down at that minute.
+# -- Task ``consolidate()``: tidy up memories, at most every ``consolidate_seconds`` (four hours). Heavy. It is due by
+# the time of the last run in memory.db (``is_overdue``). Huey's crontab would skip a run if the laptop sleeps or the
+# worker is down at that minute.
 
 
 @huey.task(name="consolidate", priority=0)
@@ -50,7 +49,7 @@ def consolidate() -> None:
 
 
 def tidy(runtime: Runtime) -> Report:
-    """Consolidate under the lease of consolidations, if the last run is old enough. Raises StoreError."""
+    """Consolidate, holding the lease, if the last run is old enough. Raises StoreError."""
     from engram.consolidation.consolidation_run import consolidate as run_consolidation
     from engram.embedding.embedder import duplicate_cosine
     from engram.models.work.task_runs import note_success
@@ -108,12 +107,11 @@ def index_now(runtime: Runtime) -> bool:
     return has_changed
 
 
-# -- Task ``sync()``: sync with every hub that was joined. One process at a time; a hub that fails is retried later.
-#
-# Rounds have a thread of their own (``runtime.hub_executor``): however long a hub takes, the worker's threads continue
-# making memories. A request during a round leads to one more round.
+# -- Task ``sync()``: sync with every joined hub. One process at a time; a hub that fails is retried later. Rounds have
+# their own thread (``runtime.hub_executor``), so that a slow hub does not delay the making of memories. A request
+# during a round leads to one more round.
 
-#: How long a round holds its lease without a step, in seconds: longer than one request may take.
+#: How long a round holds its lease without a step, in seconds; longer than a request may take.
 LEASE_SECONDS = 300
 
 
@@ -142,9 +140,9 @@ def run_sync(runtime: Runtime, limits: Limits | None = None) -> None:
 
 
 def sync_under_lease(runtime: Runtime, *, is_forced: bool = False, limits: Limits | None = None) -> tuple[str, bool]:
-    """Make the rounds that are due; returns what they did, and whether memories changed here.
+    """Make the rounds that are due; return what they did, and whether memories changed here.
 
-    Returns ("", False) while another process or thread makes a round, or if no hub was joined.
+    Returns ("", False) while another process or thread makes a round, or if no hub is joined.
     """
     from engram.hub.client.rounds import sync_all
     from engram.models.hub.spaces import list_servers
@@ -178,9 +176,9 @@ def sync_under_lease(runtime: Runtime, *, is_forced: bool = False, limits: Limit
 
 
 def take_sync_lease(store: Store, is_stopping: Callable[[], bool] = lambda: False) -> HeldLease | None:
-    """Take the lease of rounds for this thread; None while another thread or process makes rounds.
+    """Take the lease of rounds for this thread; return None while another thread or process holds it.
 
-    A lease held by a killed process is free at once.
+    A lease held by a process that has ended is free at once.
     """
     from engram.models.work.work import HeldLease, drop_lease, lease_owners, take_lease
     from engram.tasks.boundary import is_owner_gone
@@ -196,7 +194,7 @@ def take_sync_lease(store: Store, is_stopping: Callable[[], bool] = lambda: Fals
 
 # -- Task ``scan()``, every minute: enqueue what memory.db says is due, missing or overdue.
 
-#: A scan that is younger than this is not repeated, in seconds.
+#: How old the last scan must be before the next one, in seconds.
 EVERY_SECONDS = 50
 #: How long a scan may hold its lease, in seconds.
 SCAN_LEASE_SECONDS = 60
@@ -219,7 +217,9 @@ def scan() -> None:
 
 
 def scan_under_lease(runtime: Runtime) -> int | None:
-    """Scan and return how many tasks were enqueued; None if another process scans, or just did. Raises StoreError."""
+    """Scan and return how many tasks were enqueued; None if another process is scanning or has just done so. Raises
+    StoreError.
+    """
     from engram.models.work.task_runs import note_success
     from engram.models.work.work import release_lease, take_lease
 
@@ -235,7 +235,7 @@ def scan_under_lease(runtime: Runtime) -> int | None:
 
 
 def scan_now(runtime: Runtime) -> int:
-    """Enqueue everything that is due and return how many tasks that are. Raises StoreError."""
+    """Enqueue everything that is due and return the number of tasks. Raises StoreError."""
     from engram.consolidation.git_staleness import read_branches
     from engram.ingest.project_moves import join_moved, read_hints, sort_if_due
     from engram.models.hub.spaces import list_servers
@@ -265,7 +265,7 @@ def scan_now(runtime: Runtime) -> int:
 
 
 def _write_due_logs(runtime: Runtime) -> None:
-    """Write the daily logs that sorting made due, since extraction may be off or failing."""
+    """Write the daily logs that became due when sessions were sorted, since extraction may be off or failing."""
     from functools import partial
 
     from engram.models.work.work import LOG_IS_DUE, WorkState, list_work, make_due
@@ -281,7 +281,7 @@ def _write_due_logs(runtime: Runtime) -> None:
 
 
 def _misses_vectors(runtime: Runtime, model: str) -> bool:
-    """Return True if a row has no current vector; reads all rows only after some were added or changed."""
+    """Return True if a row has no current vector; read all rows only after some were added or changed."""
     from engram.models.search.vector_rows import embeddable_watermark, missing_vectors
 
     mark = embeddable_watermark(runtime.store)
