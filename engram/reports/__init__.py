@@ -1,1 +1,1 @@
-"""What the commands, the tools, the briefing and the page show: health, checks, usage, memories, sessions."""
+"""What commands, tools, the briefing and the page show: health, checks, usage, memories, sessions."""

@@ -18,13 +18,13 @@ from engram.transcripts.project import find_repository
 
 #: Maximum number of projects in Claude Code's user file whose servers are checked.
 _MAX_PROJECTS = 500
-#: Files of Claude Code larger than this are not read, in bytes.
+#: Size above which a file of Claude Code is not read, in bytes.
 MAX_FILE_BYTES = 4_000_000
-#: The word that the command of every hook of Engram contains.
+#: Word in the command of every Engram hook.
 HOOK_MARK = "engram_hooks"
-#: What the arguments of Engram's MCP server contain.
+#: Word in the arguments of Engram's MCP server.
 SERVER_MARK = "engram_mcp"
-#: Name of Engram's MCP server and plugin, and the one that they get if another program has that name.
+#: Name of Engram's MCP server and plugin, and the name to use if another program has taken that.
 NAME, OTHER_NAME = "engram", "engram-recall"
 _OUR_MODULE = lazy_regex(rf"(?<![\w/.-]){SERVER_MARK}(?![\w-])")
 _ADVICE = "run: engram install (or merge by hand what `engram setup hooks` prints into Claude Code's settings)"
@@ -32,41 +32,41 @@ _COMMAND = "engram install"
 
 
 def names() -> Iterator[str]:
-    """Yield the names that Engram's MCP server or plugin may have, best first; without an end."""
+    """Yield the names that Engram's MCP server or plugin may have, best first, endlessly."""
     yield NAME
     yield OTHER_NAME
     yield from (f"{OTHER_NAME}-{number}" for number in itertools.count(2))
 
 
 def has_mark(text: str, mark: str) -> bool:
-    """Return True if the mark is a separate word in a text: ``engram_hooks_of_others`` is another program's."""
+    """Return True if the mark is a whole word in a text; ``engram_hooks_of_others`` is another program's."""
     return mark in text and re.search(rf"(?<![\w.-]){re.escape(mark)}(?![\w-])", text) is not None
 
 
 def is_our_hook(handler: object) -> bool:
-    """Return True for a hook (``{"type", "command"}``) of Engram, of any version."""
+    """Return True for a hook (``{"type", "command"}``) of any version of Engram."""
     return isinstance(handler, Mapping) and has_mark(str(handler.get("command", "")), HOOK_MARK)
 
 
 def is_our_server(server: object) -> bool:
-    """Return True for the entry of Engram's MCP server, of any version, in the settings of any agent."""
+    """Return True for the MCP server entry of any version of Engram, in any agent's settings."""
     parts = [server.get("command"), server.get("args")] if isinstance(server, Mapping) else []
     words = [word for part in parts for word in (part if isinstance(part, list) else [part])]
     return any(isinstance(word, str) and _OUR_MODULE.search(word) for word in words)
 
 
 def our_server_names(servers: object) -> list[str]:
-    """Return the names under which Engram's server is among the servers of a settings file."""
+    """Return the names of Engram's server among the servers of a settings file."""
     entries = servers.items() if isinstance(servers, Mapping) else ()
     return [str(name) for name, server in entries if is_our_server(server)]
 
 
 def free_server_name(servers: object, taken: Collection[str] = ()) -> str:
-    """Return the name for Engram's server: the one that it has, else the first that no other program has.
+    """Return the name for Engram's server: its present one, else the first that no other program has.
 
     Args:
         servers: the servers of a settings file, by name.
-        taken: names that other programs have elsewhere.
+        taken: names of other programs' servers elsewhere.
     """
     present = servers if isinstance(servers, Mapping) else {}
     ours = our_server_names(present)
@@ -75,13 +75,13 @@ def free_server_name(servers: object, taken: Collection[str] = ()) -> str:
 
 
 def other_servers(document: Mapping[str, Any], folder: Path | None = None) -> dict[str, str]:
-    """Return the names of other programs' MCP servers in Claude Code's user file and of the projects that it lists.
+    """Return the names of other programs' MCP servers in Claude Code's user file and in the projects that it lists.
 
-    A server of a project hides one of the same name that the user has everywhere.
+    A project's server hides the user's server of the same name.
 
     Args:
         document: the content of the user file (``.claude.json``).
-        folder: a project that counts even if the file does not list it.
+        folder: a project to include even if the file does not list it.
 
     Returns:
         name → where it is.
@@ -103,13 +103,13 @@ def other_servers(document: Mapping[str, Any], folder: Path | None = None) -> di
 def check_claude(
     settings: Settings, block: Mapping[str, Any], folder: Path, *, rule: str, has_plugin: bool
 ) -> Iterator[Check]:
-    """Check the hooks, the MCP server, and the permission to use it.
+    """Check the hooks, the MCP server and the permission to use it.
 
     Args:
         block: the hooks and the server as ``engram setup hooks`` prints them.
         folder: the working folder, whose project may have its own settings.
         rule: the permission rule that lets Claude use every tool of the server.
-        has_plugin: a plugin provides hooks and server, so that they are not expected in the settings.
+        has_plugin: a plugin provides hooks and server, so the settings need not contain them.
     """
     if not has_plugin:
         yield from _check_hooks(settings, block)
@@ -168,7 +168,7 @@ def _check_permission(settings: Settings, folder: Path, rule: str) -> Check:
 
 
 def _mended_by_install(name: str, state: State, detail: str) -> Check:
-    """Return a finding that the installer mends."""
+    """Return a finding that ``engram install`` fixes."""
     return Check(name, state, detail, _ADVICE, command=_COMMAND)
 
 
@@ -199,7 +199,7 @@ def _check_scripts(ours: dict[str, list[str]]) -> Iterator[Check]:
 
 
 def _paths(command: str) -> list[str]:
-    """Absolute paths of our scripts in a hook's command."""
+    """Return the absolute paths of Engram's scripts in a hook's command."""
     try:
         words = shlex.split(command)
     except ValueError:
@@ -248,7 +248,7 @@ def _check_server(settings: Settings, folder: Path) -> Iterator[Check]:
 
 
 def _our_commands(settings_file: Mapping[str, Any]) -> dict[str, list[str]]:
-    """Event → the commands of Engram's hooks."""
+    """Return event → commands of Engram's hooks."""
     commands: dict[str, list[str]] = {}
     for event, handler in our_hooks(settings_file):
         commands.setdefault(event, []).append(str(handler["command"]))
@@ -256,18 +256,18 @@ def _our_commands(settings_file: Mapping[str, Any]) -> dict[str, list[str]]:
 
 
 def _scripts(commands: list[str]) -> set[str]:
-    """Return file names of the scripts that commands run."""
+    """Return the file names of the scripts that the commands run."""
     return {Path(part).name for command in commands for part in _paths(command)}
 
 
 def _asynchronous(settings_file: dict[str, Any]) -> list[str]:
-    """Events of Engram's asynchronous hooks: Claude Code waits for these when it ends."""
+    """Return the events with asynchronous hooks of Engram, for which Claude Code would wait when it ends."""
     events = [event for event, handler in our_hooks(settings_file) if handler.get("async") is True]
     return [f"{event} (async)" for event in dict.fromkeys(events) if event != "PreCompact"]
 
 
 def hook_groups(settings: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """Yield the event and the group (``{"matcher", "hooks"}``) of every group with a hook of Engram."""
+    """Yield the event and group (``{"matcher", "hooks"}``) of every group with an Engram hook."""
     hooks = settings.get("hooks")
     for event, groups in (hooks if isinstance(hooks, dict) else {}).items():
         for group in groups if isinstance(groups, list) else []:
@@ -276,7 +276,7 @@ def hook_groups(settings: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str,
 
 
 def our_hooks(settings: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """Yield event and hook (``{"type", "command"}``) of every hook of Engram."""
+    """Yield the event and handler (``{"type", "command"}``) of every Engram hook."""
     for event, group in hook_groups(settings):
         yield from ((event, handler) for handler in _handlers(group) if is_our_hook(handler))
 
@@ -287,7 +287,7 @@ def _handlers(group: Mapping[str, Any]) -> list[Any]:
 
 
 def read_object(path: Path) -> dict[str, Any] | None:
-    """Return the JSON object in a Claude Code file; None if there is none, or it can't be read."""
+    """Return the JSON object in a Claude Code file; None if there is none or it can't be read."""
     try:
         value = json.loads(read_regular(path, MAX_FILE_BYTES) or b"")
     except (ValueError, RecursionError):
@@ -300,7 +300,7 @@ def _read(path: Path) -> dict[str, Any]:
 
 
 def claude_json(settings: Settings) -> Path:
-    """Claude Code's user file that lists MCP servers."""
+    """Return the path of Claude Code's user file, which lists MCP servers."""
     default = Path.home() / ".claude"
     return (
         Path.home() / ".claude.json" if settings.claude_folder == default else settings.claude_folder / ".claude.json"

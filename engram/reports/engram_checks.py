@@ -1,4 +1,4 @@
-"""The checks of ``engram doctor`` on Engram's own side: each says what it found, and what to do."""
+"""The checks of ``engram doctor`` on Engram itself."""
 
 from __future__ import annotations
 
@@ -49,14 +49,14 @@ from engram.version import install_command
 
 #: Warn below this much free disk space, in bytes.
 MIN_FREE_BYTES = 500_000_000
-#: Share of prompts, and number, from which on answers come too late too often.
+#: Share and number of prompts with late answers at which a warning is given.
 MAX_LATE_SHARE = 0.05
 MIN_LATE = 5
-#: Maximum number of unreadable lines that are listed; beyond that, only their number is given.
+#: Maximum number of unreadable lines that are listed; the others are only counted.
 MAX_LISTED_FAULTS = 5
 #: What to do about skipped files.
 _ADVICE_ON_SKIPPED = "nothing to do, unless sessions of yours are there"
-#: How the names of databases begin that were set aside.
+#: How the names of databases that were set aside begin → what they are.
 _SET_ASIDE = {
     "memory.v2": "another program's database",
     "memory.broken": "a damaged database",
@@ -68,7 +68,7 @@ class State(StrEnum):
     """The result of a check."""
 
     OK = "ok"
-    #: It works, but the user should know something.
+    #: Works, but the user should know something.
     WARN = "warn"
     #: Does not work.
     BAD = "bad"
@@ -81,25 +81,24 @@ class Check:
     name: str
     state: State
     detail: str
-    #: What to do; "" if all is well. By default to run ``command``.
+    #: What to do; "" if all is well. By default, advice to run ``command``.
     advice: str = ""
-    #: The one command that mends it, with its arguments; "" if it takes more than a command.
+    #: The command that fixes it, with its arguments; "" if one command is not enough.
     command: str = ""
-    #: Name of what ``engram doctor --fix`` does about it; "" if only the user should.
+    #: Name of the fix that ``engram doctor --fix`` applies; "" if only the user should act.
     fix: str = ""
-    #: The finding without private words, for a bug report; "" if name and state must do.
+    #: The finding without private words, for a bug report; "" if name and state suffice.
     public: str = ""
 
     def __post_init__(self) -> None:
-        """Advise to run the command, if nothing else is advised."""
         if self.command and not self.advice:
             object.__setattr__(self, "advice", f"run: {self.command}")
 
 
 def check_all(store: Store, settings: Settings, health: Health, *, is_quick: bool = False) -> list[Check]:
-    """Return every check but those of Claude Code's settings and of the language model.
+    """Return every check except those of Claude Code's settings and the language model.
 
-    With ``is_quick``, only SQLite checks the database: reading every row takes seconds per 10,000.
+    With ``is_quick``, the database is checked by SQLite only; reading every row takes seconds per 10,000 rows.
     """
     return [
         *_program(store),
@@ -116,7 +115,7 @@ def check_all(store: Store, settings: Settings, health: Health, *, is_quick: boo
 
 
 def _answers(store: Store) -> Iterator[Check]:
-    """Answers that came after the hook of their prompt had ended."""
+    """Yield the number of answers that came after their prompt's hook had ended."""
     by_cause, prompts = late_of_days(store)
     late = sum(by_cause.values())
     is_often = late > MAX_LATE_SHARE * prompts and late >= MIN_LATE
@@ -203,7 +202,7 @@ def _is_exposed(path: Path) -> bool:
 def _memory(store: Store, is_quick: bool) -> Iterator[Check]:
     damage = quick_damage(store) if is_quick else find_all_damage(store)
     if damage:
-        # The worker checks the file when it starts: it rebuilds an index, or sets the file aside.
+        # When it starts, the worker checks the file, and rebuilds an index or sets the file aside.
         with contextlib.suppress(StoreError):
             note_failure(store, "memory", f"engram doctor found damage: {damage}")
         yield Check(
@@ -220,9 +219,7 @@ def _memory(store: Store, is_quick: bool) -> Iterator[Check]:
 
 
 def _earlier_memory(store: Store, settings: Settings) -> Iterator[Check]:
-    """Yield a backup of a memory.db that was damaged or deleted: this one may lack what transcripts no longer
-    contain.
-    """
+    """Yield backups of a damaged or deleted memory.db, which may hold what transcripts no longer contain."""
     for backup in earlier_backups(store, settings.places.backups):
         command = f"engram restore {backup.path.name}"
         yield Check(
@@ -378,9 +375,9 @@ def _leftovers(store: Store, settings: Settings, health: Health) -> Iterator[Che
         )
 
 
-# -- The check of the language model, and the one offer to use Claude as the extractor.
+# -- The language model: its check, and a single offer to use Claude as the extractor.
 
-#: Flags of print mode that an old Claude Code does not have.
+#: Flags of print mode that old versions of Claude Code lack.
 _NEEDED_FLAGS = ("--safe-mode", "--json-schema", "--no-session-persistence", "--strict-mcp-config", "--max-budget-usd")
 #: Timeout for ``claude --help``, in seconds.
 _HELP_SECONDS = 20.0
@@ -461,7 +458,7 @@ def _help_text(command: str) -> str:
 def offer_claude(store: Store, settings: Settings) -> str:
     """Return the offer to use Claude as the extractor, once for each memory folder; "" after that.
 
-    Who answered the installer or `engram compare` is not asked again.
+    Users who have answered the installer or ``engram compare`` are not asked again.
     """
     was_made = get_meta(store, _OFFER_KEY) or answer_of(store) is not None
     if settings.extractor != "local" or was_made or find_claude(settings) is None:
@@ -471,6 +468,6 @@ def offer_claude(store: Store, settings: Settings) -> str:
             if get_meta(store, _OFFER_KEY):
                 return ""
             put_meta(tx, _OFFER_KEY, str(store.now_ms()))
-    except StoreError:  # it can't be written: the offer waits
+    except StoreError:  # the offer can't be recorded, so it is made later
         return ""
     return _OFFER

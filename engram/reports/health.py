@@ -1,6 +1,6 @@
-"""The health of every stage, from the memory, the files and the locks.
+"""Determine the health of every stage from the memory, the files and the locks.
 
-``status``, ``doctor``, ``up``, ``memory_status`` and the briefing all take it from here.
+``status``, ``doctor``, ``up``, ``memory_status`` and the briefing show it.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ from engram.system.clock import iso_time
 from engram.transcripts.registry import discover
 from engram.vaults import settings_around
 
-#: The advice about a stage that fails.
+#: Advice about a failing stage.
 SEE_LOG = "see the log with: engram logs --errors"
-#: Stages in which a language model works. Without one they do nothing, and what failed before is over.
+#: Stages that use a language model. Without one they do nothing, so earlier failures no longer count.
 _MODEL_STAGES = frozenset({"llm", "second chance"})
-#: A stage is reported as late if it is further behind than this, in seconds.
+#: Lag above which a stage is reported as late, in seconds.
 MAX_LAG_SECONDS = 600
 
 
@@ -39,15 +39,15 @@ class StageHealth:
 
     seen: int
     done: int
-    #: How long the oldest overdue item has waited for Engram, in seconds; 0 if nothing is overdue. What is older than
-    #: the memory waits since that was made.
+    #: How long the oldest overdue item has been waiting, in seconds; 0 if nothing is overdue. Items older than the
+    #: memory count from its creation.
     lag_seconds: float
     last_success_ms: int | None = None
     last_error: str = ""
 
     @property
     def has_trouble(self) -> bool:
-        """True if it fails, or is behind for so long that a person should look."""
+        """True if it fails or is more than ``MAX_LAG_SECONDS`` behind."""
         return bool(self.last_error) or self.lag_seconds > MAX_LAG_SECONDS
 
     def as_json(self) -> dict[str, Any]:
@@ -62,11 +62,11 @@ class StageHealth:
 
 @dataclass(frozen=True, slots=True)
 class Unread:
-    """What the transcripts contain that was not read yet."""
+    """The unread parts of transcripts."""
 
     files: int
     bytes: int
-    #: Seconds since the oldest unread change of a file, or since the memory was made; 0 if everything was read.
+    #: Seconds since the oldest unread change of a file, or since the memory's creation; 0 if everything was read.
     lag_seconds: float
     #: Number of transcripts.
     found: int
@@ -76,7 +76,7 @@ class Unread:
 class Trouble:
     """One problem."""
 
-    #: watcher, worker or the name of a stage.
+    #: ``watcher``, ``worker`` or the name of a stage.
     about: str
     #: What is wrong, and its consequence.
     text: str
@@ -88,7 +88,7 @@ class Trouble:
 
 @dataclass(frozen=True, slots=True)
 class Vitals:
-    """What decides whether memory works: the two processes, and the progress of each stage."""
+    """Whether memory works: the two processes and the progress of each stage."""
 
     worker: ProcessState
     watcher: ProcessState
@@ -132,14 +132,14 @@ class Health(Vitals):
 
     @property
     def lag_seconds(self) -> float:
-        """The maximum lag of any stage, in seconds."""
+        """The largest lag of any stage, in seconds."""
         return max((stage.lag_seconds for stage in self.stages.values()), default=0.0)
 
 
 def take_vitals(store: Store, settings: Settings, *, with_files: bool = True) -> Vitals:
-    """Check the locks, the stages and the waiting tasks; with ``with_files``, also the sizes of all transcripts.
+    """Check the locks, the stages and the waiting tasks and, unless ``with_files`` is False, count unread transcripts.
 
-    Without files this takes a few milliseconds at any size, and unread transcripts are not counted.
+    Without files, this takes a few milliseconds at any size.
     """
     unread = count_unread(store, settings) if with_files else Unread(0, 0, 0.0, 0)
     serving = settings_around(settings).places
@@ -155,7 +155,7 @@ def take_vitals(store: Store, settings: Settings, *, with_files: bool = True) ->
 
 
 def take_health(store: Store, settings: Settings) -> Health:
-    """Check everything once. Reads the names and sizes of all transcripts, never their content."""
+    """Check everything. Reads the names and sizes of all transcripts, never their content."""
     vitals = take_vitals(store, settings)
     return Health(
         **{field.name: getattr(vitals, field.name) for field in fields(vitals)},
@@ -171,7 +171,7 @@ def count_unread(store: Store, settings: Settings) -> Unread:
     lag, begun_ms = 0.0, _begun_ms(store, settings)
     for source in reading_progress.drop_kept_out(store, discover(settings)):
         total_files += 1
-        # A file may end with a line that is still being written: what the last read saw is not a lag.
+        # A file may end with a partial line, so a file unchanged since the last read does not lag.
         known = seen.get(source.place)
         if reading_progress.is_changed(source, known):
             files += 1
@@ -181,9 +181,9 @@ def count_unread(store: Store, settings: Settings) -> Unread:
 
 
 def _begun_ms(store: Store, settings: Settings) -> int:
-    """Return when Engram could first work here, in milliseconds since 1970: nothing waited for it before.
+    """Return when the memory was created or Engram last installed for it, in milliseconds since 1970.
 
-    That is when the memory was created, or Engram was (re)installed for it.
+    Nothing can have waited for Engram before that.
     """
     begun_ms = int(get_meta(store, MADE_AT) or 0)
     with contextlib.suppress(OSError):
@@ -224,7 +224,7 @@ def _stages(
 
 
 def home_bytes(home: Path) -> int:
-    """Total size of the files in the memory folder, in bytes; files that vanish meanwhile are not counted."""
+    """Return the total size of the files in the memory folder, in bytes, ignoring files that vanish meanwhile."""
     total = 0
     for path in home.rglob("*"):
         with contextlib.suppress(OSError):
@@ -233,7 +233,7 @@ def home_bytes(home: Path) -> int:
     return total
 
 
-# -- The status of everything for scripts: health, figures of each project, pauses, places.
+# -- The status for scripts: health, figures of each project, pauses, places.
 
 
 def status_to_json(

@@ -1,4 +1,4 @@
-"""State of this machine's hubs and spaces: for status, commands and the page."""
+"""The state of this machine's hubs and spaces, for ``engram status``, commands and the page."""
 
 from __future__ import annotations
 
@@ -47,11 +47,11 @@ class SpaceReport:
 
     @property
     def reasons(self) -> Mapping[str, int]:
-        """Why rows were set aside → how many."""
+        """Reason why rows were set aside → number of rows."""
         return Counter(row.reason for row in self.set_aside)
 
     def line(self) -> str:
-        """Summarise sharing in a team in a few words."""
+        """Summarise a team's sharing in one line."""
         waits = [f"{self.by_rule} by rule"] if self.by_rule else []
         reported = [f"{self.reports} reported (`engram team reports`)"] if self.reports else []
         return f"{self.name}: {', '.join([f'{self.shared} shared', *waits, *reported])}"
@@ -81,9 +81,9 @@ class HubReport:
     failures: int
     error: str
     spaces: tuple[SpaceReport, ...]
-    #: Teams that the hub names and this machine did not join.
+    #: Teams that the hub offers and this machine has not joined.
     offers: tuple[str, ...] = ()
-    #: For a folder: files that are missing or can't be read, and files that do not belong there.
+    #: For a folder: missing, unreadable and foreign files.
     notes: tuple[str, ...] = ()
 
     @property
@@ -99,13 +99,13 @@ class HubReport:
 
     @property
     def problems(self) -> list[str]:
-        """Why rounds fail, or a space of the hub does."""
+        """The errors of the hub's rounds and of its spaces."""
         failing = [f"rounds with {self.place} fail: {self.error}"] if self.error else []
         return [*failing, *(f"{space.name}: {space.error}" for space in self.spaces if space.error)]
 
     @property
     def questions(self) -> list[str]:
-        """Questions that a person must answer about the offered teams."""
+        """Questions to the user about the offered teams."""
         return [
             f"the hub names the team {name}, which this machine has not joined: if you joined it on another machine, "
             f"`engram team accept {shlex.quote(name)}`"
@@ -148,14 +148,14 @@ class SharedIn:
     space: str
     #: The shared text; "" for a memory that waits for a rule.
     text: str
-    #: The hub does not have all of it yet.
+    #: True if the hub does not have all of it yet.
     is_waiting: bool
     #: When the rule will share it, in milliseconds since 1970; 0 if it is already shared.
     due_ms: int
 
 
 def where_shared(store: Reader, memory: Memory) -> list[SharedIn]:
-    """Return the teams that a memory is shared with, and those that a rule will share it with."""
+    """Return the teams that a memory is shared with, or will be by a rule."""
     shared = [
         SharedIn(share.space.name, share.summary, share.is_waiting, 0) for share in shares_of(store, memory.episode_id)
     ]

@@ -1,4 +1,4 @@
-"""Everything that is known about one memory or quotation: its evidence, its history, where it was shown."""
+"""Report everything known about a memory or quotation: its evidence, its history, where it was shown."""
 
 from __future__ import annotations
 
@@ -29,16 +29,16 @@ from engram.text.splitting import sentence_spans
 from engram.text.words import stems, topic_words
 from engram.transcripts.turns import Action, Role
 
-# -- One memory as JSON and back: the keys that export, import and every ``--json`` share.
+# -- A memory as JSON and back, with the keys that export, import and every ``--json`` share.
 
 #: Field of a memory → key in JSON, if they differ.
 _NAMES = {"episode_id": "id", "session_id": "session", "is_pinned": "pinned", "is_lowered": "lowered"}
-#: Fields that have a meaning in this database only.
+#: Fields that are meaningful in this database only.
 _LOCAL = {"id", "project_id"}
 
 
 def memory_to_json(store: Store, memory: Memory) -> dict[str, Any]:
-    """Return every field of a memory that has a meaning elsewhere. ``evidence`` is the list of entry uuids."""
+    """Return every field of a memory that is meaningful elsewhere. ``evidence`` is a list of entry uuids."""
     values: dict[str, Any] = {
         _NAMES.get(known.name, known.name): getattr(memory, known.name)
         for known in dataclasses.fields(Memory)
@@ -52,7 +52,7 @@ def memory_to_json(store: Store, memory: Memory) -> dict[str, Any]:
 
 
 def memory_from_json(line: Mapping[str, Any]) -> tuple[Memory, list[Evidence]]:
-    """Return the memory that ``memory_to_json`` wrote. Its project is a name only.
+    """Return the memory and evidence that ``memory_to_json`` wrote. The project is only a name.
 
     Raises:
         BadRequest: a required field is missing, or a value has the wrong type.
@@ -74,7 +74,7 @@ def memory_from_json(line: Mapping[str, Any]) -> tuple[Memory, list[Evidence]]:
 
 
 def _checked(field: dataclasses.Field[Any], value: Any) -> Any:
-    """Return the value, if it has the field's type. Raises BadRequest."""
+    """Return the value if it has the field's type. Raises BadRequest."""
     default = field.default
     if field.name in ENUM_FIELDS:
         return ENUM_FIELDS[field.name].parse(value)
@@ -95,16 +95,16 @@ def _checked(field: dataclasses.Field[Any], value: Any) -> Any:
     raise BadRequest(f"{_NAMES.get(field.name, field.name)} = {str(value)[:60]!r} can't be used")
 
 
-#: Author shown for changes that an extractor made by fixed rules.
+#: Author shown for changes that an extractor made by rules.
 RULES = "rules"
 
 
 @dataclass(frozen=True, slots=True)
 class MemoryReport:
-    """One memory with its explanation."""
+    """A memory and everything known about it."""
 
     memory: Memory
-    #: Transcript, line and uuid of every entry that it rests on; empty for a memory saved by hand.
+    #: Transcript, line and uuid of every entry that it rests on; empty if it was saved by hand.
     evidence: tuple[EvidencePlace, ...]
     #: Oldest first.
     history: tuple[Change, ...]
@@ -112,7 +112,7 @@ class MemoryReport:
     injections: tuple[Injection, ...]
     related: tuple[Memory, ...]
     uses: Usefulness
-    #: The branch that it was learned on, if it was not merged and the asker works elsewhere; else "".
+    #: The unmerged branch that it was learned on, if that isn't the asker's branch; else "".
     branch: str = ""
 
     def to_json(self, store: Store) -> dict[str, Any]:
@@ -135,10 +135,10 @@ class MemoryReport:
 
 
 def report_memory(store: Store, memory: Memory, asked_on: str = "") -> MemoryReport:
-    """Collect everything known about a memory. Nothing is hidden: this is for the user, not for another project.
+    """Collect everything known about a memory. Nothing is hidden, since this is for the user, not another project.
 
     Args:
-        asked_on: the branch that the asker works on, whose memories are valid for them; "" if unknown.
+        asked_on: the branch that the asker works on; "" if unknown.
     """
     return MemoryReport(
         memory=memory,
@@ -152,12 +152,12 @@ def report_memory(store: Store, memory: Memory, asked_on: str = "") -> MemoryRep
 
 
 def evidence_places(store: Store, memory: Memory) -> list[EvidencePlace]:
-    """Transcript, line and uuid of every entry that a memory rests on."""
+    """Return the transcript, line and uuid of every entry that a memory rests on."""
     return places_of(store, [entry.uuid for entry in memory_records.evidence_of(store, memory.id) if entry.uuid])
 
 
 def injection_to_json(injection: Injection) -> dict[str, Any]:
-    """Return how and when Claude was shown a memory, for scripts."""
+    """Return how and when Claude was shown a memory."""
     return {
         "channel": injection.channel,
         "state": injection.state,
@@ -168,7 +168,7 @@ def injection_to_json(injection: Injection) -> dict[str, Any]:
     }
 
 
-#: Action of the history → what happened, for people.
+#: Action in a memory's history → what happened, for people.
 ACTIONS: Mapping[str, str] = {
     "extract": "kept from what was said",
     "save": "saved",
@@ -199,16 +199,15 @@ ACTIONS: Mapping[str, str] = {
 
 
 def done_of(change: Change) -> str:
-    """Return what a step of a memory's history did, for people."""
+    """Describe a step of a memory's history, for people."""
     return ACTIONS.get(change.action, change.action)
 
 
 def who_changed(change: Change, extractor: str) -> str:
-    """Return who made a change, for readers: changes by fixed rules are not attributed to a model.
+    """Return who made a change, for people; changes made by rules are not attributed to a model.
 
     Args:
-        change: a step of a memory's history.
-        extractor: what made the memory, for a step that does not say so itself.
+    extractor: the memory's extractor, for a step that does not name its own.
     """
     made_by = str(change.after.get("extractor") or extractor)
     return RULES if change.actor is Actor.MODEL and made_by.startswith("local") else change.actor.value
@@ -228,25 +227,25 @@ def _change_to_json(change: Change, extractor: str = "") -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class QuotationReport:
-    """A quotation with its complete turn, and what is recorded about it."""
+    """A quotation with its complete turn and everything recorded about it."""
 
     quotation: Quotation
     #: Display name of the project; "" for none.
     project: str
-    #: Where its entry is.
+    #: Location of its entry.
     place: EvidencePlace
     history: tuple[Change, ...]
     injections: tuple[Injection, ...]
 
     @property
     def judgement(self) -> Judgement | None:
-        """The judgement that counts; None for none."""
+        """The judgement in force, if any."""
         standing = standing_judgements(self.history)
         return judgement_of(standing[-1]) if standing else None
 
     @property
     def said(self) -> list[tuple[str, str]]:
-        """Who said it and the text, for everything that was said in the turn."""
+        """Speaker and text of everything said in the turn."""
         return [(block.role.value, block.text) for block in self.quotation.stored.turn.said]
 
     def to_json(self) -> dict[str, Any]:
@@ -270,7 +269,7 @@ class QuotationReport:
 
 
 def report_quotation(store: Store, text: str) -> QuotationReport:
-    """Return everything that is known about a quotation. Raises NotFound if there is none."""
+    """Return everything known about a quotation. Raises NotFound."""
     quotation = require_quotation(store, text)
     stored = quotation.stored
     project = None if stored.project_id is None else project_by_id(store, stored.project_id)
@@ -284,15 +283,15 @@ def report_quotation(store: Store, text: str) -> QuotationReport:
 
 
 def turn_text(said: Sequence[tuple[str, str]]) -> str:
-    """Return everything that was said in a turn, each text under the name of who said it."""
+    """Return everything said in a turn, each text preceded by its speaker."""
     return "\n".join(f"{role}: {text.strip()}" for role, text in said)
 
 
-# -- Phrases for people and agents about a memory's use and the judgement on it.
+# -- Phrases about a memory's use and judgement.
 
 
 def describe_uses(uses: Usefulness, episode_id: str) -> str:
-    """Return in how many sessions a memory was shown and used, and what that does to it; "" if it never was shown."""
+    """Describe in how many sessions a memory was shown and used, and the effect on its rank; "" if never shown."""
     parts = []
     if uses.shown or uses.used:
         parts.append(f"shown in {_sessions(uses.shown)}, used in {uses.used or 'none'}")
@@ -312,15 +311,15 @@ def _sessions(number: int) -> str:
     return f"{number} session" + ("" if number == 1 else "s")
 
 
-# -- Where a memory comes from: the turns that it rests on, with the sentences that it was made from marked.
+# -- Where a memory comes from: the turns that it rests on, with its source sentences marked.
 
-#: Maximum number of turns of a memory that are shown, the first ones.
+#: Maximum number of a memory's turns that are shown, the first ones.
 MAX_TURNS = 3
-#: A sentence is marked if it says at least about this share of the memory.
+#: Minimum share of a memory's words that a marked sentence contains, approximately.
 MIN_SAID_SHARE = 0.25
-#: Maximum number of characters that are shown before and after the marked sentence.
+#: Maximum number of characters shown before and after the marked sentence.
 MAX_AROUND_CHARACTERS = 300
-#: Maximum length of a turn's text that is shown without a mark, in characters.
+#: Maximum number of characters shown of a text without a mark.
 MAX_PLAIN_CHARACTERS = 400
 
 
@@ -334,11 +333,11 @@ class Span:
 
 @dataclass(frozen=True, slots=True)
 class Quote:
-    """One text of a turn."""
+    """A text of a turn."""
 
     role: Role
     spans: tuple[Span, ...]
-    #: The memory rests on it.
+    #: True if the memory rests on it.
     is_cited: bool
 
 
@@ -349,7 +348,7 @@ class SourceTurn:
     turn_id: int
     session_id: str
     at_ms: int
-    #: Where the cited entries are.
+    #: Locations of the cited entries.
     places: tuple[EvidencePlace, ...]
     quotes: tuple[Quote, ...]
     #: Its tool calls that failed or changed something.
@@ -357,7 +356,7 @@ class SourceTurn:
 
 
 def source_turns(store: Reader, memory: Memory) -> list[SourceTurn]:
-    """Return the first turns that a memory rests on, as far as they are still stored."""
+    """Return the first turns that a memory rests on and that are still stored."""
     evidence = [entry for entry in evidence_of(store, memory.id) if entry.uuid]
     turn_ids = list(dict.fromkeys(entry.turn_id for entry in evidence if entry.turn_id is not None))
     found = []
@@ -370,9 +369,9 @@ def source_turns(store: Reader, memory: Memory) -> list[SourceTurn]:
 
 
 def mark_sentences(text: str, wanted: str) -> list[Span]:
-    """Return a text as spans, with the sentence marked that says the most of ``wanted``; nothing, if none does.
+    """Split a text into spans, marking the sentence that says most of ``wanted``, if any does.
 
-    A statement that occurs in the text word for word is marked completely.
+    If ``wanted`` occurs verbatim, it is marked as a whole.
     """
     start = text.find(wanted) if wanted.strip() else -1
     if start >= 0:
@@ -381,7 +380,7 @@ def mark_sentences(text: str, wanted: str) -> list[Span]:
     best, best_share = None, MIN_SAID_SHARE
     for begin, end in sentence_spans(text):
         said = stems(topic_words(text[begin:end]))
-        # Of two that say as much, the shorter one; a long one says everything.
+        # Of two that say as much, prefer the shorter one.
         share = len(said & goal) / (len(goal) + 0.2 * len(said)) if goal else 0.0
         if share > best_share:
             best, best_share = (begin, end), share
@@ -412,7 +411,7 @@ def _source_turn(store: Reader, stored: StoredTurn, cited: Sequence[str], memory
 
 
 def _shorten(spans: Sequence[Span]) -> list[Span]:
-    """Keep what surrounds the mark; without one, the beginning."""
+    """Shorten the text around the mark; without one, keep the beginning."""
     if not any(span.is_marked for span in spans):
         text = "".join(span.text for span in spans)
         return [Span(text if len(text) <= MAX_PLAIN_CHARACTERS else text[:MAX_PLAIN_CHARACTERS].rstrip() + " …")]
@@ -428,18 +427,18 @@ def _shorten(spans: Sequence[Span]) -> list[Span]:
     return kept
 
 
-# -- Ids as people give them: a beginning is enough.
+# -- Ids as people type them: a beginning is enough.
 
-#: Maximum number of candidates that an error about a beginning of an id names.
+#: Maximum number of candidates that the error about an ambiguous id names.
 MAX_CANDIDATES = 5
 _BEGINNING = lazy_regex(r"(?:ep_[0-9a-f]{1,11}|q_[0-9a-f]{1,12})")
 
 
 def whole_id(store: Reader, text: str) -> str:
-    """Return the id of the memory or quotation that begins with a text; the text itself if none or an id does.
+    """Complete the beginning of a memory's or quotation's id; return any other text unchanged.
 
     Raises:
-        BadRequest: several begin with it; the message names them.
+    BadRequest: several ids begin with it; the message lists them.
     """
     text = text.strip()
     if not _BEGINNING.fullmatch(text):
@@ -456,10 +455,10 @@ def whole_id(store: Reader, text: str) -> str:
 
 
 def several_begin(text: str, candidates: Sequence[tuple[str, str]]) -> str:
-    """Return a message listing the ids that begin with a text, what each of them is, and what to do.
+    """Return a message that lists the ids beginning with a text, with their titles, and says what to do.
 
     Args:
-        candidates: ids with titles, more than ``MAX_CANDIDATES`` if there are more.
+        candidates: ids with titles; more than ``MAX_CANDIDATES`` add "and more".
     """
     named = [f"{name} “{' '.join(title.split())[:60]}”" for name, title in candidates[:MAX_CANDIDATES]]
     more = "; and more" if len(candidates) > MAX_CANDIDATES else ""

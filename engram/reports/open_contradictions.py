@@ -1,4 +1,4 @@
-"""What waits for a decision: memories that contradict each other, or that a file of the user's contradicts."""
+"""List what awaits a decision: memories that contradict each other or one of the user's files."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from engram.notes.user_files import standing_text
 from engram.system.clock import iso_time
 from engram.text.subject import StandingText
 
-# -- Memories in force that one of the user's own files (CLAUDE.md, rules, auto memory) contradicts.
+# -- Current memories that one of the user's files (CLAUDE.md, rules, auto memory) contradicts.
 
 
 @dataclass(frozen=True, slots=True)
 class FileContradiction:
-    """A memory, and what a file says instead."""
+    """A memory, and the contradicting line of a file."""
 
     memory: Memory
     #: Such as ``CLAUDE.md: the proxy listens on port 7070``.
@@ -31,11 +31,12 @@ def compare_some(store: Store, after: int = 0, limit: int = -1) -> tuple[list[Fi
     """Compare some memories with the files, oldest first.
 
     Args:
-        after: row id of the last memory that was compared before; 0 to begin.
+        after: row id of the last memory compared so far; 0 to start.
         limit: how many memories to compare; -1 for all.
 
     Returns:
-        Those that a file contradicts, and the row id after which to continue; 0 if every memory was compared.
+        The memories that a file contradicts, and the row id to pass as ``after`` next; 0 once every memory was
+        compared.
     """
     if not list_standing_files(store):
         return [], 0
@@ -72,16 +73,16 @@ class OpenContradiction:
 
 @dataclass(frozen=True, slots=True)
 class Contradictions:
-    """Everything that waits for a person's decision."""
+    """Everything that awaits a person's decision."""
 
     waiting: tuple[OpenContradiction, ...]
     of_files: tuple[FileContradiction, ...]
-    #: Memories whose text looks like an order to Claude: they are never shown to it until a person trusts them.
+    #: Memories whose text looks like an instruction to Claude; it is not shown them until a person trusts them.
     suspects: tuple[Memory, ...] = ()
 
     @property
     def count(self) -> int:
-        """How many decisions wait."""
+        """The number of pending decisions."""
         return len(self.waiting) + len(self.of_files) + len(self.suspects)
 
     def to_json(self) -> dict[str, Any]:
@@ -95,9 +96,9 @@ class Contradictions:
 
 
 def list_contradictions(store: Store, *, with_files: bool = True) -> Contradictions:
-    """Return what waits for a decision, oldest first.
+    """Return what awaits a decision, oldest first.
 
-    Comparing every memory with the user's files takes long if there are many; ``with_files=False`` leaves it out.
+    Comparing many memories with the user's files takes long; ``with_files=False`` skips it.
     """
     waiting = []
     for one in open_contradictions(store):
@@ -113,7 +114,7 @@ def list_contradictions(store: Store, *, with_files: bool = True) -> Contradicti
 
 
 def side_to_json(memory: Memory) -> dict[str, Any]:
-    """Return what a choice needs to know of a memory."""
+    """Return what a person needs to know about a memory in order to choose."""
     return {
         "id": memory.episode_id,
         "summary": memory.summary,

@@ -1,4 +1,4 @@
-"""Whether the watcher and the worker run, according to their locks, and how much memory they use."""
+"""Find out from the locks whether watcher and worker are running, and how much memory they use."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ from engram.version import code_version
 
 #: Time limit for ``ps``, in seconds.
 _PS_SECONDS = 5
-#: How long a process that holds a lock may take to write its id into the file, in seconds.
+#: How long a process may take to write its id into a lock file that it holds, in seconds.
 _NAMING_SECONDS = 1.0
 
 
 @dataclass(frozen=True, slots=True)
 class ProcessState:
-    """The state of one of the two long-lived processes."""
+    """The state of the watcher or the worker."""
 
     is_alive: bool
     #: None if unknown.
     pid: int | None = None
     #: Resident memory in MB; None if unknown.
     rss_mb: float | None = None
-    #: The version of the code that it runs (``code_version``); "" if unknown.
+    #: Version of the code that it runs (``code_version``); "" if unknown.
     code: str = ""
     #: Seconds since its last heartbeat; None if unknown.
     silent_seconds: float | None = None
@@ -41,7 +41,7 @@ class ProcessState:
 
 
 def process_state(lock: Path) -> ProcessState:
-    """Return the state of the process that holds ``lock``. A lock file without a holder means that none is running."""
+    """Return the state of the process that holds ``lock``; without a holder, none is running."""
     holder = _read_holder(lock)
     if holder is None:
         return ProcessState(False)
@@ -59,24 +59,24 @@ def process_state(lock: Path) -> ProcessState:
 class OtherProcess:
     """An Engram process that runs different code from this one."""
 
-    #: worker, watcher or supervisor.
+    #: ``worker``, ``watcher`` or ``supervisor``.
     name: str
     lock: Path
     #: None if unknown.
     pid: int | None
-    #: The version of its code; "" if its lock does not name one.
+    #: Version of its code; "" if its lock names none.
     code: str
 
     @property
     def described(self) -> str:
-        """Which process, with its id and version, for a message."""
+        """Name, id and version of the process, for a message."""
         return f"{self.name} (pid {self.pid or '?'}, {self.code or 'which does not say its version'})"
 
 
 def processes_of_other_code(
     home: Home, names: Sequence[str] = ("worker", "watcher", "supervisor")
 ) -> list[OtherProcess]:
-    """Return the processes of a memory folder that run different code from this one, such as an earlier version's."""
+    """Return the processes of a memory folder that run other code than this process, such as an earlier version."""
     locks = {"worker": home.worker_lock, "watcher": home.watcher_lock, "supervisor": home.supervisor_lock}
     own = code_version()
     found = []
@@ -88,7 +88,7 @@ def processes_of_other_code(
 
 
 def is_held(lock: Path) -> bool:
-    """Return True if a process holds the lock. Asks for a shared lock and releases it at once."""
+    """Return True if a process holds the lock. Tries to take a shared lock and releases it at once."""
     try:
         descriptor = os.open(lock, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
     except OSError:
@@ -103,16 +103,15 @@ def is_held(lock: Path) -> bool:
 
 
 def holder_of(lock: Path) -> int | None:
-    """Return the id of the process that holds the lock; None if none does."""
+    """Return the id of the process that holds the lock, if any."""
     holder = _read_holder(lock)
     return None if holder is None else holder[0]
 
 
 def _read_holder(lock: Path) -> tuple[int | None, str] | None:
-    """Return the process id and the version of the code of the holder; None if no process holds the lock.
+    """Return the holder's process id and code version; None if no process holds the lock.
 
-    A process takes the lock first and writes its id a moment later. Until then the file is empty, or names a former
-    holder that has ended.
+    A process takes the lock before it writes its id. Until then, the file is empty or names a former holder.
     """
     until = time.monotonic() + _NAMING_SECONDS
     while is_held(lock):
@@ -124,14 +123,14 @@ def _read_holder(lock: Path) -> tuple[int | None, str] | None:
 
 
 def _read_lock(lock: Path) -> tuple[int | None, str]:
-    """Return the process id and the version of the code in a lock file."""
+    """Return the process id and the code version in a lock file."""
     lines = (read_regular(lock, 200) or b"").decode("ascii", "replace").splitlines()
     pid = int(lines[0]) if lines and lines[0].isdigit() else None
     return pid, lines[1] if len(lines) > 1 else ""
 
 
 def _silent_seconds(lock: Path) -> float | None:
-    """Return seconds since the holder of the lock touched it; None if the clock was set back meanwhile."""
+    """Return the seconds since the holder last touched the lock; None if the clock was set back."""
     try:
         silent_seconds = time.time() - lock.stat().st_mtime
     except OSError:
@@ -140,7 +139,7 @@ def _silent_seconds(lock: Path) -> float | None:
 
 
 def parent_of(pid: int) -> int | None:
-    """Return the id of a process's parent; None if it can't be read."""
+    """Return the id of a process's parent; None if unknown."""
     with contextlib.suppress(OSError, ValueError, subprocess.SubprocessError):
         finished = subprocess.run(
             ["ps", "-o", "ppid=", "-p", str(pid)], capture_output=True, text=True, timeout=_PS_SECONDS, check=True
@@ -150,7 +149,7 @@ def parent_of(pid: int) -> int | None:
 
 
 def rss_mb(pid: int) -> float | None:
-    """Resident memory of a process in MB; None if it can't be read."""
+    """Return a process's resident memory in MB; None if unknown."""
     with contextlib.suppress(OSError, ValueError, IndexError):
         pages = int(Path(f"/proc/{pid}/statm").read_text(encoding="ascii").split()[1])
         return round(pages * os.sysconf("SC_PAGE_SIZE") / 1e6, 1)

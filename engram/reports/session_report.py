@@ -1,4 +1,4 @@
-"""The sessions that were read: a line for each, and of one session everything that is known."""
+"""Report sessions: a summary of each, or everything known about one."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from engram.reports.memory_report import MAX_CANDIDATES, injection_to_json, seve
 from engram.settings import Settings
 from engram.system.clock import iso_time
 
-# -- The outcome of prompts, in words for people and in JSON for scripts.
+# -- Outcomes of prompts, in words and as JSON.
 
 #: Verdict → what it means, as the end of a sentence.
 REASONS: Mapping[Verdict, str] = {
@@ -59,9 +59,9 @@ REASONS: Mapping[Verdict, str] = {
     Verdict.FAR_BELOW_BEST: "it is much less relevant than the best one",
     Verdict.NO_ROOM: "better memories filled the room for them (bites, bite_tokens)",
 }
-#: Minimum share of its floor for a memory that was not shown to be recorded along with the best one.
+#: Minimum share of its floor that a memory that was not shown needs to be recorded along with the best one.
 MIN_FLOOR_SHARE = 0.5
-#: Verdicts after which Claude was shown something, or may still be.
+#: Verdicts of memories that Claude was shown or may still be shown.
 SHOWN_VERDICTS = (Verdict.SHOWN, Verdict.PENDING)
 
 
@@ -71,11 +71,7 @@ def is_near(candidate: Candidate) -> bool:
 
 
 def outcome_to_json(outcome: Outcome, summaries: Mapping[str, str]) -> dict[str, Any]:
-    """Return an outcome for scripts.
-
-    Args:
-        summaries: id of a memory → its summary.
-    """
+    """Return an outcome as JSON; ``summaries`` maps memory ids to summaries."""
     return {
         "at": iso_time(outcome.at_ms) if outcome.at_ms else None,
         "session": outcome.session_id,
@@ -92,7 +88,7 @@ def outcome_to_json(outcome: Outcome, summaries: Mapping[str, str]) -> dict[str,
 
 
 def candidate_to_json(candidate: Candidate, summaries: Mapping[str, str]) -> dict[str, Any]:
-    """Return a memory that was considered, for scripts."""
+    """Return a memory that was considered as JSON."""
     return {
         "id": candidate.episode_id,
         "summary": summaries.get(candidate.episode_id, ""),
@@ -106,7 +102,7 @@ def candidate_to_json(candidate: Candidate, summaries: Mapping[str, str]) -> dic
 
 
 def summarize_verdicts(counts: Mapping[tuple[Channel, Verdict], int], channel: Channel) -> str:
-    """Return a line such as ``3 shown, 5 silent (3 too short, 2 below floor)`` about one channel; "" for nothing."""
+    """Summarise a channel, such as ``3 shown, 5 silent (3 too short, 2 below floor)``; "" if there is nothing."""
     shown = sum(number for (of, verdict), number in counts.items() if of is channel and verdict in SHOWN_VERDICTS)
     silent = {
         verdict: number for (of, verdict), number in counts.items() if of is channel and verdict not in SHOWN_VERDICTS
@@ -130,11 +126,11 @@ class Activity(StrEnum):
 @dataclass(frozen=True, slots=True)
 class SessionSummary:
     session: SessionRow
-    #: By which a person recognises it; "" for a session without a prompt.
+    #: Title by which a person recognises it; "" without a prompt.
     title: str
-    #: Display name of the project that it began in; "" for none.
+    #: Display name of the project in which it began; "" for none.
     project: str
-    #: Display names of the others that it worked in.
+    #: Display names of the other projects in which it worked.
     other_projects: tuple[str, ...]
     activity: Activity
     totals: SessionTotals
@@ -164,7 +160,7 @@ class SessionSummary:
 
 @dataclass(frozen=True, slots=True)
 class Briefing:
-    """A briefing, or another text at the start of a session, that Claude was shown."""
+    """A briefing or other text that Claude was shown at the start of a session."""
 
     what: str
     at_ms: int
@@ -173,7 +169,7 @@ class Briefing:
 
 @dataclass(frozen=True, slots=True)
 class SessionReport:
-    """Everything that is known about one session."""
+    """Everything known about one session."""
 
     summary: SessionSummary
     files: tuple[FileTotals, ...]
@@ -181,7 +177,7 @@ class SessionReport:
     memories: tuple[Memory, ...]
     injections: tuple[Injection, ...]
     briefings: tuple[Briefing, ...]
-    #: How many prompts were shown something, and why the others were not; "" if nothing is recorded.
+    #: How many prompts got memories, and why the others did not; "" if nothing is recorded.
     prompts: str
     verdicts: Mapping[tuple[Channel, Verdict], int]
 
@@ -215,7 +211,7 @@ class SessionReport:
 def summarize_sessions(
     store: Store, settings: Settings, *, project_id: int | None = None, limit: int
 ) -> list[SessionSummary]:
-    """Return the latest sessions, newest first; of one project, or of all if ``project_id`` is None."""
+    """Return the latest sessions of one project or, with None, of all, newest first."""
     return summarize_rows(store, settings, list_sessions(store, limit, project_id=project_id))
 
 
@@ -224,7 +220,7 @@ def summarize_session(store: Store, settings: Settings, session: SessionRow) -> 
 
 
 def find_session_row(store: Store, text: str) -> SessionRow:
-    """Return the session of an id, or of the beginning of one, unless nothing of it is left. Raises NotFound."""
+    """Return the session whose id is, or uniquely begins with, a text. Raises NotFound."""
     session = find_session(store, text)
     if session is not None and (
         turns_of_session(store, session.id, limit=1) or text in sessions_with_outcomes(store, text)
@@ -240,7 +236,7 @@ def find_session_row(store: Store, text: str) -> SessionRow:
 
 
 def report_session(store: Store, settings: Settings, session: SessionRow) -> SessionReport:
-    """Return everything that is known about one session."""
+    """Return everything known about one session."""
     summary = summarize_session(store, settings, session)
     session_id = session.session_id
     verdicts = count_verdicts(store, session_id)

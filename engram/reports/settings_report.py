@@ -1,4 +1,4 @@
-"""Every setting as people and scripts read it."""
+"""Settings and projects as shown to people and scripts."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from engram.settings import Settings
 
 
 def plain_settings(settings: Settings) -> dict[str, object]:
-    """Return every setting by name: a number, a text, a truth value, or a list of texts."""
+    """Return every setting by name: a number, string, boolean or list of strings."""
     return {field.name: plain_value(getattr(settings, field.name)) for field in dataclasses.fields(settings)}
 
 
@@ -29,13 +29,13 @@ def plain_value(value: object) -> object:
 
 
 def shown_value(value: object) -> str:
-    """Return one plain value as config.toml's lines and tables show it."""
+    """Format a plain value for a line or table."""
     if isinstance(value, list):
         return ", ".join(str(part) for part in value)
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-# -- The projects with their folders, and those whose folder may have moved.
+# -- Projects with their folders, and those whose folder may have moved.
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +50,7 @@ class ProjectReport:
 
     @property
     def folder(self) -> str:
-        """Its folder; what identifies it if no folder is known."""
+        """Its folder, or its identity if no folder is known."""
         return self.project.root or self.project.identity
 
     @property
@@ -72,7 +72,7 @@ class ProjectReport:
 
 
 def list_project_reports(store: Store, *, with_empty: bool = False) -> list[ProjectReport]:
-    """Return the projects that hold anything, by name; ``with_empty`` for every known one."""
+    """Return the projects that are not empty, by name; with ``with_empty``, all of them."""
     counts, paused = count_projects(store), paused_scopes(store)
     held = {project.id for project in (list_projects(store) if with_empty else list_held_projects(store))}
     return [
@@ -83,12 +83,12 @@ def list_project_reports(store: Store, *, with_empty: bool = False) -> list[Proj
 
 
 def list_moves(store: Store) -> list[Move]:
-    """Return the projects whose folder is gone and which may be another one now."""
+    """Return the projects whose folder is gone and that may be known under another folder now."""
     return find_moves(store)
 
 
 def move_to_json(move: Move) -> dict[str, Any]:
-    """Return a project that may have moved, for scripts."""
+    """Return a project that may have moved as JSON."""
     return {
         "former": move.former.project.name,
         "former_folder": move.former.project.root,
@@ -99,7 +99,7 @@ def move_to_json(move: Move) -> dict[str, Any]:
 
 
 def sorting_to_json(found: Sequence[Sorted]) -> list[dict[str, Any]]:
-    """Return what was sorted, or would be, for scripts: one entry per pair of projects."""
+    """Return what was or would be sorted as JSON, with one entry for each pair of projects."""
     rows: dict[tuple[int, str], dict[str, Any]] = {}
     for one in found:
         first = {"from": one.former.name, "to": one.present.name, "folder": one.present.root, "whole": one.is_whole}

@@ -1,4 +1,4 @@
-"""Pieces of work and runs of tasks: what runs, what waits, what ran and what failed."""
+"""Report work and task runs: running, waiting, finished and failed."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from engram.models.work.work import Work, WorkState
 from engram.system.clock import iso_time
 from engram.system.process_lock import is_process_alive
 
-#: Runs of one task that a report on it has.
+#: Maximum number of runs in a report on a task.
 SHOWN_RUNS = 10
 #: The keys of ``work_row``, for a run that has no piece of work, such as a scan.
 _FACTS_WITHOUT_WORK: dict[str, Any] = {
@@ -29,7 +29,7 @@ _FACTS_WITHOUT_WORK: dict[str, Any] = {
 
 
 def rows_of_work(store: Store, states: tuple[WorkState, ...]) -> list[dict[str, Any]]:
-    """Return what runs now, then the work in these states that doesn't run."""
+    """Return running tasks, then other work in these states."""
     running = running_task_runs(store, is_process_alive)
     works = {(piece.kind, piece.key): piece for piece in work.list_work(store, tuple(WorkState))}
     rows = [_running_row(store, run, works.get((run.kind, run.key))) for run in running]
@@ -54,7 +54,7 @@ def work_row(piece: Work, now_ms: int) -> dict[str, Any]:
 
 def run_row(run: TaskRun, now_ms: int) -> dict[str, Any]:
     is_running = run.state is RunState.RUNNING
-    # The next worker records what a killed one did not end; until then its process shows it.
+    # Until the next worker records the interruption, only the dead process shows it.
     is_cut_off = is_running and not is_process_alive(run.pid)
     return {
         "name": run.kind,
@@ -79,7 +79,7 @@ def find_piece(store: Store, text: str) -> Work:
 
 
 def _running_row(store: Store, run: TaskRun, piece: Work | None) -> dict[str, Any]:
-    """Return a run in progress as a row of work, with the facts about its work, if any."""
+    """Return a run in progress as a row of work, with the properties of its work, if any."""
     seconds = max(0.0, (store.now_ms() - run.started_at_ms) / 1000)
     facts = _FACTS_WITHOUT_WORK | {"name": run.kind, "args": [run.key] if run.key else []}
     if piece is not None:
@@ -96,7 +96,7 @@ def _state(piece: Work, now_ms: int) -> str:
 
 
 def find_tasks(store: Store, name: str) -> tuple[list[Work], list[TaskRun]]:
-    """Return the work and the latest runs of an id, a kind or a key. Raises NotFound."""
+    """Return the work and the latest runs that match an id, kind or key. Raises NotFound."""
     if name.isdigit():
         piece = find_piece(store, name)
         latest = list_task_runs(store, name=piece.key or piece.kind, limit=1_000)

@@ -1,4 +1,4 @@
-"""What memory did lately: the report."""
+"""Report what memory did in the last days, and what the language model cost."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from engram.models.work.spend import Spending, spending
 from engram.settings import Settings
 from engram.system.clock import iso_time
 
-#: Days that the report covers by default.
+#: Default length of the report, in days.
 REPORT_DAYS = 7
 DAY_MS = 86_400_000
 
 
 def late_of_days(store: Store) -> tuple[dict[str, int], int]:
-    """Return the answers of the last days that came too late, by cause, and the number of prompts.
+    """Return the number of recent answers that came too late, by cause, and the number of prompts.
 
-    There are at least as many prompts as such answers, though their session may not be read yet, or never is.
+    The number of prompts includes those of late answers whose sessions are not read.
     """
     since_ms = store.now_ms() - REPORT_DAYS * DAY_MS
     late = late_since(store, since_ms)
@@ -31,16 +31,16 @@ def late_of_days(store: Store) -> tuple[dict[str, int], int]:
 
 
 def report_of_days(store: Store, days: int = REPORT_DAYS) -> Usage:
-    """Return what memory did in the last days."""
+    """Return what memory did in the last ``days`` days."""
     return usage_since(store, store.now_ms() - days * DAY_MS)
 
 
 def late_text(late: Mapping[str, int]) -> str:
-    """Return how many answers came too late and why, for people; "" for none."""
+    """Describe how many answers came too late and why; "" for none."""
     return "; ".join(f"{number} {'answer' if number == 1 else 'answers'}: {cause}" for cause, number in late.items())
 
 
-#: Reason → what it means, for people.
+#: Reason of a refusal → its meaning, for people.
 _REFUSALS = {
     Refusal.UNREADABLE: "of another shape than was asked for",
     Refusal.NO_EVIDENCE: "cites nothing that was sent",
@@ -61,31 +61,31 @@ _REFUSALS = {
 
 
 def refused_text(refused: Mapping[str, int]) -> str:
-    """Describe how many of a language model's proposals were not kept, and why; "" for none."""
+    """Describe how many of a language model's proposals were refused, and why; "" for none."""
     meaning = {reason.value: text for reason, text in _REFUSALS.items()}
     return "; ".join(f"{number}: {meaning.get(reason, reason)}" for reason, number in refused.items())
 
 
-# -- What the language model cost, by day, model, task and project, against the caps.
+# -- Costs of the language model by day, model, task and project, and the caps.
 
-#: How far back the report goes by default, in seconds.
+#: Default length of the cost report, in seconds.
 DEFAULT_SECONDS = 30 * 86_400.0
 
 
 @dataclass(frozen=True, slots=True)
 class CostReport:
-    """The amount spent since a time."""
+    """What was spent since a certain time."""
 
     rows: tuple[Spending, ...]
-    #: The amount spent in the last 24 hours, in dollars, which is compared with the daily cap.
+    #: Dollars spent in the last 24 hours, to compare with the daily cap.
     day_dollars: float
     extractor: str
-    #: The caps in dollars, and in calls: day, hour, project and calls_per_hour.
+    #: The caps: ``day``, ``hour`` and ``project`` in dollars, and ``calls_per_hour``.
     caps: dict[str, float]
 
     @property
     def dollars(self) -> float:
-        """Everything that was spent, in dollars."""
+        """The total spent, in dollars."""
         return sum(row.dollars for row in self.rows)
 
     def to_json(self) -> dict[str, Any]:
@@ -101,7 +101,7 @@ class CostReport:
 def report_costs(store: Store, settings: Settings, seconds: float = DEFAULT_SECONDS) -> CostReport:
     """Return what the language model cost in the last ``seconds``."""
     return CostReport(
-        # A call that was refused before it cost anything says nothing.
+        # Calls that were refused before they cost anything are left out.
         rows=tuple(
             row
             for row in spending(store, store.now_ms() - int(seconds * 1000))
@@ -118,7 +118,7 @@ def report_costs(store: Store, settings: Settings, seconds: float = DEFAULT_SECO
     )
 
 
-# -- The latest runs: consolidations, and what extractions, saves and decisions changed.
+# -- Latest runs: consolidations, and changes made by extractions, saves and decisions.
 
 
 def run_to_json(run: Run) -> dict[str, Any]:
