@@ -1,4 +1,4 @@
-"""For people: which memories and sessions touched a file and why, and how a tool was run here."""
+"""``engram blame`` and ``engram how``: which memories and sessions concern a file, and how a tool was run here."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ from engram.text.shell import runs_program
 
 @dataclass(frozen=True, slots=True)
 class Touch:
-    """A memory about a file, or a turn that changed it."""
+    """A memory about a file, or a turn that changed the file."""
 
     at_ms: int
     #: The memory's id; "" for a turn.
     id: str
     #: A memory's kind; "change" for a turn.
     kind: str
-    #: The memory's text, or what the turn was asked to do.
+    #: The memory's summary, or the prompt of the turn.
     text: str
     session_id: str
     #: The command that resumes the session; "" if its transcript is gone.
@@ -104,7 +104,7 @@ def _changes(store: Store, project_id: int, path: str, root: str) -> list[Touch]
 
 
 def is_same_file(named: str, path: str, root: str) -> bool:
-    """Return True if a tool call names a file of the project: by its path, or by the same path in a worktree."""
+    """Return True if a tool call's file is this file of the project, or the same path in a worktree."""
     plain = PurePosixPath(named.replace("\\", "/"))
     if plain == PurePosixPath(root) / path or str(plain) == path:
         return True
@@ -124,15 +124,15 @@ def _of_memory(store: Store, memory: Memory, branch: str) -> Touch:
     )
 
 
-# -- How a tool was run: the commands of earlier sessions that ran it and passed.
+# -- How a tool was run: earlier sessions' commands that ran it and passed.
 
 
 @dataclass(frozen=True, slots=True)
 class ToolRun:
-    """A command that ran a tool, as last run."""
+    """A command that ran a tool and passed; figures are those of its last run."""
 
     command: str
-    #: When the turn that ran it last began, in milliseconds since 1970.
+    #: When the turn of its last run began, in milliseconds since 1970.
     at_ms: int
     exit_code: int
     session_id: str
@@ -158,7 +158,7 @@ def find_runs(store: Store, project_ids: Sequence[int], tool: str, limit: int) -
     Background commands and those with an unknown result count as neither.
 
     Args:
-        tool: a program, or one with its subcommand (``git rebase``).
+        tool: a program, with or without a subcommand (``git rebase``).
     """
     runs: dict[str, ToolRun] = {}
     failed = 0

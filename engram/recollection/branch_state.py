@@ -31,24 +31,23 @@ from engram.transcripts.registry import resume_command
 from engram.transcripts.turns import Action
 from engram.trust.suspicion import why_suspect
 
-#: Maximum number of sessions on the branch that are considered, latest first.
+#: Number of sessions on the branch to consider, latest first.
 MAX_SESSIONS = 5
-#: Todo lists and failures of sessions older than this are not shown, in milliseconds.
+#: Maximum age of a session whose todo list and failure are shown, in milliseconds.
 MAX_AGE_MS = 14 * 86_400_000
-#: Sessions older than this, in milliseconds, are not named at a start, since Claude Code will have deleted their
-#: transcripts.
+#: Maximum age of a session that a briefing names, in milliseconds: Claude Code deletes older transcripts.
 MAX_SESSION_AGE_MS = 30 * 86_400_000
-#: Shared branches besides the default one: the next session rarely continues the last one there.
+#: Shared branches besides the default one, on which a session rarely continues the one before.
 TRUNKS = frozenset("develop development dev next trunk staging canary edge nightly integration unstable".split())
-#: Stream redirections in a command, which a reader doesn't need.
+#: Stream redirections, which are left out of a shown command.
 _REDIRECTED = lazy_regex(r"\s*\d>&\d")
 #: Minimum number of informative words in a title or prompt that identifies a session.
 MIN_TELLING_WORDS = 2
-#: Maximum number of prompts searched for the last one with a topic.
+#: Number of latest prompts among which one with a topic is looked for.
 MAX_PROMPTS = 5
-#: Maximum number of open threads shown, and of memories searched for them.
+#: Maximum number of open threads shown, and of memories examined to find them.
 MAX_THREADS, MAX_CANDIDATES = 3, 200
-#: Maximum number of todos shown, and of characters of each.
+#: Maximum number of todos shown, and of characters in each.
 MAX_TODOS, MAX_TODO_CHARACTERS = 4, 120
 #: Maximum length of a prompt or command that is shown, in characters; longer ones are left out, not cut.
 MAX_PROMPT_CHARACTERS, MAX_COMMAND_CHARACTERS = 160, 120
@@ -56,11 +55,11 @@ MAX_PROMPT_CHARACTERS, MAX_COMMAND_CHARACTERS = 160, 120
 
 @dataclass(frozen=True, slots=True)
 class OpenFailure:
-    """A command that failed and has not been seen to pass since."""
+    """A command that failed and, as far as known, has not passed since."""
 
     command: str
     exit_code: int | None
-    #: The most informative line of the error; only shown to people, since a tool wrote it.
+    #: The most informative line of the error. Shown only to people, since a tool wrote it.
     error_line: str
 
 
@@ -69,15 +68,15 @@ class LastSession:
     """A session that may be resumed."""
 
     session: SessionRow
-    #: The branch that it was on last; "" if that is not known.
+    #: Its last branch; "" if unknown.
     branch: str
     #: The command that resumes it; "" if its transcript is gone.
     resume: str
-    #: The last request in it; "" if that is not informative.
+    #: Its last prompt; "" if that is not informative.
     prompt: str
     #: Its title for people; "" for a session without a prompt.
     title: str = ""
-    #: False for one that is too old to be named at a start.
+    #: False if it is too old to be named in a briefing.
     is_recent: bool = True
 
     def to_json(self) -> dict[str, Any]:
@@ -97,15 +96,15 @@ class Where:
 
     #: "" outside a repository.
     branch: str
-    #: None if the branch is unknown, such as a new one.
+    #: None if the branch is not stored, such as a new one.
     branch_state: BranchState | None = None
     #: None outside a repository, and if git was too slow.
     work_tree: WorkTree | None = None
     #: The latest session on the branch; None if there is none.
     last: LastSession | None = None
-    #: The latest session of the project, if that was on another branch; else None.
+    #: The latest session of the project if it is another one than ``last``; else None.
     last_elsewhere: LastSession | None = None
-    #: What ``last_elsewhere`` left open, unless its branch was merged.
+    #: What ``last_elsewhere`` left open; empty if its branch was merged.
     todos_elsewhere: tuple[str, ...] = ()
     failure_elsewhere: OpenFailure | None = None
     todos: tuple[str, ...] = ()
@@ -145,12 +144,12 @@ class Where:
 def find_branch_state(
     store: Store, project_id: int | None, folder: str, *, git_seconds: float, but_session: str = ""
 ) -> Where:
-    """Return the state of the work in a folder now, without what was finished since.
+    """Return the current state of the work in a folder, without what has been finished in the meantime.
 
     Args:
         project_id: row id of the folder's project; None if it has none.
-        git_seconds: maximum duration of reading the working tree; 0 does not run git.
-        but_session: the session that asks, which is left out.
+        git_seconds: time limit for reading the working tree; 0 doesn't run git.
+        but_session: the asking session, which is left out.
     """
     branch = read_branch(folder)
     tree = read_work_tree(folder, seconds=git_seconds) if branch and git_seconds > 0 else None
@@ -197,12 +196,12 @@ def _told(store: Store, session: SessionRow, project_id: int) -> LastSession:
 
 
 def _is_over(branch: branches.BranchRow | None) -> bool:
-    """Return True for a branch that was merged."""
+    """Return True for a merged branch other than the default one."""
     return branch is not None and branch.state is BranchState.MERGED and not branch.is_default
 
 
 def open_threads(store: Store, project_id: int, branch: str) -> list[Memory]:
-    """Return the latest memories of open problems that were learned on a branch."""
+    """Return the latest memories of open problems that were learned on ``branch``."""
     states = [
         memory
         for memory in latest_memories(store, project_id=project_id, with_global=False, limit=MAX_CANDIDATES)
@@ -213,7 +212,7 @@ def open_threads(store: Store, project_id: int, branch: str) -> list[Memory]:
 
 
 def _late_calls(store: Store, sessions: Sequence[SessionRow], project_id: int) -> list[list[Action]]:
-    """Return the tool calls in a project of each session that is not too old, the latest session first."""
+    """Return, for each session that is not too old, its tool calls in the project."""
     since_ms = store.now_ms() - MAX_AGE_MS
     return [calls_of_session(store, session.id, project_id) for session in sessions if session.last_at_ms >= since_ms]
 
@@ -227,7 +226,7 @@ def _unfinished(calls: Iterable[Sequence[Action]]) -> list[str]:
 
 
 def _open_failure(calls: Sequence[Action]) -> OpenFailure | None:
-    """Return the last failing command of a session after which none of its programs passed and no commit was made."""
+    """Return the last failing command of a session, unless one of its programs passed or a commit was made later."""
     passed: set[str] = set()
     for call in reversed(calls):
         if call.commit:
@@ -243,7 +242,7 @@ def _open_failure(calls: Sequence[Action]) -> OpenFailure | None:
 
 
 def resume_of(store: Store, session: SessionRow) -> str:
-    """Return the command that resumes a session; "" if none of its files is left, since it can't be resumed then."""
+    """Return the command that resumes a session; "" if none of its files is left."""
     files = files_of_session(store, session.session_id)
     paths = (Path(file.path) for file in files if not file.is_gone and Path(file.path).exists())
     path = next(paths, None)
@@ -255,13 +254,13 @@ def _last_prompt(store: Store, session: SessionRow, project_id: int) -> str:
     return next((" ".join(prompt.split()) for prompt in prompts if filter_prompt(prompt).text), "")
 
 
-# -- lines that a session is shown
+# -- The lines of a briefing about the branch.
 
 
 def where_lines(where: Where, threads: Sequence[Memory]) -> list[str]:
-    """Return a heading and its lines; nothing if nothing is open, unless the branch has a session to resume.
+    """Return a heading and its lines; empty if nothing is open and the branch has no session to resume.
 
-    Uncommitted files are left out, since Claude's first request lists them.
+    Uncommitted files are left out, since Claude Code's first request lists them.
 
     Args:
         threads: memories of open problems to show.
@@ -277,11 +276,9 @@ def where_lines(where: Where, threads: Sequence[Memory]) -> list[str]:
 
 
 def _session_lines(where: Where, *, is_open: bool) -> list[str]:
-    """Return the line about the branch's last session; on a trunk, also about the latest session of all if it left
-    something open.
+    """Return lines about the branch's last session and, on a trunk, about the latest one if it left work open.
 
-    On a branch of its own, a session continues that branch's work.
-    With nothing open, a session on a default branch or trunk is not worth a line, nor is one without a title.
+    If nothing is open, a session on the default branch or a trunk, or one without a telling title, gets no line.
     """
     here, elsewhere = where.last, where.last_elsewhere
     lines = []
@@ -297,7 +294,7 @@ def _session_lines(where: Where, *, is_open: bool) -> list[str]:
 
 
 def _failed(failure: OpenFailure | None) -> str:
-    """Return what failed last; "" for a command that checks nothing, since its failure leaves nothing to do."""
+    """Describe the last failure; "" unless the command is a check, since other failures leave nothing to do."""
     if failure is None or not is_check_command(failure.command):
         return ""
     command = _REDIRECTED.sub("", without_comments(failure.command))
@@ -307,7 +304,6 @@ def _failed(failure: OpenFailure | None) -> str:
 
 
 def _todos(texts: Sequence[str]) -> str:
-    """Return the unfinished todos to show; "" for none."""
     todos = [text for todo in texts if (text := _shown(todo, MAX_TODO_CHARACTERS, is_typed=False))]
     more = f"; {len(todos) - MAX_TODOS} more" if len(todos) > MAX_TODOS else ""
     return f"{'; '.join(todos[:MAX_TODOS])}{more}"
@@ -319,7 +315,7 @@ def _is_named(last: LastSession) -> bool:
 
 
 def _about(last: LastSession, left: str = "") -> str:
-    """Return what is shown of a session. ``left``: what it left open, shown instead of its last request."""
+    """Describe a session. ``left`` is what it left open, shown instead of its last prompt."""
     prompt = "" if left else _shown(last.prompt, MAX_PROMPT_CHARACTERS, is_typed=True)
     title = _shown(last.title.rstrip("…"), MAX_TITLE_CHARACTERS, is_typed=False)
     # The title of a session with a single prompt is that prompt.
@@ -331,7 +327,7 @@ def _about(last: LastSession, left: str = "") -> str:
 
 
 def _shown(text: str, limit: int, *, is_typed: bool) -> str:
-    """Return a text if it is complete and harmless, else ""."""
+    """Return a text that is short enough, on one line and not suspect; else ""."""
     if not text or len(text) > limit or "\n" in text.strip():
         return ""
     return "" if why_suspect(text, is_typed=is_typed, is_assistant=not is_typed) else shown_text(text, limit)

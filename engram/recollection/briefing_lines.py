@@ -1,6 +1,4 @@
-"""Which memories a briefing shows, in which section and words, within a budget. Texts unclear on their own are left
-out.
-"""
+"""Which memories a briefing shows, in which section, in which words, and within which budget."""
 
 from __future__ import annotations
 
@@ -25,12 +23,12 @@ from engram.text.words import content_words, prefixes, same_words, stems, topic_
 from engram.transcripts.turns import Role
 from engram.trust.voice import typed_text
 
-# -- What the user said about the subject of a memory that a language model worded itself.
+# -- Whether the user's statements back a memory that a language model worded.
 
-#: Minimum number of content words of a summary that the user's statements must contain. A single one may just be the
-#: name of the project.
+#: Minimum number of a summary's content words that the user's statements must contain; a single one may be just the
+#: project's name.
 MIN_COMMON_WORDS = 2
-#: Words of a summary about the speakers themselves.
+#: Words for the speakers, which don't count as content.
 _ABOUT_THE_SPEAKERS = frozenset(("user", "assistant"))
 _SENTENCE = lazy_regex(r"[^.!?\n]*(?:[.!?](?!\s|$)[^.!?\n]*)*[.!?\n]?")
 
@@ -38,11 +36,11 @@ _SENTENCE = lazy_regex(r"[^.!?\n]*(?:[.!?](?!\s|$)[^.!?\n]*)*[.!?\n]?")
 def is_backed_by_user(summary: str, cited: Sequence[CitedText]) -> bool:
     """Return True if the user chose what a memory says, typed a statement about it, or agreed with the assistant.
 
-    What was pasted, quoted or relayed does not count, nor do questions.
+    Questions, and text that was pasted, quoted or relayed, do not count.
 
     Args:
-        summary: of the memory.
-        cited: the texts that the memory rests on.
+        summary: the memory's summary.
+        cited: the texts of the memory's evidence.
     """
     if any(text.role is Role.CHOSEN for text in cited):
         return True
@@ -60,7 +58,7 @@ def is_backed_by_user(summary: str, cited: Sequence[CitedText]) -> bool:
 
 
 def may_be_pasted(cited: Sequence[CitedText]) -> bool:
-    """Return True if a memory rests on a text that the user did not type in full, or on no text at all."""
+    """Return True if a memory's evidence includes a text that the user did not type in full, or has no text at all."""
     return not cited or any(
         text.role is Role.USER and typed_text(text.text).split() != text.text.split() for text in cited
     )
@@ -71,33 +69,32 @@ def _statements(typed: str) -> str:
     return " ".join(sentence for sentence in _SENTENCE.findall(typed) if not sentence.rstrip(" \n\"')").endswith("?"))
 
 
-# -- Which memories a briefing shows, in which section, and in which words. Texts that are unclear on their own are left
-# out.
+# -- The section and the words of a memory. Texts that are unclear on their own are left out.
 
-#: Maximum length of a line's text, in characters. Nothing is cut off within a sentence.
+#: Maximum length of a line's text, in characters. Sentences are never cut.
 MAX_TEXT_CHARACTERS = 300
-#: An older state says nothing about the present, in milliseconds.
+#: Maximum age of a state that is shown, in milliseconds; an older one says nothing about the present.
 MAX_STATE_AGE_MS = 30 * 86_400_000
 #: Provisional memories below this confidence are not shown.
 MIN_CONFIDENCE = 0.5
-#: Kinds of memories that a commit or a passing test verifies.
+#: Kinds of memories that a commit or a passing test can confirm.
 _VERIFIABLE_KINDS = (Kind.DECISION, Kind.FIX, Kind.DEAD_END)
-#: Kinds whose sentences may mention tests and commits without reporting a passing moment.
+#: Kinds that may mention tests and commits without merely reporting a moment.
 _LASTING_KINDS = (Kind.PREFERENCE, Kind.DECISION, Kind.FIX, Kind.DEAD_END)
-#: Phrases in a state that is not settled.
+#: Phrases that mark a state as unsettled.
 _OPEN = lazy_regex(
     r"\b(?:open|unresolved|unsolved|unclear|undecided|todo|pending|blocked|remains?|remaining|missing|still|waiting|"
     r"left|"
     r"not (?:yet|done|fixed|solved|merged|implemented|reproduced|finished|decided)|fails?|failing|broken|yet to)\b",
     re.IGNORECASE,
 )
-#: Words with which people begin an answer.
+#: Filler words at the beginning of a reply.
 _FILLER = lazy_regex(
     r"^(?:(?:yes|yeah|ok(?:ay)?|sure|right|also|and|but|so|please|oh|well|hmm)\b[,.!:]?\s*)+", re.IGNORECASE
 )
-#: What the user said when refusing a call; it is only about that call unless it states a rule.
+#: What the user said when refusing a tool call, which concerns only that call unless it states a rule.
 _REFUSED = lazy_regex(r"When the user refused .+?, they said: “?(?P<said>.+?)”?$", re.DOTALL)
-#: A choice about what to do next.
+#: A choice about what to do next, which is of no lasting use.
 _PASSING_CHOICE = lazy_regex(
     r"^The user (?:approved|rejected) the plan\b|"
     r"\b(?:how (?:should|do|would|shall) (?:i|we|you)(?: \w+)* (?:proceed|continue|go on)|"
@@ -127,10 +124,9 @@ _SECTIONS = {
 
 
 def section_of(memory: Memory, now_ms: int) -> Section | None:
-    """Return the section of a memory; None for one that a briefing doesn't show.
+    """Return the section of a memory; None if a briefing doesn't show it.
 
-    Fixes and facts don't matter until a prompt is about them, and are shown then; only what the user saved by hand is
-    shown at once.
+    Fixes and facts are left to prompts that concern them, except those that the user saved by hand.
     """
     if memory.kind == Kind.STATE and not is_open_problem(memory, now_ms):
         return None
@@ -138,34 +134,33 @@ def section_of(memory: Memory, now_ms: int) -> Section | None:
 
 
 def is_saved_by_user(memory: Memory) -> bool:
-    """Return True for a memory that this machine's user saved by hand."""
+    """Return True if this machine's user saved the memory by hand."""
     return memory.source == Source.MANUAL and memory.voice == Voice.USER and not memory.origin
 
 
 def is_about(memory: Memory, files: Collection[str]) -> bool:
-    """Return True if a memory names one of the files, which are given by name in lower case."""
+    """Return True if a memory names one of the files, given as file names in lower case."""
     return any(name.replace("\\", "/").rpartition("/")[2].lower() in files for name in memory.entities)
 
 
 def is_open_problem(memory: Memory, now_ms: int) -> bool:
-    """Return True for an old memory about something unsettled."""
+    """Return True for a state that is recent, trusted and unsettled."""
     is_late = now_ms - memory.created_at_ms <= MAX_STATE_AGE_MS
     is_trusted = memory.status == Status.ACTIVE or not memory.is_by_rules
     return memory.kind == Kind.STATE and is_late and is_trusted and bool(_OPEN.search(memory.summary))
 
 
 def is_in_force(memory: Memory) -> bool:
-    """Return True for a current memory without any objection to it."""
+    """Return True for a current memory that is not suspect, superseded, lowered or doubtful."""
     is_over = memory.suspect or memory.superseded_by or memory.is_lowered
     return memory.is_current and not is_over and memory.confidence >= MIN_CONFIDENCE
 
 
 def is_confirmed(store: Store, memory: Memory) -> bool:
-    """Return True for a memory that a person stated or backed, that was confirmed, or that a commit or passing test
-    verifies.
+    """Return True if a person stated, backed or confirmed a memory, or a commit or passing test confirms it.
 
-    A language model records an open problem only if it was said; nothing verifies it. What it writes about a project
-    in its own words counts as confirmed if the user typed a statement about it or agreed.
+    An open problem counts if a language model recorded it, since nothing can confirm it. A memory in a model's words
+    counts if the user typed a statement about it or agreed.
     """
     if memory.status == Status.ACTIVE or memory.voice in (Voice.USER, Voice.CHOSEN):
         return True
@@ -180,24 +175,24 @@ def is_confirmed(store: Store, memory: Memory) -> bool:
 
 
 def may_fill_room(store: Store, memory: Memory) -> bool:
-    """Return True for an unconfirmed decision or dead end that may be shown if there is room.
+    """Return True for an unconfirmed decision or dead end that may be shown if there is room left.
 
-    A language model wrote it about this project, and none of its evidence may be pasted text.
+    A language model must have written it about this project, from evidence that contains no pasted text.
     """
     is_lasting = memory.kind in (Kind.DECISION, Kind.DEAD_END) and not is_of_the_moment(memory.summary)
     return is_lasting and _is_models_word(memory) and not may_be_pasted(texts_of_evidence(store, memory.id))
 
 
 def text_of(memory: Memory) -> str:
-    """Return what a briefing says about a memory, in whole sentences.
+    """Return the text that a briefing shows for a memory, in whole sentences.
 
-    Returns "" if it is unclear on its own, or only about a passing moment.
+    Returns "" if the text is unclear on its own, or only about a passing moment.
     """
     summary = " ".join(memory.summary.split())
     if memory.source == Source.MANUAL or memory.is_pinned:
         return whole_sentences(summary, MAX_TEXT_CHARACTERS) or summary[:MAX_TEXT_CHARACTERS]
     if not memory.is_by_rules:
-        # A language model was asked for one sentence that stands alone.
+        # A language model is asked for a sentence that is clear on its own.
         whole = whole_sentences(summary, MAX_TEXT_CHARACTERS)
         return "" if memory.kind not in _LASTING_KINDS and is_of_the_moment(whole) else whole
     if memory.voice == Voice.CHOSEN:
@@ -209,30 +204,29 @@ def text_of(memory: Memory) -> str:
         rule = whole_sentences(_FILLER.sub("", summary), MAX_TEXT_CHARACTERS)
         is_told = is_rule(rule) and not (is_of_the_moment(rule) or "…" in rule)
         return rule[:1].upper() + rule[1:] if is_told else ""
-    # What a commit did is done, but its message reads like a task.
+    # A commit message reads like a task, although the work is done.
     return "" if _tells_a_commit(memory) else standing_part(summary, MAX_TEXT_CHARACTERS)
 
 
-#: The fact of a memory made from a commit message: its hash and subject.
-#: The type of change before a subject, such as ``feat(cli):``, which is not informative.
+#: A fact taken from a commit: hash and subject, without a prefix such as ``feat(cli):``.
 _COMMIT = lazy_regex(r"[0-9a-f]{7,64} (?:[a-z]+(?P<scope>\([^)]*\))?!?: )?(?P<subject>.+)", re.DOTALL)
 
 
 def _tells_a_commit(memory: Memory) -> bool:
-    """Return True for a reason given in a commit message, as long as nobody has edited it."""
+    """Return True if a memory's summary still has the words of a commit message that it was made from."""
     commits = (found["subject"] for fact in memory.facts if (found := _COMMIT.fullmatch(fact)))
     return any(stems(topic_words(subject)) <= stems(topic_words(memory.summary)) for subject in commits)
 
 
 def _is_models_word(memory: Memory) -> bool:
-    """Return True for a lasting memory about a project that a language model worded itself."""
+    """Return True for a lasting memory of a project in a language model's words."""
     is_own = memory.source == Source.AUTO and not memory.is_by_rules and memory.scope == Scope.PROJECT
     return is_own and memory.kind in _LASTING_KINDS
 
 
-# -- The lines of a briefing: how a memory is worded, and the budget that the sections share.
+# -- The lines of a briefing, and the budget that the sections share.
 
-#: Voices of the session's own participants: everybody else is named.
+#: Voices of a session's participants; any other is named in the line.
 _OWN_VOICES = (Voice.USER, Voice.CHOSEN, Voice.ASSISTANT)
 _TITLE = lazy_regex(r"^- \[(ep_[0-9a-f]{12})\]", re.MULTILINE)
 
@@ -241,13 +235,13 @@ class Lines:
     """Lines within a budget of characters. A line that does not fit is left out entirely."""
 
     def __init__(self, budget: int) -> None:
-        """``budget``: maximum number of characters, those of the fence included."""
+        """``budget`` is the maximum number of characters, including the fence."""
         self.kept: list[str] = []
         self._left = budget - 2 * len(FENCE) - 8
         self._hard_left = MAX_OUTPUT_CHARACTERS - 2 * len(FENCE) - 200
 
     def add(self, *lines: str, is_required: bool = False) -> bool:
-        """Add all lines, or none if they do not fit; required ones are only limited by the size of a hook's output."""
+        """Add all lines, or none if they don't fit. Required lines are limited only by the size of a hook's output."""
         size = sum(len(line) + 1 for line in lines)
         if size > (self._hard_left if is_required else min(self._left, self._hard_left)):
             return False
@@ -258,12 +252,12 @@ class Lines:
 
     @property
     def left(self) -> int:
-        """Number of characters that are left."""
+        """Remaining number of characters."""
         return max(0, min(self._left, self._hard_left))
 
 
 def ids_in_briefing(briefing: str) -> list[str]:
-    """Return the ids of the memories that a briefing shows; ids of related memories are not among them."""
+    """Return the ids of the memories that a briefing shows, without ids that their texts mention."""
     return _TITLE.findall(briefing)
 
 
@@ -271,9 +265,8 @@ def title_line(memory: Memory, text: str, branch: str = "") -> str:
     """Return the line of a memory, such as ``- [ep_…] 2026-02-20: text``, with its owner if it is somebody else's.
 
     Args:
-        memory: the memory.
-        text: the part of it to show.
-        branch: the unmerged branch that it was learned on, if the session is on another one.
+        text: the text to show.
+        branch: the memory's unmerged branch, if the session is on another one.
     """
     stale = ", may no longer hold" if memory.stale_reason else ""
     said_by = memory.origin or ("" if memory.voice in _OWN_VOICES else memory.voice.label)
@@ -295,7 +288,7 @@ class SectionLines:
 def fit_sections(sections: Sequence[SectionLines], budget: int) -> list[str]:
     """Return headings and lines within a budget of characters; a line that does not fit is left out entirely.
 
-    Every section gets its share first; what is left goes to the first sections.
+    Every section gets its share first; the rest goes to the first sections.
     """
     chosen: list[set[int]] = [set() for _ in sections]
     left = budget
@@ -320,11 +313,10 @@ class SaidWords:
     """The words of texts already shown, used to leave out repetitions."""
 
     def __init__(self) -> None:
-        """Start empty."""
         self._told: list[frozenset[str]] = []
 
     def add(self, text: str) -> bool:
-        """Record a text; returns False if it says the same as an earlier one."""
+        """Record a text; return False if it says the same as an earlier one."""
         words = stems(topic_words(text))
         if any(same_words(words, other) for other in self._told):
             return False

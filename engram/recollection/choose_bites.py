@@ -22,23 +22,22 @@ from engram.search.support import Support, stems_of, stems_of_text
 from engram.system.lazy_regex import lazy_regex
 from engram.text.words import same_words, stems, topic_words
 
-# -- The probability that a text is worth showing for a prompt, by one logistic regression over a few features. Pure.
+# -- The probability that a text is worth showing for a prompt: a logistic regression over a few features. Pure.
 #
-# The features mean the same for every kind of text: any author's memory, with or without questions, or a quotation.
+# The features have the same meaning for every kind of text: memories of any author, and quotations.
 # ``benchmarks/gate.py fit --write`` fits the weights on judged prompts of real coding sessions and writes them with
 # their provenance to ``relevance_weights.json``. Run it again when the ranking or an extractor changes.
 
 WEIGHTS_FILE = "relevance_weights.json"
-#: Features by closeness, and by words; those in the last line only count for a text whose vector is unknown, since
-#: words matter more there.
+#: Features of closeness, of words, and of a text without a vector, for which words matter more.
 FEATURES = (
     *("meaning", "source", "turn"),
     *("rare", "words", "length"),
     *("unknown", "shared_alone", "words_alone", "support_alone"),
 )
-#: Features that can only lower a text's score; "unknown" can do either, and all others can only raise it.
+#: Features that can only lower a score, and those that can do either; all others can only raise it.
 AGAINST, EITHER = frozenset({"length"}), frozenset({"unknown"})
-#: Features are capped at these values: a share, a number of words, a sum of rarities.
+#: Caps of features: a share, a number of words, a sum of rarities.
 MAX_SHARED, MAX_WORDS, MAX_RARITY = 0.6, 6, 20.0
 
 
@@ -59,7 +58,7 @@ def load_weights() -> Weights:
 
 @dataclass(frozen=True, slots=True)
 class FeatureContext:
-    """The prompt, and the support for the hits apart from their own text."""
+    """The prompt's words, and the evidence for hits apart from their own text."""
 
     #: Stems of the prompt's informative words.
     wanted: frozenset[str]
@@ -83,7 +82,7 @@ def features(hit: Hit, context: FeatureContext) -> dict[str, float]:
         "length": math.log1p(len(context.wanted)),
     }
     if hit.cosine is None:
-        # A text without a turn, such as a saved memory, is supported by its own words.
+        # A text without a turn, such as a saved memory, has only its own words as support.
         of_turn = share / MAX_SHARED if hit.turn_id is None else support.text_by_turn.get(hit.turn_id, 0.0)
         return values | {
             "unknown": 1.0,
@@ -99,7 +98,7 @@ def features(hit: Hit, context: FeatureContext) -> dict[str, float]:
 
 
 def rate_hit(hit: Hit, context: FeatureContext) -> tuple[float, dict[str, float]]:
-    """Return the probability that a hit is relevant to the prompt, and the features that it was computed from."""
+    """Return the probability that a hit is relevant to the prompt, and the features used to compute it."""
     values, weights = features(hit, context), load_weights()
     return logistic(weights, values), {name: values[name] for name in weights.by_feature}
 
@@ -111,10 +110,10 @@ def logistic(weights: Weights, values: Mapping[str, float]) -> float:
 
 
 def least_meaning(context: FeatureContext, floor: float) -> float:
-    """Return how much closer to a prompt than usual a passage must be to reach a floor, whatever its words.
+    """Return by how much a passage's cosine must exceed the usual one to reach a floor with the best possible words.
 
     Args:
-        floor: the least relevance, between 0 and 1.
+        floor: the minimum relevance, between 0 and 1.
     """
     weights = load_weights()
     by_feature = weights.by_feature
@@ -135,29 +134,29 @@ class Thresholds:
     """How relevant, from 0 to 1, a memory must be to be injected."""
 
     relevance: float = 0.28
-    #: Share of ``relevance`` that a memory of high importance needs.
+    #: Factor for a memory of high importance.
     high_share: float = 0.9
     #: Factor for a memory from the session itself, which Claude usually still sees.
     own_session: float = 1.2
-    #: Share of the best bite's relevance that another bite needs.
+    #: Minimum relevance of any further bite, as a share of the best bite's.
     below_best: float = 0.5
 
 
 @dataclass(frozen=True, slots=True)
 class Bite:
-    """One memory or quotation that is injected."""
+    """A memory or quotation to inject."""
 
     episode_id: str
-    #: One line; shortened when it is rendered.
+    #: The text, which is put on one line and shortened when rendered.
     text: str
     created_at_ms: int
     importance: Importance
     voice: Voice
     relevance: float
-    #: Uuids of the entries that the memory rests on.
+    #: Uuids of the transcript entries that are its evidence.
     evidence: tuple[str, ...]
     stale_reason: str = ""
-    #: Its owner, if it is not the person's own, such as "pack django-rules"; else "".
+    #: Its owner if that is somebody else, such as "pack django-rules"; else "".
     origin: str = ""
     #: The unmerged branch that it was learned on, if the session is on another one; else "".
     branch: str = ""
@@ -166,13 +165,13 @@ class Bite:
 
     @property
     def is_quotation(self) -> bool:
-        """True for what somebody said, word for word; False for a memory or a line about a failure."""
+        """True for words quoted from a session; False for a memory or a line about a failure."""
         return is_quotation_id(self.episode_id)
 
 
 @dataclass(frozen=True, slots=True)
 class InjectionRequest:
-    """A prompt or tool call for which bites are chosen, and the session that it belongs to."""
+    """A prompt or tool call for which bites are chosen, and its session."""
 
     #: The prompt, or the file and command.
     text: str
@@ -180,17 +179,17 @@ class InjectionRequest:
     session_id: str = ""
     #: Row id of its project; None for none.
     project_id: int | None = None
-    #: Ids of memories that the session was shown.
+    #: Ids of memories that the session has been shown.
     shown: Collection[str] = ()
     #: Maximum number of bites to choose.
     bites: int = 3
-    #: The branch that the session is on; "" if it is not known.
+    #: The session's branch; "" if unknown.
     branch: str = ""
     now_ms: int = 0
-    #: Returns the ids of memories whose source is still in the session's context. It is called after the search, since
-    #: memories extracted from the session while the search ran can be found, and must be left out.
+    #: Returns the ids of memories whose source is still in the session's context. Called after the search, because
+    #: memories extracted from the session during the search may be found, too, and must be left out.
     in_context: Callable[[], Collection[str]] = tuple
-    #: Returns the name of the user's own file that says the same as a text; "" for none.
+    #: Returns the name of the user's file that says the same as a text; "" for none.
     file_saying: Callable[[str], str] = lambda text: ""
 
 
@@ -201,7 +200,7 @@ class RatedHit:
     hit: Hit
     #: Its place among the hits, from 0.
     place: int
-    #: Its relevance, and the minimum that it needs.
+    #: Its relevance, and the minimum for it.
     score: float
     floor: float
     verdict: Verdict
@@ -212,16 +211,15 @@ class RatedHit:
 def rate_hits(
     hits: Sequence[Hit], request: InjectionRequest, support: Support | None = None, thresholds: Thresholds | None = None
 ) -> list[RatedHit]:
-    """Decide for every memory whether it becomes a bite, and why not; most relevant first.
+    """Decide for every memory whether it becomes a bite, or why not; most relevant first.
 
-    A bite is a current memory of the session's project or of global scope. A session gets it once, and never two bites
-    with the same words.
+    A bite is a current memory of the session's project or of global scope. A session gets each memory once, and never
+    two bites that say the same.
 
     Args:
         hits: the hits of a search, best first.
         request: the prompt and its session.
-        support: evidence for the memories apart from their own text.
-        thresholds: how relevant a memory must be.
+        support: the evidence for the memories apart from their own text.
     """
     thresholds = thresholds or Thresholds()
     context = FeatureContext.of(request.text, support or Support())
@@ -254,10 +252,10 @@ def rate_hits(
 
 
 def deduplicate(rated: Sequence[RatedHit], bites: int, below_best: float) -> list[RatedHit]:
-    """Keep only the best, without those that say the same as a better one.
+    """Let only the best ones be shown, without any that says the same as a better one.
 
     Args:
-        below_best: share of the best relevance that a bite needs.
+        below_best: minimum relevance, as a share of the best.
     """
     chosen: list[RatedHit] = []
     judged: list[RatedHit] = []
@@ -272,7 +270,7 @@ def deduplicate(rated: Sequence[RatedHit], bites: int, below_best: float) -> lis
 
 
 def _compare(rated_hit: RatedHit, chosen: Sequence[RatedHit], bites: int, below_best: float) -> Verdict:
-    """Return the verdict on a relevant memory, given the better ones."""
+    """Return the verdict on a relevant memory, given the better ones in ``chosen``."""
     if len(chosen) >= bites:
         return Verdict.NO_ROOM
     if chosen and rated_hit.score < chosen[0].score * below_best:
@@ -283,7 +281,7 @@ def _compare(rated_hit: RatedHit, chosen: Sequence[RatedHit], bites: int, below_
 
 
 def bites_of(rated: Sequence[RatedHit]) -> list[Bite]:
-    """Return the bites of the memories that are shown."""
+    """Return the bites for the hits with the verdict SHOWN."""
     return [_bite(rated_hit.score, rated_hit.hit) for rated_hit in rated if rated_hit.verdict is Verdict.SHOWN]
 
 
@@ -294,16 +292,16 @@ def _threshold(hit: Hit, request: InjectionRequest, thresholds: Thresholds) -> f
 
 
 def _is_spared(memory: Memory) -> bool:
-    """Return True for a memory that ranks lower when it goes unused, but doesn't need more relevance."""
+    """Return True for a memory that ranks lower when it goes unused, but is still shown at the same relevance."""
     return is_kept_by_hand(memory) or memory.importance == Importance.HIGH
 
 
 def why_barred(
     episode_id: str, memory: Memory, request: InjectionRequest, in_context: Collection[str]
 ) -> Verdict | None:
-    """Return why a memory is not injected, however relevant it is; None if it may be.
+    """Return why a memory may not be injected, regardless of its relevance; None if it may.
 
-    ``in_context`` is what ``request.in_context`` returned after the memory was read.
+    ``in_context`` must be the result of ``request.in_context`` after the memory was read.
     """
     reason = _why_never(memory, request)
     if reason is None and episode_id in request.shown:
@@ -327,7 +325,7 @@ def _is_in_force(memory: Memory, now_ms: int) -> bool:
 
 
 def why_not_in_force(memory: Memory, now_ms: int) -> str:
-    """Return why a memory does not count now, for people; "" if it does."""
+    """Return why a memory is not in force, worded for people; "" if it is."""
     if memory.superseded_by:
         return f"{memory.superseded_by} replaced it"
     if memory.status == Status.PROVISIONAL and memory.confidence < PROVISIONAL_CONFIDENCE:
@@ -351,7 +349,7 @@ def _bite(relevance: float, hit: Hit) -> Bite:
         text=hit.text,
         created_at_ms=hit.created_at_ms,
         importance=hit.importance,
-        # A passage in which several speak has no voice of its own: it is not the user's.
+        # A passage of several speakers counts as the assistant's, never as the user's.
         voice=Voice.from_stored(hit.role or Voice.ASSISTANT) if memory is None else memory.voice,
         relevance=round(relevance, 4),
         evidence=tuple(place.uuid for place in hit.evidence if place.uuid),
@@ -362,17 +360,17 @@ def _bite(relevance: float, hit: Hit) -> Bite:
     )
 
 
-# -- What is recorded about the memories considered for a prompt: which one decided, and which are listed. Pure.
+# -- What is recorded about the memories considered for a prompt. Pure.
 
-#: Maximum number of memories that are recorded although they were not shown, best first.
+#: Maximum number of memories recorded that were not shown, best first.
 MAX_UNSHOWN = 3
 
 
 def find_decisive(rated: Sequence[RatedHit]) -> RatedHit | None:
-    """Return the memory that decided: the best one shown, else the best one held back; None for none.
+    """Return the memory that decided the outcome: the best one shown, else the best one held back; None if none.
 
-    A memory that would have been relevant enough takes precedence over any that is not. A memory with no relevance
-    at all decides nothing.
+    Of those held back, memories that were relevant enough take precedence. A memory with no relevance at all decides
+    nothing.
     """
     shown = [rated_hit for rated_hit in rated if rated_hit.verdict is Verdict.SHOWN]
     near = [rated_hit for rated_hit in rated if rated_hit.verdict is not Verdict.NOT_NAMED and rated_hit.score > 0]
@@ -382,7 +380,7 @@ def find_decisive(rated: Sequence[RatedHit]) -> RatedHit | None:
 
 
 def recorded_candidates(rated: Sequence[RatedHit]) -> tuple[Candidate, ...]:
-    """Return the memories to record, by rank: all that are shown, the best one that is not, and others that came close.
+    """Return the memories to record, by rank: all shown, the best one not shown, and others that came close.
 
     A memory with no relevance at all is not recorded.
     """
@@ -397,7 +395,6 @@ def recorded_candidates(rated: Sequence[RatedHit]) -> tuple[Candidate, ...]:
 
 
 def to_candidate(rated_hit: RatedHit) -> Candidate:
-    """Return a memory as it is recorded."""
     return Candidate(
         place=rated_hit.place,
         episode_id=rated_hit.hit.id,
@@ -412,16 +409,16 @@ def to_candidate(rated_hit: RatedHit) -> Candidate:
 
 #: Maximum number of bites for a tool call.
 MAX_BITES = 1
-#: Kinds of memories that a tool call may bring up.
+#: Kinds of memories that may be shown for a tool call.
 KINDS = (Kind.DECISION, Kind.PREFERENCE, Kind.FIX, Kind.DEAD_END, Kind.FACT)
 #: Minimum share of an error's words that a memory about a failed command must contain.
 MIN_ERROR_SHARE = 0.5
-#: File names that every project has; they identify a file only together with its folder.
+#: File names that every project has, which identify a file only together with its folder.
 _COMMON = lazy_regex(
     r"(?:__init__|index|main|mod|lib|app|utils?|types?|setup|conftest|readme|claude)(?:\.\w+)*", re.IGNORECASE
 )
 _SUBCOMMAND = lazy_regex(r"[a-z][\w.-]*(?:\s+[a-z][\w:-]*)?")
-#: Programs that only read and need no reminder.
+#: Routine programs that need no reminder.
 _READ_ONLY_PROGRAMS = frozenset(
     [
         "cat",
@@ -455,25 +452,25 @@ class ToolCall:
     #: File names as written.
     files: tuple[str, ...] = ()
     command: str = ""
-    #: First line of its error; "" if it has not failed.
+    #: First line of its error; "" if it did not fail.
     error: str = ""
 
     @property
     def text(self) -> str:
-        """The text that is searched for; "" for a call that needs no reminder."""
+        """The text to search for; "" for a call that needs no reminder."""
         names = [PurePosixPath(name.replace("\\", "/")).name for name in self.files]
         return " ".join([*names, program_of(self.command) and self.command, self.error]).strip()
 
 
 def program_of(command: str) -> str:
-    """Return program and subcommand, such as ``go test``; "" for commands that only read."""
+    """Return program and subcommand, such as ``go test``; "" for routine programs."""
     match = _SUBCOMMAND.match(command.strip())
     program = match[0] if match else ""
     return "" if program.split(" ")[0] in _READ_ONLY_PROGRAMS else program
 
 
 def rate_for_tool_call(hits: Sequence[Hit], request: InjectionRequest, call: ToolCall) -> list[RatedHit]:
-    """Decide for every memory whether it becomes the bite for a tool call, and why not; best first."""
+    """Decide for every memory whether it becomes the bite for a tool call, or why not; best first."""
     in_context = request.in_context() if hits else ()
     rated = [
         RatedHit(

@@ -1,4 +1,4 @@
-"""What the answer to a prompt would be now, and why: a dry run of the same decision that answers a hook."""
+"""Explain what a prompt would be answered now, by a dry run of the decision that answers hooks."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class ExplainedMemory:
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """The answer that a prompt would get. ``to_json`` gives the form sent over engram.sock."""
+    """The answer that a prompt would get."""
 
     verdict: Verdict
     #: The redacted text that was searched for; "" for none.
@@ -34,15 +34,15 @@ class Explanation:
     project: str
     #: How many memories were considered.
     candidates: int
-    #: Relevance of the memory that decided, and what it needed; None if none was considered.
+    #: Relevance of the memory that decided, and the minimum for it; None if none was considered.
     score: float | None
     floor: float | None
-    #: The search had no embedding model.
+    #: True if the search had no embedding model.
     is_text_only: bool
     duration_ms: int
-    #: The most relevant first.
+    #: Most relevant first.
     memories: tuple[ExplainedMemory, ...]
-    #: What Claude would be shown; "" for nothing.
+    #: The text that Claude would be shown; "" for none.
     shown: str
 
     def to_json(self) -> dict[str, Any]:
@@ -60,7 +60,7 @@ class Explanation:
         """Return the explanation that ``to_json`` wrote.
 
         Raises:
-            KeyError: a key is missing, as in the answer of another version.
+            KeyError: a key is missing, as in JSON of another version.
         """
         memories = [
             ExplainedMemory(Candidate(**_known_to(Candidate, {**one, "episode_id": one["id"]})), one["summary"])
@@ -73,13 +73,13 @@ class Explanation:
 def explain(
     service: RecollectionService, prompt: str, project: ProjectRow | None = None, *, session_id: str = ""
 ) -> Explanation:
-    """Explain which answer a prompt would get now. Nothing is stored, claimed or withdrawn.
+    """Explain which answer a prompt would get now. Changes nothing.
 
     Args:
         service: the service that answers the hooks.
         prompt: as a person would type it.
-        project: the project that it is asked in; None for none, or for the session's.
-        session_id: a session that it is asked in; "" for a new one.
+        project: the project to ask in; None for none, or for the session's.
+        session_id: the session to ask in; "" for a new one.
     """
     answer = service.explain(prompt, project=project, session_id=session_id)
     outcome = answer.outcome

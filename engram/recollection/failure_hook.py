@@ -1,6 +1,4 @@
-"""Answers a failing tool call with a line about how the same failure was fixed, and lists the programs worth asking
-about.
-"""
+"""Answer a failing tool call with how the same failure was fixed, and list the programs that have failed before."""
 
 from __future__ import annotations
 
@@ -38,7 +36,7 @@ MAX_PROGRAMS = 500
 
 @dataclass(frozen=True, slots=True)
 class FailedTool:
-    """A failing tool call, and whose context it is in."""
+    """A failing tool call, and the session or subagent that made it."""
 
     session_id: str
     cwd: str
@@ -48,12 +46,12 @@ class FailedTool:
 
     @property
     def context(self) -> str:
-        """The session or subagent that sees the error."""
+        """A name for the session or subagent that sees the error."""
         return f"{self.session_id} {self.agent_id}" if self.agent_id else self.session_id
 
     @property
     def key(self) -> str:
-        """The key of the line in the ledger."""
+        """The ledger's key for the line."""
         digest = digest_of(" ".join(map(str, self.failure.keys)))
         return agent_key(self.agent_id, digest) if self.agent_id else f"error:{digest}"
 
@@ -71,12 +69,12 @@ class FailureAnswers:
     files: RecollectionFiles
     starts: SessionStarts
     seen: SeenFailures = field(default_factory=SeenFailures)
-    #: Session → folder of sessions whose list of programs is to be written.
+    #: Session → folder, for sessions whose list of programs must be written.
     _due: dict[str, str] = field(default_factory=dict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def answer(self, payload: Mapping[str, object]) -> bytes:
-        """Return what the hook PostToolUseFailure prints; usually nothing."""
+        """Return the output of the hook PostToolUseFailure; usually nothing."""
         failed = self._read(payload)
         if failed is None or not self.seen.is_new(failed.context, failed.failure):
             return b""
@@ -88,9 +86,9 @@ class FailureAnswers:
         return hook_output(EVENT, failure_text(bite, MAX_FAILURE_TOKENS))
 
     def offer(self, session_id: str, prompt: AskedPrompt, action: Action) -> bool:
-        """Queue the line about a failing command in the transcript for the next tool call; True if it was queued.
+        """Queue a line about a failing command in the transcript for the next tool call; return True if queued.
 
-        Nothing is done if the hook has asked about the failure, or if something waits already.
+        Does nothing if the hook has asked about the failure, or if something is already queued.
         """
         failure = read_failure(action.command, action.error_line, self._redact_line(session_id), (), action.error_keys)
         if failure is None or not action.is_error or self.pending.is_pending(session_id):
@@ -106,18 +104,18 @@ class FailureAnswers:
         return self.pending.put(session_id, prompt, [bite], data, outcome, channel=Channel.ERROR, key=failed.key)
 
     def came_too_late(self, payload: Mapping[str, object]) -> None:
-        """Record that the hook ended before its answer came: nothing was shown."""
+        """Record that the hook ended before its answer came, so that nothing was shown."""
         failed = self._read(payload)
         if failed is not None:
             self.ledger.take_back_line(failed.session_id, failed.key)
 
     def note_session(self, session_id: str, cwd: str) -> None:
-        """Record that the list of a session's programs is to be written by ``write_down``."""
+        """Let ``write_down`` write the list of a session's programs."""
         with self._lock:
             self._due[session_id] = cwd
 
     def write_down(self) -> None:
-        """Write which programs have failed before, for each session that asked something since the last call."""
+        """Write which programs have failed before, for each session noted since the last call."""
         with self._lock:
             due = dict(self._due)
             self._due.clear()
@@ -131,7 +129,7 @@ class FailureAnswers:
                 logger.warning("action=write_programs session=%s error=%s", session_id, error)
 
     def _read(self, payload: Mapping[str, object]) -> FailedTool | None:
-        """Return the failing command of a payload; None for any other tool, and for one that a person interrupted."""
+        """Return the failing command of a payload; None for any other tool, and if a person interrupted it."""
         given = payload.get("tool_input")
         command = given.get("command") if isinstance(given, dict) else None
         session_id, error, agent_id = payload.get("session_id"), payload.get("error"), payload.get("agent_id")
@@ -158,7 +156,7 @@ class FailureAnswers:
         return lambda line: self.redact(line, known)
 
     def _choose(self, failed: FailedTool, verdict: Verdict) -> tuple[Bite | None, Outcome]:
-        """Return the line about a failure, and the outcome with ``verdict``."""
+        """Return the line about a failure, or None, and the outcome; ``verdict`` is used if there is a line."""
         began_seconds = self.store.clock.steady_seconds()
         session_id = failed.session_id
         request = InjectionRequest(

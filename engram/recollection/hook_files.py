@@ -1,6 +1,7 @@
-"""The files that hooks read: ``<session>.pending`` waits for PreToolUse, ``<session>.injected`` is the receipt,
-``<session>.failures`` lists the programs that PostToolUseFailure asks about, ``<session>.statusline`` holds the figures
-of its status line.
+"""The files through which hooks and worker exchange what a session is shown.
+
+``<session>.pending`` waits for PreToolUse, ``.injected`` is its receipt, ``.failures`` lists the programs that
+PostToolUseFailure asks about, ``.statusline`` has the figures of the status line.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ _STATUS_LINE = ".statusline"
 
 @dataclass(frozen=True, slots=True)
 class RecollectionFile:
-    """A file of the folder."""
+    """A file in the folder ``recollections``."""
 
     session_id: str
     path: Path
@@ -45,7 +46,7 @@ class RecollectionFiles:
     folder: Path
 
     def put(self, session_id: str, data: bytes) -> None:
-        """Write the pending file of a session atomically; an earlier one is replaced.
+        """Write or replace the pending file of a session, atomically.
 
         Raises:
             BadRequest: the session id cannot be a file name.
@@ -57,7 +58,7 @@ class RecollectionFiles:
         reach("recollect.written")
 
     def put_failed_programs(self, session_id: str, programs: Sequence[str]) -> None:
-        """Tell the hook PostToolUseFailure for which programs it should ask the worker; none removes the file.
+        """Write the programs about which the hook PostToolUseFailure should ask; without any, remove the file.
 
         Raises:
             BadRequest: the session id cannot be a file name.
@@ -84,7 +85,7 @@ class RecollectionFiles:
         return sorted(self._list(_STATUS_LINE), key=lambda file: file.written_at_ms, reverse=True)
 
     def withdraw(self, session_id: str) -> bool:
-        """Remove the pending file; returns False if there was none or a hook claimed it first."""
+        """Remove the pending file; return False if there was none or a hook claimed it first."""
         taken = self._path(session_id, _WITHDRAWN)
         try:
             os.replace(self._path(session_id, _PENDING), taken)
@@ -99,13 +100,13 @@ class RecollectionFiles:
         return self._path(session_id, _PENDING).is_file()
 
     def take_receipt(self, session_id: str) -> int | None:
-        """Remove a session's receipt; returns when a hook claimed the pending file, in milliseconds since 1970.
+        """Remove a session's receipt; return when a hook claimed the pending file, in milliseconds since 1970.
 
-        None if there is no receipt.
+        Returns None if there is no receipt.
         """
         path = self._path(session_id, _INJECTED)
         try:
-            # A file that is renamed keeps the time of its content.
+            # Renaming changes st_ctime, but not the time of the content (st_mtime).
             claimed_at_ms = path.stat().st_ctime_ns // 1_000_000
             path.unlink()
         except OSError:
@@ -119,7 +120,7 @@ class RecollectionFiles:
         return list(self._list(_INJECTED))
 
     def remove_older(self, before_ms: int) -> int:
-        """Remove every file that was last changed before a time; returns the number of files."""
+        """Remove every file that was last changed before a time; return how many."""
         removed = 0
         for path, facts in self._scan():
             if facts.st_ctime_ns // 1_000_000 < before_ms:
@@ -140,7 +141,7 @@ class RecollectionFiles:
                 yield RecollectionFile(session_id, path, facts.st_mtime_ns // 1_000_000, facts.st_size == 0)
 
     def _scan(self) -> Iterator[tuple[Path, os.stat_result]]:
-        """Yield every regular file of the folder."""
+        """Yield every regular file in the folder."""
         try:
             with os.scandir(self.folder) as scanned:
                 entries = list(scanned)
@@ -153,11 +154,11 @@ class RecollectionFiles:
                     yield Path(entry.path), facts
 
 
-# -- Bites that are too late for their prompt wait in a file until the next tool call's hook claims them.
+# -- Bites that come too late for their prompt wait in a file until the hook of the next tool call claims them.
 
 
 class PendingBites:
-    """Keeps the pending files and their rows in the ledger in step. Any thread may call any method."""
+    """Keeps the pending files and their rows in the ledger consistent. Any thread may call any method."""
 
     def __init__(self, folder: Path, ledger: Ledger, prompts: LatestPrompts, topics: Topics) -> None:
         self._files = RecollectionFiles(folder)
@@ -178,15 +179,15 @@ class PendingBites:
         channel: Channel = Channel.TOOL,
         key: str = "",
     ) -> bool:
-        """Replace what waits for a session; returns True if bites wait now.
+        """Replace what is pending for a session; return True if bites are pending now.
 
-        Nothing is replaced if a hook claimed the file meanwhile, or if the user sent another prompt.
+        Nothing is replaced if a hook has claimed the file in the meantime, or the user has sent another prompt.
 
         Args:
             prompt: the prompt that the bites belong to.
             bites: the bites to record as pending.
-            data: the hook output; b"" only withdraws what is waiting.
-            outcome: the outcome of the prompt or call if the bites wait; recorded with them.
+            data: the hook output; b"" only withdraws what is pending.
+            outcome: the outcome to record with the bites.
             channel: the channel of their records in the ledger.
             key: the key of their records there; by default the prompt's.
         """
@@ -202,7 +203,7 @@ class PendingBites:
             return True
 
     def withdraw(self, session_id: str) -> bool:
-        """Withdraw what waits for a session; returns False if nothing did or a hook claimed it first."""
+        """Withdraw what is pending for a session; return False if nothing was or a hook claimed it first."""
         with self._lock:
             self.settle(session_id)
             has_waited = self._files.withdraw(session_id)
@@ -213,7 +214,7 @@ class PendingBites:
         return has_waited
 
     def settle(self, session_id: str) -> bool:
-        """Mark as shown what a hook has claimed since the last call; returns True if it claimed something."""
+        """Mark as shown what a hook has claimed since the last call; return True if it claimed anything."""
         with self._lock:
             claimed_at_ms = self._files.take_receipt(session_id)
             if claimed_at_ms is None:
@@ -227,14 +228,13 @@ class PendingBites:
             self._ledger.take_back(session_id, key)
 
     def is_pending(self, session_id: str) -> bool:
-        """Return True while something waits for a session."""
         return self._files.is_pending(session_id)
 
     def tidy(self, *, stale_before_ms: int, remove_before_ms: int) -> int:
-        """Settle what hooks claimed, withdraw stale files, remove leftovers; returns the number of files.
+        """Settle what hooks claimed, withdraw stale files and remove leftovers; return the number of files.
 
         Args:
-            stale_before_ms: what was written before this time is withdrawn.
+            stale_before_ms: pending files written before this time are withdrawn.
             remove_before_ms: any file last changed before this time is removed.
         """
         count = 0

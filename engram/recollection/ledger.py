@@ -1,6 +1,6 @@
-"""The ledger of what each session was shown, and of the outcome of each prompt.
+"""The ledger: what each session was shown, and the outcome of each prompt.
 
-It is stored after the answer was sent, so that no hook waits for the write lock.
+Entries are stored after the answer has been sent, so that no hook waits for the write lock.
 """
 
 from __future__ import annotations
@@ -22,54 +22,53 @@ from engram.recollection.choose_bites import Bite
 from engram.recollection.prompts import SessionScope
 from engram.recollection.render_bites import CHARACTERS_PER_TOKEN
 
-#: Name of a briefing among the things shown to a session.
+#: Key under which a briefing is recorded as shown to a session.
 BRIEFING = "briefing"
-#: Nothing is recorded for excluded folders, during a pause, or for what never happened.
+#: Verdicts that are not recorded: in an excluded folder, during a pause, or if no worker decided.
 NEVER_RECORDED = (Verdict.EXCLUDED, Verdict.PAUSED, Verdict.NO_WORKER)
-#: Maximum number of outcomes that wait to be stored; beyond that, as on a full disk, the oldest are dropped.
+#: Maximum number of outcomes that wait to be stored; if there are more, as on a full disk, the oldest are dropped.
 MAX_UNWRITTEN = 1_000
 
 T = TypeVar("T")
 
 
 class Ledger:
-    """The ledger in memory.db, with what is not stored yet. Any thread may call any method."""
+    """The ledger in memory.db, plus the entries not stored yet. Any thread may call any method."""
 
     def __init__(self, store: Store, scope: SessionScope) -> None:
         """Prepare.
 
         Args:
-            scope: says which project a session belongs to, and whether it may be recorded.
+            scope: tells which project a session belongs to, and whether it may be shown anything.
         """
         self._store = store
         self._scope = scope
         self._keeps_outcomes = scope.settings.outcome_days > 0
         self._lock = threading.Lock()
-        #: Session → name of what its briefing shows once.
+        #: Session → key of the notice that its briefing shows only once.
         self._told_once: dict[str, str] = {}
-        #: Held by the one thread that stores; the others leave what they recorded to it.
+        #: Held by the thread that stores; other threads leave their entries to it.
         self._writing = threading.Lock()
         self._unwritten: list[Injection] = []
         #: Outcome and folder of its session.
         self._unwritten_outcomes: list[tuple[Outcome, str]] = []
-        #: Session that is briefed ("" for none) and what to write.
+        #: The session that is being briefed ("" for none), and a function that writes.
         self._writers: list[tuple[str, Callable[[], object]]] = []
-        #: Session → when its context was emptied, for sessions whose time is not stored yet.
+        #: Session → when its context was emptied, as long as that is not stored.
         self._began_at_ms: dict[str, int] = {}
 
     def now_ms(self) -> int:
-        """Return the time of the store's clock, in milliseconds since 1970."""
         return self._store.now_ms()
 
     def of_session(self, session_id: str) -> list[Injection]:
-        """Return every bite of a session, including those not stored yet, without those of its subagents."""
+        """Return every bite of a session, stored or not, without those of its subagents."""
         with self._lock:
             unwritten = [injection for injection in self._unwritten if injection.session_id == session_id]
         stored = injections.injections_of_session(self._store, session_id)
         return [injection for injection in stored + unwritten if not is_of_agent(injection.prompt_key)]
 
     def told(self, session_id: str) -> set[str]:
-        """Return the ids of memories that the session was shown since it was last cleared, pending ones included."""
+        """Return the ids of memories shown to the session since it was last cleared, including pending ones."""
         with self._lock:
             unwritten = {
                 injection.episode_id
@@ -79,7 +78,7 @@ class Ledger:
         return injections.injected_ids(self._store, session_id) | unwritten
 
     def told_agent(self, session_id: str, agent_id: str) -> set[str]:
-        """Return the ids of what a subagent was shown."""
+        """Return the ids of memories shown to a subagent."""
         with self._lock:
             unwritten = [injection for injection in self._unwritten if injection.session_id == session_id]
         stored = injections.injections_of_session(self._store, session_id)
@@ -91,14 +90,14 @@ class Ledger:
         }
 
     def in_context(self, session_id: str) -> set[str]:
-        """Return the ids of memories whose source is still in the session's context, copied history included."""
+        """Return the ids of memories whose source is still in the session's context, including copied history."""
         with self._lock:
             began_at_ms = self._began_at_ms.get(session_id, 0)
         began_at_ms = max(began_at_ms, sessions.context_start_ms(self._store, session_id))
         return sessions.memories_in_context(self._store, session_id, began_at_ms)
 
     def note_context_start(self, session_id: str) -> None:
-        """Record that the session was compacted or cleared now; stored by ``write_down``."""
+        """Record that the session's context was emptied now; ``write_down`` stores it."""
         now_ms = self._store.now_ms()
 
         def write() -> None:
@@ -113,7 +112,7 @@ class Ledger:
             self._writers.append(("", write))
 
     def was_briefed(self, session_id: str) -> bool:
-        """Return True if the session got its briefing since it was last cleared."""
+        """Return True if the session has been briefed since it was last cleared."""
         with self._lock:
             is_being_briefed = any(briefed == session_id for briefed, _ in self._writers)
         return is_being_briefed or BRIEFING in {
@@ -121,13 +120,13 @@ class Ledger:
         }
 
     def record(self, outcome: Outcome, cwd: str = "") -> None:
-        """Record the outcome of a prompt or another moment; stored by ``write_down``.
+        """Record the outcome of a prompt or another event; ``write_down`` stores it.
 
-        Excluded folders and pauses are not recorded, and nothing is if ``outcome_days`` is 0.
+        Verdicts in ``NEVER_RECORDED`` are ignored, and everything if ``outcome_days`` is 0.
 
         Args:
-            outcome: its project may be missing; it is found when the outcome is stored.
-            cwd: the folder of the session, if it is known.
+            outcome: its project may be missing, and is then looked up when the outcome is stored.
+            cwd: the session's folder, if known.
         """
         if self._keeps(outcome):
             with self._lock:
@@ -138,22 +137,22 @@ class Ledger:
         return self._keeps_outcomes and outcome.verdict not in NEVER_RECORDED
 
     def note_shown(self, session_id: str, key: str, bites: Sequence[Bite], channel: Channel = Channel.PROMPT) -> None:
-        """Record that bites are the answer to a prompt or another moment; stored by ``write_down``."""
+        """Record bites as the answer to a prompt or another event; ``write_down`` stores it."""
         with self._lock:
             self._unwritten += self._injections(session_id, key, channel, bites, "shown")
 
     def note_pending(
         self, session_id: str, key: str, bites: Sequence[Bite], outcome: Outcome, channel: Channel = Channel.TOOL
     ) -> None:
-        """Store immediately that bites wait for the next tool call, with the matching outcome."""
+        """Store immediately that bites are pending for the next tool call, together with the outcome."""
         with self._store.transaction() as tx:
             injections.add_injections(tx, self._injections(session_id, key, channel, bites, "pending"))
             prompt_outcomes.add_outcomes(tx, [outcome] if self._keeps(outcome) else [])
 
     def note_briefing(self, session_id: str, briefing: str, *, is_new_context: bool) -> None:
-        """Record a briefing of a new session or of an empty context; stored by ``write_down``.
+        """Record a briefing of a new session or an emptied context; ``write_down`` stores it.
 
-        The memories in it count as shown: they are not repeated as bites.
+        The memories in it count as shown, so they are not repeated as bites.
         """
         tokens = len(briefing) // CHARACTERS_PER_TOKEN
         now_ms = self._store.now_ms()
@@ -174,9 +173,7 @@ class Ledger:
         self.record(_briefing_outcome(session_id, told_ids if tokens else (), now_ms))
 
     def note_told_once(self, session_id: str, key: str) -> None:
-        """Record that a briefing shows something that is shown only once; stored by ``write_down``, withdrawn with the
-        briefing.
-        """
+        """Record that a briefing shows a one-time notice; ``take_back_briefing`` withdraws it with the briefing."""
 
         def write() -> None:
             with self._store.transaction() as tx:
@@ -197,10 +194,10 @@ class Ledger:
                 injections.clear_ledger(self._store, session_id)
 
     def write_down(self) -> None:
-        """Store what was sent since the last call. Raises StoreError; then it is stored by the next call.
+        """Store everything recorded since the last call. If it raises StoreError, the next call tries again.
 
-        While another thread does this, it returns at once: that thread stores this too. So only one of the threads that
-        answer hooks ever waits for the write lock.
+        Returns immediately while another thread is storing, since that thread stores these entries, too. So at most one
+        of the threads that answer hooks waits for the write lock.
         """
         while self._has_unwritten() and self._writing.acquire(blocking=False):
             try:
@@ -213,7 +210,7 @@ class Ledger:
             return bool(self._unwritten or self._unwritten_outcomes or self._writers)
 
     def _store_all(self) -> None:
-        """Store everything that was noted. Call it with ``_writing`` held."""
+        """Store everything that was recorded. Call it with ``_writing`` held."""
         with self._lock:
             shown, became, writers = tuple(self._unwritten), tuple(self._unwritten_outcomes), tuple(self._writers)
         for writer in writers:
@@ -231,7 +228,7 @@ class Ledger:
                 self._unwritten_outcomes = _without(self._unwritten_outcomes, became)
 
     def take_back(self, session_id: str, key: str) -> None:
-        """Record that an answer came too late: its bites were not shown."""
+        """Record that an answer came too late, so that its bites were not shown."""
         with self._writing:
             with self._lock:
                 self._unwritten = [
@@ -251,20 +248,20 @@ class Ledger:
                 prompt_outcomes.change_verdicts(tx, session_id, Verdict.SHOWN, Verdict.TOO_LATE, prompt_key=key)
 
     def take_back_line(self, session_id: str, key: str) -> None:
-        """Record that the answer to a failing call or to a subagent came too late: it was not shown."""
+        """Record that the answer to a failing call or a subagent came too late, so that it was not shown."""
         self.take_back(session_id, key)
         with self._store.transaction() as tx:
             injections.drop_given(tx, session_id, key)
 
     def drop_pending(self, session_id: str) -> None:
-        """Record that pending bites were withdrawn. Nothing is written if none were pending."""
+        """Record that pending bites were withdrawn. Writes nothing if none were pending."""
         if any(injection.state == "pending" for injection in self.of_session(session_id)):
             with self._store.transaction() as tx:
                 injections.drop_pending(tx, session_id)
                 prompt_outcomes.change_verdicts(tx, session_id, Verdict.PENDING, Verdict.WITHDRAWN)
 
     def mark_shown(self, session_id: str, claimed_at_ms: int) -> None:
-        """Record that pending bites were shown when a hook claimed them, in milliseconds since 1970."""
+        """Record that pending bites were shown at the time when a hook claimed them, in milliseconds since 1970."""
         pending = [injection for injection in self.of_session(session_id) if injection.state == "pending"]
         if pending:
             at_ms = max(min(claimed_at_ms, self.now_ms()), *(injection.at_ms for injection in pending))
@@ -299,7 +296,7 @@ class Ledger:
 
 
 def _briefing_outcome(session_id: str, told_ids: Sequence[str], now_ms: int) -> Outcome:
-    """Return the outcome of a start: the memories that the briefing shows, in its order."""
+    """Return the outcome of a session start: the memories of the briefing, in its order."""
     verdict = Verdict.SHOWN if told_ids else Verdict.NOTHING_NEAR
     return Outcome(
         session_id=session_id,
@@ -324,6 +321,6 @@ def _too_late(outcome: Outcome) -> Outcome:
 
 
 def _without(kept: list[T], stored: Sequence[T]) -> list[T]:
-    """Return the items that are not among these objects, so that what was recorded meanwhile stays."""
+    """Return the items that are not among the stored objects, to keep what was recorded in the meantime."""
     gone = set(map(id, stored))
     return [value for value in kept if id(value) not in gone]

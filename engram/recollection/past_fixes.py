@@ -1,4 +1,4 @@
-"""What a session is shown when a command fails: how the same failure was fixed in an earlier session."""
+"""Find how a failure was fixed in an earlier session: for the session in which it recurs, and for ``engram fix``."""
 
 from __future__ import annotations
 
@@ -32,24 +32,24 @@ from engram.transcripts.turns import Action, Role, TextBlock, Turn
 from engram.trust.display import one_line
 from engram.trust.suspicion import why_name_suspect, why_suspect
 
-# -- How a failing command was made to pass later in its session: what was said, run and changed in between. Pure.
+# -- How a failing command came to pass later in its session: what was said, run and changed in between. Pure.
 
 #: Number of tool calls after the failure that are searched for one that passes.
 MAX_CALLS = 80
-#: Minimum share of words that two commands must have in common, unless one has all words of the other.
+#: Minimum share of words that two commands must have in common, unless one contains all words of the other.
 MIN_COMMON_WORDS = 0.67
-#: Minimum number of words that a command must have to be compared with another by its words.
+#: Commands with fewer words than this are not compared by words.
 MIN_COMMAND_WORDS = 2
-#: Minimum number of topic words of a statement that explains something.
+#: Minimum number of topic words in an informative statement.
 MIN_TOPIC_WORDS = 4
-#: Maximum length of the words that are quoted, in characters.
+#: Maximum length of a quote, in characters.
 MAX_QUOTE_CHARACTERS = 200
 
 _WORD = lazy_regex(r"[^\s;&|()]+")
 _QUOTED = lazy_regex(r"\"(?:[^\"\\]|\\.)*\"|'[^']*'")
-#: After one of these, the status of a command does not reflect its first part.
+#: With one of these, the exit code of a command does not reflect its first part.
 _PIPE = lazy_regex(r"(?<!\|)\|(?!\|)|;\s*(?:true|echo)\b|\|\|\s*(?:true|echo)\b")
-#: Words in commands that fix something.
+#: Words in commands that may fix something.
 _HELPING = lazy_regex(
     r"(?:^|[\s:-])(?:fix|format|fmt|install|sync|init|create|update|upgrade|migrate|generate|tidy|clean|reset|stash|"
     r"login"
@@ -66,13 +66,13 @@ class Resolution:
 
     #: Index of the turn in which it passed, among the given turns.
     turn_index: int
-    #: What the assistant said between the failure and the pass, in one line; "" if it said nothing informative.
+    #: What the assistant said in between, on one line; "" if nothing informative.
     words: str
     #: The command that passed, if it differs from the one that failed; else "".
     passed_as: str
     #: The last command in between that fixes something, such as a formatter; "" if there was none.
     helper: str
-    #: Files that were edited in between, each once.
+    #: Files that were edited in between, without duplicates.
     files: tuple[str, ...]
     #: Number of tool calls in between.
     calls: int
@@ -81,7 +81,7 @@ class Resolution:
 
 
 def find_resolution(turns: Sequence[Turn], failed: Action) -> Resolution | None:
-    """Return how a failing command was made to pass; None if it did not pass, or was only rerun.
+    """Return what made a failing command pass; None if it did not pass, or passed when simply rerun.
 
     Args:
         turns: the turn of the failure and those that follow it in its session.
@@ -114,7 +114,7 @@ def find_resolution(turns: Sequence[Turn], failed: Action) -> Resolution | None:
 
 
 def is_same_command(first: str, second: str) -> bool:
-    """Return True for two forms of one command: equal but for folders and filters, or with nearly the same words."""
+    """Return True for two forms of one command: equal except for folders and filters, or with nearly the same words."""
     if normal_command(first) == normal_command(second):
         return True
     words, others = _command_words(first), _command_words(second)
@@ -125,7 +125,7 @@ def is_same_command(first: str, second: str) -> bool:
 
 
 def _hides_status(command: str, failed: str) -> bool:
-    """Return True if a command would seem to pass anyway, because its output goes through a pipe."""
+    """Return True if a pipe hides the exit code of a command, unlike that of the failed one."""
     return bool(_PIPE.search(_QUOTED.sub("", command))) and not _PIPE.search(_QUOTED.sub("", failed))
 
 
@@ -141,12 +141,12 @@ def _command_words(command: str) -> set[str]:
 
 
 def _plain(command: str) -> str:
-    """Return a command as it is compared: without what only filters its output."""
+    """Return a command for comparison, without filters of its output."""
     return " ".join(re.sub(r"2>&1|\|\s*(?:head|tail|grep)\b[^|]*", "", command).split())
 
 
 def _entries_between(turns: Sequence[Turn], failed: Action, passed: Action) -> list[str]:
-    """Return the uuids of the entries from the failing to the passing call, both with their results."""
+    """Return the uuids of the entries from the failing to the passing call, including the latter's result."""
     order = [entry.uuid for turn in turns for entry in sorted(turn.entries, key=lambda entry: entry.offset)]
     start = order.index(failed.uuid) if failed.uuid in order else 0
     stop = order.index(passed.uuid) + 1 if passed.uuid in order else len(order)
@@ -168,7 +168,7 @@ def _words_between(turns: Sequence[Turn], failed: Action, passed: Action) -> str
 
 
 def _telling_words(block: TextBlock) -> str:
-    """Return the statements of a text, starting with the first informative one, on one line and within the limit."""
+    """Return the statements from the first informative one on, on one line, up to ``MAX_QUOTE_CHARACTERS``."""
     words = ""
     for statement in split(block.text):
         text = statement.text.strip()
@@ -180,7 +180,7 @@ def _telling_words(block: TextBlock) -> str:
     return words
 
 
-#: Minimum share of an error's informative lines that an earlier error must have too.
+#: Minimum share of an error's informative lines that an earlier error must have in common.
 MIN_SHARED_LINES = 0.34
 #: Maximum number of earlier failures examined, those with the most shared lines first.
 MAX_EARLIER = 8
@@ -190,18 +190,18 @@ MAX_TURNS = 4
 MAX_FILES = 3
 #: Maximum length of a command in a line, in characters.
 MAX_COMMAND_CHARACTERS = 100
-#: Commands up to this length, in characters, are shown in full; for longer ones, at most this many differing words.
+#: Commands up to this length, in characters, are shown in full; of longer ones, up to this number of differing words.
 MAX_WHOLE_CHARACTERS = 80
 MAX_OTHER_WORDS = 8
 #: Maximum number of sessions and subagents whose failures are remembered.
 MAX_CONTEXTS = 500
-#: Minimum share of a command's words that an error must contain to name it.
+#: An error names a command if it contains at least this share of the command's words.
 MIN_NAMED_WORDS = 0.8
 #: Maximum length of an error that is searched for the command that fixes it, in characters.
 MAX_ERROR_CHARACTERS = 20_000
 _FAILURE_WORD = lazy_regex(r"[\w:./-]*\w")
 _REDIRECTION = lazy_regex(r"\s*\d?>&\d|\s*\d>/dev/null")
-#: Kinds of memories that say how a failure was fixed, or that it was not.
+#: Kinds of memories that say how a failure was fixed, or what did not fix it.
 FIX_KINDS = (Kind.FIX, Kind.DEAD_END)
 
 
@@ -212,7 +212,7 @@ class Failure:
     command: str
     #: Keys of the informative lines of its error.
     keys: tuple[int, ...]
-    #: Words of its error, as far as they are known.
+    #: Words of its error, if known.
     error_words: frozenset[str] = frozenset()
 
     @property
@@ -224,12 +224,12 @@ class Failure:
 def read_failure(
     command: str, error: str, redact: Callable[[str], str], branches: Collection[str], keys: Sequence[int] = ()
 ) -> Failure | None:
-    """Return the failure of a command; None for one whose error contains nothing informative.
+    """Return the failure of a command; None if its error contains nothing informative.
 
     Args:
-        error: the whole error message; it is redacted line by line, as in ingest.
+        error: the whole error message, which is redacted line by line, as in ingest.
         redact: removes secrets.
-        branches: the session's branch according to the transcript and the repository; it may be part of the message.
+        branches: the session's branch in the transcript and in the repository, which may be part of the message.
         keys: the error's keys, if known.
     """
     keys = tuple(keys) or error_keys(map(redact, telling_lines(error)), branches)
@@ -241,7 +241,7 @@ def read_failure(
 
 
 class SeenFailures:
-    """The failures that each context has had, so that each is shown to it once. Any thread may call any method."""
+    """The failures seen in each session or subagent, so that each is answered once. Any thread may call any method."""
 
     def __init__(self) -> None:
         """Start empty."""
@@ -249,7 +249,7 @@ class SeenFailures:
         self._keys: OrderedDict[str, set[int]] = OrderedDict()
 
     def is_new(self, context: str, failure: Failure) -> bool:
-        """Record a failure of a session or subagent; returns False if most of its error was seen there before."""
+        """Record a failure of a session or subagent; return False if half or more of its error was seen there."""
         with self._lock:
             seen = self._keys.setdefault(context, set())
             self._keys.move_to_end(context)
@@ -268,8 +268,8 @@ class SeenFailures:
 def recall_failure(store: Store, failure: Failure, request: InjectionRequest) -> Bite | None:
     """Return the line about an earlier failure with the same error; usually None.
 
-    It must be of the same program and project, of another session, and must have been fixed there: the fastest fix
-    counts. Nothing of a tool's output is shown.
+    The earlier failure must be of the same program and project, in another session, and have been fixed there; the fix
+    with the fewest tool calls is preferred. No tool output is shown.
     """
     if request.project_id is None:
         return None
@@ -287,12 +287,10 @@ def recall_failure(store: Store, failure: Failure, request: InjectionRequest) ->
 
 
 def _candidates(store: Store, failure: Failure, request: InjectionRequest) -> list[EarlierFailure]:
-    """Return the earlier failures of other sessions that share enough of the error, those with the most in common
-    first.
-    """
+    """Return the failures of other sessions that share enough of the error, those with most in common first."""
     assert request.project_id is not None
     found = earlier_failures(store, request.project_id, failure.keys)
-    # Read after the failures: a fork may be read at the same moment.
+    # Must be read after the failures, since a fork may be read at the same moment.
     in_context = {request.session_id, *(source for source, _ in sessions.copied_history(store, request.session_id))}
     earlier = [
         call
@@ -305,7 +303,7 @@ def _candidates(store: Store, failure: Failure, request: InjectionRequest) -> li
 
 
 def resolutions_of(store: Store, earlier: EarlierFailure) -> Iterator[tuple[list[StoredTurn], Resolution]]:
-    """Yield how an earlier failure was fixed, with its turn and those that follow it; nothing if it was not."""
+    """Yield how an earlier failure was fixed, with its turn and the following ones; nothing if it was not fixed."""
     turns = turns_from(store, earlier.turn_id, MAX_TURNS)
     if turns and earlier.seq < len(turns[0].turn.actions):
         failed = turns[0].turn.actions[earlier.seq]
@@ -315,9 +313,7 @@ def resolutions_of(store: Store, earlier: EarlierFailure) -> Iterator[tuple[list
 
 
 def _is_named(resolution: Resolution, failure: Failure) -> bool:
-    """Return True if the error itself names the command that fixes it, as ``git push`` does, so nothing need be
-    added.
-    """
+    """Return True if the error itself names the command that fixes it, as errors of ``git push`` do."""
     words = _FAILURE_WORD.findall(_REDIRECTION.sub("", resolution.passed_as or resolution.helper))
     if resolution.files or not words:
         return False
@@ -332,7 +328,7 @@ def _bite(
     failure: Failure,
     request: InjectionRequest,
 ) -> Bite | None:
-    """Return the line about one fix; None if it was shown before, or may not be shown."""
+    """Return the line about a fix; None if it was shown before, or may not be shown."""
     first, last = turns[0], turns[resolution.turn_index]
     line_id = f"turn_{first.stable_id}"
     way = way_of(resolution, turns[0].turn.actions[earlier.seq].command)
@@ -377,7 +373,7 @@ def way_of(resolution: Resolution, command: str) -> str:
 
 
 def _other_form(failed: str, passed: str) -> str:
-    """Describe how the command that passed differs: in full if it is short, else by the words that differ."""
+    """Describe the command that passed: in full if it is short, else by the words that differ."""
     before, after = _shown_command(failed, 1_000), _shown_command(passed, 1_000)
     removed = [word for word in before.split() if word not in after.split()]
     added = [word for word in after.split() if word not in before.split()]
@@ -394,7 +390,7 @@ def _shown_command(command: str, limit: int = MAX_COMMAND_CHARACTERS) -> str:
 
 
 def memories_between(store: Store, resolution: Resolution, turns: Sequence[StoredTurn]) -> list[Memory]:
-    """Return the memories of fixes and dead ends that rest on what happened between the failure and the pass."""
+    """Return the memories of fixes and dead ends whose evidence lies between the failing and the passing call."""
     return [
         memory
         for memory, uuids in memories_resting_on_turns(store, [stored.id for stored in turns])
@@ -402,11 +398,11 @@ def memories_between(store: Store, resolution: Resolution, turns: Sequence[Store
     ]
 
 
-# -- For people: what fixed an error before, and what was tried without success.
+# -- ``engram fix``: what fixed an error before, and what was tried without success.
 
-#: Share of the error's words that a memory of a fix or dead end must have, and their minimum number.
+#: Minimum share and number of the error's words that a memory of a fix or dead end must have.
 MIN_SHARED_WORDS, MIN_WORDS = 0.5, 2
-#: Minimum length of a line of the error that a memory quotes word for word.
+#: Minimum length of an error line that is looked for word for word, in characters.
 MIN_QUOTED_CHARACTERS = 10
 
 
@@ -414,9 +410,9 @@ MIN_QUOTED_CHARACTERS = 10
 class PastFix:
     """One way in which an error was fixed, or was not."""
 
-    #: The id of a memory; "" for a failure that was only seen to pass later.
+    #: The memory's id; "" if a transcript shows the fix but no memory does.
     id: str
-    #: Display name of the project that it comes from; "" for none.
+    #: Display name of its project; "" for none.
     project: str
     kind: Kind
     text: str
@@ -426,7 +422,7 @@ class PastFix:
     session_id: str
     #: The command that resumes the session; "" if its transcript is gone.
     resume: str
-    #: Share of the error that is the same, from 0 to 1.
+    #: Share of the error that matches, from 0 to 1.
     match: float
 
     def to_json(self) -> dict[str, Any]:
@@ -452,10 +448,10 @@ def find_fixes(
     told: Mapping[str, float] | None = None,
     branches: Collection[str] = (),
 ) -> list[PastFix]:
-    """Return what fixed an error before and what did not, the best match first.
+    """Return what fixed an error before and what did not, best match first.
 
     Args:
-        told: ids of the memories that a prompt with this error would bring up, with the relevance of each, from 0 to 1.
+        told: id of each memory that a prompt with this error would be shown → its relevance, from 0 to 1.
         branches: the current branch, which may be part of the error.
     """
     keys = error_keys(telling_lines(error) or [error], branches)
@@ -474,7 +470,7 @@ def find_fixes(
 
 
 def _fixes_of_failures(store: Store, keys: Sequence[int], project_id: int) -> list[PastFix]:
-    """Return how earlier failures with the same error were made to pass."""
+    """Return what made earlier commands with the same error pass."""
     earlier = sorted(earlier_failures(store, project_id, keys), key=lambda call: -len(call.shared_keys)) if keys else []
     fixes = []
     for call in earlier[:MAX_EARLIER]:
@@ -510,7 +506,7 @@ def _fixes_of(
 
 
 def _fixes_of_memories(store: Store, error: str, project_id: int) -> list[PastFix]:
-    """Return the memories of fixes and dead ends that quote a line of the error, or have most of its words."""
+    """Return the memories of fixes and dead ends that quote a line of the error or have enough of its words."""
     wanted = stems(topic_words(error))
     lines = [line for line in map(_unmarked, error.splitlines()) if len(line) >= MIN_QUOTED_CHARACTERS]
     fixes = []
@@ -527,7 +523,7 @@ def _fixes_of_memories(store: Store, error: str, project_id: int) -> list[PastFi
 
 
 def _unmarked(text: str) -> str:
-    """Return a text with single spaces, without the mark that pytest sets before an error."""
+    """Return a text with single spaces, without the ``E`` that pytest puts before an error line."""
     return " ".join(text.split()).removeprefix("E ")
 
 

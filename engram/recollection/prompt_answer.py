@@ -1,4 +1,4 @@
-"""The answer to a prompt: one decision, for the hook that asks and for the dry run that explains it."""
+"""Decide the answer to a prompt, both for a hook and for a dry run."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ from engram.transcripts.git_files import read_branch
 if TYPE_CHECKING:
     from engram.search.searcher import Searcher
 
-# -- Selects the bites that a session gets for a prompt or a tool call.
+# -- Select the bites that a session gets for a prompt or a tool call.
 
 #: Channels whose bites count towards a prompt's limit.
 _OF_PROMPTS = (Channel.PROMPT, Channel.TOOL)
@@ -54,11 +54,11 @@ _OF_PROMPTS = (Channel.PROMPT, Channel.TOOL)
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """What was chosen for a prompt or tool call, or why nothing was."""
+    """The hits chosen for a prompt or tool call, or why there are none."""
 
     verdict: Verdict
     project_id: int | None = None
-    #: Every memory that was considered, best first; those with the verdict SHOWN become bites.
+    #: Every hit considered, best first; those with the verdict SHOWN become bites.
     rated: tuple[RatedHit, ...] = ()
 
     @classmethod
@@ -68,11 +68,10 @@ class Selection:
 
     @property
     def bites(self) -> list[Bite]:
-        """The bites, most relevant first."""
         return bites_of(self.rated)
 
     def figures(self) -> dict[str, Any]:
-        """Return what an outcome records about it, by field of ``Outcome``."""
+        """Return the fields of ``Outcome`` that describe the selection."""
         decisive = find_decisive(self.rated)
         return {
             "verdict": self.verdict,
@@ -85,7 +84,7 @@ class Selection:
 
 @dataclass(frozen=True, slots=True)
 class BiteSelector:
-    """Combines the ledger of what a session was shown with the choice of bites. Any thread may call it."""
+    """Chooses bites, given what a session has been shown. Any thread may call it."""
 
     searcher: Searcher
     settings: Settings
@@ -93,10 +92,9 @@ class BiteSelector:
     scope: SessionScope
 
     def select(self, session_id: str, prompt: AskedPrompt, call: ToolCall | None = None) -> Selection:
-        """Choose bites for a prompt or one of its tool calls, up to the number that the prompt has left. Stores
-        nothing.
+        """Choose bites for a prompt or one of its tool calls, up to the prompt's remaining number. Stores nothing.
 
-        Bites that wait for the session count as not shown.
+        Pending bites count as not shown.
         """
         injections = self.ledger.of_session(session_id)
         shown = [injection for injection in injections if injection.state == "shown"]
@@ -135,14 +133,14 @@ class BiteSelector:
         return Selection.of(within_budget(rated, self.settings.bite_tokens), request.project_id)
 
     def project_id(self, session_id: str, prompt: AskedPrompt) -> int | None:
-        """Return the row id of the project that a prompt is asked in; None for none."""
+        """Return the row id of a prompt's project; None for none."""
         if prompt.project_id is not None:
             return prompt.project_id
         return self.scope.project_id(session_id, prompt.cwd)
 
 
 def within_budget(rated: Sequence[RatedHit], tokens: int) -> list[RatedHit]:
-    """Return the memories, marking only those as shown whose bites fit the budget."""
+    """Return the hits; those whose bites exceed the budget get the verdict NO_ROOM."""
     fitting = {bite.episode_id for bite, _ in shown_words(bites_of(rated), tokens)}
     return [
         replace(rated_hit, verdict=Verdict.NO_ROOM)
@@ -152,31 +150,31 @@ def within_budget(rated: Sequence[RatedHit], tokens: int) -> list[RatedHit]:
     ]
 
 
-# -- What answering a prompt changes: everything for a hook, nothing for a dry run. The decision is the same code.
+# -- The effects of an answer, which a dry run leaves out. The decision itself is the same code.
 
 
 @dataclass(frozen=True, slots=True)
 class Effects:
-    """The effects of an answer: none, for a dry run."""
+    """The effects of a dry run's answer: none."""
 
     prompts: LatestPrompts
 
     def take_missed_briefing(self, session_id: str, prompt: AskedPrompt) -> str:
-        """Return, once, the briefing that the session missed; "" for none."""
+        """Return the briefing that the session missed, once; "" for none."""
         return ""
 
     def claim(self, session_id: str, prompt: AskedPrompt) -> Claim:
-        """Return what a hook that asks about a prompt gets; a hook's question is recorded."""
+        """Return whether a prompt is new; a hook's prompt is recorded as asked about."""
         return self.prompts.check(session_id, prompt)
 
     def withdraw(self, session_id: str) -> None:
-        """Withdraw what waits for the session's next tool call; a dry run counts it as not shown anyway."""
+        """Withdraw what is pending for the session's next tool call."""
 
     def note_shown(self, session_id: str, prompt: AskedPrompt, bites: Sequence[Bite]) -> None:
-        """Record that bites are the answer to a prompt, and its text the topic of the session."""
+        """Record bites as the answer to a prompt, and its text as the session's topic."""
 
     def record(self, outcome: Outcome, cwd: str) -> None:
-        """Record the outcome of a prompt that was sent in a folder; it is stored after the answer was sent."""
+        """Record the outcome of a prompt sent in a folder; it is stored after the answer has been sent."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,14 +203,14 @@ class HookEffects(Effects):
         self.ledger.record(outcome, cwd)
 
 
-#: Sources of a prompt that no person sent.
+#: Sources of prompts that no person sent.
 MACHINE_SOURCES = ("system", "loop_wakeup", "schedule_wakeup", "poll_event")
 EVENT = "UserPromptSubmit"
 
 
 @dataclass(frozen=True, slots=True)
 class PromptAnswer:
-    #: What the hook prints: one JSON object on one line, or nothing.
+    #: The hook's output: one JSON object on one line, or nothing.
     output: bytes
     #: The text that was searched for; "" for none.
     text: str
@@ -224,7 +222,7 @@ class PromptAnswer:
 class PromptAnswerer:
     """Decides the answer to a prompt. Any thread may call any method.
 
-    It changes nothing itself: all effects go through the ``Effects`` that it is given.
+    It changes nothing itself: every effect goes through the ``Effects`` passed to it.
     """
 
     store: Store
@@ -240,8 +238,8 @@ class PromptAnswerer:
         """Decide the answer to a prompt.
 
         Args:
-            payload: what Claude Code gives the hook UserPromptSubmit.
-            project_id: the project that is asked about; None for the project of the session and folder.
+            payload: the input of the hook UserPromptSubmit.
+            project_id: the project to ask in; None for the project of the session and folder.
         """
         began_seconds = self.store.clock.steady_seconds()
         session_id, cwd = text_of(payload, "session_id"), text_of(payload, "cwd")
@@ -267,7 +265,7 @@ class PromptAnswerer:
         return PromptAnswer(output, prompt.text, selection, outcome)
 
     def filter(self, session_id: str, prompt: object) -> FilteredPrompt:
-        """Return the redacted part of a prompt that is searched for, or why there is none."""
+        """Return the redacted part of a prompt to search for, or why there is none."""
         known = sessions.known_values(self.store, session_id)
         return filter_prompt(self.redact(prompt, known) if isinstance(prompt, str) else None)
 
@@ -282,13 +280,12 @@ class PromptAnswerer:
         digest: str = "",
         duration_ms: int = 0,
     ) -> Outcome:
-        """Return the outcome of a selection. Its project may be missing: ``SessionScope.complete`` adds it.
+        """Return the outcome of a selection. If its project is missing, ``SessionScope.complete`` adds it.
 
         Args:
-            prompt: the prompt that the selection was made for, or that the tool call belongs to.
-            selection: what was chosen.
-            channel: how it is shown.
-            verdict: what happens to the chosen bites; by default they are shown.
+            prompt: the prompt, or the prompt of the tool call.
+            channel: how the bites are shown.
+            verdict: the verdict on the chosen bites; by default SHOWN.
             digest: the hash of a tool call's text; by default that of the prompt.
         """
         rated = selection.rated
@@ -307,7 +304,7 @@ class PromptAnswerer:
         return outcome if verdict is None else with_verdict(outcome, verdict)
 
     def _refusal(self, payload: Mapping[str, object]) -> Verdict | None:
-        """Return why a prompt is not considered; None if it is."""
+        """Return why a prompt is not considered; None if it is considered."""
         if not self.settings.inject:
             return Verdict.INJECT_OFF
         if payload.get("agent_id"):
@@ -315,7 +312,7 @@ class PromptAnswerer:
         return Verdict.NOT_TYPED if text_of(payload, "source") in MACHINE_SOURCES else None
 
     def _select(self, session_id: str, prompt: AskedPrompt, filtered: FilteredPrompt, effects: Effects) -> Selection:
-        """Choose bites for a prompt that a hook asks about; none if another hook has asked about it."""
+        """Choose bites for a prompt; none if another hook has asked about it."""
         if filtered.verdict is not None:
             return Selection(filtered.verdict)
         if self.starts.is_unread_replay(session_id):
@@ -329,7 +326,7 @@ class PromptAnswerer:
         return self.selector.select(session_id, prompt)
 
     def _render(self, briefing: str, selection: Selection) -> tuple[Selection, bytes]:
-        """Return what the hook prints, and the selection without the bites that don't fit next to the briefing."""
+        """Return the selection, without bites if they don't fit beside the briefing, and the hook's output."""
         shown = bites_text(selection.bites, self.settings.bite_tokens)
         if not briefing or len(briefing) + 1 + len(shown) <= MAX_OUTPUT_CHARACTERS:
             output = hook_output(EVENT, "\n".join(part for part in (briefing, shown) if part))
@@ -342,14 +339,14 @@ class PromptAnswerer:
         return Selection.of(rated, selection.project_id), hook_output(EVENT, briefing)
 
     def _is_same_moment(self, session_id: str, prompt: AskedPrompt, outcome: Outcome) -> bool:
-        """Return True for a hook that is registered twice: the outcome of the prompt is recorded already."""
+        """Return True if the same hook is registered twice, so that the outcome is already recorded."""
         latest = self.prompts.find(session_id)
         is_repeated = outcome.verdict is Verdict.ASKED_BEFORE
         return is_repeated and latest is not None and prompt.at_ms - latest.at_ms < SAME_MOMENT_MS
 
 
 def with_verdict(outcome: Outcome, verdict: Verdict) -> Outcome:
-    """Return an outcome with a different verdict on the chosen bites, such as that they wait."""
+    """Return an outcome with a different verdict on the chosen bites, such as PENDING."""
     if outcome.verdict is not Verdict.SHOWN:
         return outcome
     considered = [
@@ -360,6 +357,6 @@ def with_verdict(outcome: Outcome, verdict: Verdict) -> Outcome:
 
 
 def text_of(payload: Mapping[str, object], name: str) -> str:
-    """Return a text of a hook's payload; "" if it is missing or not a string."""
+    """Return a string in a hook's payload; "" if it is missing or not a string."""
     value = payload.get(name)
     return value if isinstance(value, str) else ""

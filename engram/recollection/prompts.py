@@ -1,6 +1,4 @@
-"""Prompts: which project they belong to, whether they are worth a search, and matching a hook's with the
-transcript's.
-"""
+"""Prompts: their project, whether they are worth a search, and whether they were seen before."""
 
 from __future__ import annotations
 
@@ -33,18 +31,18 @@ if TYPE_CHECKING:
     from engram.embedding.embedder import Matrix
 
 
-# -- Which project a session belongs to, and whether it may be shown anything.
+# -- The scope of a session.
 
 
 @dataclass(frozen=True, slots=True)
 class SessionScope:
-    """Answers both questions from memory.db and the settings."""
+    """The project of a session, and whether it may be shown anything, from memory.db and the settings."""
 
     store: Store
     settings: Settings
 
     def project_id(self, session_id: str, cwd: str) -> int | None:
-        """Return the row id of the session's project; None for a root folder or a folder never seen."""
+        """Return the row id of the session's project; None for a root folder or an unknown folder."""
         session = sessions.find_session(self.store, session_id)
         if session is not None and session.is_settled:
             return self._project_at(session, cwd)
@@ -52,9 +50,7 @@ class SessionScope:
         return None if project is None else project.id
 
     def _project_at(self, session: sessions.SessionRow, cwd: str) -> int | None:
-        """Return the project of a folder that a known session now works in: the one that its turns there are stored
-        under.
-        """
+        """Return the project under which a known session's turns in ``cwd`` are stored."""
         if cwd in ("", session.cwd):
             return session.project_id
         place = places_of(self.store, session, None, self.settings).project_at(cwd)
@@ -68,11 +64,11 @@ class SessionScope:
         return self.refusal(session_id, cwd) is None
 
     def refusal(self, session_id: str, cwd: str, project_id: int | None = None) -> Verdict | None:
-        """Return why a session may be shown nothing: its folder is excluded, or its project paused; None if it may.
+        """Return why a session may not be shown anything: EXCLUDED (its folder) or PAUSED (its project); else None.
 
         Args:
             cwd: the folder of the prompt.
-            project_id: the project that is asked about; None for that of the session.
+            project_id: the project to ask in; None for that of the session.
         """
         session = sessions.find_session(self.store, session_id)
         folders = {cwd, session.cwd if session else ""} - {""}
@@ -87,9 +83,9 @@ class SessionScope:
         return Verdict.PAUSED if is_paused else None
 
     def complete(self, outcome: Outcome, cwd: str) -> Outcome:
-        """Return an outcome with its project, or with the reason why the session may be shown nothing.
+        """Return an outcome with its project, or with the reason why the session may not be shown anything.
 
-        A hook that waits for its answer needs neither, unless a search is made for it.
+        A hook that waits for its answer does without both unless it searches.
         """
         refusal = self.refusal(outcome.session_id, cwd, outcome.project_id)
         project_id = outcome.project_id
@@ -98,11 +94,11 @@ class SessionScope:
         return replace(outcome, verdict=refusal or outcome.verdict, project_id=project_id)
 
 
-# -- Recognise a prompt that arrives through a hook and the transcript, so that it is answered only once.
+# -- Recognise a prompt that arrives both by a hook and in the transcript, so that it is answered only once.
 
 #: Maximum number of sessions whose latest prompt is remembered.
 MAX_SESSIONS = 500
-#: A prompt of the transcript within this time of a hook's prompt is the same prompt, in milliseconds.
+#: A prompt in the transcript within this time of a hook's prompt is the same prompt, in milliseconds.
 SAME_MOMENT_MS = 10_000
 
 T = TypeVar("T")
@@ -122,12 +118,12 @@ class AskedPrompt:
     text: str
     at_ms: int
     cwd: str = ""
-    #: Row id of the project that is asked about, if that does not follow from session and folder.
+    #: Row id of the project to ask in, if it is not that of the session and folder.
     project_id: int | None = None
 
 
 class Claim(StrEnum):
-    """Who had seen a prompt before a hook asked about it."""
+    """Whether a prompt was seen before a hook asked about it."""
 
     NEW = "new"
     #: It was read in the transcript; no hook has asked about it.
@@ -137,7 +133,7 @@ class Claim(StrEnum):
 
 
 def digest_of(text: str) -> str:
-    """Return a hash of a prompt's words; white space does not count."""
+    """Return a hash of a prompt's words, ignoring white space."""
     return "h-" + hashlib.sha256(" ".join(text.split()).encode("utf-8", "replace")).hexdigest()[:24]
 
 
@@ -150,7 +146,7 @@ def key_of(payload: Mapping[str, object], text: str) -> str:
 def belongs_to(prompt: AskedPrompt, key: str, at_ms: int) -> bool:
     """Return True if a bite stored under ``key`` at ``at_ms`` was given to this prompt.
 
-    A prompt read in a transcript has no id: there, everything shown since it was sent counts.
+    A prompt from a transcript has no id, so everything shown since it was sent counts.
     """
     is_written = prompt.key == prompt.digest
     return key in (prompt.key, prompt.digest) or (is_written and at_ms >= prompt.at_ms - SAME_MOMENT_MS)
@@ -159,15 +155,14 @@ def belongs_to(prompt: AskedPrompt, key: str, at_ms: int) -> bool:
 class LatestPrompts:
     """The latest prompt of each active session. Any thread may call any method.
 
-    A prompt is answered once. A hook that is registered twice asks twice at the same moment.
+    A prompt is answered once, even if a hook is registered twice and asks twice at the same moment.
     """
 
     def __init__(self) -> None:
-        """Start empty."""
         self._lock = threading.Lock()
         self._latest: OrderedDict[str, AskedPrompt] = OrderedDict()
         self._calls: OrderedDict[str, str] = OrderedDict()
-        #: Session → the latest tool call for which nothing was shown although a memory names it.
+        #: Session → the latest tool call for which nothing was shown although a memory names its subject.
         self._silences: OrderedDict[str, str] = OrderedDict()
         #: Session → key of the latest prompt that a hook asked about.
         self._asked: OrderedDict[str, str] = OrderedDict()
@@ -178,7 +173,7 @@ class LatestPrompts:
             return self._latest.get(session_id)
 
     def claim(self, session_id: str, prompt: AskedPrompt) -> Claim:
-        """Record a prompt that a hook asks about, unless another hook has asked about it."""
+        """Record a prompt that a hook asks about, unless another hook has asked about it before."""
         with self._lock:
             claim = self._check(session_id, prompt)
             if claim is not Claim.ASKED_BEFORE:
@@ -198,7 +193,7 @@ class LatestPrompts:
         return Claim.READ_BEFORE if known is not None and known.key in (prompt.key, prompt.digest) else Claim.NEW
 
     def claim_written(self, session_id: str, prompt: AskedPrompt) -> bool:
-        """Record a prompt that was read in a transcript; returns False if it is known."""
+        """Record a prompt from a transcript; return False if it is known."""
         with self._lock:
             known = self._latest.get(session_id)
             if known is not None and (known.digest == prompt.digest or known.at_ms >= prompt.at_ms - SAME_MOMENT_MS):
@@ -207,11 +202,11 @@ class LatestPrompts:
             return True
 
     def is_new_call(self, session_id: str, call: str) -> bool:
-        """Return True at the first call for a tool call, given as its turn and its number in it."""
+        """Return True the first time for a tool call, given as its turn and its number within it."""
         return self._is_new(self._calls, session_id, call)
 
     def is_new_silence(self, session_id: str, digest: str) -> bool:
-        """Return True at the first call for a tool call about which nothing was shown, given by its digest."""
+        """Return True the first time for a tool call that was shown nothing, given by its digest."""
         return self._is_new(self._silences, session_id, digest)
 
     def _is_new(self, kept: OrderedDict[str, str], session_id: str, value: str) -> bool:
@@ -226,16 +221,16 @@ class LatestPrompts:
 
 
 def _remember(kept: OrderedDict[str, T], session_id: str, value: T) -> None:
-    """Set the value of a session and drop the sessions set longest ago."""
+    """Set the value of a session, and drop the least recently set sessions beyond the limit."""
     kept[session_id] = value
     kept.move_to_end(session_id)
     while len(kept) > MAX_SESSIONS:
         kept.popitem(last=False)
 
 
-# -- Decide whether a prompt is worth a search in the memory. Pure.
+# -- Decide whether a prompt is worth a search. Pure.
 
-#: Minimum number of topic words of a prompt that is searched for.
+#: Minimum number of topic words of a prompt worth a search.
 MIN_WORDS = 2
 
 _NAME = lazy_regex(r"[a-z][A-Z]|\w[._/:#-]\w|\w_\w|\d{2,}")
@@ -244,19 +239,19 @@ _COMMAND = lazy_regex(r"/[\w:.-]+\s*")
 
 @dataclass(frozen=True, slots=True)
 class FilteredPrompt:
-    """The part of a prompt that is searched for."""
+    """The part of a prompt to search for."""
 
-    #: "" if nothing should be injected.
+    #: "" if there is nothing to search for.
     text: str
-    #: Why nothing should be; None for a prompt that is searched for.
+    #: Why there is nothing to search for; None if there is.
     verdict: Verdict | None = None
 
 
 def filter_prompt(prompt: object) -> FilteredPrompt:
-    """Return the part of a prompt that is searched for, or why there is none.
+    """Return the part of a prompt to search for, or why there is none.
 
-    Nothing is searched for what a program wrote (notifications, command output), for bare commands, agreement, thanks,
-    requests to go on, and prompts with fewer than two topic words.
+    There is none in what a program wrote (notifications, command output), bare commands, agreement, thanks, requests to
+    go on, and prompts with fewer than two topic words.
     """
     typed = typed_words(prompt) if isinstance(prompt, str) else ""
     if not typed or typed == PICTURE or is_interruption(typed):
@@ -276,7 +271,7 @@ def is_telling(text: str) -> bool:
     return any(_NAME.search(word) or (not word.isascii() and len(word) > 3) for word in words)
 
 
-# -- Recognise a prompt on the topic of the last recollection, which needs no new one.
+# -- Recognise a prompt on the same topic as the last one that was answered with bites, which needs no new bites.
 
 #: Minimum share of common words for two prompts to have the same topic.
 SAME_WORDS = 0.8
@@ -291,14 +286,14 @@ class _Topic:
 
 
 class Topics:
-    """The topic of each session's last recollection. Any thread may call any method."""
+    """The topic of the last prompt of each session that was answered with bites. Any thread may call any method."""
 
     def __init__(self, embedder: Embedder | None = None, threshold: float = 0.0) -> None:
-        """Start empty.
+        """Create an empty record.
 
         Args:
-            embedder: compares prompts; without it, only common words decide.
-            threshold: cosine above which two prompts have the same topic; 0 for the model's own.
+            embedder: compares prompts; without it, only their common words are compared.
+            threshold: cosine above which two prompts have the same topic; 0 uses the model's own.
         """
         self._embedder = embedder
         self._threshold = threshold
@@ -306,7 +301,7 @@ class Topics:
         self._topics: OrderedDict[str, _Topic] = OrderedDict()
 
     def is_same(self, session_id: str, text: str) -> bool:
-        """Return True if the session was reminded of something for a prompt on the same topic."""
+        """Return True if the session's last prompt with bites was on the same topic."""
         with self._lock:
             last = self._topics.get(session_id)
         if last is None:
@@ -324,7 +319,7 @@ class Topics:
             return False
 
     def note(self, session_id: str, text: str) -> None:
-        """Record that the session was reminded of something for this prompt."""
+        """Record that a prompt was answered with bites."""
         with self._lock:
             self._topics[session_id] = _Topic(text, stems(topic_words(text)))
             self._topics.move_to_end(session_id)

@@ -1,6 +1,6 @@
-"""Quotations as bites: if no memory fits, a dated passage that clearly answers, in whole sentences, as it was said.
+"""Quotations as bites: if no memory fits, a dated passage that clearly answers the prompt, in whole sentences.
 
-They must pass the same gate as memories, with a threshold of their own, and are shown as something said, not as fact.
+They pass the same test as memories, with a higher threshold, and are shown as something said, not as fact.
 """
 
 from __future__ import annotations
@@ -44,16 +44,16 @@ from engram.trust.voice import typed_text
 if TYPE_CHECKING:
     from engram.search.searcher import Searcher
 
-# -- Search for a request and rate what is found: relevant memories, supported by the passages that they rest on.
+# -- Search for a request, and rate the memories found.
 
-#: Number of memories that bites are chosen from.
+#: Number of memories to choose bites from.
 CANDIDATES = 20
 
 
 def rate_for_prompt(searcher: Searcher, request: InjectionRequest) -> list[RatedHit]:
-    """Decide for every memory that was found whether it becomes a bite for a prompt; usually none does.
+    """Decide for every memory found whether it becomes a bite for a prompt; usually none does.
 
-    Nothing is stored: the same request gives the same bites.
+    Stores nothing: the same request gives the same bites.
     """
     query = query_for(request)
     hits = searcher.recall(query)
@@ -61,12 +61,12 @@ def rate_for_prompt(searcher: Searcher, request: InjectionRequest) -> list[Rated
 
 
 def rate_for_call(searcher: Searcher, request: InjectionRequest, call: ToolCall) -> list[RatedHit]:
-    """Decide for every memory that was found whether it becomes the bite for a tool call; usually none does."""
+    """Decide for every memory found whether it becomes the bite for a tool call; usually none does."""
     return rate_for_tool_call(searcher.recall(query_for(request, call=call)), request, call)
 
 
 def query_for(request: InjectionRequest, call: ToolCall | None = None) -> Query:
-    """Return the query of a request: the session's project and global scope, weak matches included."""
+    """Return the query of a request: in the session's project and global scope, including weak matches."""
     return Query(
         text=request.text,
         project_id=NO_PROJECT if request.project_id is None else request.project_id,
@@ -81,28 +81,29 @@ def query_for(request: InjectionRequest, call: ToolCall | None = None) -> Query:
     )
 
 
-#: How relevant a passage must be to be quoted, from 0 to 1: more than a memory, since nobody chose to keep it.
+#: Minimum relevance of a quotation, from 0 to 1: higher than for a memory, since nobody chose to keep a passage.
 FLOOR = 0.7
-#: Passages below this are not even recorded as considered.
+#: Passages below this relevance are not even recorded as considered.
 NEAR = FLOOR * MIN_FLOOR_SHARE
-#: Maximum number of passages whose turns are searched for words to quote, most relevant first.
+#: Maximum number of passages that are searched for words to quote, most relevant first.
 MAX_READ = 4
-#: Maximum length of a quotation, and of what is shown of the question that it answers, in characters.
+#: Maximum length of a quotation, and of the question that it answers, in characters.
 MAX_QUOTED_CHARACTERS, MAX_ASKED_CHARACTERS = 300, 110
-#: Informative words of the prompt that a quotation must contain: a share of them, within this minimum and maximum.
+#: How many of the prompt's informative words a quotation must contain: this share, within these bounds.
 MIN_SHARED_SHARE, MIN_SHARED_WORDS, MAX_SHARED_WORDS = 0.25, 2, 4
-#: Minimum number of the user's words for a statement; fewer make a request or an answer.
+#: A user's statement has at least this number of words; fewer are a request or an answer.
 MIN_USERS_WORDS = 8
-#: Whose words are quoted: not those of programs, of pasted text, or of proposals that nobody agreed to.
+#: Roles that are quoted: not programs, pasted text, or proposals that nobody agreed to.
 QUOTED_ROLES = (Role.USER, Role.ASSISTANT, Role.CHOSEN)
-#: A web address doesn't say what a prompt is about.
+#: Web addresses, which don't tell what a prompt is about.
 _ADDRESS = lazy_regex(r"\b(?:https?|ssh|git)://\S+|\bwww\.\S+")
-#: A sentence of the user's that states something; how requests, plans and answers begin; words that point to a place.
+#: Verbs in a user's sentence that states something.
 _STATES = lazy_regex(
     r"\b(?:is|are|was|were|has|have|had|does|do not|don['’]t|doesn['’]t|should|must|needs?|can|can['’]t|cannot|will|"
     r"won['’]t|because|since|means|fails?|runs?|uses?|lives?|works?|happens?|returns?|requires?|prefer|want)\b",
     re.IGNORECASE,
 )
+#: Beginnings of requests, plans and answers.
 _BEGINS = lazy_regex(
     r"^\W*(?:please|can you|could you|let['’]?s|go|now|ok(?:ay)?|also|then|add|apply|ask|build|change|check|"
     r"calculate|clean|commit|continue|create|debug|delete|do|execute|explain|extract|find|fix|follow|generate|give|help|implement|"
@@ -112,13 +113,14 @@ _BEGINS = lazy_regex(
     r"interesting|press)\b",
     re.IGNORECASE,
 )
-#: What somebody was about to do then.
+#: Phrases that announce what the speaker is about to do.
 _INTENDS = lazy_regex(r"\bI(?:['’]ll|['’]m| need| will| am| want| should| can| have to)\b|\blet me\b", re.IGNORECASE)
+#: Words that refer to something outside the sentence.
 _POINTS = lazy_regex(
     r"\b(?:the (?:last|latest|following|above|below|next|attached|current)|this|above|below|here|these|those)\b",
     re.IGNORECASE,
 )
-#: Verdicts of a memory that fits, or would if the session didn't know it already: it is preferred to any passage.
+#: Verdicts of a memory that fits, whether shown or not; it takes precedence over any passage.
 _SURER = (Verdict.SHOWN, Verdict.ALREADY_SHOWN, Verdict.IN_CONTEXT, Verdict.STANDS_IN_FILE, Verdict.SUSPECT)
 
 
@@ -128,15 +130,15 @@ def may_quote(rated: Sequence[RatedHit]) -> bool:
 
 
 def rate_quotations(store: Store, searcher: Searcher, request: InjectionRequest) -> list[RatedHit]:
-    """Decide for the passages found for a prompt whether one of them is quoted; usually none is.
+    """Decide whether one of the passages found for a prompt is quoted; usually none is.
 
-    Only what was said in the session's project, and not by the session itself or by one that it is a copy of. Their
-    places come after those of the memories.
+    Only the session's project is quoted, and neither the session itself nor one that it is a copy of. Places are
+    numbered after those of the memories.
     """
     if request.project_id is None or not request.text:
         return []
     context = FeatureContext.of(_ADDRESS.sub(" ", request.text), Support())
-    # Most prompts end here: nothing that was said comes close enough to be recorded, and nothing is ranked.
+    # For most prompts no passage comes close enough to be recorded, so the search ends before ranking.
     floor = Floor(least_meaning(context, NEAR), partial(_is_near, context))
     found, support = searcher.quotable(replace(query_for(request), thorough=False), floor)
     context = replace(context, support=support)
@@ -165,7 +167,7 @@ def _rate(hit: Hit, place: int, context: FeatureContext) -> RatedHit:
 def _judge(
     store: Store, rated: Iterable[RatedHit], request: InjectionRequest, context: FeatureContext
 ) -> Iterator[RatedHit]:
-    """Yield the passages with their verdicts; the first that may be quoted has its words and is shown."""
+    """Yield the passages with their verdicts; the first one that may be quoted is shown, cut to the quoted words."""
     copied = copied_history(store, request.session_id) if request.session_id else []
     is_found = False
     for number, one in enumerate(rated):
@@ -213,14 +215,14 @@ def _judge_one(
 
 
 def _is_suspect(text: str) -> bool:
-    """Return True for words that give an order: whoever said them may have repeated planted text."""
+    """Return True for words that read like an instruction: even a trusted speaker may repeat planted text."""
     return why_suspect(text, is_typed=False) is not None
 
 
 def question_of(quotation: Quotation, words: str) -> str:
-    """Return the first sentence of the prompt that a quotation answers; "" if that says nothing about it.
+    """Return the first sentence of the prompt that a quotation answers; "" if it shares no word with the quotation.
 
-    It is left out as well if it is long, was not typed, or reads like an order that was planted.
+    A sentence that is long, was not typed, or reads like an instruction is left out, too.
 
     Args:
         words: the quoted part.
@@ -233,10 +235,10 @@ def question_of(quotation: Quotation, words: str) -> str:
 
 
 def words_to_quote(quotation: Quotation, wanted: frozenset[str]) -> str:
-    """Return the whole sentences of a passage that have most of the wanted words; "" if none is clear on its own.
+    """Return the run of whole sentences with most of the wanted words; "" if none is clear on its own.
 
     Args:
-        wanted: stems of the telling words of a prompt.
+        wanted: stems of the prompt's informative words.
     """
     if quotation.role not in QUOTED_ROLES:
         return ""
@@ -257,15 +259,13 @@ def words_to_quote(quotation: Quotation, wanted: frozenset[str]) -> str:
 
 
 def _is_statement(text: str) -> bool:
-    """Return True for the user's words if they state something of lasting use: no request, nothing that points to a
-    place.
-    """
+    """Return True if the user's words state something: long enough, no request, no "this" or "below"."""
     is_long = len(text.split()) >= MIN_USERS_WORDS
     return is_long and bool(_STATES.search(text)) and not _POINTS.search(text)
 
 
 def _run_from(said: Sequence[str], first: int) -> str:
-    """Return sentences starting with one that is clear on its own, as long as each adds something and there is room."""
+    """Return a run of whole sentences that begins with one that is clear on its own, within the length limit."""
     run = ""
     for number, sentence in enumerate(said[first:]):
         longer = f"{run} {sentence}".strip()
@@ -284,7 +284,7 @@ def _run_from(said: Sequence[str], first: int) -> str:
 
 
 def _paragraphs(text: str) -> Iterator[str]:
-    """Yield the lines of prose of a message: no code, tables, headings, quotations of others or commands."""
+    """Yield the lines of prose in a message, without code, tables, headings, quotes and commands."""
     is_code = False
     for line in text.splitlines():
         stripped = line.strip()

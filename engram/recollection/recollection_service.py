@@ -1,4 +1,4 @@
-"""Recollection connected to storage: a prompt in, bites or nothing out; late bites wait for the next tool call."""
+"""The service behind the hooks: a prompt in, bites or nothing out; late bites wait for the next tool call."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ _DAY_MS = 86_400_000
 
 
 class RecollectionService:
-    """Decides what a session is reminded of. Any thread may call any method."""
+    """Decides what a session is shown. Any thread may call any method."""
 
     def __init__(
         self,
@@ -57,12 +57,12 @@ class RecollectionService:
         redact: Callable[[str, Collection[bytes]], str] = redact_text,
         embedder: Embedder | None = None,
     ) -> None:
-        """Prepare.
+        """Create the service.
 
         Args:
             settings: budgets, folders and time limits.
-            redact: removes secrets, those whose digests are given included.
-            embedder: decides whether two prompts are about the same topic; without it, words decide.
+            redact: removes secrets from a text, including those whose digests are passed.
+            embedder: compares the topics of prompts; without it, only their words are compared.
         """
         self._store = store
         self._settings = settings
@@ -98,9 +98,9 @@ class RecollectionService:
         )
 
     def answer_hook(self, payload: Mapping[str, object]) -> bytes:
-        """Return what a hook prints for its payload: one JSON object on one line, or nothing.
+        """Return the output of a hook for its payload: one JSON object on one line, or nothing.
 
-        Its content counts as shown from now on. Call ``write_down`` after it was sent, or ``came_too_late`` if it could
+        Its content counts as shown from now on. Call ``write_down`` after sending it, or ``came_too_late`` if it could
         not be sent.
         """
         session_id = text_of(payload, "session_id")
@@ -124,14 +124,13 @@ class RecollectionService:
         return b""
 
     def explain(self, prompt: str, *, project: ProjectRow | None = None, session_id: str = "") -> PromptAnswer:
-        """Return the answer that a prompt would get now, and why. Nothing is stored, claimed or withdrawn.
+        """Return the answer that a prompt would get now, and why. Stores, claims and withdraws nothing.
 
-        It is the decision of ``answer_hook``, with effects that change nothing.
 
         Args:
             prompt: as a person would type it.
-            project: the project that it is asked in; None for no project, or for that of the session.
-            session_id: a session that it is asked in; "" for a new one.
+            project: the project to ask in; None for none, or for the session's.
+            session_id: the session to ask in; "" for a new one.
         """
         session_id = session_id or NEW_SESSION
         cwd = "" if project is None else project.root
@@ -140,14 +139,12 @@ class RecollectionService:
         return replace(answer, outcome=self._selector.scope.complete(answer.outcome, cwd))
 
     def write_down(self) -> None:
-        """Store what was shown and recorded. Call it after the answer was sent: it may wait for another writer."""
+        """Store what was shown and recorded. Call it after sending the answer, since it may wait for another writer."""
         self._ledger.write_down()
         self._failures.write_down()
 
     def came_too_late(self, payload: Mapping[str, object]) -> None:
-        """Record that a hook ended before its answer came: bites wait for the next tool call, and a missed briefing is
-        still due.
-        """
+        """Record that a hook ended before its answer came: bites become pending, and a missed briefing is owed."""
         session_id = text_of(payload, "session_id")
         if not is_session_id(session_id):
             return
@@ -170,9 +167,9 @@ class RecollectionService:
         self._ledger.write_down()
 
     def never_asked(self, payload: Mapping[str, object]) -> None:
-        """Record that a hook ended before its payload was read: the next prompt brings the missed briefing.
+        """Record that a hook ended before its payload was read, so that the next prompt brings the missed briefing.
 
-        A missed prompt needs nothing more: it is read from the transcript, and its bites wait for the next tool call.
+        A missed prompt needs nothing: it is read from the transcript, and its bites become pending.
         """
         session_id = text_of(payload, "session_id")
         is_start = payload.get("hook_event_name") == _START and not payload.get("agent_id")
@@ -182,7 +179,7 @@ class RecollectionService:
     def recollect(self, session_id: str) -> bool:
         """Choose bites for the session's latest prompt, or for its latest tool call if the prompt was handled before.
 
-        Returns True if bites now wait for the next tool call.
+        Returns True if bites are now pending.
         """
         turn = latest_turn(self._store, session_id) if is_session_id(session_id) else None
         if turn is None or not self._settings.inject:
@@ -195,16 +192,16 @@ class RecollectionService:
         return self._offer_for_latest_call(session_id, turn.turn.key, turn.turn.actions)
 
     def refresh(self, session_id: str) -> bool:
-        """Choose again for the latest prompt, since there are new memories; returns True if bites wait."""
+        """Choose again for the latest prompt because there are new memories; return True if bites are pending."""
         prompt = self._prompts.find(session_id) if is_session_id(session_id) else None
         if prompt is None or not self._settings.inject or self._is_stale(prompt):
             return False
         return self._offer(session_id, prompt).verdict is Verdict.PENDING
 
     def about_tool(self, session_id: str, files: Sequence[str] = (), command: str = "", error: str = "") -> bool:
-        """Choose a bite about a file or command for the next tool call; returns True if it waits.
+        """Choose a bite about a file or command for the next tool call; return True if it is pending.
 
-        It counts towards the latest prompt's bites. Bites already waiting stay.
+        It counts towards the latest prompt's bites. Bites already pending stay.
         """
         prompt = self._prompts.find(session_id) if is_session_id(session_id) else None
         if prompt is None or not self._settings.inject or self._is_stale(prompt):
@@ -214,16 +211,16 @@ class RecollectionService:
         if not call.text or self._pending.is_pending(session_id):
             return False
         outcome = self._offer(session_id, prompt, call)
-        # Most calls are not named by any memory. They are not recorded, since they would crowd out the others.
+        # Most calls are named by no memory. They are not recorded, since they would crowd out the others.
         is_telling = outcome.candidates and outcome.verdict not in (Verdict.PENDING, Verdict.NOTHING_NEAR)
         if is_telling and self._prompts.is_new_silence(session_id, outcome.digest):
             self._ledger.record(outcome, prompt.cwd)
         return outcome.verdict is Verdict.PENDING
 
     def tidy(self) -> int:
-        """Store what was shown, settle and withdraw pending files, remove leftovers; returns the number of files.
+        """Store what was shown, settle and withdraw pending files, remove leftovers; return the number of files.
 
-        The outcome of prompts longer ago than ``outcome_days`` is deleted.
+        Outcomes older than ``outcome_days`` are deleted.
         """
         self._ledger.write_down()
         now_ms = self._store.now_ms()
@@ -240,7 +237,7 @@ class RecollectionService:
         return self._starts.answer(session_id, text_of(payload, "cwd"), source)
 
     def _offer_unasked(self, session_id: str, prompt: AskedPrompt) -> bool:
-        """Choose bites for a prompt that no hook asked about; returns True if they wait."""
+        """Choose bites for a prompt that no hook asked about; return True if they are pending."""
         if self._topics.is_same(session_id, prompt.text):
             selection = Selection(Verdict.SAME_TOPIC)
             outcome = self._answerer.outcome_of(session_id, prompt, selection, Channel.PROMPT)
@@ -260,10 +257,10 @@ class RecollectionService:
         return self.about_tool(session_id, last.files, last.command, last.error_line)
 
     def _offer(self, session_id: str, prompt: AskedPrompt, call: ToolCall | None = None) -> Outcome:
-        """Choose bites and queue them for the next tool call, replacing those queued before.
+        """Choose bites and make them pending for the next tool call, in place of earlier ones.
 
-        Returns the verdict: it is PENDING and recorded, or WITHDRAWN if a hook or prompt was faster, or says why
-        nothing was chosen.
+        Returns the outcome. Its verdict is PENDING (then it is recorded), WITHDRAWN if a hook or prompt was faster, or
+        why nothing was chosen.
         """
         selection = self._selector.select(session_id, prompt, call)
         data = hook_output(_TOOL, bites_text(selection.bites, self._settings.bite_tokens))

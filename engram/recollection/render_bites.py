@@ -18,9 +18,9 @@ MAX_OUTPUT_CHARACTERS = 10_000
 MAX_OUTPUT_BYTES = 60_000
 #: Characters per token, roughly.
 CHARACTERS_PER_TOKEN = 4
-#: If less of the budget is left, only bites that fit uncut are added, in characters.
+#: With less than this left of the budget, in characters, only bites that fit uncut are added.
 MIN_BITE_CHARACTERS = 130
-#: How far the last bite may exceed the budget to stay whole, in characters.
+#: By how much the last bite may exceed the budget to stay whole, in characters.
 MAX_OVERRUN_CHARACTERS = 60
 #: Maximum length of a bite, in characters.
 MAX_BITE_CHARACTERS = 400
@@ -36,7 +36,7 @@ def bites_text(bites: Sequence[Bite], tokens: int) -> str:
     """Return the fenced lines of bites; "" if there are none.
 
     Args:
-        bites: best first; those that exceed the budget are left out.
+        bites: the bites, best first; those that exceed the budget are left out.
         tokens: budget for the texts of the bites.
     """
     lines = bite_lines(bites, tokens)
@@ -51,7 +51,7 @@ def failure_text(bite: Bite, tokens: int) -> str:
 
 
 def bite_lines(bites: Sequence[Bite], tokens: int) -> list[str]:
-    """Return a line for each bite: id, date, importance, who said it, and its text; quotations in quotation marks."""
+    """Return a line for each bite: id, date, importance, speaker and text; quotations in quotation marks."""
     return [
         f"- {bite_head(bite)}: {f'“{words}”' if bite.is_quotation else words}"
         for bite, words in shown_words(bites, tokens)
@@ -61,8 +61,7 @@ def bite_lines(bites: Sequence[Bite], tokens: int) -> list[str]:
 def shown_words(bites: Sequence[Bite], tokens: int) -> list[tuple[Bite, str]]:
     """Return the bites that fit the budget, each with the text that is shown.
 
-    Texts are cut only when room runs out, since half a sentence is of little use. A quotation is never cut: it is shown
-    in full or left out.
+    A memory's text is cut only at the end of the budget, since half a sentence is of little use; a quotation never.
     """
     shown: list[tuple[Bite, str]] = []
     left = tokens * CHARACTERS_PER_TOKEN
@@ -101,18 +100,18 @@ def branch_note(branch: str) -> str:
 def shown_text(text: str, limit: int) -> str:
     """Return a memory's text on one line, without links and without anything that could close the fence.
 
-    It is redacted once more, since it may be older than a redaction rule.
+    The text is redacted again, since it may be older than a redaction rule.
     """
     return one_line(redact(text), limit)
 
 
 def shown_name(name: str, limit: int) -> str:
-    """Return the name of a file, branch or project in the form of ``shown_text``; "" if it reads like an order."""
+    """Return the name of a file, branch or project as ``shown_text`` does; "" if it reads like an instruction."""
     return "" if why_name_suspect(name) else shown_text(name, limit)
 
 
 def fenced(lines: Sequence[str]) -> str:
-    """Return lines between the fence's tags; lines beyond the output limit are left out."""
+    """Return lines between the fence tags, without those beyond the output limit."""
     kept: list[str] = []
     size = 2 * len(FENCE) + 7
     for line in lines:
@@ -124,10 +123,10 @@ def fenced(lines: Sequence[str]) -> str:
 
 
 def hook_output(event: str, text: str) -> bytes:
-    """Return the JSON object that a hook prints, on one line; b"" if there is no text.
+    """Return the JSON object that a hook prints, on one line; b"" without a text, or if the object is too large.
 
-    Quotes and backslashes in the text are written as ``\\u0022`` and ``\\u005c``, so that the only quotes in the output
-    are those around keys and values, and even a shell script can check that there are no other keys.
+    Quotes and backslashes in the text are written as ``\\u0022`` and ``\\u005c``. So the only quotes in the output
+    enclose keys and values, and even a shell script can check that there are no other keys.
     """
     if not text:
         return b""

@@ -1,7 +1,7 @@
-"""Build the briefing of a session start and the answer of ``memory_context``, within a budget of tokens.
+"""Build the briefing for a session start and for ``memory_context``, within a token budget.
 
-It says only what changes what Claude does next. The branch, what is not committed and what was committed last are in
-the first request anyway.
+It contains only what affects Claude's next steps. The branch, uncommitted changes and latest commits are in Claude
+Code's first request anyway.
 """
 
 from __future__ import annotations
@@ -44,26 +44,26 @@ from engram.settings import Settings
 from engram.system.atomic import read_regular
 from engram.transcripts.claude_code.history import PromptHistory
 
-#: Share of the token budget that is used, since the length of a token is estimated.
+#: Share of the token budget to use, since the length of a token is an estimate.
 USED_SHARE = 0.9
 #: Maximum number of memories that are ranked, newest first.
 MAX_BRIEFING_CANDIDATES = 200
-#: Days in which recency falls from 1 to 0.
+#: Number of days in which recency falls from 1 to 0.
 RECENT_DAYS = 30
-#: Added to the score of a memory about a file that is being changed.
+#: Added to the score of a memory about a recently changed file.
 FILE_BONUS = 0.2
 #: Maximum length of a line of MEMORY.md, in characters, and of the file, in bytes; its share of the budget.
 MAX_NOTE_LINE_CHARACTERS, MAX_NOTE_BYTES = 160, 30_000
 NOTE_SHARE = 0.2
-#: A briefing mentions capture that has failed for this long, in milliseconds.
+#: A briefing mentions failing capture after this time, in milliseconds.
 BROKEN_MS = 3_600_000
 #: Stages without which nothing new is stored.
 CAPTURE_STAGES = ("ingest", "read", "watch", "watcher", "extract")
-#: Next starts of a project that show a decision or a dead end; later a prompt about it brings it.
+#: Number of session starts in a project that show a decision or dead end; later only prompts about it do.
 MAX_STARTS = 3
-#: Maximum number of lines of a section.
+#: Maximum number of lines in a section.
 MAX_SECTION_LINES = 12
-#: Section → share of the budget that it may use before the others got theirs.
+#: Section → share of the budget that it may use before the others get theirs.
 _SHARES = {
     Section.RULES: 0.35,
     Section.OPEN: 0.2,
@@ -87,21 +87,20 @@ def build_briefing(
     is_start: bool = False,
     but_session: str = "",
 ) -> str:
-    """Return what a session of a project should know at its start, fenced; "" if there is nothing.
+    """Return what a session should know at its start, fenced; "" if there is nothing.
 
-    Once for a project, what prompts were recovered. Pinned memories, rules and preferences, open work of the branch
-    with the session to resume, open problems, decisions in force, dead ends, what the user saved, and the user's own
-    lines of MEMORY.md; if room is left, decisions and dead ends that nothing confirms. Each line stands alone.
+    Contents, in order: recovered prompts (once per project), trouble with capture, pinned memories, rules and
+    preferences, open work on the branch, open problems, decisions in force, dead ends, what the user saved, and the
+    user's lines of MEMORY.md; if room is left, unconfirmed decisions and dead ends. Each line is clear on its own.
 
     Args:
-        store: the open memory.
-        settings: the budget in tokens and the folders.
+        settings: the token budget and the folders.
         project_id: row id of the project; None for global memories only.
-        in_context: returns the ids of memories that the session's context holds already; called after all memories were
-            read, so that what was extracted from the session meanwhile is barred.
-        where: the state of the work in the session's folder; None leaves that out.
-        is_start: nobody asked: only the last sessions' decisions and dead ends are shown.
-        but_session: the session that begins.
+        in_context: returns the ids of memories whose source is in the session's context. Called after all memories were
+            read, so that those extracted from the session in the meantime are left out.
+        where: the state of the work in the session's folder; None to leave it out.
+        is_start: True at a session start, which shows only the last sessions' decisions and dead ends.
+        but_session: the session that begins, which does not count as one of them.
     """
     seen = NO_PROJECT if project_id is None else project_id
     place = project_by_id(store, seen)
@@ -144,9 +143,9 @@ def build_briefing(
 def rank_for_briefing(
     memories: Sequence[Memory], files: Collection[str], now_ms: int, branches: Mapping[int, str] | None = None
 ) -> list[Memory]:
-    """Sort by importance and confidence (0.6), recency (0.4), and a bonus for a file that is being changed.
+    """Sort by importance and confidence (0.6), recency (0.4), and a bonus for a recently changed file.
 
-    Memories of other branches that were not merged sink; ``branches`` names those by row id.
+    Memories of other, unmerged branches rank lower; ``branches`` has those by row id.
     """
     elsewhere = branches or {}
 
@@ -173,7 +172,7 @@ def _lines_by_section(
     is_start: bool,
     but_session: str,
 ) -> dict[Section, list[str]]:
-    """Return the lines that may be shown of each section, most important first. ``latest``: the memories."""
+    """Return the candidate lines of each section, most important first, from the memories ``latest``."""
     files = {name.replace("\\", "/").rpartition("/")[2].lower() for name in recent_files(store, project_id)}
     latest = [memory for memory in latest if not memory.is_pinned and is_in_force(memory)]
     open_ones = open_branches(store, [memory.id for memory in latest])
@@ -208,7 +207,7 @@ def _lines_by_section(
 
 
 def _is_worth_a_start(memory: Memory, since_ms: int, now_ms: int) -> bool:
-    """Return False for a decision or dead end of a session long past: it waits for a prompt about it."""
+    """Return False for a decision or dead end older than the last sessions, which is left to prompts about it."""
     is_passing = section_of(memory, now_ms) in (Section.DECISIONS, Section.DEAD_ENDS)
     return not is_passing or is_saved_by_user(memory) or memory.created_at_ms >= since_ms
 
@@ -227,12 +226,12 @@ def broken_line(stages: Sequence[Stage], now_ms: int) -> list[str]:
 
 
 def recovered_key(project_id: int) -> str:
-    """Return the name of the fact that a project was shown its recovered prompts."""
+    """Return the key that records that a project was shown its recovered prompts."""
     return f"recovered_told_{project_id}"
 
 
 def recovered_line(store: Reader, project_id: int | None) -> list[str]:
-    """Return a line about prompts whose transcripts are gone, if the project has some and was never shown that."""
+    """Return a line about prompts recovered without their transcripts, unless the project was shown it before."""
     if project_id is None or get_meta(store, recovered_key(project_id)) is not None:
         return []
     sessions, prompts = count_of_agent(store, PromptHistory.name, project_id)
@@ -245,7 +244,7 @@ def recovered_line(store: Reader, project_id: int | None) -> list[str]:
 
 
 def dead_line(store: Store, settings: Settings) -> list[str]:
-    """Return a line if the watcher ran on this machine before and no longer runs, or if a stage is far behind."""
+    """Return a line if the watcher has run on this machine but no longer does, or if a stage is far behind."""
     if not settings.capture or not settings.places.watcher_lock.exists():
         return []
     vitals = take_vitals(store, settings, with_files=False)
@@ -260,7 +259,7 @@ def dead_line(store: Store, settings: Settings) -> list[str]:
 def _note_lines(store: Store, settings: Settings, project_id: int) -> list[str]:
     """Return the last lines of MEMORY.md that the user wrote and the project may see.
 
-    Lines of graduated memories are left out, since the memories are ranked anyway.
+    Lines of graduated memories are left out, since the memories themselves are ranked.
     """
     path = settings.places.memory_note
     data = read_regular(path, MAX_NOTE_BYTES)

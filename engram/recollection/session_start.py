@@ -1,4 +1,4 @@
-"""Answers the start of a session with a briefing, or brings a missed briefing with the next prompt."""
+"""Answer the start of a session with a briefing, or deliver a missed briefing with the next prompt."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from engram.recollection.render_bites import hook_output
 from engram.recollection.session_briefing import build_briefing, recovered_key, recovered_line
 from engram.settings import Settings
 
-# -- The starts of sessions: each is briefed once, and a briefing that a hook missed is remembered.
+# -- Remember session starts, so that each session is briefed once, and missed briefings.
 
 K = TypeVar("K")
 V = TypeVar("V")
 
 #: Maximum number of sessions whose start is remembered.
 MAX_SESSIONS = 500
-#: A second start of a session from the same source within this time is the same hook registered twice, in milliseconds.
+#: A repeated start of a session within this time, in milliseconds, comes from a hook that is registered twice.
 SAME_START_MS = 10_000
 
 
@@ -36,13 +36,13 @@ class Starts:
         self._lock = threading.Lock()
         #: (session, source) → when a hook asked about it, in milliseconds since 1970.
         self._claimed: OrderedDict[tuple[str, str], int] = OrderedDict()
-        #: Session that missed its briefing → key of the prompt whose answer brings it; "" while it is owed.
+        #: Session that missed its briefing → key of the prompt whose answer delivers it; "" while it is owed.
         self._missed: OrderedDict[str, str] = OrderedDict()
         #: Sessions that were resumed or forked before their transcript was read.
         self._replayed: OrderedDict[str, None] = OrderedDict()
 
     def claim(self, session_id: str, source: str, now_ms: int) -> bool:
-        """Record a start; returns False if another hook has just asked about the same start."""
+        """Record a start; return False if another hook has just asked about the same start."""
         with self._lock:
             known_ms = self._claimed.get((session_id, source))
             if known_ms is not None and abs(now_ms - known_ms) < SAME_START_MS:
@@ -52,7 +52,7 @@ class Starts:
             return True
 
     def note_missed(self, session_id: str) -> None:
-        """Record that a hook ended before its briefing came: the next prompt brings it."""
+        """Record that a hook ended before its briefing came, so that the next prompt delivers it."""
         with self._lock:
             for key in [key for key in self._claimed if key[0] == session_id]:
                 del self._claimed[key]
@@ -60,12 +60,12 @@ class Starts:
             _limit(self._missed)
 
     def note_briefed(self, session_id: str) -> None:
-        """Record that a later start of the session gets its briefing: nothing is owed."""
+        """Record that a later start of the session gets its briefing, so that nothing is owed."""
         with self._lock:
             self._missed.pop(session_id, None)
 
     def take_missed(self, session_id: str, prompt_key: str) -> bool:
-        """Return True if the answer to this prompt brings the missed briefing; once, unless it is given back."""
+        """Return True if the answer to this prompt must deliver a missed briefing: once, unless it is given back."""
         with self._lock:
             if self._missed.get(session_id) != "":
                 return False
@@ -73,7 +73,7 @@ class Starts:
             return True
 
     def give_back(self, session_id: str, prompt_key: str) -> bool:
-        """Record that the answer to this prompt came too late; returns True if a briefing is owed again."""
+        """Record that the answer to this prompt came too late; return True if a briefing is owed again."""
         with self._lock:
             if self._missed.get(session_id) != prompt_key:
                 return False
@@ -81,7 +81,7 @@ class Starts:
             return True
 
     def note_replay(self, session_id: str) -> None:
-        """Record that the session replays another one; its transcript says which."""
+        """Record that the session was resumed or forked; its transcript tells from which session."""
         with self._lock:
             self._replayed[session_id] = None
             _limit(self._replayed)
@@ -102,20 +102,20 @@ def _limit(kept: OrderedDict[K, V]) -> None:
         kept.popitem(last=False)
 
 
-#: Sources of a start at which Claude Code replays the context, injected text included.
+#: Start sources for which Claude Code replays the context, including injected text.
 REPLAYING_SOURCES = ("resume", "fork")
-#: Sources of a start at which Claude's context is empty again.
+#: Start sources for which the context was emptied.
 EMPTYING_SOURCES = ("clear", "compact")
 
 
 def preview_briefing(store: Store, settings: Settings, project: ProjectRow) -> str:
-    """Return what a new session in a project's folder would be shown now; nothing counts as shown."""
+    """Return the briefing that a new session in a project's folder would get now. Records nothing."""
     where = find_branch_state(store, project.id, project.root, git_seconds=0)
     return build_briefing(store, settings, project_id=project.id, where=where, is_start=True)
 
 
 class SessionStarts:
-    """Joins the starts of sessions to storage. Any thread may call any method."""
+    """Answers session starts, with storage. Any thread may call any method."""
 
     def __init__(
         self,
@@ -135,7 +135,7 @@ class SessionStarts:
         self._starts = Starts()
 
     def answer(self, session_id: str, cwd: str, source: str) -> bytes:
-        """Return what the hook of a start prints; b"" if the session needs no briefing."""
+        """Return the output of the start hook; b"" if the session needs no briefing."""
         if source in REPLAYING_SOURCES:
             self._starts.note_replay(session_id)
             return b""
@@ -154,17 +154,17 @@ class SessionStarts:
         return hook_output("SessionStart", text)
 
     def note_missed(self, session_id: str, source: str) -> None:
-        """Record that the hook ended before its briefing came: the next prompt brings it."""
+        """Record that the hook ended before its briefing came, so that the next prompt delivers it."""
         if source in REPLAYING_SOURCES:
             return
         if source in EMPTYING_SOURCES:
-            # The transcript says when the context was emptied: the payload has no time, and may be old.
+            # The transcript tells when the context was emptied; the payload has no time and may be old.
             self._forget_context(session_id)
             self._ledger.note_briefing(session_id, "", is_new_context=True)
         self._starts.note_missed(session_id)
 
     def missed_briefing(self, session_id: str, prompt: AskedPrompt) -> str:
-        """Return the briefing that the session missed; "" if it missed none, or if another prompt has brought it."""
+        """Return the briefing that the session missed; "" if it missed none or another prompt has delivered it."""
         if not self._starts.take_missed(session_id, prompt.key):
             return ""
         text = self._briefing(session_id, prompt.cwd)
@@ -173,12 +173,12 @@ class SessionStarts:
         return text
 
     def give_back(self, session_id: str, prompt_key: str) -> None:
-        """Record that the answer to a prompt came too late: a briefing that it carried is owed again."""
+        """Record that the answer to a prompt came too late, so that a briefing in it is owed again."""
         if self._starts.give_back(session_id, prompt_key):
             self._ledger.take_back_briefing(session_id)
 
     def is_unread_replay(self, session_id: str) -> bool:
-        """Return True for a fork whose transcript is not read yet: what its context holds is not known."""
+        """Return True for a resumed or forked session of unknown context, because its transcript is not read yet."""
         if not self._starts.is_replay(session_id):
             return False
         is_read = sessions.find_session(self._store, session_id) or sessions.copied_history(self._store, session_id)
@@ -188,7 +188,7 @@ class SessionStarts:
         return True
 
     def _forget_context(self, session_id: str) -> None:
-        """Withdraw what waits and forget the topic: the session's context is empty again."""
+        """Withdraw pending bites and forget the topic, because the session's context was emptied."""
         self._pending.withdraw(session_id)
         self._topics.forget(session_id)
 

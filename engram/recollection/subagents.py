@@ -1,4 +1,4 @@
-"""The tasks of subagents: what a tool call hands over, until the subagent that gets it starts."""
+"""Answer the start of a subagent with memories for its task, which comes from the tool call that started it."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ from engram.recollection.render_bites import bites_text, hook_output
 MAX_AGENT_BITES = 3
 #: Budget of those bites, in tokens.
 MAX_AGENT_TOKENS = 120
-#: Maximum number of tasks of one session that wait for their subagents; beyond, the oldest is dropped.
+#: Maximum number of tasks of one session that wait for their subagents; beyond that, the oldest is dropped.
 MAX_TASKS = 32
 #: Maximum number of sessions whose tasks are remembered.
 MAX_SESSIONS = 200
-#: How long the start of a subagent waits for its task, which another hook brings, in seconds.
+#: How long the start of a subagent waits for its task, which comes from another hook, in seconds.
 MAX_WAIT_SECONDS = 0.1
 #: Maximum number of subagents whose start is remembered.
 MAX_STARTED = 1_000
-#: Names of the tools that start a subagent; the second is the older.
+#: Names of the tool that starts a subagent, current and former.
 AGENT_TOOLS = frozenset(["Agent", "Task"])
 
 
@@ -40,30 +40,30 @@ AGENT_TOOLS = frozenset(["Agent", "Task"])
 class AgentTask:
     """What a subagent was asked to do."""
 
-    #: Id of the tool call; "" if it is not known.
+    #: Id of the tool call; "" if unknown.
     call_id: str
     #: Type of the subagent; "" if the call named none.
     agent_type: str
-    #: Id of the prompt during which the call was made; "" if it is not known.
+    #: Id of the prompt during which the call was made; "" if unknown.
     prompt_id: str
-    #: The task in the words of the agent that gives it, not redacted.
+    #: The task as the parent agent worded it, not redacted.
     text: str
 
 
 class AgentTasks:
     """The tasks of calls whose subagents have not started yet. Any thread may call any method.
 
-    The start of a subagent names neither its call nor its task. A subagent gets the oldest task of its type and prompt.
+    The start of a subagent names neither its call nor its task, so it gets the oldest task of its type and prompt.
     """
 
     def __init__(self) -> None:
         self._changed = threading.Condition()
         self._tasks: OrderedDict[str, deque[AgentTask]] = OrderedDict()
-        #: Subagents that have started, with those of the hooks that are registered twice.
+        #: Subagents that have started; a hook that is registered twice reports each twice.
         self._started: OrderedDict[str, None] = OrderedDict()
 
     def note(self, session_id: str, task: AgentTask) -> None:
-        """Keep the task of a call until its subagent starts; a hook that is registered twice brings it twice."""
+        """Keep the task of a call until its subagent starts. A repeated report of the same call is ignored."""
         with self._changed:
             tasks = self._tasks.setdefault(session_id, deque(maxlen=MAX_TASKS))
             if not any(task.call_id and known.call_id == task.call_id for known in tasks):
@@ -81,7 +81,7 @@ class AgentTasks:
         prompt_id: str = "",
         wait_seconds: float = MAX_WAIT_SECONDS,
     ) -> str:
-        """Take out the task of a subagent that starts; "" if none is known in time, or if it has started before."""
+        """Remove and return the task of a starting subagent; "" if none comes in time, or if it has started before."""
         deadline = time.monotonic() + wait_seconds
         with self._changed:
             if not self._begin(f"{session_id} {agent_id}"):
@@ -93,7 +93,7 @@ class AgentTasks:
             return task.text
 
     def _begin(self, agent: str) -> bool:
-        """Record that a subagent has started; returns False if it is known."""
+        """Record that a subagent has started; return False if that is known."""
         if agent in self._started:
             return False
         self._started[agent] = None
@@ -102,7 +102,7 @@ class AgentTasks:
         return True
 
     def _find(self, session_id: str, agent_type: str, prompt_id: str) -> AgentTask | None:
-        """Return the oldest task of this type and prompt; a type or prompt that is not known fits any."""
+        """Return the oldest task of this type and prompt; an unknown type or prompt matches any."""
         for task in self._tasks.get(session_id, ()):
             is_of_prompt = not prompt_id or task.prompt_id in (prompt_id, "")
             if is_of_prompt and task.agent_type in (agent_type, ""):
@@ -110,7 +110,7 @@ class AgentTasks:
         return None
 
 
-# -- Answers the start of a subagent with the memories that belong to its task.
+# -- Answer the start of a subagent.
 
 EVENT = "SubagentStart"
 
@@ -119,7 +119,7 @@ EVENT = "SubagentStart"
 class AgentAnswers:
     """Decides what a subagent is shown at its start, once. Any thread may call any method.
 
-    It has its own budget and ledger: what it gets is neither taken from its parent nor counted against it.
+    A subagent has its own budget and ledger entries: its bites don't count as shown to its parent.
     """
 
     store: Store
@@ -144,9 +144,9 @@ class AgentAnswers:
             self.tasks.note(session_id, task)
 
     def answer(self, payload: Mapping[str, object]) -> bytes:
-        """Return what the hook SubagentStart prints; b"" if nothing belongs to the task, or if it is not known."""
+        """Return the output of the hook SubagentStart; b"" if the task is unknown or no memory is relevant to it."""
         session_id, agent_id, agent_type = (text_of(payload, name) for name in ("session_id", "agent_id", "agent_type"))
-        # Claude Code's own helpers, such as the one that writes the summary of a compaction, have no type.
+        # Claude Code's internal subagents, such as the one that summarises for a compaction, have no type.
         if not (agent_id and agent_type):
             return b""
         task = self.tasks.take(session_id, agent_id, agent_type, text_of(payload, "prompt_id"))
@@ -165,13 +165,13 @@ class AgentAnswers:
         return hook_output(EVENT, bites_text(selection.bites, MAX_AGENT_TOKENS))
 
     def came_too_late(self, payload: Mapping[str, object]) -> None:
-        """Record that the hook ended before its answer came: nothing was shown."""
+        """Record that the hook ended before its answer came, so that nothing was shown."""
         session_id, agent_id = text_of(payload, "session_id"), text_of(payload, "agent_id")
         if agent_id:
             self.ledger.take_back_line(session_id, agent_key(agent_id))
 
     def _select(self, session_id: str, cwd: str, text: str) -> Selection:
-        """Choose bites for a task as for a prompt. Its context is empty: what its parent knows, it does not."""
+        """Choose bites for a task as for a prompt. Its context is empty, so nothing counts as shown."""
         refusal = self.selector.scope.refusal(session_id, cwd)
         if refusal is not None:
             return Selection(refusal)

@@ -1,4 +1,4 @@
-"""The outcome of every prompt of a session, and of every moment at which a memory was considered."""
+"""List the outcomes of a session's prompts, and the events at which a memory was considered."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ from engram.transcripts.turns import Opening
 
 @dataclass(frozen=True, slots=True)
 class Moment:
-    """A prompt with its outcome and those of its tool calls, or another moment of a session."""
+    """A prompt with its outcome and those of its tool calls, or another event of a session."""
 
     at_ms: int
-    #: The words of the prompt; "" for the start of a session, and if its transcript was not read.
+    #: The text of the prompt; "" for the start of a session, and if its transcript was not read.
     prompt: str
     outcomes: tuple[Outcome, ...]
-    #: The outcome of the prompt itself, by whichever channel.
+    #: The verdict on the prompt itself, by whichever channel.
     verdict: Verdict
-    #: Sentences of the prompt that sound like rules of the user and are none, each with the reason.
+    #: Sentences of the prompt that sound like rules but were not kept, each with the reason.
     no_rules: tuple[Judgement, ...] = ()
 
     def to_json(self, summaries: Mapping[str, str]) -> dict[str, Any]:
@@ -49,7 +49,7 @@ class Moment:
 
 @dataclass(frozen=True, slots=True)
 class SessionWhy:
-    """A session, moment by moment."""
+    """The prompts and events of a session."""
 
     session_id: str
     moments: tuple[Moment, ...]
@@ -62,7 +62,7 @@ class SessionWhy:
 
 @dataclass(frozen=True, slots=True)
 class MemoryWhy:
-    """The moments at which a memory or a quotation was considered, latest first."""
+    """The events at which a memory or a quotation was considered, latest first."""
 
     memory_id: str
     #: Summary of the memory, or the text of the quotation.
@@ -84,10 +84,10 @@ class MemoryWhy:
 
 
 def why_session(store: Store, session_id: str, session: SessionRow | None) -> SessionWhy:
-    """Return every prompt of a session with its outcome, in the order in which they were sent.
+    """Return every prompt of a session with its outcome, in order of time.
 
     Args:
-        session: the session as it was read; None if only the outcomes of its prompts are known.
+        session: the stored session; None if only the outcomes of its prompts are known.
     """
     recorded = prompt_outcomes.outcomes_of_session(store, session_id)
     turns = [] if session is None else turns_of_session(store, session.id)
@@ -98,7 +98,7 @@ def why_session(store: Store, session_id: str, session: SessionRow | None) -> Se
 
 
 def why_memory(store: Store, memory_id: str, limit: int) -> MemoryWhy:
-    """Tell when a memory or a quotation was shown, when it nearly was, and why it was not.
+    """Return when a memory or quotation was shown or nearly shown, and why it was not.
 
     Raises:
         NotFound: there is no such memory or quotation.
@@ -112,7 +112,7 @@ def why_memory(store: Store, memory_id: str, limit: int) -> MemoryWhy:
 
 
 def _no_rules(store: Store, session_id: str, turns: Sequence[StoredTurn]) -> dict[int, tuple[Judgement, ...]]:
-    """Return by turn which sentences of the user sound like rules and were not kept."""
+    """Return turn id → the user's sentences that sound like rules but were not kept."""
     kept = {memory.summary for memory in memories_of_session(store, session_id)}
     found = {}
     for stored, after in zip(turns, [*turns, None][1:], strict=True):
@@ -125,7 +125,7 @@ def _no_rules(store: Store, session_id: str, turns: Sequence[StoredTurn]) -> dic
 def _moments(
     prompts: Sequence[StoredTurn], recorded: Sequence[Outcome], no_rules: Mapping[int, tuple[Judgement, ...]]
 ) -> list[Moment]:
-    """Give every outcome to the prompt that it belongs to, or to a moment of its own."""
+    """Assign every outcome to its prompt, or to an event of its own."""
     of_turn: dict[int, list[Outcome]] = {stored.id: [] for stored in prompts}
     key_of_turn: dict[str, int] = {}
     alone: list[Outcome] = []
@@ -158,7 +158,7 @@ def _turn_of(
     by_digest: Mapping[str, Sequence[StoredTurn]],
     key_of_turn: Mapping[str, int],
 ) -> int | None:
-    """Return the turn of an outcome: of the same words, else of the same prompt, else of the same moment."""
+    """Return the turn of an outcome: with the same words, else of the same prompt, else at the same time."""
     if outcome.channel is Channel.START:
         return None
     same_words = by_digest.get(outcome.digest, ())
@@ -197,7 +197,7 @@ def _moment_of_turn(stored: StoredTurn, recorded: Sequence[Outcome], no_rules: t
 
 
 def _summaries(store: Store, memory_ids: Iterable[str]) -> dict[str, str]:
-    """Return the summary of each memory, and the text of each quotation, by its id."""
+    """Return id → summary of a memory, or text of a quotation."""
     summaries: dict[str, str] = {}
     for memory_id in sorted(memory_ids):
         if is_quotation_id(memory_id):

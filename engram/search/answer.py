@@ -480,9 +480,7 @@ def _close_hits(
     *,
     is_answered: bool,
 ) -> tuple[Sequence[PublicHit], Sequence[PublicHit]]:
-    """Return the hits that are close to the question; if there are none and nothing else answers it, a few of the
-    closest.
-    """
+    """Return the hits that are close to the question; if nothing answers it, a few of the closest ones."""
     close = [hit for hit in memories if not hit.is_doubtful], [hit for hit in passages if not hit.is_doubtful]
     if any(close) or is_answered:
         return close
