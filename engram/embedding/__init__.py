@@ -1,1 +1,1 @@
-"""Text to vector, the model behind a protocol."""
+"""Turn text into vectors, with any model behind one protocol."""

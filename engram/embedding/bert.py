@@ -1,4 +1,4 @@
-"""Recognizes BERT sentence encoders, which run from their own weights without compiling; the bundled model is one."""
+"""Recognise BERT sentence encoders, such as the bundled model, and build ONNX graphs over their own weights."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from engram.embedding.embedder import MAX_TEXT_TOKENS, Prompts
 from engram.errors import EmbeddingError
 from engram.system.atomic import read_regular
 
-# -- The header of a safetensors file: which tensors it holds, and where.
+# -- The header of a safetensors file: its tensors and their locations.
 
-#: Length of the number before the header, in bytes.
+#: Length of the header's size field, in bytes.
 _PREFIX_BYTES = 8
 #: Maximum size of a header, in bytes.
 _MAX_HEADER_BYTES = 10_000_000
-#: Bytes of one number, by safetensors' name of the type.
+#: Size of a number in bytes, by safetensors' name of its type.
 _NUMBER_BYTES = {"F64": 8, "F32": 4, "F16": 2, "BF16": 2, "I64": 8, "I32": 4, "I16": 2, "I8": 1, "U8": 1, "BOOL": 1}
 
 
@@ -29,20 +29,20 @@ _NUMBER_BYTES = {"F64": 8, "F32": 4, "F16": 2, "BF16": 2, "I64": 8, "I32": 4, "I
 class Tensor:
     """A tensor in a safetensors file."""
 
-    #: F32, F16 and others: safetensors' name of the type.
+    #: safetensors' name of the type, such as F32 or F16.
     dtype: str
     shape: tuple[int, ...]
-    #: Where its numbers start, counted from the start of the file, in bytes.
+    #: Start of its numbers in the file, in bytes.
     offset: int
-    #: How much room they take, in bytes.
+    #: Length of its numbers, in bytes.
     length: int
 
 
 def read_header(path: Path) -> dict[str, Tensor]:
-    """Return the tensors in ``path`` by name; reads the header only.
+    """Return the tensors in ``path`` by name, reading only the header.
 
     Raises:
-        EmbeddingError: the file is missing, cut short, or no safetensors file.
+        EmbeddingError: the file is missing, truncated, or not a safetensors file.
     """
     try:
         size = path.stat().st_size
@@ -74,18 +74,18 @@ def _tensor(field: dict[str, object], start: int, file_bytes: int) -> Tensor:
 #: File names in the folder of a model, as sentence-transformers writes them.
 WEIGHTS_NAME = "model.safetensors"
 TOKENIZER_NAME = "tokenizer.json"
-#: What a sentence encoder consists of; the last part is optional, since Engram's rows always have length 1.
+#: Modules of a sentence encoder. The last one is optional, since Engram scales rows to length 1 itself.
 _MODULES = ("Transformer", "Pooling", "Normalize")
-#: The ways of pooling that the graph has, with their older names.
+#: Supported kinds of pooling, with their older names.
 _POOLINGS = {"mean": "pooling_mode_mean_tokens", "cls": "pooling_mode_cls_token"}
 _MAX_JSON_BYTES = 10_000_000
 
 
 @dataclass(frozen=True, slots=True)
 class BertEncoder:
-    """A BERT sentence encoder on the disk: what its graph and its rows depend on."""
+    """A BERT sentence encoder on disk: what its graph and vectors depend on."""
 
-    #: The file of weights, with links resolved: onnxruntime refuses links.
+    #: The file of weights, with links resolved, since onnxruntime refuses links.
     weights: Path
     #: The tensors in it, by name.
     tensors: dict[str, Tensor]
@@ -93,18 +93,18 @@ class BertEncoder:
     dimension: int
     layers: int
     heads: int
-    #: Added to the variance where rows are normalized.
+    #: Added to the variance in layer normalization.
     epsilon: float
-    #: mean or cls.
+    #: ``mean`` or ``cls``.
     pooling: str
-    #: Tokens of a text that count, special tokens included.
+    #: Number of tokens of a text that are read, special tokens included.
     max_tokens: int
     #: The model's own prompts.
     prompts: Prompts
 
 
 def read_encoder(folder: Path) -> BertEncoder | None:
-    """Return the encoder in ``folder``, or None if the model is of a different kind and must be compiled.
+    """Return the encoder in ``folder``; None for another kind of model.
 
     Raises:
         EmbeddingError: a file of an encoder is damaged.
@@ -117,7 +117,7 @@ def read_encoder(folder: Path) -> BertEncoder | None:
 
 
 def is_encoder(folder: Path) -> bool:
-    """Return whether the configuration in ``folder`` is that of an encoder; the weights need not be there yet.
+    """Return True if ``folder`` has the configuration of an encoder; the weights need not be there yet.
 
     Raises:
         EmbeddingError: a file is damaged.
@@ -136,7 +136,7 @@ def is_encoder(folder: Path) -> bool:
 
 
 def weight_shapes(encoder: BertEncoder) -> dict[str, tuple[int, ...]]:
-    """Return the name and the shape of every tensor that the graph uses; 0 stands for any length."""
+    """Return the name and shape of every tensor that the graph uses; 0 stands for any length."""
     width, inner = encoder.dimension, encoder.tensors["encoder.layer.0.intermediate.dense.bias"].shape[0]
     shapes: dict[str, tuple[int, ...]] = {
         "embeddings.word_embeddings.weight": (0, width),
@@ -202,7 +202,7 @@ def _is_plain_bert(config: dict[str, Any]) -> bool:
 
 
 def _pooling(folder: Path, modules: list[dict[str, Any]]) -> str:
-    """Return how the model makes one vector of many; "" for a way that the graph doesn't have."""
+    """Return the model's kind of pooling; "" if the graph does not support it."""
     config = _json(folder / modules[1]["path"] / "config.json")
     if not config.get("include_prompt", True):
         return ""
@@ -214,7 +214,7 @@ def _pooling(folder: Path, modules: list[dict[str, Any]]) -> str:
 
 
 def _has_plain_weights(encoder: BertEncoder) -> bool:
-    """Return whether every tensor of the graph is there, with its shape, as float32 or float16."""
+    """Return True if every tensor of the graph is there, in the right shape, as float32 or float16."""
     if "encoder.layer.0.intermediate.dense.bias" not in encoder.tensors:
         return False
     for name, shape in weight_shapes(encoder).items():
@@ -226,40 +226,38 @@ def _has_plain_weights(encoder: BertEncoder) -> bool:
     return encoder.tensors["embeddings.position_embeddings.weight"].shape[0] >= encoder.max_tokens
 
 
-# -- The ONNX graph of a BERT sentence encoder over its own file of weights: 20 KB, made in a few milliseconds.
-
-# -- Writes an ONNX model as protobuf bytes, so that the onnx package and its protobuf code are not needed.
+# -- Write an ONNX model as protobuf bytes, so that the onnx package is not needed.
 #
-# Only what Engram's graphs use is here. Numbers of fields and types are those of onnx.proto.
+# Only the parts that Engram's graphs use. The numbers of fields and types are those of onnx.proto.
 
-#: Version of the file format, and of the operators ("" is ONNX itself).
+#: Versions of the file format and of the operators; "" is the domain of ONNX itself.
 _IR_VERSION = 10
 _OPERATOR_VERSIONS = {"": 20, "com.microsoft": 1}
-#: ONNX's numbers for types of numbers.
+#: ONNX's codes for number types.
 FLOAT32, INT32, INT64, FLOAT16 = 1, 6, 7, 10
 _TYPES = {"F32": FLOAT32, "F16": FLOAT16}
-#: Numbers for types of attributes.
+#: Codes for attribute types.
 _FLOAT_ATTRIBUTE, _INT_ATTRIBUTE, _STRING_ATTRIBUTE = 1, 2, 3
 _EXTERNAL = 1
 
-#: Length of one dimension; a name stands for any length.
+#: Length of a dimension; a name stands for any length.
 Dimension = int | str
 
 
 class OnnxGraph:
     """Collects the nodes of a graph; ``finish`` returns the model.
 
-    Values are named by text. A weight's numbers stay in a separate file, which onnxruntime maps.
+    Values are identified by name. The weights stay in a separate file, which onnxruntime maps.
     """
 
     def __init__(self, weights_name: str) -> None:
-        """Start a graph whose weights are in the file ``weights_name``, a name without a folder."""
+        """Start a graph; ``weights_name`` is the name of the weights file, without a folder."""
         self._weights_name = weights_name
         self._nodes: list[bytes] = []
         self._initializers: list[bytes] = []
 
     def node(self, operator: str, inputs: Sequence[str], *, domain: str = "", **attributes: float | int | str) -> str:
-        """Add a node with one output and return the name of the output; the input "" leaves an optional one out."""
+        """Add a node with one output and return the output's name; the input "" omits an optional one."""
         output = f"{operator}_{len(self._nodes)}"
         fields = [_text(1, name) for name in inputs]
         fields += [_text(2, output), _text(3, output), _text(4, operator)]
@@ -269,12 +267,12 @@ class OnnxGraph:
         return output
 
     def weight(self, name: str, tensor: Tensor) -> str:
-        """Add a tensor of the weights file as float32 and return the name of the value; matrices may be float16."""
+        """Add a tensor of the weights file, cast to float32 if necessary, and return its name."""
         value = self.stored_weight(name, tensor)
         return value if tensor.dtype == "F32" else self.as_float32(value)
 
     def stored_weight(self, name: str, tensor: Tensor) -> str:
-        """Add a tensor as it is stored, and return the name of the value."""
+        """Add a tensor as it is stored, and return its name."""
         place = {"location": self._weights_name, "offset": str(tensor.offset), "length": str(tensor.length)}
         fields = [_number(1, length) for length in tensor.shape]
         fields += [_number(2, _TYPES[tensor.dtype]), _text(8, name)]
@@ -284,7 +282,7 @@ class OnnxGraph:
         return name
 
     def as_float32(self, value: str) -> str:
-        """Add a cast to float32."""
+        """Add a cast to float32 and return its name."""
         return self.node("Cast", [value], to=FLOAT32)
 
     def integers(self, *values: int) -> str:
@@ -349,22 +347,23 @@ def _varint(value: int) -> bytes:
     return bytes(parts)
 
 
-#: The domain of the operators that onnxruntime has beyond those of ONNX.
+#: Domain of onnxruntime's additional operators.
 _MICROSOFT = "com.microsoft"
 
 
 @dataclass(frozen=True, slots=True)
 class GraphInPlace:
-    """An ONNX model whose weights stay where they are."""
+    """An ONNX model whose weights stay in their own file."""
 
     #: The model, as the bytes of an ONNX file.
     data: bytes
-    #: The folder of the weights; the model names the file in it.
+    #: Folder of the weights file, which the model names.
     weights_folder: Path
 
 
 def build_graph(encoder: BertEncoder) -> GraphInPlace:
-    """Return the graph from ``input_ids`` and ``attention_mask`` (batch, length) to one row a text.
+    """Build the graph (20 KB, in a few milliseconds): ``input_ids`` and ``attention_mask``, both of shape (batch,
+    length), to one row per text.
 
     The rows have the direction of the model's rows, not their length.
     """
@@ -372,7 +371,7 @@ def build_graph(encoder: BertEncoder) -> GraphInPlace:
 
 
 class _Builder:
-    """Adds the parts of the encoder; tokens are rows of one matrix except where attention needs texts apart."""
+    """Adds the parts of the encoder. The tokens of all texts form one matrix, except in attention."""
 
     def __init__(self, encoder: BertEncoder) -> None:
         self._encoder = encoder
@@ -381,7 +380,6 @@ class _Builder:
         self._row_shape = self._graph.integers(-1, encoder.dimension)
 
     def build(self) -> bytes:
-        """Return the model."""
         graph = self._graph
         size = graph.node("Shape", ["input_ids"])
         self._text_shape = graph.node("Concat", [size, self._width], axis=0)
@@ -397,9 +395,7 @@ class _Builder:
         )
 
     def _embeddings(self, size: str) -> str:
-        """Return rows of words, places and the first text type, added. Stored tables are only read where they are
-        needed.
-        """
+        """Return the summed embeddings of words, positions and the first text type, reading only the rows needed."""
         graph, zero, first = self._graph, self._graph.integers(0), self._graph.integers(1)
         words = graph.node("Gather", [self._stored("embeddings.word_embeddings.weight"), "input_ids"])
         length = graph.node("Gather", [size, first])
@@ -429,9 +425,7 @@ class _Builder:
         return graph.node("Reshape", [mixed, self._row_shape])
 
     def _pooled(self, texts: str) -> str:
-        """Return one row a text: its first token's, or the sum over its tokens, which has the direction of their
-        mean.
-        """
+        """Return one row per text: that of its first token, or the sum over its tokens, parallel to their mean."""
         graph, one = self._graph, self._graph.integers(1)
         if self._encoder.pooling == "cls":
             pooled = graph.node("Slice", [texts, graph.integers(0), one, one])

@@ -1,4 +1,4 @@
-"""The protocol of embedders: text to unit vectors, with the thresholds that belong to the model."""
+"""The protocol of embedders: text to unit vectors, with the model's thresholds."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     Matrix: TypeAlias = NDArray[np.float32]
 
 
-#: Most tokens of one text. Longer texts are cut even if the model takes more: memory grows with the square.
+#: Maximum number of tokens read of a text, even if the model accepts more, since memory grows with its square.
 MAX_TEXT_TOKENS = 512
 #: Minimum cosine for two memories to be duplicates, for a model without its own threshold.
 DUPLICATE_COSINE = 0.92
@@ -22,7 +22,7 @@ DUPLICATE_COSINE = 0.92
 
 @dataclass(frozen=True, slots=True)
 class Thresholds:
-    """Cosines that decide whether two texts are alike; each model has its own."""
+    """Cosines that decide whether two texts are alike; they depend on the model."""
 
     #: At or above this, two memories are duplicates and may be merged.
     duplicate: float = DUPLICATE_COSINE
@@ -34,7 +34,7 @@ class Thresholds:
 
 @dataclass(frozen=True, slots=True)
 class Prompts:
-    """Prefixes that some models expect before a text; "" for none."""
+    """Prefixes that some models expect before a text."""
 
     document: str = ""
     query: str = ""
@@ -47,21 +47,21 @@ class Prompts:
 class Embedder(Protocol):
     """Turns text into float32 vectors of length 1, so that a dot product is a cosine.
 
-    All methods are thread-safe. Text beyond ``max_tokens`` is ignored; ``pieces`` cuts a long text into texts that
-    fit. A blank text has a vector like any other.
+    Thread-safe. Text beyond ``max_tokens`` is ignored; ``pieces`` splits a long text into parts that fit. A blank text
+    has a vector, too.
     """
 
     @property
     def model_id(self) -> str:
-        """Name and short hash; vectors with different ids can't be compared."""
+        """Name and short hash. Vectors of models with different ids can't be compared."""
 
     @property
     def dimension(self) -> int:
-        """Numbers in a vector."""
+        """Length of a vector."""
 
     @property
     def max_tokens(self) -> int:
-        """Tokens of a text that are read, prompt included."""
+        """Number of tokens of a text that are read, prompt included."""
 
     @property
     def thresholds(self) -> Thresholds:
@@ -69,10 +69,10 @@ class Embedder(Protocol):
 
     @property
     def runtime(self) -> str:
-        """What computes the vectors: onnx, torch or hashed."""
+        """What computes the vectors: ``onnx``, ``torch`` or ``hashed``."""
 
     def embed(self, texts: Sequence[str]) -> Matrix:
-        """Return one vector for each text, shape (n, dimension), in the order of ``texts``.
+        """Return a matrix of shape (n, dimension) with one vector per text, in order.
 
         Raises:
             EmbeddingError: the model returned a vector that is zero or not finite.
@@ -82,31 +82,31 @@ class Embedder(Protocol):
         """Return the vector of a query, shape (dimension,). Raises EmbeddingError like ``embed``."""
 
     def pieces(self, text: str) -> list[str]:
-        """Cut ``text`` at paragraphs, sentences or words into texts that fit the model; [] for a blank text."""
+        """Split ``text`` at paragraphs, sentences or words into parts that fit the model; [] for a blank text."""
 
 
 @dataclass(frozen=True, slots=True)
 class ModelInfo:
-    """Everything needed to run a model and to name its vectors."""
+    """Everything needed to run a model and identify its vectors."""
 
-    #: Short name of the model, as in its id.
+    #: Short name, as in the model id.
     name: str
     #: SHA-256 of the original weights.
     weights_sha256: str
-    #: Numbers in a vector.
+    #: Length of a vector.
     dimension: int
-    #: Tokens of a text that are read, special tokens included.
+    #: Number of tokens of a text that are read, special tokens included.
     max_tokens: int
     #: Prefixes of texts.
     prompts: Prompts
 
 
 def model_id(name: str, weights_sha256: str, max_tokens: int, document_prompt: str) -> str:
-    """Return the name with a short hash of everything that changes a document's vector."""
+    """Return the name with a short hash of everything that affects a document's vector."""
     basis = "\x00".join([weights_sha256, str(max_tokens), document_prompt])
     return f"{name}-{hashlib.sha256(basis.encode()).hexdigest()[:8]}"
 
 
 def duplicate_cosine(embedder: Embedder | None) -> float:
-    """Return the cosine from which on two memories are duplicates; the default without a model."""
+    """Return the minimum cosine for two memories to be duplicates; the default without a model."""
     return DUPLICATE_COSINE if embedder is None else embedder.thresholds.duplicate

@@ -1,7 +1,4 @@
-"""An embedder without a model: hashes words and their letter triples to vector positions.
-
-It is fast, and gives the same vectors on every machine.
-"""
+"""An embedder without a model: fast, and with the same vectors on every machine."""
 
 from __future__ import annotations
 
@@ -18,7 +15,7 @@ from engram.embedding.pieces import Spans, cut, unit_rows
 from engram.system.lazy_regex import lazy_regex
 
 _WORD = lazy_regex(r"[^\W_]+")
-#: Words that say little, weighted by ``_COMMON_WEIGHT``.
+#: Words with little meaning, weighted by ``_COMMON_WEIGHT``.
 _COMMON_WORDS = """
 a an and are as at be but by can did do does for from had has have how i if in is it its me my no not of on or our so
 that the their them then there this to us was we were what when where which who why will with you your
@@ -32,9 +29,9 @@ _BLANK = "\x00blank"
 
 
 class HashedEmbedder:
-    """Feature hashing over words and their letter triples, for tests and for use without a model.
+    """Hashes words and their letter triples to vector positions, for tests and for use without a model.
 
-    It knows spelling, not meaning. Two texts with the same words in any order have the same row.
+    It compares spelling, not meaning. Texts with the same words in any order have the same vector.
     """
 
     thresholds = Thresholds(duplicate=0.92, same_topic=0.85, relevance_floor=0.15)
@@ -42,14 +39,14 @@ class HashedEmbedder:
     reason = ""
 
     def __init__(self, dimension: int = 384, max_tokens: int = 256) -> None:
-        """Make vectors of ``dimension`` numbers. Only the first ``max_tokens`` words of a text are used."""
+        """Only the first ``max_tokens`` words of a text are used."""
         self.dimension = dimension
         self.max_tokens = max_tokens
         self.prompts = Prompts()
         self.model_id = f"hashed-{dimension}-v1"
 
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """Return one row per text; see ``Embedder.embed``."""
+        """See ``Embedder.embed``."""
         rows = np.zeros((len(texts), self.dimension), dtype=np.float32)
         for row, text in zip(rows, texts, strict=True):
             for feature, weight in self._features(text):
@@ -60,12 +57,12 @@ class HashedEmbedder:
         return unit_rows(rows)
 
     def embed_query(self, text: str) -> NDArray[np.float32]:
-        """Return the vector of ``text``; queries and documents are embedded alike."""
+        """Return the vector of ``text``, embedded like a document."""
         row: NDArray[np.float32] = self.embed([text])[0]
         return row
 
     def pieces(self, text: str) -> list[str]:
-        """Return ``text`` in pieces of at most ``max_tokens`` words."""
+        """Split ``text`` into pieces of at most ``max_tokens`` words."""
         return cut(text, self.max_tokens, _spans)
 
     def _features(self, text: str) -> Iterator[tuple[str, float]]:

@@ -1,4 +1,4 @@
-"""Loads the embedder that a setting names. Torch stays out of a process that doesn't ask for it."""
+"""Load the embedder that a setting names. Only a process that asks for it loads torch."""
 
 from __future__ import annotations
 
@@ -26,15 +26,15 @@ def load_embedder(
     query_prompt: str = "",
     threads: int = 1,
 ) -> Embedder:
-    """Return the embedder for ``model``; never uses the network.
+    """Load the embedder for ``model``, without using the network.
 
     The bundled model and other BERT encoders run from their own weights. Any other model needs torch.
 
     Args:
-        model: ``bundled``, ``hashed`` (no model), a folder, or the name of a model that was fetched from the hub.
-        may_load_torch: Load torch (about 8 s and 400 MB) for a model that needs it.
-        document_prompt: Prefix of each document; "" takes the model's own.
-        query_prompt: Prefix of each query; "" takes the model's own.
+        model: ``bundled``, ``hashed`` (no model), a folder, or the name of a model fetched from the Hugging Face hub.
+        may_load_torch: load torch (about 8 s and 400 MB) for a model that needs it.
+        document_prompt: prefix of each document; "" for the model's own.
+        query_prompt: prefix of each query; "" for the model's own.
 
     Raises:
         EmbeddingError: there is no such model, it is damaged, the extra ``models`` is missing, or the model needs torch
@@ -59,12 +59,12 @@ def load_embedder(
 
 
 def needs_torch(model: str) -> bool:
-    """Return whether ``model`` can't run from its own weights. Raises EmbeddingError if there is no such model."""
+    """Return True if ``model`` can't run from its own weights. Raises EmbeddingError if there is no such model."""
     return model != HASHED and read_encoder(find_folder(find_source(model))) is None
 
 
 def _run_encoder(source: ModelSource, prompts: Prompts, threads: int) -> Embedder | None:
-    """Return the model if it is a BERT encoder, run from its own weights; else None."""
+    """Load the model from its own weights if it is a BERT encoder; else return None."""
     folder = find_folder(source)
     encoder = read_encoder(folder)
     if encoder is None:
@@ -83,13 +83,13 @@ def _run_encoder(source: ModelSource, prompts: Prompts, threads: int) -> Embedde
 
 
 def fetch_model(name: str) -> Embedder:
-    """Fetch the model ``name`` of the hub and return it, ready to run: the one action that uses the network.
+    """Fetch the model ``name`` from the hub and load it. Only this uses the network.
 
-    The small files come first: if the model needs packages that are missing, its weights are not fetched.
+    The small files are fetched first: if packages for the model are missing, its weights are not fetched.
 
     Raises:
-        EmbeddingError: ``name`` is not on the hub, the hub can't be reached, the model holds something other than
-            safetensors weights, or it needs the extra ``models`` and that is not installed.
+        EmbeddingError: ``name`` is not on the hub, the hub can't be reached, its weights are not in safetensors, or it
+            needs the extra ``models``, which is not installed.
     """
     if find_source(name).folder is not None:
         raise EmbeddingError(f"{name} is on this machine already; set embedding_model to it")
@@ -100,8 +100,8 @@ def fetch_model(name: str) -> Embedder:
 
 
 def load_model(settings: Settings) -> tuple[Embedder | None, str]:
-    """Return the model in this process, or None with the reason. Never loads torch."""
-    # Not above: only a process that answers without a worker needs it.
+    """Load the model in this process; return None and the reason if that fails. Never loads torch."""
+    # Imported here since only a process that answers without a worker needs it.
     from engram.embedding.load_model import load_embedder
 
     try:

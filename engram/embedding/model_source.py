@@ -1,4 +1,4 @@
-"""Finds the model that a setting names: the bundled one, a folder, or a name on the hub; and what running it needs."""
+"""Find the model that a setting names: the bundled one, a folder, or a name on the Hugging Face hub."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from engram.errors import EmbeddingError
 from engram.system.lazy_regex import lazy_regex
 from engram.version import install_command
 
-# -- The optional packages that run models other than BERT encoders: the extra ``models``.
+# -- The extra ``models``: optional packages for models other than BERT encoders.
 
 #: Name of the extra.
 EXTRA = "models"
@@ -22,55 +22,50 @@ _MODULES = ("torch", "sentence_transformers")
 
 
 def has_extra() -> bool:
-    """Return whether the packages of the extra are installed; imports none of them."""
+    """Return True if the packages of the extra are installed. Imports none of them."""
     return all(importlib.util.find_spec(name) is not None for name in _MODULES)
 
 
 def require_extra(model: str) -> None:
-    """Check that a model other than a BERT encoder can run here.
-
-    Raises:
-        EmbeddingError: the extra is not installed.
-    """
+    """Raise EmbeddingError if a model other than a BERT encoder can't run, because the extra is missing."""
     if not has_extra():
         raise EmbeddingError(f"the model {model} needs packages that are not installed; run: {install_command(EXTRA)}")
 
 
-# -- Models by name from the hub's cache on this machine; the one home of huggingface_hub.
-#
-# Only ``download`` uses the network, and only ``engram setup model`` calls it.
+# -- The hub and its cache on this machine. Only this section imports huggingface_hub; only ``download``, which
+# ``engram setup model`` calls, uses the network.
 
-#: The small files of a model; they identify its kind.
+#: A model's small files, which show its kind.
 DESCRIPTION_FILES = ("*.json", "*.txt", "*.model")
-#: Nothing that holds code or pickled data is fetched.
+#: Files to fetch: none that hold code or pickled data.
 ALL_FILES = (*DESCRIPTION_FILES, "*.safetensors")
-#: Copies of the weights for other programs.
+#: Copies of the weights for other runtimes.
 _IGNORED_FILES = ("onnx/*", "openvino/*", "coreml/*")
 
 
 def find_cached(name: str) -> Path:
-    """Return the folder of the model ``name`` in the hub's cache; never uses the network.
+    """Return the folder of the model ``name`` in the hub's cache, without using the network.
 
     Raises:
-        EmbeddingError: the model was not fetched yet.
+        EmbeddingError: the model has not been fetched.
     """
     try:
         return _snapshot(name, ALL_FILES, is_offline=True)
-    except Exception as error:  # faults of the cache and of the name have no common base
+    except Exception as error:  # errors of the cache and of the name share no base class
         raise EmbeddingError(
             f"the model {name} is not on this machine, and the network is not allowed; run: engram setup model {name}"
         ) from error
 
 
 def download(name: str, files: tuple[str, ...] = ALL_FILES) -> Path:
-    """Fetch the model ``name``, or those of its ``files`` (patterns), and return its folder in the hub's cache.
+    """Fetch the files of the model ``name`` that match ``files``; return its folder in the hub's cache.
 
     Raises:
         EmbeddingError: there is no such model, or the hub can't be reached.
     """
     try:
         return _snapshot(name, files, is_offline=False)
-    except Exception as error:  # faults of the network, the cache and the name have no common base
+    except Exception as error:  # errors of network, cache and name share no base class
         reason = (str(error).strip().splitlines() or [type(error).__name__])[0]
         raise EmbeddingError(f"can't fetch the model {name}: {reason}") from error
 
@@ -88,31 +83,31 @@ def _snapshot(name: str, files: tuple[str, ...], *, is_offline: bool) -> Path:
     return Path(folder)
 
 
-# -- Finds the model that a setting names: the bundled one, a folder, or a name on the hub.
+# -- The model that a setting names.
 
-#: The setting that means the model which is installed with Engram.
+#: Value of the setting for the model that is installed with Engram.
 BUNDLED = "bundled"
-#: The setting that means no model at all.
+#: Value of the setting for no model.
 HASHED = "hashed"
 BUNDLED_NAME = "all-minilm-l6-v2"
-#: The bundled model's files; hatch_build.py in the source tree puts them there when Engram is built.
+#: The bundled model's files, which hatch_build.py puts there when Engram is built.
 BUNDLED_FOLDER = Path(__file__).resolve().parent / "bundled"
-#: SHA-256 of the original weights of the bundled model. The model id depends on it, so vectors stay valid.
+#: SHA-256 of the bundled model's original weights. The model id depends on it, so that vectors stay valid.
 BUNDLED_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
-#: SHA-256 of the float16 weights that are made from them.
+#: SHA-256 of the float16 weights made from them.
 BUNDLED_FLOAT16_SHA256 = "2fd43e5dffb31bc6f7b748f586ec3daa5ba845d0517dce83af0b35900036e895"
 _WEIGHTS_NAME = "model.safetensors"
 _HUB_NAME = lazy_regex(r"[A-Za-z0-9][\w.-]*(/[A-Za-z0-9][\w.-]*)?")
-#: Folders next to the weights that hold the same model for other programs.
+#: Folders beside the weights with the same model for other runtimes.
 _OTHER_RUNTIMES = frozenset({"onnx", "openvino", "coreml"})
-#: Prompts of models whose own configuration doesn't name them, by a part of the name.
+#: Prompts of models whose configuration lacks them, by part of the model's name.
 _KNOWN_PROMPTS = {
     "nomic-embed-text": Prompts("search_document: ", "search_query: "),
     "e5-": Prompts("passage: ", "query: "),
 }
-#: Thresholds by a model's short name; others have the defaults. MiniLM's cosines are low: of memories that belong
-#: to a prompt 9 in 10 are above 0.30, of another project's memories 3 in 100; two prompts share two of their three
-#: best memories from 0.6 to 0.7 on (measured over 95 prompts and 325 memories).
+#: Thresholds by short name of the model; others have the defaults. MiniLM's cosines are low: 9 in 10 memories that
+#: belong to a prompt are above 0.30, but only 3 in 100 of another project's; prompts with a cosine of 0.6 to 0.7 share
+#: two of their three best memories (measured with 95 prompts and 325 memories).
 _THRESHOLDS = {BUNDLED_NAME: Thresholds(duplicate=0.92, same_topic=0.70, relevance_floor=0.30)}
 
 
@@ -126,7 +121,7 @@ class ModelSource:
     folder: Path | None
     #: The name on the hub; "" for a folder.
     hub_name: str
-    #: The SHA-256 that the original weights must have; "" if any will do.
+    #: Required SHA-256 of the original weights; "" for any.
     pinned_sha256: str
     #: Prompts known for this name.
     prompts: Prompts
@@ -157,10 +152,10 @@ def find_source(model: str) -> ModelSource:
 
 
 def find_folder(source: ModelSource) -> Path:
-    """Return the folder of ``source``; for a name on the hub, the one in the hub's cache. Uses no network.
+    """Return the folder of ``source``, for a name on the hub that in the hub's cache. Uses no network.
 
     Raises:
-        EmbeddingError: the model was not fetched yet.
+        EmbeddingError: the model has not been fetched.
     """
     if source.folder is not None:
         return source.folder
@@ -168,12 +163,12 @@ def find_folder(source: ModelSource) -> Path:
 
 
 def thresholds_of(name: str) -> Thresholds:
-    """Return the thresholds of the model with the short name ``name``."""
+    """Return the thresholds of the model with this short name."""
     return _THRESHOLDS.get(name, Thresholds())
 
 
 def is_bundled_intact() -> bool:
-    """Return whether the bundled weights are those that Engram was built with; reads the whole file."""
+    """Return True if the bundled weights are those that Engram was built with. Reads the whole file."""
     try:
         return _file_sha256(BUNDLED_FOLDER / _WEIGHTS_NAME) == BUNDLED_FLOAT16_SHA256
     except OSError:
@@ -181,10 +176,11 @@ def is_bundled_intact() -> bool:
 
 
 def weights_sha256(folder: Path) -> str:
-    """Return the SHA-256 of the safetensors weights in ``folder``: the file's own if there is only one.
+    """Return the SHA-256 of the safetensors weights in ``folder``: of the file or, if there are several, of their
+    hashes.
 
     Raises:
-        EmbeddingError: a part of the model has weights in another form, which could run code.
+        EmbeddingError: part of the model has weights in another format, which could run code.
     """
     inside = [file for file in sorted(folder.rglob("*")) if file.parent.name not in _OTHER_RUNTIMES]
     files = [file for file in inside if file.suffix == ".safetensors"]

@@ -1,4 +1,4 @@
-"""Runs a model with onnxruntime; the one home of onnxruntime and tokenizers."""
+"""Run a model with onnxruntime. Only this module imports onnxruntime and tokenizers."""
 
 from __future__ import annotations
 
@@ -17,28 +17,28 @@ from engram.embedding.pieces import Spans, cut, unit_rows, without_surrogates
 from engram.errors import EmbeddingError
 from engram.system import process_limits
 
-# The threads of tokenizers would oversubscribe the machine, and warn at every fork.
+# The threads of tokenizers would overload the machine and warn at every fork.
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
-# onnxruntime reports its use to Microsoft and keeps a device id in the user's cache. It reads this when it is imported;
-# its function disable_telemetry_events comes too late.
+# onnxruntime would report its use to Microsoft and keep a device id in the user's cache. It reads this variable on
+# import; its function disable_telemetry_events comes too late.
 os.environ["ORT_DISABLE_TELEMETRY"] = "1"
 
 import onnxruntime
 import tokenizers
 
-#: Most tokens in one call of the model, padding included. More costs memory (177 MB at 512, 206 at 1,024), makes
-#: others wait longer, and it is not faster.
+#: Maximum number of tokens in a call of the model, padding included. More takes more memory (177 MB at 512, 206 at
+#: 1,024), makes others wait longer, and is no faster.
 MAX_BATCH_TOKENS = 512
-#: Most characters of a token. Text beyond ``max_tokens`` times this is not tokenized at all.
+#: Assumed maximum length of a token, in characters. Text beyond ``max_tokens`` times this is not tokenized.
 _MAX_TOKEN_CHARACTERS = 64
-#: The setting of onnxruntime that names the folder of weights outside of the graph.
+#: Setting of onnxruntime: the folder of weights outside the graph.
 _WEIGHTS_FOLDER_ENTRY = "session.model_external_initializers_file_folder_path"
 
 
 class OnnxEmbedder:
-    """Runs the weights in ``folder`` by a graph that was made in memory.
+    """Runs a model's weights with a graph made in memory.
 
-    A call holds no lock, and releases the GIL while the model computes.
+    A call holds no lock and releases the GIL while the model computes.
     """
 
     runtime = "onnx"
@@ -50,14 +50,13 @@ class OnnxEmbedder:
         graph: GraphInPlace,
         threads: int = 1,
     ) -> None:
-        """Load the model that ``info`` describes.
+        """Load a model.
 
         Args:
-            folder: Holds the tokenizer.
-            info: Of the model, with the prefixes of texts.
-            graph: The graph over the model's weights.
-            threads: Batches of one call that are computed at the same time, each in its own thread; 0 for two
-                while the machine has nothing else to do, and one otherwise.
+            folder: contains the tokenizer.
+            info: describes the model, with the prefixes of texts.
+            threads: how many batches of a call are computed at the same time, each in its own thread; 0 for two while
+                the machine is idle and one otherwise.
 
         Raises:
             EmbeddingError: the model can't be loaded.
@@ -72,7 +71,7 @@ class OnnxEmbedder:
         try:
             self._tokenizer = tokenizers.Tokenizer.from_file(str(folder / TOKENIZER_NAME))
             self._session = onnxruntime.InferenceSession(graph.data, options, providers=["CPUExecutionProvider"])
-        except Exception as error:  # both libraries raise bare Exception for a damaged file
+        except Exception as error:  # both libraries raise a bare Exception for a damaged file
             raise EmbeddingError(f"the model in {folder} can't be loaded: {error}") from error
         self._threads = threads
         self._tokenizer.no_truncation()
@@ -115,7 +114,7 @@ class OnnxEmbedder:
         pending = list(batches([len(ids) for ids in tokens], MAX_BATCH_TOKENS))
         threads = self._threads or (2 if len(pending) > 1 and process_limits.is_quiet() else 1)
         if threads > 1 and len(pending) > 1:
-            # Complete batches in parallel keep two cores busier than two threads inside one small batch.
+            # Whole batches in parallel keep two cores busier than two threads within a small batch.
             with ThreadPoolExecutor(threads) as pool:
                 list(pool.map(fill, pending))
         else:
@@ -124,7 +123,7 @@ class OnnxEmbedder:
         return unit_rows(rows)
 
     def _run(self, tokens: Sequence[Sequence[int]]) -> NDArray[np.float32]:
-        """Return the model's rows for one batch, in order; the longest text decides the width."""
+        """Return the model's rows for a batch, in order."""
         width = max(len(ids) for ids in tokens)
         ids = np.zeros((len(tokens), width), dtype=np.int64)
         mask = np.zeros((len(tokens), width), dtype=np.int64)
@@ -141,7 +140,7 @@ class OnnxEmbedder:
 def batches(lengths: Sequence[int], max_tokens: int) -> Iterator[list[int]]:
     """Yield the indexes of texts in batches of similar length.
 
-    A batch has one text, or its number of texts times the longest is at most ``max_tokens``.
+    A batch is a single text, or its number of texts times the longest length is at most ``max_tokens``.
     """
     batch: list[int] = []
     for index in sorted(range(len(lengths)), key=lambda index: -lengths[index]):
@@ -154,7 +153,7 @@ def batches(lengths: Sequence[int], max_tokens: int) -> Iterator[list[int]]:
 
 
 def _options() -> onnxruntime.SessionOptions:
-    """Options that save memory: without an arena, the memory of a batch goes back to the system."""
+    """Return options that save memory: without an arena, a batch's memory is returned to the system."""
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = 1
     options.inter_op_num_threads = 1
@@ -162,6 +161,6 @@ def _options() -> onnxruntime.SessionOptions:
     options.enable_cpu_mem_arena = False
     options.enable_mem_pattern = False
     options.log_severity_level = 3
-    # Spinning threads would burn a core while the worker idles.
+    # Spinning threads would occupy a core while the worker is idle.
     options.add_session_config_entry("session.intra_op.allow_spinning", "0")
     return options

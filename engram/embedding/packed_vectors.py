@@ -1,12 +1,12 @@
-"""How vectors are stored in memory.db: four bits a number and one scale, a quarter of what float16 takes.
+"""Pack vectors for memory.db: four bits per number and one scale, a quarter of the size of float16.
 
-The numbers of a text's vector are about normally distributed, so its sixteen best levels are taken (J. Max,
-Quantizing for Minimum Distortion, IRE Transactions on Information Theory 6, 1960, table I), and the scale keeps the
-vector's length. The cosine to the original is 0.995; what a search finds stays the same (docs/performance.md).
+The numbers of a text's vector are roughly normally distributed, so the sixteen optimal levels for that distribution are
+used (J. Max, Quantizing for Minimum Distortion, IRE Transactions on Information Theory 6, 1960, table I), and the scale
+preserves the vector's length. The cosine to the original is 0.995, and searches find the same (docs/performance.md).
 
-A packed vector has an odd number of bytes. The first identifies its form: 19 and 20 mean four bits a number, 3 and 4
-for a byte a number, which is what older rows hold; the rest of it after 16 is the length of the head. The scale
-follows as float16, perhaps a filler, then the numbers. An even number of bytes is float16 as it came.
+A packed vector has an odd number of bytes. The first is the length of the head (3 or 4), plus 16 if two numbers share a
+byte; in older rows, each number has a byte. The scale follows as float16, then a filler if the head has 4 bytes, then
+the numbers. An even number of bytes is plain float16.
 """
 
 from __future__ import annotations
@@ -20,17 +20,15 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-#: Added to the length of the head where two numbers share a byte.
+#: Added to the first byte if two numbers share a byte.
 _FOUR_BITS = 16
 #: The positive half of the sixteen levels for a standard normal distribution.
 _LEVELS = (0.1284, 0.3881, 0.6568, 0.9424, 1.256, 1.618, 2.069, 2.733)
 
 
 def pack_vector(data: bytes) -> bytes:
-    """Return the stored form of float16 bytes; what levels can't stand for (zeros alone, odd or not finite) stays
-    float16.
-    """
-    # Not at the top: the watcher imports the module that needs this, and is to stay small.
+    """Return the stored form of float16 bytes. All zeros, odd lengths, infinities and NaNs stay float16."""
+    # Imported here to keep the watcher small, which imports this module indirectly.
     import numpy as np
 
     row = np.frombuffer(data, dtype=np.float16).astype(np.float32)
@@ -64,10 +62,10 @@ def unpack_vectors(stored: Sequence[bytes]) -> list[bytes]:
 
 
 def unpack_rows(stored: Sequence[bytes], dimension: int) -> NDArray[np.float32]:
-    """Stored vectors as the rows of a matrix: for many, a third of the time that their float16 bytes take.
+    """Return stored vectors as the rows of a matrix. For many, this takes a third of the time of ``unpack_vectors``.
 
     Raises:
-        EmbeddingError: one has not ``dimension`` numbers.
+        EmbeddingError: a vector does not have ``dimension`` numbers.
     """
     import numpy as np
 
@@ -91,7 +89,7 @@ def _unpack(data: bytes, size: int, form: int) -> NDArray[np.float16]:
 
 
 def _numbers(data: bytes, size: int, form: int) -> NDArray[np.float32]:
-    """Return the rows of packed vectors of one length and form."""
+    """Return packed vectors of the same length and form as rows."""
     import numpy as np
 
     table = np.frombuffer(data, dtype=np.uint8).reshape(-1, size)

@@ -1,4 +1,4 @@
-"""What all models share: long texts are cut into pieces before, and vectors are scaled to length 1 after."""
+"""Split long texts into pieces for a model, and scale its vectors to length 1."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from numpy.typing import ArrayLike, NDArray
 
 from engram.errors import EmbeddingError
 
-#: A row shorter than this has no direction.
+#: A row shorter than this has no usable direction.
 _SHORTEST = 1e-6
 
 
 def unit_rows(rows: ArrayLike) -> NDArray[np.float32]:
-    """Return ``rows`` as float32, each of length 1. Raises EmbeddingError if one is zero or not finite."""
+    """Return ``rows`` as float32, scaled to length 1. Raises EmbeddingError if one is zero or not finite."""
     matrix = np.array(rows, dtype=np.float32, order="C")
     lengths = np.sqrt(np.einsum("ij,ij->i", matrix, matrix))
     if not np.isfinite(lengths).all():
@@ -27,19 +27,19 @@ def unit_rows(rows: ArrayLike) -> NDArray[np.float32]:
 
 #: Characters processed at a time, so that a text of megabytes needs little memory.
 _BLOCK_CHARACTERS = 20_000
-#: A piece is cut no earlier than this share of its limit.
+#: Minimum length of a piece, as a share of its limit.
 _FILLED = 0.7
 #: (start, end) of each token in a text, in characters.
 Spans = Sequence[tuple[int, int]]
 
 
 def without_surrogates(text: str) -> str:
-    """Return ``text`` with each lone surrogate replaced by ``?``, at the same length; tokenizers require this."""
+    """Replace each lone surrogate, which tokenizers reject, with ``?``; the length stays the same."""
     return text.encode("utf-8", "replace").decode()
 
 
 def cut(text: str, limit_tokens: int, spans_of: Callable[[str], Spans]) -> list[str]:
-    """Return ``text`` in pieces of at most ``limit_tokens`` tokens as ``spans_of`` counts them; [] for a blank text."""
+    """Split ``text`` into pieces of at most ``limit_tokens`` tokens, as given by ``spans_of``; [] for a blank text."""
     if not text.strip():
         return []
     text = without_surrogates(text)
@@ -50,7 +50,7 @@ def cut(text: str, limit_tokens: int, spans_of: Callable[[str], Spans]) -> list[
 
 
 def _blocks(text: str) -> Iterator[str]:
-    """Yield ``text`` in blocks that end at a line or word boundary where possible."""
+    """Yield ``text`` in blocks that end at a line or word boundary if possible."""
     start = 0
     while len(text) - start > _BLOCK_CHARACTERS:
         stop, least = start + _BLOCK_CHARACTERS, start + _BLOCK_CHARACTERS // 2
@@ -74,7 +74,7 @@ def _cut_block(block: str, limit: int, spans: Spans) -> Iterator[str]:
 
 
 def _best_end(block: str, spans: Spans, first: int, last: int) -> int:
-    """Return the token before which a piece that starts at ``first`` should end; at most ``last``."""
+    """Return the token, at most ``last``, before which a piece that starts at ``first`` should end."""
     best, best_rank = last, -1
     for index in range(last, first + max(1, int((last - first) * _FILLED)) - 1, -1):
         rank = _rank(block[spans[index - 1][1] : spans[index][0]], block[spans[index - 1][1] - 1])
@@ -84,7 +84,7 @@ def _best_end(block: str, spans: Spans, first: int, last: int) -> int:
 
 
 def _rank(gap: str, before: str) -> int:
-    """Rank how suitable ``gap`` is as a cut; it follows the character ``before``."""
+    """Rank the suitability of ``gap``, which follows the character ``before``, as a cut."""
     if "\n" in gap:
         return 4 if gap.count("\n") > 1 else 3
     if gap:

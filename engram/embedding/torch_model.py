@@ -1,6 +1,6 @@
-"""Runs a model with sentence-transformers; the one home of sentence-transformers and torch.
+"""Run a model with sentence-transformers. Only this module imports sentence-transformers and torch.
 
-Importing this module is cheap; using anything in it loads torch (about 8 s and 400 MB). It takes the extra ``models``.
+Importing it is cheap; using it loads torch (about 8 s and 400 MB) and requires the extra ``models``.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _BATCH_ROWS = 4
 
 
 class OriginalEmbedder:
-    """Runs a model as its authors published it. Of a BERT encoder the vectors are those of ``OnnxEmbedder``."""
+    """Runs a model as its authors published it. A BERT encoder gives the same vectors as in ``OnnxEmbedder``."""
 
     runtime = "torch"
 
@@ -33,17 +33,17 @@ class OriginalEmbedder:
         """Load the model.
 
         Args:
-            prompts: Prefixes of texts; an empty one takes the model's own.
-            threads: Threads of torch for one call, in the whole process.
+            prompts: prefixes of texts; the model's own replace empty ones.
+            threads: torch's threads for a call, a setting of the whole process.
 
         Raises:
-            EmbeddingError: the model is not on this machine, or can't be loaded.
+            EmbeddingError: the model is not on this machine or can't be loaded.
         """
         folder = find_folder(source)
         self._model = _load(folder, threads)
-        # Two threads that use one tokenizer at the same time are an error of its library.
+        # The tokenizer's library does not allow two threads to use it at the same time.
         self._lock = threading.Lock()
-        #: Held while waiting for the lock, so that a prompt is next after the few texts that are computed now.
+        #: Held while waiting for the lock, so that a prompt comes next after the current batch.
         self._turn = threading.Lock()
         own = Prompts(self._model.prompts.get("document") or "", self._model.prompts.get("query") or "")
         self.prompts = prompts.over(own.over(source.prompts))
@@ -67,14 +67,14 @@ class OriginalEmbedder:
 
     def _rows(self, texts: Sequence[str]) -> NDArray[np.float32]:
         try:
-            # Texts of one length together: a shorter one costs as much as the longest that it is computed with.
+            # Texts of similar length together, since each costs as much as the longest in its batch.
             order = sorted(range(len(texts)), key=lambda place: len(texts[place]))
             some = [order[start : start + _BATCH_ROWS] for start in range(0, len(order), _BATCH_ROWS)]
             rows = np.concatenate(
                 [self._encode([without_surrogates(texts[place]) for place in places]) for places in some]
             )
             return unit_rows(rows[np.argsort(order)])
-        except Exception as error:  # whatever a foreign model raises, the answer is the same
+        except Exception as error:  # a model may raise anything
             raise EmbeddingError(f"the embedding model failed: {_first_line(error)}") from error
 
     def _encode(self, texts: list[str]) -> NDArray[np.float32]:
@@ -101,9 +101,9 @@ class OriginalEmbedder:
 
 
 def _load(folder: Path, threads: int) -> Any:
-    """Return the SentenceTransformer in ``folder``: safetensors only, none of its code, on the CPU, in float32."""
+    """Load the SentenceTransformer in ``folder``: safetensors only, none of its code, on the CPU, in float32."""
     weights_sha256(folder)
-    # The libraries read these when they are imported.
+    # The libraries read these on import.
     os.environ |= {"HF_HUB_OFFLINE": "1", "TRANSFORMERS_OFFLINE": "1", "HF_HUB_DISABLE_TELEMETRY": "1"}
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
     try:
@@ -118,7 +118,7 @@ def _load(folder: Path, threads: int) -> Any:
             local_files_only=True,
             model_kwargs={"use_safetensors": True, "dtype": "float32"},
         )
-    except Exception as error:  # whatever a foreign model raises, the answer is the same
+    except Exception as error:  # a model may raise anything
         raise EmbeddingError(f"sentence-transformers cannot load {folder.name}: {_first_line(error)}") from error
     if not getattr(model.tokenizer, "is_fast", False):
         raise EmbeddingError(f"the tokenizer of {folder.name} can't say where its tokens are in a text")
