@@ -1,1 +1,1 @@
-"""Forgetting and purging by people: what goes is first shown, and then deleted everywhere."""
+"""Forget and purge memories: first show what will be deleted, then delete it everywhere."""

@@ -28,7 +28,7 @@ logger = logging.getLogger(__name__)
 class ForgetReport:
     """What was forgotten, and what stays."""
 
-    #: Ids of the memories, starting with the requested one; none if a quotation was requested and no memory went.
+    #: Ids of the deleted memories, the requested one first; empty for a quotation on which no memory depended.
     episode_ids: tuple[str, ...]
     #: Summary of the requested memory, or the beginning of the quotation.
     summary: str
@@ -44,21 +44,20 @@ class ForgetReport:
     files: tuple[str, ...]
     #: Number of backups and set-aside databases that were cleaned.
     backups: int
-    #: Number of those that could not be changed and were deleted.
+    #: Number of those that were deleted, because they could not be changed.
     dropped_backups: int = 0
     #: Number of backups and set-aside databases that were searched.
     searched_backups: int = 0
     #: Names of other programs' databases in the memory folder that still contain the forgotten words.
     foreign: tuple[str, ...] = ()
-    #: Memories that stay although they also rest on the words of the quotation.
+    #: Memories that stay although they also rest on the quotation.
     staying: tuple[Memory, ...] = ()
 
     def describe(self, may_tell: Callable[[Memory], bool] | None = None) -> str:
         """Return a few lines for a person or a model: what was deleted and what stays.
 
         Args:
-            may_tell: returns False for a memory that must be mentioned without its text or session; None for a
-                person, who may know everything.
+            may_tell: returns False for a memory whose text and session must not be shown; None if everything may be.
         """
         account = account_of(
             memories=len(self.episode_ids),
@@ -84,7 +83,7 @@ class ForgetReport:
 
 
 def foreign_line(name: str) -> str:
-    """Say that another program's database still contains forgotten words, and what to do about it."""
+    """Return a warning that another program's database still contains forgotten words."""
     return f"Its words are still in {name}, another program's database, which is never changed; delete it if you can."
 
 
@@ -104,23 +103,21 @@ def forget_memory(
 ) -> ForgetReport:
     """Delete a memory and the words that no other memory rests on, everywhere in the memory folder.
 
-    For a quotation, the words of the entire message are deleted, along with the memories that were made only from them
-    or repeat them. For a session, its turns and title are deleted, along with every memory that rests on them or was
-    saved in it.
+    For a quotation, delete the entire message, along with the memories that were made only from it or repeat it. For a
+    session, delete its turns and title, along with every memory that rests on them or was saved in it.
 
-    All this is deleted from rows, text indexes, vectors, history, runs, recollections, notes, exports, backups and
-    set-aside databases. Tombstones keep it from coming back through another reading, extraction, import or restore. The
-    transcript belongs to Claude Code and stays. Files are cleaned before the database, so that an interrupted forget
-    can be repeated.
+    This covers rows, text indexes, vectors, history, runs, recollections, notes, exports, backups and set-aside
+    databases. Tombstones prevent a return by reading, extraction, import or restore. The transcript belongs to Claude
+    Code and stays. Files are cleaned before the database, so that an interrupted forget can be repeated.
 
     Args:
         episode_id: the memory or quotation, or the agent's id of the session.
-        actor: who forgets it, as noted in the history of memories that change with it.
+        actor: recorded in the history of memories that change.
         also_source: also delete the entire turns that it rests on, with every memory that rests on them.
 
     Raises:
-        NotFound: there is nothing with this id.
-        StoreError: the database cannot be written; try again.
+        NotFound: nothing has this id.
+        StoreError: the database can't be written; try again.
     """
     plan = plan_forget(store, episode_id, also_source=also_source)
     files = ForgottenFiles.of(store, plan)
@@ -168,22 +165,22 @@ def forget_memory(
     )
 
 
-# -- Forget several memories in one pass, as another machine asked: first in files, then in one transaction.
+# -- Forget several memories at once, as another machine requested: first in files, then in one transaction.
 
 
 def forget_together(
     store: Store, places: Home, episode_ids: Sequence[str], change_too: Callable[[Tx], None], *, actor: Actor
 ) -> int:
-    """Delete memories everywhere in the memory folder, as ``forget_memory`` does; returns how many went.
+    """Delete memories everywhere in the memory folder, as ``forget_memory`` does; return their number.
 
-    Memories that tidying merged with them on this machine stay, since they were not forgotten.
+    Memories that a consolidation on this machine merged with them stay, since they were not forgotten.
 
     Args:
-        episode_ids: the memories; ones that don't exist here are skipped.
+        episode_ids: the memories; unknown ids are skipped.
         change_too: makes other changes in the same transaction.
 
     Raises:
-        StoreError: the database cannot be written; nothing was deleted from it, and the call can be repeated.
+        StoreError: the database can't be written. Nothing was deleted from it, and the call can be repeated.
     """
     with store.transaction() as tx:
         stand_alone(tx, episode_ids)

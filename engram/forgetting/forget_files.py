@@ -25,7 +25,7 @@ from engram.trust.display import fence_safe
 
 logger = logging.getLogger(__name__)
 
-#: Suffix of the lists of failed programs among the recollection files.
+#: Suffix of recollection files that list failed programs.
 FAILURES_SUFFIX = ".failures"
 #: How every file of a Markdown export begins.
 MARKDOWN_EXPORT = b"---\nengram: 1\n"
@@ -33,16 +33,15 @@ MARKDOWN_EXPORT = b"---\nengram: 1\n"
 _MAX_FILE_BYTES = 200_000_000
 #: How much of another program's database is searched at a time, in bytes.
 _PART_BYTES = 4_000_000
-#: Minimum length of a text that is searched for in notes, in characters; shorter texts occur by chance.
+#: Minimum length of a text searched for in notes, in characters; shorter texts may occur by chance.
 _MIN_TEXT_CHARACTERS = 24
-#: Maximum length of a line's beginning that is searched for, in characters, since notes and bites cut long lines.
+#: How much of a line is searched for, in characters, since notes and bites truncate long lines.
 _MAX_LINE_CHARACTERS = 60
 
 
 def told_lines(texts: Sequence[str]) -> list[str]:
-    """Return the beginnings of the lines of forgotten texts that are long enough to be unique.
-
-    Search for them in lines returned by ``plain_line``.
+    """Return the beginnings of lines of forgotten texts that are long enough to be unique, as ``plain_line`` returns
+    them.
     """
     beginnings = {plain_line(line)[:_MAX_LINE_CHARACTERS] for text in texts for line in text.splitlines()}
     return sorted(line for line in beginnings if len(line) >= _MIN_TEXT_CHARACTERS)
@@ -56,10 +55,10 @@ def plain_line(text: str) -> str:
 def clean_recollections(
     places: Home, is_kept: Callable[[str], bool], sessions: Collection[str] = (), *, is_dry: bool = False
 ) -> list[str]:
-    """Remove the recollection files of some sessions and those whose text must go; returns their names.
+    """Remove the recollection files of some sessions and those whose text must go; return their names.
 
-    Every list of failed programs is removed as well, but not named, since the worker makes a new one. With ``is_dry``,
-    here and below, nothing is changed, and the return value says what would be.
+    Lists of failed programs are also removed, but not returned, since the worker makes new ones. With ``is_dry``, here
+    and below, nothing is changed, and the return value says what would be.
     """
     removed = []
     for path in _files(places.recollections, ("*",)):
@@ -74,7 +73,7 @@ def clean_recollections(
 
 
 def withdraw_bites(places: Home, episode_id: str) -> list[str]:
-    """Remove what waits to be shown and names a memory whose text has changed; returns the names of the files."""
+    """Remove pending recollection files that name a memory whose text has changed; return their names."""
     removed = []
     for path in _files(places.recollections, ("*.pending",)):
         if episode_id.encode() in (read_regular(path, _MAX_FILE_BYTES) or b""):
@@ -102,13 +101,13 @@ def clean_lines(
     *,
     is_dry: bool = False,
 ) -> list[Path]:
-    """Remove those lines from notes that name a forgotten memory or say the same.
+    """Remove lines that name or repeat a forgotten memory from notes.
 
-    A session's daily log tells what its stored turns say, and is rewritten where forgetting changes those turns. So
-    what another session said in the same words stays.
+    A session's section of the daily log repeats its stored turns and is rewritten if forgetting changes them. So the
+    same words stay if another session said them.
 
     Args:
-        is_kept_in_session: like ``is_kept``, but for the lines of a session's log.
+        is_kept_in_session: like ``is_kept``, for the lines of a session's section.
     """
     return rewrite_notes(
         places,
@@ -126,7 +125,7 @@ def clean_lines(
 def rewrite_notes(
     places: Home, paths: Iterable[Path], change: Callable[[Path, str], str], *, is_dry: bool = False
 ) -> list[Path]:
-    """Rewrite notes under the lock of their folder, and keep bytes that are not UTF-8; returns the changed files."""
+    """Rewrite notes under their folder's lock, keeping bytes that are not UTF-8; return the changed files."""
     changed = []
     with notes_lock(places):
         for path in paths:
@@ -147,9 +146,9 @@ def clean_exports(
     *,
     is_dry: bool = False,
 ) -> list[str]:
-    """Remove memories from the exports in the memory folder, and their words from what other memories say there.
+    """Remove memories, and their words in other memories, from the exports in the memory folder.
 
-    In JSON lines, a memory's line goes; in a Markdown export, its file goes, with the files that quote its words.
+    A JSON Lines export loses a memory's line; a Markdown export, its file and the files that quote its words.
 
     Args:
         is_kept: returns False for a text that quotes the memories.
@@ -183,7 +182,7 @@ def _clean_markdown_exports(
 
 
 def _cut_history(line: str, is_kept: Callable[[str], bool]) -> str:
-    """Return the line of a memory without the steps of its history that quote forgotten words."""
+    """Return a memory's line without the steps of its history that quote forgotten words."""
     if '"history"' not in line or is_kept(line):
         return line
     with contextlib.suppress(ValueError, RecursionError):
@@ -205,7 +204,7 @@ def copies_of_memory(places: Home, driver: str) -> list[Path]:
 def foreign_files_with(places: Home, driver: str, told: Sequence[str]) -> list[str]:
     """Return the names of other programs' databases in the memory folder whose bytes contain a forgotten line.
 
-    The files are only read. A line that one stores in another form, or that is cut at the end of a page, is not found.
+    A line that is stored in another encoding, or split at the end of a page, is not found.
 
     Args:
         told: beginnings of the forgotten lines, as ``told_lines`` returns them.
@@ -221,7 +220,7 @@ def foreign_files_with(places: Home, driver: str, told: Sequence[str]) -> list[s
 
 
 def _has_match(path: Path, pattern: re.Pattern[bytes]) -> bool:
-    """Return True if the pattern, which matches at most ``_MAX_LINE_CHARACTERS`` characters, is in the file."""
+    """Return True if the file contains the pattern, which matches at most ``_MAX_LINE_CHARACTERS`` characters."""
     with contextlib.suppress(OSError), path.open("rb") as file:
         rest = b""
         while part := file.read(_PART_BYTES):
@@ -241,7 +240,7 @@ def _is_about(line: str, ids: Collection[str]) -> bool:
 
 
 def _cut_line(line: str, forgotten: Forgotten | None) -> str:
-    """Return a memory's line without the words of a forgotten one merged into it; other lines are unchanged."""
+    """Return a memory's line without the words of a forgotten memory merged into it; other lines unchanged."""
     cut = forgotten.cut if forgotten else None
     if forgotten is None or cut is None or cut.episode_id not in line:
         return line
@@ -255,7 +254,7 @@ def _cut_line(line: str, forgotten: Forgotten | None) -> str:
             if "rests_on" in memory:
                 memory["rests_on"] = [one for one in memory["rests_on"] if one.get("uuid") not in forgotten.erased]
             if "history" in memory:
-                # The history quotes the memory's former text, so it starts over, as in the database.
+                # The history quotes the former text, so it starts over, as in the database.
                 memory["history"] = []
             return json.dumps(memory, ensure_ascii=False) + "\n"
     return line
@@ -267,7 +266,7 @@ def all_notes(places: Home) -> list[Path]:
 
 
 def clean_copies(places: Home, driver: str, clean: Callable[[Tx], int]) -> tuple[int, int]:
-    """Clean every backup and set-aside database, and delete damaged ones; returns the numbers of cleaned and deleted.
+    """Clean every backup and set-aside database; return how many were cleaned, and how many deleted as damaged.
 
     Args:
         clean: deletes rows from an open copy, in a transaction, and returns their number.

@@ -1,4 +1,4 @@
-"""Plan what forgetting deletes: a memory and its words, except those another one needs; a message; or a session."""
+"""Plan what forgetting deletes: a memory with the words that no other memory needs, a message, or a session."""
 
 from __future__ import annotations
 
@@ -29,17 +29,17 @@ from engram.text.words import words_of
 
 SUMMARY_JOINT = " | "
 CONTENT_JOINT = "\n\n---\n\n"
-#: An id that nobody says by chance, because it is long and contains digits.
+#: An id that can't be mistaken for a word, because it is long and contains digits.
 _UNMISTAKABLE = lazy_regex(r"(?=.*\d)\S{16,}")
 
 
 def comparable(text: str) -> str:
-    """Return a text in lower case, without outer punctuation and white space, for comparison."""
+    """Return a text for comparison: in lower case, without outer punctuation, and with single spaces."""
     return " ".join(text.lower().split()).strip(" .!;:")
 
 
 def merged_summary(older: str, newer: str) -> str:
-    """Return the summary of two memories: joined, or only one if they say the same or are too long together."""
+    """Join two summaries; return only one if they say the same or are too long together."""
     if comparable(newer) in comparable(older):
         return older
     if comparable(older) in comparable(newer):
@@ -49,9 +49,7 @@ def merged_summary(older: str, newer: str) -> str:
 
 
 def merged_content(older: str, newer: str) -> str:
-    """Return the content of two memories, joined; if that is too long, without the oldest parts, which their
-    memories keep.
-    """
+    """Join two contents; if they are too long, drop the oldest parts, which their own memories keep."""
     if newer.strip() in older:
         return older
     if older.strip() in newer:
@@ -64,47 +62,47 @@ def merged_content(older: str, newer: str) -> str:
 
 #: Maximum length of the description of a forgotten quotation, in characters.
 MAX_TITLE_CHARACTERS = 120
-#: A memory is not forgotten for saying a sentence of a forgotten message that is shorter than this.
+#: Minimum length of a sentence, in words, for which a memory that repeats it is forgotten with the message.
 MIN_SENTENCE_WORDS = 3
-#: An archived memory is an earlier version from this share of common words on, relative to the shorter summary.
+#: Minimum share of common words, relative to the shorter summary, that makes an archived memory an earlier version.
 MIN_SAME_SHARE = 0.6
 
 
 @dataclass(frozen=True, slots=True)
 class NeededEntry:
-    """An entry that stays, since another memory also rests on it."""
+    """An entry that stays because another memory also rests on it."""
 
     #: Uuid of the entry; the key of its turn for a queued prompt.
     entry: str
     #: The memories that need it.
     needed_by: tuple[Memory, ...]
-    #: Where a person finds it: the title of its session, and the day; "" if these are no longer stored.
+    #: Title of its session and day, for people; "" if no longer stored.
     said_in: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class ForgetPlan:
-    #: The named memory and its earlier and merged versions; with the source, also all memories that rest on its turns.
+    #: The named memory with its earlier and merged versions and, with the source, all memories that rest on its turns.
     memories: tuple[Memory, ...]
     #: Row ids of turns that are deleted completely; only with the source.
     turn_ids: tuple[int, ...]
     #: Entries whose words are deleted while their turns stay.
     erased: tuple[str, ...]
-    #: Entries that the memories rested on; they can never again become evidence of an automatic memory.
+    #: Entries on which the memories rested; they never become evidence of an automatic memory again.
     barred: tuple[str, ...]
     #: Entries that stay, with the memories that need them.
     needed: tuple[NeededEntry, ...]
     #: Memories that become current again, since the one that replaced them is deleted.
     restored: tuple[Memory, ...]
-    #: The memory into which the named one was merged, as it is without the latter's words.
+    #: The memory into which the named one was merged, without the latter's words.
     cut: CutMemory | None = None
     #: The quotation that was named instead of a memory.
     quotation: Quotation | None = None
-    #: The session that was named instead: its turns go, with every memory that rests on them.
+    #: The session that was named instead; its turns are deleted with every memory that rests on them.
     session_id: str = ""
-    #: What the session is called.
+    #: Title of that session.
     session_title: str = ""
-    #: Memories that stay although they rest on its words, since they also rest on others, or a person kept them.
+    #: Memories that rest on its words but stay, since they also rest on others or were kept by a person.
     staying: tuple[Memory, ...] = ()
 
     @property
@@ -118,9 +116,9 @@ class ForgetPlan:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """What texts that mention it contain: ids of memories and sessions, and prefixes of ids of quotations.
+        """Names by which texts mention it: ids of memories and sessions, and prefixes of quotation ids.
 
-        A session's id that could just as well be a word, such as a copied file's name, is left out.
+        A session id that could be an ordinary word, such as a copied file's name, is left out.
         """
         quoted = () if self.quotation is None else (quotation_prefix(self.quotation.source),)
         named = [self.session_id] if _UNMISTAKABLE.search(self.session_id) else []
@@ -139,7 +137,7 @@ class ForgetPlan:
 
 
 def said_in(store: Store, source: str) -> str:
-    """Return the title of the session that says an entry, and the day, for people; "" if its turn is not stored."""
+    """Return the title of an entry's session and the day, for people; "" if its turn is not stored."""
     turn_id = turn_of_source(store, source)
     stored = None if turn_id is None else load_turn_row(store, turn_id)
     session = None if stored is None else find_session(store, stored.turn.session_id)
@@ -150,15 +148,13 @@ def said_in(store: Store, source: str) -> str:
 
 
 def account_of(*, memories: int, turns: int, entries: int, files: int, backups: int, is_done: bool) -> str:
-    """Say how much a forget deletes, in the same words before it and after it.
+    """Describe how much a forget deletes, in the same words before and after it.
 
     Args:
-        memories: memories that are deleted.
-        turns: turns that are deleted completely.
-        entries: messages whose words are deleted while their turns stay.
-        files: files in the memory folder that change.
-        backups: backups and set-aside databases that are searched.
-        is_done: True if it has been done.
+        turns: number of turns that are deleted completely.
+        entries: number of messages whose words are deleted while their turns stay.
+        files: number of files in the memory folder that change.
+        backups: number of backups and set-aside databases that are searched.
     """
     gone = [_plural(memories, "memory", "memories")] if memories else []
     gone += [_plural(turns, "whole turn")] if turns else []
@@ -173,7 +169,7 @@ def _plural(number: int, singular: str, plural: str = "") -> str:
 
 
 def plan_forget(store: Store, episode_id: str, *, also_source: bool = False) -> ForgetPlan:
-    """Plan to forget a memory, a quotation with its entire message, or a session with everything that was said.
+    """Plan to forget a memory, a quotation with its entire message, or a session with all its turns.
 
     Args:
         episode_id: the memory or quotation, or the agent's id of the session.
@@ -220,7 +216,7 @@ def plan_forget(store: Store, episode_id: str, *, also_source: bool = False) -> 
 
 
 def _plan_quotation(store: Store, quotation_id: str, *, also_source: bool) -> ForgetPlan:
-    """Plan to forget the words of a message, and memories that were made only from them or say the same."""
+    """Plan to forget a message, and memories that were made only from it or say the same."""
     quotation = find_quotation(store, quotation_id)
     if quotation is None:
         raise NotFound(f"there is no quotation {quotation_id[:40]!r}; recall and timeline print the ids that exist")
@@ -265,7 +261,7 @@ def _plan_session(store: Store, session: SessionRow) -> ForgetPlan:
 
 
 def _goes_with(store: Store, memory: Memory, quotation: Quotation) -> bool:
-    """Return True for an automatic memory that rests on nothing else, or that repeats a sentence of the message."""
+    """Return True for an automatic memory that rests only on the message or repeats a sentence of it."""
     if memory.source != Source.AUTO or is_kept_by_hand(memory):
         return False
     texts = source_texts(store, [quotation.source])
@@ -282,7 +278,9 @@ def forgotten_texts(store: Store, plan: ForgetPlan) -> list[str]:
 
 
 def _versions_of(store: Store, memory: Memory) -> list[Memory]:
-    """Return archived memories that say the same: those merged into this one, or made earlier from the same entries."""
+    """Return archived versions of a memory: those merged into it, or made earlier from the same entries with the same
+    words.
+    """
     versions: dict[int, Memory] = {}
     todo = [memory]
     while todo:
@@ -308,7 +306,7 @@ def _says_same(first: str, second: str) -> bool:
 
 
 def _restored(store: Store, cluster: Sequence[Memory]) -> list[Memory]:
-    """Return the memories that become current again, because only deleted memories had replaced them."""
+    """Return the memories that become current again because only deleted memories replaced them."""
     going = {memory.episode_id for memory in cluster}
     restored: dict[int, Memory] = {}
     for memory in cluster:
@@ -348,13 +346,13 @@ def _needed(
 
 
 def _host_of(store: Store, target: Memory) -> Memory | None:
-    """Return the current memory into which ``target`` was merged; None if there is none."""
+    """Return the current memory into which ``target`` was merged, if any."""
     host = memory_records.find_memory(store, target.superseded_by) if target.superseded_by else None
     return None if host is None or target.status != Status.ARCHIVED or not host.is_current else host
 
 
 def _without(host: Memory, target: Memory) -> CutMemory | None:
-    """Return the host without the words of ``target``; None if nothing is left because both said the same."""
+    """Return the host without the words of ``target``; None if both said the same, so that nothing is left."""
     own = [part for part in host.summary.split(SUMMARY_JOINT) if comparable(part) not in comparable(target.summary)]
     content = [part for part in host.content.split(CONTENT_JOINT) if part.strip() not in target.content]
     left = CutMemory(host.episode_id, SUMMARY_JOINT.join(own), CONTENT_JOINT.join(content), ())

@@ -1,4 +1,4 @@
-"""Show what forgetting a memory would take away, word for word: rows, words, turns and files."""
+"""Show exactly what forgetting a memory would delete: rows, words, turns and files."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class ForgottenFiles:
     sessions: tuple[str, ...]
     #: Beginnings of the forgotten lines.
     told: tuple[str, ...]
-    #: Ids of the memories, and what the ids of the quotations begin with.
+    #: Ids of the memories, and prefixes of quotation ids.
     names: tuple[str, ...] = ()
 
     @classmethod
@@ -48,11 +48,12 @@ class ForgottenFiles:
 
     @property
     def is_kept(self) -> Callable[[str], bool]:
-        """Whether a line neither names any of the memories nor repeats what they say."""
+        """Filter that returns True for a line that neither names nor repeats any of the memories."""
         return _line_filter(self.names, self.told)
 
     def clean(self, places: Home, *, is_dry: bool = False) -> tuple[list[str], list[Path]]:
-        """Remove it from recollections, exports and notes; returns the names of the changed files, and the notes.
+        """Remove everything from recollections, exports and notes; return the names of the changed files, and the
+        notes.
 
         With ``is_dry``, nothing is changed, and the return value says what would be.
         """
@@ -70,18 +71,18 @@ class ForgottenFiles:
 
 @dataclass(frozen=True, slots=True)
 class ErasedEntry:
-    """An entry whose words go while its turn stays."""
+    """An entry whose words are deleted while its turn stays."""
 
     place: EvidencePlace
-    #: Its stored words: what was said, and the facts of tool calls.
+    #: Its stored texts: what was said, and facts about tool calls.
     texts: tuple[str, ...]
-    #: The title of its session and the day, for people.
+    #: Title of its session and day, for people.
     said_in: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class ForgetPreview:
-    """Exactly what a forget takes away, and what stays."""
+    """Exactly what a forget deletes, and what stays."""
 
     plan: ForgetPlan
     #: Empty if entire turns are deleted.
@@ -133,7 +134,7 @@ class ForgetPreview:
         }
 
     def account(self) -> str:
-        """Say how much goes, in the words of the report that follows."""
+        """Describe how much is deleted, in the words of the later report."""
         plan = self.plan
         return account_of(
             memories=len(plan.memories),
@@ -146,10 +147,10 @@ class ForgetPreview:
 
 
 def preview_forget(store: Store, places: Home, episode_id: str, *, also_source: bool = False) -> ForgetPreview:
-    """Say what ``forget_memory`` would do now, without changing anything. Both use the same plan and the same files.
+    """Return what ``forget_memory`` would do now, by the same plan, without changing anything.
 
     Raises:
-        NotFound: there is no such memory.
+        NotFound: nothing has this id.
     """
     plan = plan_forget(store, episode_id, also_source=also_source)
     erased = () if plan.turn_ids else plan.erased

@@ -40,7 +40,7 @@ from engram.system.lazy_regex import lazy_regex
 
 logger = logging.getLogger(__name__)
 
-#: Number of turns or memories deleted in a transaction, so that other writers do not wait long.
+#: Number of turns or memories deleted in one transaction, so that other writers do not wait long.
 _BATCH = 50
 Item = TypeVar("Item")
 _MEMORY_ID = lazy_regex(r"ep_[0-9a-f]{12}")
@@ -62,7 +62,7 @@ class ForgottenProject:
     files: tuple[str, ...]
     #: Number of backups and set-aside databases that were cleaned.
     backups: int
-    #: Number of those that could not be changed and were deleted.
+    #: Number of those that were deleted, because they could not be changed.
     dropped_backups: int
     #: Names of other programs' databases in the memory folder, which may still contain its words.
     foreign: tuple[str, ...] = ()
@@ -78,20 +78,20 @@ def forget_project(
 ) -> ForgottenProject:
     """Delete everything about a project, everywhere in the memory folder.
 
-    This includes its turns, passages, memories, vectors and history, and what was shown in its sessions; its sections
-    of the daily log and of ``MEMORY.md``, its saved notes, recollections and lines of exports; and all of this in
-    backups and set-aside databases. A mark keeps everything said in it until now from being stored again; what is said
-    later is read as before. Global memories that came from it stay, but only with their summary. The transcripts belong
-    to Claude Code and stay.
+    This covers its turns, passages, memories, vectors, history and records of what was shown in its sessions; its
+    sections of the daily log and of ``MEMORY.md``, saved notes, recollections and lines of exports; and all of this in
+    backups and set-aside databases. A mark prevents everything said in it so far from being stored again; later
+    sessions are read as before. Global memories that came from it keep only their summary. The transcripts belong to
+    Claude Code and stay.
 
-    Whatever names a memory only by its id (files, copies, reports of runs) is cleaned before the memory is deleted, so
-    that an interrupted forget can be repeated.
+    Whatever refers to a memory by id (files, copies, reports of runs) is cleaned before the memory is deleted, so that
+    an interrupted forget can be repeated.
 
     Args:
-        in_copy: what is done in a backup or set-aside database; it is given the function that erases the project there.
+        in_copy: called for each backup and set-aside database with the function that erases the project there.
 
     Raises:
-        StoreError: the database cannot be written; try again.
+        StoreError: the database can't be written; try again.
     """
     with holding_backups(places.backups):
         with store.transaction() as tx:
@@ -112,7 +112,7 @@ def forget_project(
             forget_memories.clean_runs(tx, traces.is_line_kept, traces.clean_note)
         reach("forget_project.files")
         _erase(store, contents, actor)
-        # What was stored by a read or an extraction that was running when the mark was set.
+        # Data stored by a read or extraction that was running when the mark was set.
         late = erasing.contents_of_project(store, project, until_ms)
         _erase(store, late, actor)
         notes += cut_daily_log(places, sorted(traces.session_ids))
@@ -142,7 +142,7 @@ def forget_project(
 
 
 def _erase(store: Store, contents: ProjectContents, actor: Actor) -> None:
-    """Erase the contents of the project in short transactions; after an interruption, the rest is still there."""
+    """Erase the contents of the project in short transactions."""
     with store.transaction() as tx:
         erasing.release_memories(tx, contents, actor=actor)
     with store.transaction() as tx:
@@ -159,7 +159,7 @@ def _in_batches(store: Store, items: Sequence[Item], erase: Callable[[Tx, Sequen
 
 
 class _ProjectTraces:
-    """Recognizes the traces of the forgotten project in notes, reports and copies of the database."""
+    """Finds traces of the forgotten project in notes, reports and copies of the database."""
 
     def __init__(self, store: Store, contents: ProjectContents, actor: Actor) -> None:
         self._actor = actor
@@ -193,7 +193,7 @@ class _ProjectTraces:
         return not self.is_line_kept(line) or any(text in plain_line(line) for text in self._told)
 
     def clean_notes(self, places: Home) -> list[Path]:
-        """Clean every note in the memory folder; returns those that changed."""
+        """Clean every note in the memory folder; return those that changed."""
 
         def clean(path: Path, text: str) -> str:
             return self.clean_note(source_name(places, path), text)
@@ -201,7 +201,7 @@ class _ProjectTraces:
         return rewrite_notes(places, all_notes(places), clean)
 
     def forget_in_copy(self, tx: Tx) -> int:
-        """Erase the project in a copy of the database, whatever it is called there."""
+        """Erase the project in a copy of the database, under any name that it has there."""
         erased = erasing.carry_forgotten_projects(tx, self._marks, self.clean_note, actor=self._actor)
         forgotten = Forgotten(
             episode_ids=tuple(episode_id for episode_id in self.episode_ids if find_memory(tx, episode_id) is not None),

@@ -1,4 +1,4 @@
-"""Move a project into a vault, where nothing outside can see it, and back."""
+"""Move a project into a vault, where nothing outside can see it, or back."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from engram.vaults import Vault, free_folder, own_vault, vault_of_identity, writ
 
 logger = logging.getLogger(__name__)
 
-#: File that records, during a move into a vault, what was forgotten before it.
+#: File that records, during a move into a vault, what had been forgotten before.
 _TOMBSTONES_NAME = ".forgotten-before.json"
 
 
@@ -45,10 +45,10 @@ class Moved:
 
 
 def move_into_vault(store: Store, settings: Settings, project: ProjectRow) -> Moved:
-    """Move all of a project into a vault: turns, memories (global ones too) and notes, so that nothing stays outside.
+    """Move a project's turns, memories (global ones included) and notes into a vault, leaving nothing outside.
 
-    The project is removed from backups and exports in the memory folder, as by ``projects forget``. Call this again
-    after a kill to continue. Until the move is done, nothing new from the project is stored anywhere.
+    The project is removed from backups and exports in the memory folder, as by ``projects forget``. An interrupted move
+    is continued by calling this again; until it is done, nothing new from the project is stored anywhere.
 
     Raises:
         BadRequest: the memory folder is a vault itself, or the project has no folder.
@@ -94,13 +94,13 @@ def move_into_vault(store: Store, settings: Settings, project: ProjectRow) -> Mo
 
 
 def seal(vault: Vault) -> None:
-    """Record that nothing from a vault's project is left outside."""
+    """Record that nothing of a vault's project is left outside."""
     write_vault(dataclasses.replace(vault, is_sealed=True))
     (vault.folder / _TOMBSTONES_NAME).unlink(missing_ok=True)
 
 
 def _tombstones_before(store: Store, vault: Vault) -> dict[tuple[str, bytes], int]:
-    """Return what was forgotten before the move began, even if the move was killed since."""
+    """Return what was forgotten before the move began, even if the move has been interrupted since."""
     file = vault.folder / _TOMBSTONES_NAME
     if not file.exists():
         known = sorted(copy_project.tombstone_times(store).items())
@@ -111,7 +111,7 @@ def _tombstones_before(store: Store, vault: Vault) -> dict[tuple[str, bytes], in
 def move_out_of_vault(store: Store, settings: Settings, vault: Vault) -> Moved:
     """Move everything in a vault back into the memory folder around it, and delete the vault.
 
-    Call this again after a kill to continue.
+    An interrupted move is continued by calling this again.
 
     Raises:
         StoreError: a database can't be written.
@@ -138,7 +138,7 @@ def move_out_of_vault(store: Store, settings: Settings, vault: Vault) -> Moved:
 
 
 def _move_notes(store: Store, settings: Settings, to: Settings, project: ProjectRow) -> None:
-    """Copy the lines of notes that belong to a project into the notes of another memory folder, once."""
+    """Copy a project's lines of notes into the notes of another memory folder, unless they are already there."""
     names = names_of_project(store, project.id)
     sessions = set(contents_of_project(store, project).session_ids)
 

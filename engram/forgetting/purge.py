@@ -1,4 +1,4 @@
-"""Purge archived and superseded memories: delete them for good, only when told to; their turns stay."""
+"""Purge archived and superseded memories: delete them for good, on request only. Their turns stay."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from engram.system.clock import day_of, iso_time
 
 logger = logging.getLogger(__name__)
 
-#: Days without change or use after which an archived memory may be purged, unless the user says otherwise.
+#: Default number of days without change or use after which an archived memory may be purged.
 ARCHIVED_DAYS = 180
 #: Statuses of memories that can be purged.
 PURGEABLE = (Status.ARCHIVED, Status.SUPERSEDED)
-#: Number of memories deleted in a transaction, so that other writers do not wait long.
+#: Number of memories deleted in one transaction, so that other writers do not wait long.
 _BATCH = 25
 _DAY_MS = 86_400_000
 
@@ -34,13 +34,13 @@ class PurgePlan:
     memories: tuple[Memory, ...]
     #: Their size in the database without the text index, in bytes.
     size_bytes: int
-    #: Number of memories that are old enough, but pinned or of high importance; these are only purged by name.
+    #: Number of old memories that are pinned or of high importance, and so are only purged by name.
     spared: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class PurgeReport:
-    #: Number of the run in the log; 0 if nothing was deleted.
+    #: Number of the recorded run; 0 if nothing was deleted.
     run_id: int
     episode_ids: tuple[str, ...]
     #: Number of memories that stay because they were changed or used since the plan was made.
@@ -48,7 +48,7 @@ class PurgeReport:
 
 
 def purge_to_json(plan: PurgePlan, report: PurgeReport | None) -> dict[str, Any]:
-    """Return a plan to purge as JSON, with the report if it was carried out."""
+    """Return a plan as JSON, with the report if it was carried out."""
     return {
         "purged": report is not None,
         "run": report.run_id or None if report is not None else None,
@@ -74,7 +74,7 @@ def purge_to_json(plan: PurgePlan, report: PurgeReport | None) -> dict[str, Any]
 def plan_purge(
     store: Store, *, archived_days: int | None = None, superseded_days: int | None = None, project_id: int | None = None
 ) -> PurgePlan:
-    """Plan to purge memories not changed or used for some days; pinned and highly important ones are spared.
+    """Plan to purge memories not changed or used for some days, except pinned and highly important ones.
 
     Args:
         archived_days: days for archived memories; None to keep them.
@@ -119,11 +119,12 @@ def plan_named(store: Store, episode_ids: Sequence[str]) -> PurgePlan:
 def purge(store: Store, plan: PurgePlan, *, actor: Actor) -> PurgeReport:
     """Delete the memories of a plan with their index, vectors and history; this cannot be undone.
 
-    Their turns stay, and tombstones keep the extractor and an import from making the same memories again. Memories that
-    were changed or used since the plan was made stay. The process may be killed at any time; the rest is still there.
+    Their turns stay, and tombstones prevent extraction and import from making the same memories again. Memories that
+    were changed or used since the plan was made stay. If the process is killed, only the memories deleted so far are
+    gone.
 
     Raises:
-        StoreError: the database cannot be written; what has been deleted so far is logged.
+        StoreError: the database can't be written; what has been deleted so far is logged.
     """
     if not plan.memories:
         return PurgeReport(0, ())
@@ -142,7 +143,7 @@ def purge(store: Store, plan: PurgePlan, *, actor: Actor) -> PurgeReport:
 
 
 def check_unpurged(store: Store, run_id: int) -> None:
-    """Raise BadRequest if memories that a consolidation changed were purged since."""
+    """Raise BadRequest if memories that a consolidation changed have been purged."""
     purged = next((purge for purge in forget_memories.list_purges(store) if run_id in purge.touched_runs), None)
     if purged is not None:
         raise BadRequest(

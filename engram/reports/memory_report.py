@@ -207,7 +207,7 @@ def who_changed(change: Change, extractor: str) -> str:
     """Return who made a change, for people; changes made by rules are not attributed to a model.
 
     Args:
-    extractor: the memory's extractor, for a step that does not name its own.
+        extractor: the memory's extractor, for a step that does not name its own.
     """
     made_by = str(change.after.get("extractor") or extractor)
     return RULES if change.actor is Actor.MODEL and made_by.startswith("local") else change.actor.value
@@ -438,7 +438,7 @@ def whole_id(store: Reader, text: str) -> str:
     """Complete the beginning of a memory's or quotation's id; return any other text unchanged.
 
     Raises:
-    BadRequest: several ids begin with it; the message lists them.
+        BadRequest: several ids begin with it; the message lists them.
     """
     text = text.strip()
     if not _BEGINNING.fullmatch(text):
