@@ -1,6 +1,6 @@
-"""The tables of memory.db as peewee models: their columns, indexes and constraints are declared here and nowhere else.
+"""The tables of memory.db as peewee models, with all their columns, indexes and constraints.
 
-Use them qualified (``tables.Memory``): the records that the rest of the program gets have the same names.
+Use them qualified (``tables.Memory``), since the records used elsewhere have the same names.
 """
 
 from __future__ import annotations
@@ -112,7 +112,7 @@ __all__ = [
     "column_names",
 ]
 
-#: Every table with rows of its own, those that others refer to first.
+#: Every table, those that others refer to first.
 ALL_TABLES: tuple[type[Table], ...] = (
     MetaValue,
     Project,

@@ -1,4 +1,4 @@
-"""What all tables have in common: how their names are made, SQL defaults, references and checks."""
+"""Declare tables: base classes, SQL defaults, references and checks."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from engram.text.words import UNSPACED_LETTERS, UNSPACED_RANGES
 
 
 class Table(Model):
-    """A table of memory.db. It is bound to no database: the store compiles a query for its own.
+    """A table of memory.db, bound to no database: the store compiles queries for its own.
 
-    A class declares columns, indexes and constraints. Its instances are not used: rows become frozen records.
+    Instances are not used; rows become frozen records.
     """
 
     class Meta:
@@ -21,7 +21,7 @@ class Table(Model):
 
 
 class View(Table):
-    """A view of memory.db: selected from like a table. ``definition`` is the statement that creates it."""
+    """A view of memory.db; ``definition`` is the statement that creates it."""
 
     definition: str
 
@@ -30,9 +30,7 @@ class View(Table):
 
 
 def reference(table: type[Model], column: str, *, null: bool = False, cascade: bool = False) -> Any:
-    """Return a foreign key in ``column``. It has no index of its own; with ``cascade`` a row is deleted with the one
-    that it names.
-    """
+    """Return a foreign key without an index; with ``cascade``, a row is deleted with the one it refers to."""
     on_delete = "CASCADE" if cascade else None
     if null:
         return ForeignKeyField(table, column_name=column, null=True, index=False, backref="+", on_delete=on_delete)
@@ -40,15 +38,15 @@ def reference(table: type[Model], column: str, *, null: bool = False, cascade: b
 
 
 def one_of(column: str, values: Iterable[str]) -> Node:
-    """Return a constraint: the column holds one of these texts."""
+    """Return a constraint that the column holds one of these texts."""
     return Check(f"{column} IN ({', '.join(_literal(value) for value in values)})")
 
 
 def in_pairs_sql(text: str) -> str:
-    """Return a text of a view as the full-text indexes hold it: ``engram.text.words.in_pairs`` as an expression of SQL.
+    """Return an SQL expression for ``engram.text.words.in_pairs``, by which views prepare a text for full-text indexes.
 
-    For most texts, a check of a few ranges of letters shows that they have none of these. The letters of others are
-    read in parts of 64, since SQLite counts to a letter from the beginning of its text.
+    For most texts, a check of a few ranges shows that they have no such letters. Others are read in parts of 64
+    letters, since SQLite counts from the beginning of a text to reach a letter.
     """
     is_letter = f"GLOB '[{UNSPACED_LETTERS}]'"
     return f"""CASE WHEN {text} GLOB '*[{UNSPACED_RANGES}]*' THEN (WITH RECURSIVE
@@ -62,7 +60,7 @@ def in_pairs_sql(text: str) -> str:
 
 
 def add_column_constraints(table: type[Model]) -> None:
-    """Give every column with a default the same default in SQL, and let flags be 0 or 1."""
+    """Give every column its default in SQL, too, and allow only 0 or 1 for flags."""
     for field in table._meta.sorted_fields:
         constraints = list(field.constraints or ())
         if field.default is not None and not callable(field.default):

@@ -1,6 +1,6 @@
-"""What this machine shares with others: the hubs it joined, their spaces, and what was said about each memory.
+"""Tables of hubs that this machine joined, their spaces, and the statements about each memory.
 
-Columns that are not explained here are explained at the fields of their records, in ``engram.models.hub``.
+The other columns are explained in their records in ``engram.models.hub``.
 """
 
 from __future__ import annotations
@@ -13,41 +13,41 @@ from engram.models.tables.project_tables import Project
 
 
 class HubServer(Table):
-    """A hub that this machine joined. Its token and keys are stored in a file of their own, not here."""
+    """A hub that this machine joined. Its token and keys are stored in a separate file."""
 
     id = AutoField()
     url = TextField(unique=True)
-    #: The hub's ids of the person and of this machine.
+    #: The hub's ids for the user and this machine.
     member_id = IntegerField()
     member_name = TextField()
     device_id = IntegerField()
-    #: The last push that the hub has, and the pushes that were sent, answered or not, sixteen bytes each.
+    #: The last push that the hub has, and the pushes that were sent, confirmed or not; sixteen bytes each.
     last_push = BlobField(default=b"")
     in_flight = BlobField(default=b"")
     clock_error_ms = IntegerField(default=0)
     joined_at_ms = IntegerField()
     synced_at_ms = IntegerField(default=0)
-    #: When it is next tried after a failure; the number of failures in a row, and the last one.
+    #: Time of the next attempt after a failure; number of consecutive failures, and the last one.
     retry_at_ms = IntegerField(default=0)
     failures = IntegerField(default=0)
     last_error = TextField(default="")
 
 
 class HubSpace(Table):
-    """A space of a hub, or an installed pack: what its members or machines have in common."""
+    """A space of a hub, shared by its members or machines, or an installed pack."""
 
     id = AutoField()
     #: NULL for a pack, which has no hub.
     server = reference(HubServer, "server_id", null=True, cascade=True)
-    #: The hub's id; for a pack, an id made of its key and name.
+    #: The hub's id; for a pack, an id derived from its key and name.
     ns_id = IntegerField()
     name = TextField()
     kind = TextField()
     role = TextField(default="reader")
     is_sealed = BooleanField(default=True)
-    #: Everything up to this place in the hub's order has been stored here.
+    #: Everything up to this position in the hub's order has been stored here.
     cursor = IntegerField(default=0)
-    #: The last mark that was seen, which reveals a hub that was put back to an older copy.
+    #: The last mark seen, which reveals a hub that was restored from an older copy.
     mark_seq = IntegerField(default=0)
     mark = BlobField(default=b"")
     clock = IntegerField(default=0)
@@ -62,24 +62,23 @@ class HubSpace(Table):
 
 
 class HubMemory(Table):
-    """What was said about a memory in a space: a stamp for each field. A forgotten one keeps only its ids."""
+    """The statement about a memory in a space, with a stamp for each field. A forgotten memory keeps only its ids."""
 
     space = reference(HubSpace, "space_id", cascade=True)
-    #: The hub's id of the member who said it.
+    #: The hub's id for the member who made the statement.
     author = IntegerField()
     #: Eight bytes, the same on every machine.
     memory_id = BlobField()
-    #: The memory here; for a share, the memory that was shared.
+    #: Id of the memory here; for a share, of the memory that was shared.
     episode_id = TextField()
     version = IntegerField(default=0)
     pushed = IntegerField(default=0)
-    #: JSON object: field → [clock, device, value]. The value of a text is in the memory itself.
+    #: JSON object: field → [clock, device, value]. Texts are in the memory itself.
     said = TextField(default="{}")
-    #: JSON object of the text as it was said, if tidying rewrote the memory; else NULL. For a share,
-    #: the text that was shared.
+    #: JSON object of the stated text if a consolidation rewrote the memory, else NULL; for a share, the shared text.
     own_text = TextField(null=True)
     is_forgotten = BooleanField(default=False)
-    #: The memory that replaced it and is not here yet; for a share made by another machine, the memory that was shared.
+    #: The memory that replaced it but is not here yet; for a share made by another machine, the shared memory.
     waits_for = BlobField(null=True)
 
     class Meta:
@@ -88,7 +87,7 @@ class HubMemory(Table):
         indexes = ((("episode_id",), False),)
 
 
-#: What waits to be pushed: the dirty set.
+#: Statements that wait to be pushed.
 HubMemory.add_index(
     HubMemory.index(HubMemory.space, name="hub_memory_outgoing").where(HubMemory.version > HubMemory.pushed)
 )
@@ -100,7 +99,7 @@ HubMemory.add_index(
 
 
 class HubSetAside(Table):
-    """A row that could not be stored here or was refused; it does not hold up the others."""
+    """A row that could not be stored here or was refused, set aside so as not to delay the others."""
 
     space = reference(HubSpace, "space_id", cascade=True)
     direction = TextField()
@@ -117,7 +116,7 @@ class HubSetAside(Table):
 
 
 class HubMember(Table):
-    """Another member of a hub, as far as teams name them: their name, and whether this person wants to hear them."""
+    """Another member of a hub who is in a team: their name, and whether the user has muted them."""
 
     server = reference(HubServer, "server_id", cascade=True)
     member_id = IntegerField()
@@ -130,7 +129,7 @@ class HubMember(Table):
 
 
 class HubRule(Table):
-    """New memories of a project are shared in a space automatically, some time after they were said."""
+    """A rule that shares new memories of a project in a space, some time after they were made."""
 
     space = reference(HubSpace, "space_id", cascade=True)
     project = reference(Project, "project_id", cascade=True)

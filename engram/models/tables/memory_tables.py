@@ -1,4 +1,4 @@
-"""Tables of memories with their evidence, entities, history and contradictions, of runs, and of what was forgotten."""
+"""Tables of memories with their evidence, entities, history and contradictions, of tombstones, and of runs."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from engram.models.tables.session_tables import Session
 class Memory(Table):
     id = AutoIncrementField()
     episode_id = TextField(unique=True)
-    #: Recognises the same proposal of the same turn when it is made again; NULL for saved memories.
+    #: Identifies a repeated proposal from the same turn; NULL for saved memories.
     slot = TextField(unique=True, null=True)
     kind = TextField()
     session = reference(Session, "session_ref", null=True)
     project = reference(Project, "project_id", null=True)
     scope = TextField()
     summary = TextField()
-    #: The text, or the same compressed (``engram.models.engine.packed``); "" if ``packed_content`` holds it.
+    #: Text, possibly compressed (``engram.models.engine.packed``); "" if ``packed_content`` holds it.
     content = TextField()
     #: The content of an old memory, compressed and no longer in the full-text index.
     packed_content = BlobField(null=True)
@@ -57,11 +57,11 @@ class Memory(Table):
     origin = TextField(default="")
     revision = IntegerField(default=1)
     updated_at_ms = IntegerField()
-    #: Kept, but not compared with the others yet: the comparison waits for what was said before it.
+    #: Not yet compared with the other memories, because earlier turns must be read first.
     is_unjoined = BooleanField(default=False)
     #: JSON list of the questions that it answers.
     questions = TextField(default="[]")
-    #: What a list shows of it; "" for the first clause of its summary.
+    #: Title shown in lists; "" for the first clause of the summary.
     title = TextField(default="")
 
     class Meta:
@@ -83,11 +83,11 @@ class Memory(Table):
         )
 
 
-#: Holds everything by which lists of memories are narrowed, counted and ordered.
+#: Covers everything by which lists of memories are filtered, counted and ordered.
 SORT_INDEX = "episode_sorts"
 _SORTS = ("project", "kind", "status", "is_pinned", "is_lowered", "suspect", "created_at_ms")
 Memory.add_index(Memory.index(*(getattr(Memory, name) for name in _SORTS), name=SORT_INDEX))
-#: Finds what a deleted memory had replaced.
+#: Finds the memories that a deleted memory had replaced.
 Memory.add_index(Memory.index(Memory.superseded_by, name="episode_superseded").where(Memory.superseded_by != ""))
 Memory.add_index(Memory.index(Memory.created_at_ms, name="episode_suspect").where(Memory.suspect != ""))
 Memory.add_index(Memory.index(Memory.created_at_ms, name="episode_unjoined").where(Memory.is_unjoined == 1))
@@ -110,7 +110,7 @@ class Evidence(Table):
 
 
 class Entity(Table):
-    """A name that memories speak of: a file, a tool, a person."""
+    """A name that memories mention, such as a file, a tool or a person."""
 
     id = AutoField()
     kind = TextField()
@@ -121,7 +121,7 @@ class Entity(Table):
 
 
 class MemoryEntity(Table):
-    """Which memory speaks of which name."""
+    """Which memory mentions which name."""
 
     entity = reference(Entity, "entity_id")
     memory = reference(Memory, "episode_ref", cascade=True)
@@ -134,7 +134,7 @@ class MemoryEntity(Table):
 
 
 class MemoryIndex(FTS5Model):
-    """The full-text index of memories. It holds no text: a memory is removed by the words it was indexed with."""
+    """The full-text index of memories. It holds no text: to remove a memory, pass the words that were indexed."""
 
     summary = SearchField()
     content = SearchField()
@@ -142,26 +142,26 @@ class MemoryIndex(FTS5Model):
 
     class Meta:
         table_name = "episode_fts"
-        # Indexing beginnings of words makes the index larger by half; a word is found once two letters are typed.
+        # Indexing prefixes makes the index larger by half; a word is then found once two letters are typed.
         options: ClassVar = {"content": "", "prefix": "2", "tokenize": TOKENIZER}
 
 
 class History(Table):
-    """One change of a memory: what, when, why and by whom, with the fields as they were before and after."""
+    """A change of a memory: what, when, why and by whom, with the fields before and after."""
 
     id = AutoIncrementField()
-    #: The text id, so that the history of a memory can be kept apart from its row.
+    #: The text id rather than the row id, so that the history can outlive the row.
     episode_id = TextField()
     at_ms = IntegerField()
     action = TextField()
     reason = TextField()
-    #: No foreign key: a run that changed nothing in the end is deleted.
+    #: No foreign key, since a run that changed nothing is deleted.
     run_id = IntegerField(null=True)
     #: JSON objects.
     before = TextField()
     after = TextField()
     actor = TextField(default=Actor.TIDYING.value)
-    #: The step that this one undid; for a redo, the undo that it took back.
+    #: The step that this one undid; for a redo, the undo that it reversed.
     undoes = IntegerField(null=True)
 
     class Meta:
@@ -170,13 +170,13 @@ class History(Table):
 
 
 class Contradiction(Table):
-    """Two current memories that cannot both hold, at least one of them a person's; a person decides."""
+    """Two current memories that contradict each other, at least one of them the user's, who has to decide."""
 
     id = AutoIncrementField()
     older_id = TextField()
     newer_id = TextField()
     reason = TextField()
-    #: "" while it is open, the id of the memory that was kept, or "both".
+    #: "" while open, else the id of the memory that was kept, or "both".
     decision = TextField(default="")
     made_at_ms = IntegerField()
     decided_at_ms = IntegerField(null=True)
@@ -186,12 +186,11 @@ class Contradiction(Table):
         indexes = ((("older_id", "newer_id"), True),)
 
 
-# -- Tombstones: what was forgotten or purged. They hold ids and hashes, never text.
+# -- Tombstones: ids and hashes, never text, of what was forgotten or purged.
 
 
 class Tombstone(Table):
-    """Something that was forgotten, so that nothing brings it back
-    (``engram.models.memories.tombstones.TombstoneKind``)."""
+    """Something forgotten that must not come back (``engram.models.memories.tombstones.TombstoneKind``)."""
 
     kind = TextField()
     key = BlobField()
@@ -202,18 +201,18 @@ class Tombstone(Table):
         without_rowid = True
 
 
-# -- Runs: consolidations, and what one extraction, save, decision or purge changed in older memories.
+# -- Runs: consolidations, and extractions, saves, decisions and purges that changed older memories.
 
 
 class Run(Table):
-    """A run, so that what it changed can be shown and undone, and a consolidation resumed."""
+    """A run, whose changes can be shown and undone; a consolidation can also be resumed."""
 
     id = AutoIncrementField()
     kind = TextField()
     started_at_ms = IntegerField()
     ended_at_ms = IntegerField(null=True)
     state = TextField()
-    #: Name of the step that comes next; "" at the start.
+    #: Name of the next step; "" at the start.
     position = TextField(default="")
     #: JSON.
     report = TextField(default="{}")

@@ -1,4 +1,4 @@
-"""Notes: Markdown files, cut into chunks that are searched."""
+"""Tables of notes: Markdown files, split into chunks that are searched."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class Note(Table):
 
     id = AutoField()
     stable_id = TextField(unique=True)
-    #: The name that search prints and ``memory_get`` takes.
+    #: Name that search prints and ``memory_get`` accepts.
     source = TextField(unique=True)
     path = TextField(unique=True)
     size = IntegerField()
@@ -29,19 +29,19 @@ class Note(Table):
 
 
 class StandingFile(Table):
-    """A file of the user's that an agent reads at its start, as it was last read: CLAUDE.md, rules, auto memory."""
+    """A file of the user's that an agent reads at its start (CLAUDE.md, rules, auto memory), as last read."""
 
     id = AutoField()
     path = TextField(unique=True)
-    #: The project that it belongs to; NULL for one that holds everywhere.
+    #: The project that it belongs to; NULL if it applies everywhere.
     project = reference(Project, "project_id", null=True, cascade=True)
-    #: What it is called where a memory names it, such as ``CLAUDE.md``.
+    #: Name by which memories refer to it, such as ``CLAUDE.md``.
     name = TextField()
     size = IntegerField()
     changed_at_ns = IntegerField()
     #: Redacted.
     text = TextField()
-    #: JSON list of hashes of lines that were forgotten: they are never kept, though they are in the file.
+    #: JSON list of hashes of forgotten lines, which are never stored although the file contains them.
     forgotten = TextField(default="[]")
     read_at_ms = IntegerField()
 
@@ -50,7 +50,7 @@ class StandingFile(Table):
 
 
 class NoteChunk(Table):
-    """A part of a note, from a heading to the next."""
+    """A part of a note, from one heading to the next."""
 
     id = AutoIncrementField()
     note = reference(Note, "note_id", cascade=True)
@@ -58,7 +58,7 @@ class NoteChunk(Table):
     text = TextField()
     start_line = IntegerField()
     stop_line = IntegerField()
-    #: Whose it is: "" for everyone's, a session's, a project's (by a name of it), a memory's; unknown for nobody's.
+    #: Owner: "" for everyone, else a session, a project (by one of its names) or a memory; ``unknown`` for none.
     owner_kind = TextField(default="unknown")
     owner = TextField(default="")
 
@@ -68,7 +68,7 @@ class NoteChunk(Table):
 
 
 class NoteChunkProject(View):
-    """Which project a chunk belongs to: NULL for what everyone may see, 0 for what belongs to no known project."""
+    """Which project a chunk belongs to: NULL if everyone may see it, 0 if it belongs to no known project."""
 
     id = IntegerField()
     project = reference(Project, "project_id", null=True)
@@ -83,7 +83,7 @@ class NoteChunkProject(View):
 
 
 class NoteWords(View):
-    """What the full-text index holds of a chunk: letters of scripts without spaces are in pairs."""
+    """A chunk's texts for the full-text index: letters of scripts without spaces are in pairs."""
 
     id = IntegerField()
     heading = TextField()

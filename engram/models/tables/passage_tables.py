@@ -10,11 +10,11 @@ from playhouse.sqlite_ext import AutoIncrementField, FTS5Model, SearchField
 from engram.models.tables.declaring import Table, View, in_pairs_sql, one_of, reference
 from engram.models.tables.turn_tables import TextBlock
 
-# -- Passages: the unit that is searched. Their text is a part of a text block and is stored nowhere else.
+# -- Passages: parts of text blocks. Their texts are stored nowhere else.
 
-#: Characters of the passages before and after that are indexed with a passage: about twenty words.
+#: How many characters of the neighbouring passages are indexed with a passage: about twenty words.
 CONTEXT_CHARS = 120
-#: How all full-text indexes split texts into words.
+#: Tokenizer of all full-text indexes.
 TOKENIZER = "porter unicode61 remove_diacritics 2 tokenchars '_'"
 
 
@@ -23,7 +23,7 @@ class Passage(Table):
 
     id = AutoIncrementField()
     text_block = reference(TextBlock, "said_id", cascade=True)
-    #: Copied from the turn, for searches in one project. No foreign keys: they would be checked for every passage.
+    #: Copied from the turn, for searches in one project. Not foreign keys, which would be checked for every passage.
     turn_id = IntegerField()
     session_ref = IntegerField()
     project_id = IntegerField(null=True)
@@ -69,9 +69,9 @@ class PassageBeside(View):
 
 
 class PassageContext(View):
-    """What the full-text index holds of a passage: ``PassageBeside`` with letters of scripts without spaces in pairs.
+    """A passage's texts for the full-text index: ``PassageBeside`` with letters of scripts without spaces in pairs.
 
-    SQLite takes longer to prepare this than to read a passage: it is for checks and for reading many.
+    SQLite takes longer to prepare this than to read a passage, so use it for checks and for many passages only.
     """
 
     id = IntegerField()
@@ -87,7 +87,7 @@ class PassageContext(View):
 
 
 class PassageIndex(FTS5Model):
-    """The full-text index of passages; it reads what it shows from ``PassageContext``."""
+    """The full-text index of passages, with ``PassageContext`` as its content."""
 
     own = SearchField()
     before = SearchField()
@@ -98,7 +98,7 @@ class PassageIndex(FTS5Model):
         options: ClassVar = {"content": "passage_context", "content_rowid": "id", "tokenize": TOKENIZER}
 
 
-# -- Vectors of memories (e), note chunks (n) and passages (p): float16, by the model that made them.
+# -- Vectors of memories (e), note chunks (n) and passages (p), packed (``engram.embedding.packed_vectors``).
 
 
 class VectorModel(Table):
@@ -109,10 +109,10 @@ class VectorModel(Table):
 
 
 class Vector(Table):
-    """One vector. ``seq`` rises with every vector written, so that an index in memory reads only what is new."""
+    """A vector. ``seq`` rises with every vector written, so that an index in memory only reads new ones."""
 
     seq = AutoIncrementField()
-    #: e, n or p: which table ``owner_id`` is a row id of.
+    #: ``e``, ``n`` or ``p``: the table that ``owner_id`` refers to.
     owner = TextField()
     owner_id = IntegerField()
     piece = IntegerField(default=0)
@@ -124,5 +124,5 @@ class Vector(Table):
         constraints = (one_of("owner", ("e", "n", "p")),)
 
 
-#: Vectors of long texts beyond their first; used to count how many owners have a vector.
+#: Vectors of long texts beyond the first; used to count how many owners have a vector.
 Vector.add_index(Vector.index(Vector.piece, name="vector_further").where(Vector.piece > 0))

@@ -1,4 +1,4 @@
-"""Projects, the folders that were joined to them, and their former names."""
+"""Tables of projects, folders joined to them, and their former names."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ class Project(Table):
 
     id = AutoField()
     stable_id = TextField(unique=True)
-    #: The path of its folder, or of its main checkout.
+    #: Path of its folder, or of its main checkout.
     identity = TextField(unique=True)
     #: For display.
     name = TextField(unique=True)
@@ -20,7 +20,7 @@ class Project(Table):
     origin = TextField(default="")
     revision = IntegerField(default=1)
     updated_at_ms = IntegerField()
-    #: What its repository says about itself, by which a folder that was moved is recognised.
+    #: Facts about its repository, by which a moved folder is recognised.
     remote = TextField(default="")
     first_commit = TextField(default="")
     hints_at_ms = IntegerField(default=0)
@@ -28,7 +28,7 @@ class Project(Table):
 
 class ProjectFolder(Table):
     identity = TextField(primary_key=True)
-    #: No foreign key: two projects are merged in either order.
+    #: No foreign key, since two projects may be merged in either order.
     project_id = IntegerField()
     root = TextField()
     reason = TextField()
@@ -39,7 +39,7 @@ class ProjectFolder(Table):
 
 
 class FormerName(Table):
-    """A name that a project had before, by the identity of its folder. It is never given to another project."""
+    """A former name of a project, by the identity of its folder; never given to another project."""
 
     name = TextField(primary_key=True)
     identity = TextField()

@@ -1,4 +1,4 @@
-"""Tables of sessions, of the sources they are read from, and of branches."""
+"""Tables of sessions, their sources, and branches."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from engram.transcripts.agents import TitleRank
 
 class Session(Table):
     id = AutoField()
-    #: The agent's own id of it.
+    #: The agent's id for it.
     session_id = TextField(unique=True)
     agent = TextField()
     project = reference(Project, "project_id", null=True)
@@ -30,22 +30,22 @@ class Session(Table):
     rolling_summary = TextField(default="")
     #: When it was last extracted; 0 for never.
     extracted_at_ms = IntegerField(default=0)
-    #: What the agent calls it, and how much that counts (``TitleRank``); "" for its first prompt.
+    #: Title given by the agent and its rank (``TitleRank``); "" for the first prompt.
     title = TextField(default="")
     title_rank = IntegerField(default=0)
 
 
-#: Values for a session whose words were forgotten: the agent's title may mention them, and must not come back.
+#: Values for a session with forgotten words, since the agent's title may mention them and must not come back.
 NO_TITLE = {"title": "", "title_rank": TitleRank.FORGOTTEN.value}
 
 
 class PullRequest(Table):
-    """A pull request that a session's transcript names."""
+    """A pull request that a session's transcript mentions."""
 
     session = reference(Session, "session_ref", cascade=True)
     #: Its web address.
     url = TextField()
-    #: When it was named first; 0 if that is unknown.
+    #: When it was first mentioned; 0 if unknown.
     at_ms = IntegerField()
 
     class Meta:
@@ -54,7 +54,7 @@ class PullRequest(Table):
 
 
 class KnownValue(Table):
-    """The salted hash of a value of an ``.env`` file that appeared in a session: the value is masked everywhere."""
+    """The salted hash of a value from an ``.env`` file that appeared in a session and is masked everywhere."""
 
     session = reference(Session, "session_ref")
     hash = BlobField()
@@ -65,7 +65,7 @@ class KnownValue(Table):
 
 
 class Context(Table):
-    """When a session was last compacted or cleared: what was said before is no longer in its context."""
+    """When a session was last compacted or cleared; earlier turns are no longer in its context."""
 
     session_id = TextField(primary_key=True)
     began_at_ms = IntegerField()
@@ -75,7 +75,7 @@ class Context(Table):
 
 
 class CopiedHistory(Table):
-    """Up to when the transcript of a session (a fork) repeats what was said in another one."""
+    """Until when the transcript of a forked session repeats another session."""
 
     session_id = TextField()
     from_session = TextField()
@@ -86,27 +86,26 @@ class CopiedHistory(Table):
         without_rowid = True
 
 
-# -- The sources of sessions and how far each was read.
+# -- Sources of sessions and how far each was read.
 
 
 class Transcript(Table):
-    """A source of a session that an agent writes (a file, or a part of one), and how far it was read."""
+    """A source of a session (a file of an agent, or part of one), and how far it was read."""
 
     id = AutoField()
     path = BlobField()
     #: The session's key within a file that holds several; "" if the file is one session.
     part = TextField(default="")
     session = reference(Session, "session_ref", null=True)
-    #: Position up to which it was read: a JSON object that only the agent's reader understands; "" before the first
-    #: read.
+    #: Position of the agent's reader, as a JSON object that only it understands; "" before the first read.
     cursor = TextField(default="")
-    #: What the reader needs that may contain words, such as a branch name; deleted when the project is forgotten.
+    #: The part of the cursor that may contain words, such as a branch name; deleted when the project is forgotten.
     cursor_words = TextField(default="")
-    #: Increased when the source was cut or rewritten, and when words of it were forgotten.
+    #: Raised when the source is truncated or rewritten, and when words of it are forgotten.
     generation = IntegerField(default=0)
-    #: What shows that the source is unchanged since it was read to its end; "" if it was not.
+    #: State of the source when it was last read to its end; "" if it has not been.
     stamp = TextField(default="")
-    #: Bytes of the source at the last read, and how many of them were read; lines read.
+    #: Size of the source at the last read, bytes read and lines read.
     size = IntegerField(default=0)
     bytes_read = IntegerField(default=0)
     lines_read = IntegerField(default=0)
@@ -132,7 +131,7 @@ class BadLine(Table):
         without_rowid = True
 
 
-# -- Branches of repositories, as far as git says whether they were merged.
+# -- Branches of repositories, and whether they were merged.
 
 
 class Branch(Table):
@@ -141,14 +140,14 @@ class Branch(Table):
     project = reference(Project, "project_id", cascade=True)
     name = TextField()
     state = TextField(default=BranchState.UNKNOWN.value)
-    #: The last commit that git showed on it; "" for none.
+    #: Last commit on it according to git; "" for none.
     tip = TextField(default="")
-    #: The last commit that a transcript reports on it, maybe abbreviated; "" for none.
+    #: Last commit on it according to a transcript, maybe abbreviated; "" for none.
     reported_commit = TextField(default="")
-    #: True if it is known to have had a commit of its own.
+    #: True if it is known to have had its own commit.
     has_commits = BooleanField(default=False)
-    #: What the state was determined from: name and commits of the default branch, and the state of the branch. If these
-    #: are unchanged, git is not asked again.
+    #: What the state was determined from: name and commits of the default branch, and the branch's own state. While
+    #: these are unchanged, git is not asked again.
     compared_with = TextField(default="")
     #: When a turn last took place on it.
     last_turn_ms = IntegerField(default=0)

@@ -1,4 +1,4 @@
-"""Tables of what agents were shown, and of the outcome of each prompt. No words are stored."""
+"""Tables of what agents were shown, and of the outcomes of prompts. No words are stored."""
 
 from __future__ import annotations
 
@@ -10,21 +10,21 @@ from engram.models.tables.declaring import Table, one_of, reference
 
 
 class Injection(Table):
-    """A memory that a session was shown, or that waits to be shown to it."""
+    """A memory that a session was shown or will be shown."""
 
     id = AutoIncrementField()
     session_id = TextField()
-    #: Identifies the prompt: its id, else a hash of its text.
+    #: The prompt's id, else a hash of its text.
     prompt_key = TextField()
     channel = TextField()
     episode_id = TextField()
     score = FloatField()
     tokens = IntegerField()
     state = TextField()
-    #: The session's context was cleared since: the memory may be shown again.
+    #: True if the session's context has been cleared since, so that the memory may be shown again.
     is_cleared = BooleanField(default=False)
     at_ms = IntegerField()
-    #: When the session used the memory after it was shown: expanded it, or named its id in a reply.
+    #: When the session later used the memory, by expanding it or mentioning its id in a reply.
     used_at_ms = IntegerField(null=True)
 
     class Meta:
@@ -45,15 +45,15 @@ class Shown(Table):
         without_rowid = True
 
 
-# -- The outcome of each prompt, and of the memories that were considered for it. No words are stored.
+# -- Outcomes of prompts, and of the memories considered for them. No words are stored.
 
 
 class Outcome(Table):
-    """The outcome of a prompt, or of another moment at which a session may be shown memories."""
+    """The outcome of a prompt, or of another event at which a session may be shown memories."""
 
     id = AutoIncrementField()
     session_id = TextField()
-    #: As in ``Injection``: the prompt's id, else a hash of its text; "" for a moment without a prompt.
+    #: As in ``Injection``; "" for an event without a prompt.
     prompt_key = TextField(default="")
     #: Hash of the query text, by which the turn is found; "" for none.
     digest = TextField(default="")
@@ -61,16 +61,16 @@ class Outcome(Table):
     #: Row id of the project; None for none.
     project_id = IntegerField(null=True)
     at_ms = IntegerField()
-    #: A ``Verdict``. There is no constraint, so that a new value needs no new version.
+    #: A ``Verdict``; no constraint, so that a new value needs no migration.
     verdict = TextField()
     #: How many memories were considered.
     candidates = IntegerField(default=0)
-    #: Relevance of the memory that decided, and what it needed; None if none was considered.
+    #: Relevance of the deciding memory, and the required relevance; None if none was considered.
     score = FloatField(null=True)
     floor = FloatField(null=True)
-    #: The search had no embedding model.
+    #: True if the search had no embedding model.
     is_text_only = BooleanField(default=False)
-    #: How long the answer took.
+    #: How long the answer took, in milliseconds.
     duration_ms = IntegerField(default=0)
 
     class Meta:
@@ -79,10 +79,10 @@ class Outcome(Table):
 
 
 class OutcomeCandidate(Table):
-    """A memory that was considered: every one that was shown, and the best that were not."""
+    """A memory that was considered: each one that was shown, and the best of the others."""
 
     outcome = reference(Outcome, "outcome_id", cascade=True)
-    #: Its place among the hits of the search, from 0.
+    #: Its rank among the hits of the search, from 0.
     place = IntegerField()
     episode_id = TextField()
     #: A ``Verdict``.

@@ -1,4 +1,4 @@
-"""Tables of turns, the texts in them, their entries and failing commands."""
+"""Tables of turns, their texts, entries and failed commands."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from engram.models.tables.project_tables import Project
 from engram.models.tables.session_tables import Session, Transcript
 from engram.transcripts.turns import Role
 
-# -- Turns: a prompt with the answer to it, the texts in it, and the entries of the transcript that it came from.
+# -- Turns, their texts, and the entries of the transcript that they came from.
 
 
 class Turn(Table):
-    """A prompt with the answer to it. Its entries and the facts of its tool calls are stored packed in the row."""
+    """A prompt with its answer. Its entries and tool calls are packed into the row."""
 
     id = AutoField()
     stable_id = TextField(unique=True)
-    #: The uuid of its prompt, or a substitute for it.
+    #: Uuid of its prompt, or a substitute.
     key = TextField(unique=True)
     session = reference(Session, "session_ref")
     project = reference(Project, "project_id", null=True)
@@ -33,17 +33,17 @@ class Turn(Table):
     is_closed = BooleanField()
     is_interrupted = BooleanField()
     message_count = IntegerField()
-    #: JSON, or the same compressed (``engram.models.engine.packed``).
+    #: JSON, possibly compressed (``engram.models.engine.packed``).
     actions = TextField()
     #: JSON.
     extra = TextField()
-    #: The revision that memories were last made from.
+    #: Revision from which memories were last made.
     extracted_revision = IntegerField(default=0)
     origin = TextField(default="")
     #: Raised whenever the turn grows.
     revision = IntegerField(default=1)
     updated_at_ms = IntegerField()
-    #: Uuids and places of its entries (``engram.models.engine.packed``).
+    #: Uuids and locations of its entries (``engram.models.engine.packed``).
     entries = BlobField(default=b"")
 
     class Meta:
@@ -56,11 +56,11 @@ Turn.add_index(Turn.index(Turn.session, name="turn_due").where(Turn.extracted_re
 
 
 class ModelReading(Table):
-    """The revision of a turn that a language model has read, or was asked about; it holds no words."""
+    """The revision of a turn that a language model has read or was asked to read."""
 
     turn = reference(Turn, "turn_id", cascade=True)
     revision = IntegerField()
-    #: True if it was read again, after the local extractor.
+    #: True if it was read a second time, after the local extractor.
     is_second = BooleanField(default=False)
 
     class Meta:
@@ -69,19 +69,19 @@ class ModelReading(Table):
 
 
 class Entry(Table):
-    """Which turn an entry of a transcript belongs to, by a key of the entry's uuid."""
+    """Which turn an entry of a transcript belongs to, by a hash of the entry's uuid."""
 
     key = IntegerField(primary_key=True)
-    #: No foreign key: rows of a deleted turn are deleted by their keys.
+    #: No foreign key, since rows of a deleted turn are deleted by key.
     turn_id = IntegerField()
 
 
 class TextBlock(Table):
-    """One text of a turn: a prompt, or a text block of the assistant."""
+    """A text of a turn: a prompt, or a text block of the assistant."""
 
     id = AutoField()
     turn = reference(Turn, "turn_id", cascade=True)
-    #: Its place in the turn.
+    #: Its position in the turn.
     seq = IntegerField()
     uuid = BlobField(null=True)
     role = TextField()
@@ -98,18 +98,18 @@ class TextBlock(Table):
         constraints = (one_of("role", tuple(role.value for role in Role)),)
 
 
-# -- Failing commands of turns, by what identifies their errors.
+# -- Failed commands, by hashes of their errors.
 
 
 class FailedCall(Table):
-    """A telling line of a failing command's error. It holds no words of the error."""
+    """A significant line of a failed command's error, as a hash without words."""
 
     turn = reference(Turn, "turn_id", cascade=True)
-    #: Place of the call among the turn's tool calls.
+    #: Position of the call among the turn's tool calls.
     seq = IntegerField()
-    #: Hash of the line without what differs between two runs (``engram.text.shell``).
+    #: Hash of the line without the parts that differ between runs (``engram.text.shell``).
     error_key = IntegerField()
-    #: The programs that the command runs, one on each line.
+    #: Programs that the command runs, one per line.
     programs = TextField()
 
     class Meta:

@@ -1,4 +1,4 @@
-"""Tables of the work that is due, runs of tasks, leases, pauses, money, and small facts."""
+"""Tables of due work, task runs, leases, stages, pauses, spending and metadata."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from engram.models.tables.declaring import Table, one_of
 
 
 class Work(Table):
-    """A piece of work that is or was due: one row for each kind and key."""
+    """A piece of work that is or was due; one row for each kind and key."""
 
     id = AutoIncrementField()
     kind = TextField()
@@ -17,7 +17,7 @@ class Work(Table):
     state = TextField()
     due_at_ms = IntegerField()
     attempts = IntegerField(default=0)
-    #: Raised by every change that makes it due.
+    #: Raised whenever a change makes it due.
     version = IntegerField(default=1)
     last_error = TextField(default="")
     reason = TextField(default="")
@@ -29,23 +29,23 @@ class Work(Table):
 
 
 class TaskRun(Table):
-    """One run of a task: when it began and ended, and its outcome. Old rows are deleted."""
+    """A run of a task. Old rows are deleted."""
 
     id = AutoIncrementField()
     kind = TextField()
     #: What it is about, such as a session id; "" for kinds without one.
     key = TextField(default="")
     state = TextField()
-    #: Process that runs or ran it.
+    #: Id of the process that runs or ran it.
     pid = IntegerField()
     started_at_ms = IntegerField()
-    #: By the monotonic clock; None until it has ended.
+    #: Measured with the monotonic clock; NULL until it has ended.
     duration_ms = IntegerField(null=True)
-    #: One line: what it did.
+    #: What it did, in one line.
     outcome = TextField(default="")
     #: The traceback of a failure, redacted.
     error = TextField(default="")
-    #: How many runs the row counts for: runs in a row that found nothing to do share one.
+    #: Number of runs in this row; consecutive runs that found nothing to do share one.
     times = IntegerField(default=1)
 
     class Meta:
@@ -54,7 +54,7 @@ class TaskRun(Table):
 
 
 class Lease(Table):
-    """Who may do a periodic piece of work until when, and when it was last done."""
+    """Who may do periodic work until when, and when it was last done."""
 
     name = TextField(primary_key=True)
     owner = TextField()
@@ -66,7 +66,7 @@ class Lease(Table):
 
 
 class Stage(Table):
-    """The health of a stage of the work: how much it saw and did, and its last success and failure."""
+    """The health of a stage: how much it saw and did, and its last success and failure."""
 
     name = TextField(primary_key=True)
     seen = IntegerField(default=0)
@@ -80,7 +80,7 @@ class Stage(Table):
 
 
 class Pause(Table):
-    """Until when a scope is paused: a project's identity, "" for everything, or the work itself."""
+    """Until when a scope is paused: a project's identity, "" for everything, or "tasks" for all work."""
 
     scope = TextField(primary_key=True)
     until_ms = IntegerField()
@@ -89,23 +89,23 @@ class Pause(Table):
         without_rowid = True
 
 
-# -- Money spent on a language model.
+# -- Spending on a language model.
 
 
 class Spend(Table):
-    """A reservation for a call to a language model, or what the call took."""
+    """A reservation for a call to a language model, or its actual cost."""
 
     id = AutoIncrementField()
     at_ms = IntegerField()
     task = TextField()
     model = TextField()
-    #: No foreign key: what was spent stays when the project is deleted.
+    #: No foreign key, since spending outlives a deleted project.
     project_id = IntegerField(null=True)
     state = TextField()
     input_tokens = IntegerField()
     output_tokens = IntegerField()
     dollars = FloatField()
-    #: The ledger's own time, which no jump of the wall clock moves; the windows of the caps use it.
+    #: Time of the ledger, unaffected by jumps of the wall clock; the caps' periods use it.
     ledger_ms = IntegerField(default=0)
 
     class Meta:
@@ -113,13 +113,11 @@ class Spend(Table):
         constraints = (one_of("state", ("reserved", "spent")),)
 
 
-# -- Small facts about the memory, by name.
+# -- Metadata of the memory, by name.
 
 
 class MetaValue(Table):
-    """A fact about this memory.db: the version of its tables, the salt of this machine, how far the tidying has
-    looked.
-    """
+    """A fact about this memory.db, such as this machine's salt or how far a consolidation has read."""
 
     key = TextField(primary_key=True)
     value = TextField()
