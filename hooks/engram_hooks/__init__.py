@@ -1,1 +1,1 @@
-"""The hooks that Claude Code calls. They hand bytes over and do no work."""
+"""The hooks that Claude Code runs. They only pass data on."""

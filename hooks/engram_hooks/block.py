@@ -1,4 +1,4 @@
-"""The block for Claude Code's settings: every hook and the MCP server, with absolute paths."""
+"""Make the block for Claude Code's settings: every hook and the MCP server, with absolute paths."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from engram.version import VERSION
 
 #: The folder of the hooks.
 FOLDER = Path(__file__).resolve().parent
-#: Seconds after which Claude Code ends a hook that it waits for; the hooks end long before.
+#: Seconds after which Claude Code ends a hook that it waits for; Engram's hooks end long before.
 TIMEOUT_SECONDS = 2
-#: The comment that ends every command, and says which version of Engram wrote it.
+#: Comment at the end of every command, followed by the version of Engram that wrote it.
 STAMP = "# Engram "
-#: The tool whose failing calls may have been put right before.
+#: The tool whose failures may have been fixed before.
 _FAILING_TOOL = "Bash"
 _HOME = "${ENGRAM_HOME:-$HOME/.claude-memory}"
 
@@ -29,8 +29,8 @@ def settings_block(home: Home | None = None, interpreter: str = sys.executable) 
     """Return ``{"hooks": …, "mcpServers": …}`` for Claude Code's settings.
 
     Args:
-        home: a memory folder other than the default, written into every command; None leaves it to the environment.
-        interpreter: absolute path of the interpreter that Engram is installed in.
+        home: a memory folder other than the default, written into every command; None uses the environment's.
+        interpreter: absolute path of the interpreter with Engram's packages.
     """
     place = with_home(home)
     relays = {event: place + relay_command(FOLDER / file) for event, file in _RELAYS.items()}
@@ -60,60 +60,58 @@ def settings_block(home: Home | None = None, interpreter: str = sys.executable) 
 
 
 _RELAYS = {"UserPromptSubmit": "prompt.py", "SessionStart": "briefing.py", "SubagentStart": "prompt.py"}
-#: The tools that start a subagent, as a matcher.
+#: Matcher for the tools that start a subagent.
 AGENT_TOOLS = "Agent|Task"
 
 
 def relay_command(script: Path) -> str:
-    """Return the command that runs a relay with the memory folder's interpreter; silent if there is none.
+    """Return the command that runs a relay with the memory folder's interpreter, if there is one.
 
-    Without ``exec``: an interpreter that can't start, or a missing script, would exit with status 2, and that status
+    It does not use ``exec``: an interpreter that can't start, or a missing script, would exit with status 2, which
     blocks the prompt.
     """
     return f'P="{_HOME}/python"; [ -x "$P" ] && "$P" -I -S {shlex.quote(str(script))} 2>/dev/null; exit 0'
 
 
 def detached_command(script: Path, interpreter: str, *arguments: str) -> str:
-    """Return the command that runs a hook detached, with the interpreter that has Engram's packages; only its input is
-    piped.
+    """Return the command that runs a hook in the background, with Engram's packages and the payload as its input.
 
-    Nobody waits for it. It is silent if there is no interpreter, and ends within seconds, whatever is broken.
-
-    Without ``async``: Claude Code cancels an asynchronous hook that still runs when it ends, and waits 1.5 s for it.
+    It is silent if there is no interpreter, and ends within seconds, whatever is broken. It does not use ``async``:
+    when Claude Code ends, it waits 1.5 s for a running asynchronous hook and then cancels it.
     """
     run = f'"$P" -I {shlex.join([str(script), *arguments])} <&3 3<&-'
     return f'P={shlex.quote(interpreter)}; [ -x "$P" ] && {{ exec 3<&0; ( {run} & ) >/dev/null 2>&1; }}; exit 0'
 
 
 def start_command(script: Path, interpreter: str) -> str:
-    """Return the command that starts watcher and worker, detached, if the user chose that sessions start them.
+    """Return the command that starts watcher and worker in the background, if the user enabled that.
 
-    Most users did not: they pay for one look at config.toml.
+    For all other users, it only searches config.toml.
     """
     chosen = f"grep -qsE '^ *start_with_session *= *true' \"{_HOME}/config.toml\""
     return f"{chosen} || exit 0; {detached_command(script, interpreter)}"
 
 
 def tool_command(script: Path, *, waits_for: str) -> str:
-    """Return the command of a hook of a tool call: one file test, and the script only if the session has such a file.
+    """Return the command of a tool call's hook: a file test, and the script only if the session has such a file.
 
     Args:
-        script: the shell script that is sourced, which saves a process. Its own path is in ``$S``.
-        waits_for: the ending of the file in ``recollections`` without which there is nothing to do.
+        script: the shell script; it is sourced, which saves a process, and finds its own path in ``$S``.
+        waits_for: suffix of the file in ``recollections`` without which there is nothing to do.
     """
     waiting = f'"{_HOME}/recollections/$CLAUDE_CODE_SESSION_ID.{waits_for}"'
-    # Without ``command``, a shell that sources half a file ends with status 2, and that status blocks the call.
+    # Without ``command``, a shell that sources an incomplete file exits with status 2, which blocks the call.
     return f'[ -e {waiting} ] && S={shlex.quote(str(script))} && command . "$S" 2>/dev/null; exit 0'
 
 
 def detached_relay_command(script: Path) -> str:
-    """Return the command that hands a payload to the worker and prints nothing; nobody waits for it."""
+    """Return the command that passes a payload to the worker in the background and prints nothing."""
     run = f'"$P" -I -S {shlex.quote(str(script))} <&3 3<&-'
     return f'P="{_HOME}/python"; [ -x "$P" ] && {{ exec 3<&0; ( {run} & ) >/dev/null 2>&1; }}; exit 0'
 
 
 def link_interpreter(home: Home) -> None:
-    """Make ``python`` in the memory folder a link to the real interpreter, which needs no separate environment.
+    """Point the link ``python`` in the memory folder to the real interpreter, outside any virtual environment.
 
     Raises:
         HomeError: the link can't be made.
@@ -132,14 +130,14 @@ def link_interpreter(home: Home) -> None:
 
 
 def with_home(home: Home | None) -> str:
-    """Return the beginning of a command that works in a memory folder; "" leaves the folder to the environment."""
+    """Return the beginning of a command for a memory folder; "" for that of the environment."""
     if home is None:
         return ""
     return f"ENGRAM_HOME=${{ENGRAM_HOME:-{shlex.quote(str(home.root))}}}; export ENGRAM_HOME; "
 
 
 def stamped(command: str) -> str:
-    """Return a command with the comment that says which version wrote it."""
+    """Return a command with a comment that names the version that wrote it."""
     return f"{command} {STAMP}{VERSION}"
 
 

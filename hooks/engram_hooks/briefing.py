@@ -1,13 +1,13 @@
-"""SessionStart: the same relay as for a prompt; the worker sees in the payload that it wants a briefing.
+"""SessionStart: the same relay as for a prompt; from the payload, the worker sees that a briefing is wanted.
 
-Run as ``python -I -S briefing.py``. It answers within 250 ms or stays silent, and always exits 0. Where there is a
-memory and no worker, it says that Engram is off, unless the session starts it.
+Run as ``python -I -S briefing.py``. It answers within 250 ms or stays silent, and always exits with 0. If there is a
+memory but no worker, it says that Engram is off, unless the session starts it.
 """
 
 import posix
 import sys
 
-#: What Claude is shown if nothing runs; it informs the user if that matters.
+#: What Claude is shown if nothing is running; it tells the user if that matters.
 OFF = (
     b'{"hookSpecificOutput":{"hookEventName":"SessionStart","additionalContext":"Engram, the memory of this machine, '
     b"is off: nothing of this session is remembered, and no earlier session is found. The user starts it with `engram "
@@ -16,7 +16,7 @@ OFF = (
 
 
 def say_off(payload: bytes) -> bytes:
-    """Return ``OFF`` for the start of a session in a memory folder with a memory; works in that folder."""
+    """Return ``OFF`` if a session starts and the current folder, the memory folder, contains a memory; else b""."""
     source = payload.partition(b'"source":')[2].lstrip()
     if not source.startswith((b'"startup"', b'"resume"')):
         return b""
@@ -37,7 +37,7 @@ def _starts_with_session() -> bool:
 
 
 def main() -> None:
-    """Relay one payload with the code of ``prompt.py``, which is next to this file."""
+    """Relay one payload with the code of ``prompt.py`` beside this file."""
     try:
         sys.dont_write_bytecode = True
         sys.path.insert(0, __file__.rpartition("/")[0].rpartition("/")[0])

@@ -1,9 +1,9 @@
-"""Stop, SessionEnd, and SessionStart after a compaction: enqueue a task for the session, as ``enqueue.py flush``.
+"""Stop, SessionEnd, and SessionStart after a compaction: enqueue a task for the session, as in ``enqueue.py flush``.
 
-``ingest`` reads the rest of the transcript and closes the turn; ``flush`` takes what has been said and distils it too.
+``ingest`` reads the rest of the transcript and closes the turn; ``flush`` also extracts memories.
 
-Works without a running worker. Run by the interpreter that Engram is installed in, detached, so that nobody waits for
-it: a machine that is busy or just woke up has time. Always silent, always exits 0.
+No running worker is needed. Run with Engram's packages, in the background, since a machine that is busy or has just
+woken up takes its time. Always silent; always exits with 0.
 """
 
 from __future__ import annotations
@@ -21,20 +21,20 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from engram.paths import Home
 
-#: The hook ends after this many seconds, whatever it waits for.
+#: The hook ends after this many seconds, whatever it is waiting for.
 SECONDS = 5.0
-#: After this many seconds the system ends it, even if a thread holds the interpreter.
+#: After this many seconds, the system ends it, even if a thread holds the interpreter.
 ALARM_SECONDS = 8
 #: Maximum size of a payload, in bytes.
 PAYLOAD_BYTES = 1_048_576
-#: How long the payload is awaited, in seconds; after that the environment names the session.
+#: How long to wait for the payload, in seconds; without it, the environment names the session.
 READ_SECONDS = 0.3
-#: How long an enqueue waits for another writer of queue.db, such as a worker that starts, in seconds.
+#: How long an enqueue waits for another writer of queue.db, such as a starting worker, in seconds.
 BUSY_SECONDS = 1.0
 
 
 def main() -> None:
-    """Enqueue the task that the command line names, and exit with status 0 in any case."""
+    """Enqueue the task that the command line names; exit with status 0 in any case."""
     try:
         signal.alarm(ALARM_SECONDS)
         _thread.start_new_thread(_give_up, ())
@@ -50,8 +50,8 @@ def _give_up() -> None:
 
 
 def enqueue(task: str) -> None:
-    """Enqueue ``task`` (ingest or flush) for the payload's session. A failure is one record in the log."""
-    # Not above: a package that cannot be imported is silence, too.
+    """Enqueue ``task`` (ingest or flush) for the payload's session. A failure is logged."""
+    # Imported here, so that a failing import is silent, too.
     from engram.paths import Home, default_home, is_session_id
 
     if os.environ.get("ENGRAM_DISABLE", "0") not in ("", "0"):
@@ -95,7 +95,7 @@ def _session_of(payload: bytes) -> str:
 
 
 def _log(home: Home, message: str) -> None:
-    # Not above: a hook that works writes nothing, and logging takes a while to load.
+    # Imported here, since only a failing hook needs logging, which takes a while to load.
     from engram.log import append_warning
 
     append_warning(home.logs, "hook", message)

@@ -1,12 +1,12 @@
-# PostToolUseFailure: ask the worker whether history knows the failure, if the call names a program that failed before.
-# Sourced, and only where the list of those programs is there (see block.py). $S: this file.
+# PostToolUseFailure: ask the worker about the failure if the call names a program that has failed before.
+# Sourced, and only if the list of those programs exists (see block.py). $S: this file.
 [ -r "${S%/*}/payload.sh" ] || exit 0
 . "${S%/*}/payload.sh"
 programs=./recollections/$id.failures
 [ -f "$programs" ] && [ -S ./engram.sock ] && [ -x ./python ] || exit 0
 read_payload
 
-# The input of the call; all of the payload if its fields come in another order.
+# The input of the call, or more of the payload if its fields are in another order.
 call=${payload#*'"tool_input":'}
 call=${call%%'"tool_use_id":'*}
 while IFS= read -r program; do

@@ -1,11 +1,11 @@
-# PreToolUse: hand over what is pending for this session: once, never to a subagent, which has its parent's id,
-# and never to a call that a mod makes by itself.
-# Sourced, and only where the file is there (see block.py). $S: this file.
+# PreToolUse: print what is pending for this session: once, never for a subagent, which has its parent's id,
+# and never for a call that a mod makes by itself.
+# Sourced, and only if the pending file exists (see block.py). $S: this file.
 [ -r "${S%/*}/payload.sh" ] || exit 0
 . "${S%/*}/payload.sh"
 cd ./recollections || exit 0
 
-# A regular file, younger than five minutes, and no larger than an answer may be.
+# Only a regular file, younger than five minutes, and no larger than an answer may be.
 [ -n "$(find "./$id.pending" -type f -mmin -5 -size -65536c)" ] || exit 0
 read_payload
 case $payload in
@@ -14,12 +14,12 @@ case $payload in
 *) exit 0 ;;
 esac
 
-# Whoever moves the file has it; the worker takes the moved one away as the receipt, so it is opened before.
+# Whoever moves the file gets it. The worker removes the moved file as a receipt, so the file is opened first.
 text=
 {
     mv -f "./$id.pending" "./$id.injected" </dev/null && text=$(cat <&4)
 } 4<"./$id.pending"
-# No other keys; a text that begins with one of these words stands after a colon.
+# No other keys; text that begins with one of these words follows a colon.
 case $text in
     *[!:]'"permission'* | *[!:]'"decision'* | *[!:]'"updated'* | *[!:]'"continue'* | *[!:]'"stop'* | *[!:]'"suppress'*) ;;
     '{"hookSpecificOutput"'*'}}') printf '%s\n' "$text" ;;

@@ -1,10 +1,9 @@
-"""UserPromptSubmit: relay stdin to engram.sock and the complete answer to stdout, or nothing.
+"""UserPromptSubmit: relay stdin to engram.sock, and a complete answer to stdout.
 
-It ends within 250 ms if no worker shows a sign of life, and within 1.5 s in any case. That a worker is being started
-again is a sign of life, too.
+It ends within 250 ms if no worker shows a sign of life, such as being restarted, and within 1.5 s in any case.
 
-Run as ``python -I -S prompt.py``. It imports only built-in modules and ``_socket``: any other import costs as much as
-all the rest. Always silent on failure, always exits 0.
+Run as ``python -I -S prompt.py``. It imports only built-in modules and ``_socket``, since any other import takes as
+long as everything else. Silent on failure; always exits with 0.
 """
 
 import _socket
@@ -15,20 +14,20 @@ import time
 #: Maximum size of a payload and of an answer, in bytes; larger ones are dropped.
 PAYLOAD_BYTES = 1_048_576
 ANSWER_BYTES = 65_536
-#: The hook ends after this many seconds without a sign of life, whatever it waits for. The start and end of the
-#: interpreter take the rest of the 250 ms that a prompt may wait for a worker that is dead or hangs.
+#: The hook ends after this many seconds without a sign of life. The interpreter's start and end take the rest of the
+#: 250 ms that a prompt may wait for a dead or hanging worker.
 SECONDS = 0.2
-#: How long it waits after each sign of life, and how long in all, in seconds.
+#: How long it waits after each sign of life, and in all, in seconds.
 LIFE_SECONDS = 0.5
 MAX_SECONDS = 1.5
-#: A file that says that a worker is coming, and for how long after its change, in seconds; how long
-#: the hook waits before it tries again.
+#: A file that announces a worker; how long that holds after the file's last change, in seconds; how long the hook waits
+#: before it tries to connect again, in seconds.
 COMING = "worker.coming"
 COMING_SECONDS = 10.0
 AGAIN_SECONDS = 0.03
-#: In front of the payload: it says to the worker that it may send blanks, its signs of life, before the answer.
+#: Precedes the payload and tells the worker that it may send blanks, as signs of life, before the answer.
 TAKES_SIGNS = b"\n"
-#: The beginning and end of the only output that is printed, and keys that it must not contain.
+#: Beginning and end of the only output that is printed, and keys that it must not contain.
 BEGIN, END = b'{"hookSpecificOutput"', b"}}"
 REFUSED_KEYS = (b'"permission', b'"decision', b'"updated', b'"continue', b'"stop', b'"suppress')
 
@@ -40,7 +39,7 @@ _give_up_at = [0.0]
 def main(say_off=None) -> None:  # type: ignore[no-untyped-def]  # "typing" costs as much as all the rest
     """Relay one payload and exit with status 0 in any case.
 
-    ``say_off`` is called with the payload if no worker listens, in the memory folder; it returns what to print.
+    ``say_off`` is called in the memory folder with the payload if no worker listens; it returns what to print.
     """
     try:
         _give_up_at[0] = time.monotonic() + SECONDS
@@ -63,7 +62,7 @@ def _relay(say_off=None) -> None:  # type: ignore[no-untyped-def]
     payload = _read_payload()
     if not payload:
         return
-    # A relative name keeps the address short, however long the folder's path is.
+    # A relative name keeps the address short enough, however long the folder's path is.
     posix.chdir(posix.environ.get(b"ENGRAM_HOME") or posix.environ[b"HOME"] + b"/.claude-memory")
     connection = _connect(end, say_off is None)  # type: ignore[no-untyped-call]
     if connection is None:
@@ -75,7 +74,7 @@ def _relay(say_off=None) -> None:  # type: ignore[no-untyped-def]
     answer = b""
     while chunk := connection.recv(ANSWER_BYTES):
         if not answer:
-            # A sign of life, or the beginning of the answer, whose end must not be long in coming.
+            # A sign of life, or the beginning of the answer, whose rest must follow soon.
             _give_up_at[0] = min(time.monotonic() + (SECONDS if chunk.strip() else LIFE_SECONDS), end)
         answer = (answer + chunk).lstrip()
         if len(answer) > ANSWER_BYTES:
@@ -86,7 +85,7 @@ def _relay(say_off=None) -> None:  # type: ignore[no-untyped-def]
 
 
 def _connect(end, may_wait):  # type: ignore[no-untyped-def]
-    """A connection to the worker; None if there is none, and none is waited for."""
+    """Connect to the worker; return None if none listens and none has been announced."""
     while True:
         connection = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM)
         try:
@@ -111,7 +110,7 @@ def _is_coming() -> bool:
 
 
 def _read_payload() -> bytes:
-    """Return all of stdin; b"" if it is empty or too long."""
+    """Return all of stdin; b"" if it is too long."""
     payload = b""
     while chunk := posix.read(0, PAYLOAD_BYTES):
         payload += chunk
@@ -121,8 +120,8 @@ def _read_payload() -> bytes:
 
 
 def is_whole(answer: bytes) -> bool:
-    """Return True for a complete answer that adds context and does nothing else."""
-    # A text that begins with one of these words is not a key: it follows a colon.
+    """Return True for a complete answer that only adds context."""
+    # Text that begins with one of these words follows a colon, so it is not a key.
     keys = answer.replace(b':"', b":")
     return answer.startswith(BEGIN) and answer.rstrip().endswith(END) and not any(key in keys for key in REFUSED_KEYS)
 

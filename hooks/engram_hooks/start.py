@@ -1,14 +1,14 @@
-"""SessionStart, where the user chose it: start the supervisor of watcher and worker if none runs. At most 10 s.
+"""SessionStart, if the user enabled it: start the supervisor of watcher and worker if none is running. At most 10 s.
 
-Run by the interpreter that Engram is installed in, detached: nobody waits for it. Always silent, always exits 0.
+Run with Engram's packages, in the background. Always silent; always exits with 0.
 """
 
 import os
 import signal
 
-#: After this many seconds the system ends it, whatever it waits for.
+#: After this many seconds, the system ends it, whatever it is waiting for.
 ALARM_SECONDS = 10
-#: How long processes whose supervisor was killed may take to end, in seconds. An `engram up` in a terminal stays.
+#: How long the processes of a killed supervisor may take to end, in seconds; those of an ``engram up`` stay.
 ENDING_SECONDS = 5.0
 
 
@@ -35,12 +35,12 @@ def _start() -> None:
     if not settings.start_with_session:
         return
     if home.supervisor_lock.exists() and not is_held(home.supervisor_lock):
-        # A supervisor that was killed leaves its processes, which are just ending.
+        # The processes of a killed supervisor are just ending.
         wait_until(lambda: not is_working(home), ENDING_SECONDS)
     if is_working(home):
         return
     system = installed_system(settings)
-    # launchd and systemd start by themselves.
+    # launchd and systemd start the processes themselves.
     if isinstance(system, Background):
         system.launch()
 

@@ -1,5 +1,5 @@
-# The status line: how many memories this session was shown and left behind, what is wrong, and how full the context is.
-# Sourced. It starts no process: the worker writes the figures into a file, and an empty file asks for them. POSIX sh;
+# The status line: how many memories this session was shown and produced, any problem, and how full the context is.
+# Sourced. It starts no process: the worker writes the figures to a file, and an empty file requests them. POSIX sh;
 # prints one line or nothing, and never fails.
 exec 2>/dev/null
 LC_ALL=C
@@ -21,7 +21,7 @@ elif [ ! -e "$file" ]; then
     : >"$file"
 fi
 case $pid$shown$kept in *[!0-9]*) pid= ;; esac
-# Whatever the file holds, the line stays short and of one kind of letters.
+# Whatever the file contains, the line stays short and plain.
 [ "${#pid}" -le 10 ] && [ "${#shown}" -le 9 ] && [ "${#kept}" -le 9 ] || pid=
 case $problem in *[!0-9A-Za-z\ ._-]*) problem=something ;; esac
 [ "${#problem}" -le 60 ] || problem=something
@@ -29,7 +29,7 @@ case $problem in *[!0-9A-Za-z\ ._-]*) problem=something ;; esac
 if [ -z "$pid" ]; then
     line='Engram: not running, start it with engram up'
     if [ -S ../engram.sock ]; then
-        # The worker that was killed leaves its socket, and its number in the lock.
+        # A killed worker leaves its socket, and its process id in the lock.
         worker=
         [ ! -f ../worker.lock ] || IFS= read -r worker <../worker.lock
         case $worker in
