@@ -1,4 +1,4 @@
-"""What a tool call works with: the open memory, the settings, and the project of Claude's folder."""
+"""A tool call's access to the memory, the settings, and the project of Claude's folder."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ from engram.worker.worker_client import wake_worker
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """What a call may see: the memories of one project and the global ones, or the global ones only."""
+    """What a call may see: one project's memories and global ones, or only global ones."""
 
     #: None if Claude's folder belongs to no known project.
     project: ProjectRow | None
-    #: True if the caller named another project than that of Claude's folder.
+    #: True if the caller named a project other than that of Claude's folder.
     is_elsewhere: bool = False
 
     @property
@@ -45,20 +45,20 @@ class View:
 
     @property
     def note(self) -> str:
-        """What the answer says about the view; "" if it is the folder's own project."""
+        """Remark on the view for the answer; "" for the folder's own project."""
         if self.project is None:
             return "no project is known for this folder: global memories only"
         return f"of project {shown_name(self.project.name)}, not of this folder's project" if self.is_elsewhere else ""
 
     def is_own(self, memory: Memory) -> bool:
-        """Return True if a memory was made in this project, or in no project."""
+        """Return True if a memory was made in this project or in none."""
         return memory.project_id in (None, self.project_id)
 
     def require_quotation(self, store: Store, quotation_id: str) -> Quotation:
-        """Return the quotation of an id, if it was said in this view's project.
+        """Return the quotation with an id, if it comes from this view's project.
 
         Raises:
-            NotFound: it does not exist, or was said in another project or in none.
+            NotFound: it does not exist, or comes from another project or none.
         """
         quotation = find_quotation(store, quotation_id)
         if quotation is None or quotation.stored.project_id != self.project_id:
@@ -68,14 +68,14 @@ class View:
         return quotation
 
     def require(self, store: Store, episode_id: str) -> Memory:
-        """Return the memory of an id, if this view may see it.
+        """Return the memory with an id, if this view may see it.
 
         Raises:
             BadRequest: it is the id of a quotation.
             NotFound: it does not exist, or belongs to another project; the message does not say which.
         """
         if is_quotation_id(episode_id):
-            from engram.memories.save import QUOTATION_VERBS  # a tenth of a second that most sessions do not need
+            from engram.memories.save import QUOTATION_VERBS  # takes 0.1 s, and most sessions do not need it
 
             raise BadRequest(f"{episode_id} is a quotation: what was said can't be changed. {QUOTATION_VERBS}")
         memory = find_memory(store, episode_id) if is_memory_id(episode_id) else None
@@ -89,19 +89,19 @@ class View:
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """One server's access to the memory. Each call opens and closes its own connection, on its own thread."""
+    """A session's access to the memory. Each call opens and closes its own connection, in its own thread."""
 
     settings: Settings
     #: The folder in which Claude Code started the server.
     folder: str
-    #: Claude Code's session; "" if it did not name one.
+    #: Id of Claude Code's session; "" if unknown.
     session_id: str = ""
-    #: Who calls: the agent, or the user by a command of the agent's program.
+    #: The caller: the agent, or the user with a command.
     actor: Actor = Actor.AGENT
 
     @contextlib.contextmanager
     def store(self) -> Iterator[Store]:
-        """The open memory for one call.
+        """Yield the open memory for one call.
 
         Raises:
             StoreError: there is no memory yet, or it can't be opened.
@@ -119,18 +119,18 @@ class Access:
         return redact(text, known_values(store, self.session_id) if self.session_id else ())
 
     def ask(self, store: Store, request: RecallRequest) -> RecallResponse:
-        """Ask the memory a question: through the worker, or by text only if none answers."""
+        """Ask the memory a question: through the worker or, if none answers, by text only."""
         return ask_memory(store, self.settings, request, with_model=False)
 
     def wake_worker(self) -> None:
-        """Tell a running worker that memories changed."""
+        """Tell a running worker that memories have changed."""
         wake_worker(self.settings.places)
 
     def view(self, store: Store, name: str | None = None) -> View:
-        """Return what may be seen: the project that the caller names, or that of Claude's folder, and global memories.
+        """Return what may be seen: global memories and the named project, by default that of Claude's folder.
 
         Raises:
-            NotFound: there is no such project; the message names no other one.
+            NotFound: there is no such project; the message names no other project.
         """
         own = scope_of_folder(store, self.settings, self.folder).project
         if not name:
@@ -144,23 +144,23 @@ class Access:
 
 
 def shown_name(name: str) -> str:
-    """Return a project's name, safe to print in an answer."""
+    """Return a project's name in a form that is safe to print."""
     return fence_safe(one_line(name, 60))
 
 
 def open_access() -> Access:
-    """Return the access for a server in its own process, with its own log. Raises EngramError."""
+    """Create the access for a server in its own process, with its own log. Raises EngramError."""
     access = access_for(os.environ)
     start_logging(access.settings.places.logs, "mcp", access.settings.log_level, redact)
     return access
 
 
 def access_for(environ: Mapping[str, str], *, home: Path | None = None) -> Access:
-    """Return the access of a session.
+    """Create the access of a session.
 
     Args:
-        environ: the variables of its process, as ``engram_mcp.server`` completes them.
-        home: the memory folder, if not the variables name it.
+        environ: the variables of its process, as completed by ``engram_mcp.server``.
+        home: the memory folder, unless the variables name it.
 
     Raises:
         EngramError: a setting or a vault can't be read.

@@ -1,7 +1,7 @@
-"""The tools as an agent sees them: names, descriptions and schemas, and the validation of arguments.
+"""Declare the tools as agents see them, and validate the arguments of calls.
 
-A tool's name, docstring and signature are all that is written down of it: the library pydantic makes the schema of the
-arguments from them, and checks the arguments of a call.
+A tool is declared by the name, docstring and signature of a function, from which pydantic makes the schema and the
+validation of its arguments.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from engram_mcp.tools import DEFAULT_HITS, MAX_HITS
 
 logger = logging.getLogger(__name__)
 
-#: The server's description for the agent, at most 600 characters.
+#: Description of the server for the agent, at most 600 characters.
 INSTRUCTIONS = (
     "Engram remembers this user's earlier Claude Code sessions. It injects relevant memories as one-line bites; "
     "memory_expand(id) shows the rest. Call memory_recall before you decide something that may have been decided, "
@@ -40,40 +40,37 @@ Project = Annotated[str | None, Field(description="project name; default: this o
 
 
 class _Schema(GenerateJsonSchema):
-    """A schema of few words: no titles, and an optional argument has the type that it has when it is given."""
+    """Makes a short schema, without titles, null types and null defaults."""
 
     def field_title_should_be_set(self, schema: Any) -> bool:
-        """Return False: a title repeats the name."""
         return False
 
     def nullable_schema(self, schema: Any) -> dict[str, Any]:
-        """Return the schema of what may be null."""
         return self.generate_inner(schema["schema"])
 
     def default_schema(self, schema: Any) -> dict[str, Any]:
-        """Return the schema of what has a default, which is named unless it is null."""
         made = super().default_schema(schema)
         return {key: value for key, value in made.items() if key != "default" or value is not None}
 
 
 @dataclass(frozen=True, slots=True)
 class Tool:
-    """One tool: what the agent is shown of it, and its function."""
+    """A tool: its description for the agent, and its function."""
 
     name: str
     #: For the model.
     description: str
     #: JSON schema of the arguments.
     input_schema: Mapping[str, Any]
-    #: Called with the access and the arguments; returns the answer.
+    #: Function that takes the access and the arguments and returns the answer.
     work: Callable[..., str]
-    #: What checks the arguments.
+    #: Model that validates the arguments.
     arguments: type[BaseModel]
-    #: Agents that load tools when they are needed have this one from the start.
+    #: True for a tool that agents load from the start, even if they load others on demand.
     is_always_loaded: bool = False
 
     def check(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the arguments of a call, checked; null means the default.
+        """Validate the arguments of a call; null means the default.
 
         Raises:
             BadRequest: an argument is missing, unknown, or has the wrong type or range.
@@ -101,12 +98,12 @@ class Tool:
         return f"{name} must be of type {schema['type']}"
 
 
-#: Name → tool, in the order in which agents are shown them.
+#: Name → tool, in the order in which agents see them.
 TOOLS: dict[str, Tool] = {}
 
 
 def _tool(*, is_always_loaded: bool = False) -> Callable[[Callable[..., str]], Callable[..., str]]:
-    """Make a tool of a function. Name, docstring and all parameters but the first are what the model is shown."""
+    """Make a tool of a function. The model sees its name, docstring and all parameters but the first."""
 
     def add(work: Callable[..., str]) -> Callable[..., str]:
         hints = get_type_hints(work, include_extras=True)
@@ -128,15 +125,14 @@ def _tool(*, is_always_loaded: bool = False) -> Callable[[Callable[..., str]], C
 def answer(
     access: Callable[[], Access], name: str, arguments: Mapping[str, Any], is_users: bool = False
 ) -> tuple[str, bool]:
-    """Call a tool; returns the text of its answer, and whether that is an error. Never raises.
+    """Call a tool; return the text of its answer, and whether that is an error. Never raises.
 
-    The text has no hidden characters and no secrets, since stored text may be older than a redaction rule.
+    Hidden characters and secrets are removed again, since stored text may be older than a redaction rule.
 
     Args:
-        access: asked when the arguments have been checked.
-        name: as the agent wrote it.
-        arguments: likewise.
-        is_users: the user calls, by a command, and not the model: a judgement or a pin is then the user's.
+        access: called after the arguments have been validated.
+        name, arguments: as the agent wrote them.
+        is_users: True if the user calls with a command, so that a judgement or pin is the user's.
     """
     try:
         return _shown(_work(access, name, arguments, Actor.USER if is_users else Actor.AGENT)), False
@@ -145,7 +141,7 @@ def answer(
 
 
 def _work(access: Callable[[], Access], name: str, arguments: Mapping[str, Any], actor: Actor) -> str:
-    """Call a tool. Unexpected errors are logged, and only their type is shown to the model."""
+    """Call a tool. An unexpected error is logged, and only its type shown to the model."""
     tool = TOOLS.get(name)
     if tool is None:
         raise BadRequest(f"there is no tool {name[:60]!r}")

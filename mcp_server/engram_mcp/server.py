@@ -1,6 +1,6 @@
-"""What an agent starts as its MCP server: a relay of lines to the worker, which serves all sessions (``session.py``).
+"""The MCP server that an agent starts: relays lines to the worker, which serves all sessions (``session.py``).
 
-It imports almost nothing, since every session waits for it. Where no worker serves, this process becomes the server.
+It imports almost nothing, since every session waits for it. Without a worker, this process becomes the server.
 """
 
 import _socket
@@ -13,18 +13,18 @@ from contextlib import suppress
 
 from engram_mcp import HELLO, is_asked_again
 
-#: What a worker says to a session that it serves; it hangs up on a relay that it does not understand.
+#: First line from a worker that serves this session; it hangs up on a relay that it does not understand.
 WELCOME = b"engram-mcp 1\n"
-#: How the variables begin that it gets.
+#: Prefixes of the environment variables that the worker gets.
 NAMES = (b"ENGRAM_", b"CLAUDE_PROJECT_DIR", b"CLAUDE_CODE_SESSION_ID", b"CLAUDE_MEMORY_")
-#: Seconds for the welcome, for the last answers, and between two looks at whether the agent still runs; after so many
-#: looks without a word from anybody, a worker that owes an answer hangs, and counts as one that has ended.
+#: Timeouts for the welcome and the last answers, and interval of checks whether the agent is still running, all in
+#: seconds; number of checks without any data after which a worker that owes an answer counts as hung.
 WELCOME_SECONDS, END_SECONDS, PARENT_SECONDS, SILENT_LOOKS = 5.0, 10.0, 5.0, 6
 LOST = "Engram's worker ended or hung during this call, which may or may not have taken effect. Call again."
 
 
 def main() -> None:
-    """Serve over stdin and stdout until the agent closes them, ends this process, or dies."""
+    """Serve over stdin and stdout until the agent closes them, ends this process or dies."""
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     with suppress(OSError):  # the folder may be gone
         os.environ.setdefault("CLAUDE_PROJECT_DIR", os.getcwd())
@@ -33,19 +33,19 @@ def main() -> None:
     while server := connect():
         if not (said := relay(server, said, parent)):
             return
-    gc.disable()  # modules make many objects that all stay
+    gc.disable()  # importing makes many objects, all of which stay
     from engram_mcp.session import main as serve  # 60 MB, and a second of processor time
 
     serve(said)
 
 
 def connect() -> _socket.socket | None:
-    """Return a connection to a worker that serves this session; None if there is none."""
+    """Connect to a worker that serves this session; return None if there is none."""
     facts = b"\0".join(b"%s=%s" % variable for variable in os.environb.items() if variable[0].startswith(NAMES))
     connection = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM)
     connection.settimeout(WELCOME_SECONDS)
     with suppress(OSError):
-        # A relative name keeps the address short, however long the folder's path is.
+        # A relative name keeps the address short enough, however long the folder's path is.
         os.chdir(os.environ["ENGRAM_HOME"])
         connection.connect("mcp.sock")
         connection.sendall(b"engram-mcp 1 %d\n%s" % (len(facts), facts))
@@ -56,12 +56,12 @@ def connect() -> _socket.socket | None:
 
 
 def relay(server: _socket.socket, said: bytes, parent: int) -> bytes:
-    """Pass on what both sides say, first what the agent ``said``; return what the next server must be sent, if any."""
+    """Relay both directions, first what the agent has ``said``; return what must be sent to the next server, if any."""
     waiting: dict[str, dict[str, object]] = {}
     heard, has_left, own, silent, ready = b"", False, server.fileno(), 0, [0]
     while os.getppid() == parent and (ready or not has_left) and silent < SILENT_LOOKS:
         *lines, said = said.split(b"\n")
-        with suppress(OSError):  # that the worker has ended is seen below
+        with suppress(OSError):  # a worker that has ended is noticed below
             server.sendall(b"".join(line + b"\n" for line in lines))
             server.shutdown(_socket.SHUT_WR) if has_left else None
         waiting |= {str(asked["id"]): asked for asked in map(parse, lines) if {"id", "method"} <= asked.keys()}
@@ -88,7 +88,7 @@ def relay(server: _socket.socket, said: bytes, parent: int) -> bytes:
             os.write(1, json.dumps(error).encode() + b"\n")
         else:
             said = json.dumps(asked).encode() + b"\n" + said
-    # The next server is asked for when there is something to say: the worker may be back by then.
+    # Connect to the next server only when there is something to send; the worker may be back by then.
     while b"\n" not in said and not has_left and os.getppid() == parent:
         if select.select([0], (), (), PARENT_SECONDS)[0]:
             said += (chunk := os.read(0, 65_536))
@@ -97,7 +97,7 @@ def relay(server: _socket.socket, said: bytes, parent: int) -> bytes:
 
 
 def parse(line: bytes) -> dict[str, object]:
-    """Return the message of a line; {} if there is none."""
+    """Parse a line's message; return {} if there is none."""
     with suppress(ValueError, RecursionError):
         message = json.loads(line)
         return message if isinstance(message, dict) else {}

@@ -1,6 +1,6 @@
-"""The MCP server of one session, by the official library: the worker runs one for each, or this process one for itself.
+"""The MCP server of one session, built on the official library. The worker runs one per session, a lone server its own.
 
-The first request decides the era of the protocol: ``initialize``, or requests that each bring their own envelope. The
+The first request decides the version of the protocol: with ``initialize``, or with an envelope in each request. The
 tools are the same in both.
 """
 
@@ -34,17 +34,17 @@ from engram_mcp.catalog import INSTRUCTIONS, TOOLS, answer
 
 #: Maximum length of a line, in bytes; a longer one ends the session.
 MAX_LINE_BYTES = 16_000_000
-#: How long the end of the input waits for calls that are still running, in seconds.
+#: How long to wait for running calls at the end of the input, in seconds.
 MAX_END_SECONDS = 10.0
 #: How often a server in its own process checks its parent, in seconds.
 PARENT_SECONDS = 5.0
-#: Name under which Claude Code sends the id of a call, and how that begins if no model made it: a mod did, such as
-#: Engram's for the command ``/engram`` that the user typed.
+#: Key under which Claude Code sends a call's id, and the id's prefix if a mod rather than the model made the call, such
+#: as Engram's for the user's command ``/engram``.
 CALL_ID, COMMANDS_CALL = "claudecode/toolUseId", "toolu_plugin_"
-#: Calls that such a server answers at the same time.
+#: Number of calls that a server in its own process answers at the same time.
 THREADS = 4
 
-#: Returns the next line of the agent, b"" at the end.
+#: Returns the agent's next line, b"" at the end.
 ReadLine = Callable[[], Awaitable[bytes]]
 #: Writes a line to the agent.
 WriteLine = Callable[[bytes], Awaitable[None]]
@@ -53,14 +53,11 @@ WriteLine = Callable[[bytes], Awaitable[None]]
 async def serve(
     access: Callable[[], Access], read: ReadLine, write: WriteLine, pool: Executor, *, hello: str = ""
 ) -> None:
-    """Serve one session until its agent has left and its last calls are answered.
+    """Serve a session until its agent has left and its last calls are answered.
 
     Args:
-        access: what the tools work with, asked at each call in a thread of the pool.
-        read: from the agent.
-        write: to the agent.
-        pool: runs the calls.
-        hello: the agent's request ``initialize``, which another server has answered already.
+        access: called for each tool call, in a thread of ``pool``.
+        hello: the agent's request ``initialize``, if another server has already answered it.
     """
     server = _make_server(access, pool)
     to_server, from_agent = anyio.create_memory_object_stream[SessionMessage | Exception](0)
@@ -98,7 +95,7 @@ def _make_server(access: Callable[[], Access], pool: Executor) -> Server:
 
 
 class _Wire:
-    """One JSON-RPC message a line, both ways; knows which requests wait for their answer."""
+    """Passes JSON-RPC messages, one per line, in both directions; tracks requests that wait for an answer."""
 
     def __init__(self, read: ReadLine, write: WriteLine, hello: str) -> None:
         self._read = read
@@ -108,7 +105,7 @@ class _Wire:
         self._is_quiet = anyio.Event()
 
     async def take(self, server: MemoryObjectSendStream[SessionMessage | Exception]) -> None:
-        """Pass on what the agent says. The library drops calls at the end of its input, so that comes after them."""
+        """Pass on the agent's messages. End the library's input, which drops running calls, only after those calls."""
         async with server:
             with contextlib.suppress(anyio.BrokenResourceError, OSError, ValueError):
                 if self._hello is not None:
@@ -130,12 +127,12 @@ class _Wire:
         if isinstance(message, types.JSONRPCRequest):
             self._waiting.add(str(message.id))
         elif isinstance(message, types.JSONRPCNotification) and message.method == "notifications/cancelled":
-            # The library answers no request that was cancelled.
+            # The library does not answer cancelled requests.
             self._answered((message.params or {}).get("requestId"))
         await server.send(SessionMessage(message))
 
     async def give(self, server: MemoryObjectReceiveStream[SessionMessage]) -> None:
-        """Pass on what the server says."""
+        """Pass on the server's messages."""
         async with server:
             if self._hello is not None:
                 await server.receive()
@@ -145,7 +142,7 @@ class _Wire:
                     self._answered(item.message.id)
 
     async def _send(self, message: types.JSONRPCMessage) -> None:
-        # An agent that has left misses nothing; that its input ends says so, too.
+        # An agent that has left misses nothing, and the end of its input shows that it has left.
         with contextlib.suppress(OSError):
             await self._write(message.model_dump_json(by_alias=True, exclude_unset=True).encode() + b"\n")
 
@@ -156,10 +153,10 @@ class _Wire:
 
 
 def _parse(line: bytes) -> types.JSONRPCMessage | None:
-    """Return the message on a line; None if there is none."""
+    """Parse a line's message; return None if there is none."""
     with contextlib.suppress(ValueError):
         return types.jsonrpc_message_adapter.validate_json(line, by_name=False)
-    # The library refuses half of a surrogate pair, which some agents write; it costs the character, not the message.
+    # The library rejects lone surrogates, which some agents write. Lose the character rather than the message.
     with contextlib.suppress(ValueError, RecursionError):
         value = storable_value(json.loads(line.decode("utf-8", "replace")))
         return types.jsonrpc_message_adapter.validate_python(value, by_name=False)
@@ -167,10 +164,9 @@ def _parse(line: bytes) -> types.JSONRPCMessage | None:
 
 
 class AccessOnce:
-    """The access of one session, opened by its first call; a failure is tried again by the next one."""
+    """A session's access, opened by its first call; after a failure, the next call tries again."""
 
     def __init__(self, open_it: Callable[[], Access]) -> None:
-        """``open_it`` opens the access."""
         self._open = open_it
         self._lock = threading.Lock()
         self._access: Access | None = None
@@ -183,31 +179,28 @@ class AccessOnce:
 
 
 def main(said: bytes = b"") -> None:
-    """Serve over stdin and stdout until the agent closes them, ends this process, or dies.
+    """Serve over stdin and stdout until the agent closes them, ends this process or dies.
 
-    A relay of an earlier version may call this, too.
-
-    Args:
-        said: what was already read from stdin.
+    Relays of earlier versions also call this. ``said`` has already been read from stdin.
     """
     for number in (signal.SIGINT, signal.SIGTERM):
-        # Nothing needs cleaning up: tools write in transactions.
+        # No clean-up is needed, since tools write in transactions.
         signal.signal(number, signal.SIG_DFL)
     threading.Thread(target=_watch_parent, args=(os.getppid(),), name="parent", daemon=True).start()
     os.umask(0o077)
-    gc.freeze()  # what was imported stays: the first collection would look at all of it
+    gc.freeze()  # imported objects stay, so keep the first collection from scanning them
     gc.enable()
     asyncio.run(_serve_stdio(said))
     logging.shutdown()
-    # Not the ordinary end, which would wait for a call that takes longer than the agent does.
+    # A normal exit would wait for calls that outlast the agent.
     os._exit(0)
 
 
 async def _serve_stdio(said: bytes) -> None:
-    # What reads or prints by mistake meets no message.
+    # Code that reads or prints by mistake must not touch the messages.
     source, target = _move(0, os.open(os.devnull, os.O_RDONLY)), _move(1, os.dup(2))
     run = asyncio.get_running_loop().run_in_executor
-    # A thread each: to wait for the agent must keep nothing from it.
+    # A thread for each direction, since waiting for the agent's input must not delay output to it.
     reader, writer = ThreadPoolExecutor(1), ThreadPoolExecutor(1)
     with open(source, "rb", closefd=False) as lines, open(target, "wb", closefd=False) as output:
 
@@ -227,7 +220,7 @@ async def _serve_stdio(said: bytes) -> None:
 
 
 def _move(descriptor: int, instead: int) -> int:
-    """Give a standard stream another descriptor, which is returned, and put another one in its place."""
+    """Move a standard stream to a new descriptor, which is returned, and put ``instead`` in its place."""
     moved = os.dup(descriptor)
     os.dup2(instead, descriptor)
     os.close(instead)
@@ -240,7 +233,7 @@ def _write(output: BinaryIO, data: bytes) -> None:
 
 
 def _watch_parent(parent: int) -> None:
-    """End this process once its parent has died: another process may have inherited the other end of its input."""
+    """End this process once its parent has died; another process may keep the other end of its input open."""
     while os.getppid() == parent:
         time.sleep(PARENT_SECONDS)
     os._exit(0)

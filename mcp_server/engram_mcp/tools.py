@@ -1,6 +1,6 @@
-"""The tools as plain functions over an Access: arguments in, text out.
+"""The tools as plain functions: an ``Access`` and arguments in, text out.
 
-Imports that only one tool needs are inside that tool, to keep the server's first answer fast.
+Imports for a single tool are inside it, to keep the server's first answer fast.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ from engram_mcp.access import Access, View, shown_name
 
 #: Maximum number of hits that a tool returns.
 MAX_HITS: Final = 25
-#: Default number of hits of ``memory_search``, and of memories of ``memory_recall``, whose passages are then limited by
-#: their number of words. Any other limit given to ``memory_recall`` applies to memories and passages together.
+#: Default number of hits of ``memory_search`` and of memories of ``memory_recall``, whose passages are then limited by
+#: a word budget. Any other limit of ``memory_recall`` applies to memories and passages together.
 DEFAULT_HITS: Final = 5
-#: The note in an answer when no worker is running.
+#: Note in an answer if no worker is running.
 NO_WORKER = "the worker is not running: text search only; 'engram up' starts it"
-#: What ``memory_status`` says when no watcher is running.
+#: What ``memory_status`` says if no watcher is running.
 NO_WATCHER = "not running, so new messages are not recorded; 'engram up' starts it"
 
 
@@ -59,7 +59,7 @@ def search(access: Access, query: str, limit: int, project: str | None) -> str:
 def _find(
     access: Access, operation: Operation, query: str, limit: int, project: str | None
 ) -> tuple[RecallResponse, View, str]:
-    """Return what was found, the view it comes from, and a note about it. Without a worker, only text is searched."""
+    """Return the response, the view searched, and a note about it. Without a worker, only text is searched."""
     require_words(query)
     with access.store() as store:
         view = access.view(store, project)
@@ -77,7 +77,7 @@ def _find(
 
 
 def expand(access: Access, episode_id: str, project: str | None = None) -> str:
-    """Return everything that is known about one memory, or the whole turn of a quotation. Counts as an access."""
+    """Return everything known about a memory, or the whole turn of a quotation. Counts as an access."""
     with access.store() as store:
         view = access.view(store, project)
         if is_quotation_id(episode_id):
@@ -149,7 +149,7 @@ def save(
         with access.store() as store:
             place = scope_of_folder(store, access.settings, folder, make=True)
             return _save_note(access, store, content, place.project)
-    # A refused text leaves no new project.
+    # In one transaction, so that a refused text leaves no new project.
     with access.store() as store, store.transaction():
         place = scope_of_folder(store, access.settings, folder, make=scope != Scope.GLOBAL)
         is_global = Scope.parse(scope) is Scope.GLOBAL or place.project is None
@@ -195,7 +195,7 @@ def _save_note(access: Access, store: Store, content: str, project: ProjectRow |
 
 
 def forget(access: Access, episode_id: str, is_source_forgotten: bool = False, project: str | None = None) -> str:
-    """Delete a memory with the text that no other memory is based on, a quoted message, or whole turns, everywhere."""
+    """Delete a memory with the text that no other memory rests on, a quoted message, or whole turns, everywhere."""
     from engram.forgetting.forget import forget_memory
 
     with access.store() as store:
@@ -314,7 +314,7 @@ def status(access: Access) -> str:
 
 
 def _memory_lines(store: Store, view: View) -> list[str]:
-    """Return the counts of memories: by scope and status for those visible here, and a total for the others."""
+    """Return counts of memories: by scope, importance and status for those visible here, and a total for others."""
     seen, elsewhere = memory_lists.count_memories(store, view.project_id)
     name = shown_name(view.project.name) if view.project else "none, this folder belongs to no known project"
     return [
@@ -349,7 +349,7 @@ def timeline(access: Access, around: str | None, project: str | None, limit: int
 
 
 def _moment(store: Store, view: View, around: str) -> int:
-    """Return the time at which a memory was created, or that of a date. Raises NotFound or BadRequest."""
+    """Return when a memory was created, or the time of a date. Raises NotFound or BadRequest."""
     if memory_records.is_memory_id(around):
         return view.require(store, around).created_at_ms
     at_ms = parse_time_ms(around)
@@ -361,7 +361,7 @@ def _moment(store: Store, view: View, around: str) -> int:
 
 
 def context(access: Access, project: str | None) -> str:
-    """Return the briefing of a project; one line if this session already had it."""
+    """Return the briefing of a project, or one line if this session already had it."""
     from engram.recollection.branch_state import find_branch_state
     from engram.recollection.briefing_lines import ids_in_briefing
     from engram.recollection.session_briefing import build_briefing
@@ -375,7 +375,7 @@ def context(access: Access, project: str | None) -> str:
         ):
             return "This session already had its briefing. memory_recall finds more."
         project_id = view.project.id if view.project else None
-        # 0 seconds: git runs only in the worker.
+        # 0 seconds, since git runs only in the worker.
         where = (
             None
             if project
