@@ -12,7 +12,7 @@ from engram.paths import Home
 from engram.settings import Settings, load, parse_value, read_config
 from engram.system.atomic import locked_folder, make_private_folder, write_atomic
 
-#: Determined by the location of the file, not by its content.
+#: Setting determined by the location of the file rather than its content.
 _PLACE = "home"
 
 
@@ -20,13 +20,12 @@ def set_value(home: Path, name: str, text: str) -> Any:
     """Write ``name = text`` to the memory folder's config.toml and return the parsed value.
 
     Args:
-        home: the memory folder; it is created if it is missing.
-        name: the setting.
+        home: the memory folder; it is created if missing.
         text: the value as on the command line; lists are separated by commas.
 
     Raises:
         SettingsError: there is no such setting, the value is invalid, or config.toml can't be read.
-        OSError: the file can't be written; the old file still exists.
+        OSError: the file can't be written; the old file is unchanged.
     """
     _check_name(name)
     value = parse_value(name, text, "the command line")
@@ -55,13 +54,13 @@ def _check_name(name: str) -> None:
 
 
 def _edit(home: Path, name: str, value: object) -> bool:
-    """Set the value, or remove it if it is None; return True if the file changed."""
+    """Set a value, or remove the setting if it is None; return True if the file changed."""
     import tomlkit
 
     make_private_folder(home, with_parents=True)
     path = Home(home).config_file
     with locked_folder(home):
-        # Fails for an unreadable file before it is rewritten.
+        # Fails before an unreadable file would be rewritten.
         read_config(path)
         old = path.read_text(encoding="utf-8-sig") if path.exists() else ""
         if path.exists() and not path.stat().st_mode & stat.S_IWUSR:

@@ -1,4 +1,4 @@
-"""The closed sets of values that describe memories and outcomes; stored, printed and exchanged as values."""
+"""Enumerations that describe memories and outcomes; their values are stored, printed and exchanged."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ logger = logging.getLogger(__name__)
 
 
 class StoredEnum(StrEnum):
-    """A closed set of values with a safe member for unknown stored values."""
+    """An enumeration with a safe member for unknown stored values."""
 
     @classmethod
     def safest(cls) -> Self:
-        """Return the member that grants the least; ``from_stored`` falls back to it."""
+        """Return the least privileged member, to which ``from_stored`` falls back."""
         return cls(_SAFEST[cls])
 
     @classmethod
     def values(cls) -> tuple[str, ...]:
-        """Return every value in the order of declaration, as a person types it."""
+        """Return every value, as typed by people, in order of declaration."""
         return tuple(member.value for member in cls)
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """Return the member that a person or another program named.
+        """Return the member with the value given by a person or another program.
 
         Raises:
             BadRequest: there is no such member; the message lists the choices.
@@ -41,11 +41,11 @@ class StoredEnum(StrEnum):
 
     @classmethod
     def from_stored(cls, value: object) -> Self:
-        """Return the member for a stored value; the safest one if the value is damaged.
+        """Return the member for a stored value, or the safest one if the value is unknown.
 
-        A damaged row must not make others unreadable, so this never raises. Each unknown value is logged once.
+        Never raises, since a damaged row must not make others unreadable. Each unknown value is logged once.
         """
-        # Done for every row that a search looks at, and twice as fast as calling the class.
+        # Twice as fast as calling the class, and done for every row that a search reads.
         member = cls._value2member_map_.get(value) if isinstance(value, str) else None
         if isinstance(member, cls):
             return member
@@ -75,9 +75,9 @@ class Kind(StoredEnum):
 
 
 class Refusal(StrEnum):
-    """Why a proposal of a language model was not kept, or did not end its target."""
+    """Why a language model's proposal was not kept, or did not end its target."""
 
-    #: Its shape is not the one that was asked for.
+    #: It does not have the requested form.
     UNREADABLE = "unreadable"
     #: It cites nothing that was sent.
     NO_EVIDENCE = "no-evidence"
@@ -88,23 +88,23 @@ class Refusal(StrEnum):
     NOT_SAID = "not-said"
     #: Its words have nothing to do with what it cites.
     NOT_CITED = "not-cited"
-    #: It rests only on commands, and how they ended is unknown.
+    #: It rests only on commands whose results are unknown.
     UNPROVEN = "unproven"
-    #: It rests only on commands, and says what they printed.
+    #: It rests only on commands and repeats their output.
     OUTPUT = "output"
-    #: It is known already.
+    #: It is already known.
     REPEATED = "repeated"
     #: It repeats Engram's own text.
     OWN_TEXT = "own-text"
     #: It quotes a log.
     LOG = "log"
-    #: It was forgotten, or rests on something that was.
+    #: It, or something that it rests on, was forgotten.
     FORGOTTEN = "forgotten"
     #: It was judged wrong or outdated.
     JUDGED = "judged"
-    #: The session or the hour has its maximum number of memories.
+    #: The maximum number of memories for the session or the hour has been reached.
     FULL = "full"
-    #: Its target is kept by hand, the user's, from another project, or was said later.
+    #: Its target is kept by hand, is the user's, comes from another project, or is newer.
     TARGET_STAYS = "target-stays"
 
 
@@ -113,7 +113,7 @@ class Status(StoredEnum):
 
     #: Confirmed, and current.
     ACTIVE = "active"
-    #: Not confirmed yet, but current.
+    #: Current, but not confirmed yet.
     PROVISIONAL = "provisional"
     #: Replaced by a newer memory.
     SUPERSEDED = "superseded"
@@ -122,7 +122,7 @@ class Status(StoredEnum):
 
     @property
     def is_current(self) -> bool:
-        """True for a memory that was neither archived nor superseded."""
+        """True for a memory that is neither archived nor superseded."""
         return self in CURRENT_STATUSES
 
 
@@ -145,9 +145,9 @@ class Importance(StoredEnum):
 
 
 class Voice(StoredEnum):
-    """Who stated what a memory says."""
+    """Who made the statement in a memory."""
 
-    #: Said or typed by the user.
+    #: Said by the user.
     USER = "user"
     #: Said by the assistant.
     ASSISTANT = "assistant"
@@ -155,15 +155,15 @@ class Voice(StoredEnum):
     CHOSEN = "chosen"
     #: Saved by an agent with a tool.
     AGENT = "agent"
-    #: From a file: another program's, one in a folder of notes, or an export that this memory did not make.
+    #: Read from a file: another program's, a note, or an export not made by this memory.
     IMPORTED = "imported"
-    #: Sent by a program in the user's place. It is never a rule, never global and never confirmed automatically. A
-    #: version that does not know this member treats it as the assistant's.
+    #: Sent by a program in the user's place; never a rule, never global and never confirmed automatically. Earlier
+    #: versions treat it as the assistant's.
     PROGRAM = "program"
 
     @property
     def label(self) -> str:
-        """Who stated it, for readers of a memory."""
+        """Description for readers of a memory."""
         return _VOICE_LABELS[self]
 
 
@@ -187,13 +187,13 @@ class Source(StoredEnum):
 
 
 class Judgement(StoredEnum):
-    """How somebody judged a memory that was shown."""
+    """How someone judged a memory that was shown."""
 
-    #: It helped: it is shown a little more readily, and never counts as unused.
+    #: It helped: it ranks a little higher, and never counts as unused.
     HELPFUL = "helpful"
-    #: It is not true: it is never shown unasked again, and it ranks last.
+    #: It is not true: it is no longer shown unasked, and it ranks last.
     WRONG = "wrong"
-    #: It was true and no longer is: it ends.
+    #: It is no longer true, so it ends.
     OUTDATED = "outdated"
 
 
@@ -206,7 +206,7 @@ class Actor(StoredEnum):
     AGENT = "agent"
     #: An extractor or a language model, from what was said.
     MODEL = "model"
-    #: Engram itself, by fixed rules: consolidation, reading of transcripts, recovery.
+    #: Engram itself, by rules: consolidation, reading transcripts, recovery.
     TIDYING = "tidying"
 
 
@@ -215,16 +215,16 @@ class BranchState(StoredEnum):
 
     MERGED = "merged"
     OPEN = "open"
-    #: It no longer exists, or was changed on the way; which of the two is unknown.
+    #: It no longer exists, or was merged in another form; which of the two is unknown.
     UNKNOWN = "unknown"
 
 
 class Channel(StoredEnum):
-    """The moment at which a session may be shown memories."""
+    """The event at which a session may be shown memories."""
 
     #: A prompt is sent (UserPromptSubmit).
     PROMPT = "prompt"
-    #: A tool is called (PreToolUse): shows what came too late for the prompt, or what belongs to the call.
+    #: A tool is called (PreToolUse). Shows what came too late for the prompt, or what concerns the call.
     TOOL = "tool"
     #: A session starts (SessionStart): the briefing.
     START = "start"
@@ -235,13 +235,13 @@ class Channel(StoredEnum):
 
 
 class Verdict(StoredEnum):
-    """The outcome of a prompt (or another moment), or of one memory that was considered for it."""
+    """The outcome of a prompt or other event, or of a memory that was considered for it."""
 
     #: It was shown to Claude.
     SHOWN = "shown"
     #: It waits for the next tool call.
     PENDING = "pending"
-    #: It waited for a tool call that did not come in time, or was replaced.
+    #: It was waiting for a tool call that did not come in time, or was replaced.
     WITHDRAWN = "withdrawn"
     #: The hook ended before the answer came.
     TOO_LATE = "too late"
@@ -257,62 +257,62 @@ class Verdict(StoredEnum):
     NOT_TYPED = "not typed"
     #: A subagent sent it.
     SUBAGENT = "subagent"
-    #: It names no topic: agreement, thanks, a bare command, fewer than two meaningful words.
+    #: It names no topic: agreement, thanks, a bare command, or fewer than two meaningful words.
     TOO_SHORT = "too short"
-    #: Another hook has asked about the same prompt and got the answer.
+    #: Another hook has already got the answer to the same prompt.
     ASKED_BEFORE = "asked before"
-    #: It has the same topic as the last recollection, which is kept.
+    #: It has the same topic as the last recollection, which stays in use.
     SAME_TOPIC = "same topic"
-    #: The session is a fork whose transcript has not been read yet, so what its context holds is unknown.
+    #: The session is a fork whose transcript has not been read yet, so its context is unknown.
     UNREAD_FORK = "unread fork"
     #: The session replays its context, including what was injected into it.
     REPLAYED = "replayed"
     #: The prompt has had all its bites.
     USED_UP = "used up"
-    #: No worker answered, so nothing was recorded for a prompt that is in the transcript. Never stored.
+    #: Nothing was recorded for a prompt in the transcript, since no worker answered. Never stored.
     NO_WORKER = "no worker"
 
     # Why none of the found memories was shown
-    #: No memory has anything to do with it.
+    #: No memory is related to it.
     NOTHING_NEAR = "nothing near"
     #: The memory is not relevant enough.
     BELOW_FLOOR = "below floor"
-    #: It names neither the file nor the command nor the error of the tool call.
+    #: It mentions neither the file nor the command nor the error of the tool call.
     NOT_NAMED = "not named"
     #: The session was shown it before.
     ALREADY_SHOWN = "already shown"
     #: Its source is still in the session's context.
     IN_CONTEXT = "in context"
-    #: It is suspect: its text looks like an instruction that somebody else wrote.
+    #: It is suspect: its text looks like an instruction by someone else.
     SUSPECT = "suspect"
-    #: It was superseded, archived or lowered, it has ended, or it is provisional and doubtful.
+    #: It is superseded, archived, lowered or expired, or provisional and doubtful.
     NOT_CURRENT = "not current"
     #: It belongs to another project.
     OTHER_PROJECT = "other project"
-    #: It says the same as a better one.
+    #: A better one says the same.
     REPEATS = "repeats"
     #: It is a passage of a transcript without a sentence that is clear on its own.
     NOT_QUOTABLE = "not quotable"
     #: One of the user's own files (CLAUDE.md, rules, auto memory) says the same.
     STANDS_IN_FILE = "stands in a file"
-    #: It is relevant, but much less so than the best one.
+    #: It is much less relevant than the best one.
     FAR_BELOW_BEST = "far below best"
-    #: The better ones used up the number of bites or the budget of tokens.
+    #: Better ones used up the number of bites or the token budget.
     NO_ROOM = "no room"
 
 
 class ComparisonAnswer(StoredEnum):
-    """The user's answer when a comparison of both ways to write memories was offered."""
+    """The user's answer to the offer to compare both ways of writing memories."""
 
-    #: No, or nothing: it is not offered again.
+    #: No, or no answer; it is not offered again.
     NO = "no"
-    #: Yes; it was shown, and the language model was not chosen.
+    #: Yes, but the user did not switch to the language model.
     SHOWN = "shown"
-    #: Yes, and the language model has written the memories since.
+    #: Yes, and the user switched to the language model.
     SWITCHED = "switched"
 
 
-#: The member of each enum that grants the least.
+#: The least privileged member of each enum.
 _SAFEST: dict[type[StoredEnum], StoredEnum] = {
     Kind: Kind.FACT,
     Status: Status.ARCHIVED,

@@ -1,4 +1,4 @@
-"""Logs: one rotated file in ENGRAM_HOME/logs for each kind of process, redacted and readable by the owner only."""
+"""Write and read logs: a rotated, redacted file in ENGRAM_HOME/logs for each kind of process, private to the owner."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from typing import Literal, NamedTuple, TypeAlias, get_args
 from engram.system.atomic import FILE_MODE
 from engram.system.lazy_regex import lazy_regex
 
-#: The processes that keep a log, each in a file of that name.
+#: Kinds of processes that write a log, each to a file of that name.
 LogKind: TypeAlias = Literal["worker", "watcher", "supervisor", "hook", "cli", "mcp", "page"]
 LOG_KINDS: tuple[LogKind, ...] = get_args(LogKind)
 #: Size at which a log file is rotated, in bytes.
 LOG_BYTES = 5_000_000
 #: Number of rotated files that are kept.
 LOG_FILES = 4
-#: How every record of every log begins; ``read_records`` parses it.
+#: Format of every record; ``read_records`` parses its beginning.
 RECORD_FORMAT = "%(asctime)s %(levelname)s %(process)d %(name)s %(message)s"
 _RECORD_START = lazy_regex(r"(?P<time>\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3}) (?P<level>[A-Z]+) ")
 _PROBLEM_LEVELS = frozenset({"WARNING", "ERROR", "CRITICAL"})
@@ -30,11 +30,11 @@ _PROBLEM_LEVELS = frozenset({"WARNING", "ERROR", "CRITICAL"})
 class Record(NamedTuple):
     """One record of a log file."""
 
-    #: Local time, to the millisecond, as it is written.
+    #: Local time as written, with milliseconds.
     time: str
-    #: The kind of process that wrote it: the name of the file.
+    #: Kind of process that wrote it, which is the file's name.
     kind: str
-    #: The whole record, its traceback included.
+    #: The whole record, including its traceback.
     text: str
     level: str
 
@@ -53,23 +53,22 @@ class _PrivateFileHandler(logging.handlers.RotatingFileHandler):
 
 
 class _RedactingFormatter(logging.Formatter):
-    """Redacts the finished record, traceback included."""
+    """Redacts complete records, including tracebacks."""
 
     def __init__(self, redact: Callable[[str], str]) -> None:
         super().__init__(RECORD_FORMAT)
         self._redact = redact
 
     def format(self, record: logging.LogRecord) -> str:
-        """Return the record without secrets."""
         return self._redact(super().format(record))
 
 
 def start_logging(folder: Path, kind: LogKind, level: str, redact: Callable[[str], str]) -> None:
-    """Send the log of this process to ``folder/kind.log``; nothing goes to the terminal.
+    """Send this process's log to ``folder/kind.log`` and nothing to the terminal.
 
     Args:
         folder: ENGRAM_HOME/logs.
-        kind: what this process is. Hooks use ``append_warning`` instead.
+        kind: kind of this process. Hooks use ``append_warning`` instead.
         level: debug, info, warning or error.
         redact: masks secrets in every record.
     """
@@ -86,7 +85,7 @@ def start_logging(folder: Path, kind: LogKind, level: str, redact: Callable[[str
     handler.setFormatter(_RedactingFormatter(redact))
     root.addHandler(handler)
     wanted = logging.getLevelNamesMapping()[level.upper()]
-    # At debug level, libraries log every statement with its values, so forgotten text would stay in the log.
+    # At debug level, libraries log statements with their values, so forgotten text would stay in the log.
     root.setLevel(max(wanted, logging.INFO))
     logging.getLogger("engram").setLevel(wanted)
 
@@ -94,8 +93,8 @@ def start_logging(folder: Path, kind: LogKind, level: str, redact: Callable[[str
 def append_warning(folder: Path, kind: LogKind, message: str) -> None:
     """Append one warning to ``folder/kind.log`` without setting up logging; a failure is ignored.
 
-    For hooks, which end within milliseconds and write only when something is wrong. Nothing is redacted here: the
-    message must not contain text that could hold a secret.
+    For hooks, which end within milliseconds. Nothing is redacted, so the message must not contain text that could hold
+    a secret.
     """
     record = logging.LogRecord(f"engram.{kind}", logging.WARNING, "", 0, message, (), None)
     line = logging.Formatter(RECORD_FORMAT).format(record) + "\n"
@@ -109,9 +108,9 @@ def append_warning(folder: Path, kind: LogKind, message: str) -> None:
 
 
 def read_records(folder: Path, kind: LogKind) -> Iterator[Record]:
-    """Yield the records of ``folder/kind.log`` and of its latest rotated file, oldest first; none if there is no log.
+    """Yield the records of ``folder/kind.log`` and its latest rotated file, oldest first.
 
-    Lines that begin no record (tracebacks) belong to the record above them.
+    Lines that don't start a record, such as tracebacks, belong to the record above them.
     """
     lines: list[str] = []
     for part in (folder / f"{kind}.log.1", folder / f"{kind}.log"):
@@ -124,5 +123,5 @@ def read_records(folder: Path, kind: LogKind) -> Iterator[Record]:
 
 
 def has_problems(folder: Path) -> bool:
-    """Return True if a log of any process in the folder has a warning or an error."""
+    """Return True if any log in the folder has a warning or an error."""
     return any(record.is_problem for kind in LOG_KINDS for record in read_records(folder, kind))

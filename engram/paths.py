@@ -1,4 +1,4 @@
-"""The names of all files and folders in ENGRAM_HOME, and of Claude Code's folders."""
+"""The names of all files and folders in ENGRAM_HOME, and of the agents' folders."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from engram.errors import HomeError
 from engram.system.atomic import explain_error, make_private_folder
 from engram.system.lazy_regex import lazy_regex
 
-#: A session id as Claude Code writes it. Use it with fullmatch only.
+#: A session id as written by Claude Code; for fullmatch only.
 _SESSION_ID = lazy_regex(r"[0-9A-Za-z][0-9A-Za-z_-]{0,127}")
 
 
 def is_session_id(text: object) -> bool:
-    """Return True for a text that can be a session id; such a text is safe as part of a file name."""
+    """Return True for a text that can be a session id, and so is safe in a file name."""
     return isinstance(text, str) and _SESSION_ID.fullmatch(text) is not None
 
 
@@ -27,7 +27,7 @@ def default_home() -> Path:
 
 
 def is_default_home(home: Home) -> bool:
-    """Return True for ``~/.claude-memory``, which the hooks and the server find without a setting."""
+    """Return True for ``~/.claude-memory``, which hooks and the MCP server find without a setting."""
     return home.root == Path.home() / ".claude-memory"
 
 
@@ -44,20 +44,20 @@ def default_codex_folder() -> Path:
 
 
 def default_gemini_folder() -> Path:
-    """Return ``.gemini`` in the folder that ``GEMINI_CLI_HOME`` names, or ``~/.gemini``."""
+    """Return ``.gemini`` in the folder ``GEMINI_CLI_HOME``, or ``~/.gemini``."""
     named = os.environ.get("GEMINI_CLI_HOME", "")
     return (Path(named).expanduser().absolute() if named else Path.home()) / ".gemini"
 
 
 @dataclass(frozen=True, slots=True)
 class Home:
-    """The memory folder: every file and folder in it by name."""
+    """The memory folder, with every file and folder in it by name."""
 
     root: Path
 
     @property
     def memory_db(self) -> Path:
-        """The database: the only source of truth."""
+        """The database, the only source of truth."""
         return self.root / "memory.db"
 
     @property
@@ -72,12 +72,14 @@ class Home:
 
     @property
     def worker_coming(self) -> Path:
-        """An empty file that says since when a worker has been starting; a prompt's hook waits up to 10 s for it."""
+        """An empty file whose time shows since when a worker has been starting; a prompt's hook waits up to 10 s for
+        that.
+        """
         return self.root / "worker.coming"
 
     @property
     def mcp_socket(self) -> Path:
-        """The socket on which the worker serves the MCP of all sessions."""
+        """The socket on which the worker serves MCP to all sessions."""
         return self.root / "mcp.sock"
 
     @property
@@ -87,17 +89,17 @@ class Home:
 
     @property
     def watcher_lock(self) -> Path:
-        """Held (flock) by the one watcher."""
+        """Held (flock) by the watcher."""
         return self.root / "watcher.lock"
 
     @property
     def worker_lock(self) -> Path:
-        """Held (flock) by the one worker."""
+        """Held (flock) by the worker."""
         return self.root / "worker.lock"
 
     @property
     def supervisor_lock(self) -> Path:
-        """Held (flock) by the one supervisor, where neither launchd nor systemd starts watcher and worker."""
+        """Held (flock) by the supervisor, which replaces launchd or systemd if there is neither."""
         return self.root / "supervisor.lock"
 
     @property
@@ -107,17 +109,17 @@ class Home:
 
     @property
     def page_state(self) -> Path:
-        """Where the page listens, as JSON; it counts only while the lock is held."""
+        """Where the page listens, as JSON; valid only while ``page_lock`` is held."""
         return self.root / "page.json"
 
     @property
     def page_entries(self) -> Path:
-        """Files that lead a browser to the page, each usable once."""
+        """Files that lead a browser to the page; each can be used once."""
         return self.root / "page"
 
     @property
     def python_link(self) -> Path:
-        """A link to the interpreter, for hooks that need the standard library only."""
+        """A link to the interpreter, for hooks that need only the standard library."""
         return self.root / "python"
 
     @property
@@ -127,17 +129,17 @@ class Home:
 
     @property
     def install_journal(self) -> Path:
-        """What the installer did; written by each installation."""
+        """Journal of the installer."""
         return self.root / "install" / "journal.json"
 
     @property
     def env_file(self) -> Path:
-        """KEY=VALUE lines such as an API key; refused unless its mode is 0600."""
+        """KEY=VALUE lines, such as an API key; refused unless the mode is 0600."""
         return self.root / ".env"
 
     @property
     def hub_keys(self) -> Path:
-        """Tokens of the hubs that were joined, and the keys of sealed spaces; mode 0600."""
+        """Tokens of joined hubs, and keys of sealed spaces; mode 0600."""
         return self.root / "hub-keys.json"
 
     @property
@@ -157,12 +159,12 @@ class Home:
 
     @property
     def daily_notes(self) -> Path:
-        """One Markdown file a day."""
+        """One Markdown file per day."""
         return self.notes / "daily"
 
     @property
     def saved_notes(self) -> Path:
-        """Notes that were saved on purpose, by day; Engram only appends to them."""
+        """Notes saved on request, by day; Engram only appends to them."""
         return self.notes / "saved"
 
     @property
@@ -186,7 +188,7 @@ class Home:
         return self.root / "calls"
 
     def prepare(self, *, must_exist: bool = False) -> Home:
-        """Create missing folders (mode 0700) and check that no other user can enter.
+        """Create missing folders (mode 0700) and make sure that no other user can enter.
 
         Args:
             must_exist: do not create the memory folder itself.

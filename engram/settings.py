@@ -1,4 +1,4 @@
-"""The settings: one frozen value, from flags, the environment, config.toml and defaults."""
+"""The settings, read from flags, the environment, config.toml and defaults."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from engram.system.atomic import read_regular
 #: Maximum size of config.toml, in bytes.
 _CONFIG_LIMIT_BYTES = 1_000_000
 
-#: Default of ``limit_rss_mb``. Only the default is raised for a large memory.
+#: Default of ``limit_rss_mb``, which is raised for a large memory, unlike a value that the user sets.
 DEFAULT_LIMIT_RSS_MB = 512
 
 
@@ -55,7 +55,7 @@ class Settings:
     exclude: tuple[str, ...] = ()
     #: Folders of projects. A session that was started in such a folder itself has global scope.
     project_roots: tuple[str, ...] = ()
-    #: Count a worktree as part of its repository. If false, each worktree is a separate project.
+    #: Treat a worktree as part of its repository. If false, each worktree is a separate project.
     join_worktrees: bool = True
     #: Seconds between two sweeps over all transcripts.
     sweep_seconds: int = 60
@@ -77,48 +77,49 @@ class Settings:
     live_seconds: int = 604_800
     #: Maximum number of memories made from one session.
     session_memories: int = 60
-    #: Maximum number of memories that are made in one hour.
+    #: Maximum number of memories made in one hour.
     hourly_memories: int = 400
 
     # Embedding
     #: bundled, hashed (no model), a model's name or its folder.
     embedding_model: str = "bundled"
-    #: Prefix of each document that is embedded, for models that need one.
+    #: Prefix of each embedded document, for models that need one.
     document_prompt: str = ""
-    #: Prefix of each query that is embedded, for models that need one.
+    #: Prefix of each embedded query, for models that need one.
     query_prompt: str = ""
-    #: Threads of the embedding model. 0 means two while the machine has nothing else to do, and one otherwise.
+    #: Threads of the embedding model; 0 means two while the machine is idle and one otherwise.
     embedding_threads: int = 0
 
     # Search
     #: hybrid, or classic (the older formula over the newest 200 memories).
     ranking: str = "hybrid"
-    #: Number of hits that a search returns by default, and of memories that a recall returns.
+    #: Default number of hits of a search, and of memories of a recall.
     recall_limit: int = 5
 
     # Recollection
     #: Inject memories through the hooks.
     inject: bool = True
-    #: Maximum time that a prompt waits for its memories while the worker is busy with them, in seconds; more than 1.5
-    #: counts as 1.5. The wait is 0.2 seconds for a dead or hanging worker, and for any worker after two vain waits.
+    #: Maximum time that a prompt waits while the worker looks for its memories, in seconds, at most 1.5. It waits only
+    #: 0.2 seconds for a dead or hanging worker, or after two waits in vain.
     prompt_wait_seconds: float = 1.5
-    #: Maximum number of bites for one prompt, over both channels.
+    #: Maximum number of bites for one prompt, including those at its tool calls.
     bites: int = 3
-    #: Quote what was said in earlier sessions if no memory fits a prompt; answers to questions do so anyway.
+    #: Quote earlier sessions if no memory fits a prompt. Answers to questions quote them in any case.
     quotations: bool = True
     #: Maximum number of tokens (characters / 4) for all bites of a prompt.
     bite_tokens: int = 120
     #: Maximum number of tokens of the briefing at the start of a session.
     briefing_tokens: int = 200
-    #: Minimum cosine at which two prompts have the same topic and share a recollection; 0 uses the model's own.
+    #: Minimum cosine at which two prompts have the same topic and share a recollection; 0 uses the model's own
+    #: threshold.
     topic_threshold: float = 0.0
     #: A pending recollection older than this is not injected, in seconds.
     stale_seconds: int = 300
-    #: Days for which the outcome of each prompt is kept (`engram why`): ids and figures, no text; 0 for none.
+    #: Days for which the outcome of each prompt is kept (`engram why`): ids and figures, no text. 0 keeps none.
     outcome_days: int = 180
 
     # The page (engram ui)
-    #: Single letters are keys on the page, such as e for edit; / and ? always are.
+    #: Use single letters as keyboard shortcuts on the page, such as e for edit; / and ? always work.
     page_letters: bool = True
 
     # Consolidation
@@ -140,7 +141,7 @@ class Settings:
     claude_command: str = "claude"
     #: Model of the claude extractor, as `claude --model` takes it.
     claude_model: str = "haiku"
-    #: Seconds that one call of the claude extractor may take.
+    #: Maximum duration of a call of the claude extractor, in seconds.
     claude_timeout_seconds: float = 180.0
     #: Model of the openai extractor.
     llm_model: str = "gpt-4.1-nano"
@@ -170,8 +171,8 @@ class Settings:
     llm_timeout_seconds: float = 30.0
 
     # Other machines
-    #: Keep a request open at a hub that was joined, so that what other machines said arrives at once. If false, the
-    #: worker asks every three seconds.
+    #: Keep a request open at each joined hub, so that changes on other machines arrive at once. If false, the worker
+    #: asks every three seconds.
     hub_wait: bool = True
 
     # The processes
@@ -182,17 +183,17 @@ class Settings:
     sqlite_driver: str = "auto"
     #: Warn when the worker uses more memory than this, in MB.
     warn_rss_mb: int = 400
-    #: Drain and restart when the worker uses more memory than this, in MB. The default is raised for a large memory, to
-    #: the size of its vectors plus 400 MB, and by what a model that runs with torch takes.
+    #: Restart the worker, after its running tasks, when it uses more memory than this, in MB. For a large memory, the
+    #: default is raised to the size of the vectors plus 400 MB; a model that runs with torch is added.
     limit_rss_mb: int = DEFAULT_LIMIT_RSS_MB
-    #: Seconds that a worker waits for its running task before it exits.
+    #: Seconds that a worker waits for its running tasks before it exits.
     drain_seconds: int = 10
     #: debug, info, warning or error.
     log_level: str = "info"
 
     @property
     def places(self) -> Home:
-        """The files and folders of the memory folder, by name."""
+        """The files and folders in the memory folder, by name."""
         return Home(self.home)
 
     @property
@@ -203,7 +204,7 @@ class Settings:
 
     @property
     def projects_folder(self) -> Path:
-        """The folder of the transcripts."""
+        """The folder with the transcripts."""
         return self.claude_folder / "projects"
 
     def __post_init__(self) -> None:
@@ -225,7 +226,7 @@ def _one_of(name: str, value: str, allowed: tuple[str, ...]) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
-    """Settings with the source of each."""
+    """Settings and their sources."""
 
     settings: Settings
     #: Name of a setting → flag, environment, config.toml or default.
@@ -239,8 +240,8 @@ def load(
 
     Args:
         flags: values by name; None means that the flag was not given.
-        environ: the environment; by default the process's own.
-        with_file: read config.toml; False to repair it.
+        environ: the environment; the process's own by default.
+        with_file: read config.toml; False for commands that repair it.
 
     Raises:
         SettingsError: a value is invalid, or config.toml can't be read.
@@ -290,12 +291,12 @@ def read_config(path: Path) -> dict[str, Any]:
     data = read_regular(path, _CONFIG_LIMIT_BYTES + 1)
     if data is None:
         if os.path.lexists(path):
-            # Ignoring the file would silently drop exclusions and caps.
+            # Ignoring it would silently drop exclusions and caps.
             raise SettingsError(f"{path} can't be read: it must be a regular file (not a link) that you may read")
         return {}
     owner = os.stat(path).st_uid
     if owner != os.geteuid():
-        # Anybody able to write it could choose a server that texts are sent to, or disable exclusions.
+        # Whoever can write it could choose the server that texts are sent to, or disable exclusions.
         raise SettingsError(
             f"{path} belongs to another user (uid {owner}), so it isn't read. Make it your own with chown, or delete it"
         )
@@ -308,7 +309,7 @@ def read_config(path: Path) -> dict[str, Any]:
 
 
 def parse_value(name: str, text: str, source: str) -> Any:
-    """Return the value of a setting from a text. Raises SettingsError if the text is invalid."""
+    """Parse a setting's value. Raises SettingsError if it is invalid."""
     return _as_type(name, text, typing.get_type_hints(Settings)[name], source)
 
 
@@ -337,7 +338,7 @@ def _as_number(value: Any, wanted: type[int] | type[float]) -> int | float:
     except ValueError:
         raise ValueError(f"it must be a {'whole ' if wanted is int else ''}number") from None
     if not isinstance(number, int | float) or (isinstance(number, float) and not math.isfinite(number)):
-        # A cap that is not a number would never be reached.
+        # A cap of NaN or infinity would never be reached.
         raise ValueError("it must be a number")
     if wanted is int and number != int(number):
         raise ValueError("it must be a whole number")

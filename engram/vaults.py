@@ -1,8 +1,8 @@
 """Vaults: projects whose memory is in a separate database, in its own folder inside the memory folder.
 
-A vault is a memory folder like any other (``ENGRAM_HOME/vaults/NAME``), so that everything that works on a memory works
-on it: forget, purge, backup, restore, status, consolidation. Its file ``vault.json`` names the one project that it
-takes in. The memory folder around it takes in nothing of that project.
+A vault (``ENGRAM_HOME/vaults/NAME``) is a complete memory folder, so forget, purge, backup, restore, status and
+consolidation work on it. Its file ``vault.json`` names its only project, of which the memory folder around it stores
+nothing.
 """
 
 from __future__ import annotations
@@ -27,15 +27,15 @@ _MAX_FILE_BYTES = 100_000
 
 @dataclass(frozen=True, slots=True)
 class Vault:
-    """One vault."""
+    """The vault of a project."""
 
     #: Display name of its project.
     name: str
-    #: What identifies its project: the folder, and those that were joined to it.
+    #: Identities of its project: its folder, and the folders joined to it.
     identities: tuple[str, ...]
     #: Its memory folder.
     folder: Path
-    #: The move into it is complete: nothing of the project is left outside.
+    #: True if the move into it is complete, so that nothing of the project is left outside.
     is_sealed: bool
 
     @property
@@ -45,11 +45,11 @@ class Vault:
 
     @property
     def around(self) -> Path:
-        """The memory folder that it is in."""
+        """The memory folder that contains it."""
         return self.folder.parent.parent
 
     def holds_folder(self, folder: str) -> bool:
-        """Return True for a folder of its project."""
+        """Return True if a folder belongs to its project."""
         path = PurePath(os.path.normpath(folder)) if folder else None
         return path is not None and any(path.is_relative_to(identity) for identity in self.identities)
 
@@ -58,7 +58,7 @@ def list_vaults(home: Home) -> tuple[Vault, ...]:
     """Return the vaults of a memory folder, by name.
 
     Raises:
-        HomeError: a vault can't be read, so it is unknown what must be kept separate.
+        HomeError: a vault can't be read, so that its projects are unknown.
     """
     folder = home.root / FOLDER_NAME
     if not folder.is_dir():
@@ -68,37 +68,35 @@ def list_vaults(home: Home) -> tuple[Vault, ...]:
 
 
 def own_vault(home: Home) -> Vault | None:
-    """Return the vault in a memory folder; None if it is not a vault."""
+    """Return the vault that a memory folder is, if any."""
     file = home.root / FILE_NAME
     return _read(str(file), file.stat().st_mtime_ns) if file.is_file() else None
 
 
 def config_home(home: Path) -> Path:
-    """Return the memory folder whose config.toml applies: for a vault, the one that contains it, else the folder
-    itself.
-    """
+    """Return the folder whose config.toml applies: for a vault, the one around it, else the folder itself."""
     own = own_vault(Home(home))
     return home if own is None else own.around
 
 
 def find_vault(home: Home, name: str) -> Vault | None:
-    """Return a vault by the name of its project, or by its folder."""
+    """Find a vault by the name or folder of its project, or by its own folder's name."""
     fitting = [vault for vault in list_vaults(home) if name in (vault.name, vault.folder.name, *vault.identities)]
     return fitting[0] if fitting else None
 
 
 def vault_of_identity(home: Home, identity: str) -> Vault | None:
-    """Return the vault that a project belongs to."""
+    """Return the vault of a project, if any."""
     return next((vault for vault in list_vaults(home) if identity in vault.identities), None)
 
 
 def vault_of_folder(home: Home, folder: str) -> Vault | None:
-    """Return the vault that a working folder belongs to, judging only by its path."""
+    """Return the vault that a working folder belongs to, judging by its path only."""
     return next((vault for vault in list_vaults(home) if vault.holds_folder(folder)), None)
 
 
 def keeps_out(home: Home, identity: str, folder: str = "") -> bool:
-    """Return True if a memory folder takes in nothing of a project.
+    """Return True if a memory folder must not store a project.
 
     The project belongs to a vault, or the folder is another project's vault.
     """
@@ -109,24 +107,24 @@ def keeps_out(home: Home, identity: str, folder: str = "") -> bool:
 
 
 def settings_of(vault: Vault, settings: Settings) -> Settings:
-    """Return the settings with which a vault is used: those of the memory folder around it, for its own folder."""
+    """Return a vault's settings: those of the memory folder around it, applied to the vault's folder."""
     return replace(settings, home=vault.folder)
 
 
 def settings_around(settings: Settings) -> Settings:
-    """Return the settings of the folder whose worker, watcher and hooks serve a memory folder; for a vault,
-    that is the one around it.
+    """Return the settings of the folder whose worker, watcher and hooks serve a memory folder; for a vault, the one
+    around it.
     """
     home = config_home(settings.home)
     return settings if home == settings.home else replace(settings, home=home)
 
 
 def load_inside(flags: Mapping[str, Any] | None, name: str | None) -> Loaded:
-    """Load the settings of the memory folder, or those with which the vault of a project is used.
+    """Load the settings of the memory folder or of a vault.
 
     Args:
         flags: settings given as flags, by name.
-        name: the project of the vault, or the vault's folder; None for the memory folder itself.
+        name: the vault's project or folder; None for the memory folder itself.
 
     Raises:
         SettingsError: a value is invalid, or config.toml can't be read.
@@ -143,7 +141,7 @@ def load_inside(flags: Mapping[str, Any] | None, name: str | None) -> Loaded:
 
 
 def free_folder(home: Home, name: str) -> Path:
-    """Return a folder for a new vault, named like its project as far as a folder can be."""
+    """Return a free folder for a new vault, named after its project."""
     plain = "".join(char if char.isalnum() or char in "._-" else "-" for char in name).strip(".-_") or "project"
     folder, number = home.root / FOLDER_NAME / plain, 1
     while os.path.lexists(folder):
@@ -153,7 +151,7 @@ def free_folder(home: Home, name: str) -> Path:
 
 
 def write_vault(vault: Vault) -> None:
-    """Write what a vault is for; from then on the memory folder around it takes in nothing of its project."""
+    """Write a vault's file; from then on, the memory folder around it stores nothing of its project."""
     make_private_folder(vault.folder.parent)
     make_private_folder(vault.folder)
     facts = {"name": vault.name, "identities": list(vault.identities), "sealed": vault.is_sealed}

@@ -1,7 +1,7 @@
-"""The version of Engram: the released one, that of the code here, and how Engram is installed.
+"""The released version, the version of the code in this folder, and how Engram is installed.
 
-The build reads the version here. Every Claude Code session waits for processes that need only the constants, so what
-only a function needs is imported inside it.
+The build reads ``VERSION``. Functions import what they need themselves, since every Claude Code session waits for
+processes that need only the constants.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from pathlib import Path
 VERSION = "0.1.0"
 #: The name under which Engram is installed and uninstalled.
 NAME = "engram-recall"
-#: What an installer is given, and where its command is typed. Once the package is on an index, these become ``NAME``
-#: and "In a terminal:", and `make docs` writes both into README and the pages.
+#: Argument of the installer, and where its command is typed. Once the package is on an index, these become ``NAME`` and
+#: "In a terminal:", and ``make docs`` writes both into README and the pages.
 SOURCE = "."
 WHERE = "In the folder of a checkout, or of an unpacked archive:"
 
@@ -23,8 +23,8 @@ _PACKAGE = Path(__file__).resolve().parent
 def code_version(package: Path = _PACKAGE) -> str:
     """Return the version and a fingerprint of the source files, such as ``0.1.0+3f9a12c4``.
 
-    Two processes with different values run different code. The fingerprint is made from the files' names, sizes
-    and times, so it changes with every update, and with every edit of a checkout. Takes a few milliseconds.
+    The fingerprint covers the files' names, sizes and times, so it changes with every update and every edit of a
+    checkout. Takes a few milliseconds.
     """
     import hashlib
 
@@ -39,9 +39,9 @@ def code_version(package: Path = _PACKAGE) -> str:
 
 
 def install_command(extra: str = "") -> str:
-    """Return the command that installs this Engram with an extra, wherever it is typed.
+    """Return a command that installs this Engram with an extra.
 
-    It names the folder or archive that this one was installed from, if that is still there; else ``SOURCE``.
+    It names the folder or archive from which Engram was installed, if that still exists, else ``SOURCE``.
     """
     import shlex
 
@@ -50,7 +50,7 @@ def install_command(extra: str = "") -> str:
 
 
 def update_command() -> str:
-    """Return the command that gives this installation the packages that its code needs, wherever it is typed."""
+    """Return a command that installs the packages that this installation's code needs, for any folder."""
     import shlex
     import sys
 
@@ -60,19 +60,17 @@ def update_command() -> str:
 
 
 def with_source(page: str) -> str:
-    """Return a page of the documentation in which every installation of Engram has today's source."""
+    """Return a documentation page in which every install command names the current ``SOURCE``."""
     import re
 
-    # An installer's command for this Engram, maybe with an extra, but not the developers' editable installation.
+    # A command that installs this Engram, maybe with an extra, but not the developers' editable installation.
     installs = r"\b((?:uv tool|pipx|pip) install (?:--reinstall )?'?)(?:\.|engram-recall)(?=\[\w+\]'|'|`|\s|$)"
     page = re.sub(installs, lambda match: match[1] + SOURCE, page)
     return re.sub(r"(?m)^<!-- where -->.*$", f"<!-- where -->{WHERE}", page)
 
 
 def _installed_from() -> str:
-    """Return the folder or archive that this Engram was installed from, as installers note it; "" if it is gone or
-    unknown.
-    """
+    """Return the recorded folder or archive from which Engram was installed; "" if it is unknown or gone."""
     import json
     from importlib import metadata
     from urllib.parse import unquote, urlsplit
