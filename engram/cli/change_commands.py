@@ -6,7 +6,15 @@ import sys
 
 import click
 
-from engram.cli.options import Declined, DefaultGroup, as_typed, choose, json_option, project_option, require_agreement
+from engram.cli.options import (
+    DefaultGroup,
+    as_typed,
+    choose,
+    end_with_nothing,
+    json_option,
+    project_option,
+    require_agreement,
+)
 from engram.cli.output import has_terminal, one_line, print_json, print_table, safe, say, when
 from engram.cli.workspace import Workspace, find_project, pass_workspace
 from engram.enums import Actor, Importance, Judgement, Scope
@@ -37,7 +45,8 @@ from engram.trust.display import number_of
     "--content",
     default=None,
     callback=as_typed,
-    help="The new full text; - reads it from standard input (default: as before, with the new line for the old one).",
+    help="The new full text; - reads it from standard input (default: unchanged, except that a new summary replaces "
+    "the old one in it).",
 )
 @click.option("--importance", type=click.Choice(Importance.values()), default=None, help="(default: unchanged)")
 @click.option("--scope", type=click.Choice(Scope.values()), default=None, help="(default: unchanged)")
@@ -89,7 +98,7 @@ def _in_editor(store: Store, episode_id: str) -> str:
         )
     text = click.edit(content)
     if text is None:
-        raise Declined
+        end_with_nothing("Nothing was changed.")
     return text
 
 
@@ -242,7 +251,7 @@ def forget(
             return
         if not yes:
             if as_json:
-                plan_forget(store, episode_id)
+                plan_forget(store, episode_id)  # nothing needs a --yes to say that there is no such memory
                 raise BadRequest("--json can't ask: add --yes")
             also_source = _confirm(store, workspace, episode_id, False if _is_session(episode_id) else also_source)
         report = forget_memory(store, workspace.places, episode_id, also_source=bool(also_source), actor=Actor.USER)
@@ -286,7 +295,7 @@ def _confirm(store: Store, workspace: Workspace, episode_id: str, also_source: b
             instead="add --yes for the memory only, or --yes --also-source",
         )
         if choice == "nothing":
-            raise Declined
+            end_with_nothing("Nothing was changed.")
         return choice == "source"
     require_agreement("Delete this for good?")
     return bool(also_source)

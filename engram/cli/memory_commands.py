@@ -323,7 +323,7 @@ def _time_of(store: Store, around: str | None) -> int | None:
     "--project", metavar="NAME", default=None, help="The project's name or folder (default: the current folder's)."
 )
 @click.option(
-    "--summary", default=None, help="The line that is injected (default: the first sentence; of a short text, all)."
+    "--summary", default=None, help="The line that is injected (default: the first sentence, or all of a short text)."
 )
 @click.option("--high", is_flag=True, help="High importance (default: normal).")
 @click.option(
@@ -377,7 +377,7 @@ def save(
             summary=summary,
             kind=None if kind is None else Kind(kind),
         )
-        facts = memory_to_json(store, require_memory(store, made.episode_id))
+        facts = memory_to_json(store, made)
     workspace.wake_worker()
     if as_json:
         print_json(facts)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, TypeVar
+from typing import Any, NoReturn, TypeVar
 
 import click
 
@@ -35,7 +35,7 @@ def folder_project_option(command: Command) -> Command:
     name = click.option(
         "--project", metavar="NAME", default=None, help="Only this project (default: the one of this folder, else all)."
     )
-    every = click.option("--all", "is_everywhere", is_flag=True, help="In all projects (default: see --project).")
+    every = click.option("--all", "is_everywhere", is_flag=True, help="Look in all projects (default: see --project).")
     return name(every(command))
 
 
@@ -90,26 +90,25 @@ BROKEN = 70
 INTERRUPTED = 130
 
 
+def end_with_nothing(sentence: str) -> NoReturn:
+    """Print that nothing is known or was done, and exit with code 1, which scripts can see although it isn't an
+    error.
+    """
+    say(sentence)
+    raise click.exceptions.Exit(FAILED)
+
+
 # -- Confirm commands that make large changes: show what will change, ask, and report.
-
-
-class Declined(click.exceptions.Exit):
-    """The user was asked and said no."""
-
-    def __init__(self) -> None:
-        say("Nothing was changed.")
-        super().__init__(FAILED)
 
 
 yes_option = click.option("--yes", is_flag=True, help="Don't ask (default: show what will change, and ask).")
 
 
 def confirm(yes: bool, as_json: bool, question: str) -> None:
-    """Return if ``yes`` was given or the user agrees.
+    """Return if ``yes`` was given or the user agrees; a no ends the command.
 
     Raises:
-        BadRequest: ``--json`` without ``--yes``.
-        Declined: the user said no.
+        BadRequest: ``--json`` without ``--yes``, or nobody is there to answer.
     """
     if yes:
         return
@@ -119,16 +118,15 @@ def confirm(yes: bool, as_json: bool, question: str) -> None:
 
 
 def require_agreement(question: str) -> None:
-    """Ask, and return if the user agrees.
+    """Ask, and return if the user agrees; a no ends the command.
 
     Raises:
         BadRequest: nobody is there to answer.
-        Declined: the user said no.
     """
     with answered("add --yes"):
         agrees = click.confirm(safe(question))
     if not agrees:
-        raise Declined
+        end_with_nothing("Nothing was changed.")
 
 
 def choose(question: str, answers: Sequence[str], *, default: str, instead: str) -> str:

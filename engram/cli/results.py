@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import shlex
 import textwrap
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -20,7 +20,7 @@ from engram.cli.output import columns_of, is_terminal, paragraph_width, safe, sa
 from engram.models.engine.transaction import Reader
 from engram.models.memories.memory_records import Memory
 from engram.models.projects.projects import find_project_of_identity
-from engram.models.work.pauses import FOREVER_MS, current_pauses
+from engram.models.work.pauses import FOREVER_MS
 from engram.search.hit_lines import pull_request_of, remarks_of
 from engram.search.hits import NAMED_SPEAKER, SPEAKERS, PublicHit
 from engram.system.clock import day_of
@@ -212,10 +212,10 @@ def speaker_of(role: str) -> str:
     return _SPEAKERS.get(role, role)
 
 
-def pauses_in_words(store: Reader) -> list[str]:
-    """Return what is paused now, each with the end of its pause."""
+def pauses_in_words(store: Reader, pauses: Mapping[str, int]) -> list[str]:
+    """Return what is paused, as ``current_pauses`` returns it, each with the end of its pause."""
     found = []
-    for scope, until_ms in current_pauses(store).items():
+    for scope, until_ms in pauses.items():
         project = find_project_of_identity(store, scope) if scope else None
         name = "everything" if not scope else scope if project is None else project.name
         found.append(f"{name} until {when(until_ms)}" if until_ms < FOREVER_MS else name)

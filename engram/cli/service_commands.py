@@ -365,7 +365,8 @@ def pause(
         elif not only_list:
             pause_scope(store, scope, until_ms)
             sentence = f"Paused {what} " + (f"until {when(until_ms)}." if seconds else "until `engram pause --off`.")
-        paused, in_words = current_pauses(store), pauses_in_words(store)
+        paused = current_pauses(store)
+        in_words = pauses_in_words(store, paused)
     if as_json:
         ends = {scope: iso(until_ms) if until_ms < FOREVER_MS else None for scope, until_ms in paused.items()}
         print_json({"paused": [{"scope": scope or "everything", "until": end} for scope, end in ends.items()]})

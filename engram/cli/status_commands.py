@@ -21,7 +21,7 @@ from engram.errors import BadRequest, HomeError, StoreError
 from engram.log import LOG_KINDS, LogKind, read_records
 from engram.models.sessions.stored_turns import SecondChances, second_chances
 from engram.models.shown import usage
-from engram.models.work.pauses import paused_scopes
+from engram.models.work.pauses import current_pauses
 from engram.page.open_page import ensure_page, open_browser, stop_page
 from engram.page.page_access import ADDRESS, make_entry
 from engram.paths import Home
@@ -57,7 +57,8 @@ def status(workspace: Workspace, verbose: bool, as_json: bool) -> None:
         health = take_health(store, workspace.settings)
         projects = usage.count_projects(store)
         agents = usage.count_agents(store)
-        paused, pauses = sorted(paused_scopes(store)), pauses_in_words(store)
+        paused = current_pauses(store)
+        pauses = pauses_in_words(store, paused)
         chances = second_chances(store) if workspace.settings.extractor in MODEL_EXTRACTORS else None
         offer = "" if as_json else offer_claude(store, workspace.settings)
         hubs = report_hubs(store)
@@ -65,7 +66,7 @@ def status(workspace: Workspace, verbose: bool, as_json: bool) -> None:
     serving = settings_around(workspace.settings).places
     worker = ask_status(serving) if health.worker.is_alive else None
     if as_json:
-        facts = status_to_json(health, projects, agents, paused, workspace.settings)
+        facts = status_to_json(health, projects, agents, list(paused), workspace.settings)
         facts["hubs"] = [report.to_json() for report in hubs]
         facts["second_chance"] = None if chances is None else _chances_json(chances, health)
         facts["picked"] = None if picked is None else dataclasses.asdict(picked)

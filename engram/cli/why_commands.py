@@ -12,7 +12,7 @@ from typing import Any, NoReturn
 import click
 
 from engram.cli import options
-from engram.cli.options import as_typed, folder_project_option, json_option, limit_option
+from engram.cli.options import as_typed, end_with_nothing, folder_project_option, json_option, limit_option
 from engram.cli.output import one_line, print_facts, print_json, print_table, say, when
 from engram.cli.results import Result, in_folder, print_head, print_last, print_lines, print_results
 from engram.cli.workspace import Workspace, current_folder, find_project, pass_workspace
@@ -40,12 +40,6 @@ from engram.transcripts.git_commands import MAX_STATUS_SECONDS
 from engram.transcripts.git_files import read_branch
 from engram.worker.recall_client import ANSWER_SECONDS, AnsweredBy
 from engram.worker.worker_client import ask_worker
-
-
-def end_with_nothing(sentence: str) -> NoReturn:
-    """Print that nothing is known, and exit with code 1, which scripts can see although it isn't an error."""
-    say(sentence)
-    raise click.exceptions.Exit(options.FAILED)
 
 
 def _end(*, is_known: bool) -> NoReturn:
@@ -149,9 +143,9 @@ def blame(workspace: Workspace, file: str, limit: int, as_json: bool) -> None:
     """
     path = Path(os.path.normpath(os.path.join(current_folder() or "/", os.path.expanduser(file))))
     with workspace.store() as store:
-        folder = next((str(parent) for parent in path.parents if parent.is_dir()), str(path.parent))
+        folder = str(path.parent)
         project = scope_of_folder(store, workspace.settings, folder).project
-        if project is None:  # The file's folder may be gone.
+        if project is None:  # outside any repository, only the folder of the project itself is known as its own
             around = [row for row in list_projects(store) if row.root and path.is_relative_to(row.root)]
             project = max(around, key=lambda row: len(row.root), default=None)
         if project is None:

@@ -102,14 +102,15 @@ def save_memory(
         if old is None and (kept := _kept_alike(tx, made)) is not None:
             return kept
         if old is None:
-            return memory_changes.add_memory(tx, made, _said_in(tx, made), actor=actor, action="save")
-        if not made.suspect and not memory_records.may_stand_for(made, old):
+            memory_changes.add_memory(tx, made, _said_in(tx, made), actor=actor, action="save")
+        elif not made.suspect and not memory_records.may_stand_for(made, old):
             raise BadRequest(
                 f"{old.episode_id} is visible where the new memory would not be: save it with scope global, or without "
                 "supersedes"
             )
-        made, _ = replace_memory(tx, old, made, actor=actor, action="save", reason="replaced by hand")
-        return made
+        else:
+            replace_memory(tx, old, made, actor=actor, action="save", reason="replaced by hand")
+        return require_memory(tx, made.episode_id)
 
 
 #: Fields in which an existing memory must equal a saved one.

@@ -246,6 +246,14 @@ def test_blame_finds_the_project_of_a_folder_that_is_gone(filled: Store, run: Ru
     assert "VAT is a cent too low" in run("blame", "/home/dev/harbor/harbor/vat.py").stdout
 
 
+def test_blame_finds_the_project_of_a_folder_without_a_repository(run: Run, folder: Path) -> None:
+    run("save", "We row on Tuesdays.")
+    (folder / "oars").mkdir()
+
+    for name in ("oars/left.py", "gone/left.py"):
+        assert run("blame", name, code=1).stdout == f"Nothing is known about {name} in boats.\n"
+
+
 def test_what_was_judged_wrong_or_replaced_and_taken_back_is_not_counted(filled: Store, run_json: RunJson) -> None:
     first, second = (memory["id"] for memory in run_json("timeline")["episodes"][:2])
     run_json("feedback", first, "wrong")
