@@ -209,19 +209,27 @@ class Settings:
 
     def __post_init__(self) -> None:
         """Reject invalid values, with the value in the message."""
-        _one_of("extractor", self.extractor, EXTRACTORS)
-        _one_of("ranking", self.ranking, ("hybrid", "classic"))
-        _one_of("sqlite_driver", self.sqlite_driver, ("auto", "cysqlite", "sqlite3"))
-        _one_of("log_level", self.log_level, ("debug", "info", "warning", "error"))
         for known in dataclasses.fields(self):
-            value = getattr(self, known.name)
-            if isinstance(value, int | float) and not isinstance(value, bool) and value < 0:
-                raise SettingsError(f"the setting {known.name} = {value!r} must not be negative")
+            if fault := _fault_of(known.name, getattr(self, known.name)):
+                raise SettingsError(fault)
 
 
-def _one_of(name: str, value: str, allowed: tuple[str, ...]) -> None:
-    if value not in allowed:
-        raise SettingsError(f"the setting {name} = {value!r} must be one of {', '.join(allowed)}")
+#: Name of a setting → all values that it may have.
+_CHOICES = {
+    "extractor": EXTRACTORS,
+    "ranking": ("hybrid", "classic"),
+    "sqlite_driver": ("auto", "cysqlite", "sqlite3"),
+    "log_level": ("debug", "info", "warning", "error"),
+}
+
+
+def _fault_of(name: str, value: Any) -> str:
+    """Return why a setting can't have a value of the right type; "" if it can."""
+    if value not in _CHOICES.get(name, (value,)):
+        return f"the setting {name} = {value!r} must be one of {', '.join(_CHOICES[name])}"
+    if isinstance(value, int | float) and value < 0:
+        return f"the setting {name} = {value!r} must not be negative"
+    return ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -255,6 +263,8 @@ def load(
         if name not in sources:
             values[name] = _as_type(name, value, types[name], source)
             sources[name] = source
+            if fault := _fault_of(name, values[name]):
+                raise SettingsError(fault + _set_by(name, source))
 
     for name, value in (flags or {}).items():
         if value is not None:
@@ -274,16 +284,14 @@ def load(
             lay(name, value, "config.toml")
     for name in types:
         sources.setdefault(name, "default")
-    try:
-        return Loaded(Settings(**values), sources)
-    except SettingsError as error:
-        name = next((name for name in types if f"the setting {name} = " in str(error)), "")
-        places = {
-            "config.toml": f"config.toml has it; to remove it: engram config unset {name}",
-            "environment": f"ENGRAM_{name.upper()} sets it",
-        }
-        where = places.get(sources.get(name, ""))
-        raise SettingsError(f"{error} ({where})" if where else str(error)) from error
+    return Loaded(Settings(**values), sources)
+
+
+def _set_by(name: str, source: str) -> str:
+    """Return how a message about a setting's value ends: where the value comes from; "" if the user just typed it."""
+    if source == "config.toml":
+        return f" (config.toml has it; to remove it: engram config unset {name})"
+    return f" (ENGRAM_{name.upper()} sets it)" if source == "environment" else ""
 
 
 def read_config(path: Path) -> dict[str, Any]:
