@@ -509,6 +509,8 @@ def _fixes_of_memories(store: Store, error: str, project_id: int) -> list[PastFi
     """Return the memories of fixes and dead ends that quote a line of the error or have enough of its words."""
     wanted = stems(topic_words(error))
     lines = [line for line in map(_unmarked, error.splitlines()) if len(line) >= MIN_QUOTED_CHARACTERS]
+    if len(wanted) < MIN_WORDS and not lines:
+        return []
     fixes = []
     for memory in current_memories(store, project_id):
         if memory.kind in FIX_KINDS and is_in_force(memory):

@@ -10,7 +10,7 @@ import contextlib
 import dataclasses
 import logging
 from collections import defaultdict
-from collections.abc import Collection, Iterator, Mapping, Sequence, Set
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -63,11 +63,16 @@ logger = logging.getLogger(__name__)
 _PEOPLE = (Actor.USER, Actor.AGENT)
 #: Steps that are only the effect of something else, even if a person did that.
 _EFFECTS = (MOVE, RELEASE, ERASE)
-_QUOTED_ACTIONS = ", ".join(f"'{action}'" for action in BY_HAND_ACTIONS)
-_QUOTED_EFFECTS = ", ".join(f"'{action}'" for action in _EFFECTS)
+
+
+def _quoted(names: Iterable[str]) -> str:
+    return ", ".join(f"'{name}'" for name in names)
+
+
 #: The steps of the history that somebody did; ``_is_by_hand`` is the same for a step that was read.
 _STEPS_BY_HAND = (
-    f"(action IN ({_QUOTED_ACTIONS}) OR (actor IN ('user', 'agent') AND action NOT IN ({_QUOTED_EFFECTS})))"
+    f"(action IN ({_quoted(BY_HAND_ACTIONS)}) "
+    f"OR (actor IN ({_quoted(_PEOPLE)}) AND action NOT IN ({_quoted(_EFFECTS)})))"
 )
 #: Saved, pinned or lowered: reading transcripts again would not bring that back.
 _BY_HAND_IN_ROW = f"{IS_MANUAL} OR e.is_pinned OR e.is_lowered"
@@ -116,7 +121,7 @@ def recover_by_hand(
         with_new_projects: also carry over all memories of projects of which ``store`` knows nothing.
     """
     memories = changed = tombstones = 0
-    is_complete = True
+    is_complete = not sources
     unread: set[str] = set()
     present = {str(name) for name in store.fetch_values(tables.Memory.select(tables.Memory.episode_id))}
     for number, path in enumerate(sources):
@@ -129,13 +134,12 @@ def recover_by_hand(
                 carry_pauses(tx, source, is_newer=is_newest)
             with _skipping_damage(source, "projects"):
                 _carry_projects(store, source, actor, is_newest=is_newest)
-            is_read = False
             with _skipping_damage(source, "memories"):
                 carried, unreadable = _carry_memories(store, source, sources[number + 1 :], new_projects, actor)
                 memories += carried
                 unread |= unreadable
-                is_read = not is_newest or _is_whole(source)
-            is_complete = is_complete and (is_read or not is_newest)
+                if is_newest:
+                    is_complete = _is_whole(source)
             if is_newest:
                 changed += _carry_changes(store, source, present)
                 _carry_decisions(store, source)
@@ -453,24 +457,20 @@ def _new_steps(tx: Tx, name: str, history: Sequence[Change]) -> Iterator[tuple[C
     The caller adds each to the history before it asks for the next, or leaves it out.
     """
     here: defaultdict[tuple[int, str, str], list[int]] = defaultdict(list)
+    last = 0
     for step in history_of(tx, name):
-        here[step.at_ms, step.action, step.actor].append(step.id)
+        last = step.id
+        here[step.at_ms, step.action, step.actor].append(last)
     numbers: dict[int, int] = {}
     for step in history:
         known = here[step.at_ms, step.action, step.actor]
         if known:
             numbers[step.id] = known.pop(0)
             continue
-        before = _last_number(tx, name)
         yield step, numbers.get(step.undoes or 0)
-        after = _last_number(tx, name)
-        if after != before:
-            numbers[step.id] = after
-
-
-def _last_number(tx: Tx, name: str) -> int:
-    steps = history_of(tx, name)
-    return steps[-1].id if steps else 0
+        added = history_of(tx, name)[-1:]
+        if added and added[0].id != last:
+            numbers[step.id] = last = added[0].id
 
 
 def _fields_set_later(tx: Tx, name: str) -> Mapping[str, int]:
