@@ -89,7 +89,7 @@ _CONFIGURED = frozenset({"password", "passwd", "passphrase", "secret", "pwd"})
 _NOT_KEY_OF = lazy_regex(
     r"(?:public|primary|foreign|sort|partition|cache|idempotency|json|dict|map|query|translation|i18n|object|row|"
     r"hash ?map|config|settings?|range|clustering|dist|"
-    r"lookup|join|merge|dedup|composite|map|site|s3|arrow|shift|return|escape|tab|any|each|which|every|same|no|press|unique|index|"
+    r"lookup|join|merge|dedup|composite|site|s3|arrow|shift|return|escape|tab|any|each|which|every|same|no|press|unique|index|"
     r"column|group|routing|message|dns)[ _-]?$"
 )
 #: What must precede "key" for it to be the name of a secret.

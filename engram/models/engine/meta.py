@@ -19,6 +19,13 @@ def _value_of(key: str) -> Query:
     return tables.MetaValue.select(tables.MetaValue.value).where(tables.MetaValue.key == key)
 
 
+def metas_beginning_with(store: Reader, beginning: str) -> dict[str, str]:
+    """Return key → value of all keys that begin with a text."""
+    table = tables.MetaValue
+    rows = store.fetch(table.select(table.key, table.value).where(table.key.startswith(beginning)))
+    return {row.key: row.value for row in rows}
+
+
 @writes
 def put_meta(key: str, value: str) -> Query:
     """Store a value under a key, replacing any earlier one."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import os
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
@@ -14,7 +13,7 @@ from peewee import fn
 
 from engram.errors import Conflict
 from engram.models import tables
-from engram.models.engine.meta import get_meta, put_meta
+from engram.models.engine.meta import drop_meta, get_meta, metas_beginning_with, put_meta
 from engram.models.engine.statement import RecordReader, prepared
 from engram.models.engine.transaction import Reader, Store, Tx, Value
 from engram.models.memories.tombstones import forgotten_entries, is_turn_forgotten
@@ -160,33 +159,28 @@ def is_changed(source: Source, seen: Seen | None) -> bool:
     return source.size != 0 if seen is None else source.stamp != seen.stamp
 
 
-#: Key in ``meta``: JSON, a hash of a source's place → its stamp, for what must not be read. No names are stored.
-_KEPT_OUT = "kept_out"
-#: Maximum number of such sources; the earliest are dropped first.
-MAX_KEPT_OUT = 5_000
+#: Beginning of the keys in ``meta`` of the stamps of sources that must not be read. A hash of the place follows: no
+#: names are stored.
+_KEPT_OUT = "kept_out "
 
 
 def note_kept_out(store: Store, source: Source) -> None:
     """Record that a source must not be read as it is now: it is excluded, or a vault's."""
-    known, name = _kept_out(store), _hidden_name(source.place)
-    if known.get(name) != source.stamp:
-        latest = list((known | {name: source.stamp}).items())[-MAX_KEPT_OUT:]
+    key = _key_of(source.place)
+    if get_meta(store, key) != source.stamp:
         with store.transaction() as tx:
-            put_meta(tx, _KEPT_OUT, json.dumps(dict(latest)))
+            put_meta(tx, key, source.stamp)
 
 
 def drop_kept_out(store: Reader, sources: Iterable[Source]) -> list[Source]:
     """Return the sources, except those that ``note_kept_out`` recorded as not to be read."""
-    known = _kept_out(store)
-    return [source for source in sources if known.get(_hidden_name(source.place)) != source.stamp]
+    known = metas_beginning_with(store, _KEPT_OUT)
+    return [source for source in sources if known.get(_key_of(source.place)) != source.stamp]
 
 
-def _kept_out(store: Reader) -> dict[str, str]:
-    return dict(json.loads(get_meta(store, _KEPT_OUT) or "{}"))
-
-
-def _hidden_name(place: Place) -> str:
-    return hashlib.sha256(os.fsencode(place.path) + b"\0" + place.part.encode()).hexdigest()[:16]
+def _key_of(place: Place) -> str:
+    hidden = hashlib.sha256(os.fsencode(place.path) + b"\0" + place.part.encode()).hexdigest()[:16]
+    return f"{_KEPT_OUT}{hidden}"
 
 
 def read_missing_again(tx: Tx, source: Reader) -> int:
@@ -211,7 +205,8 @@ def read_missing_again(tx: Tx, source: Reader) -> int:
             chosen.add(progress.id)
     for row_id in chosen:
         read_from_beginning(tx, row_id)
-    put_meta(tx, _KEPT_OUT, "{}")
+    for key in metas_beginning_with(tx, _KEPT_OUT):
+        drop_meta(tx, key)
     return len(chosen)
 
 
@@ -219,9 +214,16 @@ def read_from_beginning(tx: Tx, transcript_id: int) -> None:
     """Forget how far a source was read; what is stored of it is recognized and stays."""
     drop_unreadable(tx, transcript_id)
     table = tables.Transcript
-    nothing = table.update(cursor="", cursor_words="", stamp="", size=0, bytes_read=0, lines_read=0)
+    nothing = table.update(
+        cursor="",
+        cursor_words="",
+        generation=table.generation + 1,
+        stamp="",
+        size=0,
+        bytes_read=0,
+        lines_read=0,
+    )
     tx.run(nothing.where(table.id == transcript_id))
-    tx.run(table.update(generation=table.generation + 1).where(table.id == transcript_id))
 
 
 def note_gone(store: Store, path: Path) -> None:
