@@ -11,14 +11,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import showing
 
-from engram.enums import Actor, Channel, Kind
+from engram.enums import Actor, Kind
 from engram.models.engine.transaction import Store
 from engram.models.memories.memory_changes import add_memory
 from engram.models.memories.memory_records import Evidence, Memory, new_memory_id
 from engram.models.open_memory import open_store
 from engram.models.sessions import sessions
-from engram.models.shown import injections
 from engram.paths import Home
 from engram.recollection.recollection_service import RecollectionService
 from engram.search.searcher import Searcher
@@ -158,16 +158,7 @@ def test_the_figures_are_those_of_the_session(home: Home) -> None:
             )
             made = Memory(new_memory_id(), Kind.FACT, "a fact", "a fact", session_id=SESSION)
             add_memory(tx, made, [Evidence("11111111-1111-1111-1111-111111111111")], actor=Actor.MODEL)
-            shown = injections.Injection(
-                session_id=SESSION,
-                prompt_key="h-1",
-                channel=Channel.PROMPT,
-                episode_id=made.episode_id,
-                score=0.5,
-                tokens=9,
-                state="shown",
-            )
-            injections.add_injections(tx, [shown])
+        showing.show(store, made.episode_id, SESSION)
         lines = StatusLines(make_runtime(home, store))
         show(home)
         lines.write(has_changed=True)

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from memory_states import states_of
+from showing import show
 
 from engram.consolidation.undo import undo_run
 from engram.enums import Actor, Judgement, Scope, Status
@@ -24,8 +25,6 @@ from engram.models.memories.memory_records import Memory, find_memory
 from engram.models.memories.usefulness import Usefulness, usefulness_of
 from engram.models.open_memory import open_store
 from engram.models.rescue.carry_over import recover_by_hand
-from engram.models.shown import injections
-from engram.models.shown.injections import Injection
 from engram.redaction import redact
 from engram.settings import Settings
 
@@ -195,23 +194,8 @@ def test_an_imported_memory_that_is_lowered_can_be_raised(store: Store, keep: Ke
 
 def test_a_memory_that_sank_is_counted_anew_on_request(store: Store, keep: Keep) -> None:
     memory = keep("The tide gate opens at six")
-    with store.transaction() as tx:
-        injections.add_injections(
-            tx,
-            [
-                Injection(
-                    session_id=f"s{number}",
-                    prompt_key="p",
-                    channel="prompt",
-                    episode_id=memory.episode_id,
-                    score=0.5,
-                    tokens=9,
-                    state="shown",
-                    at_ms=store.now_ms() - 1,
-                )
-                for number in range(6)
-            ],
-        )
+    for number in range(6):
+        show(store, memory.episode_id, f"s{number}", at_ms=store.now_ms() - 1)
     assert usefulness_of(store, [memory.episode_id])[memory.episode_id] == Usefulness(shown=6, unused=6)
 
     _, what = take_back_judgement(store, memory.episode_id, actor=Actor.USER)

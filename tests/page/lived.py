@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from showing import show
+
 from engram.enums import Actor, Channel, Kind, Scope, Verdict, Voice
 from engram.models.engine.transaction import Store
 from engram.models.memories.memory_changes import add_memory
 from engram.models.memories.memory_records import Evidence, Memory, new_memory_id
 from engram.models.sessions import prompt_outcomes
 from engram.models.sessions.prompt_outcomes import Candidate, Outcome
-from engram.models.shown.injections import Injection, add_injections
 from engram.transcripts.turns import Action, EntryRef, Role, TextBlock
 from tests.models.conversations import make_turn, store_project, store_session, store_turn
 
@@ -84,17 +85,7 @@ def live(store: Store, *, project: str = "harbor", session: str = SESSION, numbe
     evidence = [Evidence(uuid_of(number + 1), session, turn_id)]
     with store.transaction() as tx:
         fix, other = (add_memory(tx, memory, evidence, actor=Actor.MODEL, action="extract") for memory in (fix, other))
-        bite = Injection(
-            session_id=session,
-            prompt_key="p",
-            channel="prompt",
-            episode_id=fix.episode_id,
-            score=0.71,
-            tokens=31,
-            state="shown",
-            at_ms=now - 60_000,
-        )
-        add_injections(tx, [bite])
+        show(store, fix.episode_id, session, prompt_key="p", score=0.71, tokens=31, at_ms=now - 60_000)
         considered = (
             Candidate(0, fix.episode_id, Verdict.SHOWN, 0.71, 0.18, {"source": 0.7, "rare": 9.0, "rivals": 0.2}),
             Candidate(1, other.episode_id, Verdict.BELOW_FLOOR, 0.12, 0.18, {"source": 0.3, "rare": 1.0}),
@@ -123,20 +114,10 @@ def live_earlier(store: Store, *, project: str = "harbor", session: str = SESSIO
             voice=Voice.USER,
             created_at_ms=at_ms,
         )
-        bite = Injection(
-            session_id=session,
-            prompt_key=f"earlier {days}",
-            channel="prompt",
-            episode_id=memory.episode_id,
-            score=0.5,
-            tokens=EARLIER_TOKENS,
-            state="shown",
-            at_ms=at_ms,
-        )
         with store.transaction() as tx:
             made = add_memory(tx, memory, [], actor=Actor.MODEL, action="extract")
             tx.run("UPDATE episode SET kept_at_ms = ? WHERE id = ?", [at_ms, made.id])
-            add_injections(tx, [bite])
+            show(store, made.episode_id, session, prompt_key=f"earlier {days}", tokens=EARLIER_TOKENS, at_ms=at_ms)
 
 
 def _outcome(

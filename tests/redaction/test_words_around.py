@@ -5,6 +5,7 @@ columns, questions and answers, words between dots; digests, references, labels,
 from __future__ import annotations
 
 import pytest
+from masking import by_class
 
 from engram.redaction import redact
 
@@ -184,10 +185,7 @@ LOOK_ALIKES: dict[str, list[str]] = {
 }
 
 
-@pytest.mark.parametrize(
-    ("text", "secrets"),
-    [pytest.param(*case, id=f"{kind} {n}") for kind in SECRETS for n, case in enumerate(SECRETS[kind])],
-)
+@pytest.mark.parametrize(("text", "secrets"), by_class(SECRETS))
 def test_what_the_words_around_give_away_goes(text: str, secrets: list[str]) -> None:
     masked = redact(f"As it was today:\n\n{text}\n\nThat is all.")
 
@@ -197,7 +195,7 @@ def test_what_the_words_around_give_away_goes(text: str, secrets: list[str]) -> 
     assert redact(masked) == masked
 
 
-@pytest.mark.parametrize("text", [text for texts in LOOK_ALIKES.values() for text in texts])
+@pytest.mark.parametrize("text", by_class(LOOK_ALIKES))
 def test_what_the_words_around_explain_stays(text: str) -> None:
     assert redact(text) == text
     assert redact(f"As it was today:\n\n{text}\n\nThat is all.") == f"As it was today:\n\n{text}\n\nThat is all."

@@ -41,53 +41,6 @@ def write_session(path: Path) -> None:
             file.write(json.dumps({"type": "pr-link", "prUrl": url, "timestamp": at}) + "\n")
 
 
-def test_the_places_of_a_memory_are_read_when_it_is_shown(tmp_path: Path) -> None:
-    settings = Settings(home=tmp_path / "home", claude_folder=tmp_path / "claude")
-    settings.places.prepare()
-    path = settings.projects_folder / "-work-demo" / f"{SESSION}.jsonl"
-    write_session(path)
-    with open_store(settings.places.memory_db) as store:
-        ingest_path(store, path, settings=settings, redact=redact, close=True)
-        searcher = Searcher(store, settings)
-        said = searcher.search(Query("headers longer than 8 kB"))[0].evidence[0]
-        text = "The walrus proxy drops long headers."
-        memory = Memory(new_memory_id(), Kind.FACT, text, text, session_id=SESSION)
-        with store.transaction() as tx:
-            add_memory(tx, memory, [Evidence(said.uuid, SESSION)], actor=Actor.MODEL)
-
-        (found,) = searcher.recall(Query("walrus proxy long headers"))
-        (hit,) = public_hits(store, [found])
-
-        assert [(place.uuid, place.path) for place in found.evidence] == [(said.uuid, "")]
-        assert hit.evidence == (said,)
-        assert hit.origin.resume == f"claude --resume {SESSION}"
-
-
-def test_a_hit_says_where_it_comes_from_as_long_as_the_transcript_is_there(tmp_path: Path) -> None:
-    settings = Settings(home=tmp_path / "home", claude_folder=tmp_path / "claude")
-    settings.places.prepare()
-    path = settings.projects_folder / "-work-demo" / f"{SESSION}.jsonl"
-    write_session(path)
-    with open_store(settings.places.memory_db) as store:
-        ingest_path(store, path, settings=settings, redact=redact, close=True)
-        searcher = Searcher(store, settings)
-
-        hit, *_ = public_hits(store, searcher.search(Query("walrus proxy headers")))
-
-        assert hit.origin.resume == f"claude --resume {SESSION}"
-        assert hit.origin.commit == "3f2a91c"
-        assert hit.origin.pull_request == "https://github.com/acme/harbor/pull/9"
-        head, *_, last = answer_text([hit]).splitlines()[1:]
-        assert head.startswith(f"[2026-05-01 {hit.role}] {hit.id} s1 3f2a91c PR#9: ")
-        assert last == f"s1 (Why does the walrus proxy drop headers?): claude --resume {SESSION}"
-
-        shutil.rmtree(path.parent)
-        gone, *_ = public_hits(store, searcher.search(Query("walrus proxy headers")))
-        assert (gone.origin.resume, gone.origin.commit) == ("", "3f2a91c")
-        last = answer_text([gone]).splitlines()[-1]
-        assert last == "s1 (Why does the walrus proxy drop headers?): its transcript is gone"
-
-
 @pytest.fixture
 def store(tmp_path: Path) -> Iterator[Store]:
     """The memory of one session, ``write_session``."""
@@ -98,6 +51,41 @@ def store(tmp_path: Path) -> Iterator[Store]:
     with open_store(settings.places.memory_db) as opened:
         ingest_path(opened, path, settings=settings, redact=redact, close=True)
         yield opened
+
+
+def test_the_places_of_a_memory_are_read_when_it_is_shown(store: Store) -> None:
+    searcher = Searcher(store, Settings())
+    said = searcher.search(Query("headers longer than 8 kB"))[0].evidence[0]
+    text = "The walrus proxy drops long headers."
+    memory = Memory(new_memory_id(), Kind.FACT, text, text, session_id=SESSION)
+    with store.transaction() as tx:
+        add_memory(tx, memory, [Evidence(said.uuid, SESSION)], actor=Actor.MODEL)
+
+    (found,) = searcher.recall(Query("walrus proxy long headers"))
+    (hit,) = public_hits(store, [found])
+
+    assert [(place.uuid, place.path) for place in found.evidence] == [(said.uuid, "")]
+    assert hit.evidence == (said,)
+    assert hit.origin.resume == f"claude --resume {SESSION}"
+
+
+def test_a_hit_says_where_it_comes_from_as_long_as_the_transcript_is_there(store: Store) -> None:
+    searcher = Searcher(store, Settings())
+
+    hit, *_ = public_hits(store, searcher.search(Query("walrus proxy headers")))
+
+    assert hit.origin.resume == f"claude --resume {SESSION}"
+    assert hit.origin.commit == "3f2a91c"
+    assert hit.origin.pull_request == "https://github.com/acme/harbor/pull/9"
+    head, *_, last = answer_text([hit]).splitlines()[1:]
+    assert head.startswith(f"[2026-05-01 {hit.role}] {hit.id} s1 3f2a91c PR#9: ")
+    assert last == f"s1 (Why does the walrus proxy drop headers?): claude --resume {SESSION}"
+
+    shutil.rmtree(store.path.parents[1] / "claude")
+    gone, *_ = public_hits(store, searcher.search(Query("walrus proxy headers")))
+    assert (gone.origin.resume, gone.origin.commit) == ("", "3f2a91c")
+    last = answer_text([gone]).splitlines()[-1]
+    assert last == "s1 (Why does the walrus proxy drop headers?): its transcript is gone"
 
 
 def titled(store: Store, asked_in: int | None = None) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from showing import show
 
 from engram.enums import Actor, Judgement
 from engram.models.engine.transaction import Store
@@ -19,8 +20,7 @@ from engram.models.memories.usefulness import (
     mark_used,
     usefulness_of,
 )
-from engram.models.shown import injections
-from engram.models.shown.injections import AT_START, Injection
+from engram.models.shown.injections import AT_START
 from engram.system.clock import FixedClock
 
 MINUTE_MS = 60_000
@@ -33,23 +33,13 @@ def memory(store: Store) -> Memory:
         return add_memory(tx, made, [], actor=Actor.MODEL)
 
 
-def show(
+def show_in_turn(
     store: Store, clock: FixedClock, memory: Memory, *sessions: str, channel: str = "prompt", state: str = "shown"
 ) -> None:
     """Show a memory to sessions, a minute apart."""
     for session_id in sessions:
         clock.advance(60)
-        bite = Injection(
-            session_id=session_id,
-            prompt_key="p",
-            channel=channel,
-            episode_id=memory.episode_id,
-            score=0.5,
-            tokens=9,
-            state=state,
-        )
-        with store.transaction() as tx:
-            injections.add_injections(tx, [bite])
+        show(store, memory.episode_id, session_id, channel=channel, state=state)
     clock.advance(60)
 
 
@@ -62,7 +52,7 @@ def test_a_memory_that_was_never_shown_has_no_uses(store: Store, memory: Memory)
 
 
 def test_a_session_that_expands_what_it_was_shown_uses_it_once(store: Store, clock: FixedClock, memory: Memory) -> None:
-    show(store, clock, memory, "s1", "s2")
+    show_in_turn(store, clock, memory, "s1", "s2")
 
     for _ in range(2):
         note_access(store, memory.episode_id, session_id="s2")
@@ -71,8 +61,8 @@ def test_a_session_that_expands_what_it_was_shown_uses_it_once(store: Store, clo
 
 
 def test_no_other_expand_is_a_use(store: Store, clock: FixedClock, memory: Memory) -> None:
-    show(store, clock, memory, "s1")
-    show(store, clock, memory, "s2", state="pending")
+    show_in_turn(store, clock, memory, "s1")
+    show_in_turn(store, clock, memory, "s2", state="pending")
 
     note_access(store, memory.episode_id)  # a person
     note_access(store, memory.episode_id, session_id="s2")  # only pending there
@@ -89,7 +79,7 @@ def test_no_other_expand_is_a_use(store: Store, clock: FixedClock, memory: Memor
 def test_what_a_briefing_tells_counts_when_it_is_used_and_not_when_it_is_not(
     store: Store, clock: FixedClock, memory: Memory
 ) -> None:
-    show(store, clock, memory, "s1", "s2", channel=AT_START)
+    show_in_turn(store, clock, memory, "s1", "s2", channel=AT_START)
 
     note_access(store, memory.episode_id, session_id="s1")
 
@@ -97,23 +87,23 @@ def test_what_a_briefing_tells_counts_when_it_is_used_and_not_when_it_is_not(
 
 
 def test_several_showings_in_one_session_count_once(store: Store, clock: FixedClock, memory: Memory) -> None:
-    show(store, clock, memory, *["s1"] * 9)
+    show_in_turn(store, clock, memory, *["s1"] * 9)
 
     assert uses(store, memory) == Usefulness(shown=1, unused=1)
     assert uses(store, memory).sink == 0
 
 
 def test_a_use_begins_the_count_of_unused_showings_anew(store: Store, clock: FixedClock, memory: Memory) -> None:
-    show(store, clock, memory, "s1", "s2", "s3")
+    show_in_turn(store, clock, memory, "s1", "s2", "s3")
     note_access(store, memory.episode_id, session_id="s3")
 
-    show(store, clock, memory, "s4")
+    show_in_turn(store, clock, memory, "s4")
 
     assert uses(store, memory) == Usefulness(shown=4, used=1, unused=1)
 
 
 def test_an_edit_begins_the_count_anew_and_ageing_does_not(store: Store, clock: FixedClock, memory: Memory) -> None:
-    show(store, clock, memory, "s1", "s2")
+    show_in_turn(store, clock, memory, "s1", "s2")
     with store.transaction() as tx:
         aged = change_memory(tx, memory, "age", "old", actor=Actor.TIDYING, weight=0.7)
     assert uses(store, memory).unused == 2

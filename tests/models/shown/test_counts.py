@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from showing import show
+
 from engram.enums import Scope, Status
 from engram.models.engine.transaction import Store
 from engram.models.memories.memory_records import Memory
 from engram.models.search.vector_rows import put_vectors
 from engram.models.shown import usage
-from engram.models.shown.injections import Injection, add_injections
 from engram.models.work import work
 from engram.system.clock import FixedClock
 from engram.transcripts.turns import Opening
@@ -22,22 +23,8 @@ def test_archived_memories_and_pending_bites_are_not_counted_with_the_others(
     keep("in force")
     keep("gone by", status=Status.ARCHIVED)
     keep("odd", suspect="reads like an instruction")
-    with store.transaction() as tx:
-        for state in ("shown", "pending", "pending"):
-            add_injections(
-                tx,
-                [
-                    Injection(
-                        session_id="s1",
-                        prompt_key=state,
-                        channel="prompt",
-                        episode_id="ep_1",
-                        score=1.0,
-                        tokens=9,
-                        state=state,
-                    )
-                ],
-            )
+    for state in ("shown", "pending", "pending"):
+        show(store, "ep_1", prompt_key=state, state=state)
 
     totals = usage.count_totals(store)
 

@@ -5,36 +5,23 @@ from __future__ import annotations
 from concurrent.futures import ThreadPoolExecutor
 from threading import Barrier
 
+from showing import show
+
 from engram.models.engine.transaction import Store
 from engram.models.shown import injections
-from engram.models.shown.injections import Injection
-
-
-def add(store: Store, episode_id: str, *, session_id: str = "s1", prompt_key: str = "p1", state: str = "shown") -> None:
-    bite = Injection(
-        session_id=session_id,
-        prompt_key=prompt_key,
-        channel="prompt",
-        episode_id=episode_id,
-        score=1.0,
-        tokens=9,
-        state=state,
-    )
-    with store.transaction() as tx:
-        injections.add_injections(tx, [bite])
 
 
 def test_a_session_knows_what_it_was_shown_or_will_be_and_nothing_of_others(store: Store) -> None:
-    add(store, "ep_1")
-    add(store, "ep_2", state="pending")
-    add(store, "ep_3", session_id="s2")
+    show(store, "ep_1")
+    show(store, "ep_2", state="pending")
+    show(store, "ep_3", "s2")
 
     assert injections.injected_ids(store, "s1") == {"ep_1", "ep_2"}
 
 
 def test_a_cleared_context_may_be_shown_everything_again_and_the_ledger_keeps_what_was(store: Store) -> None:
-    add(store, "ep_1")
-    add(store, "ep_2", session_id="s2")
+    show(store, "ep_1")
+    show(store, "ep_2", "s2")
     injections.note_shown(store, "s1", "briefing", 40)
 
     injections.clear_ledger(store, "s1")
@@ -46,8 +33,8 @@ def test_a_cleared_context_may_be_shown_everything_again_and_the_ledger_keeps_wh
 
 
 def test_what_came_too_late_for_its_prompt_waits_for_a_tool_call(store: Store) -> None:
-    add(store, "ep_1")
-    add(store, "ep_2", prompt_key="p2")
+    show(store, "ep_1")
+    show(store, "ep_2", prompt_key="p2")
 
     with store.transaction() as tx:
         assert injections.mark_pending(tx, "s1", "p1", tx.now_ms()) == 1
@@ -64,9 +51,9 @@ def test_what_came_too_late_for_its_prompt_waits_for_a_tool_call(store: Store) -
 
 
 def test_only_what_still_waits_is_dropped(store: Store) -> None:
-    add(store, "ep_1")
-    add(store, "ep_2", state="pending")
-    add(store, "ep_3", state="pending", prompt_key="p2")
+    show(store, "ep_1")
+    show(store, "ep_2", state="pending")
+    show(store, "ep_3", state="pending", prompt_key="p2")
     with store.transaction() as tx:
         assert injections.drop_pending(tx, "s1", "p1") == 1
 
@@ -79,7 +66,7 @@ def test_only_what_still_waits_is_dropped(store: Store) -> None:
 def test_of_briefings_that_race_one_is_shown(store: Store) -> None:
     barrier = Barrier(4)
 
-    def show(_: int) -> bool:
+    def shows(_: int) -> bool:
         barrier.wait()
         try:
             return injections.note_shown(store, "s1", "briefing", 40)
@@ -87,7 +74,7 @@ def test_of_briefings_that_race_one_is_shown(store: Store) -> None:
             store.close()
 
     with ThreadPoolExecutor(4) as pool:
-        won = list(pool.map(show, range(4)))
+        won = list(pool.map(shows, range(4)))
 
     assert won.count(True) == 1
     assert [(what, tokens) for what, _, tokens in injections.shown_of_session(store, "s1")] == [("briefing", 40)]

@@ -5,34 +5,20 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
+from showing import show
 
 from engram.enums import Refusal, Scope
 from engram.models.engine.transaction import Store
 from engram.models.memories.memory_records import Memory
 from engram.models.memories.memory_writes import set_accessed
 from engram.models.shown import usage
-from engram.models.shown.injections import AT_START, Injection, add_injections
+from engram.models.shown.injections import AT_START
 from engram.reports.use_report import late_of_days, refused_text
 from engram.system.clock import FixedClock
 from engram.transcripts.turns import Opening
 from tests.models.conversations import make_turn, store_project, store_turn
 
 WEEK_MS = 604_800_000
-
-
-def show(store: Store, episode_id: str, *, at_ms: int, channel: str = "prompt", state: str = "shown") -> None:
-    bite = Injection(
-        session_id="s1",
-        prompt_key="p",
-        channel=channel,
-        episode_id=episode_id,
-        score=1.0,
-        tokens=5,
-        state=state,
-        at_ms=at_ms,
-    )
-    with store.transaction() as tx:
-        add_injections(tx, [bite])
 
 
 def test_only_what_happened_in_the_time_is_counted(store: Store, keep: Callable[..., Memory]) -> None:
