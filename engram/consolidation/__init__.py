@@ -1,1 +1,1 @@
-"""Tidy memories without losing any: merge, supersede, age, pack, graduate; logged, resumable, reversible."""
+"""Tidy memories without losing any: merge, supersede, age, pack and graduate; logged, resumable and reversible."""

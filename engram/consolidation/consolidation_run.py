@@ -1,4 +1,4 @@
-"""Run a consolidation: under a lease, within a time budget, resumable, logged, and undone on request."""
+"""Run a consolidation under a lease, within a time budget, logged and resumable."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 #: Name of the lease that keeps two workers from consolidating at once.
 LEASE = "consolidate"
-#: Maximum number of lines stored for a report.
+#: Maximum number of report lines that are stored.
 _MAX_REPORT_LINES = 500
 
 
@@ -36,7 +36,7 @@ _MAX_REPORT_LINES = 500
 class Report:
     """The result of a consolidation or a dry run."""
 
-    #: 0 for a dry run, and if it did not run.
+    #: 0 for a dry run, and if the consolidation did not run.
     run_id: int
     #: A line for each change.
     lines: tuple[str, ...]
@@ -44,7 +44,7 @@ class Report:
     is_complete: bool = True
     #: False if another process held the lease, or the last run was too recent.
     has_run: bool = True
-    #: Of a dry run: a line for each memory that was used and does not graduate yet, with the reason.
+    #: For a dry run: a line for each memory that was used but does not graduate yet, with the reason.
     not_graduating: tuple[str, ...] = ()
 
 
@@ -59,15 +59,15 @@ def consolidate(
     is_dry: bool = False,
     is_forced: bool = False,
 ) -> Report:
-    """Consolidate: duplicates, outdated decisions, confirmed and stale memories, age, packing, MEMORY.md, daily log.
+    """Run or resume a consolidation, unless another process holds the lease or the last run is recent.
 
     Args:
         similar: finds pairs of similar memories; without it, only exact duplicates are found.
-        duplicate_cosine: minimum cosine for two memories to say the same; depends on the embedding model.
-        distilling: distills the local extractor's memories again; None without a language model.
+        duplicate_cosine: minimum cosine of memories that say the same; depends on the embedding model.
+        distilling: redoes the local extractor's memories; None without a language model.
         reconciling: relates memories; None without a language model.
-        is_forced: run even if the last run was recent, and compare all memories; otherwise only new and changed ones
-            since the last complete run.
+        is_forced: run even if the last run was recent, and compare all memories instead of only those that are new or
+            changed since the last complete run.
     """
     if is_dry:
         context = Context(store, settings, None, similar, duplicate_cosine, distilling, reconciling, is_dry=True)
@@ -131,7 +131,7 @@ def _save(context: Context, run: memory_history.Run, position: str) -> None:
 
 
 def _steps(context: Context, since_ms: int) -> list[tuple[str, Callable[[], None]]]:
-    """Return the steps by name, in order. Each may be repeated, and then finds nothing left to do."""
+    """Return the steps by name, in order. A step that is repeated finds nothing left to do."""
     return [
         ("elements", lambda: rejudge_elements(context)),
         ("rejudge", lambda: rejudge_rules(context)),

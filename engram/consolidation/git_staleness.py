@@ -1,4 +1,4 @@
-"""Ask git what is outdated: memories about files that changed a lot or were deleted, and merged branches."""
+"""Use git to mark memories stale whose files changed a lot or are gone, and to confirm those of merged branches."""
 
 from __future__ import annotations
 
@@ -34,22 +34,22 @@ from engram.transcripts.git_commands import (
 )
 from engram.transcripts.project import is_excluded
 
-#: Kinds that describe the code.
+#: Kinds that describe the code, and go stale when it changes.
 _BOUND_KINDS = (Kind.FACT, Kind.FIX, Kind.STATE, Kind.DEAD_END)
-#: Kinds that survive any change to a file, but not its deletion. Preferences never go stale because of a file.
+#: Kinds that go stale only when a file is deleted. Preferences never go stale because of a file.
 _OUTLASTING_KINDS = (Kind.DECISION,)
-#: A decision about deleting a file is carried out, not outdated, when the file is gone.
+#: Words of removal: a decision to delete a file is not stale when the file is gone.
 _REMOVES = lazy_regex(
     r"\b(?:remov|delet|drop|retir|replac|renam|mov|migrat|abandon|discard)\w*|"
     r"\b(?:thrown?|goes|go|taken?) (?:away|out)\b|\b(?:gone|no longer)\b",
     re.IGNORECASE,
 )
-#: Minimum number of changed lines for a file that changed a lot, and their minimum share of its lines.
+#: A file has changed a lot with at least this number of changed lines, and this share of its lines.
 MIN_CHANGED_LINES = 40
 MIN_CHANGED_SHARE = 0.5
 #: Maximum duration of a git call, in seconds.
 MAX_GIT_SECONDS = 10.0
-#: Maximum number of commits that are read.
+#: Maximum number of commits read.
 _MAX_COMMITS = 3_000
 #: Maximum size of a file whose lines are counted, in bytes.
 _MAX_FILE_BYTES = 4_000_000
@@ -64,7 +64,7 @@ class FileChange:
 
 
 def mark_stale(context: Context) -> None:
-    """Mark stale memories of every project whose folder exists and may be read; unchanged repositories are skipped."""
+    """Mark stale memories in every project whose folder exists and may be read, except in unchanged repositories."""
     waiting: dict[int, list[int]] = {}
     for memory in context.current_memories():
         if _is_bound(memory) and not memory.stale_reason and memory.project_id is not None:
@@ -115,9 +115,7 @@ def _mark_project(context: Context, project: ProjectRow, waiting: Sequence[Memor
 
 
 def _since_ms(context: Context, memory: Memory) -> int:
-    """Return the time after which commits count, excluding those of the memory's own session; 0 if it may not be
-    read.
-    """
+    """Return the time after which commits count: later than the memory's session; 0 if that session may not be read."""
     session = find_session(context.store, memory.session_id)
     if session is not None and why_not(context.store, session.session_id, context.settings):
         return 0
@@ -125,9 +123,9 @@ def _since_ms(context: Context, memory: Memory) -> int:
 
 
 def bound_files(context: Context, memory: Memory, root: str) -> list[str]:
-    """Return the files of the project that the memory names and its turn touched, relative to the root.
+    """Return the project files that the memory names and its turn touched, relative to the root.
 
-    Decisions are carried out in later turns, so for a decision all turns of its sessions count.
+    For a decision all turns of its sessions count, since decisions are carried out in later turns.
     """
     names = {PurePosixPath(entity.replace("\\", "/")).name.lower() for entity in memory.entities}
     names |= {word.strip(".,;:()`'\"").rpartition("/")[2].lower() for word in memory.summary.split()}
@@ -149,14 +147,14 @@ def _turns_of(context: Context, memory: Memory) -> list[StoredTurn]:
     names = dict.fromkeys(entry.session_id for entry in evidence)
     sessions = [session for name in names if (session := find_session(context.store, name))]
     turns = [turn for session in sessions for turn in turns_of_session(context.store, session.id)]
-    # A session may also have worked in other projects, where the same file name means a different file.
+    # The session may also have worked in other projects, where a file of the same name is a different one.
     return [turn for turn in turns if turn.project_id == memory.project_id]
 
 
 def why_stale(root: Path, name: str, changes: Sequence[FileChange], *, only_gone: bool = False) -> str:
     """Return why a memory about a file may be outdated; "" if the file hardly changed.
 
-    ``only_gone``: changes of a file that still exists do not matter.
+    With ``only_gone``, changes to a file that still exists do not count.
     """
     if not changes:
         return ""
@@ -174,7 +172,7 @@ def why_stale(root: Path, name: str, changes: Sequence[FileChange], *, only_gone
 
 
 def _count_lines(path: Path) -> int | None:
-    """Return the number of lines of a file; None if it does not exist."""
+    """Return the number of lines in a file (0 if it is too large); None if it does not exist."""
     try:
         if not path.is_file():
             return None
@@ -184,7 +182,7 @@ def _count_lines(path: Path) -> int | None:
 
 
 def changes_since(root: str, since_ms: int) -> Mapping[str, list[FileChange]]:
-    """Return the changes of each file, relative to the root, since a time; {} if git is missing, slow or fails."""
+    """Return path relative to the root → its changes since a time; {} if git is missing, slow or fails."""
     span = f"--since=@{since_ms // 1000}", f"--max-count={_MAX_COMMITS}"
     changes: dict[str, list[FileChange]] = {}
     for at_ms, line in read_log(root, *span, "--numstat", seconds=MAX_GIT_SECONDS):
@@ -198,22 +196,22 @@ def head_of(root: str) -> str:
     return (run_git(root, "rev-parse", "--verify", "HEAD", seconds=MAX_GIT_SECONDS) or "").strip()
 
 
-# -- Read whether the branches on which sessions took place were merged, and confirm what was learned on a merged one.
+# -- Read whether the branches of sessions were merged, and confirm the memories of merged ones.
 
-#: Branches without a turn for this long, in milliseconds, are not read for the first time.
+#: A new branch whose last turn is older than this, in milliseconds, is not read.
 MAX_AGE_MS = 90 * 86_400_000
-#: A project is reread while its last turn is younger than this, in milliseconds. Consolidation reads all others.
+#: A project is active for this long after its last turn, in milliseconds. Inactive ones are left to consolidation.
 LIVELY_MS = 3_600_000
-#: Time for all projects in one call, in seconds; the next call reads the rest.
+#: Time limit of one call for all projects, in seconds; the next call reads the rest.
 MAX_SECONDS = 10.0
-#: Kinds that a merge confirms: what was done and decided is now part of the code.
+#: Kinds that a merge confirms, since the work and the decisions are now part of the code.
 _CONFIRMED_KINDS = (Kind.DECISION, Kind.FIX, Kind.FACT)
-#: Minimum confidence of a memory once its branch was merged.
+#: Minimum confidence of a memory whose branch was merged.
 _MERGED_CONFIDENCE = 0.75
 
 
 def read_branches(store: Store, settings: Settings, *, only_lively: bool) -> int:
-    """Read the branches of projects whose repositories are here; returns the number of branches that changed.
+    """Read the branches of all projects whose repositories exist here; return how many branches changed.
 
     Args:
         settings: excluded folders are not read.
@@ -232,13 +230,13 @@ def read_branches(store: Store, settings: Settings, *, only_lively: bool) -> int
 
 
 def confirm_merged(context: Context) -> None:
-    """Read the branches of every project. What git says about branches is not a change that undoing a run reverts."""
+    """Read the branches of every project. Undoing the run does not revert the state of branches."""
     if not context.is_dry:
         read_branches(context.store, context.settings, only_lively=False)
 
 
 def read_branches_of_project(store: Store, project: ProjectRow) -> int:
-    """Read the branches of one project; returns the number of branches that changed."""
+    """Read the branches of one project; return how many changed."""
     root = Path(project.root)
     if not project.root or not root.is_absolute() or not (root / ".git").exists():
         return 0
@@ -278,7 +276,7 @@ def _wanted_branches(store: Store, project_id: int, stored: Sequence[BranchRow])
 
 
 def _read_branch(root: Path, refs: Refs, branch: BranchRow) -> BranchRow:
-    """Ask git about a branch, unless nothing changed since it was asked."""
+    """Ask git about a branch, unless nothing has changed since the last time."""
     tip = refs.tip_of(branch.name)
     compared_with = " ".join(
         [refs.default, *refs.main_tips, "gone" if refs.has_lost_upstream(branch.name) else "", tip or "deleted"]
@@ -290,7 +288,7 @@ def _read_branch(root: Path, refs: Refs, branch: BranchRow) -> BranchRow:
     is_proved = branch.state is BranchState.MERGED and reading.state is BranchState.UNKNOWN
     return replace(
         branch,
-        # A branch that was seen as merged stays merged after it is deleted.
+        # A branch that was merged stays so after it is deleted.
         state=BranchState.MERGED if is_proved else reading.state,
         tip=reading.tip,
         has_commits=branch.has_commits or reading.has_commits,
@@ -299,7 +297,7 @@ def _read_branch(root: Path, refs: Refs, branch: BranchRow) -> BranchRow:
 
 
 def _store_branch(tx: Tx, branch: BranchRow, before: BranchRow | None) -> bool:
-    """Store a branch; returns True if it was not known to be merged before, and is now."""
+    """Store a branch; return True if it is newly known as merged."""
     was_merged = before is not None and before.state is BranchState.MERGED
     is_changed = before is None or before.state is not branch.state
     branches.put_branch(tx, replace(branch, changed_at_ms=tx.now_ms()) if is_changed else branch)
@@ -307,7 +305,7 @@ def _store_branch(tx: Tx, branch: BranchRow, before: BranchRow | None) -> bool:
 
 
 def _confirm_memories(tx: Tx, branch: BranchRow) -> None:
-    """Confirm what was learned on a merged branch."""
+    """Confirm the memories of a merged branch."""
     for listed in branches.memories_on_branch(tx, branch.project_id, branch.name):
         memory = find_memory(tx, listed.episode_id)
         if memory is None or memory.kind not in _CONFIRMED_KINDS or memory.scope != Scope.PROJECT:

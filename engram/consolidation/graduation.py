@@ -21,13 +21,13 @@ from engram.system.clock import day_of
 from engram.system.lazy_regex import lazy_regex
 from engram.trust.display import fence_safe, one_line
 
-# -- Which memories are proven and belong in MEMORY.md, and why the others do not yet. Pure.
+# -- Which memories are proven enough for MEMORY.md, and why others are not. Pure.
 
 #: Minimum number of sessions that must have used a memory.
 MIN_USED_SESSIONS = 3
-#: Age in days from which an important global memory of the user's doesn't need to be used.
+#: Age in days at which an important global memory of the user's graduates without having been used.
 MIN_GLOBAL_DAYS = 14
-#: Changes by which a user confirms a memory.
+#: Changes by a user that confirm a memory.
 _CONFIRMING_ACTIONS = ("edit", "pin", "confirm")
 
 
@@ -47,7 +47,7 @@ def confirmed_by(memory: Memory, history: Sequence[Change]) -> str:
 
 
 def is_standing_rule(memory: Memory, now_ms: int) -> bool:
-    """Return True for an important memory that the user said or saved for every project at least 14 days ago."""
+    """Return True for an important global memory that the user said or saved at least 14 days ago."""
     is_users = memory.voice == Voice.USER or (memory.source == Source.MANUAL and memory.voice != Voice.IMPORTED)
     is_old = now_ms - memory.created_at_ms >= MIN_GLOBAL_DAYS * DAY_MS
     return is_users and memory.importance == Importance.HIGH and memory.scope == Scope.GLOBAL and is_old
@@ -56,7 +56,7 @@ def is_standing_rule(memory: Memory, now_ms: int) -> bool:
 def why_not_proven(memory: Memory, uses: Usefulness, history: Sequence[Change], now_ms: int) -> str:
     """Return why a memory does not become a line of MEMORY.md; "" if it does.
 
-    It was used in three sessions and confirmed by a person or a test, or it is a standing rule of the user's.
+    A memory is proven if it was used in three sessions and confirmed by a person or a test, or is a standing rule.
     """
     if memory.graduated_at_ms is not None:
         return "it became one already"
@@ -75,10 +75,9 @@ def why_not_proven(memory: Memory, uses: Usefulness, history: Sequence[Change], 
     return ", ".join(missing)
 
 
-# -- MEMORY.md: graduated memories as lines under dated headings. Old sections beyond its limits go to the archive.
-# Pure.
+# -- MEMORY.md: a line for each graduated memory, under dated headings; sections beyond the limits are archived. Pure.
 
-#: Maximum size of MEMORY.md, in lines and in bytes: what Claude Code reads of such a file.
+#: Maximum size of MEMORY.md, in lines and in bytes: as much as Claude Code reads of such a file.
 MAX_LINES = 200
 MAX_BYTES = 25_000
 
@@ -86,7 +85,7 @@ _SECTION = lazy_regex(r"(?m)^(?=## )")
 
 
 def add_lines(text: str, heading: str, lines: Sequence[str]) -> str:
-    """Return MEMORY.md with lines added under ``## heading``; lines that are there already are omitted."""
+    """Return MEMORY.md with lines added under ``## heading``, except lines that it already has."""
     new = [line for line in lines if line not in text.splitlines()]
     if not new:
         return text
@@ -100,9 +99,9 @@ def add_lines(text: str, heading: str, lines: Sequence[str]) -> str:
 
 
 def within_limits(text: str) -> tuple[str, str]:
-    """Return ``(kept, moved)``: the oldest ``##`` sections are moved until the rest fits; the text before them stays.
+    """Return ``(kept, moved)``: the oldest ``##`` sections are moved until the rest fits; the text above them is kept.
 
-    A single section that is too large loses its first lines to the archive.
+    If a single section is left and too large, its first lines are moved.
     """
     parts = _SECTION.split(text)
     head, sections = parts[0], parts[1:]
@@ -124,19 +123,19 @@ def _fits(text: str) -> bool:
 
 
 NOTE = "MEMORY.md"
-#: Maximum size of MEMORY.md that is rewritten, in bytes.
+#: A larger MEMORY.md is not rewritten, in bytes.
 _MAX_NOTE_BYTES = 1_000_000
 #: Maximum length of a line, in characters.
 _MAX_LINE_CHARACTERS = 240
 #: Maximum length of a project's name, in characters.
 _MAX_PROJECT_CHARACTERS = 60
-#: Maximum number of memories for which it is explained why they don't graduate.
+#: Maximum number of memories in the explanation of what does not graduate.
 MAX_EXPLAINED = 20
 _MARK = lazy_regex(r"<!-- (ep_[0-9a-f]{12}) -->\s*$")
 
 
 def graduate(context: Context) -> None:
-    """Add proven memories to MEMORY.md, at most ``graduate_limit`` in a run."""
+    """Add proven memories to MEMORY.md, at most ``graduate_limit`` per run."""
     now = context.store.now_ms()
     proven = [
         memory
@@ -151,7 +150,7 @@ def graduate(context: Context) -> None:
 
 
 def _candidates(context: Context, now: int) -> list[tuple[Memory, str]]:
-    """Return the memories that were used or are standing rules, each with why it does not graduate; "" if it does."""
+    """Return the memories that were used or are standing rules, each with why it doesn't graduate; "" if it does."""
     used = used_ids(context.store)
     memories = [
         memory
@@ -171,7 +170,7 @@ def explain_graduation(store: Store, memory: Memory, uses: Usefulness) -> str:
 
 
 def not_graduating(context: Context) -> list[tuple[Memory, str]]:
-    """Return the memories that were used and do not graduate yet, each with the reason; the closest to it first."""
+    """Return the memories that do not graduate yet, each with the reason, those with the fewest reasons first."""
     waiting = [(memory, why_not) for memory, why_not in _candidates(context, context.store.now_ms()) if why_not]
     return sorted(waiting, key=lambda pair: len(pair[1].split(", ")))[:MAX_EXPLAINED]
 
@@ -194,7 +193,7 @@ def _graduate(context: Context, chosen: Sequence[Memory], now: int) -> None:
 
 
 def note_line(memory: Memory) -> str:
-    """Return the line of a memory: when it was said, where it applies, its summary and its id."""
+    """Return a memory's line: its date, where it applies, its summary and its id."""
     holds_for = "every project" if memory.scope == Scope.GLOBAL else f"in {_project_of(memory)} only"
     said = fence_safe(one_line(memory.summary, _MAX_LINE_CHARACTERS))
     return f"- {day_of(memory.created_at_ms)}, {holds_for}: {said} <!-- {memory.episode_id} -->"
@@ -205,7 +204,7 @@ def _other_scope(memory: Memory) -> Scope:
 
 
 def _heading(memory: Memory, now: int) -> str:
-    """Return the heading of a memory: the month, with the project unless the memory is global."""
+    """Return a memory's heading: the month, and the project unless the memory is global."""
     month = day_of(now)[:7]
     return month if memory.scope == Scope.GLOBAL else f"{month}, {_project_of(memory)}"
 
@@ -243,7 +242,7 @@ def _retire(context: Context) -> None:
 
 
 def follow_graduation(store: Store, settings: Settings, episode_ids: Sequence[str]) -> None:
-    """Update MEMORY.md after memories were changed back: a line for each graduated memory, and for no other."""
+    """Update MEMORY.md after an undo: of ``episode_ids``, exactly the graduated memories have a line."""
     path = settings.places.notes / NOTE
     with notes_lock(settings.places):
         text = read_text(path)
@@ -260,7 +259,7 @@ def follow_graduation(store: Store, settings: Settings, episode_ids: Sequence[st
 
 
 def without_lines(text: str, ids: Sequence[str]) -> str:
-    """Return MEMORY.md without the lines of some memories."""
+    """Return MEMORY.md without the lines of the memories ``ids``."""
     return "".join(
         line
         for line in text.splitlines(keepends=True)
@@ -269,7 +268,7 @@ def without_lines(text: str, ids: Sequence[str]) -> str:
 
 
 def _why_out(memory: Memory | None) -> str:
-    """Return why a memory's line no longer belongs in MEMORY.md; "" if it does, or if there is no memory."""
+    """Return why a memory's line no longer belongs in MEMORY.md; "" if it does, and without a memory."""
     if memory is None:
         return ""
     if not memory.status.is_current:
@@ -289,7 +288,7 @@ def _editable(context: Context, *, is_quiet: bool = False) -> str | None:
 
 
 def _write(context: Context, before: str, kept: str, moved: str) -> None:
-    """Write MEMORY.md, and append what leaves it to the archive of the month."""
+    """Write MEMORY.md, and append the moved lines to the archive of the month."""
     archive = f"archive/{day_of(context.store.now_ms())[:7]}.md"
     old = context.read_note(archive) if moved else None
     if moved and old is None:

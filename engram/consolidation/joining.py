@@ -1,4 +1,4 @@
-"""Reconcile new memories with the others in the order in which they were said, whichever was extracted first."""
+"""Reconcile new memories with existing ones in the order in which they were said, not extracted."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from engram.models.sessions.recent_work import latest_sessions_on
 from engram.models.sessions.stored_turns import LOCAL_PREFIX
 from engram.settings import Settings
 
-# -- Reconcile memories that were just extracted with existing ones: merge, supersede or confirm them at once.
+# -- Reconcile memories that were just extracted: merge, supersede or confirm them immediately.
 
 #: End of the reason why open work is archived.
 WENT_ON = "went on with the branch"
@@ -36,9 +36,9 @@ SimilarTo = Callable[[Sequence[int], float], list[tuple[int, int, float]]]
 
 
 def end_open_work(context: Context) -> None:
-    """Archive what an earlier session left open on a branch, once a later session of the project worked on it.
+    """Archive the open work of a session once a later session of the project has worked on the same branch.
 
-    The later session records itself what it leaves open. What a person changed or restored stays.
+    The later session records what it leaves open itself. Memories that a person changed or restored are kept.
     """
     states = [
         memory
@@ -56,9 +56,9 @@ def end_open_work(context: Context) -> None:
 
 
 def _went_on(store: Store, memory: Memory, branches: Collection[str]) -> str:
-    """Return the id of the latest other session that worked on one of the branches later; "" for none.
+    """Return the id of the latest other session that later worked on one of the branches; "" for none.
 
-    A session that ran at the same time and ended before does not count.
+    A session that ran at the same time but ended earlier does not count.
     """
     sessions = [row for branch in branches for row in latest_sessions_on(store, memory.project_id or 0, branch, 2)]
     own = max((row.last_at_ms for row in sessions if row.session_id == memory.session_id), default=0)
@@ -76,12 +76,12 @@ def reconcile_new(
     *,
     duplicate_cosine: float,
 ) -> list[str]:
-    """Reconcile new memories with existing ones; returns a line for each change.
+    """Reconcile new memories with existing ones; return a line for each change.
 
     A memory that says the same as another one is merged into it. A decision or preference that abandons or changes an
-    older one supersedes it. Provisional memories that the session confirms become active. Memories of the same
-    extraction are not compared with each other. Work that an earlier session left open on a branch is archived. Every
-    change keeps history and belongs to a run, which ``undo_run`` can undo.
+    older one supersedes it. Provisional memories that the session confirms become active, and open work that the
+    session continued is archived. ``row_ids`` are not compared with each other. The changes are a run, which
+    ``undo_run`` can undo.
 
     Args:
         duplicate_cosine: minimum cosine for two memories to say the same; depends on the embedding model.
@@ -109,10 +109,10 @@ def join_waiting(
     *,
     duplicate_cosine: float,
 ) -> list[str]:
-    """Compare waiting memories with those that were said before them; returns a line for each change.
+    """Reconcile waiting memories with those that were said before them; return a line for each change.
 
-    A memory waits while an earlier turn is due or still open. So the result does not depend on the order in which
-    sessions are extracted, nor on the number of workers.
+    A memory waits while an earlier turn is due or still open, so that the result depends neither on the order in which
+    sessions are extracted nor on the number of workers.
 
     Args:
         bring_up_to_date: embeds changed memories and loads their vectors.
@@ -129,7 +129,7 @@ def join_waiting(
             pairs = [pair for pair in similar_to(row_ids, least) if pair[1] not in hidden]
             return sorted(pairs, key=lambda pair: (-round(pair[2], 4), pair[1]))
 
-        # Without a session: its provisional memories are confirmed after its extraction.
+        # No session is passed, because its provisional memories are confirmed after its extraction.
         changes = reconcile_new(store, settings, "", [memory.id], similar, duplicate_cosine=duplicate_cosine)
         if changes:
             bring_up_to_date()

@@ -1,6 +1,6 @@
-"""What a language model does in a consolidation, within fixed rules.
+"""The steps of a consolidation that use a language model, within fixed rules.
 
-It says which memories of a project end or repeat others, and distills the local extractor's memories again.
+The model says which memories of a project end or repeat others, and redoes the local extractor's memories.
 """
 
 from __future__ import annotations
@@ -23,20 +23,20 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-#: Minimum number of common words of two memories that the model may relate.
+#: Minimum number of common words of two memories that the model relates.
 MIN_SHARED_WORDS = 2
 
 
 def reconcile(context: Context) -> None:
     """Relate the memories of each project with new or changed memories since the last run.
 
-    If the model is unavailable, the next complete comparison tries again. A dry run asks nothing.
+    If the model is unavailable, the next complete comparison tries again. A dry run doesn't ask the model.
     """
     if context.reconciling is None or context.is_dry:
         return
     own: dict[int, list[int]] = {}
     for memory in context.current_memories():
-        # Other people's memories are not shown to the model, since they could talk it into ending this person's.
+        # Other people's memories are not shown to the model, since they could persuade it to end this person's.
         if not memory.origin and memory.scope == Scope.PROJECT and memory.project_id is not None:
             own.setdefault(memory.project_id, []).append(memory.id)
     for _, row_ids in sorted(own.items()):
@@ -89,7 +89,7 @@ def _is_about_the_same(first: Memory, second: Memory) -> bool:
 
 
 def distill_again(context: Context) -> None:
-    """Distill waiting sessions again. Each part is a separate run, which can be undone."""
+    """Distill waiting sessions again, each part as a separate run, which can be undone."""
     if context.distilling is None:
         return
     if context.is_dry:

@@ -1,4 +1,4 @@
-"""Judge again, by today's rules, what earlier versions kept by rules, made global, or did not recognise."""
+"""Apply the current rules to memories that earlier versions kept or made global, and to text that they ignored."""
 
 from __future__ import annotations
 
@@ -38,24 +38,24 @@ from engram.transcripts.speaker import Speaker, is_persons_element, persons_elem
 from engram.transcripts.turns import Role, Turn
 from engram.trust.voice import typed_text
 
-#: Extractors that picked rules differently. When the rules change a lot, add the previous one and raise the version.
+#: Extractors with different rules. When the rules change a lot, add the previous extractor and raise the version.
 EARLIER_EXTRACTORS = ("local-1", "local-2")
 JUDGE_VERSION = 4
-#: Key in ``meta`` of the version with which everything was judged.
+#: Key in ``meta`` of the version by which everything was judged.
 _JUDGED_BY = "rules_judged_by"
-#: Key in ``meta`` of what happens to memories that earlier versions picked, as JSON of ``Picked``.
+#: Key in ``meta`` of ``Picked``, as JSON.
 _PICKED = "picked_memories"
-#: Why a memory that today's writer would not keep is archived.
+#: Reason for archiving a memory that the current extractor would not make.
 NO_LONGER_KEPT = "rules picked it, and today only what is sure is kept without a language model"
-#: Memories that are archived in one transaction.
+#: Number of memories archived in one transaction.
 _AT_A_TIME = 200
-#: Maximum number of memories of a turn that are compared with what is stored.
+#: Maximum number of memories proposed for a turn, to compare stored ones with.
 MAX_OF_TURN = 60
-#: Key in ``meta`` of the elements of persons by which everything was judged.
+#: Key in ``meta`` of the names of persons' elements by which everything was judged.
 _ELEMENTS_JUDGED_BY = "elements_judged_by"
-#: Minimum share of the words of a memory that its sentence must have.
+#: Minimum share of a memory's words that the sentence it was made from must have.
 _MIN_SHARE = 0.5
-#: Why a memory of the user's that is not based on a sentence worded as a rule is archived.
+#: Reasons for archiving a rule: no sentence is worded as one, or the user did not send it.
 NOT_WORDED = "it is not worded as a rule"
 BY_PROGRAM = "a program or another agent sent it"
 
@@ -69,10 +69,10 @@ class _Verdict:
 
 
 def rejudge_rules(context: Context) -> None:
-    """Archive memories that are not rules of the user's, and move those not meant for all projects to their own.
+    """Archive memories that are no rules of the user's, and limit those not meant for all projects to their own.
 
-    It runs once for each ``JUDGE_VERSION``. Memories that a person edited, pinned, judged or restored
-    stay unchanged. This is tidying: nothing about it is sent to a hub.
+    Runs once per ``JUDGE_VERSION``. Memories that a person edited, pinned, judged or restored are left alone. This is
+    tidying, which is not sent to a hub.
     """
     if get_meta(context.store, _JUDGED_BY) == str(JUDGE_VERSION):
         return
@@ -96,29 +96,29 @@ def rejudge_rules(context: Context) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Picked:
-    """What happens to memories that earlier versions picked by rules and that would no longer be kept."""
+    """The state of archiving memories that earlier versions picked by rules and the current one would not."""
 
-    #: Memories that the next consolidation archives; 0 once it has.
+    #: Number of memories that the next consolidation will archive; 0 afterwards.
     waiting: int
     archived: int = 0
-    #: The run that archived them, which can be undone; 0 while they wait.
+    #: The run that archived them, which can be undone; 0 before.
     run_id: int = 0
 
 
 def picked_memories(store: Reader) -> Picked | None:
-    """Return what happens to memories that earlier versions picked; None if there were none."""
+    """Return the state of archiving earlier versions' memories; None if there were none."""
     stored = get_meta(store, _PICKED)
     found = None if stored is None else Picked(**json.loads(stored))
     return found if found is not None and (found.waiting or found.archived) else None
 
 
 def archive_picked(context: Context) -> None:
-    """Archive memories that earlier local extractors picked and today's writer would not keep, in a separate run.
+    """Archive memories of earlier local extractors that the current one would not make, in a separate run.
 
-    The first consolidation that the worker starts on its own only counts them, so that status and preview can show them
-    first; the next one, and any that a person starts, archives them. Memories that a person edited, pinned, judged,
-    opened or restored stay, and so do graduated ones and the user's rules, which ``rejudge_rules`` judges. This is
-    tidying: nothing about it is sent to a hub.
+    The first consolidation that the worker starts only counts them, so that status and preview can show them; the next
+    one, and any that a person starts, archives them. Memories that a person edited, pinned, judged, opened or restored
+    are kept, as are graduated ones and the user's rules, which ``rejudge_rules`` judges. This is tidying, which is not
+    sent to a hub.
     """
     known = picked_memories(context.store)
     if get_meta(context.store, _PICKED) is not None and (known is None or not known.waiting):
@@ -154,7 +154,7 @@ def _note_picked(store: Store, picked: Picked) -> None:
 
 
 def _archive(tx: Tx, memory: Memory, run_id: int) -> bool:
-    """Archive a memory unless it changed since it was read; returns whether it did."""
+    """Archive a memory unless it changed since it was read; return whether it was archived."""
     now = find_memory(tx, memory.episode_id)
     if now is None or now.revision != memory.revision:
         return False
@@ -163,7 +163,7 @@ def _archive(tx: Tx, memory: Memory, run_id: int) -> bool:
 
 
 def _unkept(context: Context) -> Iterator[Memory]:
-    """Yield the memories of earlier local extractors that today's writer would not make of the same turns."""
+    """Yield the memories of earlier local extractors that the current one would not make from the same turns."""
     by_session: dict[str, list[Memory]] = {}
     for memory in context.current_memories():
         if _is_picked(memory) and not context.is_undone("archive", memory) and not _is_settled(context, memory):
@@ -172,7 +172,7 @@ def _unkept(context: Context) -> Iterator[Memory]:
         process_limits.pause()
         session = find_session(context.store, session_id)
         turns = [] if session is None else turns_of_session(context.store, session.id)
-        # Without a session's turns, it is unknown what would be kept.
+        # Without the session's turns, nothing can be compared.
         proposed = _proposed([stored.turn for stored in turns]) if turns else None
         yield from (memory for memory in memories if proposed is not None and not _is_kept(context, memory, proposed))
 
@@ -188,7 +188,7 @@ def _proposed(turns: Sequence[Turn]) -> list[Candidate]:
 
 
 def _is_kept(context: Context, memory: Memory, proposed: Sequence[Candidate]) -> bool:
-    """Return True if the writer proposes a memory again: on a common entry, and in much the same words."""
+    """Return True if a memory is proposed again: with a common entry as evidence, and in similar words."""
     cited = {entry.uuid for entry in evidence_of(context.store, memory.id) if entry.uuid}
     said = prefixes(content_words(memory.summary))
     return any(
@@ -199,7 +199,7 @@ def _is_kept(context: Context, memory: Memory, proposed: Sequence[Candidate]) ->
 
 
 def rejudge_elements(context: Context) -> None:
-    """Turn text in elements that this version knows to hold a person's words into prompts; once per version."""
+    """Turn text in elements that are now known to hold a person's words into prompts; once per set of elements."""
     known = persons_elements()
     if get_meta(context.store, _ELEMENTS_JUDGED_BY) == known:
         return
@@ -217,9 +217,9 @@ def rejudge_elements(context: Context) -> None:
 
 
 def _is_in_question(memory: Memory) -> bool:
-    """Return True for a rule that an earlier local extractor kept, and for anything that an extractor made global."""
+    """Return True for a rule of an earlier local extractor, and for anything that an extractor made global."""
     is_made = memory.source == Source.AUTO and not memory.origin
-    # Memories without a project come from a folder whose sessions are global by a setting.
+    # Memories without a project come from a folder whose sessions a setting makes global.
     is_global = memory.scope == Scope.GLOBAL and memory.project_id is not None
     return is_made and (_is_earlier_rule(memory) or is_global)
 
@@ -233,7 +233,7 @@ def _is_settled(context: Context, memory: Memory) -> bool:
 
 
 def _judge_again(store: Store, memory: Memory) -> _Verdict:
-    """Judge a memory by the prompts that it rests on, or by its own words if they are gone."""
+    """Judge a memory by the prompts in its evidence, or by its own words if they are gone."""
     if _is_by_program(store, memory):
         return _Verdict(why_not=BY_PROGRAM if _is_earlier_rule(memory) else "")
     if not _is_earlier_rule(memory):
@@ -252,7 +252,7 @@ def _judge_again(store: Store, memory: Memory) -> _Verdict:
 
 
 def _is_by_program(store: Store, memory: Memory) -> bool:
-    """Return True if programs sent the prompts that a memory rests on, which earlier versions took for the user's."""
+    """Return True if programs sent all prompts in a memory's evidence, which earlier versions took for the user's."""
     cited = evidence_of(store, memory.id)
     uuids = {entry.uuid for entry in cited}
     speakers = {
@@ -267,7 +267,7 @@ def _is_by_program(store: Store, memory: Memory) -> bool:
 
 
 def _cited_turns(store: Store, cited: Sequence[Evidence]) -> list[StoredTurn]:
-    """Return the turns that entries of evidence name, each once, as far as they are stored."""
+    """Return the stored turns of evidence entries, without duplicates."""
     ids = dict.fromkeys(entry.turn_id for entry in cited if entry.turn_id)
     return [stored for turn_id in ids if (stored := load_turn_row(store, turn_id)) is not None]
 
@@ -277,7 +277,7 @@ def _reach(scope: Scope) -> int:
 
 
 def _judgements(store: Store, memory: Memory) -> list[Judgement]:
-    """Return the judgements on the sentences of the prompts that a memory rests on."""
+    """Return the judgements on the sentences of the prompts in a memory's evidence."""
     judged: list[Judgement] = []
     for stored in _cited_turns(store, evidence_of(store, memory.id)):
         judged += _of_turn(store, stored, memory)
@@ -299,7 +299,7 @@ def _of_turn(store: Store, stored: StoredTurn, memory: Memory) -> list[Judgement
 
 
 def _closest(summary: str, judged: Sequence[Judgement]) -> Judgement | None:
-    """Return the judgement on the sentence that a memory was made from; None if there is none."""
+    """Return the judgement on the sentence that a memory was made from; None if none matches."""
     said = prefixes(content_words(summary))
     best, best_share = None, 0.0
     for found in judged:

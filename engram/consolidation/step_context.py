@@ -1,4 +1,4 @@
-"""The context that the steps of a consolidation share: its run, time budget and report, and checked changes."""
+"""The context that all steps of a consolidation share: its run, time budget and report, and checked changes."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ MAX_NOTE_BYTES = 20_000_000
 #: Number of memories read at a time.
 _BATCH_ROWS = 500
 
-#: ``(minimum cosine, row ids or None)`` → pairs ``(row id, row id, cosine)`` of similar memories, the most similar
-#: first: pairs with one of the row ids, or all pairs.
+#: ``(minimum cosine, row ids or None)`` → pairs ``(row id, row id, cosine)`` of similar memories that contain one of
+#: the row ids (None for all pairs), most similar first.
 Similar = Callable[[float, Collection[int] | None], Iterator[tuple[int, int, float]]]
 
 
 class TimeIsUp(Exception):
-    """The time budget of the run is used up; its changes are committed, and the next run resumes at the same step."""
+    """The run's time budget is used up. Its changes are committed, and the next run resumes at the same step."""
 
 
 @dataclass(slots=True)
@@ -60,22 +60,21 @@ class Context:
     until_seconds: float | None = None
     #: Lines of the report, one for each change.
     told: list[str] = field(default_factory=list)
-    #: Note file → its text before this run, "" for none; for the undo.
+    #: Note file → its text before this run, for an undo; "" for none.
     files_before: dict[str, str] = field(default_factory=dict)
-    #: Note file → digest of what this run wrote, so that an undo recognizes later changes.
+    #: Note file → digest of the text that this run wrote, by which an undo recognises later changes.
     files_after: dict[str, str] = field(default_factory=dict)
-    #: Commits the report so far.
+    #: Stores the report so far.
     save: Callable[[], None] = lambda: None
 
-    #: Number of lines of the report when this run was resumed.
+    #: Number of report lines when this run was resumed.
     told_before: int = 0
-    #: ``(action, id of the memory)`` of changes that the user undid; None until they are read.
+    #: ``(action, id of the memory)`` of changes that the user undid; None until first needed.
     _undone: frozenset[tuple[str, str]] | None = None
     #: The watermark at the start of the run, from which the next run continues.
     begins_at: Watermark | None = None
 
     def tell(self, text: str) -> None:
-        """Add a line to the report."""
         self.told.append(text)
 
     @property
@@ -84,37 +83,36 @@ class Context:
         return self.until_seconds is not None and self.store.clock.steady_seconds() > self.until_seconds
 
     def check_time(self) -> None:
-        """Let waiting questions go first; raise TimeIsUp if the time budget has ended and something was done.
+        """Let waiting requests go first; raise TimeIsUp if the time budget has ended.
 
-        This way, every run makes progress.
+        It isn't raised before the run has changed something, so that every run makes progress.
         """
         process_limits.pause()
         if len(self.told) > self.told_before and self.is_over:
             raise TimeIsUp
 
     def current_memories(self) -> Iterator[Memory]:
-        """Yield the current memories: most trusted first, then the oldest.
+        """Yield the current memories, most trusted first, then oldest first.
 
-        They are read in batches, since all of them may not fit into memory. Each is as it was a moment ago; memories
-        archived meanwhile are left out.
+        They are read in batches, since not all may fit into memory. Memories archived in the meantime are left out.
         """
         return self.read_current(current_row_ids(self.store))
 
     def read_current(self, row_ids: Sequence[int]) -> Iterator[Memory]:
-        """Yield those of the rows that are current memories, in the order of ``row_ids``, read in batches."""
+        """Yield the current memories among the rows, in the order of ``row_ids``, read in batches."""
         for start in range(0, len(row_ids), _BATCH_ROWS):
             batch = row_ids[start : start + _BATCH_ROWS]
             found = memory_records.memories_by_row(self.store, batch)
             yield from (found[row_id] for row_id in batch if row_id in found and found[row_id].is_current)
 
     def is_undone(self, action: str, memory: Memory) -> bool:
-        """Return True for a change that the user undid; it is not repeated."""
+        """Return True for a change that the user undid, and that must not be repeated."""
         if self._undone is None:
             self._undone = undone(self.store)
         return (action, memory.episode_id) in self._undone
 
     def pairs(self, min_cosine: float) -> Iterator[tuple[int, int, float]]:
-        """Yield pairs of similar memories with a new or changed one; none without vectors.
+        """Yield pairs of similar memories that include a new or changed one; none without vectors.
 
         Memories that wait for older turns are left to ``join_waiting``.
         """
@@ -126,14 +124,14 @@ class Context:
                 yield pair
 
     def unchanged(self, tx: Tx, *seen: Memory) -> list[Memory] | None:
-        """Return the memories as they are stored; None if one of them changed since it was read."""
+        """Return the memories as stored; None if one has changed since it was read."""
         rows = [memory_records.find_memory(tx, memory.episode_id) for memory in seen]
         now = [row for row in rows if row is not None]
         is_same = len(now) == len(seen) and all(a.revision == b.revision for a, b in zip(now, seen, strict=True))
         return now if is_same else None
 
     def change(self, memory: Memory, action: str, reason: str, *, actor: Actor, **changes: Any) -> bool:
-        """Change a memory in a transaction of its own; returns False if it changed meanwhile. Reports nothing."""
+        """Change a memory in its own transaction; return False if it has changed since it was read. Reports nothing."""
         if self.is_dry:
             return True
         with self.store.transaction() as tx:
@@ -143,7 +141,7 @@ class Context:
         return now is not None
 
     def archive_into(self, tx: Tx, archived: Memory, kept: Memory, reason: str, actor: Actor) -> None:
-        """Archive a memory that ``kept`` replaces, whose id is appended to the reason."""
+        """Archive a memory that ``kept`` replaces; the id of ``kept`` is appended to the reason."""
         memory_changes.change_memory(
             tx,
             archived,
@@ -158,8 +156,8 @@ class Context:
     def read_note(self, name: str) -> str | None:
         """Return a note in the memory folder; "" if there is none.
 
-        None if it must not be rewritten: too large, a link, not readable, or not UTF-8. Hold ``notes_lock`` while you
-        read, change and write it.
+        Returns None if it must not be rewritten: too large, a link, not readable, or not UTF-8. Hold ``notes_lock``
+        while reading, changing and writing it.
         """
         data = read_whole(self.settings.places.notes / name, MAX_NOTE_BYTES)
         try:
@@ -168,12 +166,11 @@ class Context:
             return None
 
     def will_write(self, name: str, before: str) -> None:
-        """Commit the text of a note before this run. Call it before ``write_note``."""
+        """Record a note's text before this run, for an undo. Call it before ``write_note``."""
         self.files_before.setdefault(name, before)
         self.save()
 
     def write_note(self, name: str, text: str) -> None:
-        """Write a note; call ``will_write`` first."""
         write_atomic(self.settings.places.notes / name, text.encode())
         self.files_after[name] = digest_of(text)
 

@@ -1,4 +1,4 @@
-"""Steps of a consolidation: duplicates, merging, ageing, packing, digests. Each change is a transaction of its own."""
+"""Steps of a consolidation: supersede, merge, age, pack, confirm, daily log. Each change has its own transaction."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ from engram.transcripts.turns import Role, Turn
 # -- How memories age. Pure.
 
 DAY_MS = 86_400_000
-#: Days for which a memory keeps its full weight.
+#: Number of days for which a memory keeps its full weight.
 ACTIVE_DAYS = 30
 #: Weight of a normal memory after that.
 AGED_WEIGHT = 0.7
-#: Days after which an unconfirmed provisional memory is archived.
+#: Number of days after which an unconfirmed provisional memory is archived.
 PROVISIONAL_DAYS = 60
 
 
@@ -49,7 +49,7 @@ class Ageing:
 
 
 def aged(memory: Memory, now_ms: int, archive_days: int) -> Ageing:
-    """Return the status and weight for a memory's age, counted from when it was stored or last used.
+    """Return the status and weight for a memory's age, counted from its creation or last use.
 
     Pinned, high-importance and manually saved memories never age.
     """
@@ -67,15 +67,15 @@ def aged(memory: Memory, now_ms: int, archive_days: int) -> Ageing:
     return same
 
 
-# -- Supersede memories: rules on wording, meaning and names for when a newer memory replaces an older one.
+# -- Supersede memories: when a newer memory replaces an older one, by wording, meaning and names.
 
-#: Kinds that a later statement can outdate; of facts, only saved ones.
+#: Kinds that a later statement can outdate; saved facts can be, too.
 _CHANGING = (Kind.DECISION, Kind.PREFERENCE)
-#: Minimum cosine if the newer memory names what it abandons, and the older one chose that.
+#: Minimum cosine if the newer memory names what it abandons and the older one chose it.
 NAMED_COSINE = 0.40
 #: Minimum cosine if the newer memory only says that something changed.
 CHANGED_COSINE = 0.55
-#: Minimum cosine for the same statement with another value, or its opposite.
+#: Minimum cosine of the same statement with another value, or of its opposite.
 SAME_COSINE = 0.70
 
 _ARTICLE = r"(?:(?:the|our|a|an|use|using|of|all|unused) )*"
@@ -84,7 +84,7 @@ _OBJECT = (
     rf"{_ARTICLE}(?P<object>[\w./+#'-]+(?: [\w./+#'-]+){{0,5}}?)"
     r"(?= (?:to|into|with|by|for|as|and|in|on|because|since|here|there)\b| *[,;:()]|\.(?: |$)| *$)"
 )
-#: Wordings of what is abandoned.
+#: Wordings that name what is abandoned.
 _GIVEN_UP = [
     lazy_regex(pattern, re.IGNORECASE)
     for pattern in (
@@ -100,12 +100,12 @@ _GIVEN_UP = [
         rf"\bnot (?:only |just )?(?:from )?{_OBJECT}",
     )
 ]
-#: Maximum length of a summary about a single thing, in words; a longer one needs a higher cosine.
+#: Summaries longer than this, in words, may be about several things and need a higher cosine.
 MAX_SIMPLE_WORDS = 22
-#: How much higher the cosine must be.
+#: By how much the cosine must be higher.
 LONG_EXTRA_COSINE = 0.2
 
-#: Wordings of a change.
+#: Wordings that announce a change.
 _CHANGED = lazy_regex(
     r"\b(?:from now on|now\b|any ?more|no longer|chang(?:ed?|ing) (?:our|my|the) mind|back to|after all|going forward|"
     r"switch\w* (?:back )?to|mov(?:e|ed|ing) to|migrat\w+ to|chang\w+ (?:it )?to|rais(?:e|ed)|lower(?:ed)?|increas\w+|"
@@ -117,10 +117,10 @@ _CHANGED = lazy_regex(
 def why_outdated(newer: Memory, older: Memory, cosine: float) -> str:
     """Return why ``newer`` and ``older`` can't both be true; "" if they can.
 
-    They are about the same subject, and the newer one abandons, changes or denies what the older one says.
+    They can't if they are about the same subject, and the newer one abandons, changes or denies the older one.
 
     Args:
-        older: the memory said earlier, from the same project, or both global.
+        older: a memory said earlier in the same project; or both are global.
     """
     if not (_may_change(newer) and _may_change(older)):
         return ""
@@ -145,7 +145,7 @@ def why_outdated(newer: Memory, older: Memory, cosine: float) -> str:
 
 
 def says_otherwise(first: str, second: str) -> bool:
-    """Return True if two similar summaries contradict each other: another value, or the opposite."""
+    """Return True if two similar summaries contradict each other by another value or by denial."""
     values, others = _values(words_of(first)), _values(words_of(second))
     return subject.is_denied(first, second) or bool(values - others and others - values)
 
@@ -155,7 +155,7 @@ def _may_change(memory: Memory) -> bool:
 
 
 def _names_given_up(newer: str, older: str) -> str:
-    """Return what the newer text abandons, if the older one chose it for the same subject; "" otherwise."""
+    """Return what the newer text abandons if the older one chose it for the same subject; else ""."""
     new, old = words_of(newer), words_of(older)
     for pattern in _GIVEN_UP:
         for match in pattern.finditer(newer):
@@ -172,15 +172,15 @@ def _names_given_up(newer: str, older: str) -> str:
 
 
 def _values(words: frozenset[str]) -> frozenset[str]:
-    """Return words that are likely values: numbers, versions, names with digits or special characters."""
+    """Return the words that are probably values: numbers, versions, names with digits or special characters."""
     return frozenset(word for word in words if word in subject.NUMBER_WORDS or re.search(r"[\d_./+#-]", word))
 
 
 def supersede_pairs(context: Context, pairs: Iterable[tuple[int, int, float]]) -> None:
-    """Supersede the older memory of each pair if the newer one of the same project replaces it.
+    """Supersede the older memory of each pair if the newer one replaces it.
 
-    If ``ending_of`` finds that the user has to decide, both stay and a contradiction is recorded. ``pairs`` is as
-    ``Context.pairs`` returns them.
+    If ``ending_of`` leaves the decision to the user, both stay and a contradiction is recorded. ``pairs`` are those of
+    ``Context.pairs``.
     """
     gone: set[int] = set()
     for first_id, second_id, cosine in pairs:
@@ -207,7 +207,7 @@ def _note_contradiction(store: Store, older: Memory, newer: Memory, reason: str)
 
 
 def _supersede(context: Context, older: Memory, newer: Memory, reason: str) -> bool:
-    """Supersede the older memory; returns False if it changed meanwhile."""
+    """Supersede the older memory; return False if it has changed since it was read."""
     with context.store.transaction() as tx:
         if (now := context.unchanged(tx, older)) is None:
             return False
@@ -217,21 +217,21 @@ def _supersede(context: Context, older: Memory, newer: Memory, reason: str) -> b
 
 
 def _reason(older: Memory, newer: Memory, cosine: float) -> str:
-    # A newer memory still ends the older one even if it was itself superseded since.
+    # A newer memory ends the older one even if it has itself been superseded since.
     are_current = older.is_current and (newer.is_current or newer.status == Status.SUPERSEDED) and not older.suspect
     same_place = (older.project_id, older.scope) == (newer.project_id, newer.scope)
     is_later = newer.holds_from_ms > older.holds_from_ms
     return why_outdated(newer, older, cosine) if are_current and same_place and is_later else ""
 
 
-#: Kinds whose near-duplicates are merged; turns and states are records of their time.
+#: Kinds whose near-duplicates are merged. Turns and states are records of their time.
 _MERGED_KINDS = (Kind.DECISION, Kind.PREFERENCE, Kind.FIX, Kind.FACT, Kind.DEAD_END)
 
 
 def archive_exact_duplicates(context: Context) -> None:
-    """Archive exact duplicates of a project and scope, except the one that was judged wrong, else the most trusted.
+    """Archive exact duplicates in a project and scope; keep the one that was judged wrong, else the most trusted.
 
-    No memory is merged into one with less authority: then the other one ends, or both stay.
+    A memory is not merged into one with less authority: either the other one is archived, or both stay.
     """
     if context.changed is not None and not context.changed:
         return
@@ -245,7 +245,7 @@ def archive_exact_duplicates(context: Context) -> None:
             first[key] = memory.id
             continue
         if memory.is_lowered != kept.is_lowered:
-            # A memory that says the same as a wrong one is wrong too, unless somebody stated it despite the judgement.
+            # A memory that says the same as a wrong one is wrong, too, unless somebody stated it despite the judgement.
             kept, memory = (memory, kept) if memory.is_lowered else (kept, memory)
             may_end = ending_of(memory, kept, Actor.TIDYING, is_users_word=False) is Ending.ENDS
         else:
@@ -259,7 +259,7 @@ def archive_exact_duplicates(context: Context) -> None:
 
 
 def _may_join(merged: Memory, kept: Memory) -> bool:
-    """Return True if a memory may be merged into another one that says the same word for word."""
+    """Return True if a memory may be merged into another with the same words."""
     return ending_of(merged, kept, Actor.TIDYING, is_same_text=True) is Ending.ENDS
 
 
@@ -277,9 +277,9 @@ def _digest_of_said(memory: Memory) -> bytes:
 def archive_repeated(
     context: Context, kept: Memory, merged: Memory, came_back: str, *, confirmations: int, actor: Actor
 ) -> Memory:
-    """Archive ``merged`` and add its evidence to ``kept``; returns ``kept`` as stored afterwards.
+    """Archive ``merged`` and add its evidence to ``kept``; return ``kept`` as stored afterwards.
 
-    ``came_back`` and ``confirmations`` are how another session confirms a memory by saying the same.
+    If ``merged`` is from another session, that confirms ``kept``, with the reason ``came_back`` and ``confirmations``.
     """
     line = f"archive {merged.episode_id} (says the same as {kept.episode_id})"
     if context.is_dry:
@@ -310,9 +310,7 @@ def archive_repeated(
 
 
 def merge_near_duplicates(context: Context) -> None:
-    """Merge memories of the same kind and project whose vectors nearly agree: the older one absorbs the newer
-    one's text.
-    """
+    """Merge memories of the same kind and project with nearly equal vectors: the older one absorbs the newer."""
     gone: set[int] = set()
     for first_id, second_id, cosine in context.pairs(context.duplicate_cosine):
         context.check_time()
@@ -330,7 +328,7 @@ def _may_merge(older: Memory, newer: Memory) -> bool:
     are_current = all(e.is_current and not e.suspect for e in (older, newer))
     are_judged_alike = older.is_lowered == newer.is_lowered
     same_place = (older.project_id, older.scope, older.kind) == (newer.project_id, newer.scope, newer.kind)
-    # Both texts become one, so neither may be somebody else's or kept by hand.
+    # The texts become one, so neither memory may be somebody else's or kept by hand.
     same_voice = (older.voice, older.origin) == (newer.voice, newer.origin)
     may_end = all(ending_of(*pair, Actor.TIDYING) is Ending.ENDS for pair in ((older, newer), (newer, older)))
     if not (are_current and are_judged_alike and same_place and same_voice and may_end):
@@ -341,7 +339,7 @@ def _may_merge(older: Memory, newer: Memory) -> bool:
 
 
 def _merge(context: Context, older: Memory, newer: Memory, cosine: float) -> bool:
-    """Append the newer memory to the older one and archive it; returns False if one of them changed meanwhile."""
+    """Append the newer memory to the older one and archive it; return False if one has changed since it was read."""
     line = f"merge {newer.episode_id} into {older.episode_id} (cosine {cosine:.3f})"
     if context.is_dry:
         context.tell(line)
@@ -369,7 +367,7 @@ def _merge(context: Context, older: Memory, newer: Memory, cosine: float) -> boo
 
 
 def _merged_fields(older: Memory, newer: Memory) -> dict[str, Any]:
-    """Return the changes of the older memory: both texts, the higher importance, confirmed by another session."""
+    """Return the changes to the older memory: both texts, the higher importance, confirmed if from another session."""
     fields: dict[str, Any] = {
         "summary": merged_summary(older.summary, newer.summary),
         "content": merged_content(older.content, newer.content),
@@ -398,7 +396,7 @@ def age(context: Context) -> None:
 
 
 def pack_old(context: Context) -> None:
-    """Compress the content of memories not changed or used for ``compress_days``; summary and evidence stay."""
+    """Compress the content of memories not changed or used for ``compress_days`` days; summary and evidence stay."""
     days = context.settings.compress_days
     for memory in memory_lists.unpacked_before(context.store, context.store.now_ms() - days * 86_400_000):
         context.check_time()
@@ -413,7 +411,7 @@ def pack_old(context: Context) -> None:
 
 
 def write_digests(context: Context, since_ms: int) -> None:
-    """Write the daily log's section of every session that grew since the last run."""
+    """Write the daily log's sections of every session that grew since the last run."""
     for session_id in memory_history.sessions_grown_since(context.store, since_ms):
         context.check_time()
         if not context.is_dry:
@@ -425,7 +423,7 @@ def write_digests(context: Context, since_ms: int) -> None:
 #: Kinds that a passing test confirms.
 _TESTED = (Kind.FIX, Kind.FACT, Kind.DEAD_END)
 
-#: The reason of a confirmation by a person or a test, or its beginning.
+#: The beginning of the reason for a confirmation by a person or a test.
 USER_AGREED, TEST_PASSED = "the user agreed", "a test passed"
 
 
@@ -439,8 +437,8 @@ def why_confirmed(memory: Memory, evidence: Sequence[Evidence], turns: Sequence[
     """Return what confirms a provisional memory; "" if nothing does.
 
     Args:
-        evidence: its entries, the main one first.
-        turns: the turns of its session, in order.
+        evidence: the memory's entries, the main one first.
+        turns: the turns of the memory's session, in order.
     """
     if len({entry.session_id for entry in evidence if entry.session_id}) > 1:
         return "it came back in another session"
@@ -460,7 +458,7 @@ def why_confirmed(memory: Memory, evidence: Sequence[Evidence], turns: Sequence[
 
 
 def confirm_session(context: Context, session_id: str) -> None:
-    """Confirm the provisional memories of a session for which there is a reason."""
+    """Confirm the provisional memories of a session that ``why_confirmed`` gives a reason for."""
     session = find_session(context.store, session_id)
     provisional = [
         memory

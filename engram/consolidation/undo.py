@@ -1,4 +1,4 @@
-"""Undo the last change to one memory, together with related changes. An undo can be undone."""
+"""Undo the last change to a memory with all related changes, or a whole run. An undo can itself be undone."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ from engram.settings import Settings
 from engram.system.clock import iso_time
 from engram.system.lazy_regex import lazy_regex
 
-#: Kind of a run that undoes another one's changes.
+#: Kind of a run that undoes other changes.
 KIND = "undo"
-#: Actions that no consolidation repeats once they were undone.
+#: Actions that consolidation doesn't repeat once they were undone.
 NOT_AGAIN = ("archive", "supersede", "graduate")
-#: Kinds of runs whose changes always belong together, since each was a single action.
+#: Kinds of runs that were a single action, so that all their changes belong together.
 _WHOLE_RUNS = ("save", "decide", KIND)
-#: Changes without a field that can be undone.
+#: Actions that can be undone although they change no field.
 _FIELDLESS = (JUDGEMENT_ACTIONS[Judgement.HELPFUL], DECIDE)
 _ID = lazy_regex(r"\bep_[0-9a-f]{12}\b")
 
@@ -49,16 +49,16 @@ class UndoPlan:
 
     #: The change that was asked for.
     change: Change
-    #: All changes that belong together, including this one, oldest first.
+    #: All changes that belong to it, including itself, oldest first.
     together: tuple[Change, ...]
 
     @property
     def is_redo(self) -> bool:
-        """True if the undone change is itself an undo."""
+        """True if the change to undo is itself an undo."""
         return self.change.action == UNDO
 
     def lines(self) -> list[str]:
-        """Return a line for each change that is undone, last one first."""
+        """Return a line for each change to undo, last one first."""
         verb = REDO if self.is_redo else UNDO
         return [f"{verb} {_name(change)} of {change.episode_id}" for change in reversed(self.together)]
 
@@ -76,10 +76,10 @@ class UndoPlan:
 
 
 def plan_undo(store: Reader, memory: Memory) -> UndoPlan:
-    """Find the last change to a memory, and what was changed together with it.
+    """Find the last change to a memory, and all changes that belong to it.
 
-    Ageing, packing and added evidence are not changes in this sense. All changes of a save, a decision or an undo are
-    undone together; of a consolidation or extraction, only those to memories that refer to each other.
+    Ageing, packing and added evidence do not count. All changes of a save, decision or undo belong together; of a
+    consolidation or extraction, only those to memories that refer to each other.
 
     Raises:
         BadRequest: there is nothing to undo, or the last change is final.
@@ -99,17 +99,16 @@ def plan_undo(store: Reader, memory: Memory) -> UndoPlan:
 def undo_last_change(
     store: Store, settings: Settings, episode_id: str, *, actor: Actor, step: int | None = None
 ) -> UndoPlan:
-    """Undo the last change to a memory, and everything that was changed together with it.
+    """Undo the last change to a memory, and all changes that belong to it.
 
-    Each memory's history records the undo; a second call reverts it. A consolidation doesn't repeat
-    what was undone.
+    Each memory's history records the undo; a second call reverts it. Consolidation doesn't repeat what was undone.
 
     Args:
-        step: the id of the step that is expected to be the last change; None takes whatever is the last.
+        step: the id of the step that must be the last change; None for any.
 
     Raises:
         NotFound: there is no such memory.
-        BadRequest: there is nothing to undo, it is final, or some of it was changed since.
+        BadRequest: there is nothing to undo, the change is final, or a field has been changed again since.
     """
     with store.transaction() as tx:
         plan = plan_undo(tx, require_memory(tx, episode_id))
@@ -124,12 +123,12 @@ def undo_last_change(
 def take_back(
     tx: Tx, changes: Sequence[Change], *, actor: Actor, check: Callable[[Tx, Change], None] = lambda *_: None
 ) -> list[str]:
-    """Undo changes, last one first, in a separate run; returns a line for each.
+    """Undo changes, last one first, in a separate run; return a line for each.
 
-    ``check`` may refuse each change by raising an error, right before it is undone.
+    ``check`` is called before each change is undone and may raise an error to refuse it.
 
-    Decisions on contradictions are reopened if their run no longer has any effect, and a consolidation
-    does not repeat what was undone.
+    Contradictions are reopened if the run of their decision no longer has any effect. Consolidation doesn't repeat what
+    was undone.
     """
     run_id = memory_history.add_run(tx, KIND)
     for change in reversed(changes):
@@ -144,7 +143,7 @@ def take_back(
 
 
 def _is_visible(step: Change) -> bool:
-    """Return True for a step that people would call a change."""
+    """Return True for a step that counts as a change for people."""
     is_empty_undo = step.action in (UNDO, REDO) and not step.before
     return step.action not in QUIET_ACTIONS and not is_empty_undo
 
@@ -154,7 +153,7 @@ def _name(change: Change) -> str:
 
 
 def _together(store: Reader, change: Change) -> list[Change]:
-    """Return the changes of the same run, still in effect, that belong with one, oldest first."""
+    """Return the changes of the same run that are still in effect and belong to ``change``, oldest first."""
     if change.run_id is None:
         return [change]
     of_run = standing_changes(store, change.run_id)
@@ -172,13 +171,13 @@ def _together(store: Reader, change: Change) -> list[Change]:
 
 
 def _ids_of(step: Change) -> set[str]:
-    """Return the memory of a step and those that it refers to."""
+    """Return the ids of a step's memory and of those that it refers to."""
     successors = (step.before.get("superseded_by"), step.after.get("superseded_by"))
     return {step.episode_id, *_ID.findall(step.reason), *(one for one in successors if one)}
 
 
 def _check_unchanged(tx: Tx, change: Change) -> None:
-    """Raise BadRequest if a memory is gone, or a field that a change had set was changed again."""
+    """Raise BadRequest if the memory is gone, or a field that the change set was changed again."""
     memory = find_memory(tx, change.episode_id)
     if memory is None:
         raise BadRequest(f"this can't be undone: {change.episode_id}, which was changed with it, is gone")
@@ -191,7 +190,7 @@ def _check_unchanged(tx: Tx, change: Change) -> None:
 
 
 def _check_successors(tx: Tx, changes: Sequence[Change]) -> None:
-    """Raise BadRequest if a memory would be replaced by one that is not current."""
+    """Raise BadRequest if a memory would end up superseded by one that is neither current nor superseded."""
     for episode_id in {change.episode_id for change in changes}:
         memory = find_memory(tx, episode_id)
         if memory is None or memory.status is not Status.SUPERSEDED:
@@ -202,7 +201,7 @@ def _check_successors(tx: Tx, changes: Sequence[Change]) -> None:
 
 
 def _settle_runs(tx: Tx, changes: Sequence[Change]) -> None:
-    """Record for each run behind some changes whether it is still in effect, and update its decisions."""
+    """Record for each run behind the changes whether it still has an effect, and update its decisions."""
     for run_id in _runs_behind(tx, changes):
         standing = standing_changes(tx, run_id)
         memory_history.set_state(tx, run_id, "done" if standing else "undone")
@@ -213,7 +212,7 @@ def _settle_runs(tx: Tx, changes: Sequence[Change]) -> None:
 
 
 def _runs_behind(tx: Tx, changes: Sequence[Change]) -> set[int]:
-    """Return the runs of some changes, and of the changes that these had undone."""
+    """Return the runs of the changes, and of the changes that these had undone."""
     behind: set[int] = set()
     todo = list(changes)
     while todo:
@@ -236,19 +235,18 @@ def standing_changes(store: Reader, run_id: int) -> list[Change]:
 
 
 def _replaced_in(steps: Sequence[Change]) -> dict[str, str]:
-    """Return the memories that some changes replaced, each with its replacement."""
+    """Return id of each memory that the steps replaced → id of its replacement."""
     return {step.episode_id: step.after["superseded_by"] for step in steps if step.after.get("superseded_by")}
 
 
-# -- Undo a whole run: a consolidation, or what an extraction, save or decision changed.
+# -- Undo a whole run.
 
 
 def undo_run(store: Store, settings: Settings, run_id: int, *, actor: Actor) -> list[str]:
-    """Undo everything that a consolidation, an extraction, a save, a decision or an undo changed.
+    """Undo all changes of a consolidation, extraction, save, decision or undo, last one first; return a line for each.
 
-    The last change is undone first; returns a line for each. The undo is a run too, and can itself be undone.
-
-    Tidying doesn't repeat what was undone, and memories that had aged start ageing anew.
+    The undo is a run, which can itself be undone. Tidying doesn't repeat what was undone, and memories that had aged
+    start ageing anew.
 
     Raises:
         NotFound: there is no such run.
@@ -277,7 +275,7 @@ def undo_run(store: Store, settings: Settings, run_id: int, *, actor: Actor) -> 
 
 
 def _restore_note(settings: Settings, name: str, text: str, written: str | None, graduated: list[str]) -> str:
-    """Restore a note; if somebody wrote there since, only remove that run's lines."""
+    """Restore a note; if it has been changed since, only remove that run's lines."""
     path = settings.places.notes / name
     with notes_lock(settings.places):
         now = read_text(path)
