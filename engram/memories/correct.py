@@ -1,4 +1,4 @@
-"""Correct a memory in a single step, and decide between memories that contradict each other."""
+"""Correct or replace a memory, and decide between memories that contradict each other."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Correction:
     old: Memory
     #: The memory that holds the new text.
     made: Memory
-    #: Number of the contradiction that a person has to decide; 0 if the old memory was replaced.
+    #: Number of the contradiction for the user to decide; 0 if the old memory was replaced.
     contradiction: int = 0
 
 
@@ -45,18 +45,17 @@ def correct_memory(
     actor: Actor,
     session_id: str = "",
 ) -> Correction:
-    """Replace a memory with another text, with the reason in the history of both.
+    """Replace a memory by a corrected text; both histories record the reason.
 
-    The new memory has the old one's kind, scope, project and importance. An agent never replaces what the user
-    pinned, saved, said or chose: its text is stored as provisional next to it, and a contradiction is recorded.
+    The new memory has the old one's kind, scope, project and importance. An agent can't replace what the user pinned,
+    saved, said or chose: its text is stored as provisional instead, and a contradiction is recorded.
 
     Args:
-        store: the open memory.
         episode_id: the wrong memory.
         text: the correct text, 1 to 20,000 characters; its first sentence or line becomes the summary.
-        why: why it is corrected, 1 to 500 characters.
+        why: the reason, 1 to 500 characters.
         redact: removes secrets.
-        actor: who corrects it, a user or an agent.
+        actor: the user or an agent.
         session_id: Claude Code's session; "" for none.
 
     Raises:
@@ -93,12 +92,12 @@ def correct_memory(
 
 
 def supersede_memory(store: Store, episode_id: str, successor_id: str, *, actor: Actor) -> Memory:
-    """Let a current memory replace another one; returns the replaced one. This is a run, which can be undone.
+    """Let a current memory replace another one, as a run that can be undone; return the replaced one.
 
     Raises:
         NotFound: there is no such memory.
-        BadRequest: one of them is not current, they are the same, the new one is not visible wherever the old one is,
-            or only the user may end the old one.
+        BadRequest: one is not current, they are the same, the new one is not visible wherever the old one is, or only
+            the user may replace the old one.
     """
     with store.transaction() as tx:
         old, new = require_memory(store, episode_id), require_memory(store, successor_id)
@@ -119,9 +118,9 @@ def supersede_memory(store: Store, episode_id: str, successor_id: str, *, actor:
 
 
 def keep_one(store: Store, episode_id: str, *, actor: Actor) -> list[str]:
-    """Decide in favour of a memory in all of its open contradictions; returns a line for each.
+    """Decide all open contradictions of a memory in its favour; return a line for each.
 
-    It replaces the other memories. The decision is a run, which can be undone.
+    The memory replaces the others. The decision is a run, which can be undone.
 
     Raises:
         NotFound: there is no such memory.
@@ -149,10 +148,9 @@ def keep_one(store: Store, episode_id: str, *, actor: Actor) -> list[str]:
 
 
 def keep_both(store: Store, which: str, *, actor: Actor) -> list[str]:
-    """Decide that both memories of a contradiction are valid; returns a line for each. The pair is not recorded again.
+    """Decide that both memories of a contradiction are valid; return a line for each. It is not recorded again.
 
     Args:
-        store: the open memory.
         which: the number of a contradiction, or the id of a memory for all of its contradictions.
 
     Raises:

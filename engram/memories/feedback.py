@@ -26,23 +26,21 @@ from engram.models.sessions.stored_quotations import Quotation, note_quotation_j
 def judge_memory(
     store: Store, episode_id: str, judgement: Judgement, why: str, redact: Redact, *, actor: Actor
 ) -> Memory:
-    """Record somebody's judgement on a memory; returns the memory afterwards.
+    """Record a judgement on a memory; return the memory afterwards.
 
-    A helpful memory is shown a little more readily and never counts as unused. A wrong one is never injected again and
-    ranks last in every answer; later distillations are informed. An outdated one is archived, and what it had
-    replaced stays replaced. Nothing is deleted, and ``take_back_judgement`` restores the former state.
+    A helpful memory is shown slightly more often and never counts as unused. A wrong one is no longer injected, ranks
+    last in every answer, and is named to later distillations. An outdated one is archived; what it had replaced stays
+    replaced. Nothing is deleted, and ``take_back_judgement`` restores the former state.
 
     Args:
-        store: the open memory.
-        episode_id: the memory.
-        judgement: the judgement; the same judgement again changes nothing.
+        judgement: the judgement; repeating the current one changes nothing.
         why: the reason, 1 to 500 characters, recorded in the history.
         redact: removes secrets.
-        actor: who judges, a user or an agent.
+        actor: the user or an agent.
 
     Raises:
         NotFound: there is no such memory.
-        BadRequest: the reason cannot be used, the memory is not current, or only a person may judge it so.
+        BadRequest: the reason cannot be used, the memory is not current, or only the user may judge it so.
     """
     reason = clean_reason(why, redact)
     with store.transaction() as tx:
@@ -59,19 +57,19 @@ def judge_memory(
 
 
 def _check_agent(memory: Memory, judgement: Judgement, standing: list[Change]) -> None:
-    """Check that an agent doesn't overrule a person. Raises BadRequest."""
+    """Raise BadRequest if an agent would overrule the user."""
     ask = f"ask the user, who can run `engram feedback {memory.episode_id} {judgement}`"
     if standing and standing[-1].actor is Actor.USER:
         raise BadRequest(f"the user judged {memory.episode_id} as {judgement_of(standing[-1])}; {ask}")
     may_end = ending_of(memory, None, Actor.AGENT) is Ending.ENDS
-    # A wrong memory does not end, so an agent may judge what an extractor took for the user's words as wrong.
+    # "Wrong" doesn't end a memory, so an agent may use it for what an extractor took for the user's words.
     if judgement is Judgement.HELPFUL or may_end or (judgement is Judgement.WRONG and not is_kept_by_hand(memory)):
         return
     raise BadRequest(f"{memory.episode_id} was pinned, saved or said by the user and stays; {ask}")
 
 
 def _standing_judgement(memory: Memory, standing: list[Change]) -> Judgement | None:
-    """Return the judgement in effect. An imported or recovered memory may be lowered without a step that records it."""
+    """Return the judgement in effect. Imported and recovered memories may be lowered without a recorded step."""
     if standing:
         return judgement_of(standing[-1])
     return Judgement.WRONG if memory.is_lowered else None
@@ -86,15 +84,15 @@ def _changes(tx: Tx, memory: Memory, judgement: Judgement) -> dict[str, Any]:
 
 
 def take_back_judgement(store: Store, episode_id: str, *, actor: Actor) -> tuple[Memory, str]:
-    """Withdraw the last judgement on a memory; returns the memory, and what was withdrawn.
+    """Withdraw the last judgement on a memory; return the memory, and a description of what was withdrawn.
 
-    The fields that the judgement changed get the values that they had before it, and an earlier judgement counts again.
-    A memory without a judgement that sank because nobody used it is counted again.
+    The fields that the judgement changed are restored, and an earlier judgement takes effect again. Without a
+    judgement, the sessions that did not use the memory are no longer counted against it.
 
     Raises:
         NotFound: there is no such memory.
-        BadRequest: there is nothing to withdraw, the judgement's changes were changed again since, or an agent
-            withdraws a judgement that no agent made.
+        BadRequest: there is nothing to withdraw, the fields were changed again since, or an agent tries to withdraw a
+            judgement that no agent made.
     """
     with store.transaction() as tx:
         memory = require_memory(store, episode_id)
@@ -118,7 +116,7 @@ def take_back_judgement(store: Store, episode_id: str, *, actor: Actor) -> tuple
 
 
 def _take_back_unwritten(tx: Tx, memory: Memory, actor: Actor) -> tuple[Memory, str]:
-    """Revert a state that no history step records: that a memory is lowered, or that it sank."""
+    """Revert what no history step records: that a memory is lowered, or ranks lower for being unused."""
     if memory.is_lowered:
         raised = note_judgement(tx, memory, TAKE_BACK, "judged wrong", actor=actor, is_lowered=False)
         return raised, "the judgement as wrong"
@@ -132,7 +130,7 @@ def _take_back_unwritten(tx: Tx, memory: Memory, actor: Actor) -> tuple[Memory, 
 
 
 def _check_taking_back(judged_id: str, standing: list[Change], actor: Actor) -> None:
-    """Check that an agent only withdraws an agent's judgement. Raises BadRequest."""
+    """Raise BadRequest if an agent would withdraw a judgement that no agent made."""
     if actor is Actor.AGENT and not (standing and standing[-1].actor is Actor.AGENT):
         raise BadRequest(f"no agent judged {judged_id}; ask the user, who can run `engram feedback {judged_id} --off`")
 
@@ -140,14 +138,14 @@ def _check_taking_back(judged_id: str, standing: list[Change], actor: Actor) -> 
 def judge_quotation(
     store: Store, text: str, judgement: Judgement, why: str, redact: Redact, *, actor: Actor
 ) -> Quotation:
-    """Record somebody's judgement on a quotation.
+    """Record a judgement on a quotation.
 
-    A wrong or outdated one is not shown again, neither as a bite nor in answers of recall and search, and neither is
-    any other passage with the same words. Its turn stays, and ``take_back_quotation_judgement`` reverts this.
+    A wrong or outdated quotation, and any passage with the same words, is no longer shown, neither as a bite nor in
+    answers of recall and search. Its turn is kept, and ``take_back_quotation_judgement`` reverts this.
 
     Raises:
         NotFound: there is no such quotation.
-        BadRequest: the reason cannot be used, or an agent judges what a person has judged.
+        BadRequest: the reason cannot be used, or an agent would overrule the user.
     """
     reason = clean_reason(why, redact)
     with store.transaction() as tx:
@@ -162,11 +160,11 @@ def judge_quotation(
 
 
 def take_back_quotation_judgement(store: Store, text: str, *, actor: Actor) -> str:
-    """Withdraw the last judgement on a quotation; returns what was withdrawn.
+    """Withdraw the last judgement on a quotation; return a description of it.
 
     Raises:
         NotFound: there is no such quotation.
-        BadRequest: it was not judged, or an agent withdraws a judgement that no agent made.
+        BadRequest: it was not judged, or an agent tries to withdraw a judgement that no agent made.
     """
     with store.transaction() as tx:
         require_quotation(tx, text)

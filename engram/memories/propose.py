@@ -1,4 +1,4 @@
-"""Propose lines for CLAUDE.md: standing rules of the user's that are often needed and not there yet."""
+"""Propose lines for CLAUDE.md: rules of the user's that are often needed and not in it yet."""
 
 from __future__ import annotations
 
@@ -25,17 +25,17 @@ from engram.settings import Settings
 from engram.text.subject import StandingText
 from engram.trust.display import fence_safe, one_line
 
-# -- Adding lines to a file of standing instructions, such as CLAUDE.md, without touching its other bytes. Pure.
+# -- Add lines to an instruction file such as CLAUDE.md without touching its other bytes. Pure.
 
-#: The heading below which lines are added.
+#: The heading under which lines are added.
 HEADING = "## Learned from earlier sessions"
 
 
 def add_to_section(data: bytes, lines: Sequence[str]) -> bytes:
-    """Return a file with lines at the end of the section ``HEADING``, which is added at the end if it is missing.
+    """Return a file with lines appended to the section ``HEADING``, which is added at the end if missing.
 
-    Every existing byte stays, including invalid UTF-8; only a last line without a newline gets one. New lines use the
-    file's own line endings.
+    All existing bytes are kept, even invalid UTF-8; only a missing final newline is added. New lines use the file's
+    line endings.
     """
     end = b"\r\n" if b"\r\n" in data else b"\n"
     new = b"".join(line.encode("utf-8") + end for line in lines)
@@ -49,7 +49,7 @@ def add_to_section(data: bytes, lines: Sequence[str]) -> bytes:
 
 
 def _end_of_section(data: bytes) -> int | None:
-    """Return the position after the last text in the section; None if there is no such section."""
+    """Return the position after the section's last text; None if there is no such section."""
     start = re.search(rb"(?m)^" + re.escape(HEADING.encode()) + rb"[ \t]*\r?$", data)
     if start is None:
         return None
@@ -61,8 +61,8 @@ def _end_of_section(data: bytes) -> int | None:
 
 
 def unified_diff(name: str, before: bytes, after: bytes) -> str:
-    """Return the difference of two versions of a file in unified format; invalid UTF-8 is replaced."""
-    # Not splitlines: it also splits at form feeds and other separators.
+    """Return the unified diff of two versions of a file; invalid UTF-8 is replaced."""
+    # Not splitlines, which also splits at form feeds and other separators.
     old, new = (re.findall(r"[^\n]*\n|[^\n]+", data.decode("utf-8", "replace")) for data in (before, after))
     source = name if before else "/dev/null"
     lines = difflib.unified_diff(old, new, source, name)
@@ -71,28 +71,28 @@ def unified_diff(name: str, before: bytes, after: bytes) -> str:
 
 #: Minimum number of sessions in which a rule must have been said or used.
 MIN_NEEDED_SESSIONS = 3
-#: Maximum number of lines that are proposed for a file.
+#: Maximum number of lines proposed for a file.
 MAX_LINES = 10
-#: Maximum length of a line, in characters, and of a file that is changed, in bytes.
+#: Maximum length of a line, in characters, and size of a file to change, in bytes.
 MAX_LINE_CHARACTERS, MAX_FILE_BYTES = 300, 1_000_000
-#: Kinds of memories that are rules; saved memories may be of any kind.
+#: Kinds of memories that may be rules; a saved memory of any kind may be one.
 _RULES = (Kind.PREFERENCE, Kind.DECISION)
 
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A line that is proposed."""
+    """A proposed line."""
 
     episode_id: str
     text: str
-    #: Sessions in which it was said, and in which a memory of it was used.
+    #: Number of sessions in which it was said, and in which its memory was used.
     said: int
     used: int
 
 
 @dataclass(frozen=True, slots=True)
 class Proposal:
-    """Lines for one file. Nothing is written before ``apply_proposal``."""
+    """Lines for one file, which ``apply_proposal`` writes."""
 
     path: Path
     before: bytes
@@ -101,22 +101,21 @@ class Proposal:
 
     @property
     def diff(self) -> str:
-        """The change in unified format."""
+        """The change as a unified diff."""
         return unified_diff(str(self.path), self.before, self.after)
 
 
 def propose_lines(
     store: Store, settings: Settings, project: ProjectRow | None, target: Path | None = None
 ) -> list[Proposal]:
-    """Return the lines to add to the project's file and to the user's own; no proposal for a file without new lines.
+    """Return the lines to add to the project's file and to the user's own; files without new lines are left out.
 
-    A rule that was given in several projects is proposed for the user's own file.
+    A rule that the user gave in several projects is proposed for the user's own file.
 
     Args:
-        store: the open memory.
-        settings: the folder of Claude Code.
-        project: the project; None for only the user's own file.
-        target: the file for the project's lines; CLAUDE.md or .claude/CLAUDE.md of its folder by default.
+        settings: Claude Code's folder.
+        project: the project; None for the user's own file only.
+        target: the file for the project's lines; by default CLAUDE.md or .claude/CLAUDE.md in its folder.
 
     Raises:
         BadRequest: a file cannot be read or is too large.
@@ -128,7 +127,7 @@ def propose_lines(
     files = [(own, Scope.GLOBAL)]
     if project is not None and (target is not None or Path(project.root).is_dir()):
         files.insert(0, (target or _file_of(Path(project.root)), Scope.PROJECT))
-    # The present files, and what was last read of others: nested ones, imported ones and the auto memory.
+    # Compare with the current files, and with what was last read of nested files, imports and the auto memory.
     paths = _standing_files(settings, project, [path for path, _ in files])
     now = StandingText([(path.name, _text(path)) for path in paths])
     before_now = standing_text(store, None if project is None else project.id)
@@ -169,9 +168,9 @@ def _scope_of_line(memory: Memory, line: Line, for_all: Collection[str]) -> Scop
 
 
 def _rules_of_two_projects(store: Store) -> list[tuple[Memory, Line]]:
-    """Return rules that the user gave in several projects, each in the wording of the oldest.
+    """Return the rules that the user gave in several projects, each in its oldest wording.
 
-    They are offered for all projects, but only apply everywhere once the user accepts them.
+    They are proposed for all projects, but apply everywhere only once the user accepts them.
     """
     groups: list[list[Memory]] = []
     for project in list_projects(store):
@@ -195,7 +194,7 @@ def _rules_of_two_projects(store: Store) -> list[tuple[Memory, Line]]:
 
 
 def _is_rule(memory: Memory) -> bool:
-    """Return True for a current rule or preference of the user's without any objection to it."""
+    """Return True for an active rule of the user's that is not suspect, lowered, stale or expired."""
     is_users = memory.voice in (Voice.USER, Voice.CHOSEN)
     is_rule = memory.kind in _RULES or memory.source == Source.MANUAL
     is_doubtful = memory.suspect or memory.is_lowered or memory.stale_reason or memory.valid_to_ms is not None
@@ -203,7 +202,7 @@ def _is_rule(memory: Memory) -> bool:
 
 
 def _file_of(root: Path) -> Path:
-    """Return the file of a project's instructions: the existing one, else the usual one."""
+    """Return the instruction file of a project: the existing one, else CLAUDE.md."""
     hidden = root / ".claude" / "CLAUDE.md"
     return hidden if hidden.is_file() and not (root / "CLAUDE.md").is_file() else root / "CLAUDE.md"
 
@@ -229,7 +228,7 @@ def _text(path: Path) -> str:
 
 
 def read_file(path: Path) -> bytes:
-    """Return the bytes of a file, following links; b"" if there is none.
+    """Return the content of a file, following links; b"" if there is none.
 
     Raises:
         BadRequest: it is not a regular file, too large or unreadable.
@@ -250,10 +249,10 @@ def read_file(path: Path) -> bytes:
 
 
 def apply_proposal(proposal: Proposal) -> None:
-    """Write a proposal: completely or not at all; the file's mode and links to it stay.
+    """Write a proposal completely or not at all. The file's mode and links to it are kept.
 
     Raises:
-        BadRequest: the file changed since it was read, or cannot be written; nothing was written.
+        BadRequest: the file has changed since it was read, or cannot be written. Nothing was written.
     """
     if read_file(proposal.path) != proposal.before:
         raise BadRequest(f"{proposal.path} was changed meanwhile; run the command again")

@@ -1,4 +1,4 @@
-"""Change memories by hand, as a user or an agent: save, edit, pin, lower, supersede."""
+"""Change memories by hand, as the user or an agent: save, replace, edit, pin, restore, trust."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from engram.models.sessions.sessions import find_session
 from engram.text.titles import clean_questions
 from engram.trust.suspicion import why_any_suspect
 
-#: What can be done with a quotation.
+#: What a message says can be done with a quotation.
 QUOTATION_VERBS = "It can be expanded, judged and forgotten; what it says can be saved as a memory"
-#: Maximum length of a saved content, in characters.
+#: Maximum length of a saved text, in characters.
 MAX_SAVED_CHARACTERS = 20_000
 #: Kinds of a saved memory.
 SAVED_KINDS = (Kind.DECISION, Kind.PREFERENCE, Kind.FIX, Kind.FACT, Kind.DEAD_END)
@@ -51,26 +51,24 @@ def save_memory(
 ) -> Memory:
     """Store a text as a memory, unchanged except for secrets.
 
-    Args:
-        store: the open memory.
-        content: 1 to 20,000 characters; the first sentence or line becomes the summary unless one is given.
-        redact: removes secrets.
-        actor: who saves it, a user or an agent; the memory has their voice.
-        scope: ``project`` needs ``project_id``; ``global`` is for every project.
-        importance: ``normal`` or ``high``.
-        supersedes: id of the memory that this one replaces; this one must be visible wherever that one is. An agent
-            does not replace what the user pinned, saved, said or chose: a contradiction is recorded instead. The
-            replacement is logged as a run, which can be undone.
-        kind: one of ``SAVED_KINDS``; by default, a rule of the user's gets the kind that the extraction rules assign
-            ("From now on …"), and everything else is a fact.
-        questions: questions that it answers, in different words, for search to find. At most two are stored.
+    An agent's text is checked (see ``judged``). If a current memory with the same text, scope, voice and importance
+    exists, it is returned and nothing is stored.
 
-    What an agent saves is judged: see ``judged``. A text that is already stored word for word, in the same place, from
-    the same voice and with the same weight, is not stored again: the existing memory is returned.
+    Args:
+        content: the text, 1 to 20,000 characters; its first sentence or line becomes the summary unless one is given.
+        redact: removes secrets.
+        actor: the user or an agent; decides the memory's voice.
+        scope: ``project``, which needs ``project_id``, or ``global``.
+        supersedes: id of the memory to replace; the new one must be visible wherever that one is. If an agent would
+            replace what the user pinned, saved, said or chose, a contradiction is recorded instead. The replacement is
+            a run, which can be undone.
+        kind: one of ``SAVED_KINDS``; by default a fact, or for a rule of the user's ("From now on …") the kind that the
+            extraction rules assign.
+        questions: questions that the text answers, in other words, which search also matches. At most two are stored.
 
     Raises:
         BadRequest: a value cannot be used.
-        NotFound: ``supersedes`` names no memory.
+        NotFound: there is no memory ``supersedes``.
     """
     if kind is not None and kind not in SAVED_KINDS:
         raise BadRequest(f"a saved memory can't be of kind {kind}; choose one of {', '.join(SAVED_KINDS)}")
@@ -113,7 +111,7 @@ def save_memory(
         return require_memory(tx, made.episode_id)
 
 
-#: Fields in which an existing memory must equal a saved one.
+#: Fields by which a saved memory equals an existing one.
 _ALIKE = (
     "content",
     "scope",
@@ -127,16 +125,16 @@ _ALIKE = (
 
 
 def _kept_alike(store: Reader, made: Memory) -> Memory | None:
-    """Return the current memory that already says what is being saved; None for none."""
+    """Return the current memory that equals the one being saved; None if there is none."""
     known = memory_records.memories_of_summary(store, made.project_id, made.kind, made.summary)
     alike = (one for one in known if all(getattr(one, name) == getattr(made, name) for name in _ALIKE))
     return next((one for one in alike if one.is_current), None)
 
 
 def kind_of_saved(text: str) -> Kind:
-    """Return the kind of a text that a user saves: a rule is recognised by its first sentence, all else is a fact.
+    """Return the kind of a text that the user saves: that of a rule if its first sentence is one, else a fact.
 
-    What the user saves is meant to last, so an order counts as if given more than once.
+    What the user saves is meant to last, so a single order counts as a rule.
     """
     judged_sentences = judge(first_sentence(text))
     rule = next((one for one in judged_sentences if one.refusal in (None, Refusal.ORDER)), None)
@@ -144,10 +142,10 @@ def kind_of_saved(text: str) -> Kind:
 
 
 def replace_memory(tx: Tx, old: Memory, new: Memory, *, actor: Actor, action: str, reason: str) -> tuple[Memory, int]:
-    """Store a new memory that replaces an old one; returns it and the number of a contradiction.
+    """Store a new memory that replaces an old one; return it and the number of a contradiction, or 0.
 
-    If the old memory may not end by this actor (``ending_of``), the new one is stored as provisional next to it, and a
-    contradiction is recorded for the user to decide; its number is 0 otherwise.
+    If this actor may not end the old memory (``ending_of``), the new one is stored as provisional, and a contradiction
+    is recorded for the user to decide.
     """
     run_id = add_run(tx, "save")
     evidence = _said_in(tx, new)
@@ -164,21 +162,21 @@ def replace_memory(tx: Tx, old: Memory, new: Memory, *, actor: Actor, action: st
 
 
 def _said_in(tx: Tx, made: Memory) -> list[Evidence]:
-    """Return evidence of the session in which a memory was saved, if that session's transcript was not read yet.
+    """Return evidence that names the session of a saved memory, if its transcript has not been read yet.
 
-    A session is not reminded of memories saved in it.
+    It prevents the session from being shown the memory that was saved in it.
     """
     is_known = not made.session_id or find_session(tx, made.session_id) is not None
     return [] if is_known else [Evidence("", made.session_id)]
 
 
 def judged(made: Memory, actor: Actor) -> Memory:
-    """Return a new memory in the form in which it may be stored, since an agent may save a planted order.
+    """Return a new memory as it may be stored: an agent may be saving a planted instruction.
 
-    Suspect text is stored for the user to review; it is neither pinned nor global.
+    Suspect text is marked for the user to review, and is neither pinned nor global.
 
     Raises:
-        BadRequest: it is suspect, and belongs to no project in which it could wait for the user.
+        BadRequest: the text is suspect and has no project in which it could wait for review.
     """
     if actor is Actor.USER:
         return made
@@ -191,12 +189,11 @@ def judged(made: Memory, actor: Actor) -> Memory:
 
 
 def voice_of(actor: Actor) -> Voice:
-    """Return the voice of a saved memory."""
     return Voice.USER if actor is Actor.USER else Voice.AGENT
 
 
 def clean_content(text: str, redact: Redact) -> str:
-    """Return a text as it will be stored. Raises BadRequest if it is empty or too long."""
+    """Return a text as it is stored. Raises BadRequest if it is empty or too long."""
     clean = redact(text.replace("\0", "")).strip()
     if not clean:
         raise BadRequest("the text is empty: say what to keep")
@@ -206,7 +203,7 @@ def clean_content(text: str, redact: Redact) -> str:
 
 
 def clean_reason(why: str, redact: Redact) -> str:
-    """Return the reason for a judgement as it will be stored. Raises BadRequest if it is empty or too long."""
+    """Return a reason as it is stored. Raises BadRequest if it is empty or too long."""
     reason = " ".join(redact(why.replace("\0", "")).split())
     if not reason or len(reason) > MAX_WHY_CHARACTERS:
         raise BadRequest(f"say why in 1 to {MAX_WHY_CHARACTERS} characters")
@@ -226,8 +223,8 @@ def edit_memory(
 ) -> Memory:
     """Change a memory's text, importance or scope; its history records the old values.
 
-    Summary and content stay one statement: if a new content no longer contains the summary, its first sentence becomes
-    the summary, and a new summary replaces the old one in the content.
+    Summary and content are kept consistent: if the new content no longer contains the summary, its first sentence
+    becomes the summary; a new summary replaces the old one in the content.
 
     Raises:
         NotFound: there is no such memory.
@@ -253,9 +250,7 @@ def edit_memory(
 
 
 def _in_step(memory: Memory, changes: dict[str, Any]) -> dict[str, Any]:
-    """Return an edit with the other changes that it requires: bites show the summary, everything else quotes the
-    content.
-    """
+    """Return an edit with the changes that keep summary and content consistent."""
     summary, content = changes.get("summary"), changes.get("content")
     if content and summary is None and not _says(content, memory.summary):
         return changes | {"summary": first_sentence(content)}
@@ -265,12 +260,12 @@ def _in_step(memory: Memory, changes: dict[str, Any]) -> dict[str, Any]:
 
 
 def _says(content: str, summary: str) -> bool:
-    """Return True if a content has a summary word for word, except for white space and a truncated end."""
+    """Return True if a content contains a summary, ignoring white space and a truncated end."""
     return " ".join(summary.split()).rstrip(".…").lower() in " ".join(content.split()).lower()
 
 
 def pin_memory(store: Store, episode_id: str, *, actor: Actor, is_pinned: bool = True) -> Memory:
-    """Pin a memory (it never ages and comes first in every briefing), or unpin it."""
+    """Pin a memory, so that it never ages and comes first in every briefing, or unpin it."""
     with store.transaction() as tx:
         memory = require_memory(store, episode_id)
         if is_pinned and memory.suspect and actor is not Actor.USER:
@@ -281,11 +276,11 @@ def pin_memory(store: Store, episode_id: str, *, actor: Actor, is_pinned: bool =
 
 
 def require_memory(store: Reader, episode_id: str) -> Memory:
-    """Return the memory with an id.
+    """Return the memory with this id.
 
     Raises:
-        BadRequest: it is the id of a quotation, which can't be changed.
-        NotFound: there is none; the message says where ids are printed.
+        BadRequest: the id is that of a quotation, which can't be changed.
+        NotFound: there is no such memory.
     """
     if is_quotation_id(episode_id):
         raise BadRequest(f"{episode_id} is a quotation: what was said can't be changed. {QUOTATION_VERBS}")
@@ -306,16 +301,16 @@ def first_sentence(text: str, limit: int = 240) -> str:
     return cut[: stop + 1] if stop > limit // 3 else cut.rsplit(" ", 1)[0] + "…"
 
 
-# -- Restoring a memory from the archive: a person wants it to be current again.
+# -- Restore a memory from the archive.
 
-#: Action of a memory that was restored from the archive.
+#: Action in the history of a memory that was restored from the archive.
 REVIVE = "revive"
 
 
 def revive_memory(store: Store, episode_id: str, *, actor: Actor) -> Memory:
-    """Make an archived memory current again; its age counts from now, and no consolidation archives it as a copy.
+    """Make an archived memory current again. Its age counts from now, and consolidation doesn't archive it again.
 
-    A merged memory then exists next to the one that absorbed its words.
+    A memory that was merged then exists beside the one that absorbed it.
 
     Raises:
         NotFound: there is no such memory.
@@ -331,7 +326,7 @@ def revive_memory(store: Store, episode_id: str, *, actor: Actor) -> Memory:
         return memory_changes.change_memory(tx, memory, REVIVE, "by hand", actor=actor, **changes)
 
 
-# -- Clearing a memory's suspect flag after a person reviewed it.
+# -- Clear a memory's suspect flag.
 
 
 def trust_memory(store: Store, episode_id: str, *, actor: Actor) -> Memory:
