@@ -1,1 +1,1 @@
-"""Markdown notes: find, cut by heading, index and read them; MEMORY.md and the daily log."""
+"""Markdown notes: find, split, index and read them; the daily log; the user's instruction files."""

@@ -1,4 +1,4 @@
-"""Files named by day in the notes folder: the daily log and saved notes."""
+"""Write the notes folder's files for each day: the daily log and saved notes."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ from engram.system.lazy_regex import lazy_regex
 from engram.transcripts.turns import Turn
 from engram.trust.display import one_line
 
-# -- Files named by day in the notes folder: one writer at a time, and never rewritten from a partial read.
+# -- Files named by day: one writer at a time, and never rewritten after a partial read.
 
-#: Size, in bytes, above which a day's file takes no more text; the day continues in another file.
+#: Maximum size of a day's file, in bytes; a further file continues the day.
 MAX_DAY_BYTES = 400_000
-#: A larger file is never rewritten, in bytes.
+#: Maximum size of a file that is rewritten, in bytes.
 MAX_REWRITE_BYTES = 20_000_000
 
 _SECTION = lazy_regex(r"(?m)^(?=## )")
@@ -35,15 +35,13 @@ _SECTION = lazy_regex(r"(?m)^(?=## )")
 
 @contextlib.contextmanager
 def notes_lock(home: Home) -> Iterator[None]:
-    """Hold the lock that every writer of a note takes before it reads the file. It cannot be taken twice by one
-    thread.
-    """
+    """Hold the lock that every writer of notes takes before reading a file. Not reentrant."""
     with locked_folder(home.notes):
         yield
 
 
 def paths_of_day(folder: Path, day: str) -> Iterator[Path]:
-    """Yield ``DAY.md``, ``DAY-2.md``, ``DAY-3.md`` … without end, whether they exist or not."""
+    """Yield ``DAY.md``, ``DAY-2.md``, ``DAY-3.md`` and so on endlessly, whether they exist or not."""
     yield folder / f"{day}.md"
     number = 1
     while True:
@@ -52,7 +50,7 @@ def paths_of_day(folder: Path, day: str) -> Iterator[Path]:
 
 
 def files_of_day(folder: Path, day: str) -> list[Path]:
-    """Return the files of a day that exist, in order."""
+    """Return the existing files of a day, in order."""
     files: list[Path] = []
     for path in paths_of_day(folder, day):
         if not path.exists():
@@ -62,9 +60,9 @@ def files_of_day(folder: Path, day: str) -> list[Path]:
 
 
 def append_to_day(folder: Path, day: str, title: str, text: str) -> Path:
-    """Add ``text`` to the last file of a day that has room, or to a further one, and return its path.
+    """Add ``text`` to the first file of a day that has room, and return its path.
 
-    A file that can't be read completely is left unchanged. Call it with ``notes_lock`` held. Raises OSError.
+    A file that can't be read completely is skipped. Call it with ``notes_lock`` held. Raises OSError.
     """
     added = text.strip("\n").encode("utf-8", "surrogateescape")
     for path in paths_of_day(folder, day):
@@ -78,12 +76,12 @@ def append_to_day(folder: Path, day: str, title: str, text: str) -> Path:
 
 
 def cut_sections(text: str) -> list[str]:
-    """Cut a note before each heading of the second level; the parts joined are the text."""
+    """Split a note before each second-level heading; joined, the parts are the text again."""
     return _SECTION.split(text)
 
 
 def read_text(path: Path) -> str | None:
-    """Return the text of a note that may be rewritten, "" if it does not exist; None if it must not be changed."""
+    """Return the text of a note, "" if it does not exist, or None if it must not be rewritten."""
     data = read_whole(path, MAX_REWRITE_BYTES)
     return None if data is None else data.decode("utf-8", "surrogateescape")
 
@@ -93,12 +91,11 @@ def write_text(path: Path, text: str) -> None:
     write_atomic(path, text.encode("utf-8", "surrogateescape"))
 
 
-# -- Saved notes: texts that somebody chose to keep, a Markdown file a day. Engram adds to these files and rewrites
-# nothing.
+# -- Saved notes: texts that somebody chose to keep, in one Markdown file a day. Engram only appends to these files.
 
 #: Maximum length of a note, in characters.
 MAX_NOTE_CHARACTERS = 20_000
-#: Heading of a note that belongs to no project, in the daily log as well.
+#: Heading of text without a project, also in the daily log.
 NO_PROJECT = "no project"
 _PROJECT_CHARACTERS = 80
 
@@ -106,18 +103,18 @@ Redact = Callable[[str], str]
 
 
 def save_note(home: Home, text: str, redact: Redact, at_ms: int, project: str = "") -> Path:
-    """Add a note to the file of its day and return the file.
+    """Add a note to the file of its day; return the file's path.
 
     Args:
         home: the memory folder.
-        text: what to keep, at most 20,000 characters.
+        text: the note, at most 20,000 characters.
         redact: removes secrets.
-        at_ms: when it was saved; decides the file.
-        project: display name of the project it was saved in; "" for none.
+        at_ms: when it was saved, which decides the file.
+        project: display name of its project; "" for none.
 
     Raises:
         BadRequest: the text is empty or too long.
-        OSError: the file cannot be written; nothing was changed.
+        OSError: the file cannot be written, and is unchanged.
     """
     clean = redact(text.replace("\0", "")).strip()
     if not clean or len(clean) > MAX_NOTE_CHARACTERS:
@@ -128,7 +125,7 @@ def save_note(home: Home, text: str, redact: Redact, at_ms: int, project: str = 
 
 
 def keep_found_text(home: Home, day: str, text: str) -> None:
-    """Add text from the daily log of ``day`` that the log itself did not write, unless it already exists.
+    """Save text found in the daily log of ``day`` that is not part of the log, unless it is already saved.
 
     Call it with ``notes_lock`` held.
     """
@@ -146,13 +143,12 @@ def _section(project: str, mark: str, text: str) -> str:
     return f"## {heading}\n<!-- {mark} -->\n\n{nest_text(text, 2)}\n"
 
 
-# -- The daily log: what each session asked, decided, changed and left open, in one Markdown file a day. Uses no
-# model.
+# -- The daily log: what each session asked, decided, changed and left open, in one Markdown file a day. No model used.
 
-#: Maximum number of words and characters of a prompt that the log keeps.
+#: Maximum number of words, and of characters, of a prompt in the log.
 MAX_LINE_WORDS = 24
 MAX_LINE_CHARACTERS = 300
-#: Maximum number of characters of a text that are read for its line.
+#: Number of characters of a text that are read to make its line.
 MAX_READ_CHARACTERS = 4_000
 
 _DAY_FILE = lazy_regex(r"(\d{4}-\d\d-\d\d)(?:-\d+)?")
@@ -169,15 +165,15 @@ _LISTS = ("Asked:", "Decided:", "Changed:", "Committed:", "Left open:")
 
 
 def log_session(store: Store, home: Home, session_id: str) -> list[Path]:
-    """Write the sections of a session in the logs of its days; return the files that changed.
+    """Write a session's sections into the logs of its days; return the files that changed.
 
-    Each turn is in the log of the day on which it began, in a section of its project. The sections are made from the
-    stored turns, so writing them twice changes nothing. Notes that an earlier version saved in a log file move to the
+    Each turn is logged on the day on which it began, in a section of its project. Sections are made from the stored
+    turns, so writing them twice changes nothing. Notes that an earlier version saved in a log file are moved to the
     saved notes.
 
     Raises:
         StoreError: the session cannot be read.
-        OSError: a file cannot be written; it is unchanged.
+        OSError: a file cannot be written, and is unchanged.
     """
     session = find_session(store, session_id)
     if session is None:
@@ -196,9 +192,7 @@ def log_session(store: Store, home: Home, session_id: str) -> list[Path]:
 
 
 def move_saved_notes(home: Home) -> int:
-    """Move notes that an earlier version saved in the daily logs to separate files; return how many files held
-    some.
-    """
+    """Move notes that an earlier version saved in the daily logs to the saved notes; return how many logs had any."""
     with notes_lock(home):
         return sum(bool(_update_file(home, path, "", {})) for path in _log_files(home))
 
@@ -207,7 +201,7 @@ def session_section(key: str, project: str, turns: Sequence[Turn], decided: Sequ
     """Return the Markdown section of one session: asked, decided, changed, committed, left open.
 
     Args:
-        key: the session, or ``SESSION/NUMBER`` for its work in a project other than its own.
+        key: the session id, or ``SESSION/NUMBER`` for its work in another project than its own.
         project: display name.
         turns: in order.
         decided: summaries of decisions.
@@ -233,9 +227,9 @@ def session_section(key: str, project: str, turns: Sequence[Turn], decided: Sequ
 
 
 def split_log(text: str) -> tuple[list[str], str]:
-    """Split a log file into the parts that stay there and the text that was saved as notes between them.
+    """Split a log file into the parts to keep and the notes that were saved between them.
 
-    The title and text that a person wrote around the sections stay. What follows the lists of a section, or the heading
+    The title and a person's text around the sections are kept. Text after the lists of a section, or after the heading
     "Saved", was written by ``memory_save`` of an earlier version.
     """
     parts: list[str] = []
@@ -258,13 +252,13 @@ def split_log(text: str) -> tuple[list[str], str]:
 
 
 def _mark_of(part: str) -> str:
-    """Return the comment below the heading of a section of the log; "" for other text."""
+    """Return the comment below the heading of a log section; "" for other text."""
     lines = part.split("\n", 2)
     return lines[1] if len(lines) > 1 and _MARK.fullmatch(lines[1]) else ""
 
 
 def _end_of_section(lines: Sequence[str]) -> int:
-    """Return where a section of the log ends: what follows was saved there by an earlier version."""
+    """Return the line at which a log section ends; what follows was saved by an earlier version."""
     expected = list(_LISTS)
     end = 2
     while end < len(lines):
@@ -281,7 +275,7 @@ def _end_of_section(lines: Sequence[str]) -> int:
 
 
 def _sections(store: Store, session: SessionRow) -> dict[str, dict[str, str]]:
-    """Return the sections of a session by key and day: one for each project that it worked in, its own first."""
+    """Return key → day → section of a session, for each project that it worked in, its own first."""
     turns: dict[int | None, dict[str, list[Turn]]] = {session.project_id: {}}
     at_ms = session.first_at_ms
     for stored in turns_of_session(store, session.id):
@@ -304,7 +298,7 @@ def _sections(store: Store, session: SessionRow) -> dict[str, dict[str, str]]:
 def _decided(
     store: Store, session: SessionRow, project_id: int | None, days: Mapping[str, Sequence[Turn]]
 ) -> dict[str, list[str]]:
-    """Return what was decided in a session in a project on each of its days."""
+    """Return day → summaries of the decisions made in a project during a session."""
     decided: dict[str, list[str]] = {}
     for memory in memories_of_session(store, session.session_id) if days else ():
         is_here = project_id in (memory.project_id, session.project_id if memory.scope == Scope.GLOBAL else 0)
@@ -319,13 +313,13 @@ def _is_current(memory: Memory) -> bool:
 
 
 def _log_files(home: Home, first: str = "", last: str = "~") -> list[Path]:
-    """Return the log's files from one day to another, both included."""
+    """Return the log files from the first to the last day, inclusive."""
     named = sorted(path for path in home.daily_notes.glob("*.md") if _DAY_FILE.fullmatch(path.stem))
     return [path for path in named if first <= path.stem[:10] <= last]
 
 
 def _update_file(home: Home, path: Path, mark: str, sections: dict[str, str]) -> list[Path]:
-    """Replace the section with ``mark`` by the day's new one, which is then removed from ``sections``."""
+    """Replace the section with ``mark`` by the day's new one, which is removed from ``sections``."""
     text = read_text(path)
     if text is None:
         return []
@@ -345,7 +339,7 @@ def _update_file(home: Home, path: Path, mark: str, sections: dict[str, str]) ->
 
 
 def _cut_left_over(home: Home, session: SessionRow, keys: Collection[str]) -> list[Path]:
-    """Remove the sections of projects that no longer have turns of the session."""
+    """Remove the sections of projects in which the session no longer has turns."""
     begin = f"<!-- session {session.session_id}/"
     changed = []
     for path in _log_files(home, day_of(session.first_at_ms), day_of(session.last_at_ms)):
@@ -362,7 +356,7 @@ def _cut_left_over(home: Home, session: SessionRow, keys: Collection[str]) -> li
 
 
 def _left_open(turns: Sequence[Turn]) -> list[str]:
-    """Return commands that failed when they last ran, and an interrupted or unanswered last prompt."""
+    """Describe commands whose last run failed, and a last prompt that was interrupted or not answered."""
     last: dict[str, bool] = {}
     for turn in turns:
         for action in turn.actions:
@@ -381,6 +375,6 @@ def _short(text: str) -> str:
 
 
 def _one_line(text: str) -> str:
-    """Return one line that is not a heading or comment, redacted again, as a rule may be newer than the stored text."""
+    """Return a text as one line without Markdown or comments, redacted again in case a rule is newer than the text."""
     line = re.sub(r"[`<>]+", " ", fence_safe(redact(text[:MAX_READ_CHARACTERS]))).strip()
     return line if len(line) <= MAX_LINE_CHARACTERS else line[: MAX_LINE_CHARACTERS - 1] + "…"

@@ -1,4 +1,4 @@
-"""Find the files that are notes, cut them by heading, and keep the index of them up to date."""
+"""Find the notes, split them by heading, and keep their index up to date."""
 
 from __future__ import annotations
 
@@ -18,22 +18,21 @@ from engram.settings import Settings
 from engram.system.atomic import read_regular
 from engram.system.lazy_regex import lazy_regex
 
-# -- Cut a Markdown text into chunks, one per heading; cut long ones at paragraphs. Pure.
+# -- Split a Markdown text into chunks, one per heading, and long ones at paragraphs. Pure.
 
-#: A chunk grows to about this many words before it is cut at a paragraph.
+#: A chunk grows to about this many words before it is split at a paragraph.
 CHUNK_WORDS = 120
 
 _HEADING = lazy_regex(r"(#{1,6})\s+(.*?)\s*#*\s*")
-#: What Engram writes below the heading of a section; it says whose the section is and is nothing to search for.
+#: The comment below a heading that names the section's owner; it is not indexed.
 _SECTION_MARK = lazy_regex(r"<!-- (?:session|saved|found) .*-->")
 _FENCE = lazy_regex(r"\s*(```|~~~)")
-#: What Engram writes below the heading of a section; it says whose the section is and is nothing to search for.
 
 
 def cut_markdown(text: str, words: int = CHUNK_WORDS, owners: Sequence[Owner] = ()) -> list[NoteChunk]:
-    """Return the chunks of a Markdown text in order; a chunk's heading is the path of headings above it.
+    """Return the chunks of a Markdown text, in order; a chunk's heading is the path of headings above it.
 
-    ``owners`` gives the owner of each line: no chunk has two. Without it, everything is everyone's.
+    ``owners`` has the owner of each line; a chunk never has more than one. Without it, everyone owns all chunks.
     """
     chunks: list[NoteChunk] = []
     path: list[tuple[int, str]] = []
@@ -67,7 +66,7 @@ def cut_markdown(text: str, words: int = CHUNK_WORDS, owners: Sequence[Owner] = 
 
 
 def nest_text(text: str, levels: int) -> str:
-    """Return a text in a form that fits into a section: its headings ``levels`` deeper, its last code fence closed."""
+    """Return a text for use within a section: headings ``levels`` deeper, an open code fence closed."""
     lines: list[str] = []
     fence = ""
     for line in text.splitlines():
@@ -80,20 +79,20 @@ def nest_text(text: str, levels: int) -> str:
 
 # -- The owner of each line of a note: a session, the project of a saved note, a memory, or everyone. Pure.
 
-#: Folders that only Engram writes: the project of text without a mark there is unknown.
+#: Folders that only Engram writes; text without an owner's comment there is nobody's.
 OWN_FOLDERS = ("daily/", "saved/")
-#: What the names of the earlier Engram's notes begin with.
+#: Prefix of the names of the earlier Engram's notes.
 EARLIER_PREFIX = "earlier/"
-#: The one of them that was written for every project; of the others each section belongs to the project in its heading.
+#: The one of those that is for every project; in the others, each section belongs to the project in its heading.
 _EARLIER_MEMORY = f"{EARLIER_PREFIX}MEMORY.md"
 
 _OWNED_HEADING = lazy_regex(r"##?\s+(.*?)\s*")
 _OWNED_FENCE = lazy_regex(r"\s*(?:```|~~~)")
 _SESSION_MARK = lazy_regex(r"<!-- session (\S{1,200}) -->")
 _SAVED_MARK = lazy_regex(r"<!-- saved \d\d:\d\d -->")
-#: What Engram itself writes at the top of MEMORY.md.
+#: Engram's own remark at the top of MEMORY.md.
 ABOUT_THIS_FILE = "Kept by Engram. Edit freely; sections in excess move to archive/."
-#: Files that hold graduated memories, and the heading of those of one project.
+#: Files with graduated memories, and the heading of a project's memories there.
 _GRADUATED = ("MEMORY.md", "archive/")
 _MONTH_OF_PROJECT = lazy_regex(r"\d{4}-\d\d, (.+)")
 _MEMORY_MARK = lazy_regex(r"<!-- (ep_[0-9a-f]{12}) -->\s*$")
@@ -102,15 +101,14 @@ _MEMORY_MARK = lazy_regex(r"<!-- (ep_[0-9a-f]{12}) -->\s*$")
 def owners_of_lines(source: str, lines: Sequence[str]) -> list[Owner]:
     """Return the owner of each line of a note.
 
-    A section extends from a heading of the first or second level to the next one outside code. The comment on the line
-    after the heading names its owner: ``session ID``, or ``saved TIME``, where the heading is the project's name. In
-    MEMORY.md the heading ``YYYY-MM, NAME`` does, and Engram's own remark at the top is nobody's. In the daily notes of
-    the earlier Engram the heading that is a project's name does. A line that ends in a memory's comment belongs to
-    that memory.
+    A section extends from a first- or second-level heading to the next one outside code. The comment on the line after
+    the heading gives its owner: ``session ID``, or ``saved TIME`` for the project named in the heading. In MEMORY.md
+    the heading ``YYYY-MM, NAME`` names the project, and Engram's own remark at the top is nobody's. In the earlier
+    Engram's daily notes each heading is a project's name. A line that ends in a memory's comment belongs to that
+    memory.
 
     Args:
-        source: the note's name, which decides about sections without a comment.
-        lines: the note's lines.
+        source: the note's name, which decides the owner of sections without a comment.
     """
     is_log = source.startswith(EARLIER_PREFIX) and source != _EARLIER_MEMORY
     unmarked = NOBODY if is_log or source.startswith(OWN_FOLDERS) else EVERYONE
@@ -132,12 +130,12 @@ def owners_of_lines(source: str, lines: Sequence[str]) -> list[Owner]:
 
 def _owner_of_section(heading: str, mark: str) -> Owner | None:
     if session := _SESSION_MARK.fullmatch(mark):
-        # ``SESSION/NUMBER``: its work in a project other than its own, which the heading names.
+        # ``SESSION/NUMBER``: the session's work in another project, which the heading names.
         return Owner("project", heading) if "/" in session[1] else Owner("session", session[1])
     return Owner("project", heading) if _SAVED_MARK.fullmatch(mark) else None
 
 
-# -- Notes of the earlier Engram: Markdown files in the memory folder itself.
+# -- Notes of the earlier Engram, which are in the memory folder itself.
 
 _DAY = lazy_regex(r"\d{4}-\d\d(?:-\d\d)?.*")
 #: Folders of its notes.
@@ -145,9 +143,9 @@ _FOLDERS = ("daily", "archive")
 
 
 def earlier_notes(folder: Path) -> Iterator[Path]:
-    """Yield the notes in a memory folder itself: MEMORY.md, dated files, and those of ``daily``, ``archive``.
+    """Yield the earlier Engram's notes: MEMORY.md, dated files, and files in ``daily`` and ``archive``.
 
-    Links are none.
+    Links are left out.
     """
     for path in sorted(folder.glob("*.md")):
         if (path.name == "MEMORY.md" or _DAY.fullmatch(path.stem)) and _is_note(path):
@@ -162,18 +160,18 @@ def _is_note(path: Path) -> bool:
     return path.is_file() and not path.is_symlink() and not path.name.startswith(".")
 
 
-# -- Find the files that are notes, and name them. Nothing outside the folders of notes is ever opened.
+# -- Find and name the notes. No file outside the note folders is ever opened.
 
-#: A note larger than this, in bytes, is truncated when it is read.
+#: A larger note, in bytes, is read only up to this size.
 MAX_NOTE_BYTES = 2_000_000
-#: Maximum number of notes in one folder; the rest is omitted.
+#: Maximum number of notes in one folder; the rest is left out.
 MAX_NOTES = 5000
 
 
 def note_folders(settings: Settings) -> list[tuple[str, Path]]:
-    """Return ``(prefix of the names, folder)`` of the memory folder's notes and of the folders that the user names."""
+    """Return ``(name prefix, folder)`` for the memory folder's notes and for the user's note folders."""
     folders = [("", settings.places.notes)]
-    # Names of Engram's own folders: a folder of the user's must not be taken for one of them.
+    # The prefixes of Engram's own folders are taken, so that a user's folder is not mistaken for one of them.
     taken = {"", "daily/", "saved/", "archive/", EARLIER_PREFIX}
     for named in settings.note_folders:
         folder = Path(named).expanduser()
@@ -187,9 +185,9 @@ def note_folders(settings: Settings) -> list[tuple[str, Path]]:
 
 
 def find_notes(settings: Settings) -> Iterator[tuple[str, Path]]:
-    """Yield ``(source name, path)`` of every Markdown file in the folders of notes; links are not followed.
+    """Yield ``(source name, path)`` for every Markdown file in the note folders; links are not followed.
 
-    The notes of the earlier Engram, which are in the memory folder itself, are read where they are.
+    The earlier Engram's notes are read from where they are.
     """
     for path in islice(earlier_notes(settings.home), MAX_NOTES):
         yield source_name(settings.places, path), path
@@ -218,9 +216,9 @@ def read_note(path: Path) -> str | None:
     return None if data is None else data.decode("utf-8", "replace").lstrip("\ufeff")
 
 
-# -- Keep the index of notes up to date: find new, changed and vanished notes by size, time and digest.
+# -- Keep the index of notes up to date.
 
-#: Most lines that ``read_lines`` returns.
+#: Maximum number of lines that ``read_lines`` returns.
 MAX_LINES = 400
 
 Redact = Callable[[str], str]
@@ -228,7 +226,7 @@ Redact = Callable[[str], str]
 
 @dataclass(frozen=True, slots=True)
 class IndexReport:
-    """How many notes were indexed and removed."""
+    """Numbers of notes: in total, newly indexed, and removed."""
 
     notes: int
     changed: int
@@ -236,7 +234,7 @@ class IndexReport:
 
 
 def index_notes(store: Store, settings: Settings, redact: Redact) -> IndexReport:
-    """Update the index from the files; unchanged notes cost one ``stat`` each."""
+    """Update the index from the files. An unchanged note, by size and time, costs one ``stat``."""
     known = {note.source: note for note in rows.list_notes(store)}
     changed = total = 0
     seen = set()
@@ -282,13 +280,12 @@ def read_lines(
     """Return lines of a note, redacted.
 
     Args:
-        store: the open memory.
-        settings: they name the folders of notes.
+        settings: the note folders.
         redact: removes secrets.
-        source: a name that search printed; never a path.
-        start: first line, from 1; by default, the note from its beginning.
-        lines: how many, at most 400.
-        project_id: omit the lines that this project may not see; None omits nothing.
+        source: the note's name, as printed by search; not a path.
+        start: number of the first line, from 1; None for 1.
+        lines: number of lines; at most 400, which is also the default.
+        project_id: leave out lines that this project may not see; None leaves nothing out.
 
     Raises:
         NotFound: there is no note with that name.

@@ -30,25 +30,25 @@ from engram.system.lazy_regex import lazy_regex
 from engram.text.subject import StandingText
 from engram.transcripts.project import is_excluded
 
-# -- Where Claude Code keeps its auto memory of a project: its settings may name another folder, or switch it off.
+# -- Find Claude Code's auto memory of a project; its settings may name another folder or switch it off.
 
-#: Maximum number of bytes of a settings file that are read.
+#: Number of bytes of a settings file that are read.
 MAX_SETTINGS_BYTES = 4_000_000
 #: Names of the settings.
 _FOLDER, _IS_ENABLED = "autoMemoryDirectory", "autoMemoryEnabled"
 
 
 def auto_memory_folder(claude_folder: Path, root: Path | None) -> Path | None:
-    """Return the folder of a project's auto memory, or of the one that all projects share.
+    """Return the folder of a project's auto memory, or of the auto memory that all projects share.
 
-    A project's own settings decide before the user's. Claude Code reads none of it if it is switched off.
+    A project's own settings take precedence over the user's.
 
     Args:
         claude_folder: Claude Code's configuration folder.
-        root: the project's folder; None for what all projects share.
+        root: the project's folder; None for the shared auto memory.
 
     Returns:
-        None if there is none: it is switched off, or every project has its own.
+        The folder; None if auto memory is switched off, or the folder asked for is not in use.
     """
     user = _settings(claude_folder / "settings.json")
     if root is None:
@@ -75,7 +75,7 @@ def _named(settings: dict[str, Any], base: Path) -> Path | None:
 
 def _settings(path: Path) -> dict[str, Any]:
     try:
-        # A link is followed, as Claude Code does.
+        # Links are followed, as Claude Code does.
         value = json.loads(read_regular(path.resolve(), MAX_SETTINGS_BYTES) or b"{}")
     except (OSError, ValueError, RecursionError):
         return {}
@@ -90,9 +90,9 @@ def _settings(path: Path) -> dict[str, Any]:
 
 logger = logging.getLogger(__name__)
 
-#: Bytes that are read of a file, files of a project, and how deep imports lead to others.
+#: Maximum number of bytes read of a file, of files in a project, and of nested imports.
 MAX_FILE_BYTES, MAX_FILES, MAX_IMPORT_DEPTH = 200_000, 100, 5
-#: Maximum number of projects whose statements are cached for comparison.
+#: Maximum number of projects whose statements are cached.
 MAX_CACHED = 20
 
 _IMPORT = lazy_regex(r"(?:^|\s)@((?:~/|\.{0,2}/)?[\w.][\w./-]*)", re.MULTILINE)
@@ -111,9 +111,9 @@ _cache: dict[tuple[str, int | None], _Known] = {}
 
 
 def standing_text(store: Store, project_id: int | None) -> StandingText:
-    """Return what the user's own files say in a project; None for the files that apply everywhere.
+    """Return what the user's files say in a project (None: the files that apply everywhere).
 
-    ``standing_text(store, project_id).file_saying(summary)`` says whether a file already says what a memory says.
+    ``standing_text(store, project_id).file_saying(summary)`` returns the file that says the same as a memory.
     """
     key, watermark = (str(store.path), project_id), standing_watermark(store)
     known = _cache.get(key)
@@ -128,9 +128,7 @@ def standing_text(store: Store, project_id: int | None) -> StandingText:
 
 
 def standing_of(store: Store, project_id: int | None) -> Callable[[str], tuple[str, str]]:
-    """Return a function that returns, for a text, which file says the same, and what a file says instead; "" for
-    none.
-    """
+    """Return a function: text → (the file that says the same, what a file says instead); "" for none."""
     standing = standing_text(store, project_id)
 
     def look_up(text: str) -> tuple[str, str]:
@@ -141,7 +139,7 @@ def standing_of(store: Store, project_id: int | None) -> Callable[[str], tuple[s
 
 
 def read_standing_files(store: Store, settings: Settings, redact: Redact) -> int:
-    """Read the files that changed since they were read last and return how many; unchanged ones cost one ``stat``."""
+    """Read the files that have changed since the last call; return how many. An unchanged file costs one ``stat``."""
     known = {file.path: file for file in list_standing_files(store)}
     seen: set[str] = set()
     changed = 0
@@ -167,7 +165,7 @@ def read_standing_files(store: Store, settings: Settings, redact: Redact) -> int
             continue
         owner = next((project for project in projects if project.id == file.project_id), None)
         if Path(file.path).is_file() and file.name.endswith("/CLAUDE.md"):
-            # A nested one, in a folder where nobody is working at present.
+            # A nested file, in a folder where nobody has worked recently.
             changed += _read_file(store, settings, redact, owner, file.name, Path(file.path), file)
             continue
         changed += 1
@@ -205,7 +203,8 @@ def _read_file(
         text=redact(data.decode("utf-8", "replace").replace("\0", "")),
     )
     if known is not None:
-        # Saved before the old text is replaced: a kill between the two may save a paragraph twice, but never loses it.
+        # Saved before the old text is replaced: if the process is killed in between, a paragraph may be saved twice,
+        # but is never lost.
         _keep_removed(store, settings, known, file.text, "" if owner is None else owner.name)
     with store.transaction() as tx:
         put_standing_file(tx, file)
@@ -213,7 +212,7 @@ def _read_file(
 
 
 def _keep_removed(store: Store, settings: Settings, known: StandingFile, text: str, project: str) -> None:
-    """Save the paragraphs that disappeared from a file as a note in its project."""
+    """Save the paragraphs that disappeared from a file as a note in the file's project."""
     now = {_plain(paragraph) for paragraph in _paragraphs(text)}
     lines = {_plain(line) for line in text.splitlines()}
     removed = []
@@ -238,11 +237,11 @@ def _plain(text: str) -> str:
     return " ".join(text.split())
 
 
-# -- locating the files
+# -- Locate the files.
 
 
 def _files_of(store: Store, settings: Settings, owner: ProjectRow | None) -> Iterator[tuple[str, Path]]:
-    """Yield ``(name, path)`` of a project's files with what they import, or of those that apply everywhere."""
+    """Yield ``(name, path)`` for a project's files (None: those that apply everywhere) and their imports."""
     count = 0
     for name, path in _entry_files(store, settings, owner):
         for imported_name, imported in _with_imports(name, path, MAX_IMPORT_DEPTH):
