@@ -1,4 +1,4 @@
-"""The guard in front of every route: it makes the checks, and gives every answer its security headers."""
+"""The guard in front of every route: it checks requests, and adds security headers to responses."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from engram.page.page_access import CHECKS, Access, Check, Refusal, RequestHead
 
-# -- The headers of every answer: what the browser may load, run, frame and cache.
+# -- The headers of every response: what the browser may load, run, frame and cache.
 
-#: Directive of the Content-Security-Policy → its value; ``{nonce}`` is another one in every answer.
+#: Directive of the Content-Security-Policy → its value; ``{nonce}`` differs in every response.
 DIRECTIVES: Mapping[str, str] = {
     "default-src": "'none'",
     "script-src": "'self' 'nonce-{nonce}'",
@@ -41,7 +41,7 @@ HEADERS: Mapping[str, str] = {
 def security_headers(
     nonce: str, *, directives: Mapping[str, str] = DIRECTIVES, headers: Mapping[str, str] = HEADERS
 ) -> dict[str, str]:
-    """Return the headers of an answer whose scripts have this nonce."""
+    """Return the headers of a response whose scripts have this nonce."""
     policy = "; ".join(f"{name} {value.format(nonce=nonce)}" for name, value in directives.items())
     return {"Content-Security-Policy": policy, **headers} if policy else dict(headers)
 
@@ -51,7 +51,7 @@ NONCE_BYTES = 16
 
 
 class Guard:
-    """Answers only requests that pass every check. It writes no log, since addresses contain secrets."""
+    """Passes on only requests that pass every check. It logs nothing, since addresses contain secrets."""
 
     def __init__(
         self,
@@ -65,8 +65,8 @@ class Guard:
 
         Args:
             access: the address and its secrets.
-            checks: made in this order; the first refusal decides. Only tests pass others.
-            headers_of: returns the security headers for a nonce. Only tests pass another one.
+            checks: the checks, in order; the first refusal decides. Only tests pass others.
+            headers_of: returns the security headers for a nonce. Only tests pass another function.
         """
         self._app = app
         self._access = access
@@ -74,7 +74,7 @@ class Guard:
         self._headers_of = headers_of
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer one request. Anything but HTTP is closed without an answer."""
+        """Answer one request. Connections other than HTTP are closed without a response."""
         if scope["type"] != "http":
             return
         nonce = secrets.token_urlsafe(NONCE_BYTES)
@@ -104,7 +104,7 @@ class Guard:
 
 
 def _head_of(scope: Scope) -> RequestHead:
-    """Return the request of a scope without its body. A header that occurs twice counts as empty."""
+    """Return a request without its body. A header that occurs twice counts as empty."""
     headers: dict[str, str] = {}
     for name, value in scope["headers"]:
         key = name.decode("latin-1").lower()

@@ -1,4 +1,4 @@
-"""Find the running page or start one, let a browser in, and stop it."""
+"""Find or start the page's process, open it in a browser, and stop it."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from engram.paths import Home
 from engram.reports.processes import is_held
 from engram.system.atomic import read_regular, write_atomic
 
-# -- Where the running page listens, as a file that other commands read.
+# -- The file that tells other commands where the running page listens.
 
-#: What the page's process prints for the command that started it, in its first line; a reason follows ``FAILED``.
+#: First word that the page's process prints for the command that started it; a reason follows ``FAILED``.
 READY, RUNNING, FAILED = "ready", "running", "failed"
-#: Largest file that is read, in bytes.
+#: Maximum size of the file that is read, in bytes.
 MAX_STATE_BYTES = 10_000
 
 
@@ -34,17 +34,17 @@ class PageState:
 
     pid: int
     port: int
-    #: Engram's version: a page with another version is replaced.
+    #: Engram's version; a page of another version is replaced.
     version: str
 
 
 def write_state(path: Path, state: PageState) -> None:
-    """Write where the page listens (mode 0600). It holds no secret."""
+    """Write where the page listens (mode 0600). The file contains no secrets."""
     write_atomic(path, json.dumps(asdict(state)).encode())
 
 
 def read_state(path: Path) -> PageState | None:
-    """Return what the page has written; None if there is nothing, or it can't be understood."""
+    """Return what the page has written; None if that is missing or invalid."""
     try:
         return PageState(**json.loads(read_regular(path, MAX_STATE_BYTES) or b"null"))
     except (TypeError, ValueError):
@@ -60,11 +60,11 @@ def own_version() -> str:
     return ""
 
 
-#: How long a new process may take until it listens, in seconds.
+#: How long a new process may take to listen, in seconds.
 MAX_START_SECONDS = 20.0
-#: How long a running one may take to end, in seconds.
+#: How long a process may take to stop, in seconds.
 MAX_END_SECONDS = 10.0
-#: How often a file or a lock is checked meanwhile, in seconds.
+#: How often a file or lock is checked while waiting, in seconds.
 LOOK_SECONDS = 0.02
 
 
@@ -74,14 +74,14 @@ def find_page(places: Home) -> PageState | None:
 
 
 def ensure_page(places: Home, flags: Mapping[str, str], vault: str | None = None) -> PageState:
-    """Return where the page listens; starts one if none is running, or only one with another version of Engram.
+    """Return where the page listens; start one if none of this version of Engram is running.
 
     Args:
-        flags: settings given as flags, by name, for a new process.
-        vault: the project whose vault is shown; None for the memory folder.
+        flags: settings for a new process that were given as flags, by name.
+        vault: the project whose vault to show; None for the memory folder.
 
     Raises:
-        EngramError: it can't be started; the message says why.
+        EngramError: the page can't be started, with the reason.
     """
     page = find_page(places)
     if page is not None and page.version == own_version():
@@ -98,7 +98,7 @@ def ensure_page(places: Home, flags: Mapping[str, str], vault: str | None = None
 
 
 def stop_page(places: Home) -> bool:
-    """Stop the running page and wait for it; False if none is running."""
+    """Stop the running page and wait until it has ended; return False if none is running."""
     page = find_page(places)
     if page is None:
         return False
@@ -113,9 +113,9 @@ def stop_page(places: Home) -> bool:
 
 
 def open_browser(entry: Path, url: str) -> bool:
-    """Open the page in the user's browser; False if there is none that could show it.
+    """Open the page in the user's browser; return False if no browser can show it.
 
-    The browser is given the file: its address would appear in the process list, where others can read it.
+    The browser gets the file, because the address would appear in the process list, which other users can read.
     """
     if os.environ.get("WSL_DISTRO_NAME"):
         return webbrowser.open(url)
@@ -134,7 +134,7 @@ def _start(flags: Mapping[str, str], vault: str | None) -> None:
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         start_new_session=True,
-        # One malloc arena for all threads: glibc would keep one for each, mostly empty.
+        # One malloc arena for all threads, since glibc would keep a mostly empty one for each.
         env={**os.environ, "MALLOC_ARENA_MAX": "1"},
     )
     assert process.stdout is not None
@@ -142,7 +142,7 @@ def _start(flags: Mapping[str, str], vault: str | None) -> None:
         is_told = bool(select.select([output], [], [], MAX_START_SECONDS)[0])
         word, _, rest = output.readline().decode("utf-8", "replace").strip().partition(" ") if is_told else ("", "", "")
         if word in (READY, RUNNING):
-            # It runs independently: nobody waits for it to end.
+            # The process runs independently, and nobody waits for it to end.
             process.returncode = 0
             return
         if is_told and word != FAILED:

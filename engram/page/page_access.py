@@ -1,7 +1,7 @@
-"""Who may see the page: its address, the secret path and cookie, and the checks that every request passes.
+"""Who may see the page: its address, the secret path and cookie, and the checks of every request.
 
-Each check stops one attack that was observed in a browser (``docs/page.md``), independently of the others: the
-tests remove one and repeat the attack.
+Each check stops an attack that was observed in a browser (``docs/page.md``), independently of the others: tests remove
+one check and repeat the attack.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from engram.system.atomic import make_private_folder, write_atomic
 ADDRESS = "127.0.0.1"
 #: Name of the cookie that opens the page.
 COOKIE = "engram_page"
-#: Path of the one-time entry, the only path outside the secret one.
+#: Path of the one-time entry, the only one outside the secret path.
 ENTRY_PATH = "/enter"
 #: Bytes of randomness in the secret path and in the cookie.
 SECRET_BYTES = 24
-#: Values of Sec-Fetch-Site for a page's own requests, and for an address that a person typed.
+#: Values of Sec-Fetch-Site for the page's own requests, and for an address that a person typed.
 OWN_SITES = ("same-origin", "none")
 #: Methods that change nothing.
 SAFE_METHODS = ("GET", "HEAD")
@@ -34,10 +34,10 @@ SAFE_METHODS = ("GET", "HEAD")
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """The address of one running page and the secrets that open it. They are valid until the process ends."""
+    """The address of a running page, and the secrets that open it; valid until the process ends."""
 
     port: int
-    #: First part of every path; cookies ignore ports, so the path keeps our cookie from other servers on this machine.
+    #: First part of every path. Cookies ignore ports, so the path keeps the cookie from other servers on this machine.
     room: str = field(default_factory=lambda: secrets.token_urlsafe(SECRET_BYTES))
     #: Value of the cookie.
     secret: str = field(default_factory=lambda: secrets.token_urlsafe(SECRET_BYTES))
@@ -48,23 +48,23 @@ class Access:
 
     @property
     def origin(self) -> str:
-        """The only Origin that may write."""
+        """The only Origin that may make changes."""
         return f"http://{self.host}"
 
     @property
     def root(self) -> str:
-        """The path below which every view is, without a trailing slash."""
+        """The path that contains every view, without a trailing slash."""
         return f"/{self.room}"
 
     @property
     def cookie_header(self) -> str:
-        """The Set-Cookie that lets a browser in until it is closed."""
+        """The Set-Cookie header that lets a browser in until it is closed."""
         return f"{COOKIE}={self.secret}; Path={self.root}/; HttpOnly; SameSite=Strict"
 
 
 @dataclass(frozen=True, slots=True)
 class RequestHead:
-    """What the checks examine: the request without its body. Header names are in lower case."""
+    """A request without its body, as the checks examine it. Header names are in lower case."""
 
     method: str
     path: str
@@ -93,14 +93,12 @@ Check = Callable[[Access, RequestHead], Refusal | None]
 
 
 def check_host(access: Access, head: RequestHead) -> Refusal | None:
-    """Refuse a host name that was made to point here (DNS rebinding)."""
+    """Refuse a foreign host name that was made to point here (DNS rebinding)."""
     return None if head.headers.get("host") == access.host else Refusal(421, "this address is not known here")
 
 
 def check_site(access: Access, head: RequestHead) -> Refusal | None:
-    """Refuse requests from another page, including one on another port of this machine, which counts as the same
-    site.
-    """
+    """Refuse requests from other pages, even on another port of this machine, which counts as the same site."""
     if head.is_entry:
         return None
     allowed = OWN_SITES[:1] if head.is_write else OWN_SITES
@@ -110,7 +108,7 @@ def check_site(access: Access, head: RequestHead) -> Refusal | None:
 
 
 def check_cookie(access: Access, head: RequestHead) -> Refusal | None:
-    """Refuse clients that did not come in through the one-time entry."""
+    """Refuse clients that did not enter by the one-time entry."""
     if head.is_entry:
         return None
     try:
@@ -123,26 +121,26 @@ def check_cookie(access: Access, head: RequestHead) -> Refusal | None:
 
 
 def check_origin(access: Access, head: RequestHead) -> Refusal | None:
-    """Refuse a change that does not come from this page itself."""
+    """Refuse a change that does not come from this page."""
     if not head.is_write or head.headers.get("origin") == access.origin:
         return None
     return Refusal(403, "a change has to come from the page itself")
 
 
 def check_sender(access: Access, head: RequestHead) -> Refusal | None:
-    """Refuse a change that a plain form sends: the page's own scripts add a header that no form can add."""
+    """Refuse a change from a plain form: the page's own scripts add a header that no form can add."""
     if not head.is_write or head.headers.get("hx-request") == "true":
         return None
     return Refusal(403, "a change has to come from the page's own buttons")
 
 
-#: Every check, in the order in which they are made.
+#: All checks, in order.
 CHECKS: tuple[Check, ...] = (check_host, check_site, check_cookie, check_origin, check_sender)
 
 
-# -- One-time entries: a file for each token, which a browser opens and the server deletes when the token is spent.
+# -- One-time entries: a file for each token, which a browser opens, and which is deleted when the token is spent.
 
-#: How long a token can be used, in seconds.
+#: How long a token is valid, in seconds.
 MAX_AGE_SECONDS = 60.0
 #: Bytes of randomness in a token.
 TOKEN_BYTES = 32
@@ -155,9 +153,9 @@ _REDIRECT = """<!doctype html><html lang="en"><meta charset="utf-8"><meta name="
 
 
 def make_entry(folder: Path, port: int) -> tuple[Path, str]:
-    """Make a token; returns the file that leads a browser to the page (mode 0600), and the address in it.
+    """Make a token; return the file that leads a browser to the page (mode 0600), and the address in it.
 
-    The file is named after the token's hash: while it exists, the token is unspent.
+    The file is named after the token's hash. While it exists, the token is unspent.
     """
     make_private_folder(folder)
     drop_old_entries(folder)
@@ -169,13 +167,13 @@ def make_entry(folder: Path, port: int) -> tuple[Path, str]:
 
 
 def spend_entry(folder: Path, token: str) -> bool:
-    """Spend a token; True for the one caller that may enter. It must be at most a minute old."""
+    """Spend a token that is at most a minute old; return True for the one caller that may enter."""
     if not 0 < len(token) <= MAX_TOKEN_CHARACTERS:
         return False
     path = _path_of(folder, token)
     try:
         is_fresh = _age_seconds(path) <= MAX_AGE_SECONDS
-        # However many callers there are, only one deletes the file.
+        # Only one of several callers can delete the file.
         os.unlink(path)
     except OSError:
         return False
@@ -183,7 +181,7 @@ def spend_entry(folder: Path, token: str) -> bool:
 
 
 def drop_old_entries(folder: Path) -> None:
-    """Delete the files of tokens that nobody used in time."""
+    """Delete the files of expired tokens."""
     for path in folder.glob("*.html"):
         with contextlib.suppress(OSError):
             if _age_seconds(path) > MAX_AGE_SECONDS:
@@ -195,6 +193,6 @@ def _path_of(folder: Path, token: str) -> Path:
 
 
 def _age_seconds(path: Path) -> float:
-    """Return seconds since the file was written; a time in the future counts as too old."""
+    """Return the seconds since the file was written; a time in the future counts as expired."""
     age = time.time() - path.stat().st_mtime
     return age if age > -1.0 else MAX_AGE_SECONDS + 1

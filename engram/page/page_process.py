@@ -1,4 +1,4 @@
-"""The process of the page: takes the lock, listens on a random port of 127.0.0.1, and ends when nobody uses it."""
+"""The page's process: it takes the lock, listens on a random port of 127.0.0.1, and ends when it is no longer used."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ logger = logging.getLogger(__name__)
 
 #: The process ends after this time without a request or an open stream, in seconds.
 IDLE_SECONDS = 1_800.0
-#: How often that is checked, in seconds.
+#: How often idleness is checked, in seconds.
 CHECK_SECONDS = 5.0
 #: How long open requests may take when the process is stopping, in seconds.
 END_SECONDS = 2
 
 
 async def serve(server: uvicorn.Server, listener: socket.socket, activity: Activity, idle_seconds: float) -> None:
-    """Serve until the page is no longer used, or until a signal arrives."""
+    """Serve until the page is no longer used or a signal arrives."""
     ending = asyncio.create_task(_end_when_idle(server, activity, idle_seconds))
     try:
         await server.serve([listener])
@@ -48,7 +48,7 @@ async def serve(server: uvicorn.Server, listener: socket.socket, activity: Activ
 
 
 def make_config(app: ASGIApp) -> uvicorn.Config:
-    """Return the server's configuration: no log of addresses, and no protocols that the page doesn't use."""
+    """Return the server's configuration, without a log of addresses and without protocols that the page doesn't use."""
     return uvicorn.Config(
         app,
         log_config=None,
@@ -71,8 +71,8 @@ async def _end_when_idle(server: uvicorn.Server, activity: Activity, idle_second
 def listen() -> socket.socket:
     """Listen on a random port, on this machine only.
 
-    The protocol is named because asyncio looks for it before it turns off Nagle's algorithm, which delays the second
-    part of an answer by 40 ms.
+    The protocol is given because asyncio requires it to turn off Nagle's algorithm, which delays the second part of a
+    response by 40 ms.
     """
     listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     listener.bind((ADDRESS, 0))
@@ -81,7 +81,7 @@ def listen() -> socket.socket:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the page; exits at once if one is already running. Prints one line when it listens, or why it can't."""
+    """Run the page, or exit if one is already running. Prints one line when it listens, or why it can't."""
     os.umask(0o077)
     parser = argparse.ArgumentParser(prog="python -m engram.page.page_process", description=__doc__)
     parser.add_argument("--set", action="append", default=[], metavar="NAME=VALUE", help="a setting")
@@ -102,18 +102,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
     from engram.redaction import redact
 
     start_logging(places.logs, "page", settings.log_level, redact)
-    # Its own log lines contain addresses.
+    # The server's own log lines contain addresses.
     logging.getLogger("uvicorn").setLevel(logging.WARNING)
     with listen() as listener:
         access = Access(listener.getsockname()[1])
         activity = Activity(time.monotonic())
         server = uvicorn.Server(make_config(Guard(build_page(flags, access, activity, vault=asked.vault), access)))
-        # The server re-raises the signal that ended it; one that arrives before it listens ends it too.
+        # The server re-raises the signal that ended it; a signal that arrives before it listens ends it, too.
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             signal.signal(number, lambda *_: setattr(server, "should_exit", True))
         write_state(places.page_state, PageState(os.getpid(), access.port, own_version()))
         _tell(READY)
-        # Everything loaded stays, so the garbage collector can skip it.
+        # Everything loaded so far stays, so the garbage collector can skip it.
         gc.freeze()
         try:
             asyncio.run(serve(server, listener, activity, asked.idle_seconds))
@@ -125,7 +125,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _tell(word: str) -> None:
-    """Report the outcome to the waiting command; later output is discarded."""
+    """Report the outcome to the waiting command, and discard all later output."""
     sys.stdout.write(f"{word}\n")
     sys.stdout.flush()
     nowhere = os.open(os.devnull, os.O_WRONLY)

@@ -1,4 +1,4 @@
-"""The templates: every value escaped and spelled out, addresses below the secret path, times for people."""
+"""Rendering: escaped values, addresses, times and texts for people, static files and charts."""
 
 from __future__ import annotations
 
@@ -24,18 +24,18 @@ from engram.system.lazy_regex import lazy_regex
 from engram.transcripts.turns import Role
 from engram.trust.display import is_hidden, number_of
 
-# -- Stored text as the page shows it: nothing hidden, nothing that reorders what is next to it.
+# -- Stored text as the page shows it: without characters that hide or reorder anything.
 
-#: Hidden characters of ordinary text, which are left out: joiners and selectors of emoji, and the soft hyphen.
+#: Hidden characters of ordinary text, which are left out: emoji joiners and selectors, and the soft hyphen.
 LEFT_OUT = frozenset("\u200d\ufe0e\ufe0f\u00ad")
-#: Invisible characters of ordinary text, which count as visible here.
+#: Invisible characters that are kept.
 LAYOUT = frozenset("\n\t")
 
 
 def spell_hidden(text: str) -> str:
-    """Return the text with every hidden character spelled out, such as ``⟨U+202E⟩``; lines and tabs stay.
+    """Return a text with every hidden character spelled out, such as ``⟨U+202E⟩``; line breaks and tabs stay.
 
-    Control characters, invisible and bidirectional ones and lone surrogates could hide or reorder what is shown.
+    Control, invisible and bidirectional characters and lone surrogates could hide or reorder text.
     """
     if text.isascii() and text.isprintable():
         return text
@@ -50,12 +50,12 @@ def _spelled(char: str) -> str:
 
 #: Folder of the templates.
 TEMPLATES = Path(__file__).resolve().parent / "templates"
-#: A sentence to its end; a short one may end at an abbreviation.
+#: A sentence of at least 12 characters, which shouldn't end at an abbreviation.
 _SENTENCE = lazy_regex(r".{12,}?(?<!e\.g)(?<!i\.e)[.!?](?=\s)|.{12,}?[。！？]", re.DOTALL)
 _PAUSE = lazy_regex(r"[:;](?=\s)")
-#: Minimum length of a sentence that is cut, in characters.
+#: Minimum length of a sentence that is cut at a pause, in characters.
 MIN_HEAD_CHARACTERS = 30
-#: Whose words a text is, above it.
+#: Role of a text → the name shown above it.
 SPEAKERS = {
     Role.USER: "You",
     Role.ASSISTANT: "Claude",
@@ -64,12 +64,12 @@ SPEAKERS = {
     Role.PROGRAM: "A program",
     Role.CONTEXT: "Not typed",
 }
-#: Maximum length of a text on one line, in characters, unless a template gives another limit.
+#: Default limit for a text on one line, in characters.
 MAX_LINE_CHARACTERS = 160
 
 
 def make_environment(*, autoescape: bool = True) -> Environment:
-    """Return the environment of all templates. Only a test switches escaping off."""
+    """Return the environment of all templates. Only tests turn escaping off."""
     environment = Environment(
         loader=FileSystemLoader(TEMPLATES),
         autoescape=autoescape,
@@ -99,7 +99,7 @@ def make_environment(*, autoescape: bool = True) -> Environment:
 
 
 def finalize(value: Any) -> Any:
-    """Spell out what is hidden in a text before it is escaped. Output of macros is already done."""
+    """Spell out hidden characters in a text before it is escaped. The output of macros is done already."""
     if value is None:
         return ""
     is_plain = type(value) is str or (isinstance(value, str) and not hasattr(value, "__html__"))
@@ -107,7 +107,7 @@ def finalize(value: Any) -> Any:
 
 
 def make_link(root: str, project: str) -> Any:
-    """Return the function ``link(*parts, **query)`` of templates: an address below ``root``, with the project."""
+    """Return the template function ``link(*parts, **query)``, which makes addresses below ``root``."""
 
     def link(*parts: object, **query: object) -> str:
         path = "/".join(quote(str(part), safe="") for part in parts)
@@ -122,7 +122,7 @@ def make_link(root: str, project: str) -> Any:
 def render(
     environment: Environment, template: str, values: Mapping[str, Any], *, block: str = "", views: Sequence[View] = ()
 ) -> str:
-    """Return a template with its values, or one block of it."""
+    """Render a template, or one block of it."""
     made = environment.get_template(template)
     if not block:
         return made.render(values, views=views)
@@ -133,12 +133,12 @@ def render(
 def first_sentence(text: str) -> tuple[str, str]:
     """Return the first sentence of a text and the rest.
 
-    A sentence longer than ``MAX_LINE_CHARACTERS`` ends at a colon or semicolon; two empty texts if it has none.
+    A sentence longer than ``MAX_LINE_CHARACTERS`` is cut at a colon or semicolon; without one, both texts are empty.
     """
     found = _SENTENCE.match(text)
     end = found.end() if found else len(text)
     if end > MAX_LINE_CHARACTERS:
-        # A long one is cut at a pause, so that code in it stays intact.
+        # Cut at a pause, so that code stays intact.
         pauses = [pause.end() for pause in _PAUSE.finditer(text, 0, MAX_LINE_CHARACTERS)]
         end = pauses[-1] if pauses and pauses[-1] >= MIN_HEAD_CHARACTERS else 0
     return text[:end].strip().rstrip(".:;"), text[end:].strip() if end else ""
@@ -148,7 +148,7 @@ def headline(memory: Memory) -> tuple[str, str]:
     """Return a memory's line in a list: its title, and the text that follows it."""
     title, summary = memory.shown_title, memory.summary
     named = title.rstrip("…")
-    # A title taken from the summary may leave out its first word, the name of a kind.
+    # A title from the summary may leave out its first word, the name of a kind.
     at = -1 if memory.title else summary.find(named)
     return (title, f" – {summary}") if at < 0 else (summary[: at + len(named)], summary[at + len(named) :])
 
@@ -159,9 +159,9 @@ def to_line(text: str, limit: int = MAX_LINE_CHARACTERS) -> str:
 
 
 def when(at_ms: int | None) -> str:
-    """Return a time for people: only the time if it is today, with the year only if it isn't this one.
+    """Return a time for people: only hours and minutes if it is today, the year only if it isn't this year.
 
-    It is the machine's time. The page's script rewrites it if the browser is in another time zone.
+    It is local time. The page's script rewrites it if the browser is in another time zone.
     """
     if not at_ms:
         return "–"
@@ -177,7 +177,7 @@ def clock(at_ms: int | None) -> str:
 
 
 def day(at_ms: int | None) -> str:
-    """Return a day for people: today, yesterday, or a date, with the year if it isn't this one."""
+    """Return a day for people: today, yesterday, or a date, with the year if it isn't this year."""
     if not at_ms:
         return "–"
     then, now = time.localtime(at_ms / 1000), time.localtime()
@@ -202,7 +202,7 @@ def date(at_ms: int) -> str:
 
 
 def short_day(at_ms: int) -> str:
-    """Return a day of a chart, such as ``24 Nov``."""
+    """Return a day for a chart, such as ``24 Nov``."""
     return time.strftime("%-d %b", time.localtime(at_ms / 1000))
 
 
@@ -226,9 +226,9 @@ def span(seconds: float) -> str:
     return f"{seconds:.0f} s"
 
 
-# -- Text as a person reads it: code in monospace, headings and lists as such; everything else is left as it was said.
+# -- Text as a person reads it: code in monospace, headings and lists as such; everything else is unchanged.
 
-#: Mark at the beginning of a part of a memory's text → what it means. The local writer sets them.
+#: Marker before a part of a memory's text, set by the local extractor → its label.
 LABELS: Mapping[str, str] = {
     "also": "Also said",
     "asked": "Asked",
@@ -239,15 +239,15 @@ LABELS: Mapping[str, str] = {
 }
 _LABEL = lazy_regex(rf"^\[({'|'.join(LABELS)})\][ \n]?", re.MULTILINE)
 _FENCE = lazy_regex(r"^[ \t]*(`{3,}|~{3,})[^\n`]*\n(.*?)(?:\n[ \t]*\1[`~]*[ \t]*$|\Z)", re.MULTILINE | re.DOTALL)
-#: Code between backticks, and words between two stars.
+#: Code between backticks, and words between double asterisks.
 _INLINE = lazy_regex(r"``(?P<two>[^\n]+?)``|`(?P<one>[^`\n]+)`|\*\*(?P<bold>\S(?:[^*\n]*\S)?)\*\*")
 _HEADING = lazy_regex(r"^#{1,6}[ \t]+(.+)$")
 _BLANK_LINES = lazy_regex(r"\n[ \t]*\n(?:[ \t]*\n)+")
 _BULLET = lazy_regex(r"^([ \t]*)[-*+][ \t]+")
-#: A line of at least this many characters may continue on the next one, if that begins like the middle of a sentence.
+#: A line of at least this many characters continues on the next one if that begins like the middle of a sentence.
 MIN_WRAPPED_CHARACTERS = 50
 _GOES_ON = lazy_regex(r"^[ \t]{0,3}[^\s#>|*+\-\d]")
-#: Maximum length of a text that is searched for code; a longer one is shown unchanged.
+#: Maximum length of a text that is parsed, in characters; a longer one is shown unchanged.
 MAX_RICH_CHARACTERS = 20_000
 
 
@@ -268,7 +268,7 @@ class Passage:
 
 
 def inline_spans(text: str) -> list[TextSpan]:
-    """Split a text into plain, code and strong parts; their marks are left out."""
+    """Split a text into plain, code and strong parts, without their markers."""
     spans, end = [], 0
     for found in _INLINE.finditer(text):
         if found.start() > end:
@@ -282,15 +282,15 @@ def inline_spans(text: str) -> list[TextSpan]:
 
 
 def strong(spans: Iterable[TextSpan]) -> list[TextSpan]:
-    """Return the parts of a text that is entirely strong."""
+    """Return the spans, with plain ones made strong."""
     return [TextSpan(span.text, span.style or "strong") for span in spans]
 
 
 def text_blocks(text: str, is_wrapped: bool = False) -> list[Passage]:
-    """Return a text of a memory or a turn in the parts that a person sees.
+    """Split the text of a memory or turn into the parts to show.
 
     Args:
-        is_wrapped: the lines may be broken at a width, as those of a commit message are: they are joined again.
+        is_wrapped: True if lines may be hard-wrapped, as in a commit message, and must be joined.
     """
     text = text.replace("\r\n", "\n")
     if len(text) > MAX_RICH_CHARACTERS:
@@ -330,7 +330,7 @@ def _prose(text: str, is_wrapped: bool) -> Iterator[Passage]:
         yield Passage("prose", tuple(spans[:-1]))
 
 
-# -- The files that the page loads beside HTML: its own style and script, and htmx.
+# -- Static files: the page's own style sheet and script, and htmx.
 
 #: Folder of the files.
 STATIC = Path(__file__).resolve().parent / "static"
@@ -338,23 +338,21 @@ STATIC = Path(__file__).resolve().parent / "static"
 VENDOR = STATIC / "vendor"
 
 
-#: Comments in a style sheet, and blanks next to a sign or after a colon.
+#: Comments in a style sheet, and white space next to punctuation.
 _CSS_BLANKS = lazy_regex(rb"/\*.*?\*/|;?\s*([}])\s*|\s*([{;,>])\s*|(?<=:)\s+|\n", re.DOTALL)
-#: The start of a line of a script, with its comment if it has nothing else. No text of a script goes over two lines.
+#: The indentation of a script's line, or a whole comment line. The script has no multi-line strings.
 _JS_BLANKS = lazy_regex(rb"^[ \t]*(?://.*\n)?", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
 class Asset:
-    """One answer: a file, or scripts that must run without a gap between them."""
+    """One response: a file, or scripts that must run without a gap between them."""
 
     paths: tuple[Path, ...]
     media_type: str
 
     def read(self) -> bytes:
-        """Return the content, one file after the other; the page's own style and script without comments and without
-        blanks that mean nothing.
-        """
+        """Return the concatenated files; the page's own style sheet and script are minified."""
         content = b"\n;\n".join(path.read_bytes() for path in self.paths)
         if self.media_type == "text/css":
             return _CSS_BLANKS.sub(rb"\1\2", content)
@@ -362,25 +360,25 @@ class Asset:
         return _JS_BLANKS.sub(b"", content) if is_own_script else content
 
 
-#: Name in the address → the file served. Nothing else is served.
+#: Name in the address → what is served. Nothing else is served.
 ASSETS: Mapping[str, Asset] = {
     "page.css": Asset((STATIC / "page.css",), "text/css"),
     "page.js": Asset((STATIC / "page.js",), "text/javascript"),
     "icon.svg": Asset((STATIC / "icon.svg",), "image/svg+xml"),
-    # htmx looks at the document in a task of its own. If its gate, hx-csp, came in another file, that task could run
-    # first: in a browser under load, what no nonce allows was sent.
+    # htmx processes the document in a separate task. If its gate, hx-csp, came in another file, that task could run
+    # first: a browser under load then sent requests without a valid nonce.
     "htmx.js": Asset(
         tuple(VENDOR / f"{name}-4.0.1.min.js" for name in ("htmx", "hx-sse", "hx-csp")), "text/javascript"
     ),
 }
 
 
-# -- Charts: lists of numbers by day that the style sheet draws as bars, so that screen readers can read them and no
-# script is needed.
+# -- Charts: lists of numbers by day, which the style sheet draws as bars. Screen readers can read them, and no script
+# is needed.
 
-#: Steps of a bar: the style sheet has a class for each, since nothing in the page may have an inline style.
+#: Maximum height of a bar; the style sheet has a class for each height, since the page allows no inline styles.
 MAX_STEP = 25
-#: Fewest days with a number in a chart that is drawn.
+#: Minimum number of days with a value for a chart to be drawn.
 MIN_DAYS = 3
 
 
@@ -388,9 +386,9 @@ MIN_DAYS = 3
 class Bar:
     """One day."""
 
-    #: Such as ``24 Nov: 3``.
+    #: For example ``24 Nov: 3``.
     label: str
-    #: Height, from 0 to ``MAX_STEP``; 0 means nothing.
+    #: Height, from 0 (no bar) to ``MAX_STEP``.
     step: int
     #: The label below the bar; "" for none.
     tick: str
@@ -398,19 +396,19 @@ class Bar:
 
 @dataclass(frozen=True, slots=True)
 class Chart:
-    """Numbers by day, the last one for today, with both axes."""
+    """Numbers by day, up to today, with both axes."""
 
     bars: tuple[Bar, ...]
     #: Labels for the top of the chart and for half its height.
     top: str
     half: str
     total: str
-    #: Height of a line across the chart, such as a limit; 0 for none.
+    #: Height of a line across the chart, as for a limit; 0 for none.
     line: int = 0
 
     @property
     def is_telling(self) -> bool:
-        """True if enough days have a number to compare them; fewer are a sum that is said elsewhere."""
+        """True if enough days have a value to compare; otherwise the sum, shown elsewhere, is enough."""
         return sum(bar.step > 0 for bar in self.bars) >= MIN_DAYS
 
 
@@ -426,8 +424,8 @@ def day_chart(
     Args:
         days: start and end of each day in milliseconds, ending with today.
         numbers: one for each day.
-        form: how a number is written; whole numbers if None.
-        limit: where a line is drawn across; 0 for none.
+        form: formats a number; None for whole numbers.
+        limit: the value at which to draw a line across; 0 for none.
     """
     form = form or number
     top = _round_up(max([*numbers, limit, 0.0]), is_whole=form is number)
@@ -440,24 +438,24 @@ def day_chart(
 
 
 def _step(value: float, top: float) -> int:
-    """Return the height of a bar in steps; at least one unless the number is 0."""
+    """Return the height of a bar; at least 1 unless the value is 0."""
     return max(1, round(value / top * MAX_STEP)) if value > 0 else 0
 
 
 def _tick(start_ms: int, days_ago: int) -> str:
-    """Return a date each week, counted from today."""
+    """Return the label below a bar: a date every seven days before today."""
     return short_day(start_ms) if days_ago and days_ago % 7 == 0 else "" if days_ago else "today"
 
 
 def _round_up(value: float, *, is_whole: bool) -> float:
-    """Return the next number of the form 1, 2, 4 or 10 times a power of ten, whose half is a round number, too."""
+    """Return the next larger of 1, 2, 4, 6 or 8 times a power of ten, so that its half is a round number, too."""
     if value <= 0:
         return 2.0 if is_whole else 1.0
     power = 10.0 ** math.floor(math.log10(value))
     return max(2.0 if is_whole else 0.0, next(step * power for step in (1, 2, 4, 6, 8, 10) if value <= step * power))
 
 
-# -- Why a memory was relevant enough or not: each feature with its contribution, as bars.
+# -- Bars for the features that made a memory relevant.
 
 #: Feature → what it means.
 NAMES: Mapping[str, str] = {
@@ -474,7 +472,7 @@ NAMES: Mapping[str, str] = {
 }
 
 
-#: Smallest contribution of a feature that is shown: less is written as 0.00.
+#: Minimum contribution of a feature that is shown; less would read as 0.00.
 MIN_ADDED = 0.005
 
 
@@ -484,14 +482,14 @@ class FeatureBar:
 
     name: str
     value: float
-    #: Weight × value: what it adds to the relevance, or takes from it, in log odds.
+    #: Weight × value: its contribution to the relevance, in log odds.
     adds: float
     #: Length of its bar, from 1 to ``MAX_STEP``.
     step: int
 
 
 def feature_bars(features: Mapping[str, float]) -> list[FeatureBar]:
-    """Return a bar for each feature that adds or takes something, strongest first. The weights are this version's."""
+    """Return a bar for each feature that contributes, strongest first, by this version's weights."""
     weights = _weights()
     adds = {name: weights.get(name, 0.0) * value for name, value in features.items()}
     strongest = max((abs(amount) for amount in adds.values()), default=0.0) or 1.0
@@ -505,7 +503,7 @@ def feature_bars(features: Mapping[str, float]) -> list[FeatureBar]:
 
 @cache
 def _weights() -> Mapping[str, float]:
-    """Return the shipped weights. Their module would load the search, so the file is read here."""
+    """Return the shipped weights, read here because their module would load the search."""
     file = resources.files("engram.recollection").joinpath("relevance_weights.json")
     by_feature: Mapping[str, float] = json.loads(file.read_text(encoding="utf-8"))["by_feature"]
     return by_feature

@@ -36,11 +36,11 @@ logger = logging.getLogger(__name__)
 
 R = TypeVar("R")
 
-#: Longest body of a form, in bytes: the longest memory with every character encoded.
+#: Maximum size of a form, in bytes: the longest memory with every character encoded.
 MAX_FORM_BYTES = 400_000
-#: Maximum number of threads that read the memory at the same time; each has its own connection and cache.
+#: Maximum number of threads that read the memory at the same time, each with its own connection and cache.
 MAX_THREADS = 2
-#: Maximum number of commands waited for at the same time, each in a thread of its own.
+#: Maximum number of commands that run at the same time, each with its own thread.
 MAX_COMMANDS = 1
 
 _ENTERED = """<!doctype html><html lang="en"><meta charset="utf-8"><link rel="icon" href="data:,">
@@ -53,7 +53,7 @@ _SPENT = """<!doctype html><html lang="en"><meta charset="utf-8"><link rel="icon
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    #: Settings given as flags; the others are read for every request, so that a change takes effect at once.
+    #: Settings given as flags. Others are read for every request, so that a change takes effect immediately.
     flags: Mapping[str, str]
     #: The project whose vault is shown; None for the memory folder.
     vault: str | None
@@ -79,19 +79,19 @@ class Page:
         return routes
 
     async def _enter(self, request: Request) -> Response:
-        """Admit a browser that brings an unspent token. HEAD spends none, since previews use it."""
+        """Admit a browser with an unspent token. HEAD doesn't spend it, since link previews use HEAD."""
         folder = self.places.page_entries
         token = request.query_params.get("token", "")
         if request.method != "GET" or not await self._in_thread(lambda: spend_entry(folder, token)):
             return HTMLResponse(_SPENT, status_code=403)
-        # A redirect would arrive without the cookie: the browser counts it as coming from the file.
+        # Not a redirect: the browser would follow it without the cookie, as coming from the file.
         return HTMLResponse(_ENTERED.format(root=self.access.root), headers={"Set-Cookie": self.access.cookie_header})
 
     async def _asset(self, request: Request) -> Response:
         asset = ASSETS.get(request.path_params["name"])
         if asset is None:
             return Response(status_code=404)
-        # Not cached by the browser, whose cache is shared with this machine's other ports.
+        # Not cached, since the browser's cache is shared with other ports of this machine.
         return Response(asset.read(), media_type=asset.media_type)
 
     def _endpoint(self, view: View, route: Route) -> Callable[[Request], Awaitable[Response]]:
@@ -105,7 +105,7 @@ class Page:
         return answer
 
     def _answer(self, view: View, route: Route, request: Request, form: Mapping[str, str]) -> Response:
-        """Answer in a thread. Expected failures become a page or a notice with one sentence."""
+        """Answer a request, in a thread. An expected failure becomes a page or a notice with one sentence."""
         is_fragment = request.headers.get("hx-request") == "true"
         frame = Frame(self, view, request, is_fragment)
         try:
@@ -130,7 +130,7 @@ class Page:
             return frame.respond_error("Engram has a bug here. `engram logs --errors` shows it.", 500)
 
     async def _live(self, request: Request) -> Response:
-        """Stream how much is new since a time, whenever memory.db changes."""
+        """Stream the number of new items since a time, whenever memory.db changes."""
         view = next((view for view in self.views if view.name == request.path_params["name"]), None)
         since = request.query_params.get("since", "")
         if view is None or view.count_new is None or not since.isdecimal() or len(since) > 15:
@@ -163,9 +163,7 @@ class Page:
 
     @contextlib.contextmanager
     def _memory(self) -> Iterator[tuple[Store, Loaded]]:
-        """Open the memory and the settings for one request. Nothing stays open in between, so that a restore need not
-        wait.
-        """
+        """Open the memory and the settings for one request. Nothing stays open, so that a restore needn't wait."""
         loaded = load_inside(self.flags, self.vault)
         with open_memory(self.places.memory_db, driver=loaded.settings.sqlite_driver, is_made=True) as store:
             yield store, loaded
@@ -177,7 +175,7 @@ class Page:
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """The frame of an answer: the layout of a page, or the headers of a part of one."""
+    """Makes responses: a page in its layout, or a part of one with htmx's headers."""
 
     page: Page
     view: View
@@ -205,7 +203,7 @@ class Frame:
         return response
 
     def respond_error(self, sentence: str, status: int) -> Response:
-        """Return a page with one sentence; for a part of a page, a notice next to what is shown."""
+        """Return a page with one sentence; if htmx asks for a part of a page, a notice."""
         if self.is_fragment:
             values = {"sentence": sentence, "nonce": self._nonce, "link": self._link(None)}
             html = self._render("failed.html", values, "sentence")
@@ -220,7 +218,7 @@ class Frame:
         return make_link(self.page.access.root, "" if project is None else project.name)
 
     def _bare(self) -> dict[str, Any]:
-        """Return the values of the layout that need no memory."""
+        """Return the layout's values that don't depend on the memory."""
         return {"nonce": self._nonce, "view": self.view, "link": self._link(None), "frame": None, "project": None}
 
     def _values(self, asked: PageRequest) -> dict[str, Any]:
@@ -239,14 +237,14 @@ def build_page(
     vault: str | None = None,
     environment: Environment | None = None,
 ) -> ASGIApp:
-    """Return the routes of the page, not yet guarded.
+    """Return the routes of the page, without the guard.
 
     Args:
         flags: settings given as flags, by name.
         access: the address and its secrets.
         activity: notified of every request.
         vault: the project whose vault is shown; None for the memory folder.
-        environment: the templates' environment; only tests pass another one.
+        environment: the templates' environment; only tests pass one.
 
     Raises:
         SettingsError: a setting has an invalid value.

@@ -30,21 +30,21 @@ from engram.vaults import own_vault
 
 @dataclass(frozen=True, slots=True)
 class PageRequest:
-    """One request, with the memory open for it."""
+    """A request, with the open memory."""
 
     store: Store
     settings: Settings
-    #: Name of the setting → where its value comes from.
+    #: Name of a setting → where its value comes from.
     sources: Mapping[str, str]
     #: Parameters in the path of the route.
     path: Mapping[str, str]
     #: Parameters after the question mark.
     query: Mapping[str, str]
-    #: Fields of a form; empty for a request that changes nothing.
+    #: Fields of a form; empty for GET.
     form: Mapping[str, str]
-    #: htmx asks for a part of a page.
+    #: True if htmx asks for a part of a page.
     is_fragment: bool
-    #: Id of the element that htmx replaces with the answer; "" if it asks for none.
+    #: Id of the element that htmx replaces with the response; "" for none.
     target: str
     #: The project that the person chose; None for all.
     project: ProjectRow | None
@@ -55,19 +55,19 @@ class PageRequest:
         return None if self.project is None else self.project.id
 
     def answer(self, template: str, values: Mapping[str, Any], notice: Notice | None = None) -> Answer:
-        """Return a view with its values: only the inner part if htmx asks; a notice reports a change."""
+        """Return a template with its values: only its main block if htmx asks; a notice reports a change."""
         block = "main" if self.is_fragment else ""
         return Answer(template, values, block=block, notice=notice, is_change=notice is not None)
 
 
 @dataclass(frozen=True, slots=True)
 class Notice:
-    """A sentence about what was just done, shown for eight seconds, with a way to undo it."""
+    """A sentence about what was just done, shown for eight seconds, with an undo."""
 
     text: str
-    #: Path from the root that undoes it, such as ``("m", "ep_…", "undo")``; empty if there is nothing to undo.
+    #: Path from the root that undoes it, such as ``("m", "ep_…", "undo")``; empty if it can't be undone.
     undo: tuple[str, ...] = ()
-    #: Id of the element that the answer to the undo replaces.
+    #: Id of the element that the response to the undo replaces.
     target: str = "main"
 
 
@@ -77,20 +77,20 @@ class Answer:
 
     template: str
     values: Mapping[str, Any] = field(default_factory=dict)
-    #: Only this block of the template; "" for the whole page.
+    #: The block of the template to render; "" for the whole page.
     block: str = ""
     notice: Notice | None = None
-    #: Address that the browser shows from now on, as parts and a query; None leaves it. A changed path becomes
-    #: a step in the browser's history.
+    #: The browser's new address, as parts and a query; None leaves it. A different path becomes a step in the browser's
+    #: history.
     replace_url: tuple[tuple[str, ...], Mapping[str, str]] | None = None
     status: int = 200
-    #: True if something was changed, so that the worker is notified.
+    #: True if something was changed, so that the worker must be notified.
     is_change: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Redirect:
-    """Another view of the page, as the parts of its path."""
+    """A redirect to another view, as the parts of its path."""
 
     path: tuple[str, ...]
 
@@ -106,27 +106,27 @@ class Route:
     handler: Handler
     #: GET, or POST if it makes a change.
     method: str = "GET"
-    #: True if it answers with a part of a page, never a full one.
+    #: True if it returns a part of a page, never a full one.
     is_part: bool = False
-    #: True if it waits for an Engram command, in a separate queue, so that nothing else is held up.
+    #: True if it waits for an Engram command, which has a separate queue, so that other requests don't wait.
     runs_command: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class View:
-    #: Unique; also the name of its template and, if it is in the navigation, the first part of its path.
+    #: Unique name.
     name: str
     title: str
     routes: tuple[Route, ...]
-    #: The key that, pressed after ``g``, leads here; "" for a view that is not in the navigation.
+    #: The key that leads here when pressed after ``g``; "" for a view that is not in the navigation.
     key: str = ""
     #: First part of its path; "" for the start page.
     path: str = ""
-    #: Name of the view in the navigation that this one belongs to; "" for none.
+    #: Name of the view in the navigation to which this one belongs; "" for none.
     within: str = ""
-    #: True for a view that is in the second group of the navigation.
+    #: True for a view in the second group of the navigation.
     is_more: bool = False
-    #: Returns how many items in the view are newer than a time in milliseconds; None if it has no news.
+    #: (store, time in milliseconds, project's row id) → number of newer items in the view; None if it shows no news.
     count_new: Callable[[Store, int, int | None], int] | None = None
 
 
@@ -136,29 +136,28 @@ def latest_project(store: Store) -> ProjectRow | None:
     return None if latest is None or latest.project_id is None else project_by_id(store, latest.project_id)
 
 
-# -- The frame around every view: the projects to choose from, whether Engram works, and what needs the person.
+# -- The frame around every view: the projects to choose from, whether Engram works, and what needs attention.
 
 
 @dataclass(frozen=True, slots=True)
 class Need:
-    """Something that needs the person's attention, and the view that settles it."""
+    """Something that needs the user's attention, and the view for it."""
 
     text: str
     #: Path of the view.
     path: str
     number: int = 1
-    #: True if Engram does not work as it should; False for a decision that can wait.
+    #: True if Engram does not work properly; False for a decision that can wait.
     is_trouble: bool = False
 
 
 def list_needs(store: Store, vitals: Vitals, *, with_folders: bool = False) -> list[Need]:
-    """Return everything that needs the person's attention, malfunctions first; every view uses this list for its
-    counts.
+    """Return everything that needs the user's attention, malfunctions first; every view takes its counts from it.
 
-    Memories that the user's files contradict are not in it: comparing all of them takes too long for every view.
+    Memories that the user's files contradict are left out, since comparing them takes too long for every view.
 
     Args:
-        vitals: whether Engram works.
+        vitals: the state of processes, stages and work.
         with_folders: also check the disk for projects that may have moved.
     """
     needs = [
@@ -186,40 +185,40 @@ def list_needs(store: Store, vitals: Vitals, *, with_folders: bool = False) -> l
     return needs
 
 
-#: What both processes are called together.
+#: Name of both processes together.
 BOTH = "watcher and worker"
 
 
 def list_troubles(vitals: Vitals) -> list[Trouble]:
-    """Return all problems; that neither process runs is one: one command starts both."""
+    """Return all problems. If neither process runs, that is one problem, since one command starts both."""
     troubles = vitals.troubles()
     stopped = [trouble for trouble in troubles if is_process(trouble)]
     if len(stopped) < 2:
         return troubles
     follows = "not running: nothing is read or remembered, and Claude is shown nothing"
-    # Whatever is late waits for them.
+    # What is merely late is waiting for them.
     rest = [trouble for trouble in troubles if trouble not in stopped and trouble.is_broken]
     return [Trouble(BOTH, follows, stopped[0].advice), *rest]
 
 
 def is_process(trouble: Trouble) -> bool:
-    """Return True if a process does not run, which ``Vitals.start_command`` mends."""
+    """Return True for a process that is not running, which ``Vitals.start_command`` fixes."""
     return trouble.about in ("watcher", "worker", BOTH)
 
 
 def start_of(vitals: Vitals) -> str:
-    """Return the command that starts what does not run; "" if both processes run."""
+    """Return the command that starts the processes that are not running; "" if both are."""
     return vitals.start_command if any(map(is_process, vitals.troubles())) else ""
 
 
 def said(trouble: Trouble) -> str:
-    """Return what is wrong; the message of a failure is set apart from the stage that failed."""
+    """Return a problem as one text, with a colon between a stage and its error message."""
     is_sentence = trouble.text.startswith(("not ", "is "))
     return f"{begun(trouble.about)}{'' if is_sentence else ':'} {trouble.text}"
 
 
 def begun(text: str) -> str:
-    """Return a text as the beginning of a sentence."""
+    """Return a text with its first letter capitalised."""
     return text[:1].upper() + text[1:]
 
 
@@ -227,9 +226,9 @@ def begun(text: str) -> str:
 class FrameValues:
     projects: tuple[ProjectRow, ...]
     needs: tuple[Need, ...]
-    #: Today's answers that came after their hook had ended, in words; "" for none.
+    #: How many answers came after their hook had ended today, in words; "" for none.
     late: str
-    #: When this page was rendered, in milliseconds since 1970: later items are news.
+    #: When the page was rendered, in milliseconds since 1970; later items are news.
     now_ms: int
     #: Claude Code's folder.
     claude_folder: str
@@ -238,24 +237,24 @@ class FrameValues:
 
     @property
     def troubles(self) -> tuple[Need, ...]:
-        """What does not work, worst first; empty if all is well."""
+        """The malfunctions, worst first."""
         return tuple(need for need in self.needs if need.is_trouble)
 
     @property
     def sentence(self) -> str:
-        """One sentence on whether Engram works."""
+        """A short sentence on whether Engram works."""
         if not self.troubles:
             return "All is well"
         more = f" (and {len(self.troubles) - 1} more)" if len(self.troubles) > 1 else ""
         return f"{self.troubles[0].text.split(': ')[0].split('. ')[0]}{more}"
 
     def waiting(self, path: str) -> int:
-        """Return how many items need attention in the view with a path."""
+        """Return how many items need attention in the view at ``path``."""
         return sum(need.number for need in self.needs if need.path == path)
 
 
 def frame_values(asked: PageRequest) -> FrameValues:
-    """Collect the frame around a view; takes a few milliseconds at any size."""
+    """Collect the frame around a view, in a few milliseconds for a memory of any size."""
     store = asked.store
     late = sum(late_since(store, day_spans(store.now_ms(), 1)[0][0]).values())
     return FrameValues(
@@ -269,7 +268,7 @@ def frame_values(asked: PageRequest) -> FrameValues:
 
 
 def day_spans(now_ms: int, number: int) -> list[tuple[int, int]]:
-    """Return start and end of the latest days, today included, in milliseconds; local days, including those of 23 or 25
+    """Return start and end of the last ``number`` local days, up to today, in milliseconds; a day may have 23 or 25
     hours.
     """
     now = time.localtime(now_ms / 1000)
@@ -280,20 +279,20 @@ def day_spans(now_ms: int, number: int) -> list[tuple[int, int]]:
     return list(itertools.pairwise(starts))
 
 
-# -- News since a page was rendered: sent as a number that the person can expand, so that nothing jumps.
+# -- News since a page was rendered: sent as a number that the user can click, so that the page doesn't jump.
 
 #: How often the files of memory.db are checked while a page is open, in seconds.
 POLL_SECONDS = 1.0
-#: How often a comment keeps an idle stream alive, in seconds.
+#: Interval of the comments that keep an idle stream alive, in seconds.
 KEEP_ALIVE_SECONDS = 15.0
 
 _Stamp = tuple[tuple[int, int, int] | None, ...]
 
 
 def stamp_of(path: Path) -> _Stamp:
-    """Inode, size and time of memory.db and of its write-ahead log, which differ after every commit.
+    """Return inode, size and time of memory.db and its write-ahead log, which differ after every commit.
 
-    ``PRAGMA data_version`` would say the same, but needs a connection that stays open, for which a restore would wait.
+    ``PRAGMA data_version`` would need a connection that stays open, for which a restore would wait.
     """
     return tuple(_stamp(f"{path}{suffix}") for suffix in ("", "-wal"))
 
@@ -307,21 +306,21 @@ def _stamp(name: str) -> tuple[int, int, int] | None:
 
 @dataclass(slots=True)
 class Activity:
-    """When the page was last used, and how many streams are open, which decide whether the process ends."""
+    """When the page was last used, and how many streams are open, which decides whether the process ends."""
 
     last_seconds: float
     streams: int = 0
     is_ending: bool = False
 
     def is_idle(self, now_seconds: float, limit_seconds: float) -> bool:
-        """Return True if nobody has used the page for that long. A page that is in view has a stream."""
+        """Return True if nobody has used the page for that long. A visible page has an open stream."""
         return not self.streams and now_seconds - self.last_seconds >= limit_seconds
 
 
 async def changes(path: Path, activity: Activity) -> AsyncIterator[bool]:
-    """Yield True after each change of memory.db, False now and then without one, until the process ends.
+    """Yield True after each change of memory.db, and False from time to time without one, until the process ends.
 
-    The first check yields True, so that changes since the page was rendered are sent at once.
+    The first check yields True, so that changes since the page was rendered are sent immediately.
     """
     activity.streams += 1
     try:
@@ -347,18 +346,17 @@ def to_event(html: str) -> bytes:
     return b"".join(b"data: " + line.encode() + b"\n" for line in html.splitlines() or [""]) + b"\n"
 
 
-# -- Running an Engram command for anything slow or memory-hungry, so that the page itself stays small and quick.
+# -- Run an Engram command for anything slow or memory-hungry, so that the page itself stays small and fast.
 
-#: Timeout for a command, in seconds: less than the page's script waits.
+#: Timeout for a command, in seconds; shorter than that of the page's script.
 MAX_SECONDS = 25.0
 
 
 def ask_command(settings: Settings, *arguments: str) -> dict[str, Any]:
-    """Run ``engram … --json`` over the same memory and return what it prints; the command and everything that it starts
-    end with this call.
+    """Run ``engram … --json`` on the same memory and return its output. No process it started outlives this call.
 
     Raises:
-        EngramError: it took too long, or printed no JSON.
+        EngramError: it took too long, or printed no JSON object.
     """
     vault = own_vault(settings.places)
     # A vault uses the settings of the memory folder that contains it.

@@ -1,4 +1,4 @@
-"""Actions that belong to every view: pausing the news, and switching off single-letter keys."""
+"""Actions in every view: pause the news, and turn off single-letter keys."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from engram.vaults import config_home
 
 
 def switch_letters(request: PageRequest) -> Answer | Redirect:
-    """Switch single-letter keys on or off, for this and every later page."""
+    """Turn single-letter keys on or off, on this and every later page."""
     is_on = request.form.get("letters") == "on"
     set_value(config_home(request.settings.home), "page_letters", "true" if is_on else "false")
     return Redirect(("",))
 
 
 def pause_news(request: PageRequest) -> Answer:
-    """Stop or resume the stream of news; the time from which it counts stays."""
+    """Pause or resume the stream of news, without changing the time from which it counts."""
     since = request.query.get("since", "")
     if not since.isdecimal():
         raise BadRequest("say since when")

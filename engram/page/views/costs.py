@@ -1,4 +1,4 @@
-"""What Engram cost: tokens that Claude was shown, and dollars of a language model against the caps, by day."""
+"""What Engram costs: tokens shown to Claude, and dollars spent on a language model with their caps, by day."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from engram.page.view import Answer, PageRequest, Route, View, day_spans
 from engram.reports.use_report import report_costs
 from engram.system.clock import day_of
 
-#: Days of the charts.
+#: Number of days in the charts.
 DAYS = 30
-#: The cap's line is drawn if the cap is at most this many times the largest bar.
+#: The cap is drawn as a line if it is at most this many times the largest bar.
 MAX_CAP_RATIO = 20
 
 
 def show(request: PageRequest) -> Answer:
-    """Show tokens and dollars by day; the figures are those of ``engram cost``."""
+    """Show tokens and dollars by day, with the figures of ``engram cost``."""
     spans = day_spans(request.store.now_ms(), DAYS)
     days = [day_of(start) for start, _ in spans]
     report = report_costs(request.store, request.settings, (request.store.now_ms() - spans[0][0]) / 1000)
@@ -39,7 +39,7 @@ def show(request: PageRequest) -> Answer:
 
 
 def money(dollars: float) -> str:
-    """Return dollars: to the cent, or to a hundredth of a cent for small amounts."""
+    """Format dollars to the cent, or to a hundredth of a cent for small amounts."""
     is_whole = abs(dollars * 100 - round(dollars * 100)) < 1e-6
     return f"${dollars:,.2f}" if dollars >= 1 or is_whole else f"${dollars:.4f}"
 

@@ -1,4 +1,4 @@
-"""What waits for a person's decision: contradictions, memories against the user's own files, and suspects."""
+"""Decisions for the user: contradictions, memories that the user's files contradict, and suspects."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from engram.page.view import Answer, Notice, PageRequest, Route, View
 from engram.redaction import redact
 from engram.reports.open_contradictions import compare_some, list_contradictions
 
-#: Maximum number of memories that one request compares with the files: as many as can be read in 50 ms.
+#: Number of memories that one request compares with the files: as many as can be read in 50 ms.
 COMPARED_AT_ONCE = 10_000
 #: Maximum number of listed memories that contradict files.
 MAX_SHOWN = 20
-#: Maximum number of digits of a number in an address.
+#: Maximum number of digits in a number in an address.
 MAX_DIGITS = 15
 
 
 def show_files(request: PageRequest) -> Answer:
-    """Show the memories that the user's own files contradict, or their number.
+    """Show the memories that the user's files contradict, or their number.
 
-    Every memory is compared, a few per request.
+    All memories are compared, ``COMPARED_AT_ONCE`` per request.
     """
     after, before = (_number(request.query.get(name, "")) for name in ("after", "found"))
     found, then = compare_some(request.store, after, COMPARED_AT_ONCE)
@@ -59,21 +59,19 @@ def decide(request: PageRequest) -> Answer:
 
 
 def trust(request: PageRequest) -> Answer:
-    """Let Claude be shown a suspect memory."""
+    """Allow a suspect memory to be shown to Claude."""
     episode_id = request.path["episode_id"]
     trust_memory(request.store, episode_id, actor=Actor.USER)
     return show(request, Notice("Claude may be shown this memory now.", ("decide", "undo", episode_id)))
 
 
 def judge_wrong(request: PageRequest) -> Answer:
-    """Judge a memory as wrong: Claude is never shown it again."""
     episode_id = request.path["episode_id"]
     judge_memory(request.store, episode_id, Judgement.WRONG, "decided on the page", redact, actor=Actor.USER)
     return show(request, Notice("Claude is never shown this memory again.", ("decide", "undo", episode_id)))
 
 
 def undo(request: PageRequest) -> Answer:
-    """Undo the last decision on a memory."""
     episode_id = request.path["episode_id"]
     plan = undo_last_change(request.store, request.settings, episode_id, actor=Actor.USER)
     text = "Decided again." if plan.is_redo else "Taken back: it waits for your decision again."
@@ -81,7 +79,6 @@ def undo(request: PageRequest) -> Answer:
 
 
 def show(request: PageRequest, notice: Notice | None = None) -> Answer:
-    """Show everything that waits for a decision."""
     found = list_contradictions(request.store, with_files=False)
     return request.answer("decide.html", {"found": found}, notice)
 

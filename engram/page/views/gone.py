@@ -1,4 +1,4 @@
-"""What is no longer current: archived memories, counts of what was forgotten, and what a purge would delete."""
+"""The archive: archived memories, counts of what was forgotten, and what a purge would delete."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from engram.page.view import Answer, Notice, PageRequest, Route, View, ask_comma
 
 #: Maximum number of memories and days that are listed.
 MAX_ROWS, MAX_DAYS = 30, 30
-#: Meaning of each kind of tombstone that is counted.
+#: Kind of tombstone → what is counted.
 KINDS = {
     TombstoneKind.MEMORY: "memories forgotten",
     TombstoneKind.TURN: "turns forgotten",
@@ -25,21 +25,19 @@ KINDS = {
 
 
 def revive(request: PageRequest) -> Answer:
-    """Restore a memory from the archive."""
     episode_id = request.path["episode_id"]
     revived = revive_memory(request.store, episode_id, actor=Actor.USER)
     return show(request, Notice(f"In force again: {revived.summary[:120]}", ("gone", "undo", episode_id)))
 
 
 def undo(request: PageRequest) -> Answer:
-    """Undo the last change to a memory."""
     episode_id = request.path["episode_id"]
     plan = undo_last_change(request.store, request.settings, episode_id, actor=Actor.USER)
     return show(request, Notice(f"Taken back: {plan.change.action}.", ("gone", "undo", episode_id)))
 
 
 def preview_purge(request: PageRequest) -> Answer:
-    """Show what a purge would delete; only a command can carry it out."""
+    """Show what a purge would delete; only a command can purge."""
     days = request.query.get("days", str(ARCHIVED_DAYS))
     if not days.isdecimal() or len(days) > 5:
         raise BadRequest("give a number of days")

@@ -1,4 +1,4 @@
-"""Whether memory works: the flow with its lag, the two processes, the checks, and what consolidations did."""
+"""Whether Engram works: the stages with their lag, the processes, the checks, and the latest runs."""
 
 from __future__ import annotations
 
@@ -25,27 +25,27 @@ from engram.reports.hub_report import report_hubs
 from engram.reports.use_report import REPORT_DAYS, late_of_days, late_text
 from engram.trust.display import number_of
 
-#: Runs that are listed, and lines of one that are shown.
+#: Maximum number of runs listed, and of lines shown of one.
 MAX_RUNS, MAX_LINES = 12, 100
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One step of the flow: what arrived there, and how far it is behind."""
+    """One step from a transcript to Claude: its count, and how far it is behind."""
 
     name: str
     number: int
-    #: What waits before it, such as ``3 files to read``; "" for nothing.
+    #: What is waiting for it, such as ``3 files to read``; "" for nothing.
     waiting: str
     lag_seconds: float
     is_broken: bool
     has_trouble: bool
-    #: The process that does it does not run.
+    #: True if its process is not running.
     is_stopped: bool
 
 
 def show_checks(request: PageRequest) -> Answer:
-    """Show the checks of ``engram doctor``; the whole check of the database is left to the command."""
+    """Show the checks of ``engram doctor --quick``, without the full check of the database."""
     checks = ask_command(request.settings, "doctor", "--quick")["checks"]
     troubles = take_vitals(request.store, request.settings).troubles()
     told = {name for one in troubles for name in (one.about, f"stage {one.about}")}
@@ -72,7 +72,7 @@ def show_run(request: PageRequest) -> Answer:
 
 
 def undo(request: PageRequest) -> Answer:
-    """Take back everything that a run changed; that is a run too."""
+    """Undo everything that a run changed; the undo is a run, too."""
     from engram.consolidation.undo import undo_run  # it takes a while to load
 
     number = _number(request)
@@ -83,7 +83,7 @@ def undo(request: PageRequest) -> Answer:
 
 
 def flow_of(health: Health) -> list[Step]:
-    """Return the steps from a transcript to what Claude is shown."""
+    """Return the steps from a transcript to Claude."""
     totals, unread, stages = health.totals, health.unread, health.stages
     files = f"{number_of(unread.files, 'file')} to read" if unread.files else ""
 
@@ -113,7 +113,7 @@ def _number(request: PageRequest) -> int:
 
 
 def show(request: PageRequest, notice: Notice | None = None) -> Answer:
-    """Show the flow, the processes and the latest runs; the figures are those of ``engram status``."""
+    """Show the steps, the processes and the latest runs, with the figures of ``engram status``."""
     health = take_health(request.store, request.settings)
     late, prompts = late_of_days(request.store)
     runs = memory_history.list_runs(request.store, MAX_RUNS)

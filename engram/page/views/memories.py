@@ -1,4 +1,4 @@
-"""All memories, and the one search: words as they are typed, and what answers a question, as ``engram recall`` does."""
+"""The list of memories, and the search: by words while typing, then the answer of ``engram recall``."""
 
 from __future__ import annotations
 
@@ -22,19 +22,19 @@ from engram.system.clock import parse_time_ms
 from engram.text.words import MAX_QUERY_CHARS, question_words_of, terms_of
 from engram.worker.worker_client import ask_worker
 
-#: Maximum number of memories of one list; more follow on the next one.
+#: Maximum number of memories on one page of the list.
 MAX_ROWS = 25
-#: Memories and passages of an answer, and texts with the words that are listed, and read to find them.
+#: Maximum number of hits in an answer, of texts with the words, and of passages read to find those.
 MAX_HITS, MAX_SAID, MAX_READ = 8, 5, 20
-#: Memories that have some of the words.
+#: Maximum number of memories listed that have only some of the words.
 MAX_NEAREST = 5
 #: Role of a text → who said it.
 WHO: Mapping[str, str] = {"user": "you said", "assistant": "Claude said"}
-#: Fewest characters that are asked about.
+#: Minimum length of a question, in characters.
 MIN_ASKED_CHARACTERS = 3
 #: Time for the worker's answer, in seconds.
 ANSWER_SECONDS = 3.0
-#: Maximum number of projects that are offered, those with the most memories.
+#: Maximum number of projects offered as filters: those with the most memories.
 MAX_PROJECTS = 8
 
 
@@ -42,7 +42,7 @@ MAX_PROJECTS = 8
 class Found:
     """One part of an answer."""
 
-    #: Path of what it was found in; empty for what has no view, such as a note.
+    #: Path of the view that shows it; empty for a hit without one, such as a note.
     path: tuple[str, ...]
     title: str
     text: str
@@ -52,15 +52,15 @@ class Found:
     at_ms: int
     #: What makes it less certain; "" for nothing.
     doubt: str
-    #: The command that goes on with the session; "" if there is none.
+    #: The command that resumes the session; "" if there is none.
     resume: str
 
 
 @dataclass(frozen=True, slots=True)
 class Said:
-    """A text that was said, once for all the times that it was."""
+    """A text that was said, possibly several times."""
 
-    #: Path of the turn in which it was said last.
+    #: Path of the latest turn in which it was said.
     path: tuple[str, ...]
     text: str
     what: str
@@ -70,7 +70,7 @@ class Said:
 
 
 def show(request: PageRequest) -> Answer:
-    """List memories; while somebody types, only what is inside the page is answered, first by words alone."""
+    """List memories that match the words; the answer to a question follows once typing pauses."""
     selection = _selection(request)
     offset = _number(request.query.get("from", ""))
     listing = browse(request.store, selection, limit=MAX_ROWS, offset=offset)
@@ -102,7 +102,7 @@ def show(request: PageRequest) -> Answer:
 
 
 def show_answer(request: PageRequest) -> Answer:
-    """Answer a question as ``engram recall`` does, after a pause in typing."""
+    """Answer a question as ``engram recall`` does."""
     return Answer("parts/answer.html", _answer_values(request, _selection(request)))
 
 
@@ -128,7 +128,7 @@ def _answer_values(request: PageRequest, selection: Selection) -> dict[str, Any]
 
 
 def _found(store: Store, hit: Mapping[str, Any]) -> Found | None:
-    """Return what the page shows of a hit; None for a memory that is gone meanwhile."""
+    """Return what the page shows of a hit; None for a memory that has been deleted in the meantime."""
     at_ms, doubt = parse_time_ms(hit["created_at"]) or 0, ""
     title, text = "", " ".join(str(hit["text"]).split())
     path: tuple[str, ...] = ("s", hit["session"]) if hit["session"] else ()
@@ -159,12 +159,11 @@ def _projects(store: Store, numbers: Mapping[int, int]) -> list[tuple[str, int]]
 
 
 def count_new(store: Store, since_ms: int, project_id: int | None) -> int:
-    """Count the memories that were kept since a time."""
     return count_memories_since(store, since_ms, project_id)
 
 
 def _said(request: PageRequest, text: str) -> list[Said]:
-    """Return the passages that hold the words of a search, each text once, if no worker ranks them."""
+    """Return passages that contain the words, without duplicate texts, for when no worker answers."""
     words = tuple(question_words_of(text))
     ids = [row_id for row_id, _ in search_passages(request.store, [words], MAX_READ, project_id=request.project_id)]
     rows, turns = passage_rows(request.store, ids), passage_turns(request.store, ids)
@@ -184,7 +183,7 @@ def _said(request: PageRequest, text: str) -> list[Said]:
 
 
 def _nearest(request: PageRequest, selection: Selection) -> tuple[Memory, ...]:
-    """Return the memories that have the telling words, else some of them, best first: for a search that finds none."""
+    """Return the best memories with all informative words, else with some, for a search without matches."""
     terms = terms_of(selection.text)
 
     def search(wanted: Sequence[Term]) -> list[tuple[int, float]]:

@@ -1,4 +1,4 @@
-"""One memory: what it says, where it comes from, why it was shown, and its life."""
+"""One memory: its text, source, outcomes and history, and the actions on it."""
 
 from __future__ import annotations
 
@@ -30,23 +30,22 @@ from engram.reports.hub_report import where_shared
 from engram.reports.memory_report import done_of, report_memory, source_turns, who_changed
 from engram.reports.session_report import REASONS
 
-# -- What a person changes of a memory: each change is in its history, and all but forget can be undone here.
+# -- The user's changes. Each is recorded in the history, and all except forgetting can be undone here.
 
-#: Why a memory is wrong, if a person gives no reason.
+#: Reason for judging a memory wrong if the user gives none.
 NO_REASON = "by hand, on the page"
-#: Longest text of a memory that is shown, in characters.
+#: Maximum length of a memory's text that is shown, in characters.
 MAX_CONTENT_CHARACTERS = 4_000
-#: Time between the decision to forget and the deed, in seconds.
+#: Time between the decision to forget a memory and its deletion, in seconds.
 FORGET_SECONDS = 6
 
 
 def ask_edit(request: PageRequest) -> Answer:
-    """Show the form that edits a memory."""
     return _detail(request, _memory(request), form="edit")
 
 
 def edit(request: PageRequest) -> Answer:
-    """Change text, importance or scope; only what differs is changed."""
+    """Change the fields that differ: text, importance or scope."""
     memory, form = _memory(request), request.form
     summary, content = form.get("summary", "").strip(), form.get("content", "").replace("\r\n", "\n").strip()
     importance, scope = Importance.parse(form.get("importance", "")), Scope.parse(form.get("scope", ""))
@@ -64,14 +63,14 @@ def edit(request: PageRequest) -> Answer:
 
 
 def pin(request: PageRequest) -> Answer:
-    """Pin a memory, or unpin it."""
+    """Pin or unpin a memory."""
     memory = _memory(request)
     changed = pin_memory(request.store, memory.episode_id, actor=Actor.USER, is_pinned=not memory.is_pinned)
     return _changed(request, changed, "Pinned: every briefing begins with it." if changed.is_pinned else "Unpinned.")
 
 
 def judge_wrong(request: PageRequest) -> Answer:
-    """Judge a memory wrong, or take that back."""
+    """Judge a memory wrong, or withdraw that judgement."""
     memory = _memory(request)
     if memory.is_lowered:
         changed, _ = take_back_judgement(request.store, memory.episode_id, actor=Actor.USER)
@@ -82,7 +81,7 @@ def judge_wrong(request: PageRequest) -> Answer:
 
 
 def ask_successor(request: PageRequest) -> Answer:
-    """Show the form that names what replaces a memory."""
+    """Show the form that asks which memory replaces this one."""
     return _detail(request, _memory(request), form="supersede")
 
 
@@ -94,7 +93,7 @@ def supersede(request: PageRequest) -> Answer:
 
 
 def undo(request: PageRequest) -> Answer:
-    """Take back the last change of a memory, if it is still the one that the person saw."""
+    """Undo the last change to a memory if it is still the one that the user saw."""
     memory, step = _memory(request), request.path["step"]
     if not step.isdecimal():
         raise BadRequest("say which change to undo")
@@ -104,7 +103,7 @@ def undo(request: PageRequest) -> Answer:
 
 
 def ask_forget(request: PageRequest) -> Answer:
-    """Show exactly what forgetting would delete, and ask."""
+    """Show exactly what forgetting would delete, and ask for confirmation."""
     memory = _memory(request)
     also_source = request.query.get("source") == "yes"
     preview = preview_forget(request.store, request.settings.places, memory.episode_id, also_source=also_source)
@@ -112,14 +111,13 @@ def ask_forget(request: PageRequest) -> Answer:
 
 
 def wait_forget(request: PageRequest) -> Answer:
-    """Wait a moment before it is forgotten, with a way out."""
+    """Show a countdown that can be cancelled before the memory is forgotten."""
     also_source = request.form.get("source") == "yes"
     values = {"memory": _memory(request), "also_source": also_source, "seconds": FORGET_SECONDS}
     return Answer("parts/forgetting.html", values, block="waiting")
 
 
 def forget(request: PageRequest) -> Answer | Redirect:
-    """Forget a memory for good."""
     report = forget_memory(
         request.store,
         request.settings.places,
@@ -135,7 +133,7 @@ def _memory(request: PageRequest) -> Memory:
 
 
 def _changed(request: PageRequest, memory: Memory, sentence: str) -> Answer:
-    """Answer a change with the memory as it is now, and with the way to undo it."""
+    """Return the memory after a change, with a notice to undo it."""
     step = plan_undo(request.store, memory).change.id
     notice = Notice(sentence, undo=("m", memory.episode_id, "undo", str(step)), target=request.target)
     if request.target == "detail":
@@ -166,20 +164,20 @@ ROUTES = (
 )
 
 
-#: What a button says that takes any other change back.
+#: Label of the button that undoes any other change.
 UNDO_LAST = "Undo the last change"
-#: Moments at which it was considered that are shown.
+#: Maximum number of prompts shown for which it was considered.
 MAX_MOMENTS = 4
-#: Latest steps of its history that are shown.
+#: Maximum number of steps shown of its history, latest first.
 MAX_STEPS = 10
-#: Field that a person edits → its name in the form.
+#: Field that a user edits → its name in the form.
 FIELDS: Mapping[str, str] = {
     "summary": "what Claude is shown",
     "content": "the whole text",
     "importance": "importance",
     "scope": "where it counts",
 }
-#: Action of the history → what a button says that takes it back.
+#: Action in the history → label of the button that undoes it.
 UNDOS: Mapping[str, str] = {
     "extract": "Don't keep it",
     "save": "Don't keep it",
@@ -193,7 +191,7 @@ UNDOS: Mapping[str, str] = {
 
 
 def show(request: PageRequest) -> Answer | Redirect:
-    """Show a memory on a page of its own, or beside a list; of a quotation, the turn that it was said in."""
+    """Show a memory on its own page or beside a list; for a quotation, redirect to its turn."""
     if is_quotation_id(request.path["episode_id"]):
         stored = require_quotation(request.store, request.path["episode_id"]).stored
         return Redirect(("s", stored.turn.session_id, "t", str(stored.id)))
@@ -203,7 +201,6 @@ def show(request: PageRequest) -> Answer | Redirect:
 
 
 def memory_values(request: PageRequest, memory: Memory) -> dict[str, Any]:
-    """Return everything that the template shows of a memory."""
     store = request.store
     report = report_memory(store, memory)
     why = why_memory(store, memory.episode_id, MAX_MOMENTS)
@@ -233,12 +230,12 @@ def memory_values(request: PageRequest, memory: Memory) -> dict[str, Any]:
 
 
 def _edited(step: Change) -> list[str]:
-    """Return what an edit changed, in a person's words; other steps say it by their name."""
+    """Return the names of the fields that an edit changed; empty for other steps."""
     return [FIELDS[field] for field in step.before if field in FIELDS] if step.action == "edit" else []
 
 
 def title_and_rest(memory: Memory) -> tuple[str, str]:
-    """Return what a memory is called, and what its summary says beyond that; "" for nothing."""
+    """Return a memory's title, and the part of its summary that the title leaves out; "" for none."""
     if memory.title:
         return memory.title, memory.summary
     first, rest = first_sentence(memory.summary)
@@ -246,7 +243,7 @@ def title_and_rest(memory: Memory) -> tuple[str, str]:
 
 
 def content_beyond(memory: Memory) -> str:
-    """Return the text of a memory if it says more than its summary; "" if it repeats it."""
+    """Return the part of a memory's content that its summary leaves out; "" for none."""
     content = memory.content.strip()
     said, mark, more = content.partition("\n\n[")
     if _letters(said) == _letters(memory.summary):
@@ -255,12 +252,12 @@ def content_beyond(memory: Memory) -> str:
 
 
 def _letters(text: str) -> str:
-    """Return the letters and digits of a text alone: by them two texts say the same."""
+    """Return only the letters and digits of a text, for comparison."""
     return "".join(char for char in text.casefold() if char.isalnum())
 
 
 def _moment(store: Store, outcome: Outcome) -> dict[str, Any]:
-    """Return a moment at which it was considered, with the words of the prompt if they are still there."""
+    """Return an outcome with its prompt, if that is still stored."""
     candidate = outcome.considered[0]
     return {
         "outcome": outcome,

@@ -1,4 +1,4 @@
-"""The projects: their folders, what belongs to each, what the next session is shown; rename, pause and merge."""
+"""The projects: their folders and counts, and the next session's briefing; rename, pause and merge."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def rename_back(request: PageRequest) -> Answer:
 
 
 def pause(request: PageRequest) -> Answer:
-    """Read, store and show nothing of a project for a while."""
+    """Pause a project for some time: nothing of it is read, stored or shown."""
     report = _find(request, request.path["number"])
     seconds = PAUSES.get(request.form.get("time", ""))
     if seconds is None:
@@ -57,13 +57,12 @@ def resume(request: PageRequest) -> Answer:
 
 
 def ask_merge(request: PageRequest) -> Answer:
-    """Name exactly what a merge moves, and ask."""
+    """Show exactly what a merge moves, and ask for confirmation."""
     source, into = _pair(request)
     return Answer("merge.html", {"source": source, "into": into}, block="question" if request.is_fragment else "")
 
 
 def merge(request: PageRequest) -> Answer:
-    """Move everything of one project to another one."""
     source, into = _pair(request)
     moved = merge_projects(request.store, into.project, source.project, "by hand", actor=Actor.USER)
     text = f"Moved {number_of(moved, 'session')}. {source.folder} belongs to {into.project.name} now."

@@ -1,4 +1,4 @@
-"""List the sessions, and show the outcome of each prompt in one of them: what was shown, or why nothing was."""
+"""The sessions, the outcome of each prompt in one of them, its turns, and a form to try a prompt."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from engram.worker.worker_client import ask_worker
 
 #: Maximum number of sessions in a list.
 MAX_SESSIONS = 30
-#: Maximum number of prompts on one page of a trace. The first page shows the latest; earlier ones are on further pages.
+#: Maximum number of prompts on one page of a trace; the first page has the latest.
 MAX_MOMENTS = 15
 #: Maximum number of characters of a turn on one page.
 MAX_TURN_CHARACTERS = 12_000
@@ -33,7 +33,7 @@ MAX_TURN_CHARACTERS = 12_000
 MAX_PROMPT_CHARACTERS = 20_000
 #: Timeout for the worker's answer, in seconds.
 TRY_SECONDS = 10.0
-#: Reasons that are worded differently when a prompt is only tried; other verdicts use ``REASONS``.
+#: Reasons that are worded differently for a prompt that is only tried; other verdicts use ``REASONS``.
 TRIAL_REASONS = {
     Verdict.SHOWN: "Claude would be shown it",
     Verdict.PENDING: "it would wait for the next tool call",
@@ -41,7 +41,7 @@ TRIAL_REASONS = {
 }
 
 
-#: Reasons of one memory among those that were considered, which need not be the best.
+#: Reasons for one of the memories considered, which need not be the best.
 CANDIDATE_REASONS = {**REASONS, Verdict.BELOW_FLOOR: "it is not relevant enough"}
 
 
@@ -69,7 +69,7 @@ class TraceMoment:
 
 
 def show_all(request: PageRequest) -> Answer:
-    """List the latest sessions, and earlier ones on further pages, by day."""
+    """List the sessions by day, latest first, in pages."""
     start = request.query.get("from", "0")
     offset = int(start) if start.isdecimal() and len(start) < 7 else 0
     upto = offset + MAX_SESSIONS
@@ -89,7 +89,7 @@ def show_all(request: PageRequest) -> Answer:
 
 
 def made_at_ms(store: Store) -> int:
-    """Return when this memory file was created, in milliseconds since 1970: nothing is recorded from before."""
+    """Return when this memory file was created, in milliseconds since 1970; nothing before that is recorded."""
     return int(get_meta(store, MADE_AT) or 0)
 
 
@@ -122,7 +122,7 @@ def show(request: PageRequest) -> Answer:
 
 
 def show_candidates(request: PageRequest) -> Answer:
-    """Show the memories that were considered at one moment, with what made each relevant."""
+    """Show the memories considered for one outcome, with what made each relevant."""
     session_id, wanted = _session_id(request), request.path["outcome_id"]
     outcome = next((found for found in outcomes_of_session(request.store, session_id) if str(found.id) == wanted), None)
     if outcome is None:
@@ -168,7 +168,7 @@ def show_try_form(request: PageRequest) -> Answer:
 
 
 def try_prompt(request: PageRequest) -> Answer:
-    """Show what a prompt would remind Claude of, using the same decision as the hook. Stores nothing."""
+    """Show what Claude would be shown for a prompt, by the same decision as for a hook. Stores nothing."""
     prompt = request.form.get("prompt", "").strip()
     if not prompt or len(prompt) > MAX_PROMPT_CHARACTERS:
         raise BadRequest(f"type a prompt of 1 to {MAX_PROMPT_CHARACTERS:,} characters")
@@ -198,7 +198,6 @@ def trial_reason(verdict: Verdict) -> str:
 
 
 def count_new(store: Store, since_ms: int, project_id: int | None) -> int:
-    """Count the prompts since a time."""
     return count_outcomes_since(store, since_ms, project_id, Channel.PROMPT)
 
 

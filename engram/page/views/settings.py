@@ -1,4 +1,4 @@
-"""The settings: each with its value and where that comes from; they are changed by a command."""
+"""The settings, each with its value and source. Only a command changes them."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from engram.reports.settings_report import plain_settings, shown_value
 
 
 def show(request: PageRequest) -> Answer:
-    """Show every setting, those that somebody changed first."""
+    """Show every setting, changed ones first."""
     rows = [
         (name, shown_value(value), request.sources.get(name, "default"))
         for name, value in plain_settings(request.settings).items()

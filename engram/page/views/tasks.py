@@ -1,4 +1,4 @@
-"""The tasks: what runs, what waits, what failed and what was given up, with the failure's traceback."""
+"""The tasks: what is running, waiting, failed or given up on, with tracebacks."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from engram.models.work.work import TASKS_SCOPE, Work, WorkState
 from engram.page.view import Answer, Notice, PageRequest, Route, View
 from engram.reports.task_report import failure_of_tasks, find_piece, find_tasks, rows_of_work, run_row, work_row
 
-#: Pieces of work and runs that are listed, and pieces of one task that are shown whole.
+#: Maximum number of pieces of work and of runs listed, and of pieces shown for one task.
 MAX_ROWS, MAX_RUNS, MAX_PIECES = 30, 15, 8
 #: State of a piece of work → the word for it.
 WORDS = {
@@ -44,7 +44,7 @@ WHAT = {
     "scan": "Look for work",
     "sync": "Exchange with a hub",
 }
-#: How long a pause may last, in seconds, by its name; 0 is until somebody ends it.
+#: Name of a pause → its length in seconds; 0 lasts until it is ended.
 PAUSES = {"30m": 1_800, "1h": 3_600, "": 0}
 
 
@@ -80,7 +80,7 @@ def cancel(request: PageRequest) -> Answer:
 
 
 def put_back(request: PageRequest) -> Answer:
-    """Take a retry or a cancel back."""
+    """Undo a retry or a cancellation."""
     asked = request.path
     piece = find_piece(request.store, asked["task_id"])
     numbers = (asked["due"], asked["attempts"], asked["version"], asked["left"])
@@ -96,7 +96,7 @@ def put_back(request: PageRequest) -> Answer:
 
 
 def pause(request: PageRequest) -> Answer:
-    """Let the worker start no work for a while."""
+    """Keep the worker from starting work for some time."""
     seconds = PAUSES.get(request.form.get("time", ""))
     if seconds is None:
         raise BadRequest("choose how long")
@@ -106,7 +106,6 @@ def pause(request: PageRequest) -> Answer:
 
 
 def resume(request: PageRequest) -> Answer:
-    """End the pause of the work."""
     was_paused = resume_scope(request.store, TASKS_SCOPE)
     return show(
         request, Notice("The work continues.", ("tasks", "pause")) if was_paused else Notice("It runs already.")
@@ -114,13 +113,12 @@ def resume(request: PageRequest) -> Answer:
 
 
 def _way_back(piece: Work, left: int) -> tuple[str, ...]:
-    """Return the path that puts a piece of work back as it is now, from the version that the change leaves."""
+    """Return the path that restores a piece of work to its current state as long as its version is ``left``."""
     numbers = (piece.due_at_ms, piece.attempts, piece.version, left)
     return ("tasks", str(piece.id), "back", piece.state.value, *map(str, numbers))
 
 
 def show(request: PageRequest, notice: Notice | None = None) -> Answer:
-    """Show what runs and waits."""
     store = request.store
     rows = rows_of_work(store, (WorkState.DUE, WorkState.DEAD))
     now = store.now_ms()
@@ -142,12 +140,12 @@ def show(request: PageRequest, notice: Notice | None = None) -> Answer:
 
 
 def _folded(rows: Iterable[dict[str, Any]]) -> list[tuple[dict[str, Any], int]]:
-    """Return runs that follow one another and say the same as one, the latest, with their number."""
+    """Return consecutive equal runs as one, the latest, with their number."""
     runs = groupby(rows, key=lambda row: (row["name"], row["args"], row["state"], row["outcome"]))
     return [(same[0], sum(max(1, row["times"]) for row in same)) for same in (list(some) for _, some in runs)]
 
 
-#: What needs the person comes first.
+#: States in the order of the list: what needs the user comes first.
 _ORDER = ("dead", "failed", "running", "pending", "scheduled", "done")
 
 VIEW = View(

@@ -1,4 +1,4 @@
-"""The start page: what Claude was shown and what was kept today, and what needs the person."""
+"""The start page: what Claude was shown, what was kept, and what needs the user's attention."""
 
 from __future__ import annotations
 
@@ -33,15 +33,15 @@ from engram.worker.worker_client import ask_worker
 
 #: Maximum number of prompts, kept memories and runs listed.
 MAX_PROMPTS, MAX_KEPT, MAX_RUNS = 12, 6, 2
-#: Days of the charts.
+#: Number of days in the charts.
 DAYS = 30
-#: Timeout of the worker's briefing, in seconds.
+#: Timeout for the worker's briefing, in seconds.
 BRIEFING_SECONDS = 5.0
 
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """One line of a day: a prompt with its outcome, a memory that was kept, or a run."""
+    """One line of a day: a prompt with its outcome, a kept memory, or a run."""
 
     at_ms: int
     project: str
@@ -49,7 +49,7 @@ class Event:
     outcome: Outcome | None = None
     reason: str = ""
     shown: tuple[tuple[Memory, float], ...] = ()
-    #: Claude was shown something, even if it is not among ``shown``.
+    #: True if Claude was shown something, even if ``shown`` is empty.
     is_shown: bool = False
     kept: Memory | None = None
     run: str = ""
@@ -79,7 +79,7 @@ def show(request: PageRequest) -> Answer:
 
 
 def show_briefing(request: PageRequest) -> Answer:
-    """Preview what the next session of a project will be shown; the worker chooses it, and nothing counts as shown."""
+    """Show the briefing that the next session of a project would get, chosen by the worker. Nothing counts as shown."""
     if request.project is None:
         return Answer("parts/briefing.html", {"briefing": None, "is_missing": False})
     question = {"op": "briefing", "project_id": request.project.id}
@@ -89,7 +89,6 @@ def show_briefing(request: PageRequest) -> Answer:
 
 
 def count_new(store: Store, since_ms: int, project_id: int | None) -> int:
-    """Count the prompts and the memories since a time."""
     prompts = count_outcomes_since(store, since_ms, project_id, Channel.PROMPT)
     return prompts + count_memories_since(store, since_ms, project_id)
 
@@ -138,7 +137,7 @@ def _prompt_event(
 
 
 def _day_of(at_ms: int, days: Sequence[tuple[int, int]]) -> int:
-    """Return the time at which a day begins, or its noon for a day before the charts."""
+    """Return the start of a day, or its noon (UTC) for a day before the charts."""
     day = next((start for start, end in reversed(days) if start <= at_ms < end), None)
     return at_ms // 86_400_000 * 86_400_000 + 43_200_000 if day is None else day
 
