@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from engram.errors import BadRequest, HomeError, NotFound, ServiceError, SettingsError
+from engram.errors import BadRequest, HomeError, NotFound, ServiceError, SettingsError, StoreError
 from engram.paths import Home, check_private
 from engram.settings import Loaded, Settings
 from engram.vaults import load_inside
@@ -214,10 +214,24 @@ def find_project(store: Store, settings: Settings, name: str | None) -> ProjectR
     return named_project(store, name)
 
 
+def _forget_failures(settings: Settings) -> None:
+    """Forget the failures of stages that settings may make fail. A memory that can't be opened keeps them."""
+    from engram.models.open_memory import open_memory
+    from engram.models.work.task_runs import STAGES_OF_SETTINGS, clear_failures
+
+    if settings.places.memory_db.is_file():
+        with (
+            contextlib.suppress(StoreError),
+            open_memory(settings.places.memory_db, driver=settings.sqlite_driver, is_made=True) as store,
+        ):
+            clear_failures(store, STAGES_OF_SETTINGS)
+
+
 def restart_with_settings(workspace: Workspace) -> None:
     """Make running worker and watcher processes use what was written to config.toml, and say so on standard error.
 
     They read the settings once, when they start, so without this, a folder that was just excluded would still be read.
+    Failures that came from the former settings are forgotten at once; what still fails is recorded again.
 
     Args:
         workspace: the memory; for a vault, that of the memory folder that contains it.
@@ -232,6 +246,7 @@ def restart_with_settings(workspace: Workspace) -> None:
         # Nothing can start with such settings; the next command reports what is wrong.
         return
     places = settings.places
+    _forget_failures(settings)
     if not any(process_state(lock).is_alive for lock in (places.worker_lock, places.watcher_lock)):
         return
     click.echo("Restarting the worker and the watcher, so that they use it …", err=True)

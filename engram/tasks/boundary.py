@@ -12,7 +12,14 @@ from collections.abc import Callable
 from engram.errors import BrokenDatabase, Conflict, EngramError, StoreError
 from engram.models.engine.transaction import Store
 from engram.models.rescue.soundness import UNREADABLE, find_unreadable
-from engram.models.work.task_runs import RunState, begin_task_run, end_task_run, interrupt_task_runs, note_failure
+from engram.models.work.task_runs import (
+    RunState,
+    begin_task_run,
+    clear_failures,
+    end_task_run,
+    interrupt_task_runs,
+    note_failure,
+)
 from engram.models.work.work import WorkState, drop_lease, fail, find_work, lease_owners, note_crash
 from engram.system.process_lock import is_process_alive
 from engram.tasks.runtime import Runtime
@@ -39,6 +46,10 @@ def run_guarded(runtime: Runtime, kind: str, key: str, action: Callable[[], obje
         run.end_failed(error)
         return False
     run.end_done(result if isinstance(result, str) else "")
+    if not stage:
+        # Work that finds nothing to do is healthy, too. A stage that other work shares is judged by that work.
+        with contextlib.suppress(StoreError):
+            clear_failures(runtime.store, (kind,))
     return True
 
 

@@ -81,6 +81,8 @@ def _embed_all(runtime: Runtime, done: Drained, progress: Progress) -> None:
 
 def _embed_slice(runtime: Runtime) -> Slice | None:
     """Embed a slice; return None if that failed."""
+    if runtime.embedder is None:
+        return None
     slices: list[Slice] = []
     run_guarded(runtime, "embed", "", lambda: slices.append(embed_slice(runtime, DRAIN_ROWS)))
     return slices[0] if slices else None

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from engram.errors import EmbeddingError, EngramError
 from engram.extraction.model.provider import find_api_key
 from engram.models.engine.transaction import Store
-from engram.models.work.task_runs import clear_old_failure, note_failure
+from engram.models.work.task_runs import STAGES_OF_SETTINGS, clear_failures, note_failure
 from engram.redaction import redact
 from engram.settings import MODEL_EXTRACTORS, Settings
 from engram.system import process_limits
@@ -237,8 +237,10 @@ def current_runtime() -> Runtime:
 def make_runtime(settings: Settings, store: Store, *, may_load_torch: bool = True) -> Runtime:
     """Load the embedding model and the extractor; the first ``refresh_index`` loads the vectors.
 
-    A model that can't be used is recorded for ``engram status``; everything else works without it.
+    A model that can't be used is recorded for `engram status`; everything else works without it. Failures that came from
+    earlier settings are forgotten.
     """
+    clear_failures(store, STAGES_OF_SETTINGS)
     embedder = _load_embedder(settings, store, may_load_torch)
     return _assemble(settings, store, embedder, started_seconds=store.clock.steady_seconds())
 
@@ -272,8 +274,6 @@ def _assemble(settings: Settings, store: Store, embedder: Embedder | None, **oth
 def _load_embedder(settings: Settings, store: Store, may_load_torch: bool) -> Embedder | None:
     from engram.embedding.load_model import load_embedder
 
-    # Earlier versions, which compiled models, recorded here why one was not compiled. Nothing else would clear that.
-    clear_old_failure(store, "model", 0)
     try:
         return load_embedder(
             settings.embedding_model,
@@ -297,7 +297,7 @@ def make_extractor(settings: Settings, store: Store) -> tuple[Extractor | None, 
     local = LocalExtractor()
     if settings.extractor == "local":
         return local, None
-    from engram.extraction.model.provider import Budget
+    from engram.extraction.model.provider import STAGE, Budget
 
     if settings.extractor == "claude":
         from engram.extraction.model.claude_provider import ClaudeProvider
@@ -311,7 +311,7 @@ def make_extractor(settings: Settings, store: Store) -> tuple[Extractor | None, 
     if not key and not settings.llm_base_url:
         note_failure(
             store,
-            "extract",
+            STAGE,
             "extractor = openai, but OPENAI_API_KEY is not set: the local extractor is used. "
             f"Put the key into {settings.places.env_file.name} in the memory folder and restart the worker",
         )

@@ -37,6 +37,10 @@ def run_embed(runtime: Runtime) -> None:
     from engram.models.work.task_runs import NOTHING
     from engram.tasks.boundary import run_guarded
 
+    if runtime.embedder is None:
+        # The stage keeps saying why there is no model.
+        return
+
     def embed_and_queue() -> None:
         slices: list[Slice] = []
 

@@ -166,7 +166,7 @@ def sync_under_lease(runtime: Runtime, *, is_forced: bool = False, limits: Limit
     errors = [done.error for done in rounds if done.error]
     if errors:
         note_failure(store, "hub", "; ".join(errors))
-    elif any(done.did_something for done in rounds):
+    elif rounds and not any(server.last_error for server in list_servers(store)):
         rows = sum(done.pulled + done.pushed for done in rounds)
         note_success(store, "hub", seen=rows, done=rows)
     if any(done.is_unfinished and done.did_something for done in rounds):

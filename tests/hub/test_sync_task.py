@@ -46,6 +46,11 @@ def test_one_process_makes_a_round_at_a_time_and_a_hub_that_is_down_is_named(hub
     assert not has_changed
     assert any("join it again" in stage.last_error for stage in list_stages(laptop.store) if stage.name == "hub")
 
+    with hub.database.service() as connection:
+        connection.execute("UPDATE hub.device SET gone_at = NULL")
+    assert sync_under_lease(runtime, is_forced=True) == ("", False)
+    assert not any(stage.last_error for stage in list_stages(laptop.store) if stage.name == "hub")
+
 
 def test_a_change_here_and_one_elsewhere_enqueue_a_round(
     hub: Hub, make_machine: Make, monkeypatch: pytest.MonkeyPatch

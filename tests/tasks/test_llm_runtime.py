@@ -20,7 +20,7 @@ from engram.models.memories.memory_changes import change_memory
 from engram.models.memories.memory_records import all_memories
 from engram.models.open_memory import open_store
 from engram.models.sessions.sessions import find_session
-from engram.models.work.task_runs import list_stages, note_failure
+from engram.models.work.task_runs import STAGES_OF_SETTINGS, list_stages, note_failure
 from engram.models.work.work import WorkState, find_work
 from engram.paths import Home
 from engram.redaction import redact
@@ -182,11 +182,12 @@ def test_without_a_key_openai_is_not_asked_and_status_says_so(bench: Bench, monk
     settings = dataclasses.replace(bench.settings, llm_base_url="")
 
     assert isinstance(made_by(settings, bench.store).extractor, LocalExtractor)
-    assert any("OPENAI_API_KEY" in stage.last_error for stage in list_stages(bench.store))
+    assert {stage.name for stage in list_stages(bench.store) if "OPENAI_API_KEY" in stage.last_error} == {"llm"}
     env = settings.places.env_file
     env.touch(0o600)
     env.write_text("OPENAI_API_KEY=sk-test\n")
     assert isinstance(made_by(settings, bench.store).extractor, OpenAIExtractor)
+    assert not any(stage.last_error for stage in list_stages(bench.store))
 
 
 def test_a_worker_that_extracts_locally_loads_no_client(tmp_path: Path) -> None:
@@ -206,15 +207,15 @@ def test_a_worker_that_extracts_locally_loads_no_client(tmp_path: Path) -> None:
     assert done.stdout.strip() == "[]"
 
 
-@pytest.mark.parametrize(("model", "failing"), [("hashed", ["extract"]), ("/no/such/model", ["embed", "extract"])])
-def test_a_failure_to_compile_a_model_of_an_earlier_version_is_over(
+@pytest.mark.parametrize(("model", "failing"), [("hashed", ["ingest"]), ("/no/such/model", ["embed", "ingest"])])
+def test_a_start_forgets_failures_of_earlier_settings_and_no_others(
     tmp_path: Path, model: str, failing: list[str]
 ) -> None:
     settings = Settings(home=tmp_path / "home", claude_folder=tmp_path / "claude", embedding_model=model)
     settings.places.prepare()
     with open_store(settings.places.memory_db) as store:
-        note_failure(store, "model", "it can't be compiled")
-        note_failure(store, "extract", "no answer")
+        for stage in (*STAGES_OF_SETTINGS, "ingest"):
+            note_failure(store, stage, "no answer")
 
         make_runtime(settings, store)
 

@@ -24,7 +24,7 @@ from engram.models.projects.notes import Owner, is_seen_by
 from engram.models.projects.projects import list_projects
 from engram.models.search.vector_rows import missing_vectors
 from engram.models.sessions.sessions import find_session
-from engram.models.work.task_runs import list_stages
+from engram.models.work.task_runs import list_stages, note_failure
 from engram.models.work.work import BACK_OFF_SECONDS, WorkState, find_work, take_lease
 from engram.notes.daily_log import log_session
 from engram.notes.note_index import index_notes as update_index
@@ -37,8 +37,8 @@ from engram.tasks.boundary import MAX_ATTEMPTS, recover_from_crash, run_guarded
 from engram.tasks.drain import drain
 from engram.tasks.queue import EngramQueue, huey
 from engram.tasks.runtime import Runtime, current_runtime, make_runtime, set_runtime
-from engram.tasks.session_tasks import extract, flush, ingest, read_session
-from engram.tasks.upkeep_tasks import scan_now, scan_under_lease
+from engram.tasks.session_tasks import extract, flush, ingest, read_session, run_embed
+from engram.tasks.upkeep_tasks import index_notes, scan_now, scan_under_lease
 from engram.transcripts.turns import Turn
 from tests.empty_memory import open_empty
 
@@ -232,6 +232,18 @@ def test_a_failure_is_noted_and_never_leaves_the_task(bench: Bench) -> None:
     assert not run_guarded(bench.runtime, "embed", "", fail)
     assert {stage.name: stage.last_error for stage in list_stages(bench.store)}["embed"] == "disk full"
 
+    assert run_guarded(bench.runtime, "log", "", lambda: None)
+    assert {stage.name: stage.last_error for stage in list_stages(bench.store)}["embed"] == "disk full"
+
+
+def test_work_that_finds_nothing_to_do_ends_a_failure(bench: Bench) -> None:
+    note_failure(bench.store, "index_notes", "the folder can't be read")
+
+    index_notes()
+    bench.run_all()
+
+    assert not any(stage.last_error for stage in list_stages(bench.store))
+
 
 def test_a_scan_finds_everything_without_a_queue(bench: Bench) -> None:
     bench.talk(6)
@@ -328,6 +340,10 @@ def test_a_model_that_cannot_be_used_leaves_everything_else_working(bench: Bench
     assert runtime.extractor is not None
     assert {s.name: bool(s.last_error) for s in list_stages(bench.store)}["embed"]
     assert runtime.index_mb() == 0
+
+    run_embed(runtime)
+    runtime.executor.close()
+    assert {s.name: bool(s.last_error) for s in list_stages(bench.store)}["embed"]
 
 
 @pytest.mark.parametrize("task", [flush, ingest, extract])

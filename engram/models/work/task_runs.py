@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -178,6 +178,10 @@ def _drop_beyond(kind: str, states: tuple[str, ...]) -> Query:
 
 # -- The health of each stage of the work: how much it saw and did, since when it has been failing, and its error.
 
+#: Stages that a setting, a key or a model may make fail. A worker tries all of that again when it starts, so their
+#: failures end then, and when a setting is changed. Versions that compiled models recorded under "model" why one was
+#: not compiled.
+STAGES_OF_SETTINGS = frozenset({"embed", "extract", "llm", "second chance", "model", "queue"})
 #: What the stage ``memory`` says if somebody met damage.
 _DAMAGE = "memory.db proved damaged; the worker starts again and checks it"
 
@@ -218,6 +222,13 @@ def clear_old_failure(store: Store, stage: str, seconds: float) -> None:
     with store.transaction() as tx:
         is_old = tables.Stage.last_error_ms <= tx.now_ms() - int(seconds * 1000)
         tx.run(tables.Stage.update(last_error="", last_error_ms=None).where((tables.Stage.name == stage) & is_old))
+
+
+def clear_failures(store: Store, stages: Collection[str]) -> None:
+    """Forget the failures of these stages: whatever still fails is recorded again. Writes only if there are any."""
+    if any(stage.last_error and stage.name in stages for stage in list_stages(store)):
+        with store.transaction() as tx:
+            tx.run(tables.Stage.update(last_error="", last_error_ms=None).where(tables.Stage.name.in_(list(stages))))
 
 
 def note_damage(store: Store) -> None:
