@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import dataclasses
 import inspect
-import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import click
 
 from engram.cli.main import engram
-from engram.settings import Settings
+from engram.reports.settings_report import explained_settings
 from engram.setup.services.service_plan import example_files
 from engram.version import with_source
 
@@ -72,43 +69,15 @@ def settings_page() -> str:
         "# Settings\n",
         "Each setting has a flag (`--set name=value`), a variable (`ENGRAM_<NAME>`) and a key in `config.toml` in "
         "the memory folder; earlier ones override later ones. Separate the items of a list with commas. "
-        "`engram config` shows the current values and their sources.\n",
+        "`engram config` shows the current values and their sources, `engram config explain NAME` what is said here.\n",
     ]
-    for kind, name, text in _setting_lines():
-        if kind == "section":
-            lines += ["", f"## {text}", "", "| setting | default | |", "|---|---|---|"]
-        else:
-            lines += [f"| `{name}` | {_default(name)} | {text} |"]
+    section = ""
+    for setting in explained_settings():
+        if setting.section != section:
+            section = setting.section
+            lines += ["", f"## {section}", "", "| setting | default | |", "|---|---|---|"]
+        lines += [f"| `{setting.name}` | {setting.default} | {setting.meaning} |"]
     return "\n".join(lines) + "\n"
-
-
-def _setting_lines() -> Iterator[tuple[str, str, str]]:
-    """Yield ``(section or setting, name, text)`` in the order of the source."""
-    yield "section", "", "Places"
-    text: list[str] = []
-    for line in inspect.getsource(Settings).splitlines():
-        if found := re.match(r"    #: (.*)", line):
-            text.append(found[1])
-        elif found := re.match(r"    # (.*)", line):
-            yield "section", "", found[1]
-        elif found := re.match(r"    (\w+): ", line):
-            yield "setting", found[1], " ".join(text)
-            text = []
-        elif "def " in line:
-            return
-
-
-def _default(name: str) -> str:
-    """Return the default of a setting; for a folder, what the function that finds the folder says."""
-    known = next(known for known in dataclasses.fields(Settings) if known.name == name)
-    if known.default is dataclasses.MISSING:
-        return _first_line(known.default_factory.__doc__).removeprefix("Return ").rstrip(".").replace("``", "`")
-    value: Any = known.default
-    if isinstance(value, bool):
-        return f"`{str(value).lower()}`"
-    if isinstance(value, tuple):
-        return ", ".join(f"`{item}`" for item in value) or "none"
-    return f"`{value}`" if value != "" else "none"
 
 
 def tasks_page() -> str:

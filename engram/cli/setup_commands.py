@@ -24,7 +24,7 @@ from engram.paths import Home, is_default_home
 from engram.reports.claude_checks import NAME
 from engram.reports.health import home_bytes
 from engram.reports.processes import is_held
-from engram.reports.settings_report import plain_settings, plain_value, shown_value
+from engram.reports.settings_report import default_of, explained_settings, plain_settings, plain_value, shown_value
 from engram.settings import Loaded, load
 from engram.setup.agents.plugin import other_files
 from engram.setup.agents.registered import (
@@ -313,9 +313,9 @@ def completion(ctx: click.Context, shell: str) -> None:
 
 @click.group("config", cls=DefaultGroup, default="show", takes_words=True)
 def config() -> None:
-    """Show every setting with its source, or change one (default: show).
+    """Show every setting with its source, explain one, or change one (default: show).
 
-    Example: engram config set extractor claude
+    Example: engram config explain extractor
     """
 
 
@@ -344,10 +344,39 @@ def show(workspace: Workspace, name: str | None, as_json: bool) -> None:
     elif name is not None:
         say(shown_value(next(iter(values.values()))))
     else:
-        table = [(setting, shown_value(value), sources[setting]) for setting, value in values.items()]
-        print_table(["setting", "value", "from"], table, empty="")
-        click.echo("\nengram config set NAME VALUE changes one, engram config unset NAME restores the default.")
-        click.echo("What each means: docs/reference/settings.md in Engram's source.")
+        defaults = {
+            name: "" if source == "default" else default_of(name).replace("`", "") for name, source in sources.items()
+        }
+        table = [
+            (setting, shown_value(value), sources[setting], defaults[setting]) for setting, value in values.items()
+        ]
+        print_table(["setting", "value", "from", "default"], table, empty="")
+        click.echo("\nengram config explain NAME says what one means, engram config set NAME VALUE changes it, and")
+        click.echo("engram config unset NAME restores its default.")
+
+
+@config.command("explain")
+@click.argument("name")
+@json_option
+@pass_workspace
+def explain(workspace: Workspace, name: str, as_json: bool) -> None:
+    """Say what the setting NAME means, with its value, the source of that, and its default.
+
+    Example: engram config explain extractor
+    """
+    wanted = _canonical(name)
+    known = next((setting for setting in explained_settings() if setting.name == wanted), None)
+    if known is None:
+        raise NotFound(f"there is no setting {name!r}; `engram config` lists them")
+    value, source = plain_settings(workspace.settings)[wanted], workspace.loaded.sources[wanted]
+    if as_json:
+        facts = {"setting": wanted, "value": value, "source": source}
+        print_json(facts | {"default": known.default, "meaning": known.meaning})
+        return
+    default = known.default.replace("`", "")
+    is_default = "the default" if source == "default" else f"from {source}; default: {default}"
+    say(f"{wanted} = {shown_value(value) or 'none'} ({is_default})")
+    say(f"\n{known.meaning}")
 
 
 @config.command("set", context_settings={"ignore_unknown_options": True})

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
+import inspect
 import os
-from collections.abc import Sequence
+import re
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -33,6 +35,45 @@ def shown_value(value: object) -> str:
     if isinstance(value, list):
         return ", ".join(str(part) for part in value)
     return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+@dataclass(frozen=True, slots=True)
+class ExplainedSetting:
+    """A setting in the words of the comments beside it in ``engram.settings``, with `code` between backticks."""
+
+    name: str
+    section: str
+    default: str
+    meaning: str
+
+
+def explained_settings() -> Iterator[ExplainedSetting]:
+    """Yield every setting with its explanation, in the order of the source."""
+    section, texts = "Places", list[str]()
+    for line in inspect.getsource(Settings).splitlines():
+        if found := re.match(r"    #: (.*)", line):
+            texts.append(found[1])
+        elif found := re.match(r"    # (.*)", line):
+            section = found[1]
+        elif found := re.match(r"    (\w+): ", line):
+            meaning = " ".join(texts).replace("``", "`")
+            yield ExplainedSetting(found[1], section, default_of(found[1]), meaning)
+            texts = []
+        elif "def " in line:
+            return
+
+
+def default_of(name: str) -> str:
+    """Return the default of a setting; for a folder, what the function that finds the folder says."""
+    known = next(known for known in dataclasses.fields(Settings) if known.name == name)
+    if known.default is dataclasses.MISSING:
+        assert callable(known.default_factory)
+        said = " ".join((known.default_factory.__doc__ or "").partition("\n\n")[0].split())
+        return said.removeprefix("Return ").rstrip(".").replace("``", "`")
+    value: Any = known.default
+    if isinstance(value, tuple):
+        return ", ".join(f"`{item}`" for item in value) or "none"
+    return f"`{shown_value(plain_value(value))}`" if value != "" else "none"
 
 
 # -- Projects with their folders, and those whose folder may have moved.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import os
 import re
@@ -16,10 +17,12 @@ from click.testing import CliRunner
 from engram.cli.main import engram
 from engram.errors import ServiceError, SettingsError
 from engram.extraction.model.provider import read_env
+from engram.models.open_memory import open_store
 from engram.paths import Home
 from engram.settings import Settings, load
 from engram.setup.services import service_plan
 from engram.system.process_lock import ProcessLock
+from engram.tasks.runtime import make_runtime
 from engram_hooks.block import settings_block
 
 
@@ -283,6 +286,33 @@ def test_what_runs_uses_a_changed_setting_at_once(
         # Its folders are those of the file: a supervisor gets them as variables, which come before the file.
         assert str(settings.claude_folder) == "/elsewhere"
         assert settings.exclude == (("~/clients/*",) if "exclude" in words else settings.exclude)
+
+
+@pytest.mark.parametrize("words", [("set", "embedding_model", "bundled"), ("unset", "embedding_model")])
+def test_a_mended_setting_ends_at_once_what_failed_because_of_it(home: Home, words: tuple[str, ...]) -> None:
+    home.config_file.write_text('embedding_model = "/no/such/model"\n')
+    with open_store(home.memory_db) as store:
+        make_runtime(Settings(home=home.root, embedding_model="/no/such/model"), store)
+    failing = CliRunner().invoke(engram, ["--home", str(home.root), "status"]).stdout
+    assert "/no/such/model" in failing
+
+    invoke(home, *words)
+
+    assert "/no/such/model" not in CliRunner().invoke(engram, ["--home", str(home.root), "status"]).stdout
+
+
+def test_a_setting_is_explained_in_the_words_of_its_reference(home: Home) -> None:
+    page = (Path(__file__).parents[2] / "docs" / "reference" / "settings.md").read_text()
+    for name in (field.name for field in dataclasses.fields(Settings)):
+        shown = json.loads(invoke(home, "explain", name, "--json")[1])
+        assert f"| `{name}` | {shown['default']} | {shown['meaning']} |" in page.replace("``", "`")
+
+    home.config_file.write_text("bites = 2\n")
+    assert invoke(home, "explain", "bites")[1] == (
+        "bites = 2 (from config.toml; default: 3)\n\nMaximum number of bites for one prompt, over both channels.\n"
+    )
+    assert "engram config explain NAME" in invoke(home)[1]
+    assert invoke(home, "explain", "nosuch")[0] == 1
 
 
 def test_nothing_is_restarted_where_nothing_runs_and_a_terminal_is_named(
