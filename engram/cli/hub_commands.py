@@ -27,9 +27,9 @@ from engram.hub.client.membership import (
 from engram.hub.protocol.requests import code_text, new_code, phrase_of
 from engram.ingest.session_project import named_project
 from engram.models.engine.transaction import Store
-from engram.models.hub.outgoing_statements import PLACEHOLDER
 from engram.models.hub.spaces import Server, server_by_id
 from engram.models.projects.project_folders import merge_projects
+from engram.models.projects.projects import PLACEHOLDER
 from engram.reports.hub_report import HubReport, report_hubs
 from engram.version import install_command
 

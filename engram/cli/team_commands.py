@@ -26,7 +26,7 @@ from engram.hub.client.team_sharing import (
 from engram.hub.client.team_sharing import share as share_previews
 from engram.hub.client.team_sharing import unshare as unshare_memory
 from engram.hub.protocol.requests import ROLES, phrase_of
-from engram.ingest.project_moves import read_hints
+from engram.ingest.project_moves import MAX_READ_TO_SEND, read_hints
 from engram.ingest.session_project import scope_of_folder
 from engram.memories.save import require_memory
 from engram.models.engine.transaction import Store
@@ -41,9 +41,6 @@ from engram.trust.display import number_of
 from engram.vaults import own_vault
 
 # -- ``engram share`` and ``engram unshare``: memories for a team, named one by one or by a rule.
-
-#: Maximum number of repositories whose remotes are read before sharing, since teammates know a project by its remote.
-MAX_HINTS = 20
 
 space_option = click.option(
     "--space", metavar="NAME", default=None, help="The team: its name or number (default: the only one)."
@@ -116,7 +113,7 @@ def _share(
 ) -> None:
     with workspace.store() as store:
         team = require_team(store, space, least="writer")
-        read_hints(store, MAX_HINTS)
+        read_hints(store, MAX_READ_TO_SEND)
         place = _place(workspace, store, project)
         redact = workspace.redactor()
         previews = [
@@ -165,7 +162,7 @@ def _change_rule(
         raise BadRequest(f"a rule waits at least {MIN_DELAY_SECONDS // 3600} hour, so that you can look first")
     with workspace.store() as store:
         team = require_team(store, space, least="writer")
-        read_hints(store, MAX_HINTS)
+        read_hints(store, MAX_READ_TO_SEND)
         place = _place(workspace, store, project)
         if place is None:
             raise BadRequest("name the project with --project")

@@ -58,6 +58,8 @@ _SORTED_FOR, _SORTING_RULES = "sorted_for", 2
 _SESSIONS_AT_ONCE = 20
 #: Maximum number of repositories read in one call, so that it stays short.
 MAX_READ = 3
+#: The same before something is sent to other machines, which know a project by its remote.
+MAX_READ_TO_SEND = 200
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,8 +16,8 @@ from engram.models.projects.projects import (
     ProjectRow,
     claims_of,
     ensure_project,
+    find_or_await,
     find_project,
-    find_project_of_identity,
     known_roots,
     list_held_projects,
     list_projects,
@@ -276,7 +276,7 @@ def scope_of_folder(store: Store, settings: Settings, cwd: str, *, make: bool = 
         return FolderScope(None, project.is_global)
     if keeps_out(settings.places, project.identity, cwd):
         return FolderScope(None)
-    known = find_project_of_identity(store, project.identity)
+    known = find_or_await(store, project.identity, project.remote)
     if make and (known is None or not known.root):
         with store.transaction() as tx:
             known = ensure(tx, project)

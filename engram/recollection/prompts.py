@@ -56,7 +56,7 @@ class SessionScope:
         place = places_of(self.store, session, None, self.settings).project_at(cwd)
         if place is None:
             return session.project_id
-        known = projects.find_project_of_identity(self.store, place.identity)
+        known = projects.find_or_await(self.store, place.identity, place.remote)
         return None if known is None or keeps_out(self.settings.places, place.identity, cwd) else known.id
 
     def may_show(self, session_id: str, cwd: str) -> bool:

@@ -9,7 +9,10 @@ from pathlib import Path
 import pytest
 
 from engram.enums import Scope
-from engram.models.projects.projects import ProjectRow, ensure_project, list_projects
+from engram.ingest.session_project import named_project, scope_of_folder
+from engram.models.projects.projects import ProjectRow, ensure_project, find_or_await, list_projects
+from engram.models.work.pauses import pause
+from engram.settings import Settings
 from tests.hub.machines import Hub, Machine
 
 Make = Callable[..., Machine]
@@ -124,3 +127,47 @@ def test_projects_of_one_name_and_other_remotes_stay_apart(pair: tuple[Machine, 
         checkout.machine.sync()
 
     assert len(laptop.names()) == len(desktop.names()) == 2
+
+
+@pytest.mark.parametrize("folder_name", ["shop", "shop-clone"])
+def test_a_clone_is_the_project_that_came_before_its_first_session(
+    pair: tuple[Machine, Machine], tmp_path: Path, folder_name: str
+) -> None:
+    laptop, desktop = Checkout(pair[0], tmp_path / "src0" / "shop"), pair[1]
+    laptop.save("We deploy with blue-green switches.")
+    laptop.machine.sync()
+    desktop.sync()
+    (arrived,) = [one for one in list_projects(desktop.store) if one.identity.startswith("hub:")]
+    clone, settings = tmp_path / "src1" / folder_name, Settings(home=desktop.places.root)
+    subprocess.run(["git", "init", "-q", str(clone)], check=True)
+    subprocess.run(["git", "-C", str(clone), "remote", "add", "origin", REMOTE], check=True)
+
+    # Before a session, and from the first one on.
+    seen = scope_of_folder(desktop.store, settings, str(clone)).project
+    assert seen is not None
+    assert seen.id == arrived.id
+    made = scope_of_folder(desktop.store, settings, str(clone), make=True).project
+
+    assert made == ProjectRow(id=arrived.id, identity=str(clone), name=folder_name, root=str(clone))
+    assert scope_of_folder(desktop.store, settings, str(clone)).project == made
+    assert named_project(desktop.store, folder_name) == made
+    desktop.save("The staging database is called heron.", scope=Scope.PROJECT, project_id=made.id)
+    for machine in (desktop, laptop.machine, desktop):
+        machine.sync()
+    assert laptop.names() == [str(laptop.folder)]
+    assert laptop.machine.texts() == desktop.texts()
+    assert [one.name for one in list_projects(desktop.store)] == [folder_name]
+
+
+def test_a_paused_project_waits_for_its_clone(pair: tuple[Machine, Machine], tmp_path: Path) -> None:
+    laptop, desktop = Checkout(pair[0], tmp_path / "src0" / "shop"), pair[1]
+    laptop.save("We deploy with blue-green switches.")
+    laptop.machine.sync()
+    desktop.sync()
+    (arrived,) = [one for one in list_projects(desktop.store) if one.identity.startswith("hub:")]
+    remote = arrived.identity.removeprefix("hub:")
+    assert find_or_await(desktop.store, str(tmp_path / "src1"), remote) == arrived
+
+    pause(desktop.store, arrived.identity, desktop.store.now_ms() + 60_000)
+
+    assert find_or_await(desktop.store, str(tmp_path / "src1"), remote) is None

@@ -33,9 +33,12 @@ from engram.models.hub.spaces import SetAside, Space, change_space, drop_set_asi
 from engram.models.memories.memory_records import MEMORIES, Memory, query_memories
 from engram.models.projects.project_folders import identities_of_project, link_folder, merge_in, merge_projects
 from engram.models.projects.projects import (
+    PLACEHOLDER,
+    SAME_REMOTE,
     ProjectRow,
     ensure_project,
     find_project_of_identity,
+    is_shareable,
     list_projects,
     project_by_id,
 )
@@ -46,8 +49,6 @@ from engram.models.work.pauses import paused_scopes
 # A project that another machine knows and this one does not is a placeholder with the identity ``hub:…`` until a
 # repository with the same remote, or a person's ``engram hub link``, says which folder it is.
 
-#: Prefix of a placeholder's identity.
-PLACEHOLDER = "hub:"
 #: Prefix of a shared identity if the project has no remote.
 _BY_ID = "id:"
 #: Why an identity that another machine sent without a remote means a project here.
@@ -70,12 +71,6 @@ def shared_identity(store: Reader, project: ProjectRow) -> list[str]:
         return [linked[0].removeprefix(PLACEHOLDER), row.first_commit, project.name]
     identity = row.remote if is_shareable(row.remote) else _BY_ID + row.stable_id
     return [identity, row.first_commit, project.name]
-
-
-def is_shareable(remote: str) -> bool:
-    """Return True for the address of a remote on another machine; a path means something different on each."""
-    host = remote.partition("/")[0]
-    return "." in host.strip(".") and not remote.startswith(("/", ".", "~"))
 
 
 def former_identity(store: Reader, project: ProjectRow, identity: str) -> str:
@@ -138,8 +133,7 @@ def adopt_placeholders(store: Store) -> int:
         if placeholder.identity.startswith(PLACEHOLDER):
             real = _real_project(store, placeholder.identity.removeprefix(PLACEHOLDER), "")
             if real is not None and real.id != placeholder.id:
-                reason = "a repository with the same remote was found"
-                merge_projects(store, real, placeholder, reason, actor=Actor.TIDYING)
+                merge_projects(store, real, placeholder, SAME_REMOTE, actor=Actor.TIDYING)
                 adopted += 1
     return adopted
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
+from typing import Any
 
 from peewee import Query, Value, fn
 
@@ -12,6 +13,7 @@ from engram.models import tables
 from engram.models.engine.statement import RecordReader, prepared
 from engram.models.engine.transaction import Reader, Store, Tx, asks_record
 from engram.models.shown.usage import holds_anything
+from engram.models.work.pauses import move_pauses, paused_scopes
 from engram.transcripts.project import KnownRoot
 
 #: Project id of a query that sees only memories of global scope. (None would search all projects.)
@@ -191,38 +193,72 @@ def known_roots(store: Reader) -> list[KnownRoot]:
     ]
 
 
+#: Prefix of the identity of a project that only other machines know a folder of.
+PLACEHOLDER = "hub:"
+#: Why such an identity means a folder here.
+SAME_REMOTE = "a repository with the same remote was found"
+
+
+def is_shareable(remote: str) -> bool:
+    """Return True for the address of a remote on another machine; a path means something different on each."""
+    host = remote.partition("/")[0]
+    return "." in host.strip(".") and not remote.startswith(("/", ".", "~"))
+
+
+def find_or_await(store: Reader, identity: str, remote: str) -> ProjectRow | None:
+    """Return the project of a folder; for a folder that is not known yet, the one that other machines know by its
+    remote and that waits for a folder here, unless it is paused.
+    """
+    known = find_project_of_identity(store, identity)
+    if known is not None or not is_shareable(remote):
+        return known
+    awaiting = store.fetch_record(PROJECTS, _of_identity(PLACEHOLDER + remote))
+    return None if awaiting is None or awaiting.identity in paused_scopes(store) else awaiting
+
+
 def ensure_project(
     tx: Tx, identity: str, wanted_name: str, root: str = "", *, remote: str = "", first_commit: str = ""
 ) -> ProjectRow:
     """Return the project with an identity, creating it with its repository's hints if it is new.
 
-    The name is for display: one line of at most 60 characters without secrets and hidden characters; if another
-    project has or had it, a number is added.
+    A project that other machines know by the remote gets the identity. The name is for display: one line of at most 60
+    characters without secrets and hidden characters; if another project has or had it, a number is added.
     """
-    known = find_project_of_identity(tx, identity)
-    if known is not None:
+    known = find_or_await(tx, identity, remote)
+    is_awaiting = known is not None and bool(remote) and known.identity == PLACEHOLDER + remote
+    if known is not None and not is_awaiting:
         return known if known.identity != identity else _with_folder(tx, known, root)
     # Imported here: hooks and short commands never create a project, and the rules take a while to load.
     from engram.redaction import redact
     from engram.trust.display import visible
 
     wanted_name = " ".join(visible(redact(wanted_name)).split())[:MAX_NAME_CHARACTERS].rstrip() or "project"
-    name, number = wanted_name, 1
-    while is_name_taken(tx, name, {identity}):
+    name, number, identities = wanted_name, 1, {identity, "" if known is None else known.identity}
+    while is_name_taken(tx, name, identities):
         number += 1
         name = f"{wanted_name[: MAX_NAME_CHARACTERS - 6]}-{number}"
-    row_id = tx.insert(
-        tables.Project.insert(
-            stable_id=secrets.token_hex(8),
-            identity=identity,
-            name=name,
-            root="",
-            updated_at_ms=tx.now_ms(),
-            remote=remote,
-            first_commit=first_commit,
-        )
-    )
+    columns = {
+        "identity": identity,
+        "name": name,
+        "updated_at_ms": tx.now_ms(),
+        "remote": remote,
+        "first_commit": first_commit,
+    }
+    if known is not None:
+        _settle(tx, known, columns)
+        row_id = known.id
+    else:
+        row_id = tx.insert(tables.Project.insert(**columns, stable_id=secrets.token_hex(8), root=""))
     return _with_folder(tx, ProjectRow(id=row_id, identity=identity, name=name, root=""), root)
+
+
+def _settle(tx: Tx, awaiting: ProjectRow, columns: Mapping[str, Any]) -> None:
+    """Make a project that waited for a folder the one of a repository here; what it was called still means it."""
+    keep_name(tx, awaiting.id)
+    tx.run(tables.Project.update(**columns).where(tables.Project.id == awaiting.id))
+    joined = {"identity": awaiting.identity, "project_id": awaiting.id, "root": "", "added_at_ms": tx.now_ms()}
+    tx.run(tables.ProjectFolder.insert(**joined, reason=SAME_REMOTE))
+    move_pauses(tx, awaiting.identity, str(columns["identity"]))
 
 
 def _with_folder(tx: Tx, project: ProjectRow, root: str) -> ProjectRow:
