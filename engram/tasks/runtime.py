@@ -237,8 +237,8 @@ def current_runtime() -> Runtime:
 def make_runtime(settings: Settings, store: Store, *, may_load_torch: bool = True) -> Runtime:
     """Load the embedding model and the extractor; the first ``refresh_index`` loads the vectors.
 
-    A model that can't be used is recorded for `engram status`; everything else works without it. Failures that came from
-    earlier settings are forgotten.
+    A model that can't be used is recorded for `engram status`; everything else works without it. Failures that came
+    from earlier settings are forgotten.
     """
     clear_failures(store, STAGES_OF_SETTINGS)
     embedder = _load_embedder(settings, store, may_load_torch)
