@@ -15,6 +15,7 @@ from engram.errors import BadRequest, HubError
 from engram.hub.client.folder_files import folder_of, is_folder
 from engram.hub.client.membership import (
     Keyring,
+    check_key,
     connect,
     give_key,
     join_hub,
@@ -28,7 +29,7 @@ from engram.hub.protocol.requests import code_text, new_code, phrase_of
 from engram.ingest.session_project import named_project
 from engram.models.engine.transaction import Store
 from engram.models.hub.spaces import Server, server_by_id
-from engram.models.projects.project_folders import merge_projects
+from engram.models.projects.project_folders import check_merge, merge_projects
 from engram.models.projects.projects import PLACEHOLDER
 from engram.reports.hub_report import HubReport, report_hubs
 from engram.version import install_command
@@ -116,10 +117,11 @@ def members(remove: str | None, erase: bool, database: str, yes: bool, as_json: 
 
     Example: engram hub members --remove ada --erase
     """
-    from engram.hub.server.accounts import list_members, remove_member
+    from engram.hub.server.accounts import check_member, list_members, remove_member
 
     with _opened(database) as opened:
         if remove is not None:
+            check_member(opened, remove, or_gone=erase)
             confirm(yes, as_json, f"Let {remove} go{' and erase everything they said' if erase else ''}?")
             erased = remove_member(opened, remove, is_erased=erase)
             tell(
@@ -149,12 +151,14 @@ def teams_of(keeper: str | None, ns_id: int | None, database: str, yes: bool, as
 
     Example: engram hub teams --team 4711 --keeper bob
     """
-    from engram.hub.server.accounts import list_teams, make_keeper
+    from engram.hub.server.accounts import check_keeper, list_teams, make_keeper
 
     if (keeper is None) != (ns_id is None):
         raise click.UsageError("--keeper and --team must be given together")
     with _opened(database) as opened:
         if keeper is not None and ns_id is not None:
+            with opened.service() as connection:
+                check_keeper(connection, ns_id, keeper)
             confirm(yes, as_json, f"Make {keeper} the keeper of team {ns_id}?")
             make_keeper(opened, ns_id, keeper)
             tell(as_json, {"team": ns_id, "keeper": keeper}, f"{keeper} is the keeper of team {ns_id}.")
@@ -404,6 +408,8 @@ def key(workspace: Workspace, space: str, show: bool, rotate: bool, yes: bool, a
     Example: engram hub key --show
     """
     with workspace.store() as store:
+        if rotate or not show:
+            check_key(store, space, is_new=rotate)
         if rotate:
             confirm(yes, as_json, "Encrypt the space with a new key? Your other machines will ask for its phrase.")
             phrase = rotate_key(store, workspace.places, space)
@@ -440,6 +446,7 @@ def link(workspace: Workspace, project: str, known_as: str, yes: bool, as_json: 
     """
     with workspace.store() as store:
         into, other = named_project(store, project), named_project(store, known_as)
+        check_merge(store, into, other)
         if not other.identity.startswith(PLACEHOLDER):
             raise BadRequest(f"{other.name} is a folder of this machine; `engram projects merge` joins two of them")
         confirm(yes, as_json, f"Give everything of {other.name} to {into.name}?")

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 import click
 
+from engram.errors import NotFound
 from engram.system.atomic import write_atomic
 from engram.system.clock import iso_time, parse_time_ms
 from engram.trust.display import escape_hidden, visible
@@ -208,6 +209,13 @@ def _padded(cell: str, width: int, right: bool) -> str:
 def is_terminal() -> bool:
     """Return True if what is printed goes to a terminal, and False if it doesn't or the output is closed."""
     return sys.stdout is not None and sys.stdout.isatty()
+
+
+def check_writable(path: Path) -> None:
+    """Raise NotFound if the folder of a file that is to be written does not exist, before the user is asked."""
+    folder = path.expanduser().absolute().parent
+    if not folder.is_dir():
+        raise NotFound(f"there is no folder {folder} to write {path.name} to")
 
 
 def write_file(path: Path, data: bytes) -> None:

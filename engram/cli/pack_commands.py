@@ -11,8 +11,8 @@ from typing import Any
 import click
 
 from engram.cli.options import confirm, json_option, tell, yes_option
-from engram.cli.output import print_json, print_table, safe, say, write_file
-from engram.cli.workspace import Workspace, find_project, pass_workspace, require_project_id
+from engram.cli.output import check_writable, print_json, print_table, safe, say, write_file
+from engram.cli.workspace import Workspace, check_project, find_project, pass_workspace, require_project_id
 from engram.errors import BadRequest, NotFound
 from engram.hub.client.installed_packs import (
     PackChange,
@@ -82,6 +82,7 @@ def make(
     Example: engram pack make django-rules ep_0123456789ab
     """
     target = output or Path(f"{name}.pack")
+    check_writable(target)
     with workspace.store() as store:
         memories = [
             require_memory(store, episode_id)
@@ -146,9 +147,11 @@ def add(workspace: Workspace, file: Path, project: str | None, yes: bool, as_jso
     """
     with workspace.store() as store:
         change = plan_pack(store, _read(file), workspace.redactor(), is_update=False)
+        hint = ": name one with --project"
+        check_project(store, workspace.settings, project, hint=hint)
 
         def project_of_pack() -> int:
-            return require_project_id(store, workspace.settings, project, hint=": name one with --project")
+            return require_project_id(store, workspace.settings, project, hint=hint)
 
         _install(workspace, store, change, project_of_pack, yes=yes, as_json=as_json)
 

@@ -14,12 +14,13 @@ from engram.cli.workspace import Workspace, pass_workspace
 from engram.enums import Actor
 from engram.errors import BadRequest, NotFound
 from engram.forgetting.forget_project import ForgottenProject, forget_project
-from engram.forgetting.move_to_vault import move_into_vault, move_out_of_vault, seal
+from engram.forgetting.move_to_vault import check_move, move_into_vault, move_out_of_vault, seal
 from engram.ingest.project_moves import plan_sorting, sort_projects
 from engram.ingest.session_project import identify_folder, named_project
 from engram.models.forgetting.erase_project import contents_of_project
 from engram.models.projects.project_folders import (
     ProjectCounts,
+    check_merge,
     count_projects,
     link_folder,
     list_merges,
@@ -135,6 +136,7 @@ def vault(workspace: Workspace, name: str, yes: bool, as_json: bool) -> None:
             tell(as_json, {"project": begun.name, "vault": str(begun.folder)}, f"{begun.name} is in its vault.")
             return
         project = project or named_project(store, name)
+        check_move(store, settings, project)
         contents = contents_of_project(store, project)
         confirm(
             yes,
@@ -305,6 +307,7 @@ def merge(workspace: Workspace, source: str, into: str, yes: bool, as_json: bool
     """
     with workspace.store() as store:
         other, place = named_project(store, source), named_project(store, into)
+        check_merge(store, place, other)
         counts = count_projects(store).get(other.id, ProjectCounts())
         confirm(
             yes,

@@ -256,11 +256,11 @@ def unshare(workspace: Workspace, episode_ids: tuple[str, ...], space: str | Non
     """
     with workspace.store() as store:
         team = require_team(store, space)
-        confirm(yes, as_json, f"Take {len(episode_ids)} back from {team.name}?")
-        lines = [
-            unshare_memory(store, workspace.places, team, name)
-            for name in dict.fromkeys(whole_id(store, given) for given in episode_ids)
-        ]
+        names = list(dict.fromkeys(whole_id(store, given) for given in episode_ids))
+        for name in names:
+            team_sharing.find_shared(store, team, name)
+        confirm(yes, as_json, f"Take {number_of(len(names), 'memory')} back from {team.name}?")
+        lines = [unshare_memory(store, workspace.places, team, name) for name in names]
     workspace.wake_worker()
     tell(as_json, {"space": team.name, "done": lines}, ".\n".join(lines) + ".")
 
@@ -442,15 +442,16 @@ def expel(workspace: Workspace, name: str, erase: bool, space: str | None, yes: 
     """
     with workspace.store() as store:
         where = require_team(store, space, least="keeper")
-        seats = {seat.name: seat for seat in team_sharing.list_seats(store, workspace.places, where)}
+        seats = team_sharing.list_seats(store, workspace.places, where)
+        seat = team_sharing.require_seat(seats, where, name, or_former=erase)
         confirm(yes, as_json, f"Expel {name} from {where.name}{' and erase what they shared' if erase else ''}?")
-        if name not in seats or seats[name].role or not erase:
+        if seat.role:
             team_sharing.set_role(store, workspace.places, where, name, "")
         erased = 0
         if erase:
             # First pull everything that they shared, then erase it all, then tell the hub.
             _sync(workspace, store)
-            erased = erase_member(store, workspace.places, where, seats[name].member_id)
+            erased = erase_member(store, workspace.places, where, seat.member_id)
             _sync(workspace, store)
     workspace.wake_worker()
     key = f" Its key is still theirs: `engram hub key {where.name} --rotate`." if where.is_sealed else ""

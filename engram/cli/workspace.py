@@ -170,24 +170,32 @@ def require_project_id(store: Store, settings: Settings, name: str | None, *, hi
         NotFound: no project with that name is known.
         BadRequest: the folder is one that contains projects.
     """
+    place = _wanted_project(store, settings, name, hint=hint, make=True)
+    assert place is not None
+    return place.id
+
+
+def check_project(store: Store, settings: Settings, name: str | None, *, hint: str) -> None:
+    """Raise what ``require_project_id`` would, and create nothing."""
+    _wanted_project(store, settings, name, hint=hint, make=False)
+
+
+def _wanted_project(store: Store, settings: Settings, name: str | None, *, hint: str, make: bool) -> ProjectRow | None:
+    """Return the project; None for a new one, unless it is to be created."""
     from engram.ingest.session_project import project_for, scope_of_folder
 
     folder = Path.cwd() if name is None else _named_folder(name)
     if name is not None and (folder is None or not folder.is_dir()):
         try:
-            place = find_project(store, settings, name)
+            return find_project(store, settings, name)
         except NotFound:
             if project_for(store, current_folder(), settings).name != name:
                 raise
-            place = scope_of_folder(store, settings, current_folder(), make=True).project
-            if place is None:
-                raise
-        assert place is not None
-        return place.id
-    scope = scope_of_folder(store, settings, str(folder), make=True)
-    if scope.project is None:
+            folder = Path(current_folder())
+    scope = scope_of_folder(store, settings, str(folder), make=make)
+    if scope.project is None and (make or scope.is_global):
         raise BadRequest(f"{folder} is a folder of projects, not a project{hint}")
-    return scope.project.id
+    return scope.project
 
 
 def _named_folder(name: str) -> Path | None:

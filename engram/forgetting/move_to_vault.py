@@ -44,6 +44,16 @@ class Moved:
     memories: int
 
 
+def check_move(store: Store, settings: Settings, project: ProjectRow) -> tuple[str, ...]:
+    """Return the identities of a project that can be moved into a vault. Raises BadRequest if it can't."""
+    if own_vault(settings.places) is not None:
+        raise BadRequest("a vault holds one project and can't contain vaults itself")
+    identities = tuple(identities_of_project(store, project))
+    if not any(Path(identity).is_absolute() for identity in identities):
+        raise BadRequest(f"{project.name} has no folder, so it is unknown which sessions belong in its vault")
+    return identities
+
+
 def move_into_vault(store: Store, settings: Settings, project: ProjectRow) -> Moved:
     """Move a project's turns, memories (global ones included) and notes into a vault, leaving nothing outside.
 
@@ -55,11 +65,7 @@ def move_into_vault(store: Store, settings: Settings, project: ProjectRow) -> Mo
         StoreError: a database can't be written.
     """
     places = settings.places
-    if own_vault(places) is not None:
-        raise BadRequest("a vault holds one project and can't contain vaults itself")
-    identities = tuple(identities_of_project(store, project))
-    if not any(Path(identity).is_absolute() for identity in identities):
-        raise BadRequest(f"{project.name} has no folder, so it is unknown which sessions belong in its vault")
+    identities = check_move(store, settings, project)
     vault = vault_of_identity(places, project.identity)
     if vault is None:
         vault = Vault(project.name, identities, free_folder(places, project.name), is_sealed=False)

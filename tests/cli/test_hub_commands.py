@@ -103,6 +103,16 @@ def test_a_hub_is_shown_left_and_its_keys_are_gone(hub: Hub, tmp_path: Path, mon
     assert "Use tabs." in type_command(home, 'engram recall "tabs"').output
     monkeypatch.setenv("ENGRAM_HUB_DATABASE", hub.database.dsn)
     assert "grace" in type_command(home, "engram hub members").output
+    for words, answer in (
+        ("members --remove mallory", "no member called 'mallory'"),
+        ("members --remove mallory --erase", "no member called 'mallory'"),
+        ("members --remove grace", "nobody to answer"),
+        ("teams --team 4711 --keeper grace", "there is no team 4711"),
+        ("key nosuch", "there is no space 'nosuch'"),
+        ("key nosuch --rotate", "there is no space 'nosuch'"),
+    ):
+        done = type_command(home, f"engram hub {words}")
+        assert (done.exit_code, answer in done.output) == (1, True), done.output
     assert "can't connect any more" in type_command(home, "engram hub members --remove grace --erase --yes").output
 
 
@@ -152,5 +162,8 @@ def test_a_link_by_hand_needs_a_project_that_only_another_machine_knows(tmp_path
 
     refused = type_command(home, "engram hub link notes boat --yes")
     assert (refused.exit_code, "folder of this machine" in refused.output) == (1, True)
+    for words in ("hub link jottings jottings", "projects merge notes notes", "hub link nosuch jottings"):
+        assert "nobody to answer" not in type_command(home, f"engram {words}").output
+        assert type_command(home, f"engram {words}").exit_code == 1
     assert "is notes here" in type_command(home, "engram hub link notes jottings --yes").output
     assert type_command(home, "engram hub leave").exit_code == 1

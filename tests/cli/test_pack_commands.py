@@ -14,7 +14,7 @@ from engram.cli.main import engram
 from engram.enums import Scope, Source, Voice
 from engram.models.memories.memory_records import all_memories
 from engram.models.open_memory import open_store
-from engram.models.projects.projects import ensure_project
+from engram.models.projects.projects import ensure_project, list_projects
 
 Type = Callable[..., Result]
 
@@ -127,6 +127,27 @@ def test_a_pack_may_be_added_to_a_folder_that_engram_has_not_seen(
     assert done.exit_code == 0, done.output
     assert [memory.project for memory in installed(home)] == ["boats"]
     assert [result.exit_code for result in refused] == [1, 1]
+
+
+def test_a_wrong_project_or_folder_is_named_before_anything_is_asked(
+    author: Type, reader: Type, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "rules.pack"
+    make(author, file, 1, "Indexes are made concurrently.")
+    made = author("pack", "make", "rules", "--project", "nosuch")
+    (tmp_path / "new").mkdir()
+    monkeypatch.chdir(tmp_path / "new")
+
+    unknown = reader("pack", "add", str(file), "--project", "nosuch")
+    nowhere = author("pack", "make", "rules", "--output", str(tmp_path / "no" / "rules.pack"))
+    asked = reader("pack", "add", str(file))
+
+    for done in (made, unknown):
+        assert "there is no project 'nosuch'" in done.output
+    assert "there is no folder" in nowhere.output
+    assert "nobody to answer" in asked.output
+    with open_store(tmp_path / "reader" / "memory.db") as store:
+        assert [one.name for one in list_projects(store)] == ["app"]
 
 
 def test_a_forged_pack_is_refused(author: Type, reader: Type, tmp_path: Path) -> None:

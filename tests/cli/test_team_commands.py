@@ -126,6 +126,11 @@ def test_the_walk_of_the_page_leads_from_nothing_to_a_shared_memory(hub: Hub, tm
     assert "is a reader" in ada.type("engram team role bob reader")
     bob.type("engram hub sync")
     assert "takes a writer" in bob.type("engram share --rule --yes", code=1)
+    # What can't be done is said without asking, which nobody could answer here.
+    assert "is not shared in shop" in ada.type("engram unshare ep_ffffffffffff", code=1)
+    for more in ("", " --erase"):
+        assert "mallory is not in shop" in ada.type(f"engram team expel mallory{more}", code=1)
+    assert "nobody to answer" in ada.type("engram team expel bob", code=1)
     assert "withdrawn" in ada.type(f"engram unshare {memory} --yes")
     ada.type("engram hub sync")
     bob.type("engram hub sync")

@@ -416,6 +416,20 @@ def make_code(places: Home, server: Server) -> str:
     return code_text(hub_half, key_half)
 
 
+def check_key(store: Store, name: str, *, is_new: bool) -> tuple[Space, Server]:
+    """Return a space whose key can be given, or changed if ``is_new``, and its hub.
+
+    Raises:
+        NotFound: there is no such space.
+        BadRequest: it is a pack, or its hub is a folder.
+    """
+    space = require_space(store, name)
+    server = _server_of(store, space)
+    how = ": to change it, run `engram hub leave` on each machine, and start over in a new folder" if is_new else ""
+    _refuse_folder(server, f"has one permanent key{how}")
+    return space, server
+
+
 def give_key(store: Store, places: Home, name: str, phrase: str) -> None:
     """Store the key of a space, from its recovery phrase; rows that could not be read are pulled again.
 
@@ -423,9 +437,7 @@ def give_key(store: Store, places: Home, name: str, phrase: str) -> None:
         WrongKey: the space is now sealed with another key; nothing was stored.
         HubError: the hub can't be reached.
     """
-    space = require_space(store, name)
-    server = _server_of(store, space)
-    _refuse_folder(server, "has one permanent key")
+    space, server = check_key(store, name, is_new=False)
     key, keyring = key_of(phrase), Keyring(places.hub_keys)
     with Connection(server.url, keyring.token(server.url)) as connection:
         told = connection.hello(HelloRequest(server.pushes[-1:], {}))
@@ -445,12 +457,7 @@ def rotate_key(store: Store, places: Home, name: str) -> str:
 
     Other machines need the phrase, or a new code. Whatever an old key sealed can still be read by those who have it.
     """
-    space = require_space(store, name)
-    server = _server_of(store, space)
-    _refuse_folder(
-        server,
-        "has one permanent key: to change it, run `engram hub leave` on each machine, and start over in a new folder",
-    )
+    space, server = check_key(store, name, is_new=True)
     keyring = Keyring(places.hub_keys)
     # Not only the newest: if a rotation got no response, the hub may still have the previous key.
     kept = list(keyring.keys(server.url, space.ns_id))

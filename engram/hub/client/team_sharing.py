@@ -167,23 +167,34 @@ def unshare(store: Store, places: Home, space: Space, name: str) -> str:
         NotFound: there is no such memory.
         BadRequest: it is somebody else's, and the person is not a keeper.
     """
+    found = find_shared(store, space, name)
+    if isinstance(found, list):
+        _erase_theirs(store, places, space, found)
+        return f"{name} is erased for everybody in {space.name}"
     with store.transaction() as tx:
-        for standing in list_shares(tx, space):
-            if name in (standing.said.episode_id, standing.said.memory_id.hex()):
-                take_back(tx, space, standing.said)
-                return f"{name} was withdrawn from {space.name}; your memory stays"
+        if isinstance(found, Memory):
+            bar_share(tx, space, found)
+            return f"{name} is not shared in {space.name}, and no rule will share it"
+        take_back(tx, space, found)
+    return f"{name} was withdrawn from {space.name}; your memory stays"
+
+
+def find_shared(store: Store, space: Space, name: str) -> SaidMemory | list[SaidMemory] | Memory:
+    """Return what ``unshare`` would withdraw: the person's own share, what somebody else shared, or a memory that is
+    not shared. Raises what ``unshare`` does.
+    """
+    for standing in list_shares(store, space):
+        if name in (standing.said.episode_id, standing.said.memory_id.hex()):
+            return standing.said
     theirs = [said for said in said_in_space(store, space.id) if name in (said.episode_id, said.memory_id.hex())]
     if theirs and not theirs[0].is_forgotten and theirs[0].author != server_of(store, space).member_id:
         if space.role != "keeper":
             raise BadRequest(f"{name} is somebody else's: report it with `engram team report`, or forget it here")
-        _erase_theirs(store, places, space, theirs)
-        return f"{name} is erased for everybody in {space.name}"
-    with store.transaction() as tx:
-        memory = find_memory(tx, name)
-        if memory is None or memory.origin:
-            raise NotFound(f"{name[:60]} is not shared in {space.name}; `engram share --list` shows what is")
-        bar_share(tx, space, memory)
-        return f"{name} is not shared in {space.name}, and no rule will share it"
+        return theirs
+    memory = find_memory(store, name)
+    if memory is None or memory.origin:
+        raise NotFound(f"{name[:60]} is not shared in {space.name}; `engram share --list` shows what is")
+    return memory
 
 
 def _erase_theirs(store: Store, places: Home, space: Space, memories: Sequence[SaidMemory]) -> None:
@@ -400,12 +411,18 @@ def list_seats(store: Store, places: Home, space: Space) -> list[Seat]:
     ]
 
 
+def require_seat(seats: Sequence[Seat], space: Space, name: str, *, or_former: bool = False) -> Seat:
+    """Return the seat of a member of a team; with ``or_former``, also of one who left. Raises NotFound."""
+    seat = next((seat for seat in seats if seat.name == name and (seat.role or or_former)), None)
+    if seat is None:
+        raise NotFound(f"{name[:60]} is not in {space.name}; `engram team members` lists who is")
+    return seat
+
+
 def set_role(store: Store, places: Home, space: Space, name: str, role: str) -> None:
     """Give a member another role; "" removes them. Raises NotFound, HubRefused."""
     server = server_of(store, space)
-    seat = next((seat for seat in list_seats(store, places, space) if seat.name == name and seat.role), None)
-    if seat is None:
-        raise NotFound(f"{name[:60]} is not in {space.name}; `engram team members` lists who is")
+    seat = require_seat(list_seats(store, places, space), space, name)
     with _connect(Keyring(places.hub_keys), server) as connection:
         connection.ask("team-role", {"ns": space.ns_id, "member": seat.member_id, "role": role})
 

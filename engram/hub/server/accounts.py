@@ -353,6 +353,16 @@ def list_members(database: Database) -> list[Any]:
         ).fetchall()
 
 
+def check_member(database: Database, name: str, *, or_gone: bool) -> None:
+    """Raise NotFound if the hub has no member with this name; with ``or_gone``, also none who was removed."""
+    if not any(row.name == name and (or_gone or row.gone_at is None) for row in list_members(database)):
+        raise _no_member(name)
+
+
+def _no_member(name: str) -> NotFound:
+    return NotFound(f"the hub has no member called {name[:MAX_NAME]!r}; `engram hub members` lists them")
+
+
 def remove_member(database: Database, name: str, *, is_erased: bool) -> int:
     """Remove a member, so that no device of theirs gets in again; returns how many of their rows were erased.
 
@@ -367,7 +377,7 @@ def remove_member(database: Database, name: str, *, is_erased: bool) -> int:
             # A member who was removed earlier can still be erased.
             row = connection.execute("SELECT member_id FROM hub.member WHERE name = %s", (name,)).fetchone()
         if row is None:
-            raise NotFound(f"the hub has no member called {name[:MAX_NAME]!r}")
+            raise _no_member(name)
         if not is_erased:
             return 0
         # The locks wait for a push of theirs that is under way; a later push finds no device.
@@ -433,24 +443,27 @@ def make_keeper(database: Database, ns_id: int, name: str) -> None:
         BadRequest: the team still has a keeper, who can do this.
     """
     with database.service() as connection:
-        team = connection.execute(
-            "SELECT ns_id FROM hub.namespace WHERE ns_id = %s AND kind = 'team' FOR UPDATE", (ns_id,)
-        ).fetchone()
-        if team is None:
-            raise NotFound(f"there is no team {ns_id}; `engram hub teams` lists them")
-        keeper = connection.execute(
-            "SELECT m.name FROM hub.seat s JOIN hub.member m USING (member_id) "
-            "WHERE s.ns_id = %s AND s.role = %s AND m.gone_at IS NULL LIMIT 1",
-            (ns_id, KEEPER),
-        ).fetchone()
-        if keeper is not None:
-            raise BadRequest(
-                f"{keeper.name} is a keeper of it: they can run `engram team role {name[:MAX_NAME]} keeper`"
-            )
-        done = connection.execute(
+        connection.execute("SELECT ns_id FROM hub.namespace WHERE ns_id = %s AND kind = 'team' FOR UPDATE", (ns_id,))
+        check_keeper(connection, ns_id, name)
+        connection.execute(
             "UPDATE hub.seat s SET role = %s FROM hub.member m WHERE s.ns_id = %s AND m.member_id = s.member_id "
             "AND m.name = %s AND m.gone_at IS NULL",
             (KEEPER, ns_id, name),
         )
-        if done.rowcount == 0:
-            raise NotFound(f"nobody called {name[:MAX_NAME]!r} is in that team")
+
+
+def check_keeper(connection: Any, ns_id: int, name: str) -> None:
+    """Raise what ``make_keeper`` does if a member can't become the keeper of a team."""
+    team = "SELECT ns_id FROM hub.namespace WHERE ns_id = %s AND kind = 'team'"
+    if connection.execute(team, (ns_id,)).fetchone() is None:
+        raise NotFound(f"there is no team {ns_id}; `engram hub teams` lists them")
+    seats = connection.execute(
+        "SELECT m.name, s.role FROM hub.seat s JOIN hub.member m USING (member_id) "
+        "WHERE s.ns_id = %s AND m.gone_at IS NULL",
+        (ns_id,),
+    ).fetchall()
+    keeper = next((seat.name for seat in seats if seat.role == KEEPER), None)
+    if keeper is not None:
+        raise BadRequest(f"{keeper} is a keeper of it: they can run `engram team role {name[:MAX_NAME]} keeper`")
+    if name not in [seat.name for seat in seats]:
+        raise NotFound(f"nobody called {name[:MAX_NAME]!r} is in that team")

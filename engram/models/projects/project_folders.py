@@ -506,6 +506,14 @@ def link_folder(tx: Tx, project: ProjectRow, identity: str, root: str, reason: s
     tx.run(query.on_conflict_replace())
 
 
+def check_merge(store: Store, into: ProjectRow, other: ProjectRow) -> None:
+    """Raise BadRequest if two projects can't be merged: both are the same, or one of them is paused."""
+    if into.id == other.id:
+        raise BadRequest(f"{into.name} cannot be merged with itself")
+    if {into.identity, other.identity} & paused_scopes(store):
+        raise BadRequest(f"{into.name} or {other.name} is paused: end the pause before they are merged")
+
+
 def merge_projects(
     store: Store, into: ProjectRow, other: ProjectRow, reason: str, *, actor: Actor, is_said: bool = True
 ) -> int:
@@ -516,10 +524,7 @@ def merge_projects(
     Raises:
         BadRequest: both are the same, or one of them is paused.
     """
-    if into.id == other.id:
-        raise BadRequest(f"{into.name} cannot be merged with itself")
-    if {into.identity, other.identity} & paused_scopes(store):
-        raise BadRequest(f"{into.name} or {other.name} is paused: end the pause before they are merged")
+    check_merge(store, into, other)
     with store.transaction() as tx:
         return merge_in(tx, into, other, reason, actor=actor, is_said=is_said)
 
