@@ -18,6 +18,7 @@ from engram.cli.results import (
     print_last,
     print_lines,
     print_remarks,
+    print_rest,
     print_titles,
     readable_content,
     speaker_of,
@@ -36,7 +37,7 @@ from engram.models.search import memory_lists
 from engram.models.sessions.passage_rows import EvidencePlace
 from engram.models.sessions.quotation_ids import is_quotation_id
 from engram.models.sessions.reading_progress import FileTotals
-from engram.models.sessions.sessions import MAX_ROLLING_SUMMARY_CHARACTERS, find_session, session_titles
+from engram.models.sessions.sessions import MAX_ROLLING_SUMMARY_CHARACTERS, find_session, list_sessions, session_titles
 from engram.models.shown.injections import Injection
 from engram.recollection.branch_state import resume_of
 from engram.reports.memory_report import (
@@ -52,7 +53,7 @@ from engram.reports.memory_report import (
     who_changed,
     whole_id,
 )
-from engram.reports.session_report import Activity, SessionReport, find_session_row, report_session, summarize_sessions
+from engram.reports.session_report import Activity, SessionReport, find_session_row, report_session, summarize_rows
 from engram.search.question import end_of_day
 from engram.system.clock import parse_time_ms
 from engram.text.titles import MAX_TITLE_CHARACTERS
@@ -262,9 +263,9 @@ def timeline(workspace: Workspace, around: str | None, project: str | None, limi
     """
     with workspace.store() as store:
         place = find_project(store, workspace.settings, project)
-        memories = memory_lists.latest_memories(
-            store, project_id=None if place is None else place.id, limit=limit, before_ms=_time_of(store, around)
-        )
+        project_id, before_ms = None if place is None else place.id, _time_of(store, around)
+        memories = memory_lists.latest_memories(store, project_id=project_id, limit=limit, before_ms=before_ms)
+        total = memory_lists.count_latest(store, project_id=project_id, before_ms=before_ms)
         is_empty = not (memories or memory_lists.latest_memories(store, project_id=None, limit=1))
         rows = [
             {
@@ -296,6 +297,7 @@ def timeline(workspace: Workspace, around: str | None, project: str | None, limi
             else f"No memory{f' of {place.name}' if place else ''}{f' up to {around}' if around else ''}. "
             "`engram timeline` lists the existing ones.",
         )
+        print_rest(total, len(memories))
 
 
 def _time_of(store: Store, around: str | None) -> int | None:
@@ -461,7 +463,8 @@ def sessions(workspace: Workspace, session_id: str | None, project: str | None, 
             return
         place = find_project(store, workspace.settings, project)
         project_id = None if place is None else place.id
-        summaries = summarize_sessions(store, workspace.settings, project_id=project_id, limit=limit)
+        rows = list_sessions(store, project_id=project_id)
+        summaries = summarize_rows(store, workspace.settings, rows[:limit])
     if as_json:
         print_json({"sessions": [summary.to_json() for summary in summaries]})
         return
@@ -486,6 +489,7 @@ def sessions(workspace: Workspace, session_id: str | None, project: str | None, 
         if place is None
         else f"No session of {place.name} was read. `engram sessions` lists the existing ones.",
     )
+    print_rest(len(rows), len(summaries))
 
 
 def _print_session(report: SessionReport) -> None:

@@ -188,6 +188,12 @@ def print_titles(results: Sequence[Result], *, empty: str) -> None:
         click.echo(empty)
 
 
+def print_rest(total: int, shown: int, how: str = "") -> None:
+    """Say how many of ``total`` rows a list leaves out, and how to see them: by ``-n``, or as ``how`` says."""
+    if total > shown:
+        click.secho(f"\n{total - shown} more; {how or f'add -n {total}'} to see all", dim=True)
+
+
 def counted(number: int, one: str, many: str = "") -> str:
     """Return a number with its noun, such as ``2 turns``; "" for none."""
     return number_of(number, one, many) if number else ""

@@ -144,7 +144,8 @@ def _print_end(places: Home, purge: bool, left: list[str], has_problems: bool) -
     if not purge:
         say(f"Uninstalled. The memory stays in {places.root}; `engram uninstall --purge` deletes it.")
     elif left:
-        say(f"Uninstalled. Files that are not this program's stay in {places.root}: {', '.join(left[:5])}")
+        more = f" and {len(left) - 5} more" if len(left) > 5 else ""
+        say(f"Uninstalled. Files that are not this program's stay in {places.root}: {', '.join(left[:5])}{more}")
     else:
         click.echo("Uninstalled; the memory is deleted.")
     click.echo("Remove the program as you installed it, such as: uv tool uninstall engram-recall")

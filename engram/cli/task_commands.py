@@ -11,6 +11,7 @@ import click
 
 from engram.cli.options import DefaultGroup, TimeSpan, confirm, json_option, limit_option, yes_option
 from engram.cli.output import iso, local, one_line, print_facts, print_json, print_table, safe, say, span, when
+from engram.cli.results import print_rest
 from engram.cli.workspace import Workspace, current_folder, find_project, pass_workspace
 from engram.consolidation.consolidation_run import consolidate as run_consolidation
 from engram.consolidation.undo import undo_run
@@ -256,11 +257,13 @@ def runs(workspace: Workspace, name: str, failed: bool, limit: int, as_json: boo
     """
     states = (RunState.FAILED, RunState.INTERRUPTED) if failed else tuple(RunState)
     with workspace.store() as store:
-        rows = [run_row(run, store.now_ms()) for run in list_task_runs(store, name=name, states=states, limit=limit)]
+        every = list_task_runs(store, name=name, states=states, limit=None)
+        rows = [run_row(run, store.now_ms()) for run in every[:limit]]
     if as_json:
         print_json({"runs": rows})
     else:
         print_runs(rows, "No such run is recorded.")
+        print_rest(len(every), len(rows))
 
 
 @tasks.command("show")

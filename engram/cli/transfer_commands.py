@@ -216,6 +216,8 @@ def import_memories(
         workspace.wake_worker()
     for problem in report.problems[:_MAX_SHOWN]:
         say(f"{problem.where}: {problem.why}", err=True)
+    if len(report.problems) > _MAX_SHOWN:
+        say(f"{len(report.problems) - _MAX_SHOWN} more like these; add --json to see all", err=True)
     if as_json:
         print_json(report.to_json())
     else:

@@ -14,7 +14,7 @@ import click
 from engram.cli import options
 from engram.cli.options import as_typed, end_with_nothing, folder_project_option, json_option, limit_option
 from engram.cli.output import one_line, print_facts, print_json, print_table, say, when
-from engram.cli.results import Result, in_folder, print_head, print_last, print_lines, print_results
+from engram.cli.results import Result, in_folder, print_head, print_last, print_lines, print_rest, print_results
 from engram.cli.workspace import Workspace, current_folder, find_project, pass_workspace
 from engram.embedding.load_model import load_model
 from engram.enums import Channel, Kind, Verdict
@@ -208,7 +208,8 @@ def how(workspace: Workspace, tool: str, project: str | None, is_everywhere: boo
     with workspace.store() as store:
         place = _place(store, workspace.settings, project, is_everywhere=is_everywhere)
         places = [row.id for row in list_projects(store)] if place is None else [place.id]
-        runs, failed = find_runs(store, places, tool, limit)
+        found, failed = find_runs(store, places, tool)
+        runs = found[:limit]
     if as_json:
         print_json({"tool": tool, "runs": [run.to_json() for run in runs], "failed": failed})
         _end(is_known=bool(runs))
@@ -221,6 +222,7 @@ def how(workspace: Workspace, tool: str, project: str | None, is_everywhere: boo
         say(f"{when(run.at_ms)}  exit {run.exit_code}{times}  {one_line(redact(run.command), 300)}")
         if run.resume:
             say(f"  resume: {run.resume}")
+    print_rest(len(found), len(runs))
     if failed:
         say(f"It also failed {failed} {'time' if failed == 1 else 'times'}; `engram fix` shows how that was fixed.")
 
@@ -314,7 +316,7 @@ def why(
         if prompt is not None:
             _explain(workspace, store, prompt, project, as_json)
         elif what is not None and what.startswith(("ep_", "q_")):
-            _print_memory(why_memory(store, whole_id(store, what), limit), as_json)
+            _print_memory(why_memory(store, whole_id(store, what), limit if as_json else None), limit, as_json)
         elif what is not None:
             session_id, session = _find_session(store, what)
             _print_session(why_session(store, session_id, session), limit, as_json)
@@ -376,7 +378,7 @@ def _dry_reason(store: Store, explanation: Explanation) -> str:
     return REASONS[explanation.verdict]
 
 
-def _print_memory(report: MemoryWhy, as_json: bool) -> None:
+def _print_memory(report: MemoryWhy, limit: int, as_json: bool) -> None:
     if as_json:
         print_json(report.to_json())
         return
@@ -393,11 +395,12 @@ def _print_memory(report: MemoryWhy, as_json: bool) -> None:
                 candidate.verdict,
                 REASONS[candidate.verdict],
             )
-            for outcome in report.outcomes
+            for outcome in report.outcomes[:limit]
             for candidate in outcome.considered
         ],
         empty="It was never shown, and never came close enough to be recorded.",
     )
+    print_rest(len(report.outcomes), limit)
 
 
 def _print_session(report: SessionWhy, limit: int, as_json: bool) -> None:
@@ -408,6 +411,7 @@ def _print_session(report: SessionWhy, limit: int, as_json: bool) -> None:
         click.echo("No prompt of this session is known.")
     for moment in report.moments[-limit:]:
         _print_moment(moment, report)
+    print_rest(len(report.moments), limit)
 
 
 def _print_moment(moment: Moment, report: SessionWhy) -> None:
@@ -493,14 +497,16 @@ def fix(workspace: Workspace, error: str, project: str | None, is_everywhere: bo
             if memory.candidate.verdict is Verdict.SHOWN
         }
         branches = {read_branch(current_folder())}
-        fixes = find_fixes(store, redact(error), places, limit, told=told, branches=branches)
+        found = find_fixes(store, redact(error), places, told=told, branches=branches)
+        fixes = found[:limit]
     if as_json:
         print_json({"fixes": [found.to_json() for found in fixes]})
         _end(is_known=bool(fixes))
     if not fixes:
         where = "any project" if place is None else one_line(place.name, 60)
         end_with_nothing(f"No earlier fix of this error is known in {where}; `engram search` searches everything.")
-    print_results([_fix_result(found, "" if place is None else place.name) for found in fixes])
+    print_results([_fix_result(one, "" if place is None else place.name) for one in fixes])
+    print_rest(len(found), len(fixes))
 
 
 def _fix_result(found: PastFix, here: str) -> Result:

@@ -308,7 +308,9 @@ def named_project(store: Store, name: str) -> ProjectRow:
     if project is None and find_vault(Home(store.path.parent), name) is not None:
         raise NotFound(f"{name[:60]} is in a vault; to work with it: engram --vault {name[:60]!r} COMMAND")
     if project is None:
-        names = ", ".join(project.name for project in list_held_projects(store)[:12]) or "none yet"
+        held = [project.name for project in list_held_projects(store)]
+        more = f" and {len(held) - 12} more (`engram projects`)" if len(held) > 12 else ""
+        names = ", ".join(held[:12]) + more or "none yet"
         raise NotFound(
             f"there is no project {name[:60]!r}; known projects: {names}. A folder becomes a project "
             "with its first session, or with the first `engram save` in it"

@@ -152,7 +152,9 @@ class ToolRun:
         }
 
 
-def find_runs(store: Store, project_ids: Sequence[int], tool: str, limit: int) -> tuple[list[ToolRun], int]:
+def find_runs(
+    store: Store, project_ids: Sequence[int], tool: str, limit: int | None = None
+) -> tuple[list[ToolRun], int]:
     """Return the distinct commands that ran a tool and passed, newest first, and how many of its calls failed.
 
     Background commands and those with an unknown result count as neither.

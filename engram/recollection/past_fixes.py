@@ -443,7 +443,7 @@ def find_fixes(
     store: Store,
     error: str,
     project_ids: Collection[int],
-    limit: int,
+    limit: int | None = None,
     *,
     told: Mapping[str, float] | None = None,
     branches: Collection[str] = (),

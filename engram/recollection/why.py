@@ -97,7 +97,7 @@ def why_session(store: Store, session_id: str, session: SessionRow | None) -> Se
     return SessionWhy(session_id, tuple(moments), _summaries(store, ids))
 
 
-def why_memory(store: Store, memory_id: str, limit: int) -> MemoryWhy:
+def why_memory(store: Store, memory_id: str, limit: int | None = None) -> MemoryWhy:
     """Return when a memory or quotation was shown or nearly shown, and why it was not.
 
     Raises:

@@ -208,13 +208,6 @@ class SessionReport:
         }
 
 
-def summarize_sessions(
-    store: Store, settings: Settings, *, project_id: int | None = None, limit: int
-) -> list[SessionSummary]:
-    """Return the latest sessions of one project or, with None, of all, newest first."""
-    return summarize_rows(store, settings, list_sessions(store, limit, project_id=project_id))
-
-
 def summarize_session(store: Store, settings: Settings, session: SessionRow) -> SessionSummary:
     return summarize_rows(store, settings, [session])[0]
 

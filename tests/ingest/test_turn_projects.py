@@ -36,7 +36,7 @@ from engram.models.work.pauses import pause
 from engram.notes.daily_log import log_session
 from engram.recollection.blame import blame_file
 from engram.recollection.prompts import SessionScope
-from engram.reports.session_report import summarize_sessions
+from engram.reports.session_report import summarize_rows
 from engram.search.searcher import Query, Searcher
 from engram.settings import Settings
 from engram.system.clock import FixedClock
@@ -222,7 +222,7 @@ def test_each_project_sees_what_was_said_in_it_and_nothing_of_the_others(
 
 
 def test_the_session_says_where_it_worked(worked: Store, settings: Settings) -> None:
-    (summary,) = summarize_sessions(worked, settings, limit=5)
+    (summary,) = summarize_rows(worked, settings, list_sessions(worked))
 
     assert (summary.project, summary.other_projects) == ("group", ("repo-a", "repo-b"))
 

@@ -73,13 +73,26 @@ def latest_memories(
 ) -> list[Memory]:
     """Return current memories, newest first: those of a project (with global ones if wanted), or of all projects."""
     memory = tables.Memory
+    condition = _is_listed(project_id, with_global=with_global, before_ms=before_ms)
+    return select_memories(store, condition, memory.created_at_ms.desc(), memory.id.desc(), limit=limit)
+
+
+def count_latest(store: Reader, *, project_id: int | None = None, before_ms: int | None = None) -> int:
+    """Return how many memories ``latest_memories`` would return without a limit."""
+    memory = tables.Memory
+    condition = _is_listed(project_id, with_global=True, before_ms=before_ms)
+    return int(store.fetch_value(memory.select(fn.COUNT(memory.id)).where(condition)))
+
+
+def _is_listed(project_id: int | None, *, with_global: bool, before_ms: int | None) -> ColumnBase:
+    memory = tables.Memory
     condition = IS_CURRENT
     if project_id is not None:
         is_own = (memory.project == project_id) & (memory.scope == Scope.PROJECT.value)
         condition &= (is_own | IS_GLOBAL) if with_global else is_own
     if before_ms is not None:
         condition &= memory.created_at_ms <= before_ms
-    return select_memories(store, condition, memory.created_at_ms.desc(), memory.id.desc(), limit=limit)
+    return condition
 
 
 def latest_kept(store: Reader, limit: int, *, project_id: int | None = None) -> list[Memory]:

@@ -110,7 +110,7 @@ def interrupt_task_runs(store: Store, is_alive: Callable[[int], bool]) -> list[T
 
 
 def list_task_runs(
-    store: Reader, *, name: str = "", states: Sequence[RunState] = tuple(RunState), limit: int = 20
+    store: Reader, *, name: str = "", states: Sequence[RunState] = tuple(RunState), limit: int | None = 20
 ) -> list[TaskRun]:
     """Return runs, latest first.
 
