@@ -92,7 +92,7 @@ def ensure_page(places: Home, flags: Mapping[str, str], vault: str | None = None
     until = time.monotonic() + MAX_START_SECONDS
     while (page := find_page(places)) is None:
         if time.monotonic() > until:
-            raise EngramError(f"the page does not say where it listens; see {places.logs / 'page.log'}")
+            raise EngramError(f"the page did not report where it listens; see {places.logs / 'page.log'}")
         time.sleep(LOOK_SECONDS)
     return page
 
@@ -107,7 +107,7 @@ def stop_page(places: Home) -> bool:
     until = time.monotonic() + MAX_END_SECONDS
     while is_held(places.page_lock):
         if time.monotonic() > until:
-            raise EngramError(f"the page (process {page.pid}) does not end; end it with: kill -9 {page.pid}")
+            raise EngramError(f"the page (process {page.pid}) does not stop; stop it with: kill -9 {page.pid}")
         time.sleep(LOOK_SECONDS)
     return True
 

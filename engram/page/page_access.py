@@ -104,7 +104,7 @@ def check_site(access: Access, head: RequestHead) -> Refusal | None:
     allowed = OWN_SITES[:1] if head.is_write else OWN_SITES
     if head.headers.get("sec-fetch-site") in allowed:
         return None
-    return Refusal(403, "another page asked for this, or a browser that does not say who asks")
+    return Refusal(403, "the request came from another page, or from a browser that doesn't say where from")
 
 
 def check_cookie(access: Access, head: RequestHead) -> Refusal | None:
@@ -124,14 +124,14 @@ def check_origin(access: Access, head: RequestHead) -> Refusal | None:
     """Refuse a change that does not come from this page."""
     if not head.is_write or head.headers.get("origin") == access.origin:
         return None
-    return Refusal(403, "a change has to come from the page itself")
+    return Refusal(403, "changes must come from the page itself")
 
 
 def check_sender(access: Access, head: RequestHead) -> Refusal | None:
     """Refuse a change from a plain form: the page's own scripts add a header that no form can add."""
     if not head.is_write or head.headers.get("hx-request") == "true":
         return None
-    return Refusal(403, "a change has to come from the page's own buttons")
+    return Refusal(403, "changes must come from the page's own buttons")
 
 
 #: All checks, in order.

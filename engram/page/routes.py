@@ -47,7 +47,7 @@ _ENTERED = """<!doctype html><html lang="en"><meta charset="utf-8"><link rel="ic
 <meta http-equiv="refresh" content="0;url={root}/"><title>Engram</title></html>
 """
 _SPENT = """<!doctype html><html lang="en"><meta charset="utf-8"><link rel="icon" href="data:,"><title>Engram</title>
-<h1>This link was used already, or is older than a minute</h1><p>Open the page again with: engram ui</p></html>
+<h1>This link has already been used, or is older than a minute</h1><p>Open the page again with: engram ui</p></html>
 """
 
 

@@ -165,14 +165,19 @@ def list_needs(store: Store, vitals: Vitals, *, with_folders: bool = False) -> l
         for trouble in list_troubles(vitals)
     ]
     for number, path, one, many in (
-        (sum(work.dead or 0 for work in vitals.work), "tasks", "task was given up", "tasks were given up"),
+        (sum(work.dead or 0 for work in vitals.work), "tasks", "task was given up on", "tasks were given up on"),
         (
             len(open_contradictions(store)),
             "decide",
-            "pair of memories that can't both hold",
-            "pairs of memories that can't both hold",
+            "pair of memories that can't both be true",
+            "pairs of memories that can't both be true",
         ),
-        (len(suspect_memories(store)), "decide", "memory that reads like an order", "memories that read like an order"),
+        (
+            len(suspect_memories(store)),
+            "decide",
+            "memory that reads like an instruction",
+            "memories that read like an instruction",
+        ),
         (
             len(list_moves(store)) if with_folders else 0,
             "projects",

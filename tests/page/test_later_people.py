@@ -69,9 +69,9 @@ def test_a_decision_is_made_and_undone_by_keyboard_alone(tab: Page, house: Serve
     tab.locator("#notice .notice").wait_for()
     assert open_contradictions(store) == []
     tab.keyboard.press("u")
-    tab.get_by_text("Taken back").wait_for()
+    tab.get_by_text("Undone: it awaits").wait_for()
     assert len(open_contradictions(store)) == 1
-    tab.get_by_text("contradict none of them").wait_for()  # the comparison with files came by itself
+    tab.get_by_text("contradict no memory").wait_for()  # the comparison with files came by itself
 
 
 def test_a_merge_is_done_at_once_and_undone(tab: Page, house: ServedPage, store: Store) -> None:
@@ -80,12 +80,12 @@ def test_a_merge_is_done_at_once_and_undone(tab: Page, house: ServedPage, store:
     tab.keyboard.press("p")
     tab.wait_for_url("**/projects")
     tab.get_by_role("link", name="harbor").click()
-    tab.get_by_role("button", name="Look at it first").click()
+    tab.get_by_role("button", name="Preview").click()
     tab.get_by_role("button", name="Merge them").click()
     tab.get_by_text("belongs to").wait_for()
     assert len(list_projects(store)) == 1
     tab.keyboard.press("u")
-    tab.get_by_text("is a project again").wait_for()
+    tab.get_by_text("is a separate project again").wait_for()
     assert len(list_projects(store)) == 2
 
 
@@ -94,8 +94,8 @@ def test_health_shows_the_checks_and_the_next_tidying(tab: Page, house: ServedPa
     tab.keyboard.press("g")
     tab.keyboard.press("h")
     tab.wait_for_url("**/health")
-    tab.get_by_text("are well.").wait_for()
-    tab.get_by_role("button", name="Preview the next one").click()
+    tab.get_by_text("checks passed.").wait_for()
+    tab.get_by_role("button", name="Preview the next run").click()
     tab.locator("#preview").get_by_text("Nothing was changed.").or_(
         tab.get_by_text("There is nothing to do.")
     ).wait_for()
@@ -104,5 +104,5 @@ def test_health_shows_the_checks_and_the_next_tidying(tab: Page, house: ServedPa
     tab.get_by_role("button", name="Retry").click()
     tab.get_by_text("Due now: extract").wait_for()
     tab.keyboard.press("u")
-    tab.get_by_text("The work is as before.").wait_for()
+    tab.get_by_text("The work is as it was before.").wait_for()
     assert tab.evaluate("document.querySelectorAll('[style]').length") == 0

@@ -114,11 +114,11 @@ def spend(store: Store, dollars: float) -> None:
 
 def test_every_view_says_so_where_there_is_nothing(page: ServedPage) -> None:
     expected = {
-        "decide": "Nothing waits for a decision",
-        "projects": "No project is known yet",
+        "decide": "There is nothing to decide",
+        "projects": "There are no projects yet",
         "tasks": "Nothing is running or waiting",
-        "health": "Nothing was tidied yet",
-        "costs": "Nothing was spent",
+        "health": "Nothing has been tidied yet",
+        "costs": "Nothing has been spent",
         "gone": "Nothing is archived",
         "settings": "recall_limit",
     }
@@ -165,7 +165,7 @@ def test_a_suspect_is_trusted_or_judged_wrong_and_both_are_undone(page: ServedPa
 
 
 def test_what_a_file_contradicts_is_compared_on_its_own(page: ServedPage, lived: Lived) -> None:
-    assert "contradict none of them" in page.ask(f"{page.access.root}/decide/files", hx_request="true").text
+    assert "contradict no memory" in page.ask(f"{page.access.root}/decide/files", hx_request="true").text
 
 
 def test_every_memory_is_compared_with_the_files_some_at_a_time(
@@ -188,7 +188,7 @@ def test_every_memory_is_compared_with_the_files_some_at_a_time(
 
     assert parts == 2
     assert [number in shown for number in ("port 9090", "port 8080")] == [True, True]
-    assert "2 in all." in shown
+    assert "2 in total." in shown
     assert "none of them" not in shown
     assert page.ask(f"{page.access.root}/decide/files?after={'9' * 40}&found=x", hx_request="true").status == 200
 
@@ -220,13 +220,13 @@ def test_a_merge_names_what_moves_and_asks(page: ServedPage, store: Store, lived
     asked = page.see("projects", lantern, "merge", into=harbor).text
 
     assert "moves 1 session and 2 memories of lantern" in asked
-    assert "Undo brings them back" in asked
+    assert "Undo moves them back" in asked
     assert len(list_projects(store)) == 2
     assert page.do("projects", lantern, "merge", into=lantern).status == 400
     merged = page.do("projects", lantern, "merge", into=harbor)
     assert merged.status == 200
     assert [project.name for project in list_projects(store)] == ["harbor"]
-    assert "Take apart again" in page.see("projects", harbor).text
+    assert "Undo the merge" in page.see("projects", harbor).text
     assert page.do(*undo_of(merged.text)).status == 200
     assert [project.name for project in list_projects(store)] == ["harbor", "lantern"]
     assert page.do(*undo_of(merged.text)).status == 404
@@ -393,7 +393,7 @@ def test_numbers_are_those_of_the_commands(
         assert re.search(rf"{project['name']}</a></th><td[^>]*>.*?{figures}", listed, re.DOTALL), project
     assert f"{command('cost')['dollars']:.4f}" in page.see("costs").text
     waiting = len(command("review")["contradictions"])
-    assert f"can't both hold: {waiting}<" in page.see("decide").text
+    assert f"can't both be true: {waiting}<" in page.see("decide").text
     states = [task["state"] for task in command("tasks", "list")["tasks"]]
     assert f"{states.count('dead')} given up" in page.see("tasks").text
     shown = page.see("settings").text

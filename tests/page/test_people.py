@@ -182,7 +182,7 @@ def test_wrong_fix_it_now_and_undo(person: Person, house: House) -> None:
         return memory.is_lowered
 
     person.click("Wrong", role="button")
-    person.sees("Claude is never shown it again")
+    person.sees("Claude won't be shown it again")
     assert is_lowered()
     person.press("u")
     person.sees("Undone: judged wrong")

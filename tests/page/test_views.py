@@ -92,7 +92,7 @@ def test_a_memory_says_where_it_comes_from_and_why_it_was_shown(page: ServedPage
     assert PROMPT in text
     assert "relevance 0.71, needed 0.18" in text
     assert "rare words in common" in text
-    assert "Found by “Why do taxes come out too low?” too." in text
+    assert "Also found by “Why do taxes come out too low?”." in text
     assert "Kept from what was said" in text
 
 
@@ -122,7 +122,7 @@ def test_a_memory_says_who_said_it_where_it_is_shared_and_what_waits(
 
     assert "Shared with shop, not sent yet" in page.see("m", shared.episode_id).text
     assert "said by teammate bob" in page.see("m", theirs.episode_id).text
-    assert "Waits for the rule of shop" in page.see("m", lived.fix.episode_id).text
+    assert "Waiting for the rule of shop" in page.see("m", lived.fix.episode_id).text
     assert re.search(r"shop: 1 shared, [1-9] by rule", page.see("health").text)
 
 
@@ -220,14 +220,14 @@ def test_forget_shows_what_goes_and_asks_before_it_goes(page: ServedPage, lived:
 def test_without_a_worker_the_views_say_what_is_missing(page: ServedPage, lived: Lived) -> None:
     assert "worker is not running" in page.do("s", "try", prompt="How is VAT rounded?").text
     assert page.do("s", "try", prompt=" ").status == 400
-    assert "Known once the worker runs" in page.see("briefing", project="harbor").text
+    assert "Available once the worker is running" in page.see("briefing", project="harbor").text
     assert "Watcher and worker not running" in page.see("").text
 
 
 def test_the_start_page_of_an_empty_memory_says_the_next_steps(page: ServedPage) -> None:
     text = page.see("").text
 
-    assert "Nothing is read yet" in text
+    assert "Nothing has been read yet" in text
     assert "engram up" in text
     assert "0 transcripts" in text
 
@@ -302,16 +302,16 @@ def test_what_waits_is_one_list_whose_numbers_agree_everywhere(
     needs = needs_of(today)
 
     assert {
-        "1 task was given up",
-        "1 pair of memories that can't both hold",
-        "2 memories that read like an order",
+        "1 task was given up on",
+        "1 pair of memories that can't both be true",
+        "2 memories that read like an instruction",
     } <= set(needs)
     assert any(need.startswith("Watcher and worker not running: ") for need in needs)
     for view in ("", "s", "settings"):
         assert badges_of(page.see(view).text) == {"To decide": 3, "Tasks": 1, "Health": 1}
     decide = page.see("decide").text
-    assert "can't both hold: 1<" in decide
-    assert "like an order to Claude: 2<" in decide
+    assert "can't both be true: 1<" in decide
+    assert "like an instruction to Claude: 2<" in decide
 
 
 def test_answers_that_came_too_late_are_said_beside_how_it_works(page: ServedPage, store: Store, lived: Lived) -> None:
@@ -351,10 +351,10 @@ def test_what_was_before_engram_is_said_once(page: ServedPage, store: Store, liv
 
     trace, listed = page.see("s", "older").text, page.see("s").text
 
-    assert trace.count("before Engram began") == 1
+    assert trace.count("before Engram started") == 1
     assert "○ silent" not in trace
     assert "no worker" not in trace
-    assert listed.count("older than Engram") == 1
+    assert listed.count("from before Engram started") == 1
     assert "before Engram" not in page.see("s", SESSION).text
 
 

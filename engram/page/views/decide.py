@@ -50,7 +50,7 @@ def decide(request: PageRequest) -> Answer:
     sides = (found[0].older_id, found[0].newer_id)
     if choice == "both":
         keep_both(request.store, number, actor=Actor.USER)
-        return show(request, Notice("Both memories stay, and you are not asked again.", ("decide", "undo", sides[0])))
+        return show(request, Notice("Both memories stay, and you won't be asked again.", ("decide", "undo", sides[0])))
     if choice not in sides:
         raise BadRequest("choose one of the two memories, or both")
     gone = sides[0] if choice == sides[1] else sides[1]
@@ -62,19 +62,19 @@ def trust(request: PageRequest) -> Answer:
     """Allow a suspect memory to be shown to Claude."""
     episode_id = request.path["episode_id"]
     trust_memory(request.store, episode_id, actor=Actor.USER)
-    return show(request, Notice("Claude may be shown this memory now.", ("decide", "undo", episode_id)))
+    return show(request, Notice("Claude may now be shown this memory.", ("decide", "undo", episode_id)))
 
 
 def judge_wrong(request: PageRequest) -> Answer:
     episode_id = request.path["episode_id"]
     judge_memory(request.store, episode_id, Judgement.WRONG, "decided on the page", redact, actor=Actor.USER)
-    return show(request, Notice("Claude is never shown this memory again.", ("decide", "undo", episode_id)))
+    return show(request, Notice("Claude won't be shown this memory again.", ("decide", "undo", episode_id)))
 
 
 def undo(request: PageRequest) -> Answer:
     episode_id = request.path["episode_id"]
     plan = undo_last_change(request.store, request.settings, episode_id, actor=Actor.USER)
-    text = "Decided again." if plan.is_redo else "Taken back: it waits for your decision again."
+    text = "Decided again." if plan.is_redo else "Undone: it awaits your decision again."
     return show(request, Notice(text, ("decide", "undo", episode_id)))
 
 

@@ -27,13 +27,13 @@ KINDS = {
 def revive(request: PageRequest) -> Answer:
     episode_id = request.path["episode_id"]
     revived = revive_memory(request.store, episode_id, actor=Actor.USER)
-    return show(request, Notice(f"In force again: {revived.summary[:120]}", ("gone", "undo", episode_id)))
+    return show(request, Notice(f"Restored: {revived.summary[:120]}", ("gone", "undo", episode_id)))
 
 
 def undo(request: PageRequest) -> Answer:
     episode_id = request.path["episode_id"]
     plan = undo_last_change(request.store, request.settings, episode_id, actor=Actor.USER)
-    return show(request, Notice(f"Taken back: {plan.change.action}.", ("gone", "undo", episode_id)))
+    return show(request, Notice(f"Undone: {plan.change.action}.", ("gone", "undo", episode_id)))
 
 
 def preview_purge(request: PageRequest) -> Answer:

@@ -79,7 +79,7 @@ def undo(request: PageRequest) -> Answer:
     lines = undo_run(request.store, request.settings, number, actor=Actor.USER)
     latest = memory_history.list_runs(request.store, 1)
     way_back = ("health", "runs", str(latest[0].id), "undo") if latest and latest[0].kind == "undo" else ()
-    return show(request, Notice(f"Run {number} was taken back: {number_of(len(lines), 'change')}.", way_back))
+    return show(request, Notice(f"Run {number} was undone: {number_of(len(lines), 'change')}.", way_back))
 
 
 def flow_of(health: Health) -> list[Step]:
@@ -108,7 +108,7 @@ def flow_of(health: Health) -> list[Step]:
 def _number(request: PageRequest) -> int:
     number = request.path["number"]
     if not number.isdecimal() or len(number) > 15:
-        raise BadRequest("a run has a number")
+        raise BadRequest("give the number of a run")
     return int(number)
 
 

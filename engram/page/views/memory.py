@@ -77,7 +77,7 @@ def judge_wrong(request: PageRequest) -> Answer:
         return _changed(request, changed, "It may be shown again.")
     why = request.form.get("why", "").strip() or NO_REASON
     changed = judge_memory(request.store, memory.episode_id, Judgement.WRONG, why, redact, actor=Actor.USER)
-    return _changed(request, changed, "Wrong: Claude is never shown it again.")
+    return _changed(request, changed, "Wrong: Claude won't be shown it again.")
 
 
 def ask_successor(request: PageRequest) -> Answer:
@@ -173,9 +173,9 @@ MAX_STEPS = 10
 #: Field that a user edits → its name in the form.
 FIELDS: Mapping[str, str] = {
     "summary": "what Claude is shown",
-    "content": "the whole text",
+    "content": "full text",
     "importance": "importance",
-    "scope": "where it counts",
+    "scope": "where it applies",
 }
 #: Action in the history → label of the button that undoes it.
 UNDOS: Mapping[str, str] = {

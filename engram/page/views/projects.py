@@ -43,7 +43,7 @@ def pause(request: PageRequest) -> Answer:
         raise BadRequest("choose how long")
     until_ms = request.store.now_ms() + seconds * 1000 if seconds else FOREVER_MS
     pause_scope(request.store, report.project.identity, until_ms)
-    text = f"{report.project.name} is paused: what is said there is never kept."
+    text = f"{report.project.name} is paused: what is said there is not kept."
     notice = Notice(text, ("projects", str(report.project.id), "resume"))
     return _one(request, _find(request, str(report.project.id)), notice)
 
@@ -51,7 +51,7 @@ def pause(request: PageRequest) -> Answer:
 def resume(request: PageRequest) -> Answer:
     report = _find(request, request.path["number"])
     was_paused = resume_scope(request.store, report.project.identity)
-    text = f"{report.project.name} is read again." if was_paused else f"{report.project.name} was not paused."
+    text = f"{report.project.name} is no longer paused." if was_paused else f"{report.project.name} was not paused."
     notice = Notice(text, ("projects", str(report.project.id), "pause") if was_paused else ())
     return _one(request, _find(request, str(report.project.id)), notice)
 
@@ -65,7 +65,7 @@ def ask_merge(request: PageRequest) -> Answer:
 def merge(request: PageRequest) -> Answer:
     source, into = _pair(request)
     moved = merge_projects(request.store, into.project, source.project, "by hand", actor=Actor.USER)
-    text = f"Moved {number_of(moved, 'session')}. {source.folder} belongs to {into.project.name} now."
+    text = f"Moved {number_of(moved, 'session')}. {source.folder} now belongs to {into.project.name}."
     (latest, *_) = list_merges(request.store)
     way_back = ("projects", "merges", str(latest.number), "undo")
     return _one(request, _find(request, str(into.project.id)), Notice(text, way_back))
@@ -76,7 +76,7 @@ def unmerge(request: PageRequest) -> Answer:
     if not number.isdecimal():
         raise NotFound("there is no such merge")
     project = undo_merge(request.store, int(number), actor=Actor.USER)
-    return _one(request, _find(request, str(project.id)), Notice(f"{project.name} is a project again."))
+    return _one(request, _find(request, str(project.id)), Notice(f"{project.name} is a separate project again."))
 
 
 def _pair(request: PageRequest) -> tuple[ProjectReport, ProjectReport]:

@@ -85,14 +85,14 @@ def put_back(request: PageRequest) -> Answer:
     piece = find_piece(request.store, asked["task_id"])
     numbers = (asked["due"], asked["attempts"], asked["version"], asked["left"])
     if not all(number.isdecimal() for number in numbers) or asked["state"] not in [state.value for state in WorkState]:
-        raise BadRequest("say how the work stood before")
+        raise BadRequest("give the former state of the work")
     due_at_ms, attempts, version, left = map(int, numbers)
     before = dataclasses.replace(
         piece, state=WorkState(asked["state"]), due_at_ms=due_at_ms, attempts=attempts, version=version
     )
     if not work.put_back(request.store, before, version=left):
-        raise BadRequest(f"the work {piece.id} went on since; it can't be put back")
-    return show(request, Notice("The work is as before."))
+        raise BadRequest(f"the work {piece.id} has changed since; this can't be undone")
+    return show(request, Notice("The work is as it was before."))
 
 
 def pause(request: PageRequest) -> Answer:
@@ -102,13 +102,13 @@ def pause(request: PageRequest) -> Answer:
         raise BadRequest("choose how long")
     until_ms = request.store.now_ms() + seconds * 1000 if seconds else FOREVER_MS
     pause_scope(request.store, TASKS_SCOPE, until_ms)
-    return show(request, Notice("Paused: the worker begins nothing.", ("tasks", "resume")))
+    return show(request, Notice("Paused: the worker starts no new work.", ("tasks", "resume")))
 
 
 def resume(request: PageRequest) -> Answer:
     was_paused = resume_scope(request.store, TASKS_SCOPE)
     return show(
-        request, Notice("The work continues.", ("tasks", "pause")) if was_paused else Notice("It runs already.")
+        request, Notice("Work has resumed.", ("tasks", "pause")) if was_paused else Notice("Work was not paused.")
     )
 
 
