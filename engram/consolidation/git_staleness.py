@@ -305,7 +305,6 @@ def _store_branch(tx: Tx, branch: BranchRow, before: BranchRow | None) -> bool:
 
 
 def _confirm_memories(tx: Tx, branch: BranchRow) -> None:
-    """Confirm the memories of a merged branch."""
     for listed in branches.memories_on_branch(tx, branch.project_id, branch.name):
         memory = find_memory(tx, listed.episode_id)
         if memory is None or memory.kind not in _CONFIRMED_KINDS or memory.scope != Scope.PROJECT:

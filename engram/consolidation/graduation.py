@@ -193,7 +193,6 @@ def _graduate(context: Context, chosen: Sequence[Memory], now: int) -> None:
 
 
 def note_line(memory: Memory) -> str:
-    """Return a memory's line: its date, where it applies, its summary and its id."""
     holds_for = "every project" if memory.scope == Scope.GLOBAL else f"in {_project_of(memory)} only"
     said = fence_safe(one_line(memory.summary, _MAX_LINE_CHARACTERS))
     return f"- {day_of(memory.created_at_ms)}, {holds_for}: {said} <!-- {memory.episode_id} -->"
@@ -259,7 +258,6 @@ def follow_graduation(store: Store, settings: Settings, episode_ids: Sequence[st
 
 
 def without_lines(text: str, ids: Sequence[str]) -> str:
-    """Return MEMORY.md without the lines of the memories ``ids``."""
     return "".join(
         line
         for line in text.splitlines(keepends=True)

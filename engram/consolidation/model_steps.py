@@ -83,7 +83,6 @@ def _apply(context: Context, relation: Relation) -> None:
 
 
 def _is_about_the_same(first: Memory, second: Memory) -> bool:
-    """Return True if two memories have enough words in common to be about the same subject."""
     words = words_of(" ".join((first.summary, *first.entities)))
     return len(words & words_of(" ".join((second.summary, *second.entities)))) >= MIN_SHARED_WORDS
 

@@ -62,8 +62,6 @@ BY_PROGRAM = "a program or another agent sent it"
 
 @dataclass(frozen=True, slots=True)
 class _Verdict:
-    """The judgement on a memory: why it ends, or where it applies."""
-
     why_not: str = ""
     scope: Scope = Scope.PROJECT
 
@@ -267,7 +265,6 @@ def _is_by_program(store: Store, memory: Memory) -> bool:
 
 
 def _cited_turns(store: Store, cited: Sequence[Evidence]) -> list[StoredTurn]:
-    """Return the stored turns of evidence entries, without duplicates."""
     ids = dict.fromkeys(entry.turn_id for entry in cited if entry.turn_id)
     return [stored for turn_id in ids if (stored := load_turn_row(store, turn_id)) is not None]
 
@@ -277,7 +274,6 @@ def _reach(scope: Scope) -> int:
 
 
 def _judgements(store: Store, memory: Memory) -> list[Judgement]:
-    """Return the judgements on the sentences of the prompts in a memory's evidence."""
     judged: list[Judgement] = []
     for stored in _cited_turns(store, evidence_of(store, memory.id)):
         judged += _of_turn(store, stored, memory)

@@ -38,8 +38,6 @@ class TimeIsUp(Exception):
 
 @dataclass(slots=True)
 class Context:
-    """The state of a consolidation."""
-
     store: Store
     settings: Settings
     #: None for a dry run, which is not logged.
@@ -79,7 +77,6 @@ class Context:
 
     @property
     def is_over(self) -> bool:
-        """True once the time budget has ended."""
         return self.until_seconds is not None and self.store.clock.steady_seconds() > self.until_seconds
 
     def check_time(self) -> None:

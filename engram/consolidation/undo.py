@@ -54,7 +54,6 @@ class UndoPlan:
 
     @property
     def is_redo(self) -> bool:
-        """True if the change to undo is itself an undo."""
         return self.change.action == UNDO
 
     def lines(self) -> list[str]:

@@ -25,8 +25,6 @@ from engram.models.memories.memory_records import Memory, may_stand_for
 
 @dataclass(frozen=True, slots=True)
 class Correction:
-    """The result of a correction."""
-
     #: The memory as it was.
     old: Memory
     #: The memory that holds the new text.

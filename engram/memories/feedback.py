@@ -76,7 +76,6 @@ def _standing_judgement(memory: Memory, standing: list[Change]) -> Judgement | N
 
 
 def _changes(tx: Tx, memory: Memory, judgement: Judgement) -> dict[str, Any]:
-    """Return the fields that a judgement changes."""
     if judgement is Judgement.OUTDATED:
         return {"status": Status.ARCHIVED, "valid_to_ms": tx.now_ms()}
     is_lowered = judgement is Judgement.WRONG

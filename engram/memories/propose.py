@@ -81,8 +81,6 @@ _RULES = (Kind.PREFERENCE, Kind.DECISION)
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A proposed line."""
-
     episode_id: str
     text: str
     #: Number of sessions in which it was said, and in which its memory was used.
@@ -101,7 +99,6 @@ class Proposal:
 
     @property
     def diff(self) -> str:
-        """The change as a unified diff."""
         return unified_diff(str(self.path), self.before, self.after)
 
 
@@ -149,7 +146,6 @@ def propose_lines(
 
 
 def _needed_rules(store: Store, project: ProjectRow | None) -> list[tuple[Memory, Line]]:
-    """Return the user's rules that were said or used in enough sessions."""
     project_id = None if project is None else project.id
     rules = [memory for memory in current_memories(store, project_id) if _is_rule(memory)]
     uses = usefulness_of(store, [memory.episode_id for memory in rules])

@@ -50,7 +50,6 @@ def paths_of_day(folder: Path, day: str) -> Iterator[Path]:
 
 
 def files_of_day(folder: Path, day: str) -> list[Path]:
-    """Return the existing files of a day, in order."""
     files: list[Path] = []
     for path in paths_of_day(folder, day):
         if not path.exists():
@@ -156,7 +155,6 @@ _MARK = lazy_regex(r"<!-- session \S+ -->")
 
 
 def is_of_session(section: str) -> bool:
-    """Return whether a section of a note is the log of a session."""
     return _MARK.search(section) is not None
 
 

@@ -204,7 +204,6 @@ def find_notes(settings: Settings) -> Iterator[tuple[str, Path]]:
 
 
 def source_name(places: Home, path: Path) -> str:
-    """Return the name of a note in the memory folder."""
     if path.is_relative_to(places.notes):
         return path.relative_to(places.notes).as_posix()
     return EARLIER_PREFIX + path.relative_to(places.root).as_posix()

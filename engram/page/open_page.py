@@ -30,8 +30,6 @@ MAX_STATE_BYTES = 10_000
 
 @dataclass(frozen=True, slots=True)
 class PageState:
-    """Where the running page listens."""
-
     pid: int
     port: int
     #: Engram's version; a page of another version is replaced.

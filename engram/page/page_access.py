@@ -77,14 +77,11 @@ class RequestHead:
 
     @property
     def is_write(self) -> bool:
-        """True for a request that may change something."""
         return self.method not in SAFE_METHODS
 
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """Why a request is refused."""
-
     status: int
     reason: str
 
@@ -181,7 +178,6 @@ def spend_entry(folder: Path, token: str) -> bool:
 
 
 def drop_old_entries(folder: Path) -> None:
-    """Delete the files of expired tokens."""
     for path in folder.glob("*.html"):
         with contextlib.suppress(OSError):
             if _age_seconds(path) > MAX_AGE_SECONDS:

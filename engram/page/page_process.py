@@ -38,7 +38,6 @@ END_SECONDS = 2
 
 
 async def serve(server: uvicorn.Server, listener: socket.socket, activity: Activity, idle_seconds: float) -> None:
-    """Serve until the page is no longer used or a signal arrives."""
     ending = asyncio.create_task(_end_when_idle(server, activity, idle_seconds))
     try:
         await server.serve([listener])

@@ -172,7 +172,6 @@ def when(at_ms: int | None) -> str:
 
 
 def clock(at_ms: int | None) -> str:
-    """Return hours and minutes."""
     return time.strftime("%H:%M", time.localtime(at_ms / 1000)) if at_ms else "–"
 
 
@@ -188,7 +187,6 @@ def day(at_ms: int | None) -> str:
 
 
 def month(at_ms: int) -> str:
-    """Return today, yesterday, or the month."""
     then, now = time.localtime(at_ms / 1000), time.localtime()
     return (
         day(at_ms)
@@ -214,7 +212,6 @@ def zoned(at_ms: int | None) -> str:
 
 
 def number(value: float) -> str:
-    """Return a whole number with separators."""
     return f"{value:,.0f}"
 
 
@@ -384,8 +381,6 @@ MIN_DAYS = 3
 
 @dataclass(frozen=True, slots=True)
 class Bar:
-    """One day."""
-
     #: For example ``24 Nov: 3``.
     label: str
     #: Height, from 0 (no bar) to ``MAX_STEP``.
@@ -478,8 +473,6 @@ MIN_ADDED = 0.005
 
 @dataclass(frozen=True, slots=True)
 class FeatureBar:
-    """One feature of a memory that was considered."""
-
     name: str
     value: float
     #: Weight × value: its contribution to the relevance, in log odds.

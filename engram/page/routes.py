@@ -67,7 +67,6 @@ class Page:
     command_limiter: anyio.CapacityLimiter
 
     def routes(self) -> list[HttpRoute]:
-        """Return every route, the entry first."""
         root = self.access.root
         routes = [HttpRoute(ENTRY_PATH, self._enter, methods=["GET"])]
         routes.append(HttpRoute(f"{root}/static/{{name}}", self._asset, methods=["GET"]))

@@ -30,8 +30,6 @@ from engram.vaults import own_vault
 
 @dataclass(frozen=True, slots=True)
 class PageRequest:
-    """A request, with the open memory."""
-
     store: Store
     settings: Settings
     #: Name of a setting → where its value comes from.
@@ -51,7 +49,6 @@ class PageRequest:
 
     @property
     def project_id(self) -> int | None:
-        """Row id of the chosen project; None for all."""
         return None if self.project is None else self.project.id
 
     def answer(self, template: str, values: Mapping[str, Any], notice: Notice | None = None) -> Answer:
@@ -73,8 +70,6 @@ class Notice:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """A template with its values."""
-
     template: str
     values: Mapping[str, Any] = field(default_factory=dict)
     #: The block of the template to render; "" for the whole page.
@@ -247,7 +242,6 @@ class FrameValues:
 
     @property
     def sentence(self) -> str:
-        """A short sentence on whether Engram works."""
         if not self.troubles:
             return "All is well"
         more = f" (and {len(self.troubles) - 1} more)" if len(self.troubles) > 1 else ""

@@ -65,8 +65,6 @@ class OpenFailure:
 
 @dataclass(frozen=True, slots=True)
 class LastSession:
-    """A session that may be resumed."""
-
     session: SessionRow
     #: Its last branch; "" if unknown.
     branch: str
@@ -92,8 +90,6 @@ class LastSession:
 
 @dataclass(frozen=True, slots=True)
 class Where:
-    """The state of the work in a folder."""
-
     #: "" outside a repository.
     branch: str
     #: None if the branch is not stored, such as a new one.
@@ -310,7 +306,6 @@ def _todos(texts: Sequence[str]) -> str:
 
 
 def _is_named(last: LastSession) -> bool:
-    """Return True if a session's title or last prompt says what it was about."""
     return any(len(topic_words(text)) >= MIN_TELLING_WORDS for text in (last.title, last.prompt))
 
 

@@ -65,7 +65,6 @@ def may_be_pasted(cited: Sequence[CitedText]) -> bool:
 
 
 def _statements(typed: str) -> str:
-    """Return the sentences that are not questions."""
     return " ".join(sentence for sentence in _SENTENCE.findall(typed) if not sentence.rstrip(" \n\"')").endswith("?"))
 
 
@@ -252,7 +251,6 @@ class Lines:
 
     @property
     def left(self) -> int:
-        """Remaining number of characters."""
         return max(0, min(self._left, self._hard_left))
 
 

@@ -281,7 +281,6 @@ def _compare(rated_hit: RatedHit, chosen: Sequence[RatedHit], bites: int, below_
 
 
 def bites_of(rated: Sequence[RatedHit]) -> list[Bite]:
-    """Return the bites for the hits with the verdict SHOWN."""
     return [_bite(rated_hit.score, rated_hit.hit) for rated_hit in rated if rated_hit.verdict is Verdict.SHOWN]
 
 

@@ -51,7 +51,6 @@ class FailedTool:
 
     @property
     def key(self) -> str:
-        """The ledger's key for the line."""
         digest = digest_of(" ".join(map(str, self.failure.keys)))
         return agent_key(self.agent_id, digest) if self.agent_id else f"error:{digest}"
 

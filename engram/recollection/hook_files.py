@@ -30,8 +30,6 @@ _STATUS_LINE = ".statusline"
 
 @dataclass(frozen=True, slots=True)
 class RecollectionFile:
-    """A file in the folder ``recollections``."""
-
     session_id: str
     path: Path
     #: When it was written, in milliseconds since 1970.
@@ -96,7 +94,6 @@ class RecollectionFiles:
         return True
 
     def is_pending(self, session_id: str) -> bool:
-        """Return True while a file waits for a session."""
         return self._path(session_id, _PENDING).is_file()
 
     def take_receipt(self, session_id: str) -> int | None:

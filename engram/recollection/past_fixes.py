@@ -217,7 +217,6 @@ class Failure:
 
     @property
     def programs(self) -> frozenset[str]:
-        """The programs that the command runs."""
         return frozenset(programs_of(self.command))
 
 
@@ -244,7 +243,6 @@ class SeenFailures:
     """The failures seen in each session or subagent, so that each is answered once. Any thread may call any method."""
 
     def __init__(self) -> None:
-        """Start empty."""
         self._lock = threading.Lock()
         self._keys: OrderedDict[str, set[int]] = OrderedDict()
 

@@ -239,8 +239,6 @@ _COMMAND = lazy_regex(r"/[\w:.-]+\s*")
 
 @dataclass(frozen=True, slots=True)
 class FilteredPrompt:
-    """The part of a prompt to search for."""
-
     #: "" if there is nothing to search for.
     text: str
     #: Why there is nothing to search for; None if there is.

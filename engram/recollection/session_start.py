@@ -92,7 +92,6 @@ class Starts:
             return session_id in self._replayed
 
     def end_replay(self, session_id: str) -> None:
-        """Record that the transcript was read."""
         with self._lock:
             self._replayed.pop(session_id, None)
 

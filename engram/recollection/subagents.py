@@ -38,8 +38,6 @@ AGENT_TOOLS = frozenset(["Agent", "Task"])
 
 @dataclass(frozen=True, slots=True)
 class AgentTask:
-    """What a subagent was asked to do."""
-
     #: Id of the tool call; "" if unknown.
     call_id: str
     #: Type of the subagent; "" if the call named none.
@@ -129,7 +127,6 @@ class AgentAnswers:
     tasks: AgentTasks = field(default_factory=AgentTasks)
 
     def note_call(self, payload: Mapping[str, object]) -> None:
-        """Keep the task of a tool call that starts a subagent."""
         given = payload.get("tool_input")
         session_id = payload.get("session_id")
         if payload.get("tool_name") not in AGENT_TOOLS or not isinstance(given, dict):

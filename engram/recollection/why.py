@@ -49,8 +49,6 @@ class Moment:
 
 @dataclass(frozen=True, slots=True)
 class SessionWhy:
-    """The prompts and events of a session."""
-
     session_id: str
     moments: tuple[Moment, ...]
     #: Id of a memory → its summary.

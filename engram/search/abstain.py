@@ -76,7 +76,6 @@ def query_support(
 
 
 def is_unsupported(support: float) -> bool:
-    """Return whether nothing in the store matches the question closely."""
     return support < UNSUPPORTED
 
 

@@ -147,7 +147,6 @@ def session_summaries(store: Reader, query: Query, passages: Sequence[PublicHit]
 
 
 def _repeats_judged(store: Reader, session: SessionRow) -> bool:
-    """Return True if the summary repeats a memory of the session that was judged wrong or outdated."""
     said = words_of(session.rolling_summary)
     judged = (words_of(memory.memory.summary) for memory in judged_of_session(store, session.id))
     return any(len(words & said) >= MIN_REPEATED_SHARE * len(words) for words in judged if words)
@@ -215,8 +214,6 @@ MAX_CHECKED = 5
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """The hits shown for a question, best first."""
-
     memories: tuple[PublicHit, ...] = ()
     #: Summaries of the sessions with the best passages.
     sessions: tuple[PublicHit, ...] = ()
@@ -495,7 +492,6 @@ def _coverage_of(question: str) -> Coverage:
 
 
 def _fitting_sessions(summaries: Iterable[PublicHit], wanted: Coverage, budget: _Budget) -> Iterator[PublicHit]:
-    """Yield the summaries of sessions that the budget has room for."""
     for summary in summaries:
         shortened = _cut_hit(summary, wanted, MAX_SESSION_WORDS)
         if budget.take(shortened):

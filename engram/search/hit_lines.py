@@ -104,7 +104,6 @@ def text_of(hit: PublicHit, *, is_foreign: bool = False) -> str:
 
 
 def commit_of(hit: PublicHit) -> str:
-    """Return the short hash of a hit's commit; "" for none."""
     return hit.origin.commit[:COMMIT_CHARACTERS]
 
 

@@ -204,7 +204,6 @@ class PublicHit:
 
     @classmethod
     def of(cls, hit: Hit, origin: Origin | None = None) -> PublicHit:
-        """Return the public form of a hit."""
         memory, origin = hit.memory, origin or Origin()
         return cls(
             id=hit.id,

@@ -29,8 +29,6 @@ from engram.text.words import (
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """One search question with its filters and context."""
-
     text: str
     #: Search only this project; None searches all.
     project_id: int | None = None
@@ -519,7 +517,6 @@ class Coverage:
         )
 
     def stems_in(self, text: str) -> frozenset[str]:
-        """Return the question's stems that a text contains."""
         low = text.lower()
         found = self._pattern.findall(low) if self._pattern is not None else []
         return frozenset([*found, *(stem for stem in self._unspaced if stem in low)])

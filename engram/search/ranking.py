@@ -107,8 +107,6 @@ _DAY_MS = 86_400_000
 
 @dataclass(frozen=True, slots=True)
 class Scorer:
-    """A named part of the score."""
-
     name: str
     #: (candidates, question, the score so far, weights) → what is added to each candidate's score.
     score: Callable[[MemoryCandidates, ParsedQuery, Column, Weights], Column]
@@ -234,7 +232,6 @@ _CLASSIC_DAY_MS = 86_400_000.0
 
 
 def rank_classic(candidates: MemoryCandidates, now_ms: int) -> Ranking:
-    """Score all candidates by the classic formula."""
     age_days = np.maximum(now_ms - candidates.at_ms, 0.0) / _CLASSIC_DAY_MS
     max_access = float(candidates.access_count.max(initial=0.0))
     parts = {

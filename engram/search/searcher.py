@@ -167,7 +167,6 @@ class Searcher:
 
     @property
     def index_bytes(self) -> int:
-        """Memory used by the vectors, in bytes."""
         return sum(cache.bytes_used for cache in self._vectors.values())
 
     def recall(self, query: Query) -> list[Hit]:
@@ -212,7 +211,6 @@ class Searcher:
         return build_candidates(rows, bm25, self._memory_cosines(vector, sorted(rows)))
 
     def _newest_memories(self, query: Query, parsed: ParsedQuery, vector: Floats | None) -> MemoryCandidates:
-        """Return the newest current memories, for the classic formula."""
         newest = latest_memories(
             self._store, project_id=query.project_id, with_global=query.with_global, limit=MAX_CLASSIC_CANDIDATES
         )
@@ -462,7 +460,6 @@ def _message_of(hit: Hit) -> object:
 
 
 def _is_visible(query: Query, row: MemoryRow) -> bool:
-    """Return whether a memory is of the query's project, or global."""
     if query.project_id is None:
         return True
     return query.with_global if row.is_global else row.project_id == query.project_id

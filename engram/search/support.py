@@ -95,7 +95,6 @@ def rarity_of_words(store: Store, counts: TermCounts, prompt: str, hits: Sequenc
 
 
 def stems_of(hit: Hit) -> frozenset[str]:
-    """Return the stems of a memory's text and entities."""
     said = stems_of_text(hit.text)
     return said | stems_of_text(" ".join(hit.memory.entities)) if hit.memory is not None else said
 

@@ -42,7 +42,6 @@ def _number(text: str) -> int:
 
 
 def decide(request: PageRequest) -> Answer:
-    """Decide one contradiction: keep one of the two memories, or both."""
     number, choice = request.path["number"], request.form.get("keep", "")
     found = open_contradictions(request.store, number=int(number)) if number.isdecimal() else []
     if not found:
@@ -59,7 +58,6 @@ def decide(request: PageRequest) -> Answer:
 
 
 def trust(request: PageRequest) -> Answer:
-    """Allow a suspect memory to be shown to Claude."""
     episode_id = request.path["episode_id"]
     trust_memory(request.store, episode_id, actor=Actor.USER)
     return show(request, Notice("Claude may now be shown this memory.", ("decide", "undo", episode_id)))

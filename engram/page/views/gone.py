@@ -46,7 +46,6 @@ def preview_purge(request: PageRequest) -> Answer:
 
 
 def show(request: PageRequest, notice: Notice | None = None) -> Answer:
-    """Show the archive, and how much was forgotten when."""
     start = request.query.get("from", "0")
     offset = int(start) if start.isdecimal() and len(start) < 7 else 0
     selection = Selection(project_id=request.project_id, state=State.ARCHIVED)

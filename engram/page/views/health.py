@@ -53,7 +53,6 @@ def show_checks(request: PageRequest) -> Answer:
 
 
 def preview(request: PageRequest) -> Answer:
-    """Show what the next consolidation would change."""
     return Answer("parts/preview.html", {"report": ask_command(request.settings, "consolidate", "--dry-run")})
 
 
@@ -83,7 +82,6 @@ def undo(request: PageRequest) -> Answer:
 
 
 def flow_of(health: Health) -> list[Step]:
-    """Return the steps from a transcript to Claude."""
     totals, unread, stages = health.totals, health.unread, health.stages
     files = f"{number_of(unread.files, 'file')} to read" if unread.files else ""
 

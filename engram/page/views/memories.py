@@ -40,8 +40,6 @@ MAX_PROJECTS = 8
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """One part of an answer."""
-
     #: Path of the view that shows it; empty for a hit without one, such as a note.
     path: tuple[str, ...]
     title: str
@@ -102,7 +100,6 @@ def show(request: PageRequest) -> Answer:
 
 
 def show_answer(request: PageRequest) -> Answer:
-    """Answer a question as ``engram recall`` does."""
     return Answer("parts/answer.html", _answer_values(request, _selection(request)))
 
 

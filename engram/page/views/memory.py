@@ -63,7 +63,6 @@ def edit(request: PageRequest) -> Answer:
 
 
 def pin(request: PageRequest) -> Answer:
-    """Pin or unpin a memory."""
     memory = _memory(request)
     changed = pin_memory(request.store, memory.episode_id, actor=Actor.USER, is_pinned=not memory.is_pinned)
     return _changed(request, changed, "Pinned: every briefing begins with it." if changed.is_pinned else "Unpinned.")
@@ -86,7 +85,6 @@ def ask_successor(request: PageRequest) -> Answer:
 
 
 def supersede(request: PageRequest) -> Answer:
-    """Let another memory replace this one."""
     successor = request.form.get("successor", "").strip()
     changed = supersede_memory(request.store, _memory(request).episode_id, successor, actor=Actor.USER)
     return _changed(request, changed, f"Replaced by {successor}.")

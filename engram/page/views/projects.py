@@ -19,7 +19,6 @@ def show_one(request: PageRequest) -> Answer:
 
 
 def rename(request: PageRequest) -> Answer:
-    """Give a project another display name."""
     report = _find(request, request.path["number"])
     before = report.project.name
     name = rename_project(request.store, report.project, request.form.get("name", ""))

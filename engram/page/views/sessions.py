@@ -162,7 +162,6 @@ def show_turn(request: PageRequest) -> Answer:
 
 
 def show_try_form(request: PageRequest) -> Answer:
-    """Show the form that tries a prompt."""
     asked_in = request.project or latest_project(request.store)
     return Answer("try.html", {"prompt": "", "asked_in": asked_in, "result": None, "is_missing": False})
 

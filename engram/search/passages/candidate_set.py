@@ -168,7 +168,6 @@ class Shortlist:
         return len(self.places)
 
     def row_at(self, place: int) -> PassageRow:
-        """Return the passage at a place among the candidates."""
         return self.rows[int(self.candidates.ids[place])]
 
     def ranked_row(self, index: int) -> PassageRow:

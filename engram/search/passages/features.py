@@ -204,7 +204,6 @@ def _neighbour_features(shortlist: Shortlist) -> dict[str, Column]:
 
 
 def _follows_question(shortlist: Shortlist, place: int) -> bool:
-    """Return whether the preceding passage of the session ends with a question mark."""
     own = shortlist.row_at(place)
     before = shortlist.rows.get(own.id - 1)
     return before is not None and before.session_ref == own.session_ref and before.text.endswith("?")
@@ -295,8 +294,6 @@ WEIGHTS_FILE = "passage_weights.json"
 
 @dataclass(frozen=True, slots=True)
 class RankingModel:
-    """One weight for each feature."""
-
     weights: Mapping[str, float]
 
     def rank(self, features: Mapping[str, Column], *, without: Collection[str] = ()) -> Ranking:

@@ -34,7 +34,6 @@ class Codes(ABC):
     """The codes and scales of a fixed number of rows."""
 
     def __init__(self, codes: CodeArray, scales: NDArray[np.floating]) -> None:
-        """Use arrays with the codes and scales of all rows."""
         self._codes = codes
         self._scales = scales
         self._slice_rows = _SLICE_NUMBERS // max(1, codes.shape[1])
@@ -73,7 +72,6 @@ class Codes(ABC):
         return products
 
     def arrays(self) -> tuple[NDArray[np.generic], ...]:
-        """Return every array that has an entry for each row."""
         return self._codes, self._scales
 
 
@@ -81,7 +79,6 @@ class ByteCodes(Codes):
     """8 bits per number."""
 
     def __init__(self, rows: int, width: int) -> None:
-        """Allocate ``rows`` rows of ``width`` numbers."""
         super().__init__(np.empty((rows, width), dtype=np.int8), np.empty(rows, dtype=np.float32))
 
     def store(self, start: int, rows: Floats) -> None:
@@ -110,7 +107,6 @@ class PackedCodes(Codes):
     """
 
     def __init__(self, rows: int, width: int, bits: int) -> None:
-        """Allocate ``rows`` rows of ``width`` numbers with ``bits`` bits each."""
         self._width = width
         self._bits = bits
         self._max_code = 2**bits - 1
@@ -189,7 +185,6 @@ class Rotation:
         return rotated
 
     def invert(self, rotated: Floats) -> Floats:
-        """Return rotated rows in their original axes."""
         rows: Floats = rotated @ self.axes.T
         return rows
 

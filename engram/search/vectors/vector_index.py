@@ -137,7 +137,6 @@ def best_per_id(ids: Ids, cosines: Floats, limit: int) -> tuple[Ids, Floats]:
 
 
 def joined_ids(parts: Sequence[Ids]) -> Ids:
-    """Return ids of several blocks as a single array."""
     return np.concatenate(parts) if parts else np.zeros(0, np.int64)
 
 
