@@ -362,7 +362,7 @@ class GraphInPlace:
 
 
 def build_graph(encoder: BertEncoder) -> GraphInPlace:
-    """Build the graph (20 KB, in a few milliseconds): ``input_ids`` and ``attention_mask``, both of shape (batch,
+    """Build the graph (26 KB, in a few milliseconds): ``input_ids`` and ``attention_mask``, both of shape (batch,
     length), to one row per text.
 
     The rows have the direction of the model's rows, not their length.
