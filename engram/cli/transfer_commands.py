@@ -32,6 +32,7 @@ from engram.models.memories.memory_records import Memory
 from engram.models.rescue.backup import Backup, list_backups
 from engram.models.rescue.carry_over import carry_forgotten
 from engram.models.rescue.restore import restore_backup
+from engram.reports.health import start_command
 from engram.system.process_lock import ProcessLock
 from engram.trust.display import number_of
 
@@ -391,7 +392,7 @@ def restore(
     if done.aside is not None:
         carried = f"{number_of(done.carried.memories, 'memory')} of it and changes of {done.carried.changed} others"
         say(f"The previous database was kept as {done.aside}; {carried} were carried over.")
-    click.echo("Start Engram again: engram up")
+    click.echo(f"Start Engram again: {start_command(workspace.settings)}")
 
 
 def _begin_anew(workspace: Workspace, as_json: bool) -> None:
@@ -411,7 +412,7 @@ def _begin_anew(workspace: Workspace, as_json: bool) -> None:
         return
     say(
         f"{path} is new and empty. The backups of the earlier memory stay, and what you forgot stays forgotten. "
-        "Start Engram again: engram up"
+        f"Start Engram again: {start_command(workspace.settings)}"
     )
 
 

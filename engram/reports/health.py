@@ -150,8 +150,13 @@ def take_vitals(store: Store, settings: Settings, *, with_files: bool = True) ->
         stages=_stages(store, settings, unread, by_kind),
         unread=unread,
         work=by_kind,
-        start_command="engram service start" if serving.install_journal.is_file() else "engram up",
+        start_command=start_command(settings),
     )
+
+
+def start_command(settings: Settings) -> str:
+    """Return the command that starts the worker and the watcher on this machine."""
+    return "engram service start" if settings_around(settings).places.install_journal.is_file() else "engram up"
 
 
 def take_health(store: Store, settings: Settings) -> Health:

@@ -13,7 +13,7 @@ from engram.enums import Actor
 from engram.memories.save import save_memory
 from engram.models.memories import memory_changes, memory_records
 from engram.models.open_memory import open_store
-from engram.models.rescue.backup import make_backup
+from engram.models.rescue.backup import drop_database, make_backup
 from engram.paths import Home, default_home
 from engram.system.process_lock import ProcessLock
 
@@ -65,6 +65,17 @@ def test_the_newest_is_put_back(home: Home) -> None:
     with open_store(home.memory_db) as store:
         assert [memory.summary for memory in memory_records.all_memories(store)] == ["The mast is brown"]
     assert (home.root / "memory.replaced.db").exists()
+
+
+def test_what_starts_engram_again_is_named(home: Home) -> None:
+    assert run("--yes")[1].endswith("Start Engram again: engram up\n")
+
+    home.install_journal.parent.mkdir()
+    home.install_journal.touch()
+
+    assert run("--yes")[1].endswith("Start Engram again: engram service start\n")
+    drop_database(home.memory_db)
+    assert run("--new")[1].endswith("Start Engram again: engram service start\n")
 
 
 def test_a_file_that_is_no_backup_is_refused(home: Home, tmp_path: Path) -> None:

@@ -29,7 +29,7 @@ from engram.models.engine.meta import get_meta
 from engram.models.engine.migrations import MADE_AT
 from engram.models.engine.transaction import Reader, Store
 from engram.system.atomic import FILE_MODE, locked_folder, make_private_folder
-from engram.system.clock import iso_time
+from engram.system.clock import iso_time, parse_time_ms
 from engram.system.lazy_regex import lazy_regex
 
 #: Number of backups kept per memory.db: the newest ones.
@@ -38,6 +38,8 @@ KEEP = 2
 KEEP_UPGRADED = 2
 #: Suffix of such a copy's name: the version of its tables.
 _TABLES = lazy_regex(r"-tables-(\d+)\.db")
+#: Beginning of a backup's name: when it was made, in UTC.
+_MADE = lazy_regex(r"memory-(\d{4}-\d\d-\d\dT\d{6}Z)")
 #: Pages copied at a time; other threads run in between.
 _PAGES = 256
 #: Free disk space that must remain after a backup, in bytes.
@@ -65,8 +67,14 @@ def list_backups(folder: Path) -> list[Backup]:
     for path in folder.glob(BACKUP_NAMES):
         if path.is_file() and not path.is_symlink():
             facts = path.stat()
-            found.append(Backup(path, facts.st_mtime_ns // 1_000_000, facts.st_size))
+            found.append(Backup(path, _made_at_ms(path.name) or facts.st_mtime_ns // 1_000_000, facts.st_size))
     return sorted(found, key=lambda one: (one.made_at_ms, one.path.name), reverse=True)
+
+
+def _made_at_ms(name: str) -> int | None:
+    """Return when a backup was made, by its name: forgetting changes the file later. None for another name."""
+    found = _MADE.match(name)
+    return parse_time_ms(found[1]) if found else None
 
 
 def earlier_backups(store: Reader, folder: Path) -> list[Backup]:

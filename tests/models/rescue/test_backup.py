@@ -67,6 +67,19 @@ def test_the_two_newest_are_kept(store: Store, folder: Path, clock: FixedClock) 
     assert sorted(one.path.name for one in list_backups(folder)) == names[-2:]
 
 
+def test_a_backup_keeps_its_time_when_forgetting_changes_it(store: Store, folder: Path, clock: FixedClock) -> None:
+    keep(store, "The mast is brown")
+    made = []
+    for _ in range(2):
+        made.append(make_backup(store, folder))
+        clock.advance(DAY_SECONDS)
+    os.utime(made[0].path, (clock.now_ms() / 1000,) * 2)
+
+    assert [(one.path, one.made_at_ms) for one in list_backups(folder)] == [
+        (one.path, one.made_at_ms // 1000 * 1000) for one in reversed(made)
+    ]
+
+
 def test_of_a_memory_that_was_lost_the_newest_backup_stays_until_it_is_restored(
     store: Store, folder: Path, clock: FixedClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
