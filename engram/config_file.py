@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 import stat
 from pathlib import Path
 from typing import Any
@@ -28,7 +29,7 @@ def set_value(home: Path, name: str, text: str) -> Any:
         OSError: the file can't be written; the old file is unchanged.
     """
     _check_name(name)
-    value = parse_value(name, text, "the command line")
+    value = parse_value(name, text)
     load({_PLACE: str(home), name: text}, environ={})
     plain = str(value) if isinstance(value, Path) else list(value) if isinstance(value, tuple) else value
     _edit(home, name, plain)
@@ -44,6 +45,13 @@ def unset_value(home: Path, name: str) -> bool:
     if not has_changed:
         _check_name(name)
     return has_changed
+
+
+def line_of(path: Path, name: str) -> int:
+    """Return the number of the line that sets something in config.toml, counted from 1; 0 if there is none."""
+    key = re.compile(rf"""\s*\[*\s*(["']?){re.escape(name)}\1\s*[=.\]]""")
+    lines = path.read_text(encoding="utf-8-sig").splitlines()
+    return next((number for number, line in enumerate(lines, 1) if key.match(line)), 0)
 
 
 def _check_name(name: str) -> None:

@@ -46,6 +46,10 @@ class HomeError(EngramError):
     """The memory folder can't be used."""
 
 
+class MissingHome(HomeError):
+    """There is no memory in the folder, whose name may be mistyped."""
+
+
 class StoreError(EngramError):
     """The memory database can't be used."""
 

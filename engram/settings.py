@@ -10,7 +10,7 @@ import typing
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from engram.errors import SettingsError
 from engram.paths import Home, default_claude_folder, default_codex_folder, default_gemini_folder, default_home
@@ -241,48 +241,66 @@ class Loaded:
     sources: Mapping[str, str]
 
 
+class ConfigFault(NamedTuple):
+    """What is wrong in config.toml."""
+
+    #: The setting; "" for the whole file.
+    name: str
+    text: str
+
+
 def load(
-    flags: Mapping[str, Any] | None = None, environ: Mapping[str, str] | None = None, *, with_file: bool = True
+    flags: Mapping[str, Any] | None = None,
+    environ: Mapping[str, str] | None = None,
+    *,
+    faults: list[ConfigFault] | None = None,
 ) -> Loaded:
     """Combine the settings: flag > ``ENGRAM_<NAME>`` > config.toml > default.
 
     Args:
         flags: values by name; None means that the flag was not given.
         environ: the environment; the process's own by default.
-        with_file: read config.toml; False for commands that repair it.
+        faults: gets what is wrong in config.toml, which is then left out instead of being an error.
 
     Raises:
         SettingsError: a value is invalid, or config.toml can't be read.
     """
     environ = os.environ if environ is None else environ
-    types = typing.get_type_hints(Settings)
+    names = typing.get_type_hints(Settings)
     values: dict[str, Any] = {}
     sources: dict[str, str] = {}
 
     def lay(name: str, value: Any, source: str) -> None:
-        if name not in sources:
-            values[name] = _as_type(name, value, types[name], source)
+        if name in sources:
+            return
+        try:
+            values[name] = parse_value(name, value)
             sources[name] = source
-            if fault := _fault_of(name, values[name]):
-                raise SettingsError(fault + _set_by(name, source))
+        except SettingsError as error:
+            if faults is None or source != "config.toml":
+                raise SettingsError(f"{error}{_set_by(name, source)}") from error
+            faults.append(ConfigFault(name, str(error)))
 
     for name, value in (flags or {}).items():
         if value is not None:
             lay(name, value, "flag")
-    for name in types:
+    for name in names:
         if text := environ.get(f"ENGRAM_{name.upper()}"):
             lay(name, text, "environment")
     if text := environ.get("CLAUDE_MEMORY_PROJECT_ROOTS"):
         lay("project_roots", text, "environment")
     home = values.get("home") or default_home()
-    for name, value in read_config(Home(home).config_file).items() if with_file else ():
-        if name not in types:
-            raise SettingsError(
-                f"config.toml has an unknown setting {name!r}. Remove it with: engram config unset {name}"
-            )
+    try:
+        stored = read_config(Home(home).config_file)
+    except SettingsError as error:
+        if faults is None:
+            raise
+        stored = {}
+        faults.append(ConfigFault("", str(error)))
+    for name, value in stored.items():
         if name != "home":
             lay(name, value, "config.toml")
-    for name in types:
+    for name in names:
         sources.setdefault(name, "default")
     return Loaded(Settings(**values), sources)
 
@@ -316,12 +334,18 @@ def read_config(path: Path) -> dict[str, Any]:
         raise SettingsError(f"{path} is not valid TOML: {error}") from error
 
 
-def parse_value(name: str, text: str, source: str) -> Any:
-    """Parse a setting's value. Raises SettingsError if it is invalid."""
-    return _as_type(name, text, typing.get_type_hints(Settings)[name], source)
+def parse_value(name: str, value: Any) -> Any:
+    """Return the value of a setting, given as text or as config.toml has it. Raises SettingsError if it is invalid."""
+    wanted = typing.get_type_hints(Settings).get(name)
+    if wanted is None:
+        raise SettingsError(f"unknown setting {name!r}")
+    parsed = _as_type(name, value, wanted)
+    if fault := _fault_of(name, parsed):
+        raise SettingsError(fault)
+    return parsed
 
 
-def _as_type(name: str, value: Any, wanted: Any, source: str) -> Any:
+def _as_type(name: str, value: Any, wanted: Any) -> Any:
     try:
         if wanted is bool:
             return _as_bool(value)
@@ -335,7 +359,7 @@ def _as_type(name: str, value: Any, wanted: Any, source: str) -> Any:
             return value
         return _as_list(value)
     except (TypeError, ValueError, OverflowError) as error:
-        raise SettingsError(f"the setting {name} = {value!r} (from {source}) is invalid: {error}") from error
+        raise SettingsError(f"the setting {name} = {value!r} is invalid: {error}") from error
 
 
 def _as_number(value: Any, wanted: type[int] | type[float]) -> int | float:

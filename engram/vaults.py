@@ -17,7 +17,7 @@ from typing import Any
 
 from engram.errors import HomeError, NotFound
 from engram.paths import Home
-from engram.settings import Loaded, Settings, load
+from engram.settings import ConfigFault, Loaded, Settings, load
 from engram.system.atomic import make_private_folder, read_regular, write_atomic
 
 #: Folder of the vaults in the memory folder, and the file that names a vault's project.
@@ -119,18 +119,21 @@ def settings_around(settings: Settings) -> Settings:
     return settings if home == settings.home else replace(settings, home=home)
 
 
-def load_inside(flags: Mapping[str, Any] | None, name: str | None) -> Loaded:
+def load_inside(
+    flags: Mapping[str, Any] | None, name: str | None, *, faults: list[ConfigFault] | None = None
+) -> Loaded:
     """Load the settings of the memory folder or of a vault.
 
     Args:
         flags: settings given as flags, by name.
         name: the vault's project or folder; None for the memory folder itself.
+        faults: see ``load``.
 
     Raises:
         SettingsError: a value is invalid, or config.toml can't be read.
         NotFound: there is no such vault.
     """
-    loaded = load(flags)
+    loaded = load(flags, faults=faults)
     if name is None:
         return loaded
     vault = find_vault(loaded.settings.places, name)

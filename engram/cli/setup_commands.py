@@ -449,8 +449,8 @@ def _note_override(workspace: Workspace, setting: str) -> None:
 
 
 def _beside_file(workspace: Workspace) -> Loaded:
-    """Return the settings from flags and environment alone, since config.toml may contain the line to be fixed."""
-    return load(workspace.flags, with_file=False)
+    """Return the settings without what is wrong in config.toml, which may be the line to be fixed."""
+    return load(workspace.flags, faults=[])
 
 
 def _canonical(name: str) -> str:

@@ -296,13 +296,15 @@ def show_checks(checks: list[Check], done: list[str]) -> None:
 @contextlib.contextmanager
 def _machine(workspace: Workspace, is_quick: bool) -> Iterator[Machine]:
     """Yield an examination of this machine, with the open memory or the reason why it can't be opened."""
+    faults = workspace.load_around_faults()
     settings, folder = workspace.settings, Path.cwd()
     with contextlib.ExitStack() as opened:
         try:
             store = opened.enter_context(workspace.store())
-            machine = Machine(settings, folder, store, take_health(store, settings), is_quick=is_quick)
+            health = take_health(store, settings)
+            machine = Machine(settings, folder, store, health, is_quick=is_quick, faults=faults)
         except (HomeError, StoreError) as error:
-            machine = Machine(settings, folder, error=error)
+            machine = Machine(settings, folder, error=error, faults=faults)
         yield machine
 
 

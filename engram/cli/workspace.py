@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from engram.errors import BadRequest, HomeError, NotFound, ServiceError, SettingsError, StoreError
+from engram.errors import BadRequest, MissingHome, NotFound, ServiceError, SettingsError, StoreError
 from engram.paths import Home, check_private
-from engram.settings import Loaded, Settings
+from engram.settings import ConfigFault, Loaded, Settings
 from engram.vaults import load_inside
 
 if TYPE_CHECKING:
@@ -45,6 +45,12 @@ class Workspace:
     def reload(self) -> None:
         """Read the settings again at their next use, since config.toml has changed."""
         self._loaded = None
+
+    def load_around_faults(self) -> list[ConfigFault]:
+        """Load the settings without what is wrong in config.toml, and return that."""
+        faults: list[ConfigFault] = []
+        self._loaded = load_inside(self.flags, self.vault, faults=faults)
+        return faults
 
     @property
     def settings(self) -> Settings:
@@ -81,18 +87,18 @@ class Workspace:
             yield store
 
     def require_home(self) -> None:
-        """Raise HomeError if there is no memory folder and the command must not create one, since the name may be
+        """Raise MissingHome if there is no memory folder and the command must not create one, since the name may be
         mistyped.
         """
         places = self.places
         if self.may_make_home or places.memory_db.exists() or places.logs.is_dir() or places.root.is_file():
             return
         if self.loaded.sources["home"] == "default":
-            raise HomeError(f"there is no memory yet in {places.root}. Type: engram install")
+            raise MissingHome(f"there is no memory yet in {places.root}. Type: engram install")
         if places.root.is_dir():
             check_private(places.root, is_dry=True)
         shown = shlex.quote(str(places.root))
-        raise HomeError(
+        raise MissingHome(
             f"there is no memory in {places.root}. Is the name right? (`engram` without --home and ENGRAM_HOME uses "
             f"~/.claude-memory.) To read your sessions into a new one: engram --home {shown} up --once"
         )

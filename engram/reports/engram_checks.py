@@ -9,11 +9,12 @@ import shutil
 import stat
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
+from engram.config_file import line_of
 from engram.embedding.load_model import needs_torch
 from engram.embedding.model_source import BUNDLED, EXTRA, HASHED, has_extra, is_bundled_intact
 from engram.errors import EmbeddingError, StoreError
@@ -40,7 +41,7 @@ from engram.models.work.task_runs import note_failure
 from engram.models.work.work import WorkState, list_work
 from engram.reports.health import SEE_LOG, Health
 from engram.reports.use_report import REPORT_DAYS, late_of_days, late_text
-from engram.settings import Settings
+from engram.settings import ConfigFault, Settings
 from engram.transcripts.project import is_excluded
 from engram.transcripts.registry import present_folders, skipped
 from engram.trust.display import number_of
@@ -93,6 +94,22 @@ class Check:
     def __post_init__(self) -> None:
         if self.command and not self.advice:
             object.__setattr__(self, "advice", f"run: {self.command}")
+
+
+def check_config(path: Path, faults: Iterable[ConfigFault]) -> Iterator[Check]:
+    """Yield what is wrong in config.toml."""
+    for name, text in faults:
+        line = line_of(path, name) if name else 0
+        command = f"engram config unset {shlex.quote(name)}" if name else ""
+        mend = f"correct the line, or run: {command}" if name else "correct the file, or move it away"
+        yield Check(
+            "config.toml",
+            State.BAD,
+            f"line {line} of {path}: {text}" if line else text,
+            f"{mend}. Until then nothing of Engram starts",
+            command=command,
+            public="a setting is invalid" if name else "can't be read",
+        )
 
 
 def check_all(store: Store, settings: Settings, health: Health, *, is_quick: bool = False) -> list[Check]:

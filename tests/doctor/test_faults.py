@@ -223,6 +223,80 @@ def test_a_memory_that_was_deleted_while_its_backup_exists_is_named_and_restored
         assert [memory.content for memory in all_memories(store)] == ["We ship on Mondays."]
 
 
+@pytest.mark.parametrize("is_flag", [True, False])
+def test_a_folder_without_a_memory_is_named_with_what_makes_one(
+    doctor: Doctor, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_flag: bool
+) -> None:
+    typo = tmp_path / "typo"
+    if not is_flag:
+        monkeypatch.setenv("ENGRAM_HOME", str(typo))
+
+    findings = doctor.findings(*(["--home", str(typo)] if is_flag else []))
+
+    finding = findings["memory folder"]
+    assert finding["detail"] == f"there is no memory in {typo}"
+    assert finding["command"] == (f"engram --home {typo} install" if is_flag else "engram install")
+    assert finding["advice"].startswith(f"run: {finding['command']}; or correct ENGRAM_HOME")
+    assert findings.keys().isdisjoint({"unwritable", "hooks' interpreter"})
+    assert not typo.exists()
+
+
+def test_the_default_folder_without_a_memory_needs_an_installation(
+    doctor: Doctor, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("ENGRAM_HOME")
+    monkeypatch.setenv("HOME", str(tmp_path / "new"))
+
+    finding = doctor.findings()["memory folder"]
+
+    assert (finding["detail"], finding["advice"]) == (
+        f"there is no memory in {tmp_path / 'new' / '.claude-memory'}",
+        "run: engram install",
+    )
+
+
+def test_each_line_of_config_toml_that_is_wrong_is_named_and_the_rest_is_checked(doctor: Doctor) -> None:
+    doctor.findings()
+    lines = [
+        'embedding_model = "hashed"',
+        "# mine",
+        "bites = -1",
+        "inject = false",
+        "colour = 3",
+        '"log_level" = "loud"',
+    ]
+    doctor.home.config_file.write_text("\n".join(lines))
+
+    result = doctor.run("doctor", "--json")
+
+    checks = json.loads(result.stdout)["checks"]
+    found = [check for check in checks if check["name"] == "config.toml"]
+    path = doctor.home.config_file
+    assert [check["detail"] for check in found] == [
+        f"line 3 of {path}: the setting bites = -1 must not be negative",
+        f"line 5 of {path}: unknown setting 'colour'",
+        f"line 6 of {path}: the setting log_level = 'loud' must be one of debug, info, warning, error",
+    ]
+    assert {check["name"]: check["state"] for check in checks}["memory.db"] == "ok"
+    assert "inject" in next(check["detail"] for check in checks if check["name"] == "switched off")
+    for check in found:
+        doctor.type_command(check)
+    assert "config.toml" not in doctor.findings()
+
+
+def test_a_config_toml_that_cannot_be_read_is_named_and_nothing_is_started(doctor: Doctor) -> None:
+    doctor.findings()
+    doctor.home.config_file.write_text("bites = 2\nbites = = 3\n")
+
+    fixed, findings = doctor.fix(), doctor.findings()
+
+    assert "at line 2, column 9" in findings["config.toml"]["detail"]
+    assert "Until then nothing of Engram starts" in findings["config.toml"]["advice"]
+    assert findings["worker"]["fix"] == "start"
+    assert not [line for line in fixed if "start" in line]
+    assert "bad  config.toml: can't be read" in doctor.run("doctor", "--report").stdout
+
+
 def test_a_memory_folder_that_cannot_be_written_is_named(doctor: Doctor) -> None:
     doctor.findings()
     for path in (doctor.home.root, *doctor.home.root.rglob("*")):

@@ -177,6 +177,8 @@ FIXES: Mapping[str, Callable[[Machine], str]] = {
 def apply_fixes(machine: Machine, findings: Iterable[Check]) -> list[str]:
     """Apply each fix named by findings, once. Returns what was done, or why it could not be done."""
     wanted = {finding.fix for finding in findings if finding.fix and finding.state is not State.OK}
+    if machine.faults:
+        wanted -= {"start", "restart", "end-others"}  # nothing would start again
     if "end-others" in wanted:
         wanted -= {"start", "restart"}
     if "restart" in wanted:

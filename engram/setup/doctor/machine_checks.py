@@ -6,22 +6,22 @@ import os
 import shlex
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 
-from engram.errors import BrokenDatabase, EngramError, MissingDatabase, OlderSchema
+from engram.errors import BrokenDatabase, EngramError, MissingDatabase, MissingHome, OlderSchema
 from engram.models.engine.transaction import Store
 from engram.models.search.vector_rows import count_vectors_by_model
 from engram.models.sessions.reading_progress import all_seen, is_changed
-from engram.paths import Home, is_default_home
+from engram.paths import Home, default_home, is_default_home
 from engram.reports.claude_checks import check_claude, server_command, server_name
-from engram.reports.engram_checks import Check, State, check_all, check_language_model
+from engram.reports.engram_checks import Check, State, check_all, check_config, check_language_model
 from engram.reports.health import Health
 from engram.reports.hub_report import report_hubs
 from engram.reports.processes import ProcessState, holder_of, process_state
-from engram.settings import Settings
+from engram.settings import ConfigFault, Settings
 from engram.setup.agents.claude_code import check_mod
 from engram.setup.agents.plugin import check_registrations, has_plugin, is_switched_off, permission_rule, plugin_name
 from engram.setup.agents.registered import Registration, find_registrations, read_documents
@@ -56,6 +56,8 @@ class Machine:
     error: EngramError | None = None
     #: True if only SQLite's own checks of the database are run.
     is_quick: bool = False
+    #: What is wrong in config.toml; ``settings`` are without that.
+    faults: Sequence[ConfigFault] = ()
     environ: Mapping[str, str] = field(default_factory=lambda: dict(os.environ))
 
     @property
@@ -85,6 +87,8 @@ class Machine:
 
 def check_writable(machine: Machine) -> Iterator[Check]:
     """Check that the memory folder and its contents are writable, by writing and removing a file."""
+    if isinstance(machine.error, MissingHome):
+        return
     home = machine.home
     probe = home.root / f".doctor.{os.getpid()}.tmp"
     try:
@@ -173,7 +177,9 @@ MAX_LISTED_LINES = 5
 def check_interpreters(machine: Machine) -> Iterator[Check]:
     """Check that the hooks and the MCP server run with this installation's interpreter."""
     link = machine.around.places.python_link
-    if not link.exists():
+    if isinstance(machine.error, MissingHome):
+        pass  # the installation makes it, with the folder
+    elif not link.exists():
         yield Check(
             "hooks' interpreter",
             State.BAD,
@@ -501,8 +507,21 @@ def check_memory(machine: Machine) -> Iterable[Check]:
         return [Check("memory.db", State.BAD, str(machine.error), advice, command="engram restore", public="deleted")]
     if isinstance(machine.error, OlderSchema):
         return [Check("memory.db", State.BAD, str(machine.error), command="engram install", public="older")]
+    if isinstance(machine.error, MissingHome):
+        return [_missing_home(machine)]
     advice = "fix that, or set another folder in ENGRAM_HOME"
     return [Check("memory folder", State.BAD, str(machine.error), advice, public="can't be used")]
+
+
+def _missing_home(machine: Machine) -> Check:
+    """Return the finding that there is no memory, with the command that makes it in the same folder."""
+    root = machine.home.root
+    option = "" if root == default_home() else f"--home {shlex.quote(str(root))} "
+    command = f"engram {option}install"
+    is_named = not is_default_home(machine.home)
+    advice = f"run: {command}; or correct ENGRAM_HOME or --home, if another folder is meant" if is_named else ""
+    detail = f"there is no memory in {root}"
+    return Check("memory folder", State.BAD, detail, advice, command=command, public="no memory in it")
 
 
 def check_hooks(machine: Machine) -> Iterator[Check]:
@@ -545,6 +564,7 @@ def check_hubs(machine: Machine) -> Iterator[Check]:
 
 #: Every check, in the order of the output: a name for reporting failures, and a function.
 CHECKS: tuple[tuple[str, Callable[[Machine], Iterable[Check]]], ...] = (
+    ("config.toml", lambda machine: check_config(machine.around.places.config_file, machine.faults)),
     ("memory", check_memory),
     ("writing", check_writable),
     ("programs", check_programs),
