@@ -37,10 +37,7 @@ def set_value(home: Path, name: str, text: str) -> Any:
 
 
 def unset_value(home: Path, name: str) -> bool:
-    """Remove a setting, even an unknown one, from config.toml; return False if it was not there.
-
-    Raises the same errors as ``set_value``.
-    """
+    """Remove a setting, even an unknown one; return False if it was not there. Raises like ``set_value``."""
     has_changed = _edit(home, name, None)
     if not has_changed:
         _check_name(name)

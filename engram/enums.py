@@ -27,11 +27,7 @@ class StoredEnum(StrEnum):
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """Return the member with the value given by a person or another program.
-
-        Raises:
-            BadRequest: there is no such member; the message lists the choices.
-        """
+        """Return the member with a value given from outside. Raises BadRequest, which lists the choices."""
         try:
             return cls(text)
         except ValueError:

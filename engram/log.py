@@ -40,7 +40,6 @@ class Record(NamedTuple):
 
     @property
     def is_problem(self) -> bool:
-        """True for a warning or an error."""
         return self.level in _PROBLEM_LEVELS
 
 
@@ -91,10 +90,9 @@ def start_logging(folder: Path, kind: LogKind, level: str, redact: Callable[[str
 
 
 def append_warning(folder: Path, kind: LogKind, message: str) -> None:
-    """Append one warning to ``folder/kind.log`` without setting up logging; a failure is ignored.
+    """Append a warning to ``folder/kind.log`` without setting up logging, for hooks; a failure is ignored.
 
-    For hooks, which end within milliseconds. Nothing is redacted, so the message must not contain text that could hold
-    a secret.
+    The message is not redacted, so it must not contain text that could hold a secret.
     """
     record = logging.LogRecord(f"engram.{kind}", logging.WARNING, "", 0, message, (), None)
     line = logging.Formatter(RECORD_FORMAT).format(record) + "\n"

@@ -72,9 +72,7 @@ class Home:
 
     @property
     def worker_coming(self) -> Path:
-        """An empty file whose time shows since when a worker has been starting; a prompt's hook waits up to 10 s for
-        that.
-        """
+        """Created when a worker starts. A prompt's hook waits up to 10 s from then."""
         return self.root / "worker.coming"
 
     @property
@@ -124,12 +122,10 @@ class Home:
 
     @property
     def config_file(self) -> Path:
-        """The user's settings."""
         return self.root / "config.toml"
 
     @property
     def install_journal(self) -> Path:
-        """Journal of the installer."""
         return self.root / "install" / "journal.json"
 
     @property
@@ -149,7 +145,6 @@ class Home:
 
     @property
     def notes(self) -> Path:
-        """Markdown notes."""
         return self.root / "notes"
 
     @property
@@ -174,7 +169,6 @@ class Home:
 
     @property
     def logs(self) -> Path:
-        """Rotated logs."""
         return self.root / "logs"
 
     @property

@@ -204,7 +204,6 @@ class Settings:
 
     @property
     def projects_folder(self) -> Path:
-        """The folder with the transcripts."""
         return self.claude_folder / "projects"
 
     def __post_init__(self) -> None:

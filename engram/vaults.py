@@ -40,7 +40,6 @@ class Vault:
 
     @property
     def home(self) -> Home:
-        """Its files and folders by name."""
         return Home(self.folder)
 
     @property
@@ -49,17 +48,12 @@ class Vault:
         return self.folder.parent.parent
 
     def holds_folder(self, folder: str) -> bool:
-        """Return True if a folder belongs to its project."""
         path = PurePath(os.path.normpath(folder)) if folder else None
         return path is not None and any(path.is_relative_to(identity) for identity in self.identities)
 
 
 def list_vaults(home: Home) -> tuple[Vault, ...]:
-    """Return the vaults of a memory folder, by name.
-
-    Raises:
-        HomeError: a vault can't be read, so that its projects are unknown.
-    """
+    """Return a memory folder's vaults, by name. Raises HomeError if one is unreadable, so its project is unknown."""
     folder = home.root / FOLDER_NAME
     if not folder.is_dir():
         return ()
@@ -86,7 +80,6 @@ def find_vault(home: Home, name: str) -> Vault | None:
 
 
 def vault_of_identity(home: Home, identity: str) -> Vault | None:
-    """Return the vault of a project, if any."""
     return next((vault for vault in list_vaults(home) if identity in vault.identities), None)
 
 
@@ -96,10 +89,7 @@ def vault_of_folder(home: Home, folder: str) -> Vault | None:
 
 
 def keeps_out(home: Home, identity: str, folder: str = "") -> bool:
-    """Return True if a memory folder must not store a project.
-
-    The project belongs to a vault, or the folder is another project's vault.
-    """
+    """Return True if a memory folder must not store a project: it has a vault, or the folder is another one's."""
     own = own_vault(home)
     if own is not None:
         return identity not in own.identities and not own.holds_folder(folder)
@@ -112,9 +102,7 @@ def settings_of(vault: Vault, settings: Settings) -> Settings:
 
 
 def settings_around(settings: Settings) -> Settings:
-    """Return the settings of the folder whose worker, watcher and hooks serve a memory folder; for a vault, the one
-    around it.
-    """
+    """Return the settings of the folder whose worker serves a memory folder: for a vault, the one around it."""
     home = config_home(settings.home)
     return settings if home == settings.home else replace(settings, home=home)
 

@@ -39,10 +39,7 @@ def code_version(package: Path = _PACKAGE) -> str:
 
 
 def install_command(extra: str = "") -> str:
-    """Return a command that installs this Engram with an extra.
-
-    It names the folder or archive from which Engram was installed, if that still exists, else ``SOURCE``.
-    """
+    """Return a command that installs this Engram, with an extra, from where it came if that exists, else ``SOURCE``."""
     import shlex
 
     source = _installed_from() or SOURCE

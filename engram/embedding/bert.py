@@ -39,11 +39,7 @@ class Tensor:
 
 
 def read_header(path: Path) -> dict[str, Tensor]:
-    """Return the tensors in ``path`` by name, reading only the header.
-
-    Raises:
-        EmbeddingError: the file is missing, truncated, or not a safetensors file.
-    """
+    """Return the tensors in ``path`` by name, from the header only. Raises EmbeddingError if that can't be read."""
     try:
         size = path.stat().st_size
         with path.open("rb") as file:
@@ -104,11 +100,7 @@ class BertEncoder:
 
 
 def read_encoder(folder: Path) -> BertEncoder | None:
-    """Return the encoder in ``folder``; None for another kind of model.
-
-    Raises:
-        EmbeddingError: a file of an encoder is damaged.
-    """
+    """Return the encoder in ``folder``; None for another model. Raises EmbeddingError for a damaged file."""
     if not ((folder / WEIGHTS_NAME).is_file() and is_encoder(folder)):
         return None
     with _reading(folder):
@@ -117,11 +109,7 @@ def read_encoder(folder: Path) -> BertEncoder | None:
 
 
 def is_encoder(folder: Path) -> bool:
-    """Return True if ``folder`` has the configuration of an encoder; the weights need not be there yet.
-
-    Raises:
-        EmbeddingError: a file is damaged.
-    """
+    """Return True if ``folder`` has an encoder's configuration, even without weights. Raises EmbeddingError."""
     with _reading(folder):
         modules, config = _json(folder / "modules.json"), _json(folder / "config.json")
         kinds = tuple(str(module["type"]).rpartition(".")[2] for module in modules)
@@ -245,10 +233,7 @@ Dimension = int | str
 
 
 class OnnxGraph:
-    """Collects the nodes of a graph; ``finish`` returns the model.
-
-    Values are identified by name. The weights stay in a separate file, which onnxruntime maps.
-    """
+    """Collects the nodes of a graph, whose weights stay in a separate file, which onnxruntime maps."""
 
     def __init__(self, weights_name: str) -> None:
         """Start a graph; ``weights_name`` is the name of the weights file, without a folder."""
@@ -362,10 +347,9 @@ class GraphInPlace:
 
 
 def build_graph(encoder: BertEncoder) -> GraphInPlace:
-    """Build the graph (26 KB, in a few milliseconds): ``input_ids`` and ``attention_mask``, both of shape (batch,
-    length), to one row per text.
+    """Build the graph, 26 KB in a few milliseconds, over ``input_ids`` and ``attention_mask`` of shape (batch, length).
 
-    The rows have the direction of the model's rows, not their length.
+    It returns one row per text, which has the direction of the model's row but not its length.
     """
     return GraphInPlace(_Builder(encoder).build(), encoder.weights.parent)
 

@@ -72,11 +72,7 @@ class Embedder(Protocol):
         """What computes the vectors: ``onnx``, ``torch`` or ``hashed``."""
 
     def embed(self, texts: Sequence[str]) -> Matrix:
-        """Return a matrix of shape (n, dimension) with one vector per text, in order.
-
-        Raises:
-            EmbeddingError: the model returned a vector that is zero or not finite.
-        """
+        """Return one vector per text, in order, as a matrix. Raises EmbeddingError if one is zero or not finite."""
 
     def embed_query(self, text: str) -> Matrix:
         """Return the vector of a query, shape (dimension,). Raises EmbeddingError like ``embed``."""

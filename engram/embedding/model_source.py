@@ -44,11 +44,7 @@ _IGNORED_FILES = ("onnx/*", "openvino/*", "coreml/*")
 
 
 def find_cached(name: str) -> Path:
-    """Return the folder of the model ``name`` in the hub's cache, without using the network.
-
-    Raises:
-        EmbeddingError: the model has not been fetched.
-    """
+    """Return the folder of a model in the hub's cache, without the network. Raises EmbeddingError if not fetched."""
     try:
         return _snapshot(name, ALL_FILES, is_offline=True)
     except Exception as error:  # errors of the cache and of the name share no base class
@@ -58,11 +54,7 @@ def find_cached(name: str) -> Path:
 
 
 def download(name: str, files: tuple[str, ...] = ALL_FILES) -> Path:
-    """Fetch the files of the model ``name`` that match ``files``; return its folder in the hub's cache.
-
-    Raises:
-        EmbeddingError: there is no such model, or the hub can't be reached.
-    """
+    """Fetch a model's files that match ``files``; return its folder in the hub's cache. Raises EmbeddingError."""
     try:
         return _snapshot(name, files, is_offline=False)
     except Exception as error:  # errors of network, cache and name share no base class
@@ -130,10 +122,7 @@ class ModelSource:
 def find_source(model: str) -> ModelSource:
     """Return the source that ``model`` names: ``bundled``, a folder (starting with / or ~ or .), or a hub name.
 
-    Uses no network and imports no heavy library.
-
-    Raises:
-        EmbeddingError: there is no such model.
+    Uses no network and imports no heavy library. Raises EmbeddingError if there is no such model.
     """
     if model == BUNDLED:
         if not (BUNDLED_FOLDER / _WEIGHTS_NAME).is_file():
@@ -152,18 +141,13 @@ def find_source(model: str) -> ModelSource:
 
 
 def find_folder(source: ModelSource) -> Path:
-    """Return the folder of ``source``, for a name on the hub that in the hub's cache. Uses no network.
-
-    Raises:
-        EmbeddingError: the model has not been fetched.
-    """
+    """Return a source's folder, which may be in the hub's cache. Raises EmbeddingError if it has not been fetched."""
     if source.folder is not None:
         return source.folder
     return find_cached(source.hub_name)
 
 
 def thresholds_of(name: str) -> Thresholds:
-    """Return the thresholds of the model with this short name."""
     return _THRESHOLDS.get(name, Thresholds())
 
 
@@ -176,11 +160,9 @@ def is_bundled_intact() -> bool:
 
 
 def weights_sha256(folder: Path) -> str:
-    """Return the SHA-256 of the safetensors weights in ``folder``: of the file or, if there are several, of their
-    hashes.
+    """Return the SHA-256 of the safetensors file in ``folder`` or, for several, of their hashes.
 
-    Raises:
-        EmbeddingError: part of the model has weights in another format, which could run code.
+    Raises EmbeddingError if part of the model has weights in another format, which could run code.
     """
     inside = [file for file in sorted(folder.rglob("*")) if file.parent.name not in _OTHER_RUNTIMES]
     files = [file for file in inside if file.suffix == ".safetensors"]

@@ -36,10 +36,7 @@ _WEIGHTS_FOLDER_ENTRY = "session.model_external_initializers_file_folder_path"
 
 
 class OnnxEmbedder:
-    """Runs a model's weights with a graph made in memory.
-
-    A call holds no lock and releases the GIL while the model computes.
-    """
+    """Runs a model's weights with a graph made in memory. Calls hold no lock and release the GIL while computing."""
 
     runtime = "onnx"
 
@@ -123,7 +120,6 @@ class OnnxEmbedder:
         return unit_rows(rows)
 
     def _run(self, tokens: Sequence[Sequence[int]]) -> NDArray[np.float32]:
-        """Return the model's rows for a batch, in order."""
         width = max(len(ids) for ids in tokens)
         ids = np.zeros((len(tokens), width), dtype=np.int64)
         mask = np.zeros((len(tokens), width), dtype=np.int64)
@@ -138,10 +134,7 @@ class OnnxEmbedder:
 
 
 def batches(lengths: Sequence[int], max_tokens: int) -> Iterator[list[int]]:
-    """Yield the indexes of texts in batches of similar length.
-
-    A batch is a single text, or its number of texts times the longest length is at most ``max_tokens``.
-    """
+    """Yield the indexes of texts in batches of similar length: one text, or number times longest ≤ ``max_tokens``."""
     batch: list[int] = []
     for index in sorted(range(len(lengths)), key=lambda index: -lengths[index]):
         if batch and (len(batch) + 1) * lengths[batch[0]] > max_tokens:

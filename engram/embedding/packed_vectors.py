@@ -62,10 +62,9 @@ def unpack_vectors(stored: Sequence[bytes]) -> list[bytes]:
 
 
 def unpack_rows(stored: Sequence[bytes], dimension: int) -> NDArray[np.float32]:
-    """Return stored vectors as the rows of a matrix. For many, this takes a third of the time of ``unpack_vectors``.
+    """Return vectors as a matrix, in a third of the time of ``unpack_vectors``.
 
-    Raises:
-        EmbeddingError: a vector does not have ``dimension`` numbers.
+    Raises EmbeddingError if a vector does not have ``dimension`` numbers.
     """
     import numpy as np
 
@@ -107,7 +106,6 @@ def _numbers(data: bytes, size: int, form: int) -> NDArray[np.float32]:
 
 
 def _levels() -> NDArray[np.float32]:
-    """Return all sixteen levels, ascending."""
     import numpy as np
 
     upper = np.array(_LEVELS, dtype=np.float32)

@@ -40,9 +40,7 @@ _MAX_LINE_CHARACTERS = 60
 
 
 def told_lines(texts: Sequence[str]) -> list[str]:
-    """Return the beginnings of lines of forgotten texts that are long enough to be unique, as ``plain_line`` returns
-    them.
-    """
+    """Return unique beginnings of lines of forgotten texts, in the form of ``plain_line``."""
     beginnings = {plain_line(line)[:_MAX_LINE_CHARACTERS] for text in texts for line in text.splitlines()}
     return sorted(line for line in beginnings if len(line) >= _MIN_TEXT_CHARACTERS)
 

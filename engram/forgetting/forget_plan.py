@@ -278,9 +278,7 @@ def forgotten_texts(store: Store, plan: ForgetPlan) -> list[str]:
 
 
 def _versions_of(store: Store, memory: Memory) -> list[Memory]:
-    """Return archived versions of a memory: those merged into it, or made earlier from the same entries with the same
-    words.
-    """
+    """Return archived versions of a memory: those merged into it, or made from the same entries with similar words."""
     versions: dict[int, Memory] = {}
     todo = [memory]
     while todo:

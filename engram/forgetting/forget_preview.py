@@ -52,8 +52,7 @@ class ForgottenFiles:
         return _line_filter(self.names, self.told)
 
     def clean(self, places: Home, *, is_dry: bool = False) -> tuple[list[str], list[Path]]:
-        """Remove everything from recollections, exports and notes; return the names of the changed files, and the
-        notes.
+        """Remove everything from recollections, exports and notes; return the names of changed files, and the notes.
 
         With ``is_dry``, nothing is changed, and the return value says what would be.
         """
@@ -147,11 +146,7 @@ class ForgetPreview:
 
 
 def preview_forget(store: Store, places: Home, episode_id: str, *, also_source: bool = False) -> ForgetPreview:
-    """Return what ``forget_memory`` would do now, by the same plan, without changing anything.
-
-    Raises:
-        NotFound: nothing has this id.
-    """
+    """Return what ``forget_memory`` would do now, by the same plan. Raises NotFound if nothing has this id."""
     plan = plan_forget(store, episode_id, also_source=also_source)
     erased = () if plan.turn_ids else plan.erased
     files = ForgottenFiles.of(store, plan)

@@ -115,12 +115,9 @@ def _tombstones_before(store: Store, vault: Vault) -> dict[tuple[str, bytes], in
 
 
 def move_out_of_vault(store: Store, settings: Settings, vault: Vault) -> Moved:
-    """Move everything in a vault back into the memory folder around it, and delete the vault.
+    """Move everything in a vault back into the folder around it, and delete the vault. Raises StoreError.
 
     An interrupted move is continued by calling this again.
-
-    Raises:
-        StoreError: a database can't be written.
     """
     inner_settings = dataclasses.replace(settings, home=vault.folder)
     with open_memory(vault.home.memory_db, driver=store.driver, is_made=True) as inner:

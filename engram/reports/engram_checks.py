@@ -208,7 +208,6 @@ def _home(settings: Settings) -> Iterator[Check]:
 
 
 def _is_exposed(path: Path) -> bool:
-    """Return True for a file that other users may read or write."""
     try:
         mode = path.lstat().st_mode
     except OSError:
@@ -473,10 +472,7 @@ def _help_text(command: str) -> str:
 
 
 def offer_claude(store: Store, settings: Settings) -> str:
-    """Return the offer to use Claude as the extractor, once for each memory folder; "" after that.
-
-    Users who have answered the installer or ``engram compare`` are not asked again.
-    """
+    """Return, once per memory folder, the offer to use Claude as the extractor, unless the user was asked elsewhere."""
     was_made = get_meta(store, _OFFER_KEY) or answer_of(store) is not None
     if settings.extractor != "local" or was_made or find_claude(settings) is None:
         return ""

@@ -170,7 +170,6 @@ def take_health(store: Store, settings: Settings) -> Health:
 
 
 def count_unread(store: Store, settings: Settings) -> Unread:
-    """Count the unread parts of the transcripts on disk."""
     seen = reading_progress.all_seen(store)
     files = bytes_left = total_files = 0
     lag, begun_ms = 0.0, _begun_ms(store, settings)
@@ -186,10 +185,7 @@ def count_unread(store: Store, settings: Settings) -> Unread:
 
 
 def _begun_ms(store: Store, settings: Settings) -> int:
-    """Return when the memory was created or Engram last installed for it, in milliseconds since 1970.
-
-    Nothing can have waited for Engram before that.
-    """
+    """Return when Engram could first work here, in ms since 1970: when the memory was made or Engram installed."""
     begun_ms = int(get_meta(store, MADE_AT) or 0)
     with contextlib.suppress(OSError):
         begun_ms = max(begun_ms, settings.places.install_journal.stat().st_mtime_ns // 1_000_000)

@@ -167,7 +167,6 @@ def where_shared(store: Reader, memory: Memory) -> list[SharedIn]:
 
 
 def report_hubs(store: Reader) -> list[HubReport]:
-    """Return the state of every joined hub."""
     return [
         HubReport(
             url=server.url,

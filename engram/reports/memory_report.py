@@ -52,11 +52,7 @@ def memory_to_json(store: Store, memory: Memory) -> dict[str, Any]:
 
 
 def memory_from_json(line: Mapping[str, Any]) -> tuple[Memory, list[Evidence]]:
-    """Return the memory and evidence that ``memory_to_json`` wrote. The project is only a name.
-
-    Raises:
-        BadRequest: a required field is missing, or a value has the wrong type.
-    """
+    """Return the memory and evidence that ``memory_to_json`` wrote; the project is only a name. Raises BadRequest."""
     values: dict[str, Any] = {}
     for known in dataclasses.fields(Memory):
         key = _NAMES.get(known.name, known.name)
@@ -157,7 +153,6 @@ def evidence_places(store: Store, memory: Memory) -> list[EvidencePlace]:
 
 
 def injection_to_json(injection: Injection) -> dict[str, Any]:
-    """Return how and when Claude was shown a memory."""
     return {
         "channel": injection.channel,
         "state": injection.state,
@@ -369,10 +364,7 @@ def source_turns(store: Reader, memory: Memory) -> list[SourceTurn]:
 
 
 def mark_sentences(text: str, wanted: str) -> list[Span]:
-    """Split a text into spans, marking the sentence that says most of ``wanted``, if any does.
-
-    If ``wanted`` occurs verbatim, it is marked as a whole.
-    """
+    """Split a text into spans, marking ``wanted`` if it occurs verbatim, else the sentence that says most of it."""
     start = text.find(wanted) if wanted.strip() else -1
     if start >= 0:
         return _cut(text, start, start + len(wanted))
@@ -435,11 +427,7 @@ _BEGINNING = lazy_regex(r"(?:ep_[0-9a-f]{1,11}|q_[0-9a-f]{1,12})")
 
 
 def whole_id(store: Reader, text: str) -> str:
-    """Complete the beginning of a memory's or quotation's id; return any other text unchanged.
-
-    Raises:
-        BadRequest: several ids begin with it; the message lists them.
-    """
+    """Complete the beginning of an id; return other texts as they are. Raises BadRequest if several ids match."""
     text = text.strip()
     if not _BEGINNING.fullmatch(text):
         return text

@@ -96,10 +96,7 @@ class Contradictions:
 
 
 def list_contradictions(store: Store, *, with_files: bool = True) -> Contradictions:
-    """Return what awaits a decision, oldest first.
-
-    Comparing many memories with the user's files takes long; ``with_files=False`` skips it.
-    """
+    """Return what awaits a decision, oldest first; ``with_files=False`` skips comparing with files, which is slow."""
     waiting = []
     for one in open_contradictions(store):
         older, newer = (

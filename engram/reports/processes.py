@@ -123,7 +123,6 @@ def _read_holder(lock: Path) -> tuple[int | None, str] | None:
 
 
 def _read_lock(lock: Path) -> tuple[int | None, str]:
-    """Return the process id and the code version in a lock file."""
     lines = (read_regular(lock, 200) or b"").decode("ascii", "replace").splitlines()
     pid = int(lines[0]) if lines and lines[0].isdigit() else None
     return pid, lines[1] if len(lines) > 1 else ""

@@ -88,7 +88,6 @@ def outcome_to_json(outcome: Outcome, summaries: Mapping[str, str]) -> dict[str,
 
 
 def candidate_to_json(candidate: Candidate, summaries: Mapping[str, str]) -> dict[str, Any]:
-    """Return a memory that was considered as JSON."""
     return {
         "id": candidate.episode_id,
         "summary": summaries.get(candidate.episode_id, ""),
@@ -229,7 +228,6 @@ def find_session_row(store: Store, text: str) -> SessionRow:
 
 
 def report_session(store: Store, settings: Settings, session: SessionRow) -> SessionReport:
-    """Return everything known about one session."""
     summary = summarize_session(store, settings, session)
     session_id = session.session_id
     verdicts = count_verdicts(store, session_id)

@@ -31,7 +31,6 @@ def plain_value(value: object) -> object:
 
 
 def shown_value(value: object) -> str:
-    """Format a plain value for a line or table."""
     if isinstance(value, list):
         return ", ".join(str(part) for part in value)
     return str(value).lower() if isinstance(value, bool) else str(value)
@@ -129,7 +128,6 @@ def list_moves(store: Store) -> list[Move]:
 
 
 def move_to_json(move: Move) -> dict[str, Any]:
-    """Return a project that may have moved as JSON."""
     return {
         "former": move.former.project.name,
         "former_folder": move.former.project.root,

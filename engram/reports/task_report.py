@@ -109,7 +109,6 @@ def find_tasks(store: Store, name: str) -> tuple[list[Work], list[TaskRun]]:
 
 
 def failure_of_tasks(store: Store, pieces: list[Work], latest: list[TaskRun]) -> dict[str, Any] | None:
-    """Return the latest recorded failure of some tasks."""
     names = {(piece.kind, piece.key) for piece in pieces} | {(run.kind, run.key) for run in latest}
     failures = [run for kind, key in names if (run := latest_failure(store, kind, key)) is not None]
     if not failures:

@@ -21,17 +21,13 @@ DAY_MS = 86_400_000
 
 
 def late_of_days(store: Store) -> tuple[dict[str, int], int]:
-    """Return the number of recent answers that came too late, by cause, and the number of prompts.
-
-    The number of prompts includes those of late answers whose sessions are not read.
-    """
+    """Return recent late answers by cause, and the number of prompts, including late ones in sessions not read."""
     since_ms = store.now_ms() - REPORT_DAYS * DAY_MS
     late = late_since(store, since_ms)
     return late, max(count_prompts_since(store, since_ms), sum(late.values()))
 
 
 def report_of_days(store: Store, days: int = REPORT_DAYS) -> Usage:
-    """Return what memory did in the last ``days`` days."""
     return usage_since(store, store.now_ms() - days * DAY_MS)
 
 
@@ -85,7 +81,6 @@ class CostReport:
 
     @property
     def dollars(self) -> float:
-        """The total spent, in dollars."""
         return sum(row.dollars for row in self.rows)
 
     def to_json(self) -> dict[str, Any]:
@@ -99,7 +94,6 @@ class CostReport:
 
 
 def report_costs(store: Store, settings: Settings, seconds: float = DEFAULT_SECONDS) -> CostReport:
-    """Return what the language model cost in the last ``seconds``."""
     return CostReport(
         # Calls that were refused before they cost anything are left out.
         rows=tuple(

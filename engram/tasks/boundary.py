@@ -153,10 +153,7 @@ def is_owner_gone(owner: str) -> bool:
 
 
 def _is_living_other(pid: int) -> bool:
-    """Return True if a living process other than this one has this id.
-
-    This process holds nothing yet at its start, so its own id in a record is that of an earlier process.
-    """
+    """Return True for another living process. A record with this process's own id is from an earlier process."""
     return pid != os.getpid() and is_process_alive(pid)
 
 

@@ -15,10 +15,7 @@ ENOUGH_MESSAGES = "messages"
 
 
 def enqueue_due(store: Store, settings: Settings, session_id: str | None = None) -> int:
-    """Enqueue the due work of one session or of all; return the number of pieces, 0 while work is paused.
-
-    Work that is already queued is not queued twice.
-    """
+    """Enqueue the due work of a session or of all, each piece once; return the number of pieces, 0 during a pause."""
     if is_work_paused(store):
         return 0
     if session_id is None:

@@ -66,15 +66,10 @@ class JsonSerializer:
     """Serializes what Huey stores as JSON: messages with their dates and time spans, and plain values."""
 
     def serialize(self, data: Any) -> bytes:
-        """Return the bytes of a message or a plain value."""
         return json.dumps(_pack(data), separators=(",", ":"), sort_keys=True).encode()
 
     def deserialize(self, data: bytes) -> Any:
-        """Return the value that ``serialize`` was given; lists become tuples.
-
-        Raises:
-            BadRequest: the bytes are not such a message.
-        """
+        """Return the value that ``serialize`` was given, with tuples for lists. Raises BadRequest for other bytes."""
         data = bytes(data)
         if len(data) > MAX_MESSAGE_BYTES:
             raise BadRequest(f"a message of {len(data)} bytes is too long")
@@ -165,7 +160,6 @@ class QueueStorage(QueueFile):
     """The queue of a memory folder. A worker listens; a producer wakes it after each enqueue."""
 
     def __init__(self, name: str = "engram") -> None:
-        """See ``QueueFile``."""
         super().__init__(name)
         self._listener: WakeListener | None = None
         self._sender: WakeSender | None = None
@@ -192,8 +186,7 @@ class QueueStorage(QueueFile):
         self.wake()
 
     def dequeue(self) -> bytes | None:
-        """Remove and return the next message; None after ``MAX_WAIT_SECONDS`` without one (immediately without
-        ``listen``).
+        """Remove and return the next message; None after ``MAX_WAIT_SECONDS``, or at once without ``listen``.
 
         Messages of kinds that have reached ``most_of_a_kind`` are skipped until ``end_task``.
         """
@@ -324,7 +317,6 @@ class EngramQueue(Huey):
     """Huey on Engram's storage. A message that can't be run is reported and dropped; the scan enqueues it again."""
 
     def __init__(self) -> None:
-        """Create a queue, which must be bound before use."""
         super().__init__("engram", results=False, serializer=JsonSerializer(), storage_class=QueueStorage)
         self._registry = _TaskRegistry()
         #: Called with the reason when a message is dropped.

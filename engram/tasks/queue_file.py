@@ -139,8 +139,7 @@ _BROKEN = ("malformed", "not a database", "corrupt", "no such table", "no such c
 class QueueFile(SqliteStorage):
     """Huey's tables, with one more column in ``task``: the key of a waiting row. Thread-safe.
 
-    If the file is deleted, overwritten or replaced, it is rebuilt, and the scan of memory.db enqueues what is due
-    again.
+    A deleted, overwritten or replaced file is rebuilt; the scan of memory.db enqueues what is due again.
     """
 
     table_task = (
@@ -227,10 +226,7 @@ class QueueFile(SqliteStorage):
         return connection
 
     def _identities(self) -> tuple[tuple[int, int] | None, tuple[int, int] | None]:
-        """Return the current identities of the file and of its log's index.
-
-        If the index was replaced, other processes write to another log.
-        """
+        """Return the identities of the file and of its log's index. With another index, others write to another log."""
         return _identity(self.filename), _identity(f"{self.filename}-shm")
 
     def _connect(self) -> Any:
@@ -263,9 +259,7 @@ class QueueFile(SqliteStorage):
     def _with_repair(self, action: Callable[[], Result]) -> Result:
         """Return the result of ``action``; if the file is broken, rebuild it and try once more.
 
-        Raises:
-            StoreError: the disk is full, read-only or failing. Nothing is lost, since the scan enqueues what is due
-                again.
+        Raises StoreError if the disk is full, read-only or failing; the scan enqueues what is due again.
         """
         try:
             return action()
@@ -294,7 +288,6 @@ class QueueFile(SqliteStorage):
         return action()
 
     def sql(self, query: str, params: Any = None, commit: bool = False, results: bool = False) -> Any:
-        """Run one statement; see Huey."""
         return self._with_repair(lambda: super(QueueFile, self).sql(query, params, commit, results))
 
 

@@ -31,10 +31,7 @@ if TYPE_CHECKING:
 
 
 class SerialExecutor:
-    """Runs actions one after the other; each key is queued at most once.
-
-    Queued actions are lost when the process ends; memory.db still records what is due.
-    """
+    """Runs actions one after the other, each key queued once. Queued actions are lost when the process ends."""
 
     def __init__(self) -> None:
         self._guard = threading.Lock()
@@ -52,7 +49,6 @@ class SerialExecutor:
 
     @property
     def is_busy(self) -> bool:
-        """True while an action runs."""
         return self._is_busy
 
     @property
@@ -62,7 +58,6 @@ class SerialExecutor:
 
     @property
     def queued(self) -> int:
-        """The number of queued actions."""
         return len(self._queue)
 
     def run(self, key: str, action: Callable[[], object]) -> None:
@@ -202,7 +197,6 @@ class Runtime:
             self.language_model.close()
 
     def index_mb(self) -> float:
-        """Return the size of the vectors in memory, in MB."""
         return round(self.searcher.index_bytes / 1e6, 1)
 
     def refresh_index(self) -> None:
@@ -224,11 +218,7 @@ def set_runtime(runtime: Runtime | None) -> None:
 
 
 def current_runtime() -> Runtime:
-    """Return the services of this process.
-
-    Raises:
-        EngramError: there are none, because this process is not a worker.
-    """
+    """Return the services of this process. Raises EngramError outside a worker."""
     if _current is None:
         raise EngramError("this process has no services: tasks run in the worker (`engram service run worker`)")
     return _current
@@ -323,10 +313,7 @@ def make_extractor(settings: Settings, store: Store) -> tuple[Extractor | None, 
 def make_model_steps(
     settings: Settings, store: Store, extractor: Extractor | None
 ) -> tuple[SecondChance | None, Reconciler | None]:
-    """Create the steps that distill local memories again, and that find memories which end or repeat others.
-
-    (None, None) without a language model.
-    """
+    """Create the steps that distill local memories again and reconcile memories; (None, None) without a model."""
     from engram.extraction.model.model_extractor import ModelExtractor
 
     if not isinstance(extractor, ModelExtractor):

@@ -153,10 +153,7 @@ def extract(session_id: str) -> None:
 
 
 def run_extract(runtime: Runtime, session_id: str) -> None:
-    """Extract after other heavy tasks or, with a language model, after other extractions.
-
-    Changed memories are embedded soon afterwards, not only at the next scan.
-    """
+    """Extract, then embed, after other heavy tasks or, with a language model, after other extractions."""
     from engram.tasks.boundary import run_guarded
 
     def extract_and_refresh() -> str:
@@ -204,10 +201,7 @@ def extract_now(runtime: Runtime, session_id: str) -> bool:
 
 
 def join_now(runtime: Runtime) -> list[str]:
-    """Join memories with older ones in the order of their turns; return a line for each change.
-
-    Raises StoreError.
-    """
+    """Join memories with older ones in the order of their turns; return a line per change. Raises StoreError."""
     from engram.consolidation.joining import join_waiting
     from engram.embedding.embedder import duplicate_cosine
     from engram.search.vectors.loaded_vectors import embed_memories

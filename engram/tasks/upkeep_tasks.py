@@ -176,10 +176,7 @@ def sync_under_lease(runtime: Runtime, *, is_forced: bool = False, limits: Limit
 
 
 def take_sync_lease(store: Store, is_stopping: Callable[[], bool] = lambda: False) -> HeldLease | None:
-    """Take the lease of rounds for this thread; return None while another thread or process holds it.
-
-    A lease held by a process that has ended is free at once.
-    """
+    """Take the lease of rounds, also from a process that has ended; return None while another thread holds it."""
     from engram.models.work.work import HeldLease, drop_lease, lease_owners, take_lease
     from engram.tasks.boundary import is_owner_gone
 
@@ -217,9 +214,7 @@ def scan() -> None:
 
 
 def scan_under_lease(runtime: Runtime) -> int | None:
-    """Scan and return how many tasks were enqueued; None if another process is scanning or has just done so. Raises
-    StoreError.
-    """
+    """Scan; return the number of enqueued tasks, None during or just after another scan. Raises StoreError."""
     from engram.models.work.task_runs import note_success
     from engram.models.work.work import release_lease, take_lease
 

@@ -57,7 +57,6 @@ def parse_request(request: bytes | None) -> dict[str, Any]:
 
 
 def is_hook_payload(parsed: Mapping[str, Any]) -> bool:
-    """Return True if a request is the payload of a Claude Code hook."""
     return "hook_event_name" in parsed
 
 

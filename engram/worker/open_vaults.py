@@ -159,10 +159,9 @@ class Vaults:
         self._thread: threading.Thread | None = None
 
     def for_payload(self, payload: Mapping[str, Any]) -> Runtime:
-        """Return the services for a hook: those of the vault that its session or folder belongs to, or the worker's.
+        """Return a hook's services: those of its session's or folder's vault, or the worker's.
 
-        Raises:
-            EngramError: a vault can't be read or opened, so nothing may be shown.
+        Raises EngramError if a vault can't be read or opened, so that nothing may be shown.
         """
         vaults = list_vaults(self._outer.settings.places)
         if not vaults:

@@ -198,10 +198,7 @@ class Reception:
         self._call(lambda: self._begin_sending(client))
 
     def show_life(self, client: Client, seconds: float) -> None:
-        """Send a client signs of life until ``begin_answer``; hang up after this many seconds.
-
-        Only ``on_request`` may call this.
-        """
+        """Send signs of life until ``begin_answer``; hang up after ``seconds``. Only ``on_request`` may call this."""
         client.lives_until = time.monotonic() + seconds
         with self._patient_lock:
             self._patient[client] = None
@@ -368,10 +365,7 @@ class Reception:
             self._drop(client)
 
     def _drop_one(self) -> bool:
-        """Drop the client whose request has taken longest; return False if there is none.
-
-        The client that has sent least may be a hook that was only just accepted.
-        """
+        """Drop the client whose request has taken longest, if any. One that has sent little may be a new hook."""
         client = next(iter(self._reading), None)
         if client is None:
             return False

@@ -84,10 +84,7 @@ def detached_command(script: Path, interpreter: str, *arguments: str) -> str:
 
 
 def start_command(script: Path, interpreter: str) -> str:
-    """Return the command that starts watcher and worker in the background, if the user enabled that.
-
-    For all other users, it only searches config.toml.
-    """
+    """Return the command that starts watcher and worker in the background if the user enabled it in config.toml."""
     chosen = f"grep -qsE '^ *start_with_session *= *true' \"{_HOME}/config.toml\""
     return f"{chosen} || exit 0; {detached_command(script, interpreter)}"
 
@@ -111,11 +108,7 @@ def detached_relay_command(script: Path) -> str:
 
 
 def link_interpreter(home: Home) -> None:
-    """Point the link ``python`` in the memory folder to the real interpreter, outside any virtual environment.
-
-    Raises:
-        HomeError: the link can't be made.
-    """
+    """Point ``python`` in the memory folder to the real interpreter, outside any environment. Raises HomeError."""
     target = os.path.realpath(sys.executable)
     temporary = home.root / f".python.{os.getpid()}.tmp"
     try:

@@ -55,11 +55,7 @@ class View:
         return memory.project_id in (None, self.project_id)
 
     def require_quotation(self, store: Store, quotation_id: str) -> Quotation:
-        """Return the quotation with an id, if it comes from this view's project.
-
-        Raises:
-            NotFound: it does not exist, or comes from another project or none.
-        """
+        """Return the quotation with an id. Raises NotFound if it does not come from this view's project."""
         quotation = find_quotation(store, quotation_id)
         if quotation is None or quotation.stored.project_id != self.project_id:
             raise NotFound(
@@ -101,11 +97,7 @@ class Access:
 
     @contextlib.contextmanager
     def store(self) -> Iterator[Store]:
-        """Yield the open memory for one call.
-
-        Raises:
-            StoreError: there is no memory yet, or it can't be opened.
-        """
+        """Yield the open memory for one call. Raises StoreError if there is none yet, or it can't be opened."""
         path = self.settings.places.memory_db
         if not path.parent.is_dir() or not (path.exists() or is_replaced(path)):
             raise StoreError(
@@ -123,14 +115,12 @@ class Access:
         return ask_memory(store, self.settings, request, with_model=False)
 
     def wake_worker(self) -> None:
-        """Tell a running worker that memories have changed."""
         wake_worker(self.settings.places)
 
     def view(self, store: Store, name: str | None = None) -> View:
-        """Return what may be seen: global memories and the named project, by default that of Claude's folder.
+        """Return the view of a named project, by default that of Claude's folder, and of global memories.
 
-        Raises:
-            NotFound: there is no such project; the message names no other project.
+        Raises NotFound, without naming other projects, if there is no such project.
         """
         own = scope_of_folder(store, self.settings, self.folder).project
         if not name:

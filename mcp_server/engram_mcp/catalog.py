@@ -70,11 +70,7 @@ class Tool:
     is_always_loaded: bool = False
 
     def check(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
-        """Validate the arguments of a call; null means the default.
-
-        Raises:
-            BadRequest: an argument is missing, unknown, or has the wrong type or range.
-        """
+        """Validate a call's arguments; null means the default. Raises BadRequest, which says what is allowed."""
         given = {name: value for name, value in arguments.items() if value is not None}
         try:
             return self.arguments.model_validate(given).model_dump(exclude_unset=True)

@@ -132,7 +132,6 @@ class _Wire:
         await server.send(SessionMessage(message))
 
     async def give(self, server: MemoryObjectReceiveStream[SessionMessage]) -> None:
-        """Pass on the server's messages."""
         async with server:
             if self._hello is not None:
                 await server.receive()
@@ -172,7 +171,6 @@ class AccessOnce:
         self._access: Access | None = None
 
     def __call__(self) -> Access:
-        """Return the access. Raises EngramError if it can't be opened."""
         with self._lock:
             self._access = self._access or self._open()
             return self._access

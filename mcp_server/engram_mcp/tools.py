@@ -273,7 +273,6 @@ def feedback(access: Access, episode_id: str, verdict: str, why: str, project: s
 
 
 def pin(access: Access, episode_id: str, is_pinned: bool = True, project: str | None = None) -> str:
-    """Pin a memory, or unpin it."""
     from engram.memories.save import pin_memory
 
     with access.store() as store:
