@@ -491,13 +491,13 @@ def fix(workspace: Workspace, error: str, project: str | None, is_everywhere: bo
         places = [row.id for row in list_projects(store)] if place is None else [place.id]
         error = text[:MAX_ERROR_CHARACTERS]
         explained, _, _ = explain_prompt(store, workspace.settings, error, place, with_worker=not workspace.flags)
-        told = {
+        relevance_of = {
             memory.candidate.episode_id: memory.candidate.score
             for memory in explained.memories
             if memory.candidate.verdict is Verdict.SHOWN
         }
         branches = {read_branch(current_folder())}
-        found = find_fixes(store, redact(error), places, told=told, branches=branches)
+        found = find_fixes(store, redact(error), places, relevance_of=relevance_of, branches=branches)
         fixes = found[:limit]
     if as_json:
         print_json({"fixes": [found.to_json() for found in fixes]})

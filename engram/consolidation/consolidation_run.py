@@ -74,7 +74,7 @@ def consolidate(
         for _, step in _steps(context, 0):
             step()
         waiting = [f"{memory.episode_id} ({why_not}): {memory.summary}" for memory, why_not in not_graduating(context)]
-        return Report(0, tuple(context.told), not_graduating=tuple(waiting))
+        return Report(0, tuple(context.lines), not_graduating=tuple(waiting))
     owner = f"{os.getpid()}-{id(store)}"
     every = 0 if is_forced else settings.consolidate_seconds
     since = last_run_ms(store, LEASE)
@@ -101,8 +101,8 @@ def _run(context: Context, run: memory_history.Run, since_ms: int, *, is_full: b
         if run.report.get("begins_at")
         else watermarks.current_watermark(store)
     )
-    context.told += run.report.get("lines", [])
-    context.told_before = len(context.told)
+    context.lines += run.report.get("lines", [])
+    context.lines_before = len(context.lines)
     context.files_before |= run.report.get("files_before", {})
     context.files_after |= run.report.get("files_after", {})
     context.until_seconds = store.clock.steady_seconds() + settings.consolidate_budget_seconds
@@ -115,14 +115,14 @@ def _run(context: Context, run: memory_history.Run, since_ms: int, *, is_full: b
             step()
         except TimeIsUp:
             context.save()
-            return Report(run.id, tuple(context.told), is_complete=False)
+            return Report(run.id, tuple(context.lines), is_complete=False)
         context.save()
     with store.transaction() as tx:
         memory_history.update_run(tx, run, position="", report=_report(context), state="done")
     if context.similar is not None:
         with store.transaction() as tx:
             watermarks.save_watermark(tx, context.begins_at)
-    return Report(run.id, tuple(context.told))
+    return Report(run.id, tuple(context.lines))
 
 
 def _save(context: Context, run: memory_history.Run, position: str) -> None:
@@ -155,7 +155,7 @@ def _steps(context: Context, since_ms: int) -> list[tuple[str, Callable[[], None
 
 def _report(context: Context) -> dict[str, object]:
     return {
-        "lines": context.told[:_MAX_REPORT_LINES],
+        "lines": context.lines[:_MAX_REPORT_LINES],
         "files_before": context.files_before,
         "files_after": context.files_after,
         "begins_at": None if context.begins_at is None else astuple(context.begins_at),

@@ -110,7 +110,7 @@ def _mark_project(context: Context, project: ProjectRow, waiting: Sequence[Memor
             reason = why_stale(Path(project.root), name, late, only_gone=memory.kind in _OUTLASTING_KINDS)
             if reason:
                 if context.change(memory, "stale", reason, stale_reason=reason, actor=Actor.TIDYING):
-                    context.tell(f"stale {memory.episode_id} ({reason})")
+                    context.add_line(f"stale {memory.episode_id} ({reason})")
                 break
 
 

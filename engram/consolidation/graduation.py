@@ -180,7 +180,7 @@ def _graduate(context: Context, chosen: Sequence[Memory], now: int) -> None:
     if text is None:
         return
     for memory in chosen:
-        context.tell(f"graduate {memory.episode_id} into {NOTE}")
+        context.add_line(f"graduate {memory.episode_id} into {NOTE}")
     if context.is_dry:
         return
     others = without_lines(text, [e.episode_id for e in chosen])
@@ -229,10 +229,10 @@ def _retire(context: Context) -> None:
         memory = memory_records.find_memory(context.store, mark.group(1)) if mark else None
         why = _why_out(memory)
         if memory and why:
-            context.tell(f"take {memory.episode_id} out of {NOTE} ({why})")
+            context.add_line(f"take {memory.episode_id} out of {NOTE} ({why})")
             moved.append(line)
         elif memory and line.rstrip("\n") == note_line(replace(memory, scope=_other_scope(memory))):
-            context.tell(f"correct where {memory.episode_id} holds in {NOTE}")
+            context.add_line(f"correct where {memory.episode_id} holds in {NOTE}")
             kept.append(note_line(memory) + "\n")
         else:
             kept.append(line)
@@ -248,11 +248,15 @@ def follow_graduation(store: Store, settings: Settings, episode_ids: Sequence[st
         if not text or len(text.encode()) > _MAX_NOTE_BYTES:
             return
         memories = [memory_records.find_memory(store, episode_id) for episode_id in episode_ids]
-        lined = [one for one in memories if one is not None and one.graduated_at_ms is not None and one.is_current]
-        missing = [one for one in lined if f"<!-- {one.episode_id} -->" not in text]
-        changed = without_lines(text, list(set(episode_ids) - {one.episode_id for one in lined}))
-        for one in missing:
-            changed = add_lines(changed, _heading(one, one.graduated_at_ms or 0), [note_line(one)])
+        lined = [
+            memory
+            for memory in memories
+            if memory is not None and memory.graduated_at_ms is not None and memory.is_current
+        ]
+        missing = [memory for memory in lined if f"<!-- {memory.episode_id} -->" not in text]
+        changed = without_lines(text, list(set(episode_ids) - {memory.episode_id for memory in lined}))
+        for memory in missing:
+            changed = add_lines(changed, _heading(memory, memory.graduated_at_ms or 0), [note_line(memory)])
         if changed != text:
             write_text(path, changed)
 
@@ -278,7 +282,7 @@ def _editable(context: Context, *, is_quiet: bool = False) -> str | None:
     text = context.read_note(NOTE)
     if text is None or len(text.encode()) > _MAX_NOTE_BYTES:
         if not is_quiet:
-            context.tell(
+            context.add_line(
                 f"{NOTE} cannot be rewritten (too large, a link, not readable or not UTF-8); nothing graduated"
             )
         return None
@@ -290,7 +294,7 @@ def _write(context: Context, before: str, kept: str, moved: str) -> None:
     archive = f"archive/{day_of(context.store.now_ms())[:7]}.md"
     old = context.read_note(archive) if moved else None
     if moved and old is None:
-        context.tell(f"{archive} cannot be rewritten; {NOTE} stays as it is")
+        context.add_line(f"{archive} cannot be rewritten; {NOTE} stays as it is")
         return
     context.will_write(NOTE, before)
     if moved:

@@ -52,7 +52,7 @@ def end_open_work(context: Context) -> None:
         if later and not is_settled and not context.is_undone("archive", memory):
             reason = f"session {later} {WENT_ON}"
             if context.change(memory, "archive", reason, actor=Actor.TIDYING, status=Status.ARCHIVED):
-                context.tell(f"archive {memory.episode_id} ({reason})")
+                context.add_line(f"archive {memory.episode_id} ({reason})")
 
 
 def _went_on(store: Store, memory: Memory, branches: Collection[str]) -> str:
@@ -97,8 +97,8 @@ def reconcile_new(
     if session_id:
         end_open_work(context)
     with store.transaction() as tx:
-        memory_history.close_run(tx, run_id, context.told)
-    return context.told
+        memory_history.close_run(tx, run_id, context.lines)
+    return context.lines
 
 
 def join_waiting(

@@ -79,7 +79,7 @@ def _apply(context: Context, relation: Relation) -> None:
             return
         why = f"{newer.episode_id} {reason}"
         memory_changes.supersede(tx, now[0], newer, why, actor=Actor.MODEL, run_id=context.run_id)
-        context.tell(f"supersede {older.episode_id} by {newer.episode_id} ({reason})")
+        context.add_line(f"supersede {older.episode_id} by {newer.episode_id} ({reason})")
 
 
 def _is_about_the_same(first: Memory, second: Memory) -> bool:
@@ -94,7 +94,7 @@ def distill_again(context: Context) -> None:
     if context.is_dry:
         waiting = second_chances(context.store).waiting
         if waiting:
-            context.tell(f"distill {waiting} sessions again")
+            context.add_line(f"distill {waiting} sessions again")
         return
     while True:
         context.check_time()
@@ -105,7 +105,7 @@ def distill_again(context: Context) -> None:
             return
         if part is None:
             return
-        context.tell(
+        context.add_line(
             f"distill {part.turns} turns of session {part.session_id} again: "
             f"{part.new} new memories, {part.replaced} replaced"
         )

@@ -82,11 +82,11 @@ def rejudge_rules(context: Context) -> None:
         if verdict.why_not and not context.is_undone("archive", memory):
             reason = f"no rule of yours: {verdict.why_not}"
             if context.change(memory, "archive", reason, actor=Actor.TIDYING, status=Status.ARCHIVED):
-                context.tell(f"archive {memory.episode_id} ({reason}): {memory.summary}")
+                context.add_line(f"archive {memory.episode_id} ({reason}): {memory.summary}")
         elif not verdict.why_not and verdict.scope != memory.scope and not context.is_undone("rescope", memory):
             reason = "you did not say it of all projects"
             if context.change(memory, "rescope", reason, actor=Actor.TIDYING, scope=verdict.scope):
-                context.tell(f"keep {memory.episode_id} in its project ({reason}): {memory.summary}")
+                context.add_line(f"keep {memory.episode_id} in its project ({reason}): {memory.summary}")
     if not context.is_dry:
         with context.store.transaction() as tx:
             put_meta(tx, _JUDGED_BY, str(JUDGE_VERSION))
@@ -125,11 +125,13 @@ def archive_picked(context: Context) -> None:
     lines = [f"archive {memory.episode_id} ({NO_LONGER_KEPT}): {memory.summary}" for memory in unkept]
     if context.is_dry:
         for line in lines:
-            context.tell(line)
+            context.add_line(line)
         return
     if unkept and known is None and not context.is_forced:
         _note_picked(context.store, Picked(waiting=len(unkept)))
-        context.tell(f"{len(unkept)} memories that rules picked are archived next time: engram consolidate --preview")
+        context.add_line(
+            f"{len(unkept)} memories that rules picked are archived next time: engram consolidate --preview"
+        )
         return
     with context.store.transaction() as tx:
         run_id = add_run(tx, "consolidate")
@@ -143,7 +145,7 @@ def archive_picked(context: Context) -> None:
         close_run(tx, run_id, archived)
         put_meta(tx, _PICKED, json.dumps(asdict(Picked(0, len(archived), run_id if archived else 0))))
     if archived:
-        context.tell(f"archive {len(archived)} memories that rules picked (run {run_id})")
+        context.add_line(f"archive {len(archived)} memories that rules picked (run {run_id})")
 
 
 def _note_picked(store: Store, picked: Picked) -> None:
@@ -204,7 +206,7 @@ def rejudge_elements(context: Context) -> None:
     for name, turn_ids in unknown_elements(context.store).items():
         if not is_persons_element(name):
             continue
-        context.tell(f"take {len(turn_ids)} texts in <{name}> for prompts")
+        context.add_line(f"take {len(turn_ids)} texts in <{name}> for prompts")
         for turn_id in turn_ids if not context.is_dry else ():
             context.check_time()
             with context.store.transaction() as tx:

@@ -57,7 +57,7 @@ class Context:
     #: Steady time at which the time budget ends, in seconds; None for no limit.
     until_seconds: float | None = None
     #: Lines of the report, one for each change.
-    told: list[str] = field(default_factory=list)
+    lines: list[str] = field(default_factory=list)
     #: Note file → its text before this run, for an undo; "" for none.
     files_before: dict[str, str] = field(default_factory=dict)
     #: Note file → digest of the text that this run wrote, by which an undo recognises later changes.
@@ -66,14 +66,14 @@ class Context:
     save: Callable[[], None] = lambda: None
 
     #: Number of report lines when this run was resumed.
-    told_before: int = 0
+    lines_before: int = 0
     #: ``(action, id of the memory)`` of changes that the user undid; None until first needed.
     _undone: frozenset[tuple[str, str]] | None = None
     #: The watermark at the start of the run, from which the next run continues.
     begins_at: Watermark | None = None
 
-    def tell(self, text: str) -> None:
-        self.told.append(text)
+    def add_line(self, text: str) -> None:
+        self.lines.append(text)
 
     @property
     def is_over(self) -> bool:
@@ -85,7 +85,7 @@ class Context:
         It isn't raised before the run has changed something, so that every run makes progress.
         """
         process_limits.pause()
-        if len(self.told) > self.told_before and self.is_over:
+        if len(self.lines) > self.lines_before and self.is_over:
             raise TimeIsUp
 
     def current_memories(self) -> Iterator[Memory]:

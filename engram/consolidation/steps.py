@@ -195,9 +195,9 @@ def supersede_pairs(context: Context, pairs: Iterable[tuple[int, int, float]]) -
             ending = judgements.ending_of(older, newer, Actor.TIDYING) if reason else Ending.STAYS
             if ending is Ending.CONTRADICTION:
                 if context.is_dry or _note_contradiction(context.store, older, newer, reason):
-                    context.tell(f"contradiction of {older.episode_id} and {newer.episode_id} ({reason})")
+                    context.add_line(f"contradiction of {older.episode_id} and {newer.episode_id} ({reason})")
             elif ending is Ending.ENDS and (context.is_dry or _supersede(context, older, newer, reason)):
-                context.tell(f"supersede {older.episode_id} by {newer.episode_id} ({reason})")
+                context.add_line(f"supersede {older.episode_id} by {newer.episode_id} ({reason})")
                 gone.add(older.id)
 
 
@@ -283,7 +283,7 @@ def archive_repeated(
     """
     line = f"archive {merged.episode_id} (says the same as {kept.episode_id})"
     if context.is_dry:
-        context.tell(line)
+        context.add_line(line)
         return kept
     with context.store.transaction() as tx:
         reach("consolidate.begin")
@@ -303,7 +303,7 @@ def archive_repeated(
                 status=Status.ACTIVE,
                 actor=actor,
             )
-        context.tell(line)
+        context.add_line(line)
         reach("consolidate.changed")
     reach("consolidate.committed")
     return kept
@@ -342,7 +342,7 @@ def _merge(context: Context, older: Memory, newer: Memory, cosine: float) -> boo
     """Append the newer memory to the older one and archive it; return False if one has changed since it was read."""
     line = f"merge {newer.episode_id} into {older.episode_id} (cosine {cosine:.3f})"
     if context.is_dry:
-        context.tell(line)
+        context.add_line(line)
         return True
     with context.store.transaction() as tx:
         reach("consolidate.begin")
@@ -360,7 +360,7 @@ def _merge(context: Context, older: Memory, newer: Memory, cosine: float) -> boo
             actor=Actor.TIDYING,
         )
         context.archive_into(tx, newer, older, "merged into", Actor.TIDYING)
-        context.tell(line)
+        context.add_line(line)
         reach("consolidate.changed")
     reach("consolidate.committed")
     return True
@@ -392,7 +392,7 @@ def age(context: Context) -> None:
             memory, "age", wanted.reason, weight=wanted.weight, status=wanted.status, actor=Actor.TIDYING
         ):
             verb = "archive" if wanted.status != memory.status else "age"
-            context.tell(f"{verb} {memory.episode_id} ({wanted.reason})")
+            context.add_line(f"{verb} {memory.episode_id} ({wanted.reason})")
 
 
 def pack_old(context: Context) -> None:
@@ -407,7 +407,7 @@ def pack_old(context: Context) -> None:
                 memory_changes.pack_old_content(
                     tx, now[0], f"older than {days} days", run_id=context.run_id, actor=Actor.TIDYING
                 )
-        context.tell(f"pack {memory.episode_id} (older than {days} days)")
+        context.add_line(f"pack {memory.episode_id} (older than {days} days)")
 
 
 def write_digests(context: Context, since_ms: int) -> None:
@@ -480,7 +480,7 @@ def confirm_session(context: Context, session_id: str) -> None:
             confidence=max(memory.confidence, 0.75),
             actor=Actor.TIDYING,
         ):
-            context.tell(f"confirm {memory.episode_id} ({reason})")
+            context.add_line(f"confirm {memory.episode_id} ({reason})")
 
 
 def confirm_recent(context: Context, since_ms: int) -> None:

@@ -172,7 +172,7 @@ def _together(store: Reader, change: Change) -> list[Change]:
 def _ids_of(step: Change) -> set[str]:
     """Return the ids of a step's memory and of those that it refers to."""
     successors = (step.before.get("superseded_by"), step.after.get("superseded_by"))
-    return {step.episode_id, *_ID.findall(step.reason), *(one for one in successors if one)}
+    return {step.episode_id, *_ID.findall(step.reason), *(successor for successor in successors if successor)}
 
 
 def _check_unchanged(tx: Tx, change: Change) -> None:
@@ -260,7 +260,7 @@ def undo_run(store: Store, settings: Settings, run_id: int, *, actor: Actor) -> 
     changes = standing_changes(store, run_id)
     _check_untouched(store, changes)
     with store.transaction() as tx:
-        told = take_back(tx, changes, actor=actor)
+        lines = take_back(tx, changes, actor=actor)
         for episode_id in {c.episode_id for c in changes if c.action == "age"}:
             begin_ageing_anew(tx, episode_id)
         memory_history.set_state(tx, run_id, "undone")
@@ -269,8 +269,8 @@ def undo_run(store: Store, settings: Settings, run_id: int, *, actor: Actor) -> 
     graduated = [change.episode_id for change in changes if change.action == "graduate"]
     written = run.report.get("files_after", {})
     for name, text in run.report.get("files_before", {}).items():
-        told.append(_restore_note(settings, name, text, written.get(name), graduated))
-    return told
+        lines.append(_restore_note(settings, name, text, written.get(name), graduated))
+    return lines
 
 
 def _restore_note(settings: Settings, name: str, text: str, written: str | None, graduated: list[str]) -> str:

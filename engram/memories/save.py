@@ -127,8 +127,8 @@ _ALIKE = (
 def _kept_alike(store: Reader, made: Memory) -> Memory | None:
     """Return the current memory that equals the one being saved; None if there is none."""
     known = memory_records.memories_of_summary(store, made.project_id, made.kind, made.summary)
-    alike = (one for one in known if all(getattr(one, name) == getattr(made, name) for name in _ALIKE))
-    return next((one for one in alike if one.is_current), None)
+    alike = (memory for memory in known if all(getattr(memory, name) == getattr(made, name) for name in _ALIKE))
+    return next((memory for memory in alike if memory.is_current), None)
 
 
 def kind_of_saved(text: str) -> Kind:
@@ -137,7 +137,7 @@ def kind_of_saved(text: str) -> Kind:
     What the user saves is meant to last, so a single order counts as a rule.
     """
     judged_sentences = judge(first_sentence(text))
-    rule = next((one for one in judged_sentences if one.refusal in (None, Refusal.ORDER)), None)
+    rule = next((sentence for sentence in judged_sentences if sentence.refusal in (None, Refusal.ORDER)), None)
     return Kind.FACT if rule is None else rule.kind
 
 

@@ -137,13 +137,15 @@ def _start(flags: Mapping[str, str], vault: str | None) -> None:
     )
     assert process.stdout is not None
     with process.stdout as output:
-        is_told = bool(select.select([output], [], [], MAX_START_SECONDS)[0])
-        word, _, rest = output.readline().decode("utf-8", "replace").strip().partition(" ") if is_told else ("", "", "")
+        has_answered = bool(select.select([output], [], [], MAX_START_SECONDS)[0])
+        word, _, rest = (
+            output.readline().decode("utf-8", "replace").strip().partition(" ") if has_answered else ("", "", "")
+        )
         if word in (READY, RUNNING):
             # The process runs independently, and nobody waits for it to end.
             process.returncode = 0
             return
-        if is_told and word != FAILED:
+        if has_answered and word != FAILED:
             rest = (output.read().decode("utf-8", "replace").strip().splitlines() or [word])[-1]
     process.kill()
     process.wait()

@@ -139,14 +139,14 @@ class Page:
         )
 
     async def _news(self, view: View, since_ms: int, request: Request) -> AsyncIterator[bytes]:
-        told = 0
+        sent = 0
         async for is_changed in changes(self.places.memory_db, self.activity):
             if not is_changed:
                 yield b": still here\n\n"
                 continue
             new, html = await self._in_thread(lambda: self._count_news(view, since_ms, request))
-            if new != told:
-                told = new
+            if new != sent:
+                sent = new
                 yield to_event(html)
 
     def _count_news(self, view: View, since_ms: int, request: Request) -> tuple[int, str]:

@@ -160,10 +160,10 @@ def find_branch_state(
     ][:MAX_SESSIONS]
     is_over = _is_over(row)
     calls = [] if is_over else _late_calls(store, sessions, project_id)
-    last = _told(store, sessions[0], project_id) if sessions else None
+    last = _last_session(store, sessions[0], project_id) if sessions else None
     of_all = [row for row in latest_sessions_of(store, project_id, 2) if row.session_id != but_session]
     is_elsewhere = bool(of_all) and (last is None or of_all[0].id != last.session.id)
-    elsewhere = _told(store, of_all[0], project_id) if is_elsewhere else None
+    elsewhere = _last_session(store, of_all[0], project_id) if is_elsewhere else None
     row_elsewhere = None if elsewhere is None else rows.get(elsewhere.branch)
     calls_elsewhere = _late_calls(store, of_all[:1], project_id) if elsewhere and not _is_over(row_elsewhere) else []
     return Where(
@@ -180,7 +180,7 @@ def find_branch_state(
     )
 
 
-def _told(store: Store, session: SessionRow, project_id: int) -> LastSession:
+def _last_session(store: Store, session: SessionRow, project_id: int) -> LastSession:
     return LastSession(
         session,
         branch=session.branch if session.project_id == project_id else "",

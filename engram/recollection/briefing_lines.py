@@ -201,8 +201,8 @@ def text_of(memory: Memory) -> str:
         return "" if is_passing or len(summary) > MAX_TEXT_CHARACTERS else summary
     if memory.voice == Voice.USER:
         rule = whole_sentences(_FILLER.sub("", summary), MAX_TEXT_CHARACTERS)
-        is_told = is_rule(rule) and not (is_of_the_moment(rule) or "…" in rule)
-        return rule[:1].upper() + rule[1:] if is_told else ""
+        is_lasting = is_rule(rule) and not (is_of_the_moment(rule) or "…" in rule)
+        return rule[:1].upper() + rule[1:] if is_lasting else ""
     # A commit message reads like a task, although the work is done.
     return "" if _tells_a_commit(memory) else standing_part(summary, MAX_TEXT_CHARACTERS)
 
@@ -311,12 +311,12 @@ class SaidWords:
     """The words of texts already shown, used to leave out repetitions."""
 
     def __init__(self) -> None:
-        self._told: list[frozenset[str]] = []
+        self._texts: list[frozenset[str]] = []
 
     def add(self, text: str) -> bool:
         """Record a text; return False if it says the same as an earlier one."""
         words = stems(topic_words(text))
-        if any(same_words(words, other) for other in self._told):
+        if any(same_words(words, other) for other in self._texts):
             return False
-        self._told.append(words)
+        self._texts.append(words)
         return True

@@ -491,17 +491,17 @@ def _verdict(hit: Hit, request: InjectionRequest, call: ToolCall, in_context: Co
 def is_about(hit: Hit, call: ToolCall) -> bool:
     """Return True if a memory names a file of the call, its command, or most of its error."""
     entities = hit.memory.entities if hit.memory is not None else ()
-    told = f" {hit.text} {' '.join(entities)} ".lower().replace("\\", "/")
-    if any(_names_file(told, name) for name in call.files):
+    memory_text = f" {hit.text} {' '.join(entities)} ".lower().replace("\\", "/")
+    if any(_names_file(memory_text, name) for name in call.files):
         return True
     program = program_of(call.command).lower()
-    if " " in program and re.search(rf"(?<![\w-]){re.escape(program)}(?![\w-])", told):
+    if " " in program and re.search(rf"(?<![\w-]){re.escape(program)}(?![\w-])", memory_text):
         return True
     wanted = stems(topic_words(call.error))
-    return len(wanted) > 2 and len(wanted & stems(topic_words(told))) >= MIN_ERROR_SHARE * len(wanted)
+    return len(wanted) > 2 and len(wanted & stems(topic_words(memory_text))) >= MIN_ERROR_SHARE * len(wanted)
 
 
-def _names_file(told: str, name: str) -> bool:
+def _names_file(memory_text: str, name: str) -> bool:
     path = PurePosixPath(name.replace("\\", "/").lower())
     wanted = "/".join(path.parts[-2:]) if _COMMON.fullmatch(path.name) else path.name
-    return len(wanted) > 3 and re.search(rf"(?<![\w.-]){re.escape(wanted)}(?![\w-])", told) is not None
+    return len(wanted) > 3 and re.search(rf"(?<![\w.-]){re.escape(wanted)}(?![\w-])", memory_text) is not None

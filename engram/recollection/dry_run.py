@@ -63,8 +63,10 @@ class Explanation:
             KeyError: a key is missing, as in JSON of another version.
         """
         memories = [
-            ExplainedMemory(Candidate(**_known_to(Candidate, {**one, "episode_id": one["id"]})), one["summary"])
-            for one in values["memories"]
+            ExplainedMemory(
+                Candidate(**_known_to(Candidate, {**memory, "episode_id": memory["id"]})), memory["summary"]
+            )
+            for memory in values["memories"]
         ]
         facts = _known_to(cls, {**values, "is_text_only": values["text_only"]})
         return cls(**facts | {"memories": tuple(memories)})

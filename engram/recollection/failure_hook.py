@@ -188,5 +188,5 @@ class FailureAnswers:
     def _shown_to(self, failed: FailedTool) -> set[str]:
         """Return the ids of what the session or subagent was shown."""
         if failed.agent_id:
-            return self.ledger.told_agent(failed.session_id, failed.agent_id)
-        return self.ledger.told(failed.session_id)
+            return self.ledger.ids_shown_to_agent(failed.session_id, failed.agent_id)
+        return self.ledger.shown_ids(failed.session_id)

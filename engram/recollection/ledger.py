@@ -46,7 +46,7 @@ class Ledger:
         self._keeps_outcomes = scope.settings.outcome_days > 0
         self._lock = threading.Lock()
         #: Session → key of the notice that its briefing shows only once.
-        self._told_once: dict[str, str] = {}
+        self._one_time_notices: dict[str, str] = {}
         #: Held by the thread that stores; other threads leave their entries to it.
         self._writing = threading.Lock()
         self._unwritten: list[Injection] = []
@@ -67,7 +67,7 @@ class Ledger:
         stored = injections.injections_of_session(self._store, session_id)
         return [injection for injection in stored + unwritten if not is_of_agent(injection.prompt_key)]
 
-    def told(self, session_id: str) -> set[str]:
+    def shown_ids(self, session_id: str) -> set[str]:
         """Return the ids of memories shown to the session since it was last cleared, including pending ones."""
         with self._lock:
             unwritten = {
@@ -77,7 +77,7 @@ class Ledger:
             }
         return injections.injected_ids(self._store, session_id) | unwritten
 
-    def told_agent(self, session_id: str, agent_id: str) -> set[str]:
+    def ids_shown_to_agent(self, session_id: str, agent_id: str) -> set[str]:
         """Return the ids of memories shown to a subagent."""
         with self._lock:
             unwritten = [injection for injection in self._unwritten if injection.session_id == session_id]
@@ -156,8 +156,8 @@ class Ledger:
         """
         tokens = len(briefing) // CHARACTERS_PER_TOKEN
         now_ms = self._store.now_ms()
-        told_ids = ids_in_briefing(briefing)
-        told = injections.briefing_injections(session_id, told_ids, now_ms)
+        memory_ids = ids_in_briefing(briefing)
+        briefed = injections.briefing_injections(session_id, memory_ids, now_ms)
 
         def write() -> None:
             if is_new_context:
@@ -168,11 +168,11 @@ class Ledger:
         with self._lock:
             if is_new_context:
                 self._unwritten = [injection for injection in self._unwritten if injection.session_id != session_id]
-            self._unwritten += told
+            self._unwritten += briefed
             self._writers.append((session_id, write))
-        self.record(_briefing_outcome(session_id, told_ids if tokens else (), now_ms))
+        self.record(_briefing_outcome(session_id, memory_ids if tokens else (), now_ms))
 
-    def note_told_once(self, session_id: str, key: str) -> None:
+    def note_one_time_notice(self, session_id: str, key: str) -> None:
         """Record that a briefing shows a one-time notice; ``take_back_briefing`` withdraws it with the briefing."""
 
         def write() -> None:
@@ -180,7 +180,7 @@ class Ledger:
                 put_meta(tx, key, session_id)
 
         with self._lock:
-            self._told_once[session_id] = key
+            self._one_time_notices[session_id] = key
             self._writers.append((session_id, write))
 
     def take_back_briefing(self, session_id: str) -> None:
@@ -188,7 +188,7 @@ class Ledger:
         with self._writing:
             self._store_all()
             with self._store.transaction() as tx:
-                drop_meta(tx, self._told_once.pop(session_id, ""))
+                drop_meta(tx, self._one_time_notices.pop(session_id, ""))
                 injections.drop_briefing_injections(tx, session_id)
                 prompt_outcomes.change_verdicts(tx, session_id, Verdict.SHOWN, Verdict.TOO_LATE, prompt_key=BRIEFING)
                 injections.clear_ledger(self._store, session_id)
@@ -295,19 +295,19 @@ class Ledger:
         ]
 
 
-def _briefing_outcome(session_id: str, told_ids: Sequence[str], now_ms: int) -> Outcome:
+def _briefing_outcome(session_id: str, memory_ids: Sequence[str], now_ms: int) -> Outcome:
     """Return the outcome of a session start: the memories of the briefing, in its order."""
-    verdict = Verdict.SHOWN if told_ids else Verdict.NOTHING_NEAR
+    verdict = Verdict.SHOWN if memory_ids else Verdict.NOTHING_NEAR
     return Outcome(
         session_id=session_id,
         channel=Channel.START,
         verdict=verdict,
         at_ms=now_ms,
         prompt_key=BRIEFING,
-        candidates=len(told_ids),
+        candidates=len(memory_ids),
         considered=tuple(
             Candidate(place=place, episode_id=episode_id, verdict=Verdict.SHOWN, score=0.0, floor=0.0)
-            for place, episode_id in enumerate(told_ids)
+            for place, episode_id in enumerate(memory_ids)
         ),
     )
 

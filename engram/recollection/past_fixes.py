@@ -443,13 +443,13 @@ def find_fixes(
     project_ids: Collection[int],
     limit: int | None = None,
     *,
-    told: Mapping[str, float] | None = None,
+    relevance_of: Mapping[str, float] | None = None,
     branches: Collection[str] = (),
 ) -> list[PastFix]:
     """Return what fixed an error before and what did not, best match first.
 
     Args:
-        told: id of each memory that a prompt with this error would be shown → its relevance, from 0 to 1.
+        relevance_of: id of each memory that a prompt with this error would be shown → its relevance, from 0 to 1.
         branches: the current branch, which may be part of the error.
     """
     keys = error_keys(telling_lines(error) or [error], branches)
@@ -459,7 +459,7 @@ def find_fixes(
         known = {fix.id for fix in fixes}
         fixes += [fix for fix in _fixes_of_memories(store, error, project_id) if fix.id not in known]
     known = {fix.id for fix in fixes}
-    for episode_id, relevance in (told or {}).items():
+    for episode_id, relevance in (relevance_of or {}).items():
         memory = find_memory(store, episode_id)
         if episode_id not in known and memory is not None and memory.kind in FIX_KINDS:
             fixes.append(_fix_of_memory(store, memory, relevance))
@@ -513,8 +513,8 @@ def _fixes_of_memories(store: Store, error: str, project_id: int) -> list[PastFi
     for memory in current_memories(store, project_id):
         if memory.kind in FIX_KINDS and is_in_force(memory):
             quoted = _unmarked(" ".join((memory.summary, memory.content, *memory.facts)))
-            told = stems(topic_words(f"{memory.summary} {memory.content} {' '.join(memory.entities)}"))
-            share = len(wanted & told) / len(wanted) if len(wanted & told) >= MIN_WORDS else 0.0
+            stated = stems(topic_words(f"{memory.summary} {memory.content} {' '.join(memory.entities)}"))
+            share = len(wanted & stated) / len(wanted) if len(wanted & stated) >= MIN_WORDS else 0.0
             if any(line in quoted for line in lines):
                 share = 1.0
             if share >= MIN_SHARED_WORDS:

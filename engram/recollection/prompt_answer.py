@@ -111,13 +111,13 @@ class BiteSelector:
         if refusal is not None:
             return Selection(refusal)
         pending_ids = {injection.episode_id for injection in injections if injection.state == "pending"} - shown_ids
-        told_ids = self.ledger.told(session_id) - pending_ids
+        earlier_ids = self.ledger.shown_ids(session_id) - pending_ids
         project_id = self.project_id(session_id, prompt)
         request = InjectionRequest(
             text=call.text if call else prompt.text,
             session_id=session_id,
             project_id=project_id,
-            shown=told_ids | given_ids,
+            shown=earlier_ids | given_ids,
             bites=remaining,
             now_ms=self.ledger.now_ms(),
             branch=read_branch(prompt.cwd),

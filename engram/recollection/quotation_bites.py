@@ -126,7 +126,7 @@ _SURER = (Verdict.SHOWN, Verdict.ALREADY_SHOWN, Verdict.IN_CONTEXT, Verdict.STAN
 
 def may_quote(rated: Sequence[RatedHit]) -> bool:
     """Return True if no memory that was considered for a prompt takes precedence over a passage."""
-    return not any(one.verdict in _SURER and one.score >= one.floor for one in rated)
+    return not any(rated_hit.verdict in _SURER and rated_hit.score >= rated_hit.floor for rated_hit in rated)
 
 
 def rate_quotations(store: Store, searcher: Searcher, request: InjectionRequest) -> list[RatedHit]:
@@ -143,7 +143,7 @@ def rate_quotations(store: Store, searcher: Searcher, request: InjectionRequest)
     found, support = searcher.quotable(replace(query_for(request), thorough=False), floor)
     context = replace(context, support=support)
     rated = [_rate(hit, place, context) for place, hit in enumerate(found, CANDIDATES)]
-    rated.sort(key=lambda one: -one.score)
+    rated.sort(key=lambda rated_hit: -rated_hit.score)
     return list(_judge(store, rated, request, context))
 
 
@@ -170,18 +170,18 @@ def _judge(
     """Yield the passages with their verdicts; the first one that may be quoted is shown, cut to the quoted words."""
     copied = copied_history(store, request.session_id) if request.session_id else []
     is_found = False
-    for number, one in enumerate(rated):
-        if one.score < one.floor or number >= MAX_READ:
-            yield one
+    for number, rated_hit in enumerate(rated):
+        if rated_hit.score < rated_hit.floor or number >= MAX_READ:
+            yield rated_hit
         elif is_found:
-            yield replace(one, verdict=Verdict.NO_ROOM)
+            yield replace(rated_hit, verdict=Verdict.NO_ROOM)
         else:
-            judged = _judge_one(store, one, request, context, copied)
+            judged = _judge_passage(store, rated_hit, request, context, copied)
             is_found = judged.verdict is Verdict.SHOWN
             yield judged
 
 
-def _judge_one(
+def _judge_passage(
     store: Store,
     rated: RatedHit,
     request: InjectionRequest,

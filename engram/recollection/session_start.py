@@ -207,5 +207,5 @@ class SessionStarts:
             but_session=session_id,
         )
         if project_id is not None and recovered and recovered[0] in text:
-            self._ledger.note_told_once(session_id, recovered_key(project_id))
+            self._ledger.note_one_time_notice(session_id, recovered_key(project_id))
         return text

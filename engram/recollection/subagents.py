@@ -147,7 +147,7 @@ class AgentAnswers:
         if not (agent_id and agent_type):
             return b""
         task = self.tasks.take(session_id, agent_id, agent_type, text_of(payload, "prompt_id"))
-        if not task or self.ledger.told_agent(session_id, agent_id):
+        if not task or self.ledger.ids_shown_to_agent(session_id, agent_id):
             return b""
         known = sessions.known_values(self.store, session_id)
         filtered = filter_prompt(self.redact(task, known))

@@ -43,7 +43,7 @@ class Moment:
             "verdict": self.verdict,
             "why": REASONS[self.verdict],
             "outcomes": [outcome_to_json(outcome, summaries) for outcome in self.outcomes],
-            "no_rules": [{"sentence": one.sentence, "why": one.refusal} for one in self.no_rules],
+            "no_rules": [{"sentence": rule.sentence, "why": rule.refusal} for rule in self.no_rules],
         }
 
 
@@ -115,8 +115,10 @@ def _no_rules(store: Store, session_id: str, turns: Sequence[StoredTurn]) -> dic
     found = {}
     for stored, after in zip(turns, [*turns, None][1:], strict=True):
         following = typed_prompt(None if after is None else after.turn)
-        judged = [one for typed in typed_texts(stored.turn) for one in judge(typed, following=following)]
-        found[stored.id] = tuple(one for one in judged if one.refusal is not None and one.sentence not in kept)
+        judged = [judgement for typed in typed_texts(stored.turn) for judgement in judge(typed, following=following)]
+        found[stored.id] = tuple(
+            judgement for judgement in judged if judgement.refusal is not None and judgement.sentence not in kept
+        )
     return found
 
 

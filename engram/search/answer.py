@@ -85,14 +85,14 @@ def _day_and_project(commit: Commit) -> tuple[str, str]:
 
 
 def _hit(day: str, project: str, commits: Sequence[Commit]) -> PublicHit:
-    told = list(_told(commits))
+    entries = list(_commit_entries(commits))
     words, kept = count_words(_START, _LEFT_OUT), 0
-    while kept < len(told) and words + count_words(told[-kept - 1]) <= MAX_DAY_WORDS:
+    while kept < len(entries) and words + count_words(entries[-kept - 1]) <= MAX_DAY_WORDS:
         kept += 1
-        words += count_words(told[-kept])
+        words += count_words(entries[-kept])
     # A single subject always fits: subjects are truncated when they are stored.
     kept = max(kept, 1)
-    text = _START + (_LEFT_OUT if kept < len(told) else "") + "; ".join(told[-kept:])
+    text = _START + (_LEFT_OUT if kept < len(entries) else "") + "; ".join(entries[-kept:])
     return PublicHit.of(
         Hit(
             id=f"commits#{day}",
@@ -106,7 +106,7 @@ def _hit(day: str, project: str, commits: Sequence[Commit]) -> PublicHit:
     )
 
 
-def _told(commits: Sequence[Commit]) -> Iterable[str]:
+def _commit_entries(commits: Sequence[Commit]) -> Iterable[str]:
     """Yield one entry per subject, in the position of its last commit; amending a commit repeats its subject."""
     last = {commit.subject: commit for commit in commits}
     counts = {subject: sum(commit.subject == subject and bool(commit.sha) for commit in commits) for subject in last}
@@ -301,9 +301,9 @@ def answer_question(
     outcomes = ends_of_turns(store, found, wanted)
     ended = [replace(hit, outcome=outcomes.get(hit.id, "")) for hit in passages]
     by_id = {hit.id: hit for hit in found}
-    told = list(_fitting_passages(ended, shown, wanted, budget, lambda hit: _followed(store, by_id[hit.id])))
+    fitting = list(_fitting_passages(ended, shown, wanted, budget, lambda hit: _followed(store, by_id[hit.id])))
     closeness = closeness_of([*shown, *sessions, *logs, *passages], turns, asked_for)
-    return Answer(tuple(shown), tuple(sessions), (*logs, *told), closeness)
+    return Answer(tuple(shown), tuple(sessions), (*logs, *fitting), closeness)
 
 
 def without_daily_log(found: Sequence[Hit]) -> list[Hit]:
@@ -428,7 +428,7 @@ def _pull_request_for(at_ms: int, links: Sequence[PullRequest]) -> str:
     return next(later, links[-1].url if links else "")
 
 
-def told_passages(store: Reader, hits: Sequence[Hit], asked_in: int | None = None) -> list[PublicHit]:
+def public_passages(store: Reader, hits: Sequence[Hit], asked_in: int | None = None) -> list[PublicHit]:
     """Return passages in their public form, each with what its session later said against it.
 
     ``asked_in`` as for ``public_hits``.

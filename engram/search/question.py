@@ -465,7 +465,7 @@ def _pattern(phrase: str) -> str:
 
 def _any_of(sign: str) -> str:
     alike = next((signs for signs in _ALIKE if sign in signs), sign)
-    return "[" + "".join(re.escape(one) for one in alike) + "]"
+    return "[" + "".join(re.escape(char) for char in alike) + "]"
 
 
 def _is_word(part: str) -> bool:

@@ -51,25 +51,25 @@ def ends_of_turns(store: Reader, hits: Sequence[Hit], wanted: Coverage) -> dict[
     """
     best = {hit.turn_id: hit for hit in reversed(hits[:MAX_TURN_ENDS]) if hit.turn_id is not None}
     _, barred = barred_quotations(store)
-    told = {
+    ends = {
         best[stored.id].id: _end_of_turn(store, stored, best[stored.id].text, wanted, barred)
         for stored in turns_by_row(store, list(best))
     }
     return {
         hit_id: text
-        for hit_id, text in told.items()
+        for hit_id, text in ends.items()
         if len(topic_words(text)) >= MIN_TELLING_WORDS and not may_be_planted(text)
     }
 
 
 def _end_of_turn(store: Reader, stored: StoredTurn, said: str, wanted: Coverage, barred: Collection[str]) -> str:
     """Return how a turn ended; if the user interrupted it with further prompts, how the turns of those ended."""
-    told = _told_at_end(stored.turn, said, wanted, barred)
-    later = iter(() if told else turns_after(store, stored, MAX_LATER_TURNS))
-    return told or next(filter(None, (_told_at_end(other.turn, said, wanted, barred) for other in later)), "")
+    end = _closing_statements(stored.turn, said, wanted, barred)
+    later = iter(() if end else turns_after(store, stored, MAX_LATER_TURNS))
+    return end or next(filter(None, (_closing_statements(other.turn, said, wanted, barred) for other in later)), "")
 
 
-def _told_at_end(turn: Turn, said: str, wanted: Coverage, barred: Collection[str]) -> str:
+def _closing_statements(turn: Turn, said: str, wanted: Coverage, barred: Collection[str]) -> str:
     """Return the most informative run of statements in a turn's last message that ``said`` does not contain.
 
     Returns "" for a message that only announces what comes next. Statements in ``barred`` texts, which were judged

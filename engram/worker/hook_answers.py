@@ -16,7 +16,7 @@ from engram.notes.user_files import standing_of
 from engram.paths import is_session_id
 from engram.recollection.dry_run import explain
 from engram.recollection.session_start import preview_briefing
-from engram.search.answer import answer_question, told_passages
+from engram.search.answer import answer_question, public_passages
 from engram.search.hits import MAX_HITS, PublicHit
 from engram.search.question import Query
 from engram.search.vectors.loaded_vectors import embed_newest_memories
@@ -153,7 +153,7 @@ class Answers:
             runtime.catch_up()
             if operation is Operation.SEARCH:
                 found, unsaid = runtime.searcher.look_up(query)
-                return told_passages(runtime.store, found, query.project_id), unsaid
+                return public_passages(runtime.store, found, query.project_id), unsaid
             standing = standing_of(runtime.store, query.project_id)
             changes = partial(self._later_changes.of_turns, runtime.store, runtime.settings)
             answer = answer_question(runtime.store, runtime.searcher, query, standing_of=standing, changes_of=changes)

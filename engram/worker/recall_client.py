@@ -153,7 +153,7 @@ def _search_here(
     """Return the hits, and a sentence that introduces them."""
     # Imported here because the MCP server's first answer and the commands' help need no search.
     from engram.notes.user_files import standing_of
-    from engram.search.answer import answer_question, told_passages
+    from engram.search.answer import answer_question, public_passages
     from engram.search.searcher import Searcher
     from engram.search.vectors.loaded_vectors import embed_missing
 
@@ -167,4 +167,4 @@ def _search_here(
     if request.operation is Operation.RECALL:
         return answer_question(store, searcher, query, standing_of=standing_of(store, query.project_id)).hits, ""
     found, unsaid = searcher.look_up(query)
-    return tuple(told_passages(store, found, query.project_id)), unsaid
+    return tuple(public_passages(store, found, query.project_id)), unsaid

@@ -73,7 +73,7 @@ def test_a_change_made_by_hand_while_a_step_looks_elsewhere_stays(
     assert not steps._merge(context, seen, second, 0.95)
     assert (now(store, first).summary, now(store, first).content) == ("my own words", "mine")
     assert now(store, second).status == "active"
-    assert context.told == []
+    assert context.lines == []
 
 
 def test_uses_that_are_counted_meanwhile_are_not_uncounted(store: Store, settings: Settings, keep: Keep) -> None:

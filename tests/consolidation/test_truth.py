@@ -61,7 +61,7 @@ def test_the_newer_of_written_pairs_comes_first_and_the_older_is_marked(bundled:
             right,
             [c for c, f, n in zip(CHANGED, first, new_ids, strict=True) if f != n],
         )
-        assert len(context.told) / len(CHANGED) >= 0.8
+        assert len(context.lines) / len(CHANGED) >= 0.8
 
 
 @pytest.mark.model

@@ -289,7 +289,7 @@ def test_a_memory_note_that_cannot_be_rewritten_is_left_alone(
 
     assert home.memory_note.is_symlink() == (content is None)
     assert home.memory_note.read_bytes() == (content or b"# Mine\n")
-    assert "cannot be rewritten" in context.told[0]
+    assert "cannot be rewritten" in context.lines[0]
 
 
 def test_a_reader_of_the_log_never_waits_and_a_writer_waits_for_the_other(home: Home) -> None:

@@ -19,7 +19,7 @@ from engram.models.sessions.quotation_ids import quotation_id_of
 from engram.models.sessions.reading_progress import ensure_transcript
 from engram.models.sessions.sessions import ensure_session
 from engram.models.sessions.turn_changes import delete_turn
-from engram.search.answer import told_passages
+from engram.search.answer import public_passages
 from engram.search.hit_lines import may_be_planted, text_of
 from engram.search.hits import PublicHit, with_speaker
 from engram.search.searcher import Query, Searcher
@@ -255,7 +255,7 @@ def test_what_its_session_contradicted_is_told_with_what_followed(
     add_turn(store, "t2", next_prompt, next_reply, at_ms=NOW + 60_000)
     searcher = Searcher(store, Settings())
 
-    told = told_passages(store, searcher.search(Query(reply)))
+    told = public_passages(store, searcher.search(Query(reply)))
 
     (hit,) = [one for one in told if one.text.endswith(reply)]
     assert followed in hit.followed

@@ -53,7 +53,8 @@ def show(request: PageRequest, notice: Notice | None = None) -> Answer:
     total = 0 if listing.facets is None else listing.facets.total
     counts = count_tombstones(request.store, tuple(KINDS))
     days = [
-        (day, [(KINDS[one.kind], one.number) for one in some]) for day, some in groupby(counts, lambda one: one.day)
+        (day, [(KINDS[tombstone.kind], tombstone.number) for tombstone in of_day])
+        for day, of_day in groupby(counts, lambda tombstone: tombstone.day)
     ]
     values = {
         "archived": listing.memories,

@@ -48,7 +48,7 @@ def show_checks(request: PageRequest) -> Answer:
     """Show the checks of ``engram doctor --quick``, without the full check of the database."""
     checks = ask_command(request.settings, "doctor", "--quick")["checks"]
     troubles = take_vitals(request.store, request.settings).troubles()
-    told = {name for one in troubles for name in (one.about, f"stage {one.about}")}
+    told = {name for trouble in troubles for name in (trouble.about, f"stage {trouble.about}")}
     return Answer("parts/checks.html", {"checks": checks, "told": told})
 
 
@@ -118,7 +118,10 @@ def show(request: PageRequest, notice: Notice | None = None) -> Answer:
     values = {
         "health": health,
         "flow": flow_of(health),
-        "troubles": [(one, said(one), "" if is_process(one) else begun(one.advice)) for one in list_troubles(health)],
+        "troubles": [
+            (trouble, said(trouble), "" if is_process(trouble) else begun(trouble.advice))
+            for trouble in list_troubles(health)
+        ],
         "start": start_of(health),
         "late": late_text(late),
         "late_days": REPORT_DAYS,

@@ -119,7 +119,7 @@ def _answer_values(request: PageRequest, selection: Selection) -> dict[str, Any]
         start = start_of(take_vitals(request.store, request.settings, with_files=False))
         said = _said(request, selection.text)
         return {"is_missing": True, "hits": [], "is_doubtful": False, "said": said, "start": start}
-    found = [one for hit in hits if (one := _found(request.store, hit)) is not None]
+    found = [shown for hit in hits if (shown := _found(request.store, hit)) is not None]
     is_doubtful = all(hit["doubtful"] for hit in hits)
     return {"is_missing": False, "hits": found, "is_doubtful": is_doubtful, "said": []}
 

@@ -99,7 +99,7 @@ def show(request: PageRequest) -> Answer:
 
 
 def _one(request: PageRequest, report: ProjectReport, notice: Notice | None = None) -> Answer:
-    others = [one for one in list_project_reports(request.store) if one.project.id != report.project.id]
+    others = [other for other in list_project_reports(request.store) if other.project.id != report.project.id]
     merges = [merge for merge in list_merges(request.store) if merge.into_id == report.project.id]
     values = {"report": report, "others": others, "pauses": PAUSES, "merges": merges}
     return request.answer("project.html", values, notice)

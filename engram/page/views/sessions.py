@@ -79,7 +79,9 @@ def show_all(request: PageRequest) -> Answer:
     return Answer(
         "sessions.html",
         {
-            "groups": [(name, list(some)) for name, some in groupby(listed, lambda one: month(one.session.last_at_ms))],
+            "groups": [
+                (name, list(some)) for name, some in groupby(listed, lambda summary: month(summary.session.last_at_ms))
+            ],
             "made_ms": made_ms,
             # The heading for sessions from before Engram appears once, on the page where they start.
             "is_later": bool(offset) and rows[offset - 1].last_at_ms < made_ms if len(rows) > offset else False,
@@ -128,7 +130,10 @@ def show_candidates(request: PageRequest) -> Answer:
     if outcome is None:
         raise NotFound("the outcome of this prompt is no longer recorded")
     summaries = why_session(request.store, session_id, find_session(request.store, session_id)).summaries
-    considered = [(one, summaries.get(one.episode_id, ""), feature_bars(one.features)) for one in outcome.considered]
+    considered = [
+        (candidate, summaries.get(candidate.episode_id, ""), feature_bars(candidate.features))
+        for candidate in outcome.considered
+    ]
     values = {"considered": considered, "reasons": CANDIDATE_REASONS, "session_id": session_id, "at_ms": outcome.at_ms}
     return Answer("parts/candidates.html" if request.is_fragment else "candidates.html", values)
 

@@ -13,8 +13,8 @@ def show(request: PageRequest) -> Answer:
         for name, value in plain_settings(request.settings).items()
     ]
     groups = (
-        ("Changed", [one for one in rows if one[-1] != "default"], True),
-        ("As shipped", [one for one in rows if one[-1] == "default"], False),
+        ("Changed", [row for row in rows if row[-1] != "default"], True),
+        ("As shipped", [row for row in rows if row[-1] == "default"], False),
     )
     return Answer("settings.html", {"groups": groups, "home": request.settings.home})
 

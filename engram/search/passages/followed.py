@@ -82,21 +82,23 @@ def what_followed(store: Reader, row_id: int, text: str, role: str) -> LaterText
 def find_later(text: str, role: str, later: Sequence[LaterText]) -> LaterText | None:
     """Return the first of the later texts that contradicts or supersedes a text, cut to the relevant part. Pure."""
     is_users = role in (Role.USER, Role.CHOSEN)
-    next_prompt = next((one for one in later if one.role == Role.USER), None)
+    next_prompt = next((following for following in later if following.role == Role.USER), None)
     said = [sentence for sentence in _sentences(text)[:MAX_SENTENCES] if _telling(sentence)]
-    for one in later:
-        if one.role == Role.USER and (one is next_prompt or (is_users and _TAKES_BACK.search(one.text))):
-            words = _typed(one.text)
-            if one is next_prompt and (_TAKES_BACK if is_users else _REJECTS).match(words.lstrip(" \n")):
-                return replace(one, text=_beginning(words))
+    for following in later:
+        if following.role == Role.USER and (
+            following is next_prompt or (is_users and _TAKES_BACK.search(following.text))
+        ):
+            words = _typed(following.text)
+            if following is next_prompt and (_TAKES_BACK if is_users else _REJECTS).match(words.lstrip(" \n")):
+                return replace(following, text=_beginning(words))
             if is_users and _TAKES_BACK.search(words[:MAX_FOLLOWED_CHARACTERS]):
-                return replace(one, text=_beginning(words))
-        about = _may_be_about(one.text, said)
+                return replace(following, text=_beginning(words))
+        about = _may_be_about(following.text, said)
         if not about:
             continue
-        for sentence in _sentences(_typed(one.text) if one.role == Role.USER else one.text):
+        for sentence in _sentences(_typed(following.text) if following.role == Role.USER else following.text):
             if any(_ends(sentence, earlier) for earlier in _may_be_about(sentence, about)):
-                return replace(one, text=" ".join(sentence.split()))
+                return replace(following, text=" ".join(sentence.split()))
     return None
 
 
