@@ -49,11 +49,11 @@ def pack_vector(data: bytes) -> bytes:
 
 def unpack_vectors(stored: Sequence[bytes]) -> list[bytes]:
     """Return the float16 bytes of stored vectors, in order."""
-    found = [bytes(one) for one in stored]
+    found = [bytes(vector) for vector in stored]
     alike: dict[tuple[int, int], list[int]] = {}
-    for index, one in enumerate(found):
-        if len(one) % 2:
-            alike.setdefault((len(one), one[0]), []).append(index)
+    for index, vector in enumerate(found):
+        if len(vector) % 2:
+            alike.setdefault((len(vector), vector[0]), []).append(index)
     for (size, form), indexes in alike.items():
         rows = _unpack(b"".join(found[index] for index in indexes), size, form)
         for index, row in zip(indexes, rows, strict=True):
@@ -69,11 +69,11 @@ def unpack_rows(stored: Sequence[bytes], dimension: int) -> NDArray[np.float32]:
     import numpy as np
 
     size = len(stored[0]) if stored else 0
-    if size % 2 and all(len(one) == size and one[0] == stored[0][0] for one in stored):
+    if size % 2 and all(len(vector) == size and vector[0] == stored[0][0] for vector in stored):
         rows = _numbers(b"".join(stored), size, stored[0][0])
     else:
         found = unpack_vectors(stored)
-        if any(len(one) != 2 * dimension for one in found):
+        if any(len(vector) != 2 * dimension for vector in found):
             raise EmbeddingError(f"a stored vector has not {dimension} numbers")
         rows = np.frombuffer(b"".join(found), dtype=np.float16).reshape(-1, dimension).astype(np.float32)
     if rows.shape[1] != dimension:

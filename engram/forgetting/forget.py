@@ -53,11 +53,11 @@ class ForgetReport:
     #: Memories that stay although they also rest on the quotation.
     staying: tuple[Memory, ...] = ()
 
-    def describe(self, may_tell: Callable[[Memory], bool] | None = None) -> str:
+    def describe(self, may_show: Callable[[Memory], bool] | None = None) -> str:
         """Return a few lines for a person or a model: what was deleted and what stays.
 
         Args:
-            may_tell: returns False for a memory whose text and session must not be shown; None if everything may be.
+            may_show: returns False for a memory whose text and session must not be shown; None if everything may be.
         """
         account = account_of(
             memories=len(self.episode_ids),
@@ -68,7 +68,7 @@ class ForgetReport:
             is_done=True,
         )
         lines = [f"“{self.summary}”: {account}."]
-        lines += [_needed_line(entry, may_tell) for entry in self.needed]
+        lines += [_needed_line(entry, may_show) for entry in self.needed]
         lines += [
             f"Current again, since the memory that replaced it is gone: {episode_id}." for episode_id in self.restored
         ]
@@ -76,7 +76,7 @@ class ForgetReport:
             f"{memory.episode_id} stays with a summary of its own, and rests on it no longer; forget it too if it says "
             "what has to go."
             for memory in self.staying
-            if may_tell is None or may_tell(memory)
+            if may_show is None or may_show(memory)
         ]
         lines += [foreign_line(name) for name in self.foreign]
         return "\n".join(lines)
@@ -87,14 +87,14 @@ def foreign_line(name: str) -> str:
     return f"Its words are still in {name}, another program's database, which is never changed; delete it if you can."
 
 
-def _needed_line(needed: NeededEntry, may_tell: Callable[[Memory], bool] | None) -> str:
-    told = [
+def _needed_line(needed: NeededEntry, may_show: Callable[[Memory], bool] | None) -> str:
+    shown = [
         f"“{memory.summary[:120]}” ({memory.episode_id})"
         for memory in needed.needed_by
-        if may_tell is None or may_tell(memory)
+        if may_show is None or may_show(memory)
     ]
-    needers = "; ".join(told if len(told) == len(needed.needed_by) else [*told, "a memory of another project"])
-    where = f" in {needed.said_in}" if may_tell is None and needed.said_in else ""
+    needers = "; ".join(shown if len(shown) == len(needed.needed_by) else [*shown, "a memory of another project"])
+    where = f" in {needed.said_in}" if may_show is None and needed.said_in else ""
     return f"A message{where} stays, since another memory rests on it: {needers}."
 
 
@@ -160,7 +160,7 @@ def forget_memory(
         backups=backups,
         dropped_backups=dropped,
         searched_backups=searched,
-        foreign=tuple(foreign_files_with(places, store.driver, files.told)),
+        foreign=tuple(foreign_files_with(places, store.driver, files.beginnings)),
         staying=plan.staying,
     )
 

@@ -39,7 +39,7 @@ _MIN_TEXT_CHARACTERS = 24
 _MAX_LINE_CHARACTERS = 60
 
 
-def told_lines(texts: Sequence[str]) -> list[str]:
+def line_beginnings(texts: Sequence[str]) -> list[str]:
     """Return unique beginnings of lines of forgotten texts, in the form of ``plain_line``."""
     beginnings = {plain_line(line)[:_MAX_LINE_CHARACTERS] for text in texts for line in text.splitlines()}
     return sorted(line for line in beginnings if len(line) >= _MIN_TEXT_CHARACTERS)
@@ -61,12 +61,12 @@ def clean_recollections(
     removed = []
     for path in _files(places.recollections, ("*",)):
         data = (read_regular(path, _MAX_FILE_BYTES) or b"").decode("utf-8", "replace")
-        is_told = path.stem in sessions or not all(map(is_kept, [data, *forget_memories.texts_in_json(data)]))
-        if is_told or path.suffix == FAILURES_SUFFIX:
+        must_go = path.stem in sessions or not all(map(is_kept, [data, *forget_memories.texts_in_json(data)]))
+        if must_go or path.suffix == FAILURES_SUFFIX:
             with contextlib.suppress(OSError):
                 if not is_dry:
                     path.unlink()
-                removed += [path.name] if is_told else []
+                removed += [path.name] if must_go else []
     return removed
 
 
@@ -199,17 +199,17 @@ def copies_of_memory(places: Home, driver: str) -> list[Path]:
     return [*_files(places.backups, ("*.db", "*.sqlite")), *set_aside_files(places.root, driver)]
 
 
-def foreign_files_with(places: Home, driver: str, told: Sequence[str]) -> list[str]:
+def foreign_files_with(places: Home, driver: str, beginnings: Sequence[str]) -> list[str]:
     """Return the names of other programs' databases in the memory folder whose bytes contain a forgotten line.
 
     A line that is stored in another encoding, or split at the end of a page, is not found.
 
     Args:
-        told: beginnings of the forgotten lines, as ``told_lines`` returns them.
+        beginnings: beginnings of the forgotten lines, as ``line_beginnings`` returns them.
     """
-    if not told:
+    if not beginnings:
         return []
-    pattern = lazy_regex(b"|".join(re.escape(line.encode("utf-8", "surrogateescape")) for line in told))
+    pattern = lazy_regex(b"|".join(re.escape(line.encode("utf-8", "surrogateescape")) for line in beginnings))
     found = []
     for path in foreign_files(places.root, driver):
         if any(_has_match(part, pattern) for part in (path, path.with_name(f"{path.name}-wal"))):
@@ -250,7 +250,9 @@ def _cut_line(line: str, forgotten: Forgotten | None) -> str:
                 memory["questions"] = []
             memory["evidence"] = [uuid for uuid in memory.get("evidence") or [] if uuid not in forgotten.erased]
             if "rests_on" in memory:
-                memory["rests_on"] = [one for one in memory["rests_on"] if one.get("uuid") not in forgotten.erased]
+                memory["rests_on"] = [
+                    entry for entry in memory["rests_on"] if entry.get("uuid") not in forgotten.erased
+                ]
             if "history" in memory:
                 # The history quotes the former text, so it starts over, as in the database.
                 memory["history"] = []

@@ -223,7 +223,7 @@ def _plan_quotation(store: Store, quotation_id: str, *, also_source: bool) -> Fo
     turn_ids = [quotation.stored.id] if also_source else []
     resting = memories_resting_on_source(store, quotation.source)
     going = forget_memories.memories_resting_on(store, turn_ids) if also_source else []
-    going += [memory for memory in resting if _goes_with(store, memory, quotation)]
+    going += [memory for memory in resting if _is_forgotten_with(store, memory, quotation)]
     cluster = {memory.id: memory for memory in going}
     for memory in going:
         cluster |= {version.id: version for version in _versions_of(store, memory)}
@@ -260,7 +260,7 @@ def _plan_session(store: Store, session: SessionRow) -> ForgetPlan:
     )
 
 
-def _goes_with(store: Store, memory: Memory, quotation: Quotation) -> bool:
+def _is_forgotten_with(store: Store, memory: Memory, quotation: Quotation) -> bool:
     """Return True for an automatic memory that rests only on the message or repeats a sentence of it."""
     if memory.source != Source.AUTO or is_kept_by_hand(memory):
         return False

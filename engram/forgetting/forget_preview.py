@@ -14,8 +14,8 @@ from engram.forgetting.forget_files import (
     copies_of_memory,
     cut_daily_log,
     foreign_files_with,
+    line_beginnings,
     plain_line,
-    told_lines,
 )
 from engram.forgetting.forget_plan import ForgetPlan, account_of, forgotten_texts, plan_forget, said_in
 from engram.models.engine.transaction import Store
@@ -36,20 +36,20 @@ class ForgottenFiles:
     #: Sessions whose sections of the daily log are rewritten.
     sessions: tuple[str, ...]
     #: Beginnings of the forgotten lines.
-    told: tuple[str, ...]
+    beginnings: tuple[str, ...]
     #: Ids of the memories, and prefixes of quotation ids.
     names: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, store: Store, plan: ForgetPlan) -> ForgottenFiles:
         """Collect the texts to search for in files, before the rows are deleted."""
-        told = tuple(told_lines(forgotten_texts(store, plan)))
-        return cls(plan.forgotten(store), _sessions(store, plan), told, plan.names)
+        beginnings = tuple(line_beginnings(forgotten_texts(store, plan)))
+        return cls(plan.forgotten(store), _sessions(store, plan), beginnings, plan.names)
 
     @property
     def is_kept(self) -> Callable[[str], bool]:
         """Filter that returns True for a line that neither names nor repeats any of the memories."""
-        return _line_filter(self.names, self.told)
+        return _line_filter(self.names, self.beginnings)
 
     def clean(self, places: Home, *, is_dry: bool = False) -> tuple[list[str], list[Path]]:
         """Remove everything from recollections, exports and notes; return the names of changed files, and the notes.
@@ -58,7 +58,7 @@ class ForgottenFiles:
         """
         changed = [self.forgotten.cut.episode_id] if self.forgotten.cut else []
         ids = self.forgotten.episode_ids
-        is_kept = _line_filter([*self.names, *changed], self.told)
+        is_kept = _line_filter([*self.names, *changed], self.beginnings)
         cleaned = clean_recollections(places, is_kept, self.forgotten.session_ids, is_dry=is_dry)
         cleaned += clean_exports(places, ids, self.forgotten, self.is_kept, is_dry=is_dry)
         notes = [
@@ -160,7 +160,7 @@ def preview_forget(store: Store, places: Home, episode_id: str, *, also_source: 
         turns=tuple(stored for turn_id in plan.turn_ids if (stored := load_turn_row(store, turn_id)) is not None),
         files=(*cleaned, *(path.name for path in notes)),
         backups=len(copies_of_memory(places, store.driver)),
-        foreign=tuple(foreign_files_with(places, store.driver, files.told)),
+        foreign=tuple(foreign_files_with(places, store.driver, files.beginnings)),
     )
 
 
@@ -172,9 +172,11 @@ def _sessions(store: Store, plan: ForgetPlan) -> tuple[str, ...]:
     return tuple(dict.fromkeys([*of_turns, *of_memories]))
 
 
-def _line_filter(episode_ids: Sequence[str], told: Sequence[str]) -> Callable[[str], bool]:
+def _line_filter(episode_ids: Sequence[str], beginnings: Sequence[str]) -> Callable[[str], bool]:
     def is_kept(line: str) -> bool:
         words = plain_line(line)
-        return not any(episode_id in line for episode_id in episode_ids) and not any(text in words for text in told)
+        return not any(episode_id in line for episode_id in episode_ids) and not any(
+            text in words for text in beginnings
+        )
 
     return is_kept

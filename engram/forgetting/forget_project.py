@@ -16,9 +16,9 @@ from engram.forgetting.forget_files import (
     clean_exports,
     clean_recollections,
     cut_daily_log,
+    line_beginnings,
     plain_line,
     rewrite_notes,
-    told_lines,
 )
 from engram.models.engine.transaction import Store, Tx
 from engram.models.forgetting import erase_project as erasing
@@ -167,7 +167,7 @@ class _ProjectTraces:
         self.episode_ids = {memory.episode_id for memory in contents.memories}
         self._names = names_of_project(store, contents.project.id)
         texts = [text for memory in contents.memories for text in (memory.summary, memory.content, *memory.facts)]
-        self._told = told_lines(texts)
+        self._beginnings = line_beginnings(texts)
         self._turn_keys = tuple(forget_memories.turn_keys(store, contents.turn_ids))
         identities = identities_of_project(store, contents.project)
         self._marks = erasing.forgotten_marks(store, identities)
@@ -190,7 +190,7 @@ class _ProjectTraces:
         if owner.kind == "memory":
             return owner.key in self.episode_ids
         assert owner in (EVERYONE, NOBODY)
-        return not self.is_line_kept(line) or any(text in plain_line(line) for text in self._told)
+        return not self.is_line_kept(line) or any(text in plain_line(line) for text in self._beginnings)
 
     def clean_notes(self, places: Home) -> list[Path]:
         """Clean every note in the memory folder; return those that changed."""

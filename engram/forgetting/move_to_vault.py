@@ -122,7 +122,12 @@ def move_out_of_vault(store: Store, settings: Settings, vault: Vault) -> Moved:
     inner_settings = dataclasses.replace(settings, home=vault.folder)
     with open_memory(vault.home.memory_db, driver=store.driver, is_made=True) as inner:
         project = next(
-            (found for one in vault.identities if (found := find_project_of_identity(inner, one)) is not None), None
+            (
+                found
+                for identity in vault.identities
+                if (found := find_project_of_identity(inner, identity)) is not None
+            ),
+            None,
         )
         moved = Moved(vault.name, vault.folder, 0, 0)
         if project is not None:

@@ -265,8 +265,8 @@ def _transcripts(settings: Settings, health: Health) -> Iterator[Check]:
     if readable:
         yield Check("transcripts", State.OK, f"{number_of(health.unread.found, 'file')} in {', '.join(readable)}")
     not_read = skipped(settings)
-    for one in not_read[:MAX_LISTED_FAULTS]:
-        yield Check("not read", State.WARN, f"{one.path}: {one.reason}", _ADVICE_ON_SKIPPED, public="skipped")
+    for file in not_read[:MAX_LISTED_FAULTS]:
+        yield Check("not read", State.WARN, f"{file.path}: {file.reason}", _ADVICE_ON_SKIPPED, public="skipped")
     if len(not_read) > MAX_LISTED_FAULTS:
         yield Check("not read", State.WARN, f"{len(not_read)} files, folders and links in all", _ADVICE_ON_SKIPPED)
 

@@ -137,8 +137,8 @@ class HubReport:
         problems = [f"{space.name}: {space.error}" for space in self.spaces if space.error]
         aside = sum(len(space.set_aside) for space in self.spaces)
         teams = [space.line() for space in self.spaces if space.kind == "team"]
-        told = [*problems, *([f"{aside} set aside"] if aside else []), *teams, *self.questions, *self.notes]
-        return "; ".join([f"{self.place} ({state})", *told])
+        parts = [*problems, *([f"{aside} set aside"] if aside else []), *teams, *self.questions, *self.notes]
+        return "; ".join([f"{self.place} ({state})", *parts])
 
 
 @dataclass(frozen=True, slots=True)

@@ -87,7 +87,7 @@ class Contradictions:
 
     def to_json(self) -> dict[str, Any]:
         return {
-            "contradictions": [one.to_json() for one in self.waiting],
+            "contradictions": [pair.to_json() for pair in self.waiting],
             "of_files": [
                 {"memory": side_to_json(found.memory), "file_says": found.file_says} for found in self.of_files
             ],
@@ -98,13 +98,13 @@ class Contradictions:
 def list_contradictions(store: Store, *, with_files: bool = True) -> Contradictions:
     """Return what awaits a decision, oldest first; ``with_files=False`` skips comparing with files, which is slow."""
     waiting = []
-    for one in open_contradictions(store):
+    for contradiction in open_contradictions(store):
         older, newer = (
-            memory_records.find_memory(store, one.older_id),
-            memory_records.find_memory(store, one.newer_id),
+            memory_records.find_memory(store, contradiction.older_id),
+            memory_records.find_memory(store, contradiction.newer_id),
         )
         if older is not None and newer is not None:
-            waiting.append(OpenContradiction(one, older, newer))
+            waiting.append(OpenContradiction(contradiction, older, newer))
     return Contradictions(
         tuple(waiting), tuple(compare_some(store)[0]) if with_files else (), tuple(suspect_memories(store))
     )

@@ -140,9 +140,14 @@ def move_to_json(move: Move) -> dict[str, Any]:
 def sorting_to_json(found: Sequence[Sorted]) -> list[dict[str, Any]]:
     """Return what was or would be sorted as JSON, with one entry for each pair of projects."""
     rows: dict[tuple[int, str], dict[str, Any]] = {}
-    for one in found:
-        first = {"from": one.former.name, "to": one.present.name, "folder": one.present.root, "whole": one.is_whole}
-        row = rows.setdefault((one.former.id, one.present.identity), first | {"sessions": 0, "turns": 0})
-        row["sessions"] += one.is_session
-        row["turns"] += len(one.turn_ids)
+    for change in found:
+        first = {
+            "from": change.former.name,
+            "to": change.present.name,
+            "folder": change.present.root,
+            "whole": change.is_whole,
+        }
+        row = rows.setdefault((change.former.id, change.present.identity), first | {"sessions": 0, "turns": 0})
+        row["sessions"] += change.is_session
+        row["turns"] += len(change.turn_ids)
     return list(rows.values())

@@ -171,8 +171,8 @@ def sync_under_lease(runtime: Runtime, *, is_forced: bool = False, limits: Limit
         note_success(store, "hub", seen=rows, done=rows)
     if any(done.is_unfinished and done.did_something for done in rounds):
         sync()
-    told = [f"{done.pulled} pulled, {done.pushed} pushed" for done in rounds if done.did_something]
-    return "; ".join([*told, *errors]), any(done.changed for done in rounds)
+    summaries = [f"{done.pulled} pulled, {done.pushed} pushed" for done in rounds if done.did_something]
+    return "; ".join([*summaries, *errors]), any(done.changed for done in rounds)
 
 
 def take_sync_lease(store: Store, is_stopping: Callable[[], bool] = lambda: False) -> HeldLease | None:

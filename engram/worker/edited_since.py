@@ -44,7 +44,7 @@ class LaterChanges:
 
         Turns without a changed file are omitted, as are those in folders that are excluded, gone or not a repository.
         """
-        told: dict[int, tuple[int, int]] = {}
+        counts: dict[int, tuple[int, int]] = {}
         times_in: dict[int, CommitTimes] = {}
         roots: dict[int, str] = {}
         for edited in edited_files(store, turn_ids):
@@ -55,8 +55,8 @@ class LaterChanges:
             names = _names_in(roots[number], edited)
             changed = sum(_has_changed(times_in[number].get(name, ()), edited) for name in names)
             if changed:
-                told[edited.turn_id] = (changed, len(names))
-        return told
+                counts[edited.turn_id] = (changed, len(names))
+        return counts
 
     def _times(self, root: str) -> CommitTimes:
         with self._lock:

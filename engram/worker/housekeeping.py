@@ -91,7 +91,7 @@ class HubWatch:
         self._closing = threading.Event()
         self._threads: dict[str, threading.Thread] = {}
 
-    def look(self) -> None:
+    def start_threads(self) -> None:
         """Start the threads that the joined hubs need. Fast."""
         servers = list_servers(self._runtime.store)
         if not servers or self._closing.is_set():
@@ -276,11 +276,11 @@ class Housekeeper:
         with contextlib.suppress(StoreError):
             try:
                 self._check_work()
-                self._look_at_vaults()
-                self._backup.look()
-                self._hub_watch.look()
+                self._check_vaults()
+                self._backup.run_if_due()
+                self._hub_watch.start_threads()
             except BrokenDatabase as error:
-                logger.error("action=look failed=%s", error)
+                logger.error("action=check failed=%s", error)
                 self._runtime.is_damaged.set()
         if self._makes_progress():
             self._beat()
@@ -292,11 +292,11 @@ class Housekeeper:
         )
         return longest_seconds < MAX_ACTION_SECONDS and self._server.longest_wait_seconds < MAX_REQUEST_WAIT_SECONDS
 
-    def _look_at_vaults(self) -> None:
+    def _check_vaults(self) -> None:
         try:
-            self._server.vaults.look()
+            self._server.vaults.check()
         except EngramError as error:
-            logger.warning("action=look_at_vaults failed=%s", error)
+            logger.warning("action=check_vaults failed=%s", error)
 
     def _check_memory(self) -> None:
         is_busy, used_mb = self._runtime.is_busy, rss_mb()

@@ -38,13 +38,13 @@ AGAIN_SECONDS = 900
 
 
 class DailyBackup:
-    """Backs up a memory once a day; ``look`` is cheap while nothing is due."""
+    """Backs up a memory once a day; ``run_if_due`` is cheap while nothing is due."""
 
     def __init__(self, runtime: Runtime) -> None:
         self._runtime = runtime
         self._not_before_seconds = 0.0
 
-    def look(self) -> bool:
+    def run_if_due(self) -> bool:
         """Make a backup if the last one is a day old and the memory is not empty; return True if one was made.
 
         A failure is recorded and retried. A damaged memory.db is reported to the runtime, so that the worker stops and
@@ -132,7 +132,7 @@ class _OpenVault:
                     self._passed_over[source.place] = source.stamp
         drain(runtime, with_consolidation=True)
         runtime.refresh_index()
-        self._backup.look()
+        self._backup.run_if_due()
 
     def _is_changed(self, source: Source) -> bool:
         if self._passed_over.get(source.place) == source.stamp:
@@ -155,7 +155,7 @@ class Vaults:
         self._outer = runtime
         self._lock = threading.Lock()
         self._open: dict[str, _OpenVault] = {}
-        self._looked_seconds: float | None = None
+        self._checked_seconds: float | None = None
         self._thread: threading.Thread | None = None
 
     def for_payload(self, payload: Mapping[str, Any]) -> Runtime:
@@ -206,14 +206,14 @@ class Vaults:
             with contextlib.suppress(StoreError), self.noting_damage(known.runtime):
                 known.runtime.recollection.write_down()
 
-    def look(self) -> None:
+    def check(self) -> None:
         """Once a minute, start the work of every sealed vault; close those that are gone."""
         steady = self._outer.store.clock.steady_seconds()
-        if self._looked_seconds is not None and 0 <= steady - self._looked_seconds < VAULT_EVERY_SECONDS:
+        if self._checked_seconds is not None and 0 <= steady - self._checked_seconds < VAULT_EVERY_SECONDS:
             return
         if self._thread is not None and self._thread.is_alive():
             return
-        self._looked_seconds = steady
+        self._checked_seconds = steady
         for known in self._known():
             if not (known.vault.folder / FILE_NAME).exists():
                 self._drop(known)

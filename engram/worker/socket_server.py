@@ -48,11 +48,11 @@ class SocketGuard:
         self._own: tuple[int, int] | None = None
         self._rival: Listener | None = None
 
-    def look(self) -> bool:
+    def check(self) -> bool:
         """Report any other program that listens; return True if this worker must open or reopen the socket."""
         identity = file_identity(self._path) if self._path.is_socket() else None
         if identity is not None and identity == self._own:
-            self._forgive()
+            self._clear_report()
             return False
         rival = None if identity is None else find_listener(self._path)
         if rival is not None and rival.pid != os.getpid():
@@ -73,7 +73,7 @@ class SocketGuard:
         with contextlib.suppress(StoreError):
             note_failure(self._store, STAGE, text)
 
-    def _forgive(self) -> None:
+    def _clear_report(self) -> None:
         """Clear the report once the other program has ended."""
         if self._rival is not None and self._rival.pid and find_process(self._rival.pid) is None:
             self._rival = None
@@ -170,7 +170,7 @@ class RecallServer:
         raise_file_limit()
         with contextlib.suppress(StoreError):
             note_success(self._runtime.store, STAGE)
-        self._guard.look()
+        self._guard.check()
         self._start_threads("hook", HOOK_THREADS, self._hooks, MAX_HOOK_WAIT_SECONDS)
         self._start_threads("recall", OTHER_THREADS, self._others, MAX_OTHER_WAIT_SECONDS)
         self._reception = Reception(self._open(), self._queue_request)
@@ -196,7 +196,7 @@ class RecallServer:
 
     def renew(self) -> None:
         """Reopen the socket if it was removed or replaced; report another program that listens there."""
-        if self._reception is not None and not self._is_closing.is_set() and self._guard.look():
+        if self._reception is not None and not self._is_closing.is_set() and self._guard.check():
             self._reception.replace_listener(self._open())
         if not self._is_closing.is_set():
             self._sessions.renew()
@@ -259,7 +259,7 @@ class RecallServer:
             client.connection.close()
             self._patience.note(request, waited_seconds, was_shown=False)
             self._note_late(request)
-            self._tell_unseen(request, lambda service, payload: service.never_asked(payload))
+            self._report_unseen(request, lambda service, payload: service.never_asked(payload))
             return
         self._of_thread.client = client
         answer = self.answer(request)
@@ -275,7 +275,7 @@ class RecallServer:
             self._patience.note(request, time.monotonic() - client.complete_at, was_shown=False)
             if answer:
                 self._note_late(request)
-                self._tell_unseen(request, lambda service, payload: service.came_too_late(payload))
+                self._report_unseen(request, lambda service, payload: service.came_too_late(payload))
             return
         self._patience.note(request, time.monotonic() - client.complete_at, was_shown=bool(answer))
         if sent < len(answer) and self._reception is not None and not self._is_closing.is_set():
@@ -314,11 +314,11 @@ class RecallServer:
             return "the machine was busy"
         return "the worker had other work" if self._runtime.is_busy else "the search took long"
 
-    def _tell_unseen(
-        self, request: bytes | None, tell: Callable[[RecollectionService, Mapping[str, Any]], object]
+    def _report_unseen(
+        self, request: bytes | None, report: Callable[[RecollectionService, Mapping[str, Any]], object]
     ) -> None:
-        """Call ``tell`` with the payload of a hook that left before its answer and so was shown nothing."""
+        """Call ``report`` with the payload of a hook that left before its answer and so was shown nothing."""
         with contextlib.suppress(EngramError):
             payload = parse_request(request)
             if is_hook_payload(payload):
-                tell(self.vaults.for_payload(payload).recollection, payload)
+                report(self.vaults.for_payload(payload).recollection, payload)

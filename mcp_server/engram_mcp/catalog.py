@@ -105,8 +105,11 @@ def _tool(*, is_always_loaded: bool = False) -> Callable[[Callable[..., str]], C
         hints = get_type_hints(work, include_extras=True)
         _, *parameters = inspect.signature(work).parameters.values()
         fields: dict[str, Any] = {
-            one.name: (hints[one.name], ... if one.default is inspect.Parameter.empty else one.default)
-            for one in parameters
+            parameter.name: (
+                hints[parameter.name],
+                ... if parameter.default is inspect.Parameter.empty else parameter.default,
+            )
+            for parameter in parameters
         }
         arguments = create_model(work.__name__, __config__=ConfigDict(extra="forbid"), **fields)
         made = arguments.model_json_schema(schema_generator=_Schema)

@@ -64,7 +64,7 @@ def test_a_change_here_and_one_elsewhere_enqueue_a_round(
     monkeypatch.setattr(housekeeping, "sync", rung.set)
     watch = housekeeping.HubWatch(runtime_of(desktop))
     try:
-        watch.look()
+        watch.start_threads()
         desktop.save("Said here.")
         assert rung.wait(60)
         desktop.sync()

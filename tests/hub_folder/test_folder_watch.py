@@ -49,7 +49,7 @@ def test_a_change_here_and_a_file_that_came_enqueue_a_round(
     monkeypatch.setattr(housekeeping, "GATHER_SECONDS", 0.05)
     watch = housekeeping.HubWatch(runtime_of(desktop))
     try:
-        watch.look()
+        watch.start_threads()
         desktop.save("Said here.")
         assert rung.wait(60)
         desktop.sync()

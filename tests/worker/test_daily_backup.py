@@ -38,7 +38,7 @@ def save(store: Store) -> None:
 
 
 def test_an_empty_memory_needs_none(runtime: Runtime) -> None:
-    assert not DailyBackup(runtime).look()
+    assert not DailyBackup(runtime).run_if_due()
 
 
 def test_one_a_day_and_two_are_kept(runtime: Runtime, clock: FixedClock) -> None:
@@ -46,7 +46,7 @@ def test_one_a_day_and_two_are_kept(runtime: Runtime, clock: FixedClock) -> None
     backup = DailyBackup(runtime)
     made = []
     for _ in range(4 * 4):
-        made.append(backup.look())
+        made.append(backup.run_if_due())
         clock.advance(EVERY_SECONDS / 4 + 1)
 
     assert sum(made) == 4
@@ -56,27 +56,27 @@ def test_one_a_day_and_two_are_kept(runtime: Runtime, clock: FixedClock) -> None
 def test_two_workers_make_one(runtime: Runtime) -> None:
     save(runtime.store)
 
-    assert [DailyBackup(runtime).look(), DailyBackup(runtime).look()] == [True, False]
+    assert [DailyBackup(runtime).run_if_due(), DailyBackup(runtime).run_if_due()] == [True, False]
 
 
 def test_deleted_backups_are_made_anew(runtime: Runtime, clock: FixedClock) -> None:
     save(runtime.store)
     backup = DailyBackup(runtime)
-    assert backup.look()
+    assert backup.run_if_due()
     for one in list_backups(runtime.settings.places.backups):
         one.path.unlink()
     clock.advance(AGAIN_SECONDS + 1)
 
-    assert backup.look()
+    assert backup.run_if_due()
 
 
 def test_a_clock_that_went_back_a_year_keeps_no_backup_away(runtime: Runtime, clock: FixedClock) -> None:
     save(runtime.store)
-    assert DailyBackup(runtime).look()
+    assert DailyBackup(runtime).run_if_due()
     clock.at_ms -= 365 * 86_400_000
     clock.steady += 60
 
-    assert DailyBackup(runtime).look()
+    assert DailyBackup(runtime).run_if_due()
 
 
 def test_a_failure_is_told_and_tried_again_later(
@@ -90,14 +90,14 @@ def test_a_failure_is_told_and_tried_again_later(
     with monkeypatch.context() as patch:
         patch.setattr(daily_backup, "make_backup", fail)
         backup = DailyBackup(runtime)
-        assert not backup.look()
+        assert not backup.run_if_due()
     (stage,) = [one for one in list_stages(runtime.store) if one.name == "backup"]
     assert stage.last_error == "the disk is full"
-    assert not backup.look()
+    assert not backup.run_if_due()
 
     clock.advance(AGAIN_SECONDS + 1)
 
-    assert backup.look()
+    assert backup.run_if_due()
 
 
 def test_damage_found_by_the_backup_stops_the_worker(runtime: Runtime, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -108,5 +108,5 @@ def test_damage_found_by_the_backup_stops_the_worker(runtime: Runtime, monkeypat
 
     monkeypatch.setattr(daily_backup, "make_backup", fail)
 
-    assert not DailyBackup(dataclasses.replace(runtime)).look()
+    assert not DailyBackup(dataclasses.replace(runtime)).run_if_due()
     assert runtime.is_damaged.is_set()

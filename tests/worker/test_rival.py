@@ -39,23 +39,23 @@ def test_a_program_that_takes_the_socket_is_named_and_the_socket_is_reclaimed(
     path = settings.places.recall_socket
     own = open_listener(path)
     watching.opened()
-    assert not watching.look()
+    assert not watching.check()
     assert said(store) == ""
 
     daemon = machine.start_daemon()
     try:
-        assert watching.look()
+        assert watching.check()
         close_listener(own)
         again = open_listener(path)
         watching.opened()
         assert f"process {daemon.pid} (" in said(store)
         assert "processor/index.ts" in said(store)
-        assert not watching.look()  # it is ours again, and the other program still runs
+        assert not watching.check()  # it is ours again, and the other program still runs
         assert said(store) != ""
     finally:
         daemon.kill()
         daemon.communicate()
-    assert not watching.look()
+    assert not watching.check()
     assert said(store) == ""
     close_listener(again)
 
@@ -69,5 +69,5 @@ def test_a_socket_that_nobody_serves_is_opened_without_a_word(
         close_listener(open_listener(path))
         if not leave_file:
             os.unlink(path)
-        assert watching.look()
+        assert watching.check()
     assert said(store) == ""

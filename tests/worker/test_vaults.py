@@ -156,7 +156,7 @@ def test_the_worker_reads_the_sessions_of_a_vault_into_the_vault_alone(
     ingest_all(runtime.store, settings=settings, redact=redact)
     assert runtime.store.value("SELECT count(*) FROM turn") == 0
 
-    vaults.look()
+    vaults.check()
     vaults.close()
 
     with Store(vault.home.memory_db).open() as inner:
