@@ -161,14 +161,14 @@ def why_stale(root: Path, name: str, changes: Sequence[FileChange], *, only_gone
     last = day_of(max(change.at_ms for change in changes))
     lines_now = _count_lines(root / name)
     if lines_now is None:
-        return f"{name} is gone since {last}"
+        return f"{name} has been gone since {last}"
     if only_gone:
         return ""
     changed = sum(change.lines for change in changes)
     if changed < max(MIN_CHANGED_LINES, MIN_CHANGED_SHARE * lines_now):
         return ""
     plural = "s" if len(changes) > 1 else ""
-    return f"{name} changed much: {changed} lines in {len(changes)} commit{plural}, last {last}"
+    return f"{name} changed a lot: {changed} lines in {len(changes)} commit{plural}, last {last}"
 
 
 def _count_lines(path: Path) -> int | None:

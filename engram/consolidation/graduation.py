@@ -59,7 +59,7 @@ def why_not_proven(memory: Memory, uses: Usefulness, history: Sequence[Change], 
     A memory is proven if it was used in three sessions and confirmed by a person or a test, or is a standing rule.
     """
     if memory.graduated_at_ms is not None:
-        return "it became one already"
+        return "it already is one"
     if memory.is_lowered:
         return "judged wrong"
     if memory.origin:

@@ -85,10 +85,10 @@ def plan_undo(store: Reader, memory: Memory) -> UndoPlan:
     """
     steps = [step for step in standing_steps(history_of(store, memory.episode_id)) if _is_visible(step)]
     if not steps:
-        raise BadRequest(f"nothing of {memory.episode_id} can be undone: its history has no change")
+        raise BadRequest(f"{memory.episode_id} has no change to undo")
     change = steps[-1]
     if change.action in FINAL_ACTIONS or (change.action == RESTORE and change.run_id is None):
-        reason = FINAL_ACTIONS.get(change.action, "it is valid again since what had replaced it is gone")
+        reason = FINAL_ACTIONS.get(change.action, "it is valid again because the memory that had replaced it is gone")
         raise BadRequest(f"the last change of {memory.episode_id} ({change.action}) can't be undone: {reason}")
     if not (change.before or is_making(change) or change.undoes or change.action in _FIELDLESS):
         raise BadRequest(f"the last change of {memory.episode_id} ({change.action}) can't be undone")
@@ -112,7 +112,7 @@ def undo_last_change(
     with store.transaction() as tx:
         plan = plan_undo(tx, require_memory(tx, episode_id))
         if step is not None and plan.change.id != step:
-            raise BadRequest(f"{episode_id} was changed since ({plan.change.action}); look at it again")
+            raise BadRequest(f"{episode_id} has been changed since ({plan.change.action}); look at it again")
         take_back(tx, plan.together, actor=actor, check=_check_unchanged)
         _check_successors(tx, plan.together)
     follow_graduation(store, settings, list(dict.fromkeys(change.episode_id for change in plan.together)))
@@ -183,7 +183,7 @@ def _check_unchanged(tx: Tx, change: Change) -> None:
     changed = fields_changed_since(change, memory)
     if changed:
         raise BadRequest(
-            f"{change.episode_id} was changed since ({', '.join(changed)}); "
+            f"{change.episode_id} has been changed since ({', '.join(changed)}); "
             f"undo that first: engram undo {change.episode_id}"
         )
 
@@ -196,7 +196,9 @@ def _check_successors(tx: Tx, changes: Sequence[Change]) -> None:
             continue
         successor = find_memory(tx, memory.superseded_by)
         if successor is None or not (successor.is_current or successor.superseded_by):
-            raise BadRequest(f"this can't be undone: {memory.superseded_by}, which replaced {episode_id}, is not there")
+            raise BadRequest(
+                f"this can't be undone: {memory.superseded_by}, which replaced {episode_id}, is no longer there"
+            )
 
 
 def _settle_runs(tx: Tx, changes: Sequence[Change]) -> None:
@@ -255,7 +257,7 @@ def undo_run(store: Store, settings: Settings, run_id: int, *, actor: Actor) -> 
     if run is None:
         raise NotFound(f"there is no run {run_id}; 'engram consolidate --list' shows them")
     if run.state == "undone":
-        raise BadRequest(f"run {run_id} is undone already")
+        raise BadRequest(f"run {run_id} has already been undone")
     check_unpurged(store, run_id)
     changes = standing_changes(store, run_id)
     _check_untouched(store, changes)
@@ -279,11 +281,11 @@ def _restore_note(settings: Settings, name: str, text: str, written: str | None,
     with notes_lock(settings.places):
         now = read_text(path)
         if now is None:
-            return f"notes/{name} cannot be rewritten; it stays as it is"
+            return f"notes/{name} cannot be rewritten and stays as it is"
         if written is not None and now != text and digest_of(now) != written:
             if name == NOTE:
                 write_text(path, without_lines(now, graduated))
-            return f"notes/{name} was changed since: only that run's lines were removed from {NOTE}"
+            return f"notes/{name} has been changed since: only that run's lines were removed from {NOTE}"
         if text:
             write_text(path, text)
         else:

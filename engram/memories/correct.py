@@ -103,11 +103,13 @@ def supersede_memory(store: Store, episode_id: str, successor_id: str, *, actor:
             raise BadRequest("a memory can't replace itself; name another one")
         for memory in (old, new):
             if not memory.is_current:
-                raise BadRequest(f"{memory.episode_id} is {memory.status} already; choose current memories")
+                raise BadRequest(f"{memory.episode_id} is already {memory.status}; choose current memories")
         if not may_stand_for(new, old):
-            raise BadRequest(f"{old.episode_id} is seen where {new.episode_id} is not; make that one global first")
+            raise BadRequest(
+                f"{old.episode_id} is visible where {new.episode_id} is not; make {new.episode_id} global first"
+            )
         if ending_of(old, new, actor) is not Ending.ENDS:
-            raise BadRequest(f"{old.episode_id} was pinned, saved or said by the user: only the user replaces it")
+            raise BadRequest(f"{old.episode_id} was pinned, saved or said by the user, so only the user can replace it")
         run_id = add_run(tx, "save")
         at_ms = new.valid_from_ms or tx.now_ms()
         changed = memory_changes.supersede(tx, old, new, "replaced by hand", actor=actor, run_id=run_id, at_ms=at_ms)

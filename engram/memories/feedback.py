@@ -51,7 +51,9 @@ def judge_memory(
         if actor is Actor.AGENT:
             _check_agent(memory, judgement, standing)
         if judgement is not Judgement.WRONG and not memory.is_current:
-            raise BadRequest(f"{episode_id} is {memory.status} already; only what is current can be {judgement}")
+            raise BadRequest(
+                f"{episode_id} is already {memory.status}; only a current memory can be judged {judgement}"
+            )
         changes = _changes(tx, memory, judgement)
         return note_judgement(tx, memory, JUDGEMENT_ACTIONS[judgement], reason, actor=actor, **changes)
 
@@ -65,7 +67,7 @@ def _check_agent(memory: Memory, judgement: Judgement, standing: list[Change]) -
     # "Wrong" doesn't end a memory, so an agent may use it for what an extractor took for the user's words.
     if judgement is Judgement.HELPFUL or may_end or (judgement is Judgement.WRONG and not is_kept_by_hand(memory)):
         return
-    raise BadRequest(f"{memory.episode_id} was pinned, saved or said by the user and stays; {ask}")
+    raise BadRequest(f"{memory.episode_id} was pinned, saved or said by the user, and is kept; {ask}")
 
 
 def _standing_judgement(memory: Memory, standing: list[Change]) -> Judgement | None:
@@ -104,8 +106,8 @@ def take_back_judgement(store: Store, episode_id: str, *, actor: Actor) -> tuple
         changed = [name for name, value in step.after.items() if now[name] != value]
         if changed:
             raise BadRequest(
-                f"{episode_id} was changed after it was judged ({', '.join(changed)}), so that cannot be taken back; "
-                f"`engram expand {episode_id} --why` shows its history"
+                f"{episode_id} has been changed since it was judged ({', '.join(changed)}), so the judgement "
+                f"cannot be taken back; `engram expand {episode_id} --why` shows its history"
             )
         judgement = judgement_of(step)
         fields = fields_of_snapshot(step.before)

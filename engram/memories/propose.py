@@ -251,7 +251,7 @@ def apply_proposal(proposal: Proposal) -> None:
         BadRequest: the file has changed since it was read, or cannot be written. Nothing was written.
     """
     if read_file(proposal.path) != proposal.before:
-        raise BadRequest(f"{proposal.path} was changed meanwhile; run the command again")
+        raise BadRequest(f"{proposal.path} has been changed in the meantime; run the command again")
     target = Path(os.path.realpath(proposal.path))
     temporary = target.with_name(f".{target.name}.{os.getpid()}.{os.urandom(4).hex()}.tmp")
     try:

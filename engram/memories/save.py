@@ -75,7 +75,7 @@ def save_memory(
     text = clean_content(content, redact)
     kind = kind or (kind_of_saved(text) if actor is Actor.USER else Kind.FACT)
     if scope == Scope.PROJECT and project_id is None:
-        raise BadRequest("a memory of a project needs a project: name a folder (cwd) or take scope global")
+        raise BadRequest("a memory with scope project needs a project: pass a folder (cwd), or use scope global")
     made = Memory(
         episode_id=memory_records.new_memory_id(),
         kind=kind,
@@ -184,7 +184,7 @@ def judged(made: Memory, actor: Actor) -> Memory:
     if reason is None:
         return made
     if made.project_id is None:
-        raise BadRequest(f"it reads like {reason}: say what is the case and why, or leave it to the user to save it")
+        raise BadRequest(f"it reads like {reason}: state the facts and the reason instead, or let the user save it")
     return dataclasses.replace(made, suspect=reason, is_pinned=False, scope=Scope.PROJECT)
 
 
@@ -196,7 +196,7 @@ def clean_content(text: str, redact: Redact) -> str:
     """Return a text as it is stored. Raises BadRequest if it is empty or too long."""
     clean = redact(text.replace("\0", "")).strip()
     if not clean:
-        raise BadRequest("the text is empty: say what to keep")
+        raise BadRequest("the text is empty: say what to save")
     if len(clean) > MAX_SAVED_CHARACTERS:
         raise BadRequest(f"a memory has at most {MAX_SAVED_CHARACTERS:,} characters, this one {len(clean):,}")
     return clean
@@ -206,7 +206,7 @@ def clean_reason(why: str, redact: Redact) -> str:
     """Return a reason as it is stored. Raises BadRequest if it is empty or too long."""
     reason = " ".join(redact(why.replace("\0", "")).split())
     if not reason or len(reason) > MAX_WHY_CHARACTERS:
-        raise BadRequest(f"say why in 1 to {MAX_WHY_CHARACTERS} characters")
+        raise BadRequest(f"give a reason of 1 to {MAX_WHY_CHARACTERS} characters")
     return reason
 
 
@@ -242,7 +242,7 @@ def edit_memory(
     with store.transaction() as tx:
         memory = require_memory(store, episode_id)
         if memory.origin and changes.keys() & {"summary", "content"}:
-            raise BadRequest(f"it is {memory.origin}'s: `engram correct {episode_id}` says it right in your own words")
+            raise BadRequest(f"it is {memory.origin}'s: `engram correct {episode_id}` replaces it with your own words")
         if changes.get("scope") == Scope.PROJECT and memory.project_id is None:
             raise BadRequest("this memory belongs to no project, so its scope stays global")
         changes = _in_step(memory, changes)
@@ -269,7 +269,7 @@ def pin_memory(store: Store, episode_id: str, *, actor: Actor, is_pinned: bool =
     with store.transaction() as tx:
         memory = require_memory(store, episode_id)
         if is_pinned and memory.suspect and actor is not Actor.USER:
-            raise BadRequest(f"{episode_id} is suspect ({memory.suspect}): only the user pins it")
+            raise BadRequest(f"{episode_id} is suspect ({memory.suspect}), so only the user can pin it")
         return memory_changes.change_memory(
             tx, memory, "pin" if is_pinned else "unpin", "by hand", is_pinned=is_pinned, actor=actor
         )
@@ -339,7 +339,7 @@ def trust_memory(store: Store, episode_id: str, *, actor: Actor) -> Memory:
     with store.transaction() as tx:
         memory = require_memory(tx, episode_id)
         if not memory.suspect:
-            raise BadRequest(f"{episode_id} is not suspect; `engram review` lists what waits for a decision")
+            raise BadRequest(f"{episode_id} is not suspect; `engram review` lists what needs a decision")
         return memory_changes.change_memory(
             tx, memory, "trust", f"looked at: {memory.suspect}", actor=actor, suspect=""
         )

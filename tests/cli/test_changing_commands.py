@@ -93,7 +93,7 @@ def test_a_judgement_is_shown_with_its_reason_and_reverted(filled: Store, run: R
         k: v for k, v in before.items() if k not in changing
     }
     assert "was neither judged nor lowered for being unused" in run("feedback", made, "--off", code=1).stderr
-    assert "say why" in run("feedback", made, "wrong", "--why", " ", code=1).stderr
+    assert "give a reason" in run("feedback", made, "wrong", "--why", " ", code=1).stderr
 
 
 def test_what_is_marked_as_bad_ranks_behind_what_holds(filled: Store, run: Run, run_json: RunJson) -> None:
@@ -407,7 +407,7 @@ def test_consolidation_previews_makes_and_undoes_its_changes(filled: Store, run:
 
     run_json("consolidate", "--undo", str(done["run"]))
     assert {find(filled, memory).status for memory in twins} == {"active"}
-    assert "undone already" in run("consolidate", "--undo", str(done["run"]), code=1).stderr
+    assert "already been undone" in run("consolidate", "--undo", str(done["run"]), code=1).stderr
 
 
 def test_correct_replaces_a_memory_with_its_reason_and_can_be_undone(

@@ -211,7 +211,7 @@ def test_undo_keeps_what_the_user_wrote_into_the_note_since(store: Store, settin
 
     assert "my own line" in note.read_text()
     assert "we use pnpm" not in note.read_text()
-    assert any("was changed since" in line for line in told)
+    assert any("has been changed since" in line for line in told)
 
 
 def test_the_note_stays_within_its_limits_however_much_graduates(

@@ -1,4 +1,4 @@
-"""A memory about a file says so when the file changed much since; git is only read."""
+"""A memory about a file says so when the file changed a lot since; git is only read."""
 
 from __future__ import annotations
 
@@ -147,7 +147,7 @@ def test_many_changes_since_mark_it_and_undo_reverts_that(
 
     report = consolidate(store, settings, is_forced=True)
 
-    assert reason(store, memory).startswith("src/cache.py changed much: 120 lines in 1 commit, last 2026-01-0")
+    assert reason(store, memory).startswith("src/cache.py changed a lot: 120 lines in 1 commit, last 2026-01-0")
     undo_run(store, settings, report.run_id, actor=Actor.USER)
     assert reason(store, memory) == ""
 
@@ -160,7 +160,7 @@ def test_a_file_that_went_marks_it(
 
     consolidate(store, settings, is_forced=True)
 
-    assert "is gone since" in reason(store, memory)
+    assert "has been gone since" in reason(store, memory)
 
 
 def test_small_changes_changes_before_it_and_other_files_do_not(
@@ -197,7 +197,7 @@ def test_a_decision_goes_stale_when_its_file_is_gone_unless_it_says_so_itself(
 
     consolidate(store, settings, is_forced=True)
 
-    assert "is gone since" in reason(store, decision)
+    assert "has been gone since" in reason(store, decision)
     assert [reason(store, other) for other in (carried_out, wish)] == ["", ""]
 
 
@@ -287,4 +287,4 @@ def test_git_tells_the_history_again_only_after_a_commit_or_for_a_new_memory(
     assert runs_that_ask() == 1
     repository.commit("src/cache.py", lines("new"), days=5)
     assert runs_that_ask() == 1
-    assert "changed much" in reason(store, first)
+    assert "changed a lot" in reason(store, first)

@@ -129,7 +129,7 @@ def test_only_what_was_shared_leaves_and_it_is_told_as_a_teammates(
         make_pack("theirs", 1, [told], redact)
     with pytest.raises(BadRequest, match="takes a writer"):
         sharing.require_team(cyd.store, None, least="writer")
-    with pytest.raises(BadRequest, match="in your own words"):
+    with pytest.raises(BadRequest, match="your own words"):
         edit_memory(bob.store, told.episode_id, redact, content="changed", actor=Actor.USER)
     assert bob.machine.sync().pushed == 0
 

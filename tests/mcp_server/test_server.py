@@ -291,7 +291,7 @@ def test_an_agent_judges_a_memory_and_its_expands_count_as_uses_where_it_was_sho
     assert "will not be shown again" in lowered
     assert "Use: shown in 7 sessions, used in 1; judged wrong" in seen
     assert "bad by agent: port 8080 is free" in seen
-    assert refused.startswith(f"ERROR {pinned} was pinned, saved or said by the user and stays; ask the user")
+    assert refused.startswith(f"ERROR {pinned} was pinned, saved or said by the user, and is kept; ask the user")
     assert unknown == "ERROR verdict must be one of helpful, wrong, outdated, take back"
     assert "Use: shown in 7 sessions, used in 1; judged helpful, which makes it 10% more relevant" in again
     with open_store(settings.places.memory_db) as store:

@@ -144,7 +144,7 @@ def test_an_agent_does_not_overrule_the_users_judgement_and_the_user_does(store:
 
 @pytest.mark.parametrize("why", ["", " \n", "x" * (MAX_WHY_CHARACTERS + 1)])
 def test_a_judgement_needs_a_reason_of_bounded_length(store: Store, keep: Keep, why: str) -> None:
-    with pytest.raises(BadRequest, match="say why"):
+    with pytest.raises(BadRequest, match="give a reason"):
         judge(store, keep("The tide gate opens at six"), Judgement.WRONG, why)
 
 
@@ -165,7 +165,7 @@ def test_only_what_is_current_can_be_helpful_or_outdated(store: Store, keep: Kee
     memory = keep("The tide gate opens at six", status=Status.ARCHIVED)
 
     for judgement in (Judgement.HELPFUL, Judgement.OUTDATED):
-        with pytest.raises(BadRequest, match="is archived already"):
+        with pytest.raises(BadRequest, match="is already archived"):
             judge(store, memory, judgement)
     with pytest.raises(NotFound):
         judge_memory(store, "ep_0123456789ab", Judgement.WRONG, "why", redact, actor=Actor.USER)
@@ -178,7 +178,7 @@ def test_a_judgement_is_not_withdrawn_over_a_later_change_of_the_same_field(stor
     with store.transaction() as tx:
         change_memory(tx, now(store, memory), "restore", actor=Actor.USER, status=Status.ACTIVE)
 
-    with pytest.raises(BadRequest, match=r"changed after it was judged \(status\)"):
+    with pytest.raises(BadRequest, match=r"changed since it was judged \(status\)"):
         take_back_judgement(store, memory.episode_id, actor=Actor.USER)
 
     assert now(store, memory).valid_to_ms == judged.valid_to_ms

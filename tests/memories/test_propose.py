@@ -221,7 +221,7 @@ def test_a_file_that_changed_since_it_was_read_is_left_alone(
     path = Path(project.root) / "CLAUDE.md"
     path.write_text("written meanwhile\n")
 
-    with pytest.raises(BadRequest, match="changed meanwhile"):
+    with pytest.raises(BadRequest, match="changed in the meantime"):
         apply_proposal(proposal)
 
     assert path.read_text() == "written meanwhile\n"

@@ -46,7 +46,7 @@ def test_a_suspect_save_of_an_agent_is_neither_pinned_nor_global(store: Store, p
 
     assert made.suspect
     assert (made.is_pinned, made.scope) == (False, Scope.PROJECT)
-    with pytest.raises(BadRequest, match="only the user pins it"):
+    with pytest.raises(BadRequest, match="only the user can pin it"):
         pin_memory(store, made.episode_id, actor=Actor.AGENT)
     assert trust_memory(store, made.episode_id, actor=Actor.USER).suspect == ""
 
@@ -60,7 +60,7 @@ def test_a_save_is_judged_whole(store: Store, project_id: int) -> None:
 
 
 def test_a_suspect_save_without_a_project_is_refused(store: Store) -> None:
-    with pytest.raises(BadRequest, match="leave it to the user"):
+    with pytest.raises(BadRequest, match="let the user save it"):
         save(store, ORDERS[0], None)
 
 

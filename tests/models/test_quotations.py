@@ -146,7 +146,7 @@ def test_judgements_last_and_can_be_withdrawn_and_an_agent_does_not_overrule_a_p
     assert barred_quotations(store) == ({require_quotation(store, name).row_id}, {"the pump of t1 is loud."})
     with pytest.raises(BadRequest, match="the user judged"):
         judge_quotation(store, name, Judgement.HELPFUL, "no", redact, actor=Actor.AGENT)
-    with pytest.raises(BadRequest, match="say why"):
+    with pytest.raises(BadRequest, match="give a reason"):
         judge_quotation(store, name, Judgement.OUTDATED, " ", redact, actor=Actor.USER)
     assert take_back_quotation_judgement(store, name, actor=Actor.USER) == "the judgement as wrong"
     assert barred_quotations(store) == (set(), set())

@@ -184,7 +184,7 @@ def test_each_change_stands_in_history_as_the_users_and_is_undone(page: ServedPa
         assert now() == before, name
         again = page.do("m", memory, "undo", str(step.id))
         assert again.status == 400
-        assert "was changed since" in again.text
+        assert "has been changed since" in again.text
 
 
 def test_nothing_is_changed_by_a_form_that_changes_nothing(page: ServedPage, lived: Lived, store: Store) -> None:

@@ -40,7 +40,7 @@ def preview_purge(request: PageRequest) -> Answer:
     """Show what a purge would delete; only a command can purge."""
     days = request.query.get("days", str(ARCHIVED_DAYS))
     if not days.isdecimal() or len(days) > 5:
-        raise BadRequest("give a number of days")
+        raise BadRequest("give the number of days")
     plan = ask_command(request.settings, "purge", "--archived", days)
     return Answer("parts/purge.html", {"plan": plan, "days": int(days)})
 
