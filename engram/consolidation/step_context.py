@@ -96,7 +96,7 @@ class Context:
         return self.read_current(current_row_ids(self.store))
 
     def read_current(self, row_ids: Sequence[int]) -> Iterator[Memory]:
-        """Yield the current memories among the rows, in the order of ``row_ids``, read in batches."""
+        """Yield the memories of ``row_ids`` that are still current, in that order, read in batches."""
         for start in range(0, len(row_ids), _BATCH_ROWS):
             batch = row_ids[start : start + _BATCH_ROWS]
             found = memory_records.memories_by_row(self.store, batch)

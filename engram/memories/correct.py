@@ -43,7 +43,7 @@ def correct_memory(
     actor: Actor,
     session_id: str = "",
 ) -> Correction:
-    """Replace a memory by a corrected text; both histories record the reason.
+    """Replace a memory with a corrected one; both histories record the reason.
 
     The new memory has the old one's kind, scope, project and importance. An agent can't replace what the user pinned,
     saved, said or chose: its text is stored as provisional instead, and a contradiction is recorded.
@@ -90,7 +90,7 @@ def correct_memory(
 
 
 def supersede_memory(store: Store, episode_id: str, successor_id: str, *, actor: Actor) -> Memory:
-    """Let a current memory replace another one, as a run that can be undone; return the replaced one.
+    """Let a current memory replace another one; return the replaced one. This is a run, which can be undone.
 
     Raises:
         NotFound: there is no such memory.

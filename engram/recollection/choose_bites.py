@@ -334,7 +334,7 @@ def why_not_in_force(memory: Memory, now_ms: int) -> str:
     if memory.is_lowered:
         return "it was lowered: shown often and never used, or judged wrong"
     is_over = memory.valid_to_ms is not None and now_ms > 0 and memory.valid_to_ms <= now_ms
-    return "the time that it held for is over" if is_over else ""
+    return "it is no longer valid" if is_over else ""
 
 
 def _says_the_same(first: Hit, second: Hit) -> bool:

@@ -56,7 +56,7 @@ class RecollectionFiles:
         reach("recollect.written")
 
     def put_failed_programs(self, session_id: str, programs: Sequence[str]) -> None:
-        """Write the programs about which the hook PostToolUseFailure should ask; without any, remove the file.
+        """Write the list of programs about which PostToolUseFailure asks the worker; an empty list removes the file.
 
         Raises:
             BadRequest: the session id cannot be a file name.
@@ -228,7 +228,7 @@ class PendingBites:
         return self._files.is_pending(session_id)
 
     def tidy(self, *, stale_before_ms: int, remove_before_ms: int) -> int:
-        """Settle what hooks claimed, withdraw stale files and remove leftovers; return the number of files.
+        """Settle what hooks claimed, withdraw stale files and remove leftovers; return how many files that affected.
 
         Args:
             stale_before_ms: pending files written before this time are withdrawn.

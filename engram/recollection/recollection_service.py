@@ -218,7 +218,7 @@ class RecollectionService:
         return outcome.verdict is Verdict.PENDING
 
     def tidy(self) -> int:
-        """Store what was shown, settle and withdraw pending files, remove leftovers; return the number of files.
+        """Store what was shown, and tidy the pending files; return how many files that affected.
 
         Outcomes older than ``outcome_days`` are deleted.
         """

@@ -18,7 +18,7 @@ from engram.recollection.render_bites import hook_output
 from engram.recollection.session_briefing import build_briefing, recovered_key, recovered_line
 from engram.settings import Settings
 
-# -- Remember session starts, so that each session is briefed once, and missed briefings.
+# -- Remember session starts and missed briefings, so that each session is briefed once.
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -52,7 +52,7 @@ class Starts:
             return True
 
     def note_missed(self, session_id: str) -> None:
-        """Record that a hook ended before its briefing came, so that the next prompt delivers it."""
+        """Record that a hook ended before its briefing came. The answer to the next prompt delivers it."""
         with self._lock:
             for key in [key for key in self._claimed if key[0] == session_id]:
                 del self._claimed[key]
@@ -60,12 +60,12 @@ class Starts:
             _limit(self._missed)
 
     def note_briefed(self, session_id: str) -> None:
-        """Record that a later start of the session gets its briefing, so that nothing is owed."""
+        """Record that the session gets a briefing at a later start, and so is no longer owed one."""
         with self._lock:
             self._missed.pop(session_id, None)
 
     def take_missed(self, session_id: str, prompt_key: str) -> bool:
-        """Return True if the answer to this prompt must deliver a missed briefing: once, unless it is given back."""
+        """Return True if the answer to this prompt must deliver a missed briefing. It is then no longer owed."""
         with self._lock:
             if self._missed.get(session_id) != "":
                 return False
@@ -114,7 +114,7 @@ def preview_briefing(store: Store, settings: Settings, project: ProjectRow) -> s
 
 
 class SessionStarts:
-    """Answers session starts, with storage. Any thread may call any method."""
+    """Decides and records the answers to session starts. Any thread may call any method."""
 
     def __init__(
         self,
@@ -153,7 +153,7 @@ class SessionStarts:
         return hook_output("SessionStart", text)
 
     def note_missed(self, session_id: str, source: str) -> None:
-        """Record that the hook ended before its briefing came, so that the next prompt delivers it."""
+        """Record that the hook ended before its briefing came. The answer to the next prompt delivers it."""
         if source in REPLAYING_SOURCES:
             return
         if source in EMPTYING_SOURCES:
@@ -177,7 +177,7 @@ class SessionStarts:
             self._ledger.take_back_briefing(session_id)
 
     def is_unread_replay(self, session_id: str) -> bool:
-        """Return True for a resumed or forked session of unknown context, because its transcript is not read yet."""
+        """Return True while a resumed or forked session's transcript is unread, so that its context is unknown."""
         if not self._starts.is_replay(session_id):
             return False
         is_read = sessions.find_session(self._store, session_id) or sessions.copied_history(self._store, session_id)

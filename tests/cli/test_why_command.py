@@ -127,7 +127,7 @@ def test_the_report_of_a_session_counts_what_became_of_its_prompts(filled: Store
         ({"status": Status.ARCHIVED}, "it is archived"),
         ({"status": Status.PROVISIONAL, "confidence": 0.1}, "it is doubtful"),
         ({"is_lowered": True}, "it was lowered"),
-        ({"valid_to_ms": 5}, "the time that it held for is over"),
+        ({"valid_to_ms": 5}, "it is no longer valid"),
     ],
 )
 def test_a_memory_that_is_not_in_force_has_one_reason(filled: Store, changes: dict[str, Any], reason: str) -> None:
