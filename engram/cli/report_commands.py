@@ -320,7 +320,10 @@ def _receiver(settings: Settings, offer: Offer) -> str:
 @json_option
 @pass_workspace
 def report(workspace: Workspace, days: int, as_json: bool) -> None:
-    """Show what memory did in the last days: what was read, kept, shown and opened, and the most used memory.
+    """Show what memory did in the last days: what was said, kept, shown and opened, and the most used memory.
+
+    Sessions and prompts count by when they took place, so a history that was just read counts as "before that".
+    Memories count by when they were kept.
 
     Once it also offers to show one of your sessions as a language model would remember it: see `engram compare`.
 
@@ -341,9 +344,10 @@ def _print(usage: Usage, days: int) -> None:
     click.secho(f"In the last {counted(days, 'day')}", bold=True)
     print_facts(
         [
-            ("sessions seen", str(usage.sessions)),
-            ("prompts read", str(usage.prompts)),
-            ("memories kept", str(usage.memories)),
+            ("sessions", str(usage.sessions)),
+            ("prompts", str(usage.prompts)),
+            ("before that", _earlier(usage)),
+            ("memories kept", f"{usage.memories}{_also_of_earlier(usage)}"),
             ("nothing kept in", ", ".join(f"“{one_line(name, 60)}”" for name in usage.projects_with_none)),
             ("shown to Claude", counted(usage.shown, "time") or "never"),
             ("opened", counted(usage.opened, "memory") or "no memory"),
@@ -354,6 +358,15 @@ def _print(usage: Usage, days: int) -> None:
     )
     if not usage.sessions:
         click.echo("There were no sessions in that time. Further back: engram report --days 365")
+
+
+def _earlier(usage: Usage) -> str:
+    """Return what was read of sessions before the days of the report; "" if there is none."""
+    return ", ".join(filter(None, (counted(usage.earlier_sessions, "session"), counted(usage.earlier_prompts, "prompt"))))
+
+
+def _also_of_earlier(usage: Usage) -> str:
+    return ", also of earlier sessions" if usage.memories and usage.earlier_prompts else ""
 
 
 def _named(summary: str, episode_id: str, project: str, uses: int) -> str:

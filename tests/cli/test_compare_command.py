@@ -212,7 +212,7 @@ def test_a_key_that_others_can_read_stops_the_comparison_and_no_report(
     home.env_file.write_text("OPENAI_API_KEY=sk-test\n")
     home.env_file.chmod(0o644)
 
-    assert "sessions seen" in run("report", stdin="y\n").output
+    assert "before that" in run("report", stdin="y\n").output
     assert "chmod 600" in run("compare", stdin="y\n", code=1).output
 
     home.env_file.chmod(0o600)
@@ -227,7 +227,7 @@ def test_a_call_that_fails_is_said_and_leaves_the_report_whole(
 
     said = run("report", stdin="y\n").output
 
-    assert "sessions seen" in said
+    assert "before that" in said
     assert "The comparison failed: the model's server answered 401: the key is wrong" in said
     assert "Send it?" not in run("report", stdin="y\n").output
 

@@ -110,6 +110,12 @@ def test_the_command_names_the_memory_and_the_projects(store: Store) -> None:
     assert (found["prompts"], found["most_used"]["episode_id"]) == (3, USED)
 
 
+def test_a_history_that_was_just_read_is_not_called_nothing(store: Store) -> None:
+    text = CliRunner().invoke(root_command, ["report", "--days", "1"]).stdout
+
+    assert "before that      2 sessions, 3 prompts\n" in text
+
+
 def report_days_until_now(store: Store) -> int:
     """Days that reach from the present back to what the fixture made."""
     import time

@@ -76,9 +76,13 @@ class MostUsed:
 class Usage:
     """What memory did since a time."""
 
+    #: Sessions that went on in that time, whenever they were read.
     sessions: int
-    #: Turns that begin with a prompt.
+    #: Turns of that time that begin with a prompt.
     prompts: int
+    #: The same before that time.
+    earlier_sessions: int
+    earlier_prompts: int
     #: Memories that were kept in that time, whenever they were said: an import keeps old ones.
     memories: int
     #: Names of projects in which somebody prompted and nothing was kept.
@@ -98,9 +102,12 @@ def usage_since(store: Store, since_ms: int) -> Usage:
     """Return the figures from ``since_ms`` until now, in one consistent view."""
     session, memory = tables.Session, tables.Memory
     with store.snapshot() as reader:
+        prompts = count_prompts_since(reader, since_ms)
         return Usage(
             sessions=_count_rows(reader, session, has_turns() & (session.last_at_ms >= since_ms)),
-            prompts=count_prompts_since(reader, since_ms),
+            prompts=prompts,
+            earlier_sessions=_count_rows(reader, session, has_turns() & (session.last_at_ms < since_ms)),
+            earlier_prompts=count_prompts_since(reader, 0) - prompts,
             memories=_count_rows(reader, memory, memory.kept_at_ms >= since_ms),
             projects_with_none=_projects_with_none(reader, since_ms),
             shown=_count_rows(reader, tables.Injection, WAS_SHOWN & (tables.Injection.at_ms >= since_ms)),

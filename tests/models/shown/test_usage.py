@@ -39,6 +39,7 @@ def test_only_what_happened_in_the_time_is_counted(store: Store, keep: Callable[
     figures = usage.usage_since(store, 100)
 
     assert (figures.sessions, figures.prompts, figures.memories, figures.shown) == (2, 2, 2, 2)
+    assert (figures.earlier_sessions, figures.earlier_prompts) == (1, 1)
     assert figures.projects_with_none == ("b",)
 
 
