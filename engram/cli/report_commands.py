@@ -362,7 +362,9 @@ def _print(usage: Usage, days: int) -> None:
 
 def _earlier(usage: Usage) -> str:
     """Return what was read of sessions before the days of the report; "" if there is none."""
-    return ", ".join(filter(None, (counted(usage.earlier_sessions, "session"), counted(usage.earlier_prompts, "prompt"))))
+    return ", ".join(
+        filter(None, (counted(usage.earlier_sessions, "session"), counted(usage.earlier_prompts, "prompt")))
+    )
 
 
 def _also_of_earlier(usage: Usage) -> str:

@@ -12,7 +12,7 @@ from pathlib import Path
 from engram.errors import BadRequest, NotFound
 from engram.models.engine.transaction import Store
 from engram.models.projects import notes as rows
-from engram.models.projects.notes import EVERYONE, NOBODY, NoteChunk, NoteRow, Owner
+from engram.models.projects.notes import EVERYONE, HEADING_SEPARATOR, NOBODY, NoteChunk, NoteRow, Owner
 from engram.paths import Home
 from engram.settings import Settings
 from engram.system.atomic import read_regular
@@ -42,7 +42,7 @@ def cut_markdown(text: str, words: int = CHUNK_WORDS, owners: Sequence[Owner] = 
     def close(stop: int) -> None:
         body = "\n".join(lines).strip()
         if body:
-            heading = " › ".join(title for _, title in path)
+            heading = HEADING_SEPARATOR.join(title for _, title in path)
             chunks.append(NoteChunk(heading, body, start, stop, owner=owner))
 
     for number, line in enumerate(text.splitlines(), 1):

@@ -14,7 +14,7 @@ from engram.models.open_memory import open_store
 from engram.models.projects.project_folders import merge_projects, rename_project
 from engram.models.projects.projects import ProjectRow, ensure_project
 from engram.models.rescue.restore import restore_backup
-from engram.models.search.fulltext import search_notes
+from engram.models.search.fulltext import note_rows, search_notes
 from engram.models.search.vector_rows import put_vectors
 from engram.notes.daily_log import save_note
 from engram.notes.note_index import index_notes, read_lines
@@ -119,3 +119,22 @@ def test_a_long_name_is_cut_to_what_a_heading_holds(memory: Store, home: Home) -
     home.memory_note.write_text("")  # an empty note has no owners
     assert sees(memory, home, longer) == ["search", SOURCES[0]]
     assert sees(memory, home, long) == []
+
+
+def test_a_note_that_is_found_has_the_projects_present_name_and_no_comment(
+    memory: Store, home: Home, boat: ProjectRow
+) -> None:
+    home.memory_note.write_text(
+        "# Memory <!-- mine -->\n\n## 2026-03, boat\n<!-- of two\nlines -->\n"
+        "- a walrus by hand <!-- ep_0123456789ab -->\n```html\n<!-- a walrus in code -->\n```\n"
+    )
+    index_notes(memory, Settings(home=home.root), redact)
+    rename_project(memory, boat, "ship")
+
+    found = note_rows(memory, [row_id for row_id, _ in search_notes(memory, ["walrus"], 10)])
+
+    assert {row.heading for row in found.values()} == {"Memory › 2026-03, ship", "Saved on 1970-01-01 › ship"}
+    texts = {row.text for row in found.values()}
+    assert "- a walrus by hand" in texts
+    assert any("<!-- a walrus in code -->" in text for text in texts)
+    assert not any("ep_0123456789ab" in text for text in texts)

@@ -17,6 +17,8 @@ from engram.models.engine.transaction import Reader, Tx, asks_records
 from engram.models.projects.projects import project_id_of_name
 from engram.text.words import in_pairs
 
+#: Between the headings that lead to a chunk.
+HEADING_SEPARATOR = " › "
 #: Prefix of the names of daily logs.
 DAILY_FOLDER = "daily/"
 

@@ -53,6 +53,13 @@ def names_of_project(store: Reader, project_id: int) -> set[str]:
     return set(store.fetch_values(named.select(named.name).where(named.project == project_id)))
 
 
+def former_names(store: Reader) -> dict[str, str]:
+    """Return every former name of a project → its current name."""
+    named, project = tables.ProjectNamed, tables.Project
+    query = named.select(named.name, project.name.alias("now")).join(project, on=project.id == named.project)
+    return {row.name: row.now for row in store.fetch(query.where(named.name != project.name))}
+
+
 def carry_names(tx: Tx, source: Store) -> None:
     """Add the current and former names of projects from another database.
 
