@@ -12,7 +12,7 @@ from typing import Any
 import click
 
 from engram.cli import options
-from engram.cli.options import json_option, yes_option
+from engram.cli.options import if_stopped, json_option, yes_option
 from engram.cli.output import has_terminal, print_json, say, say_wrapped
 from engram.cli.report_commands import can_compare, offer_comparison, store_extractor
 from engram.cli.up_once import (
@@ -131,12 +131,10 @@ def ask_mod(existing: Existing) -> bool:
     return click.confirm("Add it? `engram install --no-mod` removes it again", default=False)
 
 
-def ask_session_start(workspace: Workspace) -> None:
+def ask_session_start() -> bool:
     """Ask whether Claude Code's sessions should start the worker and the watcher, if nothing starts them at login."""
     click.echo("This machine has no launchd or systemd that could start Engram again after a restart.")
-    if click.confirm("May a Claude Code session start it if it is not running?", default=True):
-        set_value(workspace.settings.home, "start_with_session", "true")
-        workspace.reload()
+    return click.confirm("May a Claude Code session start it if it is not running?", default=True)
 
 
 def cost_lines(settings: Settings, cost: CostEstimate) -> list[str]:
@@ -313,11 +311,20 @@ def install(
         try:
             choices, answer = _ask(workspace, choices, machine, extractor)
         except click.Abort:
-            raise InstallError("nothing was changed. Without a terminal to ask, add --yes") from None
+            go_on = "To go on, type: engram install" if has_terminal() else "Without a terminal to ask, add --yes"
+            raise InstallError(f"nothing was changed. {go_on}") from None
     _set_extractor(workspace, extractor or ("local" if answer == COMPARE else answer), machine.claude)
-    result = _apply(workspace, choices, machine, no_import=no_import, is_quiet=as_json)
-    _finish(workspace, choices, machine, result, as_json, is_writer_chosen=bool(extractor or answer))
-    _compare(workspace, answer)
+    with if_stopped(
+        "What this installation had changed is taken back, but for the memory in "
+        f"{settings.home}. To go on, type: engram install. To delete the memory: engram uninstall --purge"
+    ):
+        result = _apply(workspace, choices, machine, no_import=no_import, is_quiet=as_json)
+    with if_stopped(
+        "Engram is installed, only the end of this report is missing: `engram status` shows what works. "
+        "To take everything back, type: engram uninstall"
+    ):
+        _finish(workspace, choices, machine, result, as_json, is_writer_chosen=bool(extractor or answer))
+        _compare(workspace, answer)
     ctx.exit(options.OK)
 
 
@@ -389,18 +396,18 @@ def _ask(workspace: Workspace, choices: Choices, machine: Machine, extractor: st
         click.confirm("Stop it and go on?", abort=True)
     if machine.others:
         click.confirm("Stop them and go on?", default=True, abort=True)
-    if machine.journal is not None:
-        if _may_ask_session_start(workspace, choices):
-            ask_session_start(workspace)
-        return _with_mod(choices, machine), None
-    choices = choose(choices.to_json(), permissions=ask_permission())
     answer = None
-    if extractor is None:
-        cost = estimate_cost([*machine.existing.first, *machine.existing.rest], time.time())
-        answer = ask_extractor(settings, machine.claude, cost)
-    if _may_ask_session_start(workspace, choices):
-        ask_session_start(workspace)
-    return _with_mod(choices, machine), answer
+    if machine.journal is None:
+        choices = choose(choices.to_json(), permissions=ask_permission())
+        if extractor is None:
+            cost = estimate_cost([*machine.existing.first, *machine.existing.rest], time.time())
+            answer = ask_extractor(settings, machine.claude, cost)
+    may_start = _may_ask_session_start(workspace, choices) and ask_session_start()
+    choices = _with_mod(choices, machine)
+    if may_start:  # stored after the last question, so that Ctrl-C at one leaves nothing behind
+        set_value(settings.home, "start_with_session", "true")
+        workspace.reload()
+    return choices, answer
 
 
 def _with_mod(choices: Choices, machine: Machine) -> Choices:
@@ -519,7 +526,7 @@ def _make_way(settings: Settings, machine: Machine) -> tuple[list[OtherProcess],
     try:
         ended = end_other_versions(settings) if machine.others else []
         return ended, upgrade_memory(settings.places, settings)
-    except EngramError:
+    except (EngramError, KeyboardInterrupt):
         if was_running:
             with contextlib.suppress(ServiceError):
                 system.start()

@@ -385,8 +385,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     except click.ClickException as error:
         click.echo(visible(f"Error: {_message_of(error)}", keep_lines=True), err=True)
         sys.exit(error.exit_code)
-    except (click.Abort, KeyboardInterrupt):
-        click.echo("Stopped.", err=True)
+    except (click.Abort, KeyboardInterrupt) as error:
+        stopped = error.__cause__ if isinstance(error, click.Abort) else error
+        click.echo(visible(str(stopped)) if isinstance(stopped, options.Stopped) else "Stopped.", err=True)
         sys.exit(options.INTERRUPTED)
     except ImportError as error:
         if (error.name or "engram").partition(".")[0] in _OWN_PACKAGES:

@@ -165,6 +165,25 @@ def answered(instead: str) -> Iterator[None]:
         raise BadRequest(f"there is nobody to answer: {instead}, or run it in a terminal") from None
 
 
+# -- Ctrl-C.
+
+
+class Stopped(KeyboardInterrupt):
+    """The user stopped a command. The message says what was done, what was not, and what to type."""
+
+
+@contextmanager
+def if_stopped(told: str | Callable[[], str]) -> Iterator[None]:
+    """Say what was done and what to type if the user stops what runs in this block, unless an inner block says it."""
+    try:
+        yield
+    except Stopped:
+        raise
+    except KeyboardInterrupt as error:
+        text = told if isinstance(told, str) else told()
+        raise Stopped(" ".join(filter(None, ("Stopped.", str(error), text)))) from error
+
+
 # -- Command lines: options without a command, and empty arguments.
 
 

@@ -14,7 +14,7 @@ import click
 from click.shell_completion import get_completion_class
 
 from engram.cli import options
-from engram.cli.options import DefaultGroup, as_typed, confirm, json_option, tell, yes_option
+from engram.cli.options import DefaultGroup, as_typed, confirm, if_stopped, json_option, tell, yes_option
 from engram.cli.output import print_json, print_table, say
 from engram.cli.workspace import Workspace, pass_workspace, restart_with_settings
 from engram.config_file import set_value, unset_value
@@ -90,7 +90,8 @@ def uninstall(ctx: click.Context, workspace: Workspace, purge: bool, dry_run: bo
         if not as_json:
             say(f"• Undo: {step.summary}")
 
-    outcome = take_back(places, stray=journal, before_step=before_step)
+    with if_stopped("Not everything was taken back yet. To go on, type: engram uninstall"):
+        outcome = take_back(places, stray=journal, before_step=before_step)
     # The hooks' link to the interpreter is useless without hooks.
     if places.python_link.is_symlink():
         places.python_link.unlink()

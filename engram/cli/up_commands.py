@@ -16,7 +16,7 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from engram.cli.options import json_option
+from engram.cli.options import if_stopped, json_option
 from engram.cli.output import console, one_line, print_json, say, span
 from engram.cli.workspace import Workspace, pass_workspace
 from engram.errors import BadRequest, EngramError, StoreError
@@ -163,7 +163,8 @@ def up(
         # Imported here, since it loads the queue and search modules, which other commands' help does not need.
         from engram.cli.up_once import find_sources, run_once
 
-        report = run_once(workspace, is_quiet=as_json, sources=find_sources(workspace, paths) if paths else None)
+        with if_stopped("What was read is kept. To go on, type the same command again"):
+            report = run_once(workspace, is_quiet=as_json, sources=find_sources(workspace, paths) if paths else None)
         if as_json:
             print_json(report)
         return

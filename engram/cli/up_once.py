@@ -333,7 +333,16 @@ def import_existing(workspace: Workspace, existing: Existing, *, has_service: bo
             is_told=False,
         )
     except KeyboardInterrupt:
-        click.echo("\nThe import was stopped. It continues in the background, or with `engram up`.", err=True)
+        from engram.reports.health import count_unread
+
+        with workspace.store() as store:
+            unread = count_unread(store, workspace.settings)
+        say(
+            f"\nReading was stopped: {unread.found - unread.files} of {number_of(unread.found, 'transcript')} were "
+            f"read. The installation goes on, and {'the background' if has_service else '`engram up`'} reads the rest. "
+            "To take everything back, type: engram uninstall",
+            err=True,
+        )
     except EngramError as error:
         say(f"The import failed: {error}. It is tried again in the background, or by `engram up`.", err=True)
     return {}

@@ -16,10 +16,11 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+import click
 import pytest
 from click.testing import CliRunner, Result
 
-from engram.cli.main import engram
+from engram.cli.main import engram, main
 from engram.cli.up_commands import SAMPLES
 from engram.models.engine.migrations import newest_version
 from engram.models.open_memory import open_store
@@ -535,7 +536,9 @@ def test_an_interrupted_import_leaves_the_installation_and_continues_later(
     with monkeypatch.context() as patched:
         patched.setattr("engram.cli.up_once.run_once", interrupt)
         said = run("install", "--yes", "--no-service").output
-    assert "It continues" in said
+    assert "Reading was stopped: 0 of " in said
+    assert "The installation goes on, and `engram up` reads the rest." in said
+    assert "type: engram uninstall" in said
     assert (user / ".claude" / "skills" / "engram").is_dir()
 
     run("install", "--yes")
@@ -687,6 +690,61 @@ def test_an_installation_that_fails_at_its_end_leaves_nothing(
         assert connection.execute("PRAGMA user_version").fetchone() == (2,)
         connection.close()
         assert list_backups(home.backups) == []
+
+
+@pytest.mark.parametrize(
+    ("what", "words"),
+    [
+        (
+            "install_commands.run_self_test",
+            ("What this installation had changed is taken back", "type: engram install"),
+        ),
+        ("install_commands.print_report", ("Engram is installed", "type: engram uninstall")),
+        ("setup_commands.take_back", ("Not everything was taken back yet", "type: engram uninstall")),
+        ("up_once.run_once", ("What was read is kept", "type the same command again")),
+    ],
+)
+def test_ctrl_c_says_what_was_done_and_what_to_type(
+    run: Callable[..., Result],
+    user: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    what: str,
+    words: tuple[str, ...],
+) -> None:
+    def interrupt(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    command = ["install", "--yes", "--no-service", "--no-import"]
+    if "take_back" in what:
+        run(*command)
+        command = ["uninstall", "--yes"]
+    monkeypatch.setattr(f"engram.cli.{what}", interrupt)
+
+    with pytest.raises(SystemExit) as ended:
+        main(["up", "--once"] if "run_once" in what else command)
+
+    said = capsys.readouterr().err
+    assert ended.value.code == 130
+    assert said.strip().startswith("Stopped. ")
+    assert all(word in said for word in words), said
+
+
+def test_a_question_that_is_not_answered_leaves_nothing_behind(
+    run: Callable[..., Result], home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("engram.cli.install_commands._may_ask_session_start", lambda *_: True)
+    monkeypatch.setattr("engram.cli.install_commands.has_terminal", lambda: True)
+
+    def interrupt(*_: object) -> None:
+        raise click.Abort
+
+    monkeypatch.setattr("engram.cli.install_commands._with_mod", interrupt)
+
+    said = run("install", "--no-service", stdin="y\nlocal\ny\n", code=1).output
+
+    assert "To go on, type: engram install" in said
+    assert not home.config_file.exists()
 
 
 @pytest.mark.parametrize("code", ["0.0.9+0ld", ""])

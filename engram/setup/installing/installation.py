@@ -66,6 +66,8 @@ def install_steps(
                 )
                 said = text.rstrip(".").removesuffix(". Nothing was changed").removesuffix("; nothing was changed")
                 raise InstallError(f"{said}. {undone}") from error
+            if isinstance(error, KeyboardInterrupt) and problems:
+                raise KeyboardInterrupt(f"Not everything could be undone: {'; '.join(problems)}.") from error
             raise
         return run.outcome
 
