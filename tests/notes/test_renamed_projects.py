@@ -14,12 +14,13 @@ from engram.models.open_memory import open_store
 from engram.models.projects.project_folders import merge_projects, rename_project
 from engram.models.projects.projects import ProjectRow, ensure_project
 from engram.models.rescue.restore import restore_backup
-from engram.models.search.fulltext import note_rows, search_notes
+from engram.models.search.fulltext import search_notes
 from engram.models.search.vector_rows import put_vectors
 from engram.notes.daily_log import save_note
 from engram.notes.note_index import index_notes, read_lines
 from engram.paths import Home
 from engram.redaction import redact
+from engram.search.passages.passage_search import readable_notes
 from engram.settings import Settings
 
 SOURCES = ("saved/1970-01-01.md", "MEMORY.md")
@@ -131,7 +132,7 @@ def test_a_note_that_is_found_has_the_projects_present_name_and_no_comment(
     index_notes(memory, Settings(home=home.root), redact)
     rename_project(memory, boat, "ship")
 
-    found = note_rows(memory, [row_id for row_id, _ in search_notes(memory, ["walrus"], 10)])
+    found = readable_notes(memory, [row_id for row_id, _ in search_notes(memory, ["walrus"], 10)])
 
     assert {row.heading for row in found.values()} == {"Memory › 2026-03, ship", "Saved on 1970-01-01 › ship"}
     texts = {row.text for row in found.values()}

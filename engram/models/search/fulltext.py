@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from peewee import JOIN, SQL, ModelSelect, Query, fn
@@ -16,8 +16,6 @@ from engram.models.engine.statement import RecordReader, Statement, in_json_list
 from engram.models.engine.transaction import Reader, Store
 from engram.models.memories.memory_index import rebuild_memory_index
 from engram.models.memories.memory_records import GLOBAL_SQL, IS_OF_PROJECT
-from engram.models.projects.notes import HEADING_SEPARATOR
-from engram.models.projects.projects import former_names
 from engram.system.clock import noon_of
 from engram.system.lazy_regex import lazy_regex
 from engram.text.words import UNSPACED_LETTERS, asked_in_pairs, in_pairs
@@ -283,13 +281,6 @@ class MemoryRow:
     entities: str
 
 
-#: A comment of Markdown, with the space before it; those that Engram writes, which may also stand beside code.
-_COMMENT = lazy_regex(r"[ \t]*<!--.*?-->", re.DOTALL)
-_OWN_COMMENT = lazy_regex(r"[ \t]*<!-- (?:ep_[0-9a-f]{12}|session \S+|saved \S+|found [a-z ]+) -->")
-#: A heading that names a project: by its name, or in MEMORY.md by the month and its name.
-_PROJECT_IN_HEADING = lazy_regex(r"(\d{4}-\d\d, )?(.+)")
-
-
 @dataclass(frozen=True, slots=True)
 class NoteRowText:
     """A chunk of a note that may become a hit."""
@@ -322,22 +313,9 @@ def search_rows(store: Reader, ids: Sequence[int]) -> dict[int, MemoryRow]:
 
 
 def note_rows(store: Reader, ids: Sequence[int], project_id: int | None = None) -> dict[int, NoteRowText]:
-    """Return row id → chunk of a note as people read it: without comments, and with its project's current name in the
-    heading. Only those that a project may see if one is given.
-    """
+    """Return row id → chunk of a note; only those that a project may see if one is given."""
     rows = store.fetch_records(_NOTES, _rows_of_notes(json.dumps(list(ids)), project_id))
-    former = former_names(store) if rows else {}
-    return {row.id: _as_read(row, former) for row in rows}
-
-
-def _as_read(row: NoteRowText, former: Mapping[str, str]) -> NoteRowText:
-    parts = [_COMMENT.sub("", part).strip() for part in row.heading.split(HEADING_SEPARATOR)]
-    for place, part in enumerate(parts):
-        month, name = found.groups("") if (found := _PROJECT_IN_HEADING.fullmatch(part)) else ("", part)
-        if name in former and (month or former[name] == row.project):
-            parts[place] = month + former[name]
-    comment = _OWN_COMMENT if "```" in row.text or "~~~" in row.text else _COMMENT
-    return replace(row, heading=HEADING_SEPARATOR.join(filter(None, parts)), text=comment.sub("", row.text).strip())
+    return {row.id: row for row in rows}
 
 
 def count_documents(store: Reader, table: str) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
@@ -11,6 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from engram.models.engine.transaction import Store
+from engram.models.projects.notes import HEADING_SEPARATOR
+from engram.models.projects.projects import former_names
 from engram.models.search.fulltext import NoteRowText, note_rows, passages_with_phrase, search_notes
 from engram.models.sessions.passage_rows import (
     EvidencePlace,
@@ -34,6 +37,7 @@ from engram.search.passages.features import SCORE_SCALE, chat_speakers, extract_
 from engram.search.question import Coverage, ParsedQuery, Query, find_phrases, select_terms, text_around
 from engram.search.ranking import Column, Ranking
 from engram.search.vectors.loaded_vectors import Floats
+from engram.system.lazy_regex import lazy_regex
 from engram.text.splitting import sentence_spans
 
 # -- Choose the sentences of a passage to show. Pure.
@@ -434,7 +438,7 @@ def find_notes(index: SearchIndex, query: Query, parsed: ParsedQuery, vector: Fl
     elif vector is not None and vectors is not None:
         nearest = vectors.search(vector, MAX_CANDIDATES, query.project_id)
     # A note's project may have changed since its vector was loaded, so filter by the stored rows.
-    rows = note_rows(store, sorted(nearest if query.phrases else {*bm25, *nearest}), query.project_id)
+    rows = readable_notes(store, sorted(nearest if query.phrases else {*bm25, *nearest}), query.project_id)
     spans = {row_id: find_phrases(row.text, query.phrases) for row_id, row in rows.items()} if query.phrases else {}
     rows = {row_id: row for row_id, row in rows.items() if _says_something(row.text)}
     rows = {row_id: row for row_id, row in rows.items() if spans.get(row_id) or not query.phrases}
@@ -476,6 +480,32 @@ def find_notes(index: SearchIndex, query: Query, parsed: ParsedQuery, vector: Fl
             )
         )
     return hits
+
+
+#: A comment of Markdown, with the space before it; those that Engram writes, which may also stand beside code.
+_COMMENT = lazy_regex(r"[ \t]*<!--.*?-->", re.DOTALL)
+_OWN_COMMENT = lazy_regex(r"[ \t]*<!-- (?:ep_[0-9a-f]{12}|session \S+|saved \S+|found [a-z ]+) -->")
+#: A heading that names a project: by its name, or in MEMORY.md by the month and its name.
+_PROJECT_IN_HEADING = lazy_regex(r"(\d{4}-\d\d, )?(.+)")
+
+
+def readable_notes(store: Store, ids: Sequence[int], project_id: int | None = None) -> dict[int, NoteRowText]:
+    """Return row id → chunk of a note as people read it: without comments, and with its project's current name in the
+    heading. Only those that a project may see if one is given.
+    """
+    rows = note_rows(store, ids, project_id)
+    former = former_names(store) if rows else {}
+    return {row_id: _as_read(row, former) for row_id, row in rows.items()}
+
+
+def _as_read(row: NoteRowText, former: Mapping[str, str]) -> NoteRowText:
+    parts = [_COMMENT.sub("", part).strip() for part in row.heading.split(HEADING_SEPARATOR)]
+    for place, part in enumerate(parts):
+        month, name = found.groups("") if (found := _PROJECT_IN_HEADING.fullmatch(part)) else ("", part)
+        if name in former and (month or former[name] == row.project):
+            parts[place] = month + former[name]
+    comment = _OWN_COMMENT if "```" in row.text or "~~~" in row.text else _COMMENT
+    return replace(row, heading=HEADING_SEPARATOR.join(filter(None, parts)), text=comment.sub("", row.text).strip())
 
 
 def _says_something(text: str) -> bool:
