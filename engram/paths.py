@@ -192,7 +192,7 @@ class Home:
         """
         try:
             if self.root.exists() and not self.root.is_dir():
-                raise HomeError(f"{self.root} is a file; the memory folder must be a folder: name another one")
+                raise HomeError(f"{self.root} is a file; choose another memory folder")
             if not must_exist:
                 make_private_folder(self.root, with_parents=True)
             notes = (self.notes, self.daily_notes, self.saved_notes, self.archive_notes)

@@ -127,7 +127,7 @@ def load_inside(
     vault = find_vault(loaded.settings.places, name)
     if vault is None:
         names = ", ".join(known.name for known in list_vaults(loaded.settings.places)) or "none"
-        raise NotFound(f"there is no vault of {name[:60]!r}; vaults: {names}. `engram projects vault NAME` makes one")
+        raise NotFound(f"there is no vault of {name[:60]!r}; vaults: {names}. `engram projects vault NAME` creates one")
     return replace(loaded, settings=settings_of(vault, loaded.settings))
 
 
@@ -164,4 +164,4 @@ def _read(file: str, changed_at_ns: int) -> Vault:
             is_sealed=bool(facts["sealed"]),
         )
     except (ValueError, KeyError, TypeError) as error:
-        raise HomeError(f"{path} can't be read ({error}): nothing is read or shown until it is mended") from error
+        raise HomeError(f"{path} can't be read ({error}): nothing is read or shown until it is fixed") from error

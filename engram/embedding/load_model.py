@@ -92,7 +92,7 @@ def fetch_model(name: str) -> Embedder:
             needs the extra ``models``, which is not installed.
     """
     if find_source(name).folder is not None:
-        raise EmbeddingError(f"{name} is on this machine already; set embedding_model to it")
+        raise EmbeddingError(f"{name} is already on this machine; set embedding_model to it")
     if not is_encoder(model_source.download(name, model_source.DESCRIPTION_FILES)):
         require_extra(name)
     model_source.download(name)

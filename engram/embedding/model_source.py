@@ -169,7 +169,7 @@ def weights_sha256(folder: Path) -> str:
     covered = {file.parent for file in files}
     others = [file for file in inside if file.suffix in {".bin", ".pt", ".pth", ".pkl"}]
     if folder not in covered or any(file.parent not in covered for file in others):
-        raise EmbeddingError(f"the model in {folder} has no safetensors weights; other forms are refused")
+        raise EmbeddingError(f"the model in {folder} has no safetensors weights; other formats are refused")
     hashes = [_file_sha256(file) for file in files]
     return hashes[0] if len(hashes) == 1 else hashlib.sha256("\n".join(hashes).encode()).hexdigest()
 

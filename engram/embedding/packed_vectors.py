@@ -74,7 +74,7 @@ def unpack_rows(stored: Sequence[bytes], dimension: int) -> NDArray[np.float32]:
     else:
         found = unpack_vectors(stored)
         if any(len(vector) != 2 * dimension for vector in found):
-            raise EmbeddingError(f"a stored vector has not {dimension} numbers")
+            raise EmbeddingError(f"a stored vector does not have {dimension} numbers")
         rows = np.frombuffer(b"".join(found), dtype=np.float16).reshape(-1, dimension).astype(np.float32)
     if rows.shape[1] != dimension:
         raise EmbeddingError(f"a stored vector has {rows.shape[1]} numbers, not {dimension}")

@@ -119,9 +119,9 @@ def _load(folder: Path, threads: int) -> Any:
             model_kwargs={"use_safetensors": True, "dtype": "float32"},
         )
     except Exception as error:  # a model may raise anything
-        raise EmbeddingError(f"sentence-transformers cannot load {folder.name}: {_first_line(error)}") from error
+        raise EmbeddingError(f"sentence-transformers can't load {folder.name}: {_first_line(error)}") from error
     if not getattr(model.tokenizer, "is_fast", False):
-        raise EmbeddingError(f"the tokenizer of {folder.name} can't say where its tokens are in a text")
+        raise EmbeddingError(f"the tokenizer of {folder.name} does not report the positions of its tokens")
     model.eval()
     model.max_seq_length = min(model.max_seq_length or MAX_TEXT_TOKENS, MAX_TEXT_TOKENS)
     return model

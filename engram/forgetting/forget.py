@@ -73,7 +73,7 @@ class ForgetReport:
             f"Current again, since the memory that replaced it is gone: {episode_id}." for episode_id in self.restored
         ]
         lines += [
-            f"{memory.episode_id} stays with a summary of its own, and rests on it no longer; forget it too if it says "
+            f"{memory.episode_id} stays with its own summary, and no longer rests on it; forget it too if it says "
             "what has to go."
             for memory in self.staying
             if may_show is None or may_show(memory)

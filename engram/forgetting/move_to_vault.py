@@ -47,7 +47,7 @@ class Moved:
 def check_move(store: Store, settings: Settings, project: ProjectRow) -> tuple[str, ...]:
     """Return the identities of a project that can be moved into a vault. Raises BadRequest if it can't."""
     if own_vault(settings.places) is not None:
-        raise BadRequest("a vault holds one project and can't contain vaults itself")
+        raise BadRequest("a vault contains one project and can't contain vaults")
     identities = tuple(identities_of_project(store, project))
     if not any(Path(identity).is_absolute() for identity in identities):
         raise BadRequest(f"{project.name} has no folder, so it is unknown which sessions belong in its vault")

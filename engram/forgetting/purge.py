@@ -106,7 +106,7 @@ def plan_named(store: Store, episode_ids: Sequence[str]) -> PurgePlan:
         if memory is None:
             raise NotFound(f"there is no memory {episode_id[:40]!r}; recall and timeline print the ids that exist")
         if memory.is_pinned:
-            raise BadRequest(f"{episode_id} is pinned; `engram pin --off {episode_id}` first")
+            raise BadRequest(f"{episode_id} is pinned; run `engram pin --off {episode_id}` first")
         if memory.status not in PURGEABLE:
             raise BadRequest(
                 f"{episode_id} is {memory.status}; only archived and superseded memories are purged, "

@@ -193,7 +193,7 @@ def _check_scripts(ours: dict[str, list[str]]) -> Iterator[Check]:
         }
     )
     if gone:
-        yield _mended_by_install("hooks", State.BAD, f"they name files that do not exist: {', '.join(gone[:3])}")
+        yield _mended_by_install("hooks", State.BAD, f"they refer to files that do not exist: {', '.join(gone[:3])}")
     else:
         yield Check("hooks", State.OK, f"{len(ours)} events")
 
@@ -239,7 +239,7 @@ def _check_server(settings: Settings, folder: Path) -> Iterator[Check]:
         other = f"; “{NAME}” there is another program's" if place else ""
         yield _mended_by_install("MCP server", State.WARN, f"not in {path}: Claude can't search memory itself{other}")
     elif hidden_by is not None:
-        detail = f"another program's server of the name “{name}” ({hidden_by}) hides it"
+        detail = f"another program's server called “{name}” ({hidden_by}) hides it"
         yield _mended_by_install("MCP server", State.WARN, detail)
     elif not Path(str(server.get("command", ""))).exists():
         yield _mended_by_install("MCP server", State.BAD, f"its command {server.get('command')!r} does not exist")

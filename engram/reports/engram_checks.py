@@ -200,7 +200,7 @@ def _home(settings: Settings) -> Iterator[Check]:
         yield Check("memory folder", State.OK, f"{places.root}, mode {mode:04o}")
     free = shutil.disk_usage(places.root).free
     if free < MIN_FREE_BYTES:
-        yield Check("disk", State.WARN, f"{free / 1e6:.0f} MB free", "free some space: a full disk stops all reading")
+        yield Check("disk", State.WARN, f"{free / 1e6:.0f} MB free", "free some space: a full disk stops reading")
     for path in sorted(places.root.glob("memory.*.db")):
         what = next((what for beginning, what in _SET_ASIDE.items() if path.name.startswith(beginning)), "")
         if what:
@@ -242,7 +242,7 @@ def _earlier_memory(store: Store, settings: Settings) -> Iterator[Check]:
             "earlier memory",
             State.WARN,
             f"memory.db was created again; {backup.path.name} holds an earlier one",
-            f"if you miss something, stop Engram and run: {command}. Else delete {backup.path}",
+            f"if something is missing, stop Engram and run: {command}. Otherwise, delete {backup.path}",
             command=command,
             public="there is a backup of one",
         )
@@ -292,7 +292,7 @@ def _processes(settings: Settings, health: Health) -> Iterator[Check]:
             )
         else:
             has_more = trouble.advice != SEE_LOG or has_problems(settings_around(settings).places.logs)
-            advice = trouble.advice if has_more else "nothing more is known of it; it is tried again by itself"
+            advice = trouble.advice if has_more else "nothing more is known; it is retried automatically"
             yield Check(f"stage {trouble.about}", state_of_trouble, trouble.text, advice)
 
 
@@ -342,7 +342,7 @@ def _leftovers(store: Store, settings: Settings, health: Health) -> Iterator[Che
         yield Check(
             "unknown elements",
             State.WARN,
-            f"messages not taken for your words: {', '.join(f'<{name}> {count}' for name, count in most)}",
+            f"messages that don't count as your words: {', '.join(f'<{name}> {count}' for name, count in most)}",
             "nothing to do: a later version may know them",
             public=f"{sum(unknown.values())} messages",
         )
@@ -369,13 +369,13 @@ def _leftovers(store: Store, settings: Settings, health: Health) -> Iterator[Che
         what = scope or "everything"
         project = f" --project {scope}" if scope else ""
         command = "engram tasks resume" if scope == "tasks" else f"engram pause --off{project}"
-        yield Check("paused", State.WARN, f"{what} is paused", f"to go on: {command}", command=command, public="yes")
+        yield Check("paused", State.WARN, f"{what} is paused", f"to continue: {command}", command=command, public="yes")
     if is_excluded(os.path.join(os.path.expanduser("~"), "any-folder"), settings.exclude):
         yield Check(
             "exclude",
             State.WARN,
             "the setting exclude covers your whole home folder: nothing in it is read, or shown to Claude",
-            "to go on: engram config set exclude FOLDER,… (or unset it)",
+            "to continue: engram config set exclude FOLDER,… (or unset it)",
             public="yes",
         )
     if not settings.capture or not settings.inject or settings.extractor == "off":
@@ -399,7 +399,7 @@ _NEEDED_FLAGS = ("--safe-mode", "--json-schema", "--no-session-persistence", "--
 _HELP_SECONDS = 20.0
 _OFFER_KEY = "offered_claude_extractor"
 _OFFER = (
-    "Memories are chosen by rules now. Your own Claude Code can write them instead, with your login: far more "
+    "Memories are made by rules now. Your own Claude Code can write them instead, with your login: far more "
     "prompts then get a memory that helps. Redacted text of your sessions goes to Anthropic, within the caps that "
     "`engram cost` shows. To see one of your sessions both ways first, run: engram compare. To turn it on, run: "
     "engram config set extractor claude"

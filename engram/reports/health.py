@@ -113,7 +113,7 @@ class Vitals:
             elif stage.has_trouble:
                 behind = f"is {stage.lag_seconds / 3600:.1f} h behind"
                 troubles.append(
-                    Trouble(name, behind, "check that the worker runs: engram service status", is_broken=False)
+                    Trouble(name, behind, "check that the worker is running: engram service status", is_broken=False)
                 )
         return troubles
 

@@ -175,7 +175,7 @@ ACTIONS: Mapping[str, str] = {
     "outdated": "judged outdated",
     "take back": "judgement taken back",
     "supersede": "replaced",
-    "correct": "written as a correction",
+    "correct": "saved as a correction",
     "archive": "archived",
     "merge": "another one was merged into it",
     "restore": "in force again",
@@ -189,7 +189,7 @@ ACTIONS: Mapping[str, str] = {
     "redo": "the undo was undone",
     "erase": "forgotten words were erased from it",
     "move": "moved to another project",
-    "rescope": "holds in its project only",
+    "rescope": "applies only in its project",
 }
 
 
@@ -297,7 +297,7 @@ def describe_uses(uses: Usefulness, episode_id: str) -> str:
     if uses.sink:
         parts.append(
             f"{uses.sink:.0%} less relevant, since {_sessions(uses.unused)} in a row did not use it "
-            f"(engram feedback {episode_id} --off counts anew)"
+            f"(engram feedback {episode_id} --off resets this)"
         )
     return "; ".join(parts)
 
@@ -450,4 +450,4 @@ def several_begin(text: str, candidates: Sequence[tuple[str, str]]) -> str:
     """
     named = [f"{name} “{' '.join(title.split())[:60]}”" for name, title in candidates[:MAX_CANDIDATES]]
     more = "; and more" if len(candidates) > MAX_CANDIDATES else ""
-    return f"several ids begin with {text}: {'; '.join(named)}{more}. Give more of the one that you mean"
+    return f"several ids begin with {text}: {'; '.join(named)}{more}. Type more of the one that you mean"

@@ -70,7 +70,7 @@ class OtherProcess:
     @property
     def described(self) -> str:
         """Name, id and version of the process, for a message."""
-        return f"{self.name} (pid {self.pid or '?'}, {self.code or 'which does not say its version'})"
+        return f"{self.name} (pid {self.pid or '?'}, {self.code or 'unknown version'})"
 
 
 def processes_of_other_code(

@@ -38,21 +38,21 @@ def late_text(late: Mapping[str, int]) -> str:
 
 #: Reason of a refusal → its meaning, for people.
 _REFUSALS = {
-    Refusal.UNREADABLE: "of another shape than was asked for",
+    Refusal.UNREADABLE: "not in the requested form",
     Refusal.NO_EVIDENCE: "cites nothing that was sent",
     Refusal.NO_SUMMARY: "says nothing",
-    Refusal.NO_TARGET: "takes back nothing that was shown",
+    Refusal.NO_TARGET: "withdraws nothing that was shown",
     Refusal.NOT_SAID: "was not said in the session",
-    Refusal.NOT_CITED: "has nothing to do with what it cites",
-    Refusal.UNPROVEN: "rests on a command whose end is not known",
-    Refusal.OUTPUT: "says what only a command printed",
+    Refusal.NOT_CITED: "is unrelated to what it cites",
+    Refusal.UNPROVEN: "rests on a command whose result is unknown",
+    Refusal.OUTPUT: "says only what a command printed",
     Refusal.REPEATED: "known already",
     Refusal.OWN_TEXT: "repeats Engram's own text",
     Refusal.LOG: "quotes a log",
     Refusal.FORGOTTEN: "forgotten before",
     Refusal.JUDGED: "judged wrong or outdated before",
-    Refusal.FULL: "beyond the limit of a session or an hour",
-    Refusal.TARGET_STAYS: "would end a memory that stays",
+    Refusal.FULL: "over the limit for a session or an hour",
+    Refusal.TARGET_STAYS: "would end a protected memory",
 }
 
 

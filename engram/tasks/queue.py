@@ -387,7 +387,7 @@ class EngramQueue(Huey):
     def _reject(self, data: bytes, error: Exception) -> None:
         logger.warning("action=reject_message bytes=%d reason=%s", len(data), error)
         if self.on_reject is not None:
-            self.on_reject(f"a message in the queue cannot be run: {error}")
+            self.on_reject(f"a message in the queue can't be run: {error}")
 
 
 huey = EngramQueue()

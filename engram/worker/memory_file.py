@@ -158,7 +158,7 @@ def _note_rebuilt(backups: list[Backup], store: Store, aside: Path, carried: Rec
     backup = "there is no backup"
     if backups:
         newest = backups[0]
-        backup = f"'engram restore {newest.path.name}' brings the whole backup of {iso_time(newest.made_at_ms)} back"
+        backup = f"'engram restore {newest.path.name}' restores the whole backup of {iso_time(newest.made_at_ms)}"
     note_failure(
         store,
         "memory",
@@ -188,7 +188,7 @@ def _damage_of(store: Store) -> str:
     if damage and not _is_of_index(damage):
         return damage
     if damage or find_all_damage(store):
-        logger.warning("action=rebuild_indexes reason=%s", damage or "an index does not fit its rows")
+        logger.warning("action=rebuild_indexes reason=%s", damage or "an index does not match its rows")
         with contextlib.suppress(StoreError):
             rebuild_indexes(store)
         damage = find_all_damage(store)

@@ -145,7 +145,7 @@ def _open_vault(vault: Vault, outer: Runtime) -> _OpenVault:
     try:
         return _OpenVault(vault, outer)
     except BrokenDatabase as error:
-        raise StoreError(f"the memory of a vault cannot be set aside: {error}") from error
+        raise StoreError(f"a vault's memory can't be set aside: {error}") from error
 
 
 class Vaults:
@@ -198,7 +198,7 @@ class Vaults:
             if runtime is self._outer:
                 raise
             runtime.is_damaged.set()
-            raise StoreError(f"the memory of a vault is damaged: {error}") from error
+            raise StoreError(f"a vault's memory is damaged: {error}") from error
 
     def write_down(self) -> None:
         """Store what hooks in vaults were shown."""

@@ -76,7 +76,7 @@ def test_several_candidates_are_named_with_their_titles(filled: Store, monkeypat
 
     assert str(refused.value) == (
         f"several ids begin with ep_abc: {first} “Ship the crates on Mondays”; {second} “Paint the buoys red”. "
-        "Give more of the one that you mean"
+        "Type more of the one that you mean"
     )
 
 

@@ -756,7 +756,7 @@ def test_running_processes_of_another_version_are_shown_and_stopped_with_consent
     put_version(home.prepare().memory_db, 3)
     with hold(getattr(home, lock), code) as other:
         said = run("install", "--no-service", "--no-import", stdin="n\n", code=1).output
-        assert f"(pid {other.pid}, {code or 'which does not say its version'})" in said
+        assert f"(pid {other.pid}, {code or 'unknown version'})" in said
         assert other.poll() is None
 
         run("install", "--yes", "--no-service", "--no-import")

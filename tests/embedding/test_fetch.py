@@ -167,8 +167,8 @@ def test_an_unknown_name_is_one_line(hub: Hub, tmp_path: Path) -> None:
 
 def test_a_model_that_is_here_and_what_names_none_are_one_line(tiny_bert: TinyBert) -> None:
     for name, words in (
-        ("bundled", "on this machine already"),
-        (str(tiny_bert.folder), "on this machine already"),
+        ("bundled", "already on this machine"),
+        (str(tiny_bert.folder), "already on this machine"),
         ("no model", "neither a folder nor the name"),
     ):
         answer = CliRunner().invoke(engram_command, ["setup", "model", name])

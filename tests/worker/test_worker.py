@@ -231,7 +231,7 @@ def test_forged_messages_neither_stop_it_nor_run(start: StartWorker, settings: S
 
     with open_store(home.memory_db) as store:
         wait_for(lambda: memories(store))
-        assert "cannot be run" in store.value("SELECT last_error FROM stage WHERE name = 'queue'")
+        assert "can't be run" in store.value("SELECT last_error FROM stage WHERE name = 'queue'")
     assert worker.poll() is None
 
 

@@ -82,7 +82,7 @@ def test_refused_proposals_are_counted_by_reason_and_told(store: Store, clock: F
     refused = usage.usage_since(store, store.now_ms() - WEEK_MS).refused
 
     assert refused == {"not-said": 2, "output": 1}
-    assert refused_text(refused) == "2: was not said in the session; 1: says what only a command printed"
+    assert refused_text(refused) == "2: was not said in the session; 1: says only what a command printed"
     assert all(refused_text({reason.value: 1}) != f"1: {reason.value}" for reason in Refusal)
     assert usage.usage_since(store, store.now_ms()).refused == {}
 
