@@ -142,7 +142,7 @@ def _section(project: str, mark: str, text: str) -> str:
     return f"## {heading}\n<!-- {mark} -->\n\n{nest_text(text, 2)}\n"
 
 
-# -- The daily log: what each session asked, decided, changed and left open, in one Markdown file a day. No model used.
+# -- The daily log: what each session asked, decided, changed and left open, in one Markdown file a day.
 
 #: Maximum number of words, and of characters, of a prompt in the log.
 MAX_LINE_WORDS = 24

@@ -1,4 +1,4 @@
-"""Read the user's own files that an agent reads at its start. They are never written."""
+"""Read the user's files that an agent reads when it starts. They are never written."""
 
 from __future__ import annotations
 
@@ -82,9 +82,9 @@ def _settings(path: Path) -> dict[str, Any]:
     return value if isinstance(value, dict) else {}
 
 
-# -- Read the user's own files that an agent reads at its start. They are never written.
+# -- Read the files.
 #
-# Those are CLAUDE.md (the user's, the project's and nested ones), CLAUDE.local.md, what these import with ``@path``,
+# They are CLAUDE.md (the user's, the project's and nested ones), CLAUDE.local.md, what these import with ``@path``,
 # rules files, and Claude Code's auto memory. Text that disappears from such a file is stored as a saved note, so that
 # search finds it again.
 

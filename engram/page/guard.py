@@ -51,7 +51,7 @@ NONCE_BYTES = 16
 
 
 class Guard:
-    """Passes on only requests that pass every check. It logs nothing, since addresses contain secrets."""
+    """Passes a request on only if it meets every check. Logs nothing, since addresses contain secrets."""
 
     def __init__(
         self,

@@ -267,9 +267,7 @@ def frame_values(asked: PageRequest) -> FrameValues:
 
 
 def day_spans(now_ms: int, number: int) -> list[tuple[int, int]]:
-    """Return start and end of the last ``number`` local days, up to today, in milliseconds; a day may have 23 or 25
-    hours.
-    """
+    """Return start and end of the last ``number`` local days, in milliseconds, ending with today."""
     now = time.localtime(now_ms / 1000)
     starts = [
         int(time.mktime((now.tm_year, now.tm_mon, now.tm_mday - back, 0, 0, 0, 0, 0, -1)) * 1000)

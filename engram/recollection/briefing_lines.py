@@ -58,7 +58,7 @@ def is_backed_by_user(summary: str, cited: Sequence[CitedText]) -> bool:
 
 
 def may_be_pasted(cited: Sequence[CitedText]) -> bool:
-    """Return True if a memory's evidence includes a text that the user did not type in full, or has no text at all."""
+    """Return True if a memory's evidence has no text, or a text that the user did not type in full."""
     return not cited or any(
         text.role is Role.USER and typed_text(text.text).split() != text.text.split() for text in cited
     )

@@ -131,7 +131,7 @@ PROVISIONAL_CONFIDENCE = 0.5
 
 @dataclass(frozen=True, slots=True)
 class Thresholds:
-    """How relevant, from 0 to 1, a memory must be to be injected."""
+    """Minimum relevance of a memory to inject, from 0 to 1, and what changes it."""
 
     relevance: float = 0.28
     #: Factor for a memory of high importance.
@@ -252,7 +252,7 @@ def rate_hits(
 
 
 def deduplicate(rated: Sequence[RatedHit], bites: int, below_best: float) -> list[RatedHit]:
-    """Let only the best ones be shown, without any that says the same as a better one.
+    """Limit the hits that are shown to the best ones, and leave out any that repeats a better one.
 
     Args:
         below_best: minimum relevance, as a share of the best.

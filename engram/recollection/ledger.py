@@ -36,7 +36,7 @@ class Ledger:
     """The ledger in memory.db, plus the entries not stored yet. Any thread may call any method."""
 
     def __init__(self, store: Store, scope: SessionScope) -> None:
-        """Prepare.
+        """Create a ledger.
 
         Args:
             scope: tells which project a session belongs to, and whether it may be shown anything.
@@ -54,7 +54,7 @@ class Ledger:
         self._unwritten_outcomes: list[tuple[Outcome, str]] = []
         #: The session that is being briefed ("" for none), and a function that writes.
         self._writers: list[tuple[str, Callable[[], object]]] = []
-        #: Session → when its context was emptied, as long as that is not stored.
+        #: Session → when its context was emptied, until that is stored.
         self._began_at_ms: dict[str, int] = {}
 
     def now_ms(self) -> int:

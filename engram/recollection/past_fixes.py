@@ -32,7 +32,7 @@ from engram.transcripts.turns import Action, Role, TextBlock, Turn
 from engram.trust.display import one_line
 from engram.trust.suspicion import why_name_suspect, why_suspect
 
-# -- How a failing command came to pass later in its session: what was said, run and changed in between. Pure.
+# -- What made a failing command succeed later in its session: what was said, run and changed in between. Pure.
 
 #: Number of tool calls after the failure that are searched for one that passes.
 MAX_CALLS = 80
@@ -247,7 +247,7 @@ class SeenFailures:
         self._keys: OrderedDict[str, set[int]] = OrderedDict()
 
     def is_new(self, context: str, failure: Failure) -> bool:
-        """Record a failure of a session or subagent; return False if half or more of its error was seen there."""
+        """Record a failure of a session or subagent; return False if half of its error was seen there."""
         with self._lock:
             seen = self._keys.setdefault(context, set())
             self._keys.move_to_end(context)

@@ -85,7 +85,7 @@ class SessionScope:
     def complete(self, outcome: Outcome, cwd: str) -> Outcome:
         """Return an outcome with its project, or with the reason why the session may not be shown anything.
 
-        A hook that waits for its answer does without both unless it searches.
+        While a hook waits for its answer, neither is looked up unless the answer needs a search.
         """
         refusal = self.refusal(outcome.session_id, cwd, outcome.project_id)
         project_id = outcome.project_id
@@ -269,7 +269,7 @@ def is_telling(text: str) -> bool:
     return any(_NAME.search(word) or (not word.isascii() and len(word) > 3) for word in words)
 
 
-# -- Recognise a prompt on the same topic as the last one that was answered with bites, which needs no new bites.
+# -- Recognise a prompt on the same topic as the last one that was answered with bites: it gets no new ones.
 
 #: Minimum share of common words for two prompts to have the same topic.
 SAME_WORDS = 0.8

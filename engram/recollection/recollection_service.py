@@ -167,9 +167,9 @@ class RecollectionService:
         self._ledger.write_down()
 
     def never_asked(self, payload: Mapping[str, object]) -> None:
-        """Record that a hook ended before its payload was read, so that the next prompt brings the missed briefing.
+        """Record that a hook ended before its payload was read. The next prompt's answer delivers a missed briefing.
 
-        A missed prompt needs nothing: it is read from the transcript, and its bites become pending.
+        A missed prompt needs no action: it is read from the transcript, and its bites become pending.
         """
         session_id = text_of(payload, "session_id")
         is_start = payload.get("hook_event_name") == _START and not payload.get("agent_id")

@@ -70,7 +70,7 @@ def day_logs(store: Reader, query: Query) -> list[PublicHit]:
         commits = [
             commit
             for commit in commits_between(store, query.project_id, start_ms, stop_ms)
-            # The subject is what a command printed; the assistant wrote it.
+            # The subject comes from a command's output, but the assistant wrote it.
             if commit.subject and why_suspect(commit.subject, is_typed=False, is_assistant=True) is None
         ]
         if commits:
@@ -198,7 +198,7 @@ MIN_QUOTE_WORDS, MAX_QUOTE_WORDS = 5, 40
 MAX_CANDIDATES = 40
 #: A memory gains this share of the score of its turn's best passage.
 SOURCE_SHARE = 0.4
-#: Share of the question's words, the rarer the more and unknown ones most, with which a hit is close in any case.
+#: A hit with this share of the question's words, weighted by rarity (unknown ones most), is close in any case.
 MIN_SAID_SHARE = 0.6
 #: Maximum number of hits shown if none is close to the question.
 MAX_DOUBTFUL_HITS = 3

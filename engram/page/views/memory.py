@@ -164,9 +164,9 @@ ROUTES = (
 
 #: Label of the button that undoes any other change.
 UNDO_LAST = "Undo the last change"
-#: Maximum number of prompts shown for which it was considered.
+#: Maximum number of prompts listed for which the memory was considered.
 MAX_MOMENTS = 4
-#: Maximum number of steps shown of its history, latest first.
+#: Maximum number of steps listed of the memory's history, latest first.
 MAX_STEPS = 10
 #: Field that a user edits → its name in the form.
 FIELDS: Mapping[str, str] = {
