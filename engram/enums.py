@@ -78,7 +78,7 @@ class Refusal(StrEnum):
     #: It cites nothing that was sent.
     NO_EVIDENCE = "no-evidence"
     NO_SUMMARY = "no-summary"
-    #: It withdraws nothing that was shown.
+    #: It withdraws a memory that was not shown or that it is not about.
     NO_TARGET = "no-target"
     #: Its words were not said in the session.
     NOT_SAID = "not-said"

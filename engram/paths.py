@@ -72,7 +72,7 @@ class Home:
 
     @property
     def worker_coming(self) -> Path:
-        """Created when a worker starts. A prompt's hook waits up to 10 s from then."""
+        """Its time shows when a worker began to start; a prompt's hook waits for the worker up to 10 s after that."""
         return self.root / "worker.coming"
 
     @property

@@ -53,7 +53,7 @@ class Vault:
 
 
 def list_vaults(home: Home) -> tuple[Vault, ...]:
-    """Return a memory folder's vaults, by name. Raises HomeError if one is unreadable, so its project is unknown."""
+    """Return a memory folder's vaults, by name. Raises HomeError if one, and so its project, can't be read."""
     folder = home.root / FOLDER_NAME
     if not folder.is_dir():
         return ()
@@ -89,7 +89,7 @@ def vault_of_folder(home: Home, folder: str) -> Vault | None:
 
 
 def keeps_out(home: Home, identity: str, folder: str = "") -> bool:
-    """Return True if a memory folder must not store a project: it has a vault, or the folder is another one's."""
+    """Return True if a folder must not store a project: another folder is its vault, or this is another project's."""
     own = own_vault(home)
     if own is not None:
         return identity not in own.identities and not own.holds_folder(folder)

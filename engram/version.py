@@ -39,7 +39,7 @@ def code_version(package: Path = _PACKAGE) -> str:
 
 
 def install_command(extra: str = "") -> str:
-    """Return a command that installs this Engram, with an extra, from where it came if that exists, else ``SOURCE``."""
+    """Return a command that installs Engram with an extra, from its original source or, if that is gone, ``SOURCE``."""
     import shlex
 
     source = _installed_from() or SOURCE

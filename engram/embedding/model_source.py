@@ -44,7 +44,7 @@ _IGNORED_FILES = ("onnx/*", "openvino/*", "coreml/*")
 
 
 def find_cached(name: str) -> Path:
-    """Return the folder of a model in the hub's cache, without the network. Raises EmbeddingError if not fetched."""
+    """Return a model's folder in the hub's cache, without the network. Raises EmbeddingError if it was not fetched."""
     try:
         return _snapshot(name, ALL_FILES, is_offline=True)
     except Exception as error:  # errors of the cache and of the name share no base class

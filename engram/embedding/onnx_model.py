@@ -31,7 +31,7 @@ import tokenizers
 MAX_BATCH_TOKENS = 512
 #: Assumed maximum length of a token, in characters. Text beyond ``max_tokens`` times this is not tokenized.
 _MAX_TOKEN_CHARACTERS = 64
-#: Setting of onnxruntime: the folder of weights outside the graph.
+#: Name of onnxruntime's setting for the folder of external weights.
 _WEIGHTS_FOLDER_ENTRY = "session.model_external_initializers_file_folder_path"
 
 
@@ -134,7 +134,10 @@ class OnnxEmbedder:
 
 
 def batches(lengths: Sequence[int], max_tokens: int) -> Iterator[list[int]]:
-    """Yield the indexes of texts in batches of similar length: one text, or number times longest ≤ ``max_tokens``."""
+    """Yield the indexes of texts in batches of similar length.
+
+    A batch is a single text, or its number of texts times the longest length is at most ``max_tokens``.
+    """
     batch: list[int] = []
     for index in sorted(range(len(lengths)), key=lambda index: -lengths[index]):
         if batch and (len(batch) + 1) * lengths[batch[0]] > max_tokens:

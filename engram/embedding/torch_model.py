@@ -33,7 +33,7 @@ class OriginalEmbedder:
         """Load the model.
 
         Args:
-            prompts: prefixes of texts; the model's own replace empty ones.
+            prompts: prefixes of texts; an empty one is replaced by the model's own.
             threads: torch's threads for a call, a setting of the whole process.
 
         Raises:

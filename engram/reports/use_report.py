@@ -21,7 +21,7 @@ DAY_MS = 86_400_000
 
 
 def late_of_days(store: Store) -> tuple[dict[str, int], int]:
-    """Return recent late answers by cause, and the number of prompts, including late ones in sessions not read."""
+    """Return how many recent answers were too late, by cause, and the number of prompts, at least as many in all."""
     since_ms = store.now_ms() - REPORT_DAYS * DAY_MS
     late = late_since(store, since_ms)
     return late, max(count_prompts_since(store, since_ms), sum(late.values()))
@@ -41,7 +41,7 @@ _REFUSALS = {
     Refusal.UNREADABLE: "not in the requested form",
     Refusal.NO_EVIDENCE: "cites nothing that was sent",
     Refusal.NO_SUMMARY: "says nothing",
-    Refusal.NO_TARGET: "withdraws nothing that was shown",
+    Refusal.NO_TARGET: "withdraws an unknown or unrelated memory",
     Refusal.NOT_SAID: "was not said in the session",
     Refusal.NOT_CITED: "is unrelated to what it cites",
     Refusal.UNPROVEN: "rests on a command whose result is unknown",
@@ -70,7 +70,7 @@ DEFAULT_SECONDS = 30 * 86_400.0
 
 @dataclass(frozen=True, slots=True)
 class CostReport:
-    """What was spent since a certain time."""
+    """Spending on the language model since a certain time."""
 
     rows: tuple[Spending, ...]
     #: Dollars spent in the last 24 hours, to compare with the daily cap.

@@ -69,7 +69,7 @@ class JsonSerializer:
         return json.dumps(_pack(data), separators=(",", ":"), sort_keys=True).encode()
 
     def deserialize(self, data: bytes) -> Any:
-        """Return the value that ``serialize`` was given, with tuples for lists. Raises BadRequest for other bytes."""
+        """Return the serialized value, with tuples for lists. Raises BadRequest for any other bytes."""
         data = bytes(data)
         if len(data) > MAX_MESSAGE_BYTES:
             raise BadRequest(f"a message of {len(data)} bytes is too long")

@@ -38,7 +38,7 @@ def run_embed(runtime: Runtime) -> None:
     from engram.tasks.boundary import run_guarded
 
     if runtime.embedder is None:
-        # The stage keeps saying why there is no model.
+        # Keeps the stage's error, which says why there is no model.
         return
 
     def embed_and_queue() -> None:
@@ -92,9 +92,7 @@ TOOL_CALLS = 3
 
 @huey.task(name="recollect", priority=50)
 def recollect(session_id: str) -> None:
-    """Store bites for the session's latest prompt, or for the files and commands of its latest tool calls, if any
-    fit.
-    """
+    """Store fitting bites for the session's latest prompt or, if none fit, for its latest tool calls."""
     from engram.tasks.boundary import run_guarded
     from engram.tasks.runtime import current_runtime
 
@@ -153,7 +151,7 @@ def extract(session_id: str) -> None:
 
 
 def run_extract(runtime: Runtime, session_id: str) -> None:
-    """Extract, then embed, after other heavy tasks or, with a language model, after other extractions."""
+    """Extract after other heavy tasks or, with a language model, other extractions; then embed what changed."""
     from engram.tasks.boundary import run_guarded
 
     def extract_and_refresh() -> str:
