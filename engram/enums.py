@@ -237,7 +237,7 @@ class Verdict(StoredEnum):
     SHOWN = "shown"
     #: It waits for the next tool call.
     PENDING = "pending"
-    #: It was waiting for a tool call that did not come in time, or was replaced.
+    #: It waited for a tool call, but none came in time, or it was replaced.
     WITHDRAWN = "withdrawn"
     #: The hook ended before the answer came.
     TOO_LATE = "too late"
@@ -255,7 +255,7 @@ class Verdict(StoredEnum):
     SUBAGENT = "subagent"
     #: It names no topic: agreement, thanks, a bare command, or fewer than two meaningful words.
     TOO_SHORT = "too short"
-    #: Another hook has already got the answer to the same prompt.
+    #: Another hook has already received the answer to the same prompt.
     ASKED_BEFORE = "asked before"
     #: It has the same topic as the last recollection, which stays in use.
     SAME_TOPIC = "same topic"

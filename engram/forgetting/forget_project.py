@@ -64,7 +64,7 @@ class ForgottenProject:
     backups: int
     #: Number of those that were deleted, because they could not be changed.
     dropped_backups: int
-    #: Names of other programs' databases in the memory folder, which may still contain its words.
+    #: Names of other programs' databases in the memory folder, which may still contain the project's words.
     foreign: tuple[str, ...] = ()
 
 

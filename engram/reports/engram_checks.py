@@ -57,7 +57,7 @@ MIN_LATE = 5
 MAX_LISTED_FAULTS = 5
 #: What to do about skipped files.
 _ADVICE_ON_SKIPPED = "nothing to do, unless sessions of yours are there"
-#: How the names of databases that were set aside begin → what they are.
+#: Beginning of a set-aside database's name → what the database is.
 _SET_ASIDE = {
     "memory.v2": "another program's database",
     "memory.broken": "a damaged database",

@@ -76,7 +76,7 @@ class OtherProcess:
 def processes_of_other_code(
     home: Home, names: Sequence[str] = ("worker", "watcher", "supervisor")
 ) -> list[OtherProcess]:
-    """Return the processes of a memory folder that run other code than this process, such as an earlier version."""
+    """Return the processes of a memory folder that run different code from this one, such as an earlier version."""
     locks = {"worker": home.worker_lock, "watcher": home.watcher_lock, "supervisor": home.supervisor_lock}
     own = code_version()
     found = []

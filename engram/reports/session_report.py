@@ -59,7 +59,7 @@ REASONS: Mapping[Verdict, str] = {
     Verdict.FAR_BELOW_BEST: "it is much less relevant than the best one",
     Verdict.NO_ROOM: "better memories used up the space (bites, bite_tokens)",
 }
-#: Minimum share of its floor that a memory that was not shown needs to be recorded along with the best one.
+#: Minimum score, as a share of its floor, for recording a memory that was not shown, apart from the best one.
 MIN_FLOOR_SHARE = 0.5
 #: Verdicts of memories that Claude was shown or may still be shown.
 SHOWN_VERDICTS = (Verdict.SHOWN, Verdict.PENDING)

@@ -42,7 +42,7 @@ MAX_MESSAGE_BYTES = 16_384
 #: Maximum length of a text argument, in characters.
 MAX_ARGUMENT_CHARS = 512
 _SCALARS = (str, int, float, bool, type(None))
-#: Types that Huey expects of a message's fields.
+#: Types that Huey expects a message's fields to have.
 _FIELD_TYPES: Mapping[str, tuple[type, ...]] = {
     "id": (str,),
     "name": (str,),
@@ -63,7 +63,7 @@ _FIELD_TYPES: Mapping[str, tuple[type, ...]] = {
 
 
 class JsonSerializer:
-    """Serializes what Huey stores as JSON: messages with their dates and time spans, and plain values."""
+    """Serializes as JSON what Huey stores: messages with their dates and time spans, and plain values."""
 
     def serialize(self, data: Any) -> bytes:
         return json.dumps(_pack(data), separators=(",", ":"), sort_keys=True).encode()
@@ -148,9 +148,9 @@ def _checked(message: Message) -> Message:
 
 
 # -- Huey's storage for ``queue.db``: a datagram wakes the worker, and each key waits only once. Huey's own
-# ``SqliteHuey`` is too limited (``benchmarks/queue_storage.py`` compares both): it polls, so an idle consumer picks a
-# task up after seconds; it queues equal tasks repeatedly; every write waits for the disk (``synchronous`` FULL); and it
-# fails for good once the file is deleted or overwritten.
+# ``SqliteHuey`` is too limited (``benchmarks/queue_storage.py`` compares the two): it polls, so an idle consumer takes
+# seconds to pick up a task; it queues equal tasks repeatedly; every write waits for the disk (``synchronous`` FULL);
+# and it fails for good once the file is deleted or overwritten.
 
 #: Maximum wait for a datagram before the queue is read anyway, in seconds, since datagrams can get lost.
 MAX_WAIT_SECONDS = 5.0
@@ -175,7 +175,7 @@ class QueueStorage(QueueFile):
         return self._listener is not None
 
     def enqueue(self, data: bytes, priority: float | None = None) -> None:
-        """Add a message and wake the worker. An equal waiting message only gets the higher of both priorities."""
+        """Add a message and wake the worker. If an equal one is waiting, only its priority may rise."""
         self.sql(
             "insert into task (queue, data, priority, key) values (?, ?, ?, ?) on conflict (queue, key) "
             "where key is not null do update set priority = max(priority, excluded.priority)",
@@ -206,12 +206,12 @@ class QueueStorage(QueueFile):
     def _take(self) -> bytes | None:
         with self._taking:
             full = [name for name, count in self._running.items() if 0 < self.most_of_a_kind <= count]
-            data = self._take_but(full)
+            data = self._take_except(full)
             if data is not None and self.most_of_a_kind:
                 self._running[name_of(data)] += 1
         return data
 
-    def _take_but(self, full: list[str]) -> bytes | None:
+    def _take_except(self, full: list[str]) -> bytes | None:
         """Remove and return the next message whose kind is not in ``full``."""
         with self.db() as cursor:
             cursor.execute("select 1 from task where queue = ? limit 1", (self.name,))
@@ -301,7 +301,7 @@ def import_tasks() -> None:
 
 
 class _TaskRegistry(Registry):
-    """Tasks by their explicit names, without their modules."""
+    """Finds tasks by their explicit names, without the names of their modules."""
 
     def task_to_string(self, task_class: type) -> str:
         return task_class.__name__

@@ -129,7 +129,7 @@ class HubWatch:
                 servers = list_servers(store)
                 if not servers:
                     return
-                # A space that fails on its own, such as for want of its key, would fail again at once.
+                # A space that fails on its own, for example because its key is missing, would fail again at once.
                 spaces = [space for space in list_spaces(store) if space.role != "reader" and not space.last_error]
                 is_due = not any(server.retry_at_ms > store.now_ms() for server in servers)
                 due = {space.server_id for space in spaces if count_outgoing(store, space.id)} if is_due else set()
@@ -187,7 +187,7 @@ class HubWatch:
 
 #: Seconds between two checks.
 EVERY_SECONDS = 5.0
-#: Memory that the default limit allows on top of the vectors, in MB; with three million vectors, a worker used 290.
+#: Memory that the default limit allows on top of the vectors, in MB; a worker with three million vectors used 290.
 ABOVE_INDEX_MB = 400.0
 #: Run time above which a heavy task counts as hung, in seconds; the language model's caps end a legitimate one sooner.
 MAX_ACTION_SECONDS = 7200.0

@@ -201,7 +201,7 @@ class Vaults:
             raise StoreError(f"a vault's memory is damaged: {error}") from error
 
     def write_down(self) -> None:
-        """Store what hooks in vaults were shown."""
+        """Record what hooks in vaults were sent."""
         for known in self._known():
             with contextlib.suppress(StoreError), self.noting_damage(known.runtime):
                 known.runtime.recollection.write_down()

@@ -1,4 +1,4 @@
-"""The client of engram.sock: one JSON object each way. That no worker answers is a normal case."""
+"""The client of engram.sock: one JSON object each way. A missing worker is not an error."""
 
 from __future__ import annotations
 

@@ -76,8 +76,8 @@ def relay_command(script: Path) -> str:
 def detached_command(script: Path, interpreter: str, *arguments: str) -> str:
     """Return the command that runs a hook in the background, with Engram's packages and the payload as its input.
 
-    It is silent if there is no interpreter, and ends within seconds, whatever is broken. It does not use ``async``:
-    when Claude Code ends, it waits 1.5 s for a running asynchronous hook and then cancels it.
+    It is silent if there is no interpreter, and ends within seconds, whatever is broken. It does not use ``async``,
+    since Claude Code waits at its end for a running asynchronous hook, 1.5 s, and then cancels it.
     """
     run = f'"$P" -I {shlex.join([str(script), *arguments])} <&3 3<&-'
     return f'P={shlex.quote(interpreter)}; [ -x "$P" ] && {{ exec 3<&0; ( {run} & ) >/dev/null 2>&1; }}; exit 0'

@@ -3,7 +3,7 @@
 ``ingest`` reads the rest of the transcript and closes the turn; ``flush`` also extracts memories.
 
 No running worker is needed. Run with Engram's packages, in the background, since a machine that is busy or has just
-woken up takes its time. Always silent; always exits with 0.
+woken up is slow. Always silent; always exits with 0.
 """
 
 from __future__ import annotations

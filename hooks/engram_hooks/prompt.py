@@ -1,6 +1,6 @@
 """UserPromptSubmit: relay stdin to engram.sock, and a complete answer to stdout.
 
-It ends within 250 ms if no worker shows a sign of life, such as being restarted, and within 1.5 s in any case.
+It ends within 1.5 s, and within 250 ms if no worker shows a sign of life and no restart has been announced.
 
 Run as ``python -I -S prompt.py``. It imports only built-in modules and ``_socket``, since any other import takes as
 long as everything else. Silent on failure; always exits with 0.

@@ -43,7 +43,10 @@ def recall_lines(hits: Sequence[PublicHit], note: str = "", project: str = "", s
 
 
 def search_lines(hits: Sequence[PublicHit], note: str = "", unsaid: str = "", session_id: str = "") -> str:
-    """Return the answer of ``memory_search``: ``unsaid``, then verbatim texts and their sources."""
+    """Return the answer of ``memory_search``: the texts, verbatim, and their sources.
+
+    ``unsaid`` comes first: a sentence saying that no text contains the words, or "".
+    """
     shown, held_back = _without_suspects(hits)
     if not shown:
         return "No turn or note matches. Try other words, or memory_timeline." + held_back + tail(note)

@@ -43,7 +43,7 @@ def one_of(column: str, values: Iterable[str]) -> Node:
 
 
 def in_pairs_sql(text: str) -> str:
-    """Return an SQL expression for ``engram.text.words.in_pairs``, by which views prepare a text for full-text indexes.
+    """Return an SQL expression for ``engram.text.words.in_pairs``, used by views to prepare full-text indexes.
 
     For most texts, a check of a few ranges shows that they have no such letters. Others are read in parts of 64
     letters, since SQLite counts from the beginning of a text to reach a letter.

@@ -83,7 +83,7 @@ class NoteChunkProject(View):
 
 
 class NoteWords(View):
-    """A chunk's texts for the full-text index: letters of scripts without spaces are in pairs."""
+    """A chunk's texts for the full-text index, with letters of scripts without spaces in pairs."""
 
     id = IntegerField()
     heading = TextField()

@@ -102,7 +102,7 @@ class TextBlock(Table):
 
 
 class FailedCall(Table):
-    """A significant line of a failed command's error, as a hash without words."""
+    """A significant line of a failed command's error, stored only as a hash."""
 
     turn = reference(Turn, "turn_id", cascade=True)
     #: Position of the call among the turn's tool calls.
