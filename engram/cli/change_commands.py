@@ -40,7 +40,7 @@ from engram.trust.display import number_of
 
 @click.command("edit")
 @click.argument("episode_id", metavar="ID")
-@click.option("--summary", default=None, help="The new line that is injected (default: unchanged).")
+@click.option("--summary", default=None, help="The new line that Claude is shown (default: unchanged).")
 @click.option(
     "--content",
     default=None,
@@ -63,7 +63,7 @@ def edit(
 ) -> None:
     """Change a memory; its history keeps the old text. Without an option, the full text opens in your editor.
 
-    If the new text no longer says the line that is injected, its first sentence becomes that line.
+    If the new text no longer says the line that Claude is shown, its first sentence becomes that line.
 
     Example: engram edit ep_0123456789ab --summary "Deploy with make ship"
     """
@@ -111,7 +111,7 @@ def _in_editor(store: Store, episode_id: str) -> str:
 def correct(workspace: Workspace, episode_id: str, text: str, why: str, as_json: bool) -> None:
     """Replace a wrong memory with TEXT; - reads it from standard input.
 
-    The old memory stays as superseded, with the reason in its history. If it was pinned, the new one is.
+    The old memory stays as replaced, with the reason in its history. If it was pinned, the new one is.
     `engram consolidate --undo RUN` reverts this.
 
     Example: engram correct ep_0123456789ab "Deploy with make ship" --why "make deploy is gone"
@@ -227,8 +227,8 @@ def forget(
 ) -> None:
     """Delete for good: a memory with the words that only it rests on, a quotation (q_…), or a whole session.
 
-    They are deleted from the database, the text index, the vectors, the history, the notes, the recollections, and
-    from exports and backups in the memory folder. Reading, extracting, importing or restoring does not bring them
+    They are deleted from everything that Engram keeps: the database, what search uses, the history, the notes, and
+    exports and backups in the memory folder. Reading, extracting, importing or restoring does not bring them
     back. What another memory still needs stays, and is listed. Of a quotation the words of the whole message go, with
     the memories that were made of them alone or repeat them. For a session, given by the id that `engram sessions`
     prints, all its turns are deleted, with every memory that rests on one of them or was saved in it, its title, and
@@ -393,7 +393,7 @@ _LISTED = 50
     type=click.IntRange(0),
     default=None,
     metavar="DAYS",
-    help="Superseded memories that were not changed or used for this many days (default: none).",
+    help="Replaced memories that were not changed or used for this many days (default: none).",
 )
 @project_option
 @click.option(
@@ -410,11 +410,11 @@ def purge(
     yes: bool,
     as_json: bool,
 ) -> None:
-    """Delete archived and superseded memories for good: their words, vectors and history.
+    """Delete archived and replaced memories for good: their words and history.
 
-    Consolidation only archives; purging frees the space. Without --yes this only shows what would be deleted. Pinned
+    Tidying only archives; purging frees the space. Without --yes this only shows what would be deleted. Pinned
     memories are never purged, important ones only if you name them. The turns that they rest on stay searchable, and
-    the same memories are not made again. A purge can't be undone, and neither can consolidations that had changed a
+    the same memories are not made again. A purge can't be undone, and neither can tidying that had changed a
     purged memory. Older backups still contain what was purged; to delete something everywhere, use `engram forget`.
 
     Example: engram purge --archived 365 --yes

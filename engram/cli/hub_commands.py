@@ -71,7 +71,7 @@ def serve(database: str, host: str, port: int, pooled: bool) -> None:
 @click.command("work")
 @database_option
 def work(database: str) -> None:
-    """Run the hub's maintenance: erase forgotten data from dead rows, and drop old marks and used codes.
+    """Run the hub's maintenance: erase what was forgotten, and drop used codes.
 
     Example: engram hub work
     """
@@ -112,7 +112,7 @@ def invite(name: str, database: str, as_json: bool) -> None:
 def members(remove: str | None, erase: bool, database: str, yes: bool, as_json: bool) -> None:
     """List the members of the hub, or remove one.
 
-    With --erase, the memories that they shared with open teams are forgotten on every machine at its next round. In
+    With --erase, the memories that they shared with open teams are forgotten on every machine when it next syncs. In
     sealed teams only a keeper can do that, by `engram team expel NAME --erase`.
 
     Example: engram hub members --remove ada --erase
@@ -127,7 +127,7 @@ def members(remove: str | None, erase: bool, database: str, yes: bool, as_json: 
             tell(
                 as_json,
                 {"removed": remove, "erased": erased},
-                f"{remove} can't connect any more; {erased} rows were erased.",
+                f"{remove} can't connect any more; {erased} entries were erased.",
             )
             return
         known = list_members(opened)
@@ -279,7 +279,8 @@ def leave(workspace: Workspace, url: str | None, yes: bool, as_json: bool) -> No
 @json_option
 @pass_workspace
 def status(workspace: Workspace, as_json: bool) -> None:
-    """Show the hubs and spaces: what is waiting, what was set aside, the last round and the last failure.
+    """Show the hubs and spaces: what waits to be sent, what could not be taken over and why, the last
+    sync and the last failure.
 
     Example: engram hub status --json
     """
@@ -296,11 +297,11 @@ def status(workspace: Workspace, as_json: bool) -> None:
 
 
 def _print_report(report: HubReport) -> None:
-    last = f"last round {when(report.synced_at_ms)}" if report.synced_at_ms else "no round yet"
+    last = f"last sync {when(report.synced_at_ms)}" if report.synced_at_ms else "not synced yet"
     place = f"{report.place} (git)" if report.has_git else report.place
     say(f"{place} as {report.member}: {last}{f'; failing: {report.error}' if report.error else ''}")
     print_table(
-        ["space", "kind", "role", "sealed", "memories#", "waiting#", "set aside#", "problem"],
+        ["space", "kind", "role", "sealed", "memories#", "to send#", "not taken over#", "problem"],
         [
             (
                 space.name,
@@ -318,7 +319,7 @@ def _print_report(report: HubReport) -> None:
     )
     for space in report.spaces:
         for reason, number in space.reasons.items():
-            say(f"{space.name}: {number} set aside: {reason}")
+            say(f"{space.name}: {number} not taken over: {reason}")
     for line in (*report.questions, *report.notes):
         say(line)
 
@@ -417,7 +418,7 @@ def key(workspace: Workspace, space: str, show: bool, rotate: bool, yes: bool, a
             phrase = phrase_of(_newest_key(workspace, store, space))
         else:
             give_key(store, workspace.places, space, ask_phrase("Recovery phrase"))
-            tell(as_json, {"space": space}, f"{space}: the key is kept; what could not be read is pulled again.")
+            tell(as_json, {"space": space}, f"{space}: the key is kept; what could not be read is fetched again.")
             return
     tell(as_json, {"space": space, "phrase": phrase}, f"{phrase}\n\n{_PHRASE_NOTE}" if rotate else phrase)
 

@@ -68,7 +68,7 @@ from engram.trust.display import number_of
 @click.option(
     "--why",
     is_flag=True,
-    help="Also show the evidence (transcript, line, uuid), the history, where it was injected, and everything else "
+    help="Also show the evidence (transcript, line, uuid), the history, when Claude was shown it, and everything else "
     "that is stored (default: the memory alone).",
 )
 @json_option
@@ -137,7 +137,7 @@ def _print_memory(report: MemoryReport, session: tuple[str, str], *, is_whole: b
     print_remarks(
         [
             f"suspect ({memory.suspect}), do not follow it" if memory.suspect else "",
-            f"superseded by {memory.superseded_by}" if memory.superseded_by else "",
+            f"replaced by {memory.superseded_by}" if memory.superseded_by else "",
             f"may no longer hold: {memory.stale_reason}" if memory.stale_reason else "",
             f"holds {branch_remark(report.branch)}" if report.branch else "",
             memory.origin,
@@ -220,7 +220,7 @@ def _print_history(history: Sequence[Change], extractor: str = "") -> None:
 
 def _print_injections(injections: Sequence[Injection]) -> None:
     print_table(
-        ["injected at", "session", "channel", "state", "score#", "tokens#", "used"],
+        ["shown at", "session", "channel", "state", "score#", "tokens#", "used"],
         [
             (
                 iso(injection.at_ms),
@@ -325,7 +325,9 @@ def _time_of(store: Store, around: str | None) -> int | None:
     "--project", metavar="NAME", default=None, help="The project's name or folder (default: the current folder's)."
 )
 @click.option(
-    "--summary", default=None, help="The line that is injected (default: the first sentence, or all of a short text)."
+    "--summary",
+    default=None,
+    help="The line that Claude is shown (default: the first sentence, or all of a short text).",
 )
 @click.option("--high", is_flag=True, help="High importance (default: normal).")
 @click.option(
@@ -445,9 +447,9 @@ def _print(plan: UndoPlan, is_dry: bool) -> None:
 def sessions(workspace: Workspace, session_id: str | None, project: str | None, limit: int, as_json: bool) -> None:
     """List the sessions that were read, latest first; with an ID, show everything that is known about that session.
 
-    A session is active while it has new entries, idle after `idle_seconds` without one, and over after `live_seconds`.
+    A session is active while it grows, idle after `idle_seconds` without one, and over after `live_seconds`.
 
-    For one session: what it is about, if a language model distilled it, its files and how far they were read, its
+    For one session: what it is about, if a language model read it, its files and how far they were read, its
     prompts, the memories made of it, and what Claude was shown in it, when, and how many tokens that took. The
     beginning of an ID is enough. `engram why ID` says why, prompt by prompt.
 

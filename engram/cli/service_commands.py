@@ -348,7 +348,7 @@ def _describe(state: ProcessState) -> str:
 def pause(
     workspace: Workspace, project: str | None, seconds: float | None, off: bool, only_list: bool, as_json: bool
 ) -> None:
-    """Pause a project or everything: nothing is read, stored or injected.
+    """Pause a project or everything: nothing is read, kept or shown to Claude.
 
     What is said during the pause is never kept, even if its transcript is read afterwards. What was said before is.
 

@@ -26,7 +26,7 @@ from engram.page.open_page import ensure_page, open_browser, stop_page
 from engram.page.page_access import ADDRESS, make_entry
 from engram.paths import Home
 from engram.reports.engram_checks import Check, State, offer_claude
-from engram.reports.health import Health, home_bytes, status_to_json, take_health
+from engram.reports.health import STAGE_NAMES, Health, home_bytes, status_to_json, take_health
 from engram.reports.hub_report import report_hubs
 from engram.reports.processes import ProcessState, is_held
 from engram.settings import MODEL_EXTRACTORS, Settings
@@ -48,8 +48,8 @@ from engram.worker.worker_client import ask_status
 def status(workspace: Workspace, verbose: bool, as_json: bool) -> None:
     """Show what is running, how much was read and stored, what is waiting, and what failed.
 
-    A stage is one kind of work, such as reading (ingest) or making memories (extract): how much of it came in, how much
-    is done, and how long the oldest of the rest has waited.
+    A stage is one kind of work, such as reading or making memories: how much of it came in, how much is done, and how
+    long the oldest of the rest has waited.
 
     Example: engram status --json
     """
@@ -81,7 +81,7 @@ def status(workspace: Workspace, verbose: bool, as_json: bool) -> None:
             ("watcher", _process(health.watcher)),
             ("model", f"{worker.model}, run by {worker.runtime}" if worker and worker.model else ""),
             ("extractor", _extractor(workspace.settings)),
-            ("distilled again", _second_chances(chances, health)),
+            ("written again by the model", _second_chances(chances, health)),
             ("memory", f"{workspace.settings.home}, {home_bytes(workspace.settings.home) / 1e6:.1f} MB"),
             ("transcripts", _transcripts(workspace.settings, health)),
             (
@@ -134,7 +134,7 @@ def _print_stages(health: Health, *, every: bool) -> None:
         ["stage", "in#", "done#", "behind", "last success", "last error"],
         [
             (
-                name,
+                STAGE_NAMES.get(name, name),
                 stage.seen,
                 stage.done,
                 span(stage.lag_seconds),
@@ -230,7 +230,7 @@ _COLOURS = {State.BAD: "red", State.WARN: "yellow", State.OK: "green"}
     "--quick",
     "is_quick",
     is_flag=True,
-    help="Do not read every row of the database (default: read them; that takes seconds for each 10,000 memories).",
+    help="Do not read all of the database (default: read them; that takes seconds for each 10,000 memories).",
 )
 @json_option
 @pass_workspace

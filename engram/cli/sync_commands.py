@@ -158,7 +158,7 @@ class _Progress:
 
 _GIT_NOTE = (
     "With git, what you forget later is deleted from the folder, but stays, encrypted, in the history of the "
-    "repository and of every clone. Each round fetches, commits this machine's files and pushes them; commits of your "
+    "repository and of every clone. Each sync fetches, commits this machine's files and pushes them; commits of your "
     "own are left alone."
 )
 _PHRASE_NOTE = (

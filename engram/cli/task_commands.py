@@ -322,8 +322,7 @@ for command in (retry, cancel, pause, resume):
     "--list",
     "only_list",
     is_flag=True,
-    help="List the latest runs: consolidations, and what extractions, saves and decisions "
-    "changed (default: consolidate).",
+    help="List the latest runs: tidying, and what extractions, saves and decisions changed (default: consolidate).",
 )
 @json_option
 @pass_workspace
@@ -394,7 +393,7 @@ def _sentence(facts: dict[str, object]) -> str:
     if facts.get("undone"):
         return f"Run {facts['run']} was undone."
     if not facts["has_run"]:
-        return "Another process is consolidating. Nothing was done; try again later."
+        return "Another process is tidying. Nothing was done; try again later."
     if facts["dry"]:
         return "Nothing was changed." if facts["lines"] else "There is nothing to do."
     return f"Done. To undo it, run: engram consolidate --undo {facts['run']}"

@@ -127,7 +127,7 @@ def _share(
     workspace.wake_worker()
     facts = {"space": team.name, "shared": [shown.memory.episode_id for shown in previews], "new": done}
     facts["held_back"] = {shown.memory.episode_id: shown.held_back for shown in previews if shown.held_back}
-    tell(as_json, facts, f"Shared {done} with {team.name}. The next round sends it; `engram unshare` undoes that.")
+    tell(as_json, facts, f"Shared {done} with {team.name}. The next sync sends it; `engram unshare` undoes that.")
 
 
 def _show(team: Space, previews: list[Preview]) -> None:
@@ -328,7 +328,7 @@ def invite(workspace: Workspace, space: str | None, role: str, as_json: bool) ->
 @json_option
 @pass_workspace
 def join(workspace: Workspace, code: str, url: str | None, as_json: bool) -> None:
-    """Join a team with a code from one of its keepers. What its members shared arrives with the next round.
+    """Join a team with a code from one of its keepers. What its members shared arrives with the next sync.
 
     It is attributed to them ("teammate NAME"), applies to its project only, and never counts as something you said.
 
@@ -436,7 +436,9 @@ def role_of(workspace: Workspace, name: str, role: str, space: str | None, as_js
 @json_option
 @pass_workspace
 def expel(workspace: Workspace, name: str, erase: bool, space: str | None, yes: bool, as_json: bool) -> None:
-    """Remove a member. They keep what they pulled; with --erase, what they shared is erased for everybody else.
+    """Remove a member. They keep what reached their machines.
+
+    With --erase, what they shared is erased for everybody else.
 
     Example: engram team expel mallory --erase --space shop
     """
@@ -494,7 +496,7 @@ def mute(workspace: Workspace, name: str, off: bool, as_json: bool) -> None:
     with workspace.store() as store:
         if off:
             team_sharing.unmute(store, name)
-            done = f"{name} is unmuted; what they shared arrives with the next round."
+            done = f"{name} is unmuted; what they shared arrives with the next sync."
         else:
             _, gone = team_sharing.mute(store, name)
             done = f"{name} is muted; {number_of(gone, 'memory')} deleted from this machine."
@@ -516,7 +518,7 @@ def report(workspace: Workspace, episode_id: str, reason: str, as_json: bool) ->
         episode_id = whole_id(store, episode_id)
         space = team_sharing.report_memory(store, workspace.places, episode_id, reason)
     facts = {"reported": episode_id, "space": space.name, "reason": reason}
-    tell(as_json, facts, f"The keepers of {space.name} see it with their next round.")
+    tell(as_json, facts, f"The keepers of {space.name} see it with their next sync.")
 
 
 @team.command("reports")

@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     "--current",
     "only_current",
     is_flag=True,
-    help="Leave out archived and superseded memories (default: all memories).",
+    help="Leave out archived and replaced memories (default: all memories).",
 )
 @click.option(
     "--format",

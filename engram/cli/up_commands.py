@@ -21,7 +21,7 @@ from engram.cli.output import console, one_line, print_json, say, span
 from engram.cli.workspace import Workspace, pass_workspace
 from engram.errors import BadRequest, EngramError, StoreError
 from engram.models.open_memory import open_memory
-from engram.reports.health import Health, take_health
+from engram.reports.health import STAGE_NAMES, Health, take_health
 from engram.reports.processes import process_state
 from engram.setup.services.service_definition import PROCESSES, process_command
 from engram.setup.services.supervisor import Child, Supervisor
@@ -79,7 +79,11 @@ def _worker(health: Health) -> str:
 
 def _notes(health: Health, children: list[Child]) -> list[str]:
     notes = [f"{PROCESSES[child.name]}: {child.ended}" for child in children if child.ended]
-    notes += [f"{name}: {stage.last_error}" for name, stage in health.stages.items() if stage.last_error]
+    notes += [
+        f"{STAGE_NAMES.get(name, name)}: {stage.last_error}"
+        for name, stage in health.stages.items()
+        if stage.last_error
+    ]
     return notes[:6]
 
 
@@ -96,7 +100,9 @@ SAMPLES = Path(__file__).resolve().parent.parent / "samples"
 @click.command("up")
 @click.argument("paths", metavar="[PATH]...", nargs=-1, type=click.Path(path_type=Path))
 @click.option(
-    "--once", is_flag=True, help="Read, extract, embed and index everything once, then stop (default: keep running)."
+    "--once",
+    is_flag=True,
+    help="Read everything, make memories and prepare them for the search once, then stop (default: keep running).",
 )
 @click.option(
     "--no-memories",

@@ -27,6 +27,25 @@ from engram.vaults import settings_around
 
 #: Advice about a failing stage.
 SEE_LOG = "see the log with: engram logs --errors"
+#: Stage → what it does, for people; a stage that is missing here is named as it is.
+STAGE_NAMES = {
+    "ingest": "reading",
+    "watch": "noticing changes",
+    "extract": "making memories",
+    "embed": "search by meaning",
+    "recollect": "choosing memories",
+    "refresh": "choosing memories again",
+    "index_notes": "notes",
+    "consolidate": "tidying",
+    "join": "joining repeats",
+    "scan": "looking for work",
+    "log": "daily log",
+    "llm": "language model",
+    "second chance": "rewriting by the model",
+    "hub": "syncing",
+    "socket": "answering",
+    "queue": "taking work",
+}
 #: Stages that use a language model. Without one they do nothing, so earlier failures no longer count.
 _MODEL_STAGES = frozenset({"llm", "second chance"})
 #: Lag above which a stage is reported as late, in seconds.

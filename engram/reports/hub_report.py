@@ -100,7 +100,7 @@ class HubReport:
     @property
     def problems(self) -> list[str]:
         """The errors of the hub's rounds and of its spaces."""
-        failing = [f"rounds with {self.place} fail: {self.error}"] if self.error else []
+        failing = [f"syncing with {self.place} fails: {self.error}"] if self.error else []
         return [*failing, *(f"{space.name}: {space.error}" for space in self.spaces if space.error)]
 
     @property
@@ -133,11 +133,17 @@ class HubReport:
 
     def line(self) -> str:
         """Return the report in one line, for ``engram status``."""
-        state = f"failing: {self.error}" if self.error else "in step" if not self.waiting else f"{self.waiting} waiting"
+        state = f"failing: {self.error}" if self.error else "in step" if not self.waiting else f"{self.waiting} to send"
         problems = [f"{space.name}: {space.error}" for space in self.spaces if space.error]
         aside = sum(len(space.set_aside) for space in self.spaces)
         teams = [space.line() for space in self.spaces if space.kind == "team"]
-        parts = [*problems, *([f"{aside} set aside"] if aside else []), *teams, *self.questions, *self.notes]
+        parts = [
+            *problems,
+            *([f"{aside} not taken over (`engram hub status`)"] if aside else []),
+            *teams,
+            *self.questions,
+            *self.notes,
+        ]
         return "; ".join([f"{self.place} ({state})", *parts])
 
 

@@ -65,7 +65,7 @@ def remarks_of(hit: PublicHit, *, is_foreign: bool = False) -> list[str]:
     if memory.scope == Scope.GLOBAL:
         remarks.append("global")
     if hit.status == Status.SUPERSEDED:
-        remarks.append(f"superseded by {memory.superseded_by}" if memory.superseded_by else "superseded")
+        remarks.append(f"replaced by {memory.superseded_by}" if memory.superseded_by else "replaced")
     elif hit.status == Status.ARCHIVED:
         remarks.append(hit.status.value)
     if memory.stale_reason:

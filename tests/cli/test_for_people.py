@@ -158,7 +158,7 @@ def test_the_picture_shows_sessions_turns_memories_queue_and_lag(filled: Store, 
     assert "13" in shown
     assert f"{usage.count_totals(filled).memories}, shown to Claude 0 times" in shown
     assert "worker: another one runs" in shown
-    assert "extract: no answer from the model" in shown
+    assert "making memories: no answer from the model" in shown
     assert line(health).startswith("5 sessions, 13 turns, ")
 
 

@@ -200,4 +200,4 @@ def test_status_tells_how_many_sessions_wait_to_be_distilled_again_and_why(run: 
         "waiting": waiting,
         "paused": "paused: the cap of 1 dollars a day is reached",
     }
-    assert "distilled again" not in run("status").stdout
+    assert "written again by the model" not in run("status").stdout

@@ -165,7 +165,7 @@ def test_recall_marks_what_no_longer_stands(filled: Store, run: Run, run_json: R
         "UPDATE episode SET status = 'superseded', superseded_by = 'ep_0123456789ab' WHERE episode_id = ?",
         (best,),
     )
-    assert "! superseded by ep_0123456789ab\n" in run("recall", "the VAT is a cent too low").stdout
+    assert "! replaced by ep_0123456789ab\n" in run("recall", "the VAT is a cent too low").stdout
 
     plant(
         filled,
@@ -335,8 +335,8 @@ def test_status_shows_a_stage_only_where_it_failed_unless_it_is_asked_for_all(fi
     failed = run("status").stdout
 
     assert "last success" not in quiet
-    assert {"extract", "ingest"} <= {line.split()[0] for line in every.splitlines() if line}
-    assert [line.split()[0] for line in failed.splitlines()[-2:]] == ["stage", "extract"]
+    assert {"making", "reading"} <= {line.split()[0] for line in every.splitlines() if line}
+    assert [line.split()[0] for line in failed.splitlines()[-2:]] == ["stage", "making"]
     assert failed.endswith("no answer\n")
 
 

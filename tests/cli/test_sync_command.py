@@ -72,7 +72,7 @@ def test_a_folder_is_shown_and_left_and_its_keys_are_gone(tmp_path: Path) -> Non
     assert joined["folder"] == str(synced)
     assert joined["git"] is False
     assert joined["rounds"] == [{"pulled": 0, "pushed": 1, "refused": 0, "error": ""}]
-    assert f"{synced} as Ada: last round" in type_command(home, "engram hub status").output
+    assert f"{synced} as Ada: last sync" in type_command(home, "engram hub status").output
     assert f"{synced} (in step)" in type_command(home, "engram status").output
     assert "Ada (this machine)" in type_command(home, "engram hub devices").output
     again = type_command(home, f"engram sync {synced}")

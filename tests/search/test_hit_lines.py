@@ -84,7 +84,7 @@ def test_every_field_of_a_memory_is_printed_by_command_and_tool(name: str) -> No
 def test_a_title_that_somebody_wrote_is_printed_and_one_that_repeats_the_text_is_not() -> None:
     written, repeated = hit(title="Where logs go"), hit(title="Logs go to stdout")
 
-    assert "“Where logs go”, superseded: Logs go to stdout." in answer_text([written])
+    assert "“Where logs go”, replaced: Logs go to stdout." in answer_text([written])
     assert "“" not in answer_text([repeated])
 
 
