@@ -15,6 +15,7 @@ from engram.redaction.values import (
     is_mixed,
     is_placeholder,
     matches,
+    starts_of,
     total_bits,
 )
 from engram.system.lazy_regex import lazy_regex
@@ -129,6 +130,7 @@ _INSERT = lazy_regex(
 _SQL_VALUE = lazy_regex(r"\s*+(?:N?'([^'\n]{0,256})'|[^,'\n]{0,256}+)\s*+(?:,|$)")
 _SQL_COLUMN = lazy_regex(r"(?i)[\s\"`\[]*+\w{0,20}?(?:password|passwd|pwd|pass|passphrase|pin)[\s\"`\]]*+")
 #: What a script types at a prompt for a password.
+_TYPED_BEGINNINGS = ("assword", "assphrase", "asswort")
 _TYPED = lazy_regex(
     r"(?i)(?:assword|assphrase|asswort)[^\n]{0,40}\n?\s{0,12}send(?:_user|line)?[ (]{1,2}(?:-- )?"
     r"[\"'{]([^\"'{}\n\\$]{3,128})"
@@ -138,6 +140,8 @@ _PAIR = lazy_regex(
     r"-(?<=\s-)(?:u|-user|U|-proxy-user|-auth|a|-basic-auth|-creds?|-userpass)[= "
     r"]?\s?[\"']?([^\s\"':/]{1,64})[:%,]([^\s\"'\n]{3,256})"
 )
+#: How a pipe into a command begins.
+_PIPE_BEGINNINGS = ("echo ", "printf ", "<<< ")
 _PIPED = lazy_regex(
     r"(?:echo|printf|<<<)(?: -n| -e| -ne)? {1,3}"
     + VALUE
@@ -157,12 +161,13 @@ _SECURE = lazy_regex(
     r"(?:\"([^\"\n]{3,256})\"|'([^'\n]{3,256})'|([^\s\"'`;|&<>$(-][^\s\"'`;|&<>]{3,256}))"
 )
 _SECURED = lazy_regex(r"(?i)(?:\"([^\"\n]{3,256})\"|'([^'\n]{3,256})')[ \t]{0,4}\|[ \t]{0,4}convertto-securestring\b")
-_COOKIE = lazy_regex(r"(?i)(?:set-)?cookie[\"']?\s?[:=]\s?[\"']?|(?<=\s)(?:-b|--cookie) [\"']?")
+#: What precedes cookies, in small letters.
+_COOKIE = lazy_regex(r"cookie(?:[\"']?\s?[:=]\s?|(?<=\s--cookie) )[\"']?|-b(?<=\s-b) [\"']?")
 _COOKIE_VALUE = lazy_regex(r"[\w.-]{1,64}=([^;\s\"'\\]{8,4096})")
 _LINE = lazy_regex(r"[^\n]{0,4096}")
 #: The literals that each of the other rules needs.
 _SQL_WORDS = Gate("identified", "passw", "requirepass")
-_ORACLE_TOOLS = Gate("sql", "dp ", "rman", "dgmgrl")
+_ORACLE_TOOLS = Gate("sqlplus", "expdp", "impdp", "sqlldr", "rman target", "dgmgrl")
 _STORED_WORDS = Gate("passw", "credential", "passphrase")
 _INSERT_WORDS = Gate("insert into")
 _SEND = Gate("send")
@@ -187,7 +192,7 @@ def command_spans(text: str, low: str, held: int) -> Iterator[Span]:
         yield from _short_options(text)
     yield from _placed(text, low, held)
     if "|" in text:
-        for match in _PIPED.finditer(text):
+        for match in matches(starts_of(_PIPE_BEGINNINGS, text), _PIPED, text):
             is_encoding = match.group("encoding") is not None
             if not (is_encoding and is_encoded_prose(next(filter(None, match.groups())))):
                 yield from accept(text, match, "password", lenient=not is_encoding)
@@ -200,9 +205,8 @@ def command_spans(text: str, low: str, held: int) -> Iterator[Span]:
     if "@" in text and _ORACLE_END.search(text):
         for match in _ORACLE.finditer(text):
             yield from _named_user(match)
-    if _ORACLE_TOOLS.is_open(low, held):
-        for match in _ORACLE_TOOL.finditer(text):
-            yield from _named_user(match)
+    for match in matches(_ORACLE_TOOLS.starts(low, held), _ORACLE_TOOL, text):
+        yield from _named_user(match)
     if _STORED_WORDS.is_open(low, held):
         for match in _STORED.finditer(text):
             yield from _named_user(match)
@@ -213,15 +217,15 @@ def command_spans(text: str, low: str, held: int) -> Iterator[Span]:
     if _INSERT_WORDS.is_open(low, held):
         for match in _INSERT.finditer(text):
             yield from _inserted(text, match)
-    if _SEND.is_open(low, held) and "ass" in low:
-        for match in _TYPED.finditer(text):
+    if _SEND.is_open(low, held):
+        for match in matches(starts_of(_TYPED_BEGINNINGS, low), _TYPED, text):
             yield from _named_user(match)
     if _SECURE_STRING.is_open(low, held):
         for pattern in (_SECURE, _SECURED):
             for match in pattern.finditer(text):
                 yield from _named_user(match)
     if _COOKIE_WORD.is_open(low, held) or " -b " in text:
-        yield from _cookies(text)
+        yield from _cookies(text, low)
 
 
 def _named_user(match: re.Match[str]) -> Iterator[Span]:
@@ -287,9 +291,9 @@ def accept(text: str, match: re.Match[str], kind: str, *, lenient: bool, first: 
         yield Span(*match.span(group), kind)
 
 
-def _cookies(text: str) -> Iterator[Span]:
+def _cookies(text: str, low: str) -> Iterator[Span]:
     done = 0
-    for header in _COOKIE.finditer(text):
+    for header in _COOKIE.finditer(low):
         if header.end() < done:
             continue
         line = _LINE.match(text, header.end())

@@ -8,7 +8,16 @@ import re
 from collections.abc import Iterator
 
 from engram.redaction.command_lines import VALUE, accept
-from engram.redaction.values import Gate, Span, has_digit, has_plain_shape, is_expression, is_mixed, is_placeholder
+from engram.redaction.values import (
+    Gate,
+    Span,
+    has_digit,
+    has_plain_shape,
+    is_expression,
+    is_mixed,
+    is_placeholder,
+    matches,
+)
 from engram.system.lazy_regex import lazy_regex
 
 #: Lines of configuration files and scripts whose last word is a password: `requirepass …`, `NAME * … *` of dial-up
@@ -29,8 +38,9 @@ _DIALLED = lazy_regex(
     + _LINE_END
 )
 _PGPASS_PORT = lazy_regex(r":(?:\d{3,5}|\*):[\w.*-]++:")
+#: From the end of the host's name, or of its address in brackets, to the password.
 _PGPASS = lazy_regex(
-    r"(?:[\w.*-]{1,128}|\[[0-9a-f:]{2,40}\]):(?:\d{3,5}|\*):[\w.*-]{1,64}:[\w.*@-]{1,64}:((?!\d{10}:)[^\s\"'`]{3,256})"
+    r"(?::(?<=[\w.*-]:)|\[[0-9a-f:]{2,40}\]:)(?:\d{3,5}|\*):[\w.*-]{1,64}:[\w.*@-]{1,64}:((?!\d{10}:)[^\s\"'`]{3,256})"
 )
 #: A password in braces, in which `}}` stands for a brace, after another part of a connection string.
 _BRACED = lazy_regex(
@@ -54,7 +64,7 @@ _DEVICE_KEY = lazy_regex(
     r"\b(?:key-string|(?:message-digest|authentication)-key \d{1,5} md5|isakmp key|"
     r"(?:radius|tacacs)[\w-]{0,12} (?:\S{1,40} ){0,6}?(?:key|secret))[ \t]{1,3}(?:\d{1,2}[ \t]{1,2})?" + VALUE
 )
-_DEVICE_WORDS = Gate("key-string", "digest-key", "authentication-key", "isakmp", "radius", "tacacs")
+_DEVICE_BEGINNINGS = Gate("key-string", "message-digest-key", "authentication-key", "isakmp", "radius", "tacacs")
 #: Words that devices and net-snmp put before a community, and what may come after one.
 _COMMUNITY = lazy_regex(
     r"(?i)(?:\bsnmp(?:-server|-agent)?[ \t]{1,3}community[ \t]{1,3}"
@@ -90,7 +100,7 @@ def config_spans(text: str, low: str, held: int) -> Iterator[Span]:
         held: the literals that the text may hold, as ``Gate`` takes them.
     """
     for gate, pattern in _LINES:
-        for line in _lines(low, gate.starts(low, held)):
+        for line, _ in _lines(low, gate.starts(low, held)):
             match = pattern.match(text, line)
             if match:
                 yield from accept(text, match, "password", lenient=False)
@@ -101,17 +111,16 @@ def config_spans(text: str, low: str, held: int) -> Iterator[Span]:
         for match in _PGPASS.finditer(text):
             if is_mixed(match.group(1)):
                 yield Span(*match.span(1), "password")
-    if _DEVICE_WORDS.is_open(low, held):
-        for match in _DEVICE_KEY.finditer(text):
-            yield from accept(text, match, "password", lenient=False)
+    for match in matches(_DEVICE_BEGINNINGS.starts(low, held), _DEVICE_KEY, text):
+        yield from accept(text, match, "password", lenient=False)
     if "={" in text:
         for match in _BRACED.finditer(text):
             yield from _braced(text, match)
     if ": " in text:
         for match in _IPSEC.finditer(text):
             yield from _ipsec(text, match)
-    if _COMMUNITY_WORDS.is_open(low, held):
-        for match in _COMMUNITY.finditer(text):
+    for line, stop in _lines(low, _COMMUNITY_WORDS.starts(low, held)):
+        for match in _COMMUNITY.finditer(text, line, stop):
             yield from _community(match, 1)
     if _USER_WORDS.is_open(low, held):
         for match in _USER.finditer(text):
@@ -121,14 +130,15 @@ def config_spans(text: str, low: str, held: int) -> Iterator[Span]:
                 yield from _community(option, 4) if option.group(1) == "c" else _named(option, range(2, 5))
 
 
-def _lines(low: str, starts: list[int]) -> Iterator[int]:
-    """Yield the beginning of each line that holds one of the places: its line break, or the text's beginning."""
+def _lines(low: str, starts: list[int]) -> Iterator[tuple[int, int]]:
+    """Yield where each line begins and ends that holds one of the places: at a line break, or an end of the text."""
     stop = 0
     for at in starts:
         if at >= stop:
-            yield max(0, low.rfind("\n", stop, at))
+            line = max(0, low.rfind("\n", stop, at))
             stop = low.find("\n", at)
             stop = stop if stop >= 0 else len(low)
+            yield line, stop
 
 
 def _named(match: re.Match[str], groups: range) -> Iterator[Span]:

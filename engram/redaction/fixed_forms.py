@@ -97,14 +97,14 @@ def _trim_right(text: str, end: int) -> int:
 _SCHEME = lazy_regex(r"://")
 _USER_INFO = lazy_regex(r"([^\s/@:\"'<>?#\\]{0,128}):([^\s/\"'<>?#\\]{1,512})@|([^\s/@:\"'<>?#\\]{8,512})@")
 #: A password that contains a slash or similar, before a host with a dot.
-_LOOSE_INFO = lazy_regex(r"([^\s/@:\"'<>]{1,64}):(?!\d{1,5}[/?#])([^\s\"'<>@]{4,128})@(?=[\w-]++(?:\.[\w.-]|[:/]|$))")
+_LOOSE_INFO = lazy_regex(r"([^\s/@:\"'<>]{1,64}+):(?!\d{1,5}[/?#])([^\s\"'<>@]{4,128}+)@(?=[\w-]++(?:\.[\w.-]|[:/]|$))")
 _REST = lazy_regex(r"[^\s\"'<>`)\]]{0,4096}")
 _PARAMETER = lazy_regex(
     r"(?i)[?&#;](?:[\w.-]{0,24}(?:key|token|sig|signature|secret|auth|passw(?:or)?d|pass|pwd|credential|jwt|session|"
     r"apikey|pat|code|otp|ticket|assertion|hmac|hash_?key))=([^&\s\"'<>#]{4,4096})"
 )
 _HOOK = lazy_regex(
-    r"(?i)hook|ifttt\.com/trigger|hc-ping\.com|/bot\d|logic\.azure|/services/T|api/v\d/alerts|betteruptime|opsgenie|"
+    r"hook|ifttt\.com/trigger|hc-ping\.com|/bot\d|logic\.azure|/services/t|api/v\d/alerts|betteruptime|opsgenie|"
     r"pagerduty"
 )
 _SEGMENT = lazy_regex(r"[A-Za-z0-9_@.:~-]{6,}")
@@ -124,7 +124,7 @@ def link_spans(text: str, start: int, end: int) -> Iterator[Span]:
             value = parameter.group(1)
             if not is_placeholder(value) and (is_mixed(value, 6) or total_bits(value) < -3.0):
                 yield Span(*parameter.span(1), "url-parameter")
-        if _HOOK.search(rest.group()):
+        if _HOOK.search(rest.group().lower()):
             yield from _hook_path(text, at, done)
 
 

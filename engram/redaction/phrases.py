@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import string
 from collections.abc import Iterator
 
 from engram.redaction.values import (
@@ -42,10 +43,13 @@ _NUMBERED_WORD = lazy_regex(r"(\d{1,2})[.):]?[ \t]{0,3}([a-z]{3,8})")
 _WALLET_SIZES = frozenset({12, 15, 18, 21, 24})
 #: A run of words in small letters with nothing between them, read in either direction.
 _PLAIN_WORDS = lazy_regex(r"[a-z]++(?:[ \n][a-z]++)*+")
-#: Minimum number of small letters and blanks before the end of a phrase.
-_PLAIN_END = lazy_regex(r"[\n\"'`<](?<=[a-z \n]{47}[\n\"'`<])")
-_PLAIN_GOES_ON = lazy_regex(r"\n[a-z]")
-_PLAIN_TAIL = lazy_regex(r"[a-z \n]{47}")
+#: How a run of small letters, blanks and line breaks is marked in bytes, so that long runs are found fast.
+_PLAIN, _OTHER = b"p", b"-"
+_PLAIN_MARKS = bytes((_PLAIN if chr(code) in f"{string.ascii_lowercase} \n" else _OTHER)[0] for code in range(256))
+#: Minimum number of such characters before the end of a phrase, the line breaks that end one, and other ends.
+_PLAIN_SIZE = 47
+_PLAIN_LINE_END = lazy_regex(r"\n(?![a-z])")
+_PLAIN_ENDS = "\"'`<"
 _SENTENCE = lazy_regex(
     r"\b(?:the|and|for|are|was|has|not|but|from|its|our|your|their|which|when|then|been|were|does|how|why|who|use|"
     r"uses)\b"
@@ -297,13 +301,11 @@ def _is_numbered_wallet(listed: str) -> bool:
 
 def _bare_phrases(text: str) -> Iterator[Span]:
     """Yield twelve to twenty-four words that form no sentence, at the end of a run of plain words."""
-    ends = [end.start() for end in _PLAIN_END.finditer(text) if not _PLAIN_GOES_ON.match(text, end.start())]
-    if _PLAIN_TAIL.fullmatch(text, max(0, len(text) - 47)):
-        ends.append(len(text))
+    ends = list(_plain_ends(text))
     backwards = text[::-1] if ends else ""
     for end in ends:
         run = _PLAIN_WORDS.match(backwards, len(text) - end)
-        if not run or len(run.group()) < 47:
+        if not run or len(run.group()) < _PLAIN_SIZE:
             continue
         listed = run.group()[::-1]
         lines = listed.split("\n") if listed.count("\n") < 11 else [listed]
@@ -318,6 +320,19 @@ def _bare_phrases(text: str) -> Iterator[Span]:
                 size = len(" ".join(phrase))
                 yield Span(at + len(line) - size, at + len(line), "seed-phrase")
             at += len(line) + 1
+
+
+def _plain_ends(text: str) -> Iterator[int]:
+    """Yield where a phrase may end: in and after long runs of small letters, blanks and line breaks."""
+    marks = text.encode("latin-1", "replace").translate(_PLAIN_MARKS)
+    start = marks.find(_PLAIN * _PLAIN_SIZE)
+    while start >= 0:
+        stop = marks.find(_OTHER, start)
+        stop = stop if stop >= 0 else len(text)
+        yield from (end.start() for end in _PLAIN_LINE_END.finditer(text, start + _PLAIN_SIZE, stop))
+        if stop == len(text) or text[stop] in _PLAIN_ENDS:
+            yield stop
+        start = marks.find(_PLAIN * _PLAIN_SIZE, stop)
 
 
 def _codes(low: str, held: int) -> Iterator[Span]:
