@@ -35,7 +35,7 @@ from engram.models.projects.project_folders import (
 )
 from engram.models.projects.projects import MOVED, ProjectRow, known_roots, lose_folder, path_of
 from engram.models.sessions.sessions import SessionRow, first_session_ms, list_sessions
-from engram.models.sessions.stored_turns import folders_of_turns, turns_of_session
+from engram.models.sessions.stored_turns import calls_of_session, folders_of_turns
 from engram.models.sessions.turn_changes import SORTED
 from engram.models.work.pauses import paused_scopes
 from engram.settings import Settings
@@ -279,7 +279,7 @@ class _Sorter:
         places = TurnPlaces(
             self._store, self._settings, session.cwd, former.identity if goes_to is None else goes_to.identity
         )
-        for stored in turns_of_session(self._store, session.id):
+        for stored in calls_of_session(self._store, session.id):
             if stored.project_id != former.id or f"turn {stored.stable_id}" in self._apart:
                 continue
             present = places.project_of(stored.turn)

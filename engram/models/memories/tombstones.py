@@ -171,7 +171,7 @@ def _among(store: Reader, uuids: Collection[str], kinds: Sequence[TombstoneKind]
 
 def _used(store: Reader, kinds: Iterable[TombstoneKind]) -> list[str]:
     """Return those of the kinds for which there is any tombstone: most memories have none."""
-    return [kind.value for kind in kinds if store.fetch_first(_any_of_kind(kind.value)) is not None]
+    return [kind.value for kind in kinds if store.has_any(_any_of_kind(kind.value))]
 
 
 def _keys_among(store: Reader, keys: Collection[bytes], used: Sequence[str]) -> set[bytes]:

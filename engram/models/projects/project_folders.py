@@ -426,10 +426,9 @@ class ProjectHints:
 def list_hints(store: Reader) -> list[ProjectHints]:
     """Return every project with its hints, by name."""
     folders: dict[int, list[str]] = {}
-    for folder in store.fetch(tables.ProjectFolder.select().order_by(tables.ProjectFolder.root)):
+    for folder in store.fetch(_all_folders()):
         folders.setdefault(folder.project_id, []).append(folder.root)
-    columns = (tables.Project.id, tables.Project.remote, tables.Project.first_commit, tables.Project.hints_at_ms)
-    hints = {row.id: row for row in store.fetch(tables.Project.select(*columns))}
+    hints = {row.id: row for row in store.fetch(_all_hints())}
     return [
         ProjectHints(
             project=project,
@@ -441,6 +440,18 @@ def list_hints(store: Reader) -> list[ProjectHints]:
         for project in list_projects(store)
         if project.id in hints
     ]
+
+
+@prepared
+def _all_folders() -> Query:
+    folder = tables.ProjectFolder
+    return folder.select(folder.project_id, folder.root).order_by(folder.root)
+
+
+@prepared
+def _all_hints() -> Query:
+    project = tables.Project
+    return project.select(project.id, project.remote, project.first_commit, project.hints_at_ms)
 
 
 def identities_of_project(store: Reader, project: ProjectRow) -> list[str]:

@@ -11,7 +11,7 @@ from peewee import Query, Value, fn
 
 from engram.models import tables
 from engram.models.engine.statement import RecordReader, prepared
-from engram.models.engine.transaction import Reader, Store, Tx, asks_record
+from engram.models.engine.transaction import Reader, Store, Tx, asks_record, asks_records
 from engram.models.shown.usage import holds_anything
 from engram.models.work.pauses import move_pauses, paused_scopes
 from engram.transcripts.project import KnownRoot
@@ -169,9 +169,7 @@ def claims_of(store: Reader, identity: str) -> list[Claim]:
 
 def repository_begun_in(store: Reader, cwd: str) -> ProjectRow | None:
     """Return the single repository that sessions begun in a folder belong to; None if there is none, or several."""
-    project, session = tables.Project, tables.Session
-    begun = PROJECTS.select().join(session, on=session.project == project.id).where(session.cwd == cwd).distinct()
-    found = store.fetch_records(PROJECTS, begun.where((project.remote != "") | (project.first_commit != "")).limit(2))
+    found = store.fetch_records(PROJECTS, _begun_in(cwd))
     return found[0] if len(found) == 1 else None
 
 
@@ -180,9 +178,10 @@ def lose_folder(tx: Tx, project_id: int) -> None:
     tx.run(tables.Project.update(root="").where(tables.Project.id == project_id))
 
 
-def list_projects(store: Reader) -> list[ProjectRow]:
+@asks_records(PROJECTS)
+def list_projects() -> Query:
     """Return every project, by name, including those that hold nothing."""
-    return store.fetch_records(PROJECTS, PROJECTS.select().order_by(tables.Project.name))
+    return PROJECTS.select().order_by(tables.Project.name)
 
 
 def list_held_projects(store: Reader) -> list[ProjectRow]:
@@ -275,7 +274,7 @@ def _with_folder(tx: Tx, project: ProjectRow, root: str) -> ProjectRow:
     for claim in claims_of(tx, path_of(project.identity)):
         if claim.project.id != project.id and claim.project.root == root and not claim.reason:
             lose_folder(tx, claim.project.id)
-    tx.run(tables.Project.update(root=root).where(tables.Project.id == project.id))
+    tx.update_row(tables.Project, project.id, {"root": root})
     return replace(project, root=root)
 
 
@@ -311,6 +310,13 @@ def _claims_of(identity: str, begin: str, end: str) -> Query:
 @asks_record(PROJECTS)
 def project_by_id(project_id: int) -> Query:
     return PROJECTS.select().where(tables.Project.id == project_id)
+
+
+@prepared
+def _begun_in(cwd: str) -> Query:
+    project, session = tables.Project, tables.Session
+    begun = PROJECTS.select().join(session, on=session.project == project.id).where(session.cwd == cwd).distinct()
+    return begun.where((project.remote != "") | (project.first_commit != "")).limit(2)
 
 
 @prepared

@@ -106,6 +106,8 @@ def ensure_session(
         of_session = tables.Session.id == known.id
         tx.run(tables.Session.update(project=project_id, is_global=is_global, cwd=cwd).where(of_session))
         _give_to_project(tx, known.id, project_id)
+    else:
+        return known
     session = find_session(tx, session_id)
     assert session is not None
     return session
@@ -121,14 +123,13 @@ def _give_to_project(tx: Tx, session_ref: int, project_id: int | None) -> None:
 
 def set_session_title(tx: Tx, session: SessionRow, title: Title) -> None:
     """Give a title to the session whose source has it, or, if the title names an entry, to that entry's session."""
-    named = tables.Session
-    of_session = named.id == session.id
+    session_ref: int | None = session.id
     if title.entry:
         turn_id = turn_of_entry(tx, title.entry)
-        of_session = named.id == tables.Turn.select(tables.Turn.session).where(tables.Turn.id == turn_id)
-    text = " ".join(title.text.split())[:MAX_TITLE_CHARACTERS]
-    columns = named.update(title=text, title_rank=title.rank.value)
-    tx.run(columns.where(of_session & (named.title_rank <= title.rank.value)))
+        session_ref = None if turn_id is None else tx.fetch_value(_session_of_turn(turn_id))
+    if session_ref is not None:
+        text = " ".join(title.text.split())[:MAX_TITLE_CHARACTERS]
+        tx.run(_entitle(session_ref, text, title.rank.value))
 
 
 def session_titles(store: Reader, sessions: Iterable[SessionRow]) -> dict[str, str]:
@@ -156,6 +157,18 @@ def add_known_values(tx: Tx, session_ref: int, hashes: frozenset[bytes]) -> None
 def salt(store: Reader) -> bytes:
     """Return this machine's salt for hashes of ``.env`` values."""
     return bytes.fromhex(get_meta(store, "salt") or "")
+
+
+@prepared
+def _session_of_turn(turn_id: int) -> Query:
+    return tables.Turn.select(tables.Turn.session).where(tables.Turn.id == turn_id)
+
+
+@prepared
+def _entitle(session_ref: int, title: str, rank: int) -> Query:
+    session = tables.Session
+    query = session.update(title=title, title_rank=rank)
+    return query.where((session.id == session_ref) & (session.title_rank <= rank))
 
 
 @prepared
@@ -216,22 +229,22 @@ def _hashes_of(session_id: str) -> Query:
 _FOREVER_MS = 2**62
 
 
-def note_context_start(tx: Tx, session_id: str, at_ms: int) -> None:
+@writes
+def note_context_start(session_id: str, at_ms: int) -> Query:
     """Record that a session was compacted or cleared: what was said before is no longer in its context."""
     context = tables.Context
     query = context.insert(session_id=session_id, began_at_ms=at_ms)
     latest = fn.MAX(context.began_at_ms, EXCLUDED.began_at_ms)
-    tx.run(query.on_conflict(conflict_target=(context.session_id,), update={context.began_at_ms: latest}))
+    return query.on_conflict(conflict_target=(context.session_id,), update={context.began_at_ms: latest})
 
 
-def note_copied_history(tx: Tx, session_id: str, from_session: str, until_ms: int) -> None:
+@writes
+def note_copied_history(session_id: str, from_session: str, until_ms: int) -> Query:
     """Record that a fork's transcript repeats another session's entries up to a time."""
     copied = tables.CopiedHistory
     query = copied.insert(session_id=session_id, from_session=from_session, until_ms=until_ms)
     latest = fn.MAX(copied.until_ms, EXCLUDED.until_ms)
-    tx.run(
-        query.on_conflict(conflict_target=(copied.session_id, copied.from_session), update={copied.until_ms: latest})
-    )
+    return query.on_conflict(conflict_target=(copied.session_id, copied.from_session), update={copied.until_ms: latest})
 
 
 def copied_history(store: Reader, session_id: str) -> list[tuple[str, int]]:

@@ -15,7 +15,7 @@ from peewee import JOIN, ColumnBase, ModelSelect, Query, fn
 from engram.enums import Actor, Source, Status
 from engram.errors import Conflict
 from engram.models import tables
-from engram.models.engine.packed import entry_key, unpack_actions, unpack_entries, unpack_uuid
+from engram.models.engine.packed import entry_key, unpack_actions, unpack_calls, unpack_entries, unpack_uuid
 from engram.models.engine.statement import RecordReader, in_json_list, prepared
 from engram.models.engine.transaction import Reader, Tx, asks_any, asks_number, asks_values
 from engram.models.memories.memory_changes import change_memory
@@ -79,6 +79,11 @@ def turns_of_session(
     return _stored_turns(store, store.fetch(query))
 
 
+def calls_of_session(store: Reader, session_ref: int) -> list[StoredTurn]:
+    """Return the turns of a session without their texts and entries, which take most of the time to read."""
+    return [_stored_turn(row, (), is_whole=False) for row in store.fetch(_of_session(session_ref, 1_000_000))]
+
+
 def turns_after(store: Reader, stored: StoredTurn, limit: int) -> list[StoredTurn]:
     """Return the next turns of the same session, in the order of its transcript."""
     return _stored_turns(store, store.fetch(_after(stored.session_ref, stored.turn.start_offset, limit)))
@@ -105,9 +110,7 @@ class WorkedIn(NamedTuple):
 
 def folders_of_turns(store: Reader) -> list[WorkedIn]:
     """Return where turns took place: each combination of session, project and folder once."""
-    turn = tables.Turn
-    query = turn.select(turn.session, turn.project, turn.cwd).distinct().where(turn.cwd != "")
-    return [WorkedIn(row.session_ref, row.project_id, row.cwd) for row in store.fetch(query)]
+    return [WorkedIn(row.session_ref, row.project_id, row.cwd) for row in store.fetch(_folders())]
 
 
 def mark_extracted(tx: Tx, turn_id: int, revision: int) -> None:
@@ -136,8 +139,8 @@ def _stored_turns(store: Reader, rows: Sequence[Any]) -> list[StoredTurn]:
     return [_stored_turn(row, said.get(row.id, ())) for row in rows]
 
 
-def _stored_turn(row: Any, said: Sequence[TextBlock]) -> StoredTurn:
-    entries = unpack_entries(bytes(row.entries))
+def _stored_turn(row: Any, said: Sequence[TextBlock], *, is_whole: bool = True) -> StoredTurn:
+    entries = unpack_entries(bytes(row.entries)) if is_whole else ()
     turn = Turn(
         key=row.key,
         session_id=row.session_id,
@@ -153,7 +156,7 @@ def _stored_turn(row: Any, said: Sequence[TextBlock]) -> StoredTurn:
         is_interrupted=bool(row.is_interrupted),
         agent=row.agent,
         extra=json.loads(row.extra),
-        actions=unpack_actions(row.actions, entries),
+        actions=unpack_actions(row.actions, entries) if is_whole else unpack_calls(row.actions),
         said=tuple(said),
         entries=entries,
     )
@@ -201,6 +204,12 @@ def _of_session(session_ref: int, limit: int) -> Query:
     turn = tables.Turn
     query = _turns().where(turn.session == session_ref)
     return query.order_by(tables.Transcript.path, turn.start_offset, turn.id).limit(limit)
+
+
+@prepared
+def _folders() -> Query:
+    turn = tables.Turn
+    return turn.select(turn.session, turn.project, turn.cwd).distinct().where(turn.cwd != "")
 
 
 @prepared
