@@ -31,6 +31,7 @@ from engram.settings import Settings
 from engram.system.process_limits import collector_paused
 from engram.transcripts import registry
 from engram.transcripts.agents import Source
+from engram.transcripts.project import one_run
 
 #: Number of bytes per transaction, which limits memory and how long the write lock is held.
 PORTION_BYTES = 4 * 1024 * 1024
@@ -126,13 +127,14 @@ def ingest_all(
     """
     todo = list(in_order_of_change(registry.discover(settings)) if sources is None else sources)
     results = []
-    for done, item in enumerate(todo, 1):
-        if isinstance(item, Source):
-            results.append(ingest_source(store, item, settings=settings, redact=redact))
-        else:
-            results += ingest_path(store, item, settings=settings, redact=redact)
-        progress(done, len(todo), results[-1])
-    sort_if_due(store, settings)
+    with one_run():
+        for done, item in enumerate(todo, 1):
+            if isinstance(item, Source):
+                results.append(ingest_source(store, item, settings=settings, redact=redact))
+            else:
+                results += ingest_path(store, item, settings=settings, redact=redact)
+            progress(done, len(todo), results[-1])
+        sort_if_due(store, settings)
     return results
 
 

@@ -11,7 +11,8 @@ from engram.system.lazy_regex import lazy_regex
 
 #: Maximum size of a text given to orjson, in bytes, since it does not release the memory of a longer one.
 _LONGEST = 64 * 1024
-#: An image embedded in a line: more than 3 KB, base64-encoded.
+#: An image embedded in a line: more than 3 KB, base64-encoded; and what precedes every one.
+_PICTURE_KEYS = (b'data":"', b'base64":"', b'url":"')
 _PICTURE = lazy_regex(
     rb'("(?:data|base64|image_url|url)":")(?:data:[\w.+-]{1,40}/[\w.+-]{1,40};base64,)?[A-Za-z0-9+/]{4096,}={0,2}"'
 )
@@ -28,7 +29,8 @@ def parse_json(data: bytes) -> Any:
         MemoryError: it is too large.
     """
     if len(data) > _LONGEST:
-        data = _PICTURE.sub(rb'\1"', data)
+        if any(key in data for key in _PICTURE_KEYS):
+            data = _PICTURE.sub(rb'\1"', data)
         if len(data) > _LONGEST:
             return _parse_slowly(data)
     try:

@@ -8,13 +8,16 @@ project's memories in another.
 
 from __future__ import annotations
 
+import contextlib
 import fnmatch
 import os
 import re
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from contextvars import ContextVar
 from dataclasses import dataclass
+from functools import wraps
 from pathlib import Path, PurePath, PurePosixPath, PureWindowsPath
-from typing import NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from engram.system.atomic import read_regular
 from engram.system.lazy_regex import lazy_regex
@@ -104,6 +107,38 @@ class _Worktree(NamedTuple):
     folder: PurePath
     #: The first name that marks it as such a folder, or ``X`` for ``X/worktrees``; "" next to a repository.
     tool: str
+
+
+# -- What is asked of the disk about the folders of many sessions is asked once in a run.
+
+R = TypeVar("R")
+
+#: The answers of this run, by question and path; None outside a run.
+_answers: ContextVar[dict[tuple[Any, PurePath], Any] | None] = ContextVar("answers", default=None)
+
+
+@contextlib.contextmanager
+def one_run() -> Iterator[None]:
+    """Ask the disk once where a path leads, and what is above a folder that is gone, until the block ends."""
+    token = _answers.set({})
+    try:
+        yield
+    finally:
+        _answers.reset(token)
+
+
+def _asked_once(ask: Callable[[PurePath], R]) -> Callable[[PurePath], R]:
+    @wraps(ask)
+    def answer(path: PurePath) -> R:
+        answers = _answers.get()
+        if answers is None:
+            return ask(path)
+        if (ask, path) not in answers:
+            answers[ask, path] = ask(path)
+        known: R = answers[ask, path]
+        return known
+
+    return answer
 
 
 def identify_project(
@@ -324,6 +359,7 @@ def _project_above(path: PurePath, known: Sequence[KnownRoot]) -> Project:
     return Project(_identity(path), str(path), _name_of(path)) if root is None else _project_of(root)
 
 
+@_asked_once
 def _repository_above(path: PurePath) -> PurePath | None:
     """Return the repository that contains the nearest existing folder at or above a path."""
     if not isinstance(path, PurePosixPath) or not path.is_absolute():
@@ -432,6 +468,7 @@ def _pure(text: str) -> PurePath:
     return PureWindowsPath(text) if _WINDOWS.match(text) else PurePosixPath(os.path.normpath(text))
 
 
+@_asked_once
 def _real(path: PurePath) -> PurePath:
     """Return a path on this machine with its links resolved, as far as it exists; other paths unchanged."""
     return PurePosixPath(os.path.realpath(path)) if _is_local(str(path)) and _WINDOWS.match(str(path)) is None else path

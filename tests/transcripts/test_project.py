@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from engram.transcripts.git_files import has_commit, read_first_commit, read_remote
-from engram.transcripts.project import KnownRoot, find_repository, identify_project, is_excluded
+from engram.transcripts.project import KnownRoot, find_repository, identify_project, is_excluded, one_run
 
 
 @pytest.fixture
@@ -348,6 +348,16 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     folder.mkdir()
     monkeypatch.setenv("HOME", str(folder))
     return folder
+
+
+def test_a_run_asks_once_what_is_above_a_folder_that_is_gone(tmp_path: Path) -> None:
+    gone = str(tmp_path / "app" / "gone")
+    with one_run():
+        assert identify_project(gone).root == gone
+        make_repositories(tmp_path / "app")
+        assert identify_project(gone).root == gone
+        assert identify_project(str(tmp_path / "app")).is_repository
+    assert identify_project(gone).root == str(tmp_path / "app")
 
 
 def make_repositories(*folders: Path) -> list[KnownRoot]:

@@ -120,13 +120,12 @@ def parse_line(line: Line) -> Entry | Unreadable | None:
 
 def _is_skipped(raw: bytes) -> bool:
     """Return True for lines that need not be parsed: blank, or clearly of a type that is not read."""
-    head = raw[:_HEAD_BYTES]
-    if head.startswith(b'{"type":') or b'"type":"progress"' in head:
+    if raw.startswith(b'{"type":') or raw.find(b'"type":"progress"', 0, _HEAD_BYTES) >= 0:
         sniffed = _TYPE.match(raw)
         return sniffed is not None and sniffed[1] not in _KIND_BYTES and not _holds_more(raw)
-    if b'"attachment":{' in head:
+    if raw.find(b'"attachment":{', 0, _HEAD_BYTES) >= 0:
         return b"queued_command" not in raw and _ATTACHMENT.match(raw) is not None and not _holds_more(raw)
-    return not head.startswith(b"{") and not raw.strip(BLANK)
+    return not raw.startswith(b"{") and not raw.strip(BLANK)
 
 
 def _holds_more(raw: bytes) -> bool:
@@ -140,17 +139,18 @@ def _entry(line: Line, data: dict[str, Any]) -> Entry | None:
     if kind is None or (kind is Kind.ATTACHMENT and not _is_queued_command(data)):
         return None
     message = data.get("message")
+    # By position, since there is one for nearly every line.
     return Entry(
-        kind=kind,
-        offset=line.offset,
-        length=line.length,
-        line=line.number,
-        uuid=storable_id(_id_of(data)),
-        at_ms=parse_time_ms(data.get("timestamp")),
-        cwd=storable_text(data.get("cwd")),
-        branch=storable_text(data.get("gitBranch")),
-        data=data,
-        message=message if isinstance(message, dict) else {},
+        kind,
+        line.offset,
+        line.length,
+        line.number,
+        storable_id(_id_of(data)),
+        parse_time_ms(data.get("timestamp")),
+        storable_text(data.get("cwd")),
+        storable_text(data.get("gitBranch")),
+        data,
+        message if isinstance(message, dict) else {},
     )
 
 
