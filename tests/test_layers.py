@@ -79,7 +79,6 @@ SEARCH_FLOORS = {
     "engram.search.abstain": 2,
     "engram.search.passages": 3,
     "engram.search.searcher": 4,
-    "engram.search.turn_ends": 4,
     "engram.search.answer": 5,
 }
 MODELS_FLOORS = {

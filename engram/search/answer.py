@@ -27,11 +27,10 @@ from engram.search.hit_lines import (
     text_of,
 )
 from engram.search.hits import MAX_HITS, Hit, Origin, PublicHit, Standing, is_said, stems_said, without_said
-from engram.search.passages.followed import MAX_FOLLOWED_CHARACTERS, what_followed
+from engram.search.passages.followed import MAX_FOLLOWED_CHARACTERS, ends_of_turns, what_followed
 from engram.search.passages.passage_search import excerpt
 from engram.search.question import Coverage, Query, parse_date_range
 from engram.search.searcher import Searcher, with_places
-from engram.search.turn_ends import ends_of_turns
 from engram.system.clock import day_of
 from engram.system.lazy_regex import lazy_regex
 from engram.text.splitting import sentence_spans
@@ -181,8 +180,6 @@ MAX_ANSWER_WORDS = 400
 MAX_PASSAGES = 15
 #: Id prefix of the daily log's chunks.
 DAILY_LOG = "daily/"
-#: Maximum number of words in one passage.
-MAX_PASSAGE_WORDS = 60
 #: A passage is cut to the rest of the budget, but left out if it would have fewer words than this.
 MIN_PASSAGE_WORDS = 12
 #: Maximum number of words in a session's summary.
@@ -316,25 +313,17 @@ def without_daily_log(found: Sequence[Hit]) -> list[Hit]:
 
 #: Share of the best passage's closeness that a memory extracted by rules must have. In a store with few memories some
 #: are always nearest: without this, unrelated ones took half of an answer's words.
-MIN_SHARE_OF_PASSAGE = 0.5
+MIN_SHARE_OF_PASSAGE = 0.7
 
 
 def near_as_passages(memories: Iterable[Hit], passages: Sequence[Hit], wanted: Coverage) -> Iterator[Hit]:
-    """Yield the memories, except those extracted by rules that are much less close to the question than the passages.
-
-    The memories of the best passage's turn are kept in any case: they sum it up.
+    """Yield the memories, except those extracted by rules that are much less close to the question than the best
+    passage.
     """
-    best, of_turn = 0.0, dict[int, float]()
-    for passage in passages[:MAX_PASSAGES]:
-        near = _said_of(wanted, passage.text, passage.cosine)
-        best = max(best, near)
-        if passage.turn_id is not None:
-            of_turn[passage.turn_id] = max(near, of_turn.get(passage.turn_id, 0.0))
-    floor = MIN_SHARE_OF_PASSAGE * best
+    closest = max((_said_of(wanted, hit.text, hit.cosine) for hit in passages[:MAX_PASSAGES]), default=0.0)
     for hit in memories:
         is_picked = hit.memory is not None and hit.memory.is_by_rules
-        sums_up = of_turn.get(hit.turn_id or 0, 0.0) >= best
-        if not is_picked or sums_up or _said_of(wanted, hit.text, hit.cosine) >= floor:
+        if not is_picked or _said_of(wanted, hit.text, hit.cosine) >= MIN_SHARE_OF_PASSAGE * closest:
             yield hit
 
 
@@ -533,7 +522,7 @@ def _fitting_passages(
     """Yield the passages that the budget has room for, each with what its session later said against it."""
     said = [stems_said(memory) for memory in memories]
     for passage in passages:
-        room = min(MAX_PASSAGE_WORDS, budget.left - budget.overhead(passage))
+        room = budget.left - budget.overhead(passage)
         text = passage.part(without_said(passage.text, said)) if room >= MIN_PASSAGE_WORDS else ""
         if not text:
             continue

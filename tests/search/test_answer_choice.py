@@ -43,7 +43,7 @@ def test_a_memory_rises_with_the_best_passage_of_its_turn_unless_it_does_not_hol
     assert raise_with_source(memories, []) == memories
 
 
-def test_a_memory_by_rules_must_be_half_as_close_to_the_question_as_the_best_passage() -> None:
+def test_a_memory_by_rules_must_be_nearly_as_close_to_the_question_as_the_best_passage() -> None:
     def remembered(text: str, extractor: str) -> Hit:
         memory = Memory("ep_0123456789ab", Kind.FACT, text, text, extractor=extractor)
         return dataclasses.replace(hit(text, 0.5, None), cosine=0.1, memory=memory)
@@ -51,7 +51,7 @@ def test_a_memory_by_rules_must_be_half_as_close_to_the_question_as_the_best_pas
     terms = terms_of("where does the walrus proxy drop headers")
     wanted = Coverage(terms, dict.fromkeys(terms, 1), 2)
     passage = dataclasses.replace(hit("The walrus proxy drops headers at 8 kB.", 1.0, 2), cosine=0.5)
-    far, near = "The plan for the lighthouse was approved.", "The walrus proxy has a limit for headers."
+    far, near = "The plan for the lighthouse was approved.", "The walrus proxy must never drop a header."
     memories = [
         remembered(far, "local-3"),
         remembered(near, "local-3"),
@@ -65,8 +65,6 @@ def test_a_memory_by_rules_must_be_half_as_close_to_the_question_as_the_best_pas
         (far, "a-model"),
     ]
     assert list(near_as_passages(memories, [], wanted)) == memories
-    of_its_turn = dataclasses.replace(remembered(far, "local-3"), turn_id=2)
-    assert list(near_as_passages([of_its_turn], [passage], wanted)) == [of_its_turn]
 
 
 @pytest.mark.parametrize(

@@ -33,3 +33,9 @@ def test_words_in_any_form_are_about_the_same(later: str) -> None:
 )
 def test_what_is_about_something_else_or_says_the_same_ends_nothing(later: str) -> None:
     assert find_later(EARLIER, Role.ASSISTANT, [LaterText(Role.ASSISTANT, later, 1)]) is None
+
+
+def test_a_sentence_that_is_shown_already_ends_nothing() -> None:
+    later = "The parser of readFile is fixed, copper headers pass."
+
+    assert find_later(f"{EARLIER}\n{later}", Role.ASSISTANT, [LaterText(Role.ASSISTANT, later, 1)]) is None

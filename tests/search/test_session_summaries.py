@@ -21,6 +21,7 @@ from engram.redaction import redact
 from engram.search.answer import Answer, answer_question
 from engram.search.hit_lines import answer_text
 from engram.search.hits import MAX_HITS, PublicHit
+from engram.search.passages.followed import MAX_OUTCOME_WORDS, ends_of_turns
 from engram.search.question import Query
 from engram.search.searcher import Searcher
 from engram.settings import Settings
@@ -217,26 +218,19 @@ def test_a_limit_holds_for_memories_sessions_passages_and_notes_together(
     assert {hit.kind for hit in everything.hits} >= {"session", "turn", "note"}
 
 
-def test_a_passage_tells_what_came_of_its_turn_unless_that_was_judged_wrong(settings: Settings, store: Store) -> None:
+LEAD = "Let me look where the walrus proxy drops headers of long requests."
+
+
+def end_of_turn(settings: Settings, store: Store, result: str) -> str:
+    """Return what is told of a turn's end with the passage that leads up to it."""
     path = settings.projects_folder / "-work-demo" / f"{SESSIONS[0]}.jsonl"
     say(path, "user", QUESTION, cwd="/work/demo")
-    say(path, "assistant", "Let me look where the walrus proxy drops headers of long requests.", cwd="/work/demo")
-    for animal in ("badger", "heron", "lynx", "otter"):
-        text = f"The settings of the {animal} are read from a file of their own that nobody changed since March."
-        say(path, "assistant", text, cwd="/work/demo")
-    result = "Fixed: its parser kept only one page, and now it grows a buffer of sixteen kilobytes."
+    say(path, "assistant", LEAD, cwd="/work/demo")
     say(path, "assistant", result, cwd="/work/demo")
     ingest_path(store, path, settings=settings, redact=redact, close=True)
-
-    told = ask(settings, store)
-    assert f"the assistant in the end: {result}" in answer_text(told.hits)
-
-    (best, *_) = told.passages
-    assert best.outcome == result
-    ended = next(hit for hit in Searcher(store, settings).search(Query("parser kept only one page buffer")))
-    judge_quotation(store, ended.id, Judgement.WRONG, "it leaks", redact, actor=Actor.USER)
-
-    assert result not in answer_text(ask(settings, store).hits)
+    searcher = Searcher(store, settings)
+    (hit, *_) = searcher.search(Query(QUESTION))
+    return ends_of_turns(store, [replace(hit, text=LEAD)], searcher.coverage_of(QUESTION)).get(hit.id, "")
 
 
 @pytest.mark.parametrize(
@@ -244,27 +238,32 @@ def test_a_passage_tells_what_came_of_its_turn_unless_that_was_judged_wrong(sett
     [
         ("Fixed.\n\nSources:\n- [The proxy](https://proxy.example/docs)", ""),
         ("Done!", ""),
-        ("The buffer has sixteen kilobytes since its parser kept one page.\n\nSources:", "The buffer has sixteen"),
-        ("The buffer has sixteen kilobytes. What is left:", "The buffer has sixteen kilobytes."),
+        ("The buffer of the badger has sixteen kilobytes since its parser kept one page.", ""),
+        ("The walrus proxy dropped headers: its parser kept one page.\n\nSources:", "The walrus proxy dropped headers"),
+        ("The walrus proxy dropped headers: its parser kept one page. What is left:", "The walrus proxy dropped"),
+        ("The walrus proxy dropped headers: its parser kept a page. " + "A page is kept. " * 30, "The walrus proxy"),
     ],
 )
-def test_an_end_that_says_nothing_or_only_leads_on_is_not_told(
+def test_a_turn_is_told_with_its_end_if_that_says_as_much_of_the_question(
     settings: Settings, store: Store, result: str, told: str
 ) -> None:
-    path = settings.projects_folder / "-work-demo" / f"{SESSIONS[0]}.jsonl"
-    say(path, "user", QUESTION, cwd="/work/demo")
-    say(path, "assistant", "Let me look where the walrus proxy drops headers of long requests.", cwd="/work/demo")
-    for animal in ("badger", "heron", "lynx", "otter"):
-        text = f"The settings of the {animal} are read from a file of their own that nobody changed since March."
-        say(path, "assistant", text, cwd="/work/demo")
-    say(path, "assistant", result, cwd="/work/demo")
-    ingest_path(store, path, settings=settings, redact=redact, close=True)
+    end = end_of_turn(settings, store, result)
 
-    (best, *_) = ask(settings, store).passages
+    assert end.startswith(told)
+    assert bool(end) is bool(told)
+    assert not end.endswith(":")
+    assert len(end.split()) <= MAX_OUTCOME_WORDS
 
-    assert best.outcome.startswith(told)
-    assert bool(best.outcome) is bool(told)
-    assert not best.outcome.endswith(":")
+
+def test_an_end_that_was_judged_wrong_is_not_told(settings: Settings, store: Store) -> None:
+    cause = "The walrus proxy dropped headers: its parser kept one page."
+    assert end_of_turn(settings, store, cause) == cause
+    (ended, *_) = Searcher(store, settings).search(Query(cause, phrases=("parser kept one page",)))
+    assert f"the assistant in the end: {cause}" in answer_text([replace(PublicHit.of(ended), outcome=cause)])
+
+    judge_quotation(store, ended.id, Judgement.WRONG, "it leaks", redact, actor=Actor.USER)
+
+    assert ends_of_turns(store, [replace(ended, text=LEAD)], Searcher(store, settings).coverage_of(QUESTION)) == {}
 
 
 @pytest.mark.parametrize(

@@ -84,11 +84,6 @@ def calls_of_session(store: Reader, session_ref: int) -> list[StoredTurn]:
     return [_stored_turn(row, (), is_whole=False) for row in store.fetch(_of_session(session_ref, 1_000_000))]
 
 
-def turns_after(store: Reader, stored: StoredTurn, limit: int) -> list[StoredTurn]:
-    """Return the next turns of the same session, in the order of its transcript."""
-    return _stored_turns(store, store.fetch(_after(stored.session_ref, stored.turn.start_offset, limit)))
-
-
 def projects_of_sessions(store: Reader, session_refs: Sequence[int]) -> dict[int, list[int]]:
     """Return a session's row id → row ids of the projects that its turns belong to, sorted."""
     turn = tables.Turn
@@ -210,13 +205,6 @@ def _of_session(session_ref: int, limit: int) -> Query:
 def _folders() -> Query:
     turn = tables.Turn
     return turn.select(turn.session, turn.project, turn.cwd).distinct().where(turn.cwd != "")
-
-
-@prepared
-def _after(session_ref: int, offset: int, limit: int) -> Query:
-    turn = tables.Turn
-    query = _turns().where((turn.session == session_ref) & (turn.start_offset > offset))
-    return query.order_by(turn.start_offset, turn.id).limit(limit)
 
 
 @prepared

@@ -1,4 +1,4 @@
-"""Find what a session said later to contradict, withdraw or supersede a passage, by wording.
+"""Find what a session said after a passage: that it is wrong, withdrawn or over, by wording, and how its turn ended.
 
 Any code that quotes a passage must call this first: words that the session itself contradicted or superseded are not
 shown without what followed.
@@ -7,17 +7,23 @@ shown without what followed.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 from functools import lru_cache
 
 from engram.models.engine.transaction import Reader
-from engram.models.sessions.passage_rows import LaterText, said_after
+from engram.models.sessions.passage_rows import LaterText, normalised_text, said_after
+from engram.models.sessions.stored_quotations import barred_quotations
+from engram.models.sessions.stored_turns import turns_by_row
+from engram.search.hit_lines import may_be_planted
+from engram.search.hits import Hit, is_said
+from engram.search.passages.passage_search import excerpt
+from engram.search.question import Coverage
 from engram.system.lazy_regex import lazy_regex
-from engram.text.splitting import sentence_spans
+from engram.text.splitting import sentence_spans, split
 from engram.text.subject import gives_another_value, is_denied, says_opposite
 from engram.text.words import stems, topic_words
-from engram.transcripts.turns import Role
+from engram.transcripts.turns import Role, Turn
 
 #: Number of texts after a passage to examine.
 MAX_LATER_TEXTS = 80
@@ -84,6 +90,7 @@ def find_later(text: str, role: str, later: Sequence[LaterText]) -> LaterText | 
     is_users = role in (Role.USER, Role.CHOSEN)
     next_prompt = next((following for following in later if following.role == Role.USER), None)
     said = [sentence for sentence in _sentences(text)[:MAX_SENTENCES] if _telling(sentence)]
+    shown = " ".join(text.split())
     for following in later:
         if following.role == Role.USER and (
             following is next_prompt or (is_users and _TAKES_BACK.search(following.text))
@@ -97,7 +104,9 @@ def find_later(text: str, role: str, later: Sequence[LaterText]) -> LaterText | 
         if not about:
             continue
         for sentence in _sentences(_typed(following.text) if following.role == Role.USER else following.text):
-            if any(_ends(sentence, earlier) for earlier in _may_be_about(sentence, about)):
+            # A text of several entries may hold the later sentence itself.
+            is_later = any(_ends(sentence, earlier) for earlier in _may_be_about(sentence, about))
+            if is_later and " ".join(sentence.split()) not in shown:
                 return replace(following, text=" ".join(sentence.split()))
     return None
 
@@ -150,3 +159,53 @@ def _beginning(text: str) -> str:
             break
         shown = longer
     return shown
+
+
+# -- How the turn of a passage ended: its last message often has the answer that the passage only leads up to.
+
+#: Number of passages, the best ones, for which the end of the turn is shown.
+MAX_TURN_ENDS = 5
+#: Maximum number of words of a turn's end.
+MAX_OUTCOME_WORDS = 80
+#: Minimum number of informative words in it: "Fixed." is not worth showing.
+MIN_TELLING_WORDS = 3
+
+
+def ends_of_turns(store: Reader, hits: Sequence[Hit], wanted: Coverage) -> dict[str, str]:
+    """Return id → how the turn of a passage ended, for the best passages, without what the passage itself says.
+
+    An end that has fewer of the question's words than the passage is left out: the next passage answers sooner.
+
+    Args:
+        wanted: the weights of the question's words.
+    """
+    best = {hit.turn_id: hit for hit in reversed(hits[:MAX_TURN_ENDS]) if hit.turn_id is not None}
+    _, barred = barred_quotations(store)
+    ends: dict[str, str] = {}
+    for stored in turns_by_row(store, list(best)):
+        hit = best[stored.id]
+        text = _end_of_turn(stored.turn, hit.text, wanted, barred)
+        says_enough = wanted.share(wanted.stems_in(text)) >= wanted.share(wanted.stems_in(hit.text))
+        if says_enough and len(topic_words(text)) >= MIN_TELLING_WORDS and not may_be_planted(text):
+            ends[hit.id] = text
+    return ends
+
+
+def _end_of_turn(turn: Turn, said: str, wanted: Coverage, barred: Collection[str]) -> str:
+    """Return the statements of a turn's last message that cover most of the question and are not in ``said``.
+
+    Statements in ``barred`` texts, which were judged wrong, are left out.
+    """
+    message = next((block.text for block in reversed(turn.said) if block.role is Role.ASSISTANT), "")
+    known = [stems(topic_words(said))]
+    statements = [
+        statement.text
+        for statement in split(message)
+        if not is_said(statement.text, known) and not any(normalised_text(statement.text) in other for other in barred)
+    ]
+    kept = excerpt("\n".join(statements), wanted, MAX_OUTCOME_WORDS).splitlines()
+    while kept and kept[-1].rstrip().endswith(":"):
+        # What it leads to is not shown, such as "Sources:".
+        kept.pop()
+    words = " ".join(kept).split()
+    return " ".join(words if len(words) <= MAX_OUTCOME_WORDS else [*words[: MAX_OUTCOME_WORDS - 1], "…"])
