@@ -174,6 +174,8 @@ def _print_memory(report: MemoryReport, session: tuple[str, str], *, is_whole: b
 
 def _maker(extractor: str) -> str:
     """Return what created a memory, for people; rules are named without their version."""
+    if extractor == "manual":
+        return "saving it"
     return f"{RULES} ({extractor})" if extractor.startswith("local") else extractor
 
 

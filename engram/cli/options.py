@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, NoReturn, TypeVar
 
@@ -193,16 +193,26 @@ class DefaultGroup(click.Group):
     Args:
         default: the command that is meant.
         takes_words: any word that is not a command also belongs to the default one, as in ``engram config NAME``.
+        synonyms: word that people type → the command that is meant.
     """
 
-    def __init__(self, *arguments: Any, default: str = "list", takes_words: bool = False, **others: Any) -> None:
+    def __init__(
+        self,
+        *arguments: Any,
+        default: str = "list",
+        takes_words: bool = False,
+        synonyms: Mapping[str, str] | None = None,
+        **others: Any,
+    ) -> None:
         super().__init__(*arguments, **others)
+        self._synonyms = synonyms or {}
         #: Name of the command that is meant.
         self.default = default
         self._takes_words = takes_words
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Insert the default command where none is typed."""
+        args = [self._synonyms.get(args[0], args[0]), *args[1:]] if args else args
         word = args[0] if args else "-"
         is_known = word in self.commands or word in ctx.help_option_names
         is_completed = ctx.resilient_parsing and not args

@@ -25,7 +25,7 @@ from engram.reports.claude_checks import NAME
 from engram.reports.health import home_bytes
 from engram.reports.processes import is_held
 from engram.reports.settings_report import default_of, explained_settings, plain_settings, plain_value, shown_value
-from engram.settings import Loaded, load
+from engram.settings import Loaded, Settings, load
 from engram.setup.agents.plugin import other_files
 from engram.setup.agents.registered import (
     MARKETPLACE,
@@ -313,7 +313,7 @@ def completion(ctx: click.Context, shell: str) -> None:
 # -- ``engram config``: every setting with its value and source.
 
 
-@click.group("config", cls=DefaultGroup, default="show", takes_words=True)
+@click.group("config", cls=DefaultGroup, default="show", takes_words=True, synonyms={"get": "show"})
 def config() -> None:
     """Show every setting with its source, explain one, or change one (default: show).
 
@@ -419,6 +419,10 @@ def unset_setting(workspace: Workspace, name: str, as_json: bool) -> None:
         print_json({"setting": setting, "was_set": was_set})
     elif not was_set:
         click.echo(f"{setting} is not in config.toml.")
+    elif setting in plain_settings(Settings()):
+        say(f"{setting} has its default again: {default_of(setting).replace('`', '')}")
+    else:
+        say(f"{setting} is no longer in config.toml.")
     _note_override(workspace, setting)
     if was_set:
         restart_with_settings(workspace)

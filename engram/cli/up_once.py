@@ -28,7 +28,9 @@ from engram.log import start_logging
 from engram.models.engine.transaction import Store
 from engram.models.shown import usage
 from engram.models.shown.usage import count_agents, count_of_agent, count_projects, count_totals, latest_turn_prompts
+from engram.models.work.task_runs import list_stages
 from engram.redaction import redact
+from engram.reports.health import STAGE_NAMES, count_unread
 from engram.search.hits import PublicHit
 from engram.settings import MODEL_EXTRACTORS, Settings
 from engram.system.lazy_regex import lazy_regex
@@ -186,6 +188,10 @@ def _print(report: dict[str, Any], workspace: Workspace) -> None:
         f"Prepared   {number_of(report['embedded'], 'text')} for the search by meaning, "
         f"{report['missing_vectors']} left"
     )
+    with workspace.store() as store:
+        failing = [stage for stage in list_stages(store) if stage.last_error]
+    for stage in failing:
+        say(f"Problem    {STAGE_NAMES.get(stage.name, stage.name)}: {stage.last_error}")
     for problem in ("bad_lines", "failed"):
         if report[problem]:
             click.echo(
@@ -333,8 +339,6 @@ def import_existing(workspace: Workspace, existing: Existing, *, has_service: bo
             is_told=False,
         )
     except KeyboardInterrupt:
-        from engram.reports.health import count_unread
-
         with workspace.store() as store:
             unread = count_unread(store, workspace.settings)
         say(

@@ -310,6 +310,8 @@ def test_a_setting_is_explained_in_the_words_of_its_reference(home: Home) -> Non
     home.config_file.write_text("bites = 2\n")
     said = invoke(home, "explain", "bites")[1]
     assert said.startswith("bites = 2 (from config.toml; default: 3)\n\nMaximum number of bites for one prompt")
+    assert invoke(home, "get", "bites")[1] == invoke(home, "bites")[1] == "2\n"
+    assert "bites has its default again: 3" in invoke(home, "unset", "bites")[1]
     assert "engram config explain NAME" in invoke(home)[1]
     assert invoke(home, "explain", "nosuch")[0] == 1
 

@@ -47,6 +47,13 @@ def test_once_tells_what_was_done(run: Run) -> None:
     assert "engram recall" in shown
 
 
+def test_once_says_why_nothing_was_prepared(run: Run) -> None:
+    shown = run("--set", "embedding_model=/no/such/model", "up", "--once").stdout
+
+    assert "Problem    search by meaning: " in shown
+    assert "/no/such/model" in shown
+
+
 def test_ingest_tells_what_was_read_and_passed_over(run: Run, tmp_path: Path) -> None:
     assert "Read 5 files: 13 new turns, 13 in all." in run("up", "--once", "--no-memories").stdout
     run("pause")
