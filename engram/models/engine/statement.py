@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import json
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from inspect import Signature, signature
@@ -35,6 +36,8 @@ P = ParamSpec("P")
 
 #: Provides SQLite's dialect for compiling; it is never opened.
 _DIALECT = SqliteDatabase(None)
+#: Types that SQLite takes as they are.
+_PLAIN = (str, int, float, bytes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,11 +63,20 @@ def compile_query(query: Query | Statement) -> Statement:
 
 
 def in_json_list(column: ColumnBase, values: Any) -> ColumnBase:
-    """Return the condition that a column has one of the values of a JSON list, given as text: any number, in one
-    statement.
+    """Return the condition that a column has one of some values: any number, in one statement.
+
+    Args:
+        values: a collection of texts or numbers, the same as a JSON list in a text, or the argument of a
+            ``prepared`` function that is either.
     """
-    condition: ColumnBase = column.in_(Select([fn.json_each(values)], [SQL("value")]))
+    listed = values if isinstance(values, Value) else _stored(values)
+    condition: ColumnBase = column.in_(Select([fn.json_each(listed)], [SQL("value")]))
     return condition
+
+
+def _stored(value: Any) -> Any:
+    """Return a value as SQLite takes it: a collection becomes a JSON list."""
+    return value if value is None or isinstance(value, _PLAIN) else json.dumps(list(value), default=int)
 
 
 def without_index(column: ColumnBase) -> ColumnBase:
@@ -81,8 +93,8 @@ def prepared(build: Callable[P, Query]) -> Callable[P, Statement]:
     """Make a function that builds a query return a statement; the function runs once, at the first call.
 
     The function gets placeholders instead of its arguments. It may use them as values of the query and for nothing
-    else: no ``if``, no formatting, no list of values. They are passed to SQLite unchanged, so a flag must be passed as
-    a number and a path as bytes.
+    else: no ``if``, no formatting, no list of values but by ``in_json_list``. Collections are passed to SQLite as JSON
+    and everything else unchanged, so a flag must be passed as a number and a path as bytes.
     """
 
     @functools.cache
@@ -113,9 +125,30 @@ def prepared(build: Callable[P, Query]) -> Callable[P, Statement]:
             bound = declared.bind(*args, **kwargs)
             bound.apply_defaults()
             values = list(bound.arguments.values())
-        return Statement(sql, tuple([values[place] if place >= 0 else value for place, value in slots]))
+        return Statement(sql, tuple([_stored(values[place]) if place >= 0 else value for place, value in slots]))
 
     return bind
+
+
+@functools.cache
+def insertion(table: type[Model], names: tuple[str, ...], verb: str = "INSERT") -> str:
+    """Return the statement that inserts a row by the names of its columns."""
+    marks = ", ".join("?" * len(names))
+    return f'{verb} INTO "{table._meta.table_name}" ({", ".join(_quoted(table, names))}) VALUES ({marks})'
+
+
+@functools.cache
+def row_change(table: type[Model], names: tuple[str, ...], key: tuple[str, ...]) -> str:
+    """Return the statement that changes columns of the row with a key."""
+    assignments = ", ".join(f"{name} = ?" for name in _quoted(table, names))
+    is_row = " AND ".join(f"{name} = ?" for name in _quoted(table, key))
+    return f'UPDATE "{table._meta.table_name}" SET {assignments} WHERE {is_row}'
+
+
+def _quoted(table: type[Model], names: tuple[str, ...]) -> list[str]:
+    if unknown := set(names) - set(table._meta.columns):
+        raise ValueError(f"{table.__name__} has no columns {', '.join(sorted(unknown))}")
+    return [f'"{name}"' for name in names]
 
 
 # -- Turning rows into frozen records: which column each field comes from, checked when the program starts.

@@ -11,7 +11,7 @@ from collections import namedtuple
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache, wraps
 from pathlib import Path
-from typing import Any, Concatenate, NoReturn, ParamSpec, TypeVar
+from typing import Any, Concatenate, NoReturn, ParamSpec, TypeAlias, TypeVar
 
 import peewee
 
@@ -37,7 +37,14 @@ from engram.models.engine.database import (
     words_of_error,
 )
 from engram.models.engine.migrations import migrate
-from engram.models.engine.statement import RecordReader, Statement, compile_query, prepared
+from engram.models.engine.statement import (
+    RecordReader,
+    Statement,
+    compile_query,
+    insertion,
+    prepared,
+    row_change,
+)
 from engram.system.atomic import FILE_MODE, FOLDER_MODE, behind_rollback, explain_disk, locked_folder
 from engram.system.clock import SYSTEM_CLOCK, Clock
 
@@ -56,6 +63,7 @@ Row = tuple[Any, ...]
 #: What can be run: a query, or one that was compiled before.
 Query = peewee.Query | Statement
 R = TypeVar("R")
+T = TypeVar("T")
 P = ParamSpec("P")
 
 
@@ -228,14 +236,14 @@ class Tx(Reader):
         """Insert one row, given as column names and values; return its id. Faster than a query; used while reading
         transcripts.
         """
-        return self.insert(_insertion(table, tuple(row)), list(row.values()))
+        return self.insert(insertion(table, tuple(row)), list(row.values()))
 
     def update_row(
         self, table: type[peewee.Model], key: int | Mapping[str, Value], changes: Mapping[str, Value]
     ) -> None:
         """Update named columns of the row with an id or with other key columns. Faster than a query."""
         key = {"id": key} if isinstance(key, int) else key
-        self.run(_change(table, tuple(changes), tuple(key)), [*changes.values(), *key.values()])
+        self.run(row_change(table, tuple(changes), tuple(key)), [*changes.values(), *key.values()])
 
     def insert_many(
         self, table: type[peewee.Model], rows: Sequence[Mapping[str, Value]], *, or_ignore: bool = False
@@ -246,7 +254,7 @@ class Tx(Reader):
         """
         if rows:
             names = tuple(rows[0])
-            sql = _insertion(table, names, "INSERT OR IGNORE" if or_ignore else "INSERT")
+            sql = insertion(table, names, "INSERT OR IGNORE" if or_ignore else "INSERT")
             self.run_many(sql, [[row[name] for name in names] for row in rows])
 
     def run_many(self, sql: str, many: Sequence[Sequence[Value]]) -> None:
@@ -273,27 +281,32 @@ S = TypeVar("S", bound=Reader)
 
 # -- Decorators that turn a query into a function of a reader or transaction and the query's arguments.
 
-
-def asks_records(
-    records: RecordReader[R],
-) -> Callable[[Callable[P, peewee.Query]], Callable[Concatenate[Reader, P], list[R]]]:
-    """Make a function that builds a query, as for ``prepared``, return the records of the query."""
-
-    def decorate(build: Callable[P, peewee.Query]) -> Callable[Concatenate[Reader, P], list[R]]:
-        return _asking(build, lambda reader, query: reader.fetch_records(records, query))
-
-    return decorate
+#: Makes a function of a reader that returns a ``T`` of one that builds a query.
+Asker: TypeAlias = Callable[[Callable[P, peewee.Query]], Callable[Concatenate[Reader, P], T]]
 
 
-def asks_record(
-    records: RecordReader[R],
-) -> Callable[[Callable[P, peewee.Query]], Callable[Concatenate[Reader, P], R | None]]:
+def asks_rows(read: Callable[[list[Any]], T]) -> Asker[P, T]:
+    """Make a function that builds a query, as for ``prepared``, return what ``read`` makes of its rows."""
+    return lambda build: _asking(build, lambda reader, query: read(reader.fetch(query)))
+
+
+def asks_records(records: RecordReader[R]) -> Asker[P, list[R]]:
+    """Make a function that builds a query return the records of the query."""
+    return lambda build: _asking(build, lambda reader, query: reader.fetch_records(records, query))
+
+
+def asks_record(records: RecordReader[R]) -> Asker[P, R | None]:
     """Make a function that builds a query return the first record, or None."""
+    return lambda build: _asking(build, lambda reader, query: reader.fetch_record(records, query))
 
-    def decorate(build: Callable[P, peewee.Query]) -> Callable[Concatenate[Reader, P], R | None]:
-        return _asking(build, lambda reader, query: reader.fetch_record(records, query))
 
-    return decorate
+def asks_keyed(records: RecordReader[R], key: str) -> Asker[P, dict[Any, R]]:
+    """Make a function that builds a query return its records, each by the value of its field ``key``."""
+
+    def ask(reader: Reader, query: Statement) -> dict[Any, R]:
+        return {getattr(record, key): record for record in reader.fetch_records(records, query)}
+
+    return lambda build: _asking(build, ask)
 
 
 def asks_values(build: Callable[P, peewee.Query]) -> Callable[Concatenate[Reader, P], list[Any]]:
@@ -330,27 +343,6 @@ def _asking(build: Callable[P, peewee.Query], ask: Callable[[S, Statement], R]) 
 def _row_maker(names: tuple[str, ...]) -> Callable[[Row], Any]:
     make: Callable[[Row], Any] = namedtuple("NamedRow", names)._make  # type: ignore[attr-defined]  # names of a query
     return make
-
-
-@cache
-def _insertion(table: type[peewee.Model], names: tuple[str, ...], verb: str = "INSERT") -> str:
-    """Return the statement that inserts a row by the names of its columns."""
-    marks = ", ".join("?" * len(names))
-    return f'{verb} INTO "{table._meta.table_name}" ({", ".join(_quoted(table, names))}) VALUES ({marks})'
-
-
-@cache
-def _change(table: type[peewee.Model], names: tuple[str, ...], key: tuple[str, ...]) -> str:
-    """Return the statement that changes columns of the row with a key."""
-    assignments = ", ".join(f"{name} = ?" for name in _quoted(table, names))
-    is_row = " AND ".join(f"{name} = ?" for name in _quoted(table, key))
-    return f'UPDATE "{table._meta.table_name}" SET {assignments} WHERE {is_row}'
-
-
-def _quoted(table: type[peewee.Model], names: tuple[str, ...]) -> list[str]:
-    if unknown := set(names) - set(table._meta.columns):
-        raise ValueError(f"{table.__name__} has no columns {', '.join(sorted(unknown))}")
-    return [f'"{name}"' for name in names]
 
 
 # -- The open memory.db: transactions, rows, unified driver errors, and setting aside foreign or damaged files.

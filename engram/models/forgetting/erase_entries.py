@@ -121,12 +121,11 @@ def clean_sessions(tx: Tx, session_refs: Collection[int], session_ids: Collectio
         session_ids: the agent's ids of those for which the record of what was shown, and when, is deleted too.
     """
     session, transcript = tables.Session, tables.Transcript
-    refs, named = json.dumps(list(session_refs)), json.dumps(list(session_ids))
-    tx.run(session.update(rolling_summary="", branch="", **NO_TITLE).where(in_json_list(session.id, refs)))
-    tx.run(tables.PullRequest.delete().where(in_json_list(tables.PullRequest.session, refs)))
-    tx.run(transcript.update(cursor_words="").where(in_json_list(transcript.session, refs)))
+    tx.run(session.update(rolling_summary="", branch="", **NO_TITLE).where(in_json_list(session.id, session_refs)))
+    tx.run(tables.PullRequest.delete().where(in_json_list(tables.PullRequest.session, session_refs)))
+    tx.run(transcript.update(cursor_words="").where(in_json_list(transcript.session, session_refs)))
     for shown in (tables.Injection, tables.Shown, tables.Outcome):
-        tx.run(shown.delete().where(in_json_list(shown.session_id, named)))
+        tx.run(shown.delete().where(in_json_list(shown.session_id, session_ids)))
 
 
 def _drop_summary(tx: Tx, of_session: Expression) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
@@ -166,7 +165,7 @@ def erase_memories(tx: Tx, memories: Sequence[Memory], *, actor: Actor) -> None:
     # First find text that looks like any id, then compare: SQLite can't search for many texts at once.
     rows = tx.fetch(history.select(history.id, told.alias("told")).where(fn.INSTR(told, "ep_") > 0))
     row_ids = [row.id for row in rows if any(episode_id in row.told for episode_id in ids)]
-    tx.run(history.delete().where(in_json_list(history.id, json.dumps(row_ids))))
+    tx.run(history.delete().where(in_json_list(history.id, row_ids)))
 
 
 def release_memories(tx: Tx, contents: ProjectContents, *, actor: Actor) -> None:

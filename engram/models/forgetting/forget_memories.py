@@ -87,7 +87,7 @@ def delete_forgotten(tx: Tx, forgotten: Forgotten, *, actor: Actor) -> int:
             done += 1
     if forgotten.session_ids:
         session = tables.Session
-        named = in_json_list(session.session_id, json.dumps(forgotten.session_ids))
+        named = in_json_list(session.session_id, forgotten.session_ids)
         clean_sessions(tx, tx.fetch_values(session.select(session.id).where(named)), forgotten.session_ids)
     return done + erase_words(tx, forgotten.erased, actor=actor)
 

@@ -423,7 +423,7 @@ def _known_ids(store: Reader, space: Space, statements: Sequence[Incoming]) -> s
     memory = tables.Memory
     every = [_names_of(incoming) for incoming in statements]
     for kind, column in (("episode", memory.episode_id), ("stable", memory.stable_id), ("slot", memory.slot)):
-        values = json.dumps([value for names in every for name, value in names if name == kind])
+        values = [value for names in every for name, value in names if name == kind]
         known |= {
             (kind, value) for value in store.fetch_values(memory.select(column).where(in_json_list(column, values)))
         }

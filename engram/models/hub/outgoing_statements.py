@@ -30,7 +30,7 @@ from engram.models.hub.memory_statements import (
     text_of_fields,
 )
 from engram.models.hub.spaces import SetAside, Space, change_space, drop_set_aside
-from engram.models.memories.memory_records import MEMORIES, Memory, query_memories
+from engram.models.memories.memory_records import MEMORIES, Memory, memories_of_ids, query_memories
 from engram.models.projects.project_folders import identities_of_project, link_folder, merge_in, merge_projects
 from engram.models.projects.projects import (
     PLACEHOLDER,
@@ -216,7 +216,7 @@ def _enqueue(tx: Tx, space: Space, memories: Sequence[Memory]) -> None:
 def _steps_of(tx: Tx, episode_ids: Sequence[str]) -> dict[str, list[Any]]:
     """Return id → the steps of history that changed a text or whether the memory is current, oldest first."""
     history = tables.History
-    listed = in_json_list(history.episode_id, json.dumps(list(episode_ids)))
+    listed = in_json_list(history.episode_id, episode_ids)
     has_fields = history.before != "{}"
     steps: dict[str, list[Any]] = {}
     columns = (history.episode_id, history.actor, history.action, history.before, history.after)
@@ -265,9 +265,7 @@ def _stable_id(tx: Tx, episode_id: str) -> str | None:
 
 def build_statements(store: Reader, all_said: Sequence[SaidMemory]) -> dict[bytes, Statement]:
     """Return memory id → statement, for memories that exist. Call it in a snapshot."""
-    named = json.dumps([said.episode_id for said in all_said if not said.is_forgotten])
-    query = query_memories().where(in_json_list(tables.Memory.episode_id, named))
-    memories = {memory.episode_id: memory for memory in store.fetch_records(MEMORIES, query)}
+    memories = memories_of_ids(store, [said.episode_id for said in all_said if not said.is_forgotten])
     evidence = _evidence_of(store, [memory.id for memory in memories.values()])
     projects = {
         project_id: _told_project(store, project)
@@ -326,7 +324,7 @@ def _registers(said: SaidMemory, memory: Memory) -> dict[str, tuple[int, int, An
 
 def _evidence_of(store: Reader, row_ids: Iterable[int]) -> dict[int, list[str]]:
     table = tables.Evidence
-    listed = in_json_list(table.memory, json.dumps(list(row_ids)))
+    listed = in_json_list(table.memory, row_ids)
     query = table.select(table.memory.alias("row_id"), table.uuid).where(listed & table.uuid.is_null(False))
     by_row: dict[int, list[str]] = {}
     for row in store.fetch(query.order_by(table.memory, table.seq)):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Collection, Iterable
 from dataclasses import asdict, dataclass
 
@@ -57,7 +56,11 @@ _BRANCHES = RecordReader(BranchRow, tables.Branch, readers={"state": BranchState
 def branches_used_since(store: Reader, project_id: int, since_ms: int) -> list[BranchUse]:
     """Return each branch that has turns since a given time, once."""
     uses: dict[str, BranchUse] = {}
-    for row in store.fetch(_turns_since(project_id, since_ms)):
+    turn = tables.Turn
+    columns = (turn.branch, turn.started_at_ms, turn.actions)
+    is_recent = (turn.project == project_id) & (turn.started_at_ms >= since_ms) & (turn.branch != "")
+    query = turn.select(*columns).where(is_recent).order_by(turn.started_at_ms)
+    for row in store.fetch(query):
         commits = [commit for fact in unpack_facts(row.actions) if (commit := str(fact.get("commit", "")))]
         before = uses.get(row.branch)
         commit = commits[-1].split(" ", 1)[0] if commits else before.commit if before else ""
@@ -72,8 +75,7 @@ def put_branch(tx: Tx, branch: BranchRow) -> None:
 
 def drop_branches(tx: Tx, project_id: int, names: Iterable[str]) -> None:
     branch = tables.Branch
-    listed = json.dumps(sorted(names))
-    tx.run(branch.delete().where((branch.project == project_id) & in_json_list(branch.name, listed)))
+    tx.run(branch.delete().where((branch.project == project_id) & in_json_list(branch.name, names)))
 
 
 def open_branches(store: Reader, memory_refs: Collection[int]) -> dict[int, str]:
@@ -84,7 +86,7 @@ def open_branches(store: Reader, memory_refs: Collection[int]) -> dict[int, str]
     """
     branches: dict[int, str] = {}
     elsewhere: set[int] = set()
-    for row in store.fetch(_branches_of_memories(json.dumps(sorted(memory_refs)))) if memory_refs else ():
+    for row in store.fetch(_branches_of_memories(memory_refs)) if memory_refs else ():
         if row.state == BranchState.OPEN:
             branches[row.episode_ref] = row.branch
         else:
@@ -101,7 +103,10 @@ def unmerged_branch(store: Reader, episode_ref: int, asked_on: str) -> str:
 def branches_of_memories(store: Reader, memory_refs: Collection[int]) -> dict[int, set[str]]:
     """Map the row id of each memory to the branches of its turns; "" stands for a turn outside a repository."""
     branches: dict[int, set[str]] = {}
-    for row in store.fetch(_turn_branches(json.dumps(sorted(memory_refs)))):
+    evidence, turn = tables.Evidence, tables.Turn
+    query = evidence.select(evidence.memory.alias("episode_ref"), turn.branch).distinct()
+    query = query.join(turn, on=turn.id == evidence.turn_id).where(in_json_list(evidence.memory, memory_refs))
+    for row in store.fetch(query):
         branches.setdefault(row.episode_ref, set()).add(row.branch)
     return branches
 
@@ -125,22 +130,7 @@ def branches_of_project(project_id: int) -> Query:
 
 
 @prepared
-def _turns_since(project_id: int, since_ms: int) -> Query:
-    turn = tables.Turn
-    columns = (turn.branch, turn.started_at_ms, turn.actions)
-    is_recent = (turn.project == project_id) & (turn.started_at_ms >= since_ms) & (turn.branch != "")
-    return turn.select(*columns).where(is_recent).order_by(turn.started_at_ms)
-
-
-@prepared
-def _turn_branches(memory_refs: str) -> Query:
-    evidence, turn = tables.Evidence, tables.Turn
-    query = evidence.select(evidence.memory.alias("episode_ref"), turn.branch).distinct()
-    return query.join(turn, on=turn.id == evidence.turn_id).where(in_json_list(evidence.memory, memory_refs))
-
-
-@prepared
-def _branches_of_memories(memory_refs: str) -> Query:
+def _branches_of_memories(memory_refs: Collection[int]) -> Query:
     evidence, turn, branch, memory = tables.Evidence, tables.Turn, tables.Branch, tables.Memory
     is_bound = (
         (memory.scope == Scope.PROJECT.value)

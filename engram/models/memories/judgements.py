@@ -6,21 +6,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum, auto
 
-from peewee import ColumnBase, Query, fn
+from peewee import ColumnBase, fn
 
 from engram.enums import Actor, Judgement, Source, Status, Voice
 from engram.models import tables
-from engram.models.engine.statement import RecordReader, Statement, is_same, prepared
+from engram.models.engine.statement import RecordReader, is_same
 from engram.models.engine.transaction import Reader, Tx
 from engram.models.memories.memory_history import JUDGEMENT_ACTIONS, TAKE_BACK, Change, history_of
-from engram.models.memories.memory_records import (
-    IS_CURRENT,
-    IS_GLOBAL,
-    MEMORIES,
-    Memory,
-    may_stand_for,
-    query_memories,
-)
+from engram.models.memories.memory_records import IS_CURRENT, IS_GLOBAL, Memory, may_stand_for, select_memories
 
 #: Voices of what the user said or chose.
 USERS_VOICES = (Voice.USER, Voice.CHOSEN)
@@ -203,42 +196,27 @@ def judgement_of(change: Change) -> Judgement:
 
 def judged_memories(store: Reader, project_id: int | None) -> list[JudgedMemory]:
     """Return the memories of a project, and global ones, that were judged wrong or outdated, oldest first."""
-    return _judged(store, _judged_in_project(project_id))
+    return _judged(store, is_same(tables.Memory.project, project_id) | IS_GLOBAL)
 
 
 def judged_of_session(store: Reader, row_id: int) -> list[JudgedMemory]:
     """Return the memories from a session that were judged wrong or outdated, oldest first."""
-    return _judged(store, _judged_in_session(row_id))
+    return _judged(store, tables.Memory.session == row_id)
 
 
-@prepared
-def _judged_in_project(project_id: int | None) -> Query:
-    is_seen = is_same(tables.Memory.project, project_id) | IS_GLOBAL
-    return query_memories().where(is_seen & _may_be_judged()).order_by(tables.Memory.created_at_ms)
-
-
-@prepared
-def _judged_in_session(row_id: int) -> Query:
-    is_of_session = tables.Memory.session == row_id
-    return query_memories().where(is_of_session & _may_be_judged()).order_by(tables.Memory.created_at_ms)
-
-
-def _may_be_judged() -> ColumnBase:
+def _judged(store: Reader, condition: ColumnBase) -> list[JudgedMemory]:
     memory, history = tables.Memory, tables.History
     outdated = history.select(history.episode_id).where(
         (history.episode_id == memory.episode_id) & (history.action == JUDGEMENT_ACTIONS[Judgement.OUTDATED])
     )
     is_ended = (memory.status == Status.ARCHIVED.value) & memory.episode_id.in_(outdated)
-    return (memory.is_lowered == 1) | is_ended
-
-
-def _judged(store: Reader, query: Statement) -> list[JudgedMemory]:
+    may_be_judged = (memory.is_lowered == 1) | is_ended
     judged = []
-    for memory in store.fetch_records(MEMORIES, query):
-        standing = standing_judgements(history_of(store, memory.episode_id))
+    for one in select_memories(store, condition & may_be_judged, memory.created_at_ms):
+        standing = standing_judgements(history_of(store, one.episode_id))
         if standing and judgement_of(standing[-1]) is not Judgement.HELPFUL:
             last = standing[-1]
-            judged.append(JudgedMemory(memory, judgement_of(last), last.reason, last.at_ms))
-        elif memory.is_lowered:
-            judged.append(JudgedMemory(memory, Judgement.WRONG))
+            judged.append(JudgedMemory(one, judgement_of(last), last.reason, last.at_ms))
+        elif one.is_lowered:
+            judged.append(JudgedMemory(one, Judgement.WRONG))
     return judged

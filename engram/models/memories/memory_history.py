@@ -105,7 +105,7 @@ def add_first_steps(tx: Tx, made: Sequence[tuple[str, str, Mapping[str, Any]]], 
 
 def changes_by_row(store: Reader, row_ids: Sequence[int]) -> list[Change]:
     """Return the steps with these row ids, as far as they exist."""
-    chosen = in_json_list(tables.History.id, json.dumps(list(row_ids)))
+    chosen = in_json_list(tables.History.id, row_ids)
     return store.fetch_records(_CHANGES, _CHANGES.select().where(chosen))
 
 

@@ -15,7 +15,7 @@ from engram.enums import CURRENT_STATUSES, Importance, Kind, Scope, Source, Stat
 from engram.models import tables
 from engram.models.engine.packed import unpack_text, unpack_uuid
 from engram.models.engine.statement import RecordReader, in_json_list, is_same, prepared
-from engram.models.engine.transaction import Reader, asks_record, asks_records
+from engram.models.engine.transaction import Reader, asks_keyed, asks_record, asks_records
 from engram.text.titles import title_from
 
 #: Maximum length of the content of a memory that Engram makes or merges, in characters. A saved one may be longer.
@@ -200,25 +200,15 @@ def find_memory(episode_id: str) -> Query:
     return query_memories().where(tables.Memory.episode_id == episode_id)
 
 
-def memories_by_row(store: Reader, row_ids: Sequence[int]) -> dict[int, Memory]:
+@asks_keyed(MEMORIES, "id")
+def memories_by_row(row_ids: Sequence[int]) -> Query:
     """Return row id → memory, for those that exist."""
-    found = store.fetch_records(MEMORIES, _by_rows(json.dumps([int(row_id) for row_id in row_ids])))
-    return {memory.id: memory for memory in found}
-
-
-@prepared
-def _by_rows(row_ids: str) -> Query:
     return query_memories().where(in_json_list(tables.Memory.id, row_ids))
 
 
-def memories_of_ids(store: Reader, episode_ids: Sequence[str]) -> dict[str, Memory]:
+@asks_keyed(MEMORIES, "episode_id")
+def memories_of_ids(episode_ids: Sequence[str]) -> Query:
     """Return id → memory, for those that exist."""
-    found = store.fetch_records(MEMORIES, _by_ids(json.dumps(list(episode_ids))))
-    return {memory.episode_id: memory for memory in found}
-
-
-@prepared
-def _by_ids(episode_ids: str) -> Query:
     return query_memories().where(in_json_list(tables.Memory.episode_id, episode_ids))
 
 
@@ -270,7 +260,7 @@ def memory_by_slot(slot: str) -> Query:
 
 def evidence_by_row(store: Reader, row_ids: Sequence[int]) -> dict[int, list[Evidence]]:
     """Return row id → what the memory rests on, in order; for those that rest on anything."""
-    return store.fetch_records_by(_EVIDENCE, _evidence_by_rows(json.dumps(list(row_ids))))
+    return store.fetch_records_by(_EVIDENCE, _evidence_by_rows(row_ids))
 
 
 @asks_records(_EVIDENCE)
@@ -280,7 +270,7 @@ def evidence_of(row_id: int) -> Query:
 
 
 @prepared
-def _evidence_by_rows(row_ids: str) -> Query:
+def _evidence_by_rows(row_ids: Sequence[int]) -> Query:
     evidence = tables.Evidence
     query = _EVIDENCE.select_by(evidence.memory).where(in_json_list(evidence.memory, row_ids))
     return query.order_by(evidence.memory, evidence.seq)
@@ -317,15 +307,10 @@ def may_see_context(memory: Memory, project_id: int) -> bool:
 
 def memories_resting_on_turns(store: Reader, turn_ids: Sequence[int]) -> list[tuple[Memory, frozenset[str]]]:
     """Return the memories that rest on entries of these turns, newest first, each with the uuids of its entries."""
-    row_ids = store.fetch_values(_resting_on_turns(json.dumps([int(turn_id) for turn_id in turn_ids])))
-    memories = memories_by_row(store, [int(row_id) for row_id in row_ids]).values()
+    evidence = tables.Evidence
+    row_ids = store.fetch_values(evidence.select(evidence.memory).where(in_json_list(evidence.turn_id, turn_ids)))
+    memories = memories_by_row(store, row_ids).values()
     return [
         (memory, frozenset(entry.uuid for entry in evidence_of(store, memory.id)))
         for memory in sorted(memories, key=lambda memory: -memory.created_at_ms)
     ]
-
-
-@prepared
-def _resting_on_turns(turn_ids: str) -> Query:
-    evidence = tables.Evidence
-    return evidence.select(evidence.memory).distinct().where(in_json_list(evidence.turn_id, turn_ids))

@@ -71,7 +71,7 @@ def _new_row(memory: Memory) -> dict[str, Value]:
 
 def _row_ids(store: Reader, episode_ids: Sequence[str]) -> dict[str, int]:
     memory = tables.Memory
-    listed = in_json_list(memory.episode_id, json.dumps(episode_ids))
+    listed = in_json_list(memory.episode_id, episode_ids)
     return {row.episode_id: row.id for row in store.fetch(memory.select(memory.episode_id, memory.id).where(listed))}
 
 

@@ -6,7 +6,6 @@ reply. Nothing else counts: no expansion by a person, no recall, no expansion by
 
 from __future__ import annotations
 
-import json
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
@@ -63,10 +62,9 @@ def usefulness_of(store: Reader, episode_ids: Collection[str]) -> dict[str, Usef
     """Return the usefulness of each memory that was ever shown or judged, by its id."""
     if not episode_ids:
         return {}
-    listed = json.dumps(sorted(episode_ids))
-    judgements, reset_ms = _read_history(store, listed)
+    judgements, reset_ms = _read_history(store, episode_ids)
     showings: dict[str, list[tuple[bool, int, int | None]]] = defaultdict(list)
-    for row in store.fetch(_showings(listed)):
+    for row in store.fetch(_showings(episode_ids)):
         showings[row.episode_id].append((bool(row.is_bite), row.shown_at_ms, row.used_at_ms))
     return {
         episode_id: _count(showings.get(episode_id, ()), reset_ms.get(episode_id, 0), judgements.get(episode_id))
@@ -85,11 +83,11 @@ def _count(rows: Iterable[tuple[bool, int, int | None]], reset_ms: int, judgemen
     )
 
 
-def _read_history(store: Reader, listed: str) -> tuple[dict[str, Judgement], dict[str, int]]:
-    """Return the current judgement on each memory of a JSON list, and when each was last changed or judged."""
+def _read_history(store: Reader, episode_ids: Collection[str]) -> tuple[dict[str, Judgement], dict[str, int]]:
+    """Return the current judgement on each memory, and when each was last changed or judged."""
     standing: dict[str, list[Judgement]] = defaultdict(list)
     reset_ms: dict[str, int] = {}
-    for row in store.fetch(_steps(listed)):
+    for row in store.fetch(_steps(episode_ids)):
         reset_ms[row.episode_id] = max(row.at_ms, reset_ms.get(row.episode_id, 0))
         if row.action in JUDGEMENTS:
             standing[row.episode_id].append(JUDGEMENTS[row.action])
@@ -99,7 +97,7 @@ def _read_history(store: Reader, listed: str) -> tuple[dict[str, Judgement], dic
 
 
 @prepared
-def _showings(listed: str) -> Query:
+def _showings(episode_ids: Collection[str]) -> Query:
     injection = tables.Injection
     return (
         injection.select(
@@ -108,17 +106,17 @@ def _showings(listed: str) -> Query:
             fn.MAX(injection.at_ms).alias("shown_at_ms"),
             fn.MAX(injection.used_at_ms).alias("used_at_ms"),
         )
-        .where(in_json_list(injection.episode_id, listed) & (injection.state == "shown"))
+        .where(in_json_list(injection.episode_id, episode_ids) & (injection.state == "shown"))
         .group_by(injection.episode_id, injection.session_id)
     )
 
 
 @prepared
-def _steps(listed: str) -> Query:
+def _steps(episode_ids: Collection[str]) -> Query:
     history = tables.History
     actions = history.action.in_([*_RESETTING_ACTIONS, *JUDGEMENTS])
     query = history.select(history.episode_id, history.action, history.at_ms)
-    return query.where(in_json_list(history.episode_id, listed) & actions).order_by(history.id)
+    return query.where(in_json_list(history.episode_id, episode_ids) & actions).order_by(history.id)
 
 
 def used_ids(store: Reader) -> set[str]:

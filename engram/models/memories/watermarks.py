@@ -10,7 +10,6 @@ from peewee import SQL, Query, Select, fn
 
 from engram.models import tables
 from engram.models.engine.meta import get_meta, put_meta
-from engram.models.engine.statement import prepared
 from engram.models.engine.transaction import Reader, Store, Tx, asks_values
 from engram.models.memories.memory_changes import note_vetoed
 from engram.models.memories.memory_records import Memory, select_memories
@@ -34,7 +33,10 @@ class Watermark:
 
 def current_watermark(store: Reader) -> Watermark:
     """Return the present watermark."""
-    row = store.fetch_first(_latest_numbers())
+    latest_vector = tables.Vector.select(fn.MAX(tables.Vector.seq)).where(tables.Vector.owner == "e")
+    latest_history = tables.History.select(fn.MAX(tables.History.id))
+    history_id = fn.COALESCE(latest_history, 0).alias("history_id")
+    row = store.fetch_first(Select(columns=[history_id, fn.COALESCE(latest_vector, 0).alias("vector_seq")]))
     return Watermark(history_id=row.history_id, vector_seq=row.vector_seq)
 
 
@@ -51,7 +53,15 @@ def save_watermark(tx: Tx, watermark: Watermark) -> None:
 
 def changed_since(store: Reader, watermark: Watermark) -> frozenset[int]:
     """Return the row ids of memories that were added, changed or got a vector after a watermark."""
-    return frozenset(store.fetch_values(_changed_since(watermark.history_id, watermark.vector_seq)))
+    changed = (
+        tables.Memory.select(tables.Memory.id)
+        .join(tables.History, on=tables.History.episode_id == tables.Memory.episode_id)
+        .where(tables.History.id > watermark.history_id)
+    )
+    embedded = tables.Vector.select(tables.Vector.owner_id).where(
+        (tables.Vector.owner == "e") & (tables.Vector.seq > watermark.vector_seq)
+    )
+    return frozenset(store.fetch_values(changed | embedded))
 
 
 def load_heads(store: Reader) -> dict[str, str]:
@@ -96,31 +106,6 @@ def _load_undone(store: Reader) -> list[tuple[str, str]]:
     return [] if stored is None else [(str(action), str(episode_id)) for action, episode_id in json.loads(stored)]
 
 
-@prepared
-def _latest_numbers() -> Query:
-    latest_vector = tables.Vector.select(fn.MAX(tables.Vector.seq)).where(tables.Vector.owner == "e")
-    latest_history = tables.History.select(fn.MAX(tables.History.id))
-    return Select(
-        columns=[
-            fn.COALESCE(latest_history, 0).alias("history_id"),
-            fn.COALESCE(latest_vector, 0).alias("vector_seq"),
-        ]
-    )
-
-
-@prepared
-def _changed_since(history_id: int, vector_seq: int) -> Query:
-    changed = (
-        tables.Memory.select(tables.Memory.id)
-        .join(tables.History, on=tables.History.episode_id == tables.Memory.episode_id)
-        .where(tables.History.id > history_id)
-    )
-    embedded = tables.Vector.select(tables.Vector.owner_id).where(
-        (tables.Vector.owner == "e") & (tables.Vector.seq > vector_seq)
-    )
-    return changed | embedded
-
-
 # -- Memories that were stored but not yet compared with the others, in the order in which they will be compared.
 
 #: How long an open turn keeps younger memories from being joined, in milliseconds.
@@ -154,13 +139,9 @@ def unjoined_rows() -> Query:
 
 def held_back_rows(store: Reader) -> frozenset[int]:
     """Return the row ids of the memories that still wait for something said before them."""
-    return frozenset(store.fetch_values(_unjoined_rows_since(join_horizon_ms(store))))
-
-
-@prepared
-def _unjoined_rows_since(at_ms: int) -> Query:
     memory = tables.Memory
-    return memory.select(memory.id).where((memory.is_unjoined == SQL("1")) & (memory.created_at_ms >= at_ms))
+    waiting = (memory.is_unjoined == SQL("1")) & (memory.created_at_ms >= join_horizon_ms(store))
+    return frozenset(store.fetch_values(memory.select(memory.id).where(waiting)))
 
 
 @asks_values

@@ -13,7 +13,7 @@ from peewee import Query, fn
 from engram.enums import Scope
 from engram.models import tables
 from engram.models.engine.statement import RecordReader, prepared
-from engram.models.engine.transaction import Reader, Tx, asks_records
+from engram.models.engine.transaction import Reader, Tx, asks_records, asks_rows
 from engram.models.projects.projects import project_id_of_name
 from engram.text.words import in_pairs
 
@@ -197,10 +197,15 @@ def standing_files_of(project_id: int | None) -> Query:
     return _FILES.select().where(project.is_null() | (project == project_id)).order_by(tables.StandingFile.path)
 
 
-def standing_watermark(store: Reader) -> tuple[int, int, int]:
+@asks_rows(lambda rows: (int(rows[0].latest), int(rows[0].number), int(rows[0].changed_at_ns)))
+def standing_watermark() -> Query:
     """Return a value that changes when a file is reread, added or removed; fast."""
-    row = store.fetch_first(_watermark())
-    return row.latest, row.number, row.changed_at_ns
+    file = tables.StandingFile
+    return file.select(
+        fn.COALESCE(fn.MAX(file.read_at_ms), 0).alias("latest"),
+        fn.COUNT(file.id).alias("number"),
+        fn.COALESCE(fn.MAX(file.changed_at_ns), 0).alias("changed_at_ns"),
+    )
 
 
 def put_standing_file(tx: Tx, file: StandingFile) -> StandingFile:
@@ -238,13 +243,3 @@ def _without(text: str, hashes: Collection[str]) -> str:
 
 def _hash(line: str) -> str:
     return hashlib.sha256(" ".join(line.split()).encode()).hexdigest()[:16]
-
-
-@prepared
-def _watermark() -> Query:
-    file = tables.StandingFile
-    return file.select(
-        fn.COALESCE(fn.MAX(file.read_at_ms), 0).alias("latest"),
-        fn.COUNT(file.id).alias("number"),
-        fn.COALESCE(fn.MAX(file.changed_at_ns), 0).alias("changed_at_ns"),
-    )

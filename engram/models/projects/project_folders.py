@@ -14,8 +14,8 @@ from engram.enums import Actor
 from engram.errors import BadRequest, NotFound
 from engram.models import tables
 from engram.models.engine.meta import get_meta, put_meta
-from engram.models.engine.statement import in_json_list, prepared
-from engram.models.engine.transaction import Reader, Store, Tx
+from engram.models.engine.statement import in_json_list
+from engram.models.engine.transaction import Reader, Store, Tx, asks_values
 from engram.models.memories.memory_changes import move_memories, note_projects_merged
 from engram.models.memories.tombstones import project_forgotten_ms
 from engram.models.projects.notes import drop_daily_logs
@@ -148,14 +148,13 @@ def undo_merge(store: Store, number: int, *, actor: Actor) -> ProjectRow:
 
 
 def _move_back(tx: Tx, record: dict[str, Any], into_id: int, project_id: int, actor: Actor) -> None:
-    sessions = json.dumps(record["sessions"])
-    refs = json.dumps(tx.fetch_values(_sessions_still_there(sessions, into_id)))
-    memories = tx.fetch_values(_memories_still_there(json.dumps(record["memories"]), into_id))
+    sessions = record["sessions"]
+    refs = _sessions_still_there(tx, sessions, into_id)
+    memories = _memories_still_there(tx, record["memories"], into_id)
     is_said = "sorting" not in record
     move_memories(tx, memories, project_id, "a merge of projects was undone", actor=actor, is_said=is_said)
     outcome, turn, passage, session = tables.Outcome, tables.Turn, tables.Passage, tables.Session
-    theirs = json.dumps(tx.fetch_values(_turns_still_there(json.dumps(record.get("turns", ())))))
-    visits = json.dumps(tx.fetch_values(_turns_still_there(json.dumps(record.get("visits", ())))))
+    theirs, visits = (_turns_still_there(tx, record.get(name, ())) for name in ("turns", "visits"))
     is_visit, of_visit = in_json_list(turn.id, visits), in_json_list(passage.turn_id, visits)
     for table, is_moved in (
         (turn, (in_json_list(turn.session, refs) & ~is_visit) | in_json_list(turn.id, theirs)),
@@ -256,7 +255,7 @@ def _move_part(tx: Tx, part: Part, actor: Actor) -> dict[str, Any]:
     session, turn, project, memory = tables.Session, tables.Turn, tables.Project, tables.Memory
     is_here = (session.id == part.session_ref) & (session.project == part.from_id) & Value(int(part.is_session))
     sessions = tx.fetch_values(session.select(session.session_id).where(is_here))
-    wanted = in_json_list(turn.id, json.dumps(part.turn_ids)) & (turn.project == part.from_id)
+    wanted = in_json_list(turn.id, part.turn_ids) & (turn.project == part.from_id)
     turns = tx.fetch(turn.select(turn.id, turn.stable_id).where(wanted))
     refs = [part.session_ref] if sessions else []
     memories = move_sessions(tx, refs, part.from_id, part.to_id, actor=actor)
@@ -343,22 +342,22 @@ def undo_sorting(store: Store, *, actor: Actor) -> Sorting:
 
 def _move_part_back(tx: Tx, part: dict[str, Any], actor: Actor) -> None:
     session, turn, outcome = tables.Session, tables.Turn, tables.Outcome
-    reason, sessions = "a sorting was undone", json.dumps(part["sessions"])
+    reason, sessions = "a sorting was undone", part["sessions"]
     keep_apart(tx, [*(f"session {one}" for one in part["sessions"]), *(f"turn {one}" for one in part["turns"])])
     from_id, to_id = (_row_of_project(tx, part[end]) for end in ("from", "to"))
     if from_id is None or to_id is None or from_id == to_id:
         return
-    refs = tx.fetch_values(_sessions_still_there(sessions, to_id))
-    is_here = in_json_list(turn.stable_id, json.dumps(part["turns"])) & (turn.project == to_id)
+    refs = _sessions_still_there(tx, sessions, to_id)
+    is_here = in_json_list(turn.stable_id, part["turns"]) & (turn.project == to_id)
     turn_ids = tx.fetch_values(turn.select(turn.id).where(is_here))
-    of_turns = turn.select(turn.session).where(in_json_list(turn.id, json.dumps(turn_ids))).distinct()
+    of_turns = turn.select(turn.session).where(in_json_list(turn.id, turn_ids)).distinct()
     touched = sorted({*refs, *tx.fetch_values(of_turns)})
     tx.run(session.update(rolling_summary="", **NO_TITLE).where(session.id.in_(touched)))
     is_outcome = in_json_list(outcome.session_id, sessions) & (outcome.project_id == to_id)
     tx.run(outcome.update(project_id=from_id).where(is_outcome))
     tx.run(session.update(project=from_id).where(session.id.in_(refs)))
     move_turns(tx, turn_ids, from_id, reason, actor=actor)
-    memories = tx.fetch_values(_memories_still_there(json.dumps(part["memories"]), to_id))
+    memories = _memories_still_there(tx, part["memories"], to_id)
     move_memories(tx, memories, from_id, reason, actor=actor, is_said=False)
     _make_log_due(tx, touched)
     renumber_vectors(tx, [from_id])
@@ -386,21 +385,21 @@ def keep_apart(tx: Tx, names: Sequence[str]) -> None:
     put_meta(tx, _KEPT_APART, json.dumps(sorted(kept_apart(tx) | set(names))))
 
 
-@prepared
-def _sessions_still_there(session_ids: str, into_id: int) -> Query:
+@asks_values
+def _sessions_still_there(session_ids: Sequence[str], into_id: int) -> Query:
     session = tables.Session
     return session.select(session.id).where(
         in_json_list(session.session_id, session_ids) & (session.project == into_id)
     )
 
 
-@prepared
-def _turns_still_there(stable_ids: str) -> Query:
+@asks_values
+def _turns_still_there(stable_ids: Sequence[str]) -> Query:
     return tables.Turn.select(tables.Turn.id).where(in_json_list(tables.Turn.stable_id, stable_ids))
 
 
-@prepared
-def _memories_still_there(row_ids: str, into_id: int) -> Query:
+@asks_values
+def _memories_still_there(row_ids: Sequence[int], into_id: int) -> Query:
     memory = tables.Memory
     return memory.select(memory.id).where(in_json_list(memory.id, row_ids) & (memory.project == into_id))
 

@@ -11,7 +11,7 @@ from peewee import Query, Value, fn
 
 from engram.models import tables
 from engram.models.engine.statement import RecordReader, prepared
-from engram.models.engine.transaction import Reader, Store, Tx, asks_record, asks_records
+from engram.models.engine.transaction import Reader, Store, Tx, asks_record, asks_records, asks_rows
 from engram.models.shown.usage import holds_anything
 from engram.models.work.pauses import move_pauses, paused_scopes
 from engram.transcripts.project import KnownRoot
@@ -39,12 +39,16 @@ def keep_name(tx: Tx, project_id: int) -> None:
 
 def is_name_taken(store: Reader, name: str, identities: Collection[str]) -> bool:
     """Return True if the name is or was that of a project other than those with these identities."""
-    return any(identity not in identities for identity in store.fetch_values(_identities_of_name(name)))
+    project, former = tables.Project, tables.FormerName
+    current = project.select(project.identity).where(project.name == name)
+    names = current | former.select(former.identity).where(former.name == name)
+    return any(identity not in identities for identity in store.fetch_values(names))
 
 
 def project_id_of_name(store: Reader, name: str) -> int | None:
     """Return the row id of the project that has the name or had it before."""
-    project_id = store.fetch_value(_project_of_name(name))
+    named = tables.ProjectNamed
+    project_id = store.fetch_value(named.select(named.project).where(named.name == name))
     return None if project_id is None else int(project_id)
 
 
@@ -79,19 +83,6 @@ def carry_names(tx: Tx, source: Store) -> None:
 
 def _names() -> Query:
     return tables.Project.select(tables.Project.name, tables.Project.identity)
-
-
-@prepared
-def _identities_of_name(name: str) -> Query:
-    project, former = tables.Project, tables.FormerName
-    return project.select(project.identity).where(project.name == name) | former.select(former.identity).where(
-        former.name == name
-    )
-
-
-@prepared
-def _project_of_name(name: str) -> Query:
-    return tables.ProjectNamed.select(tables.ProjectNamed.project).where(tables.ProjectNamed.name == name)
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,6 +145,13 @@ def claims_of(store: Reader, identity: str) -> list[Claim]:
     """Return the projects that are or were at a path: the one whose identity is the path alone, and others at the same
     path.
     """
+    project, folder = tables.Project, tables.ProjectFolder
+    columns = (project.id, project.identity, project.name, project.root, project.remote, project.first_commit)
+    is_at_same_path = (project.identity >= identity + AT_SAME_PATH) & (project.identity < identity + _BEHIND_SAME_PATH)
+    is_there = (project.identity == identity) | is_at_same_path
+    own = project.select(*columns, Value("").alias("reason")).where(is_there)
+    joined = project.select(*columns, folder.reason).join(folder, on=folder.project_id == project.id)
+    query = own.union_all(joined.where(folder.identity == identity))
     claims = [
         Claim(
             project=ProjectRow(id=row.id, identity=row.identity, name=row.name, root=row.root),
@@ -161,7 +159,7 @@ def claims_of(store: Reader, identity: str) -> list[Claim]:
             first_commit=row.first_commit,
             reason=row.reason,
         )
-        for row in store.fetch(_claims_of(identity, identity + AT_SAME_PATH, identity + _BEHIND_SAME_PATH))
+        for row in store.fetch(query)
     ]
     # Those with a recognisable repository come first; among equals, the one that has the folder now.
     return sorted(claims, key=lambda claim: (not (claim.remote or claim.first_commit), not claim.project.root))
@@ -189,14 +187,24 @@ def list_held_projects(store: Reader) -> list[ProjectRow]:
     return store.fetch_records(PROJECTS, PROJECTS.select().where(holds_anything()).order_by(tables.Project.name))
 
 
-def known_roots(store: Reader) -> list[KnownRoot]:
+@asks_rows(
+    lambda rows: [KnownRoot(row.root, bool(row.is_repository), bool(row.had_branch), row.project_id) for row in rows]
+)
+def known_roots() -> Query:
     """Return the folders of every project, including joined ones, with what is known about
     each.
     """
-    return [
-        KnownRoot(row.root, bool(row.is_repository), bool(row.had_branch), row.project_id)
-        for row in store.fetch(_roots())
-    ]
+    project, folder, turn = tables.Project, tables.ProjectFolder, tables.Turn
+    # Whether it was on a branch: outside a repository, Claude Code writes no name, or HEAD.
+    is_on_branch = (turn.project == project.id) & (turn.cwd == project.root) & turn.branch.not_in(["", "HEAD"])
+    own = project.select(
+        project.root,
+        ((project.remote != "") | (project.first_commit != "")).alias("is_repository"),
+        fn.EXISTS(turn.select(Value(1)).where(is_on_branch)).alias("had_branch"),
+        project.id.alias("project_id"),
+    )
+    # Joining a folder to a project includes everything below it.
+    return own.union_all(folder.select(folder.root, Value(1), Value(0), folder.project_id))
 
 
 #: Prefix of the identity of a project that only other machines know a folder of.
@@ -297,16 +305,6 @@ def _of_joined_folder(identity: str) -> Query:
     )
 
 
-@prepared
-def _claims_of(identity: str, begin: str, end: str) -> Query:
-    project, folder = tables.Project, tables.ProjectFolder
-    columns = (project.id, project.identity, project.name, project.root, project.remote, project.first_commit)
-    is_there = (project.identity == identity) | ((project.identity >= begin) & (project.identity < end))
-    own = project.select(*columns, Value("").alias("reason")).where(is_there)
-    joined = project.select(*columns, folder.reason).join(folder, on=folder.project_id == project.id)
-    return own.union_all(joined.where(folder.identity == identity))
-
-
 @asks_record(PROJECTS)
 def project_by_id(project_id: int) -> Query:
     return PROJECTS.select().where(tables.Project.id == project_id)
@@ -317,18 +315,3 @@ def _begun_in(cwd: str) -> Query:
     project, session = tables.Project, tables.Session
     begun = PROJECTS.select().join(session, on=session.project == project.id).where(session.cwd == cwd).distinct()
     return begun.where((project.remote != "") | (project.first_commit != "")).limit(2)
-
-
-@prepared
-def _roots() -> Query:
-    project, folder, turn = tables.Project, tables.ProjectFolder, tables.Turn
-    # Whether it was on a branch: outside a repository, Claude Code writes no name, or HEAD.
-    is_on_branch = (turn.project == project.id) & (turn.cwd == project.root) & turn.branch.not_in(["", "HEAD"])
-    own = project.select(
-        project.root,
-        ((project.remote != "") | (project.first_commit != "")).alias("is_repository"),
-        fn.EXISTS(turn.select(Value(1)).where(is_on_branch)).alias("had_branch"),
-        project.id.alias("project_id"),
-    )
-    # Joining a folder to a project includes everything below it.
-    return own.union_all(folder.select(folder.root, Value(1), Value(0), folder.project_id))

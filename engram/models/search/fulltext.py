@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -13,7 +12,7 @@ from peewee import JOIN, SQL, ModelSelect, Query, fn
 from engram.enums import Importance, Scope, Status
 from engram.models import tables
 from engram.models.engine.statement import RecordReader, Statement, in_json_list, prepared
-from engram.models.engine.transaction import Reader, Store
+from engram.models.engine.transaction import Reader, Store, asks_keyed
 from engram.models.memories.memory_index import rebuild_memory_index
 from engram.models.memories.memory_records import GLOBAL_SQL, IS_OF_PROJECT
 from engram.system.clock import noon_of
@@ -307,17 +306,6 @@ class NoteRowText:
 _DAY_OF_FILE = lazy_regex(r"(?:^|/)(\d{4}-\d\d-\d\d)(?:-\d+)?\.md$")
 
 
-def search_rows(store: Reader, ids: Sequence[int]) -> dict[int, MemoryRow]:
-    """Return row id → what ranking needs to know about the memory."""
-    return {row.id: row for row in store.fetch_records(_MEMORIES, _rows_of_memories(json.dumps(list(ids))))}
-
-
-def note_rows(store: Reader, ids: Sequence[int], project_id: int | None = None) -> dict[int, NoteRowText]:
-    """Return row id → chunk of a note; only those that a project may see if one is given."""
-    rows = store.fetch_records(_NOTES, _rows_of_notes(json.dumps(list(ids)), project_id))
-    return {row.id: row for row in rows}
-
-
 def count_documents(store: Reader, table: str) -> int:
     """Return about how many rows a text index (passage_fts, memory_fts, note_fts) has: the highest row id."""
     return int(store.fetch_value(_HIGHEST_IDS[table]()))
@@ -348,13 +336,15 @@ _NOTES = RecordReader(
 )
 
 
-@prepared
-def _rows_of_memories(ids: str) -> Query:
+@asks_keyed(_MEMORIES, "id")
+def search_rows(ids: Sequence[int]) -> Query:
+    """Return row id → what ranking needs to know about the memory."""
     return _MEMORIES.select().where(in_json_list(tables.Memory.id, ids))
 
 
-@prepared
-def _rows_of_notes(ids: str, project_id: int | None) -> Query:
+@asks_keyed(_NOTES, "id")
+def note_rows(ids: Sequence[int], project_id: int | None = None) -> Query:
+    """Return row id → chunk of a note; only those that a project may see if one is given."""
     chunk, owner = tables.NoteChunk, tables.NoteChunkProject
     query = _NOTES.select().join(tables.Note).join_from(chunk, owner, on=owner.id == chunk.id)
     query = query.join_from(owner, tables.Project, JOIN.LEFT_OUTER, on=tables.Project.id == owner.project)

@@ -13,7 +13,7 @@ from peewee import SQL, ColumnBase, Query, fn
 
 from engram.enums import CURRENT_STATUSES, Importance, Kind, Scope, Source, Status
 from engram.models import tables
-from engram.models.engine.statement import Statement, is_same, prepared
+from engram.models.engine.statement import Statement, is_same
 from engram.models.engine.transaction import Reader, Value, asks_records
 from engram.models.memories.memory_records import (
     IS_CURRENT,
@@ -153,23 +153,16 @@ def related_memories(store: Reader, memory: Memory, project_id: int | None, limi
 
     Only global memories and those of ``project_id`` are returned, even if ``memory`` itself belongs to another project.
     """
-    row_ids = store.fetch_values(_related_rows(memory.id, project_id, limit))
-    by_row = memories_by_row(store, row_ids)
-    return [by_row[row_id] for row_id in row_ids if row_id in by_row]
-
-
-@prepared
-def _related_rows(row_id: int, project_id: int | None, limit: int) -> Query:
     other = tables.Memory
     mine, shared, every = tables.MemoryEntity.alias(), tables.MemoryEntity.alias(), tables.MemoryEntity.alias()
     uses = every.select(fn.count(SQL("*"))).where(every.entity == shared.entity)
     weight = fn.sum(SQL("1.0") / uses)
-    return (
+    query = (
         mine.select(shared.memory)
         .join(shared, on=(shared.entity == mine.entity) & (shared.memory != mine.memory))
         .join(other, on=other.id == shared.memory)
         .where(
-            (mine.memory == row_id)
+            (mine.memory == memory.id)
             & IS_CURRENT
             & (other.suspect == "")
             & (other.is_lowered == 0)
@@ -179,6 +172,9 @@ def _related_rows(row_id: int, project_id: int | None, limit: int) -> Query:
         .order_by(weight.desc(), shared.memory)
         .limit(limit)
     )
+    row_ids = store.fetch_values(query)
+    by_row = memories_by_row(store, row_ids)
+    return [by_row[row_id] for row_id in row_ids if row_id in by_row]
 
 
 def count_memories(store: Reader, project_id: int) -> tuple[list[MemoryCount], int]:

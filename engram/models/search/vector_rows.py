@@ -4,7 +4,6 @@ float16.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -14,7 +13,7 @@ from peewee import JOIN, ModelSelect, Query, Select, fn
 from engram.embedding.packed_vectors import pack_vector, unpack_vectors
 from engram.models import tables
 from engram.models.engine.statement import Statement, in_json_list, prepared
-from engram.models.engine.transaction import Reader, Tx, asks_number, asks_values
+from engram.models.engine.transaction import Reader, Tx, asks_number, asks_rows, asks_values
 from engram.models.memories.memory_records import GLOBAL_SQL, read_texts
 from engram.transcripts.turns import OPENING_ROLES
 
@@ -73,7 +72,7 @@ def put_vectors(tx: Tx, model: str, vectors: Sequence[tuple[str, int, int, bytes
 
     Raw SQL: each row is inserted only if the row that it belongs to is still there, many in one statement.
     """
-    tx.run(_ensure_model(model))
+    tx.run(tables.VectorModel.insert(name=model).on_conflict_ignore())
     model_id = _model_id(tx, model)
     for owner, table in _OWNERS.items():
         tx.run_many(
@@ -125,13 +124,19 @@ def vectors_since(
 
 def vectors_of(store: Reader, owner: str, model: str, owner_ids: Sequence[int]) -> list[tuple[int, int, bytes]]:
     """Return ``(owner_id, piece, float16 bytes)`` of certain rows."""
-    return _unpacked(store.fetch(_vectors_among(owner, _model_id(store, model), json.dumps(list(owner_ids)))))
+    return _unpacked(store.fetch(_vectors_among(owner, _model_id(store, model), owner_ids)))
 
 
-def embeddable_watermark(store: Reader) -> tuple[int, int, int]:
+@asks_rows(lambda rows: (int(rows[0].passage_id), int(rows[0].memory_at_ms), int(rows[0].note_chunk_id)))
+def embeddable_watermark() -> Query:
     """Return a value that changes when a passage, a memory or a note was added or changed; fast at any size."""
-    row = store.fetch_first(_latest_embeddable())
-    return row.passage_id, row.memory_at_ms, row.note_chunk_id
+    return Select(
+        columns=[
+            fn.COALESCE(tables.Passage.select(fn.MAX(tables.Passage.id)), 0).alias("passage_id"),
+            fn.COALESCE(tables.Memory.select(fn.MAX(tables.Memory.updated_at_ms)), 0).alias("memory_at_ms"),
+            fn.COALESCE(tables.NoteChunk.select(fn.MAX(tables.NoteChunk.id)), 0).alias("note_chunk_id"),
+        ]
+    )
 
 
 def _unpacked(rows: Sequence[Any]) -> list[tuple[int, int, bytes]]:
@@ -172,11 +177,6 @@ def _missing_passages(model_id: int, limit: int) -> Query:
     return _without_current_vector(query, passage, "p", model_id).order_by(passage.id.desc()).limit(limit)
 
 
-@prepared
-def _ensure_model(name: str) -> Query:
-    return tables.VectorModel.insert(name=name).on_conflict_ignore()
-
-
 @asks_number
 def _model_id(model: str) -> Query:
     """Return the number that a model's vectors carry; 0 for one without any."""
@@ -194,7 +194,7 @@ def _vectors_between(owner: str, model_id: int, after_id: int, last_id: int) -> 
 
 
 @prepared
-def _vectors_among(owner: str, model_id: int, owner_ids: str) -> Query:
+def _vectors_among(owner: str, model_id: int, owner_ids: Sequence[int]) -> Query:
     vector = tables.Vector
     query = vector.select(vector.owner_id, vector.piece, vector.data)
     is_asked = (vector.owner == owner) & (vector.model == model_id) & in_json_list(vector.owner_id, owner_ids)
@@ -218,14 +218,3 @@ def vector_owner_ids(owner: str) -> Query:
 def count_vectors(owner: str) -> Query:
     """Return how many vectors an owner kind has, of all models."""
     return tables.Vector.select(fn.COUNT(tables.Vector.seq)).where(tables.Vector.owner == owner)
-
-
-@prepared
-def _latest_embeddable() -> Query:
-    return Select(
-        columns=[
-            fn.COALESCE(tables.Passage.select(fn.MAX(tables.Passage.id)), 0).alias("passage_id"),
-            fn.COALESCE(tables.Memory.select(fn.MAX(tables.Memory.updated_at_ms)), 0).alias("memory_at_ms"),
-            fn.COALESCE(tables.NoteChunk.select(fn.MAX(tables.NoteChunk.id)), 0).alias("note_chunk_id"),
-        ]
-    )

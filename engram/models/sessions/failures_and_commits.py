@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -12,7 +11,7 @@ from peewee import JOIN, Query
 from engram.models import tables
 from engram.models.engine.packed import unpack_facts
 from engram.models.engine.statement import in_json_list, is_same, prepared
-from engram.models.engine.transaction import Reader, Tx, Value
+from engram.models.engine.transaction import Reader, Tx, Value, asks_rows
 from engram.models.sessions.stored_turns import StoredTurn, load_turn_row
 from engram.text.shell import programs_of
 from engram.transcripts.agents import PullRequest
@@ -58,7 +57,7 @@ def replace_failed_calls(tx: Tx, turn_id: int, actions: Iterable[Mapping[str, ob
 def earlier_failures(store: Reader, project_id: int, error_keys: Collection[int]) -> list[EarlierFailure]:
     """Return the failing commands of a project that have one of these keys, latest first."""
     calls: dict[tuple[int, int], EarlierFailure] = {}
-    for row in store.fetch(_with_keys(project_id, json.dumps(sorted(error_keys)))):
+    for row in store.fetch(_with_keys(project_id, error_keys)):
         place = (int(row.turn_id), int(row.seq))
         known = calls.get(place)
         calls[place] = EarlierFailure(
@@ -71,10 +70,12 @@ def earlier_failures(store: Reader, project_id: int, error_keys: Collection[int]
     return list(calls.values())
 
 
-def failed_programs(store: Reader, project_id: int, but_session: str) -> list[str]:
+@asks_rows(lambda rows: sorted({program for row in rows for program in row.programs.splitlines()}))
+def failed_programs(project_id: int, but_session: str) -> Query:
     """Return the programs that have failed in a project's other sessions, sorted."""
-    stored = store.fetch_values(_programs(project_id, but_session))
-    return sorted({program for programs in stored for program in programs.splitlines()})
+    call, turn, session = tables.FailedCall, tables.Turn, tables.Session
+    query = call.select(call.programs).distinct().join(turn).join(session)
+    return query.where((turn.project == project_id) & (session.session_id != but_session))
 
 
 def turns_from(store: Reader, turn_id: int, limit: int) -> list[StoredTurn]:
@@ -101,19 +102,12 @@ def _delete_of_turn(turn_id: int) -> Query:
 
 
 @prepared
-def _with_keys(project_id: int, keys: str) -> Query:
+def _with_keys(project_id: int, keys: Collection[int]) -> Query:
     call, turn, session = tables.FailedCall, tables.Turn, tables.Session
     query = call.select(call.turn, call.seq, call.error_key, call.programs, session.session_id)
     query = query.join(turn).join(session)
     query = query.where(in_json_list(call.error_key, keys) & (turn.project == project_id))
     return query.order_by(turn.started_at_ms.desc(), call.turn.desc(), call.seq.desc()).limit(MAX_ROWS)
-
-
-@prepared
-def _programs(project_id: int, but_session: str) -> Query:
-    call, turn, session = tables.FailedCall, tables.Turn, tables.Session
-    query = call.select(call.programs).distinct().join(turn).join(session)
-    return query.where((turn.project == project_id) & (session.session_id != but_session))
 
 
 @prepared
@@ -152,7 +146,7 @@ class Commit:
 def last_commits_of(store: Reader, turn_ids: Iterable[int]) -> Mapping[int, str]:
     """Return turn id → hash of the last commit that the turn made; turns without one are left out."""
     commits = {}
-    for row in store.fetch(_actions_of(json.dumps(sorted(set(turn_ids))))):
+    for row in store.fetch(_actions_of(turn_ids)):
         for fact in unpack_facts(row.actions):
             if commit := _commit_of(fact):
                 commits[row.id] = commit.sha
@@ -177,7 +171,11 @@ def edited_files(store: Reader, turn_ids: Iterable[int]) -> list[EditedFiles]:
     out.
     """
     found: list[EditedFiles] = []
-    for row in store.fetch(_edits_of(json.dumps(sorted(set(turn_ids))))):
+    turn = tables.Turn
+    query = turn.select(
+        turn.id, turn.project.alias("project_id"), turn.cwd, turn.started_at_ms, turn.ended_at_ms, turn.actions
+    ).where(in_json_list(turn.id, turn_ids) & turn.project.is_null(False))
+    for row in store.fetch(query):
         facts = unpack_facts(row.actions)
         edits = (fact.get("files") for fact in facts if fact.get("is_edit") and not fact.get("is_error"))
         files = dict.fromkeys(str(file) for edit in edits if isinstance(edit, list) for file in edit)
@@ -215,16 +213,8 @@ def _unnamed_commit_of(fact: Mapping[str, Any]) -> Commit | None:
 
 
 @prepared
-def _actions_of(turn_ids: str) -> Query:
+def _actions_of(turn_ids: Iterable[int]) -> Query:
     return tables.Turn.select(tables.Turn.id, tables.Turn.actions).where(in_json_list(tables.Turn.id, turn_ids))
-
-
-@prepared
-def _edits_of(turn_ids: str) -> Query:
-    turn = tables.Turn
-    return turn.select(
-        turn.id, turn.project.alias("project_id"), turn.cwd, turn.started_at_ms, turn.ended_at_ms, turn.actions
-    ).where(in_json_list(turn.id, turn_ids) & turn.project.is_null(False))
 
 
 def _turns_between(project_id: int | None, start_ms: int, stop_ms: int) -> Query:
@@ -250,8 +240,9 @@ MAX_PULL_REQUESTS = 20
 
 def add_pull_requests(tx: Tx, session_ref: int, links: Iterable[PullRequest]) -> None:
     """Add pull requests to those of a session; one that it named before keeps its time."""
+    query = tables.PullRequest.select(tables.PullRequest.url).where(tables.PullRequest.session == session_ref)
     for link in links:
-        if len(tx.fetch(_of_session(session_ref))) >= MAX_PULL_REQUESTS:
+        if len(tx.fetch(query)) >= MAX_PULL_REQUESTS:
             return
         tx.run(tables.PullRequest.insert(session=session_ref, url=link.url, at_ms=link.at_ms).on_conflict_ignore())
 
@@ -259,18 +250,9 @@ def add_pull_requests(tx: Tx, session_ref: int, links: Iterable[PullRequest]) ->
 def pull_requests_of(store: Reader, session_ids: Iterable[str]) -> Mapping[str, Sequence[PullRequest]]:
     """Return session id → its pull requests, earliest first; sessions without any are left out."""
     links: dict[str, list[PullRequest]] = {}
-    for row in store.fetch(_of_sessions(json.dumps(sorted(set(session_ids))))):
-        links.setdefault(row.session_id, []).append(PullRequest(row.at_ms, row.url))
-    return links
-
-
-@prepared
-def _of_session(session_ref: int) -> Query:
-    return tables.PullRequest.select(tables.PullRequest.url).where(tables.PullRequest.session == session_ref)
-
-
-@prepared
-def _of_sessions(session_ids: str) -> Query:
     session, link = tables.Session, tables.PullRequest
     named = link.select(session.session_id, link.at_ms, link.url).join(session)
-    return named.where(in_json_list(session.session_id, session_ids)).order_by(link.at_ms, link.url)
+    query = named.where(in_json_list(session.session_id, session_ids)).order_by(link.at_ms, link.url)
+    for row in store.fetch(query):
+        links.setdefault(row.session_id, []).append(PullRequest(row.at_ms, row.url))
+    return links

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 
 from peewee import Query, Select, fn
@@ -73,9 +72,8 @@ def _drop(tx: Tx, ids: Sequence[int]) -> None:
         return
     neighbours = _neighbours(tx, ids)
     _unindex(tx, [*ids, *neighbours])
-    dropped = json.dumps(list(ids))
-    tx.run(_delete_vectors(dropped))
-    tx.run(_delete(dropped))
+    tx.run(_delete_vectors(ids))
+    tx.run(_delete(ids))
     _index(tx, neighbours)
 
 
@@ -171,11 +169,11 @@ def _beside(session_ref: int, row_id: int) -> Query:
 
 
 @prepared
-def _delete(ids: str) -> Query:
+def _delete(ids: Sequence[int]) -> Query:
     return tables.Passage.delete().where(in_json_list(tables.Passage.id, ids))
 
 
 @prepared
-def _delete_vectors(ids: str) -> Query:
+def _delete_vectors(ids: Sequence[int]) -> Query:
     vector = tables.Vector
     return vector.delete().where((vector.owner == "p") & in_json_list(vector.owner_id, ids))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass
@@ -13,7 +12,7 @@ from peewee import JOIN, Query, fn
 from engram.models import tables
 from engram.models.engine.packed import entry_key, unpack_entries, unpack_uuid
 from engram.models.engine.statement import RecordReader, in_json_list, is_same, prepared
-from engram.models.engine.transaction import Reader
+from engram.models.engine.transaction import Reader, asks_keyed, asks_rows
 from engram.models.sessions.quotation_ids import quotation_id_of
 
 #: Maximum number of passages read for a time span before thinning.
@@ -54,14 +53,34 @@ class PassagePlace:
     cwd: str = ""
 
 
-def passage_rows(store: Reader, ids: Sequence[int]) -> dict[int, PassageRow]:
-    """Return row id → passage, for those that exist."""
-    return {row.id: row for row in store.fetch_records(_PASSAGES, _passages(json.dumps(list(ids))))}
-
-
-def passage_places(store: Reader, ids: Sequence[int]) -> dict[int, PassagePlace]:
+@asks_rows(lambda rows: {row.id: _place(row) for row in rows})
+def passage_places(ids: Sequence[int]) -> Query:
     """Return row id → the place of the passage."""
-    return {row.id: _place(row) for row in store.fetch(_places(json.dumps(list(ids))))}
+    passage, block, turn, session = tables.Passage, tables.TextBlock, tables.Turn, tables.Session
+    earlier = block.alias("earlier")
+    of_entry = (earlier.turn == block.turn) & (earlier.seq < block.seq) & is_same(earlier.uuid, block.uuid)
+    query = (
+        passage.select(
+            passage.id,
+            passage.start,
+            earlier.select(fn.SUM(fn.LENGTH(earlier.text) + 1)).where(of_entry).alias("before"),
+            session.session_id,
+            block.uuid,
+            tables.Transcript.path,
+            tables.Transcript.part,
+            block.line,
+            block.offset,
+            fn.COALESCE(tables.Project.name, "").alias("project"),
+            turn.key,
+            turn.cwd,
+        )
+        .join(block)
+        .join_from(passage, turn, on=turn.id == passage.turn_id)
+        .join_from(passage, session, on=session.id == passage.session_ref)
+        .join_from(turn, tables.Transcript)
+        .join_from(passage, tables.Project, JOIN.LEFT_OUTER, on=tables.Project.id == passage.project_id)
+    )
+    return query.where(in_json_list(passage.id, ids))
 
 
 def _place(row: Any) -> PassagePlace:
@@ -77,30 +96,47 @@ def _place(row: Any) -> PassagePlace:
     return PassagePlace(place=place, project=row.project, quotation_id=quotation_id_of(source, position), cwd=row.cwd)
 
 
-def texts_of_blocks(store: Reader, ids: Sequence[int]) -> dict[int, str]:
+@asks_rows(lambda rows: {int(row.id): str(row.text) for row in rows})
+def texts_of_blocks(ids: Sequence[int]) -> Query:
     """Return the row id of a text block → its whole text, for those that exist."""
-    return {row.id: row.text for row in store.fetch(_block_texts(json.dumps(list(ids))))}
+    block = tables.TextBlock
+    return block.select(block.id, block.text).where(in_json_list(block.id, ids))
 
 
-def passage_turns(store: Reader, ids: Sequence[int]) -> dict[int, tuple[str, int]]:
+@asks_rows(lambda rows: {int(row.id): (str(row.session_id), int(row.turn_id)) for row in rows})
+def passage_turns(ids: Sequence[int]) -> Query:
     """Return row id → session and row id of the turn that a passage is part of, for those that exist."""
-    return {row.id: (row.session_id, row.turn_id) for row in store.fetch(_turns_of(json.dumps(list(ids))))}
+    passage, turn, session = tables.Passage, tables.Turn, tables.Session
+    query = passage.select(passage.id, session.session_id, passage.turn_id)
+    query = query.join(turn, on=turn.id == passage.turn_id).join(session, on=session.id == turn.session)
+    return query.where(in_json_list(passage.id, ids))
 
 
-def passage_spots(store: Reader, ids: Sequence[int], project_id: int | None = None) -> list[tuple[int, int, int, int]]:
+@asks_rows(lambda rows: [tuple(row) for row in rows])
+def passage_spots(ids: Sequence[int], project_id: int | None = None) -> Query:
     """Return ``(row id, session, turn, said)`` of passages that exist, ordered by row id; of one project if it is
     named.
     """
-    return [tuple(row) for row in store.fetch(_spots(json.dumps(list(ids)), project_id))]
+    passage = tables.Passage
+    query = passage.select(passage.id, passage.session_ref, passage.turn_id, passage.text_block)
+    is_seen = is_same(passage.project_id, fn.COALESCE(project_id, passage.project_id))
+    return query.where(in_json_list(passage.id, ids) & is_seen).order_by(passage.id)
 
 
-def passages_of_evidence(store: Reader, episode_ids: Sequence[int]) -> list[tuple[int, int, bool]]:
+@asks_rows(lambda rows: [(int(row.memory), int(row.passage), bool(row.is_source)) for row in rows])
+def passages_of_evidence(episode_ids: Sequence[int]) -> Query:
     """Return ``(row id of a memory, row id of a passage, whether an entry that the memory rests on says it)``.
 
     The passages are those of the turns that the memories rest on.
     """
-    rows = store.fetch(_of_evidence(json.dumps(list(episode_ids))))
-    return [(row.memory, row.passage, bool(row.is_source)) for row in rows]
+    evidence, passage, block = tables.Evidence, tables.Passage, tables.TextBlock
+    query = evidence.select(
+        evidence.memory.alias("memory"),
+        passage.id.alias("passage"),
+        fn.MAX(fn.COALESCE(block.uuid == evidence.uuid, 0)).alias("is_source"),
+    )
+    query = query.join(passage, on=passage.turn_id == evidence.turn_id).join(block, on=passage.text_block == block.id)
+    return query.where(in_json_list(evidence.memory, episode_ids)).group_by(evidence.memory, passage.id)
 
 
 def passages_between(
@@ -165,74 +201,12 @@ _PASSAGES = RecordReader(
 )
 
 
-@prepared
-def _passages(ids: str) -> Query:
+@asks_keyed(_PASSAGES, "id")
+def passage_rows(ids: Sequence[int]) -> Query:
+    """Return row id → passage, for those that exist."""
     passage, block, turn = tables.Passage, tables.TextBlock, tables.Turn
     query = _PASSAGES.select().join(block).join_from(passage, turn, on=turn.id == passage.turn_id)
     return query.where(in_json_list(passage.id, ids))
-
-
-@prepared
-def _block_texts(ids: str) -> Query:
-    block = tables.TextBlock
-    return block.select(block.id, block.text).where(in_json_list(block.id, ids))
-
-
-@prepared
-def _turns_of(ids: str) -> Query:
-    passage, turn, session = tables.Passage, tables.Turn, tables.Session
-    query = passage.select(passage.id, session.session_id, passage.turn_id)
-    query = query.join(turn, on=turn.id == passage.turn_id).join(session, on=session.id == turn.session)
-    return query.where(in_json_list(passage.id, ids))
-
-
-@prepared
-def _of_evidence(episode_ids: str) -> Query:
-    evidence, passage, block = tables.Evidence, tables.Passage, tables.TextBlock
-    query = evidence.select(
-        evidence.memory.alias("memory"),
-        passage.id.alias("passage"),
-        fn.MAX(fn.COALESCE(block.uuid == evidence.uuid, 0)).alias("is_source"),
-    )
-    query = query.join(passage, on=passage.turn_id == evidence.turn_id).join(block, on=passage.text_block == block.id)
-    return query.where(in_json_list(evidence.memory, episode_ids)).group_by(evidence.memory, passage.id)
-
-
-@prepared
-def _places(ids: str) -> Query:
-    passage, block, turn, session = tables.Passage, tables.TextBlock, tables.Turn, tables.Session
-    earlier = block.alias("earlier")
-    of_entry = (earlier.turn == block.turn) & (earlier.seq < block.seq) & is_same(earlier.uuid, block.uuid)
-    query = (
-        passage.select(
-            passage.id,
-            passage.start,
-            earlier.select(fn.SUM(fn.LENGTH(earlier.text) + 1)).where(of_entry).alias("before"),
-            session.session_id,
-            block.uuid,
-            tables.Transcript.path,
-            tables.Transcript.part,
-            block.line,
-            block.offset,
-            fn.COALESCE(tables.Project.name, "").alias("project"),
-            turn.key,
-            turn.cwd,
-        )
-        .join(block)
-        .join_from(passage, turn, on=turn.id == passage.turn_id)
-        .join_from(passage, session, on=session.id == passage.session_ref)
-        .join_from(turn, tables.Transcript)
-        .join_from(passage, tables.Project, JOIN.LEFT_OUTER, on=tables.Project.id == passage.project_id)
-    )
-    return query.where(in_json_list(passage.id, ids))
-
-
-@prepared
-def _spots(ids: str, project_id: int | None) -> Query:
-    passage = tables.Passage
-    query = passage.select(passage.id, passage.session_ref, passage.turn_id, passage.text_block)
-    is_seen = is_same(passage.project_id, fn.COALESCE(project_id, passage.project_id))
-    return query.where(in_json_list(passage.id, ids) & is_seen).order_by(passage.id)
 
 
 @prepared
@@ -299,7 +273,7 @@ class EvidencePlace:
 def places_of(store: Reader, uuids: Iterable[str]) -> list[EvidencePlace]:
     """Return session, file and position of entries, in the order asked; unknown ones have no file."""
     asked = list(uuids)
-    rows = store.fetch(_turns_of_keys(json.dumps([entry_key(uuid) for uuid in asked]))) if asked else []
+    rows = store.fetch(_turns_of_keys([entry_key(uuid) for uuid in asked])) if asked else []
     turns = {row.id: row for row in rows}
     places = {place.uuid: place for row in turns.values() for place in _places_in(row, frozenset(asked))}
     return [places.get(uuid, EvidencePlace.unread(uuid)) for uuid in asked]
@@ -320,7 +294,7 @@ def _places_in(turn: Any, uuids: Set[str]) -> Iterator[EvidencePlace]:
 
 
 @prepared
-def _turns_of_keys(keys: str) -> Query:
+def _turns_of_keys(keys: Sequence[int]) -> Query:
     entry, turn = tables.Entry, tables.Turn
     columns = (turn.id, tables.Session.session_id, tables.Transcript.path, tables.Transcript.part, turn.entries)
     query = entry.select(*columns).join(turn, on=turn.id == entry.turn_id).join(tables.Session)

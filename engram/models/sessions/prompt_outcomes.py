@@ -117,7 +117,9 @@ def add_outcomes(tx: Tx, outcomes: Sequence[Outcome]) -> None:
 
 def outcomes_of_session(store: Reader, session_id: str) -> list[Outcome]:
     """Return the outcomes of a session with their candidates, earliest first."""
-    return _with_candidates(store, store.fetch(_of_session(session_id)))
+    outcome = tables.Outcome
+    query = outcome.select().where(outcome.session_id == session_id).order_by(outcome.at_ms, outcome.id)
+    return _with_candidates(store, store.fetch(query))
 
 
 def sessions_with_outcomes(store: Reader, prefix: str) -> list[str]:
@@ -205,7 +207,7 @@ def drop_outcomes_of_project(tx: Tx, project_id: int) -> None:
 
 def drop_old_outcomes(tx: Tx, before_ms: int, max_outcomes: int = MAX_OUTCOMES) -> int:
     """Delete outcomes from before a time, and all but the newest ``max_outcomes`` per channel; return how many."""
-    dropped = tx.run(_drop_before(before_ms))
+    dropped = tx.run(tables.Outcome.delete().where(tables.Outcome.at_ms < before_ms))
     for channel in Channel:
         dropped += tx.run(_drop_beyond(channel.value, max_outcomes))
     return dropped
@@ -220,14 +222,14 @@ def has_old_outcomes(store: Reader, before_ms: int, max_outcomes: int = MAX_OUTC
 
 def _known_ids(store: Reader, episode_ids: set[str]) -> set[str]:
     memory = tables.Memory
-    listed = in_json_list(memory.episode_id, json.dumps(sorted(episode_ids)))
+    listed = in_json_list(memory.episode_id, episode_ids)
     return set(store.fetch_values(memory.select(memory.episode_id).where(listed))) if episode_ids else set()
 
 
 def _with_candidates(store: Reader, rows: Sequence[Any], episode_id: str | None = None) -> list[Outcome]:
     """Return the outcomes of rows with their candidates, or with only one of these."""
     table = tables.OutcomeCandidate
-    listed = in_json_list(table.outcome, json.dumps([row.id for row in rows]))
+    listed = in_json_list(table.outcome, [row.id for row in rows])
     query = _CANDIDATES.select_by(table.outcome).where(listed).order_by(table.outcome, table.place)
     if episode_id is not None:
         query = query.where(table.episode_id == episode_id)
@@ -255,12 +257,6 @@ def _outcome(row: Any, considered: Sequence[Candidate]) -> Outcome:
 
 
 @prepared
-def _of_session(session_id: str) -> Query:
-    outcome = tables.Outcome
-    return outcome.select().where(outcome.session_id == session_id).order_by(outcome.at_ms, outcome.id)
-
-
-@prepared
 def _is_before(before_ms: int) -> Query:
     return tables.Outcome.select(tables.Outcome.id).where(tables.Outcome.at_ms < before_ms).limit(1)
 
@@ -270,11 +266,6 @@ def _first_beyond(channel: str, max_outcomes: int) -> Query:
     outcome = tables.Outcome
     query = outcome.select(outcome.id).where(outcome.channel == channel).order_by(outcome.id.desc())
     return query.limit(1).offset(max_outcomes)
-
-
-@prepared
-def _drop_before(before_ms: int) -> Query:
-    return tables.Outcome.delete().where(tables.Outcome.at_ms < before_ms)
 
 
 @prepared

@@ -9,13 +9,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import peewee
-from peewee import fn
+from peewee import Query, fn
 
 from engram.errors import Conflict
 from engram.models import tables
 from engram.models.engine.meta import drop_meta, get_meta, metas_beginning_with, put_meta
 from engram.models.engine.statement import RecordReader, prepared
-from engram.models.engine.transaction import Reader, Store, Tx, Value
+from engram.models.engine.transaction import Reader, Store, Tx, Value, asks_rows
 from engram.models.memories.tombstones import forgotten_entries, is_turn_forgotten
 from engram.models.sessions.stored_turns import claimed_entries
 from engram.transcripts.agents import Cursor, Place, Source, Unreadable
@@ -76,17 +76,13 @@ def load_progress(store: Reader, place: Place) -> Progress:
 
 def ensure_transcript(tx: Tx, path: Path, session_ref: int | None, part: str = "") -> int:
     """Return the row id of a source, creating it if it is new."""
-    tx.run(_ensure(os.fsencode(path), part, session_ref))
-    return int(tx.fetch_first(_select_progress(os.fsencode(path), part)).id)
-
-
-@prepared
-def _ensure(path: bytes, part: str, session_ref: int | None) -> peewee.Query:
     table = tables.Transcript
     known_session = peewee.fn.COALESCE(table.session, peewee.EXCLUDED.session_ref)
-    return table.insert(path=path, part=part, session=session_ref).on_conflict(
+    query = table.insert(path=os.fsencode(path), part=part, session=session_ref).on_conflict(
         conflict_target=(table.path, table.part), update={table.session: known_session}
     )
+    tx.run(query)
+    return int(tx.fetch_first(_select_progress(os.fsencode(path), part)).id)
 
 
 def move_cursor(tx: Tx, before: Progress, after: Progress, transcript_id: int) -> None:
@@ -95,7 +91,10 @@ def move_cursor(tx: Tx, before: Progress, after: Progress, transcript_id: int) -
     Raises:
         Conflict: another reader has moved it in the meantime; roll back and read again.
     """
-    if not tx.has_any(_transcript_at(transcript_id, before.cursor.position, before.cursor.words, before.generation)):
+    table = tables.Transcript
+    is_before = (table.cursor == before.cursor.position) & (table.cursor_words == before.cursor.words)
+    is_before &= (table.id == transcript_id) & (table.generation == before.generation)
+    if not tx.has_any(table.select(table.id).where(is_before)):
         raise Conflict()
     columns: dict[str, Value] = {
         "cursor": after.cursor.position,
@@ -110,17 +109,6 @@ def move_cursor(tx: Tx, before: Progress, after: Progress, transcript_id: int) -
         "last_error": "",
     }
     tx.update_row(tables.Transcript, transcript_id, columns)
-
-
-@prepared
-def _transcript_at(transcript_id: int, cursor: str, cursor_words: str, generation: int) -> peewee.Query:
-    table = tables.Transcript
-    return table.select(table.id).where(
-        table.id == transcript_id,
-        table.cursor == cursor,
-        table.cursor_words == cursor_words,
-        table.generation == generation,
-    )
 
 
 def add_unreadable(tx: Tx, transcript_id: int, generation: int, parts: Iterable[Unreadable]) -> None:
@@ -261,12 +249,8 @@ def note_error(store: Store, place: Place, error: str) -> None:
         tx.run(table.update(last_error=error).where(table.path == os.fsencode(place.path), table.part == place.part))
 
 
-def places_of_session(store: Reader, session_id: str) -> list[Place]:
-    return [Place(Path(os.fsdecode(bytes(row.path))), row.part) for row in store.fetch(_places(session_id))]
-
-
-@prepared
-def _places(session_id: str) -> peewee.Query:
+@asks_rows(lambda rows: [Place(Path(os.fsdecode(bytes(row.path))), row.part) for row in rows])
+def places_of_session(session_id: str) -> Query:
     table, session = tables.Transcript, tables.Session
     query = table.select(table.path, table.part).join(session).where(session.session_id == session_id)
     return query.order_by(table.id)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 
@@ -12,7 +11,7 @@ from engram.enums import Status
 from engram.models import tables
 from engram.models.engine.packed import unpack_calls, unpack_facts
 from engram.models.engine.statement import in_json_list, prepared
-from engram.models.engine.transaction import Reader, asks_number, asks_records, asks_values
+from engram.models.engine.transaction import Reader, asks_number, asks_records, asks_rows, asks_values
 from engram.models.memories.memory_records import IS_GLOBAL, Memory, select_memories
 from engram.models.sessions.sessions import SESSIONS
 from engram.models.sessions.stored_turns import StoredTurn, load_turn_row
@@ -26,12 +25,16 @@ def latest_turn(store: Reader, session_id: str) -> StoredTurn | None:
     return None if row_id is None else load_turn_row(store, int(row_id))
 
 
-def calls_of_session(store: Reader, session_ref: int, project_id: int) -> list[Action]:
+@asks_rows(lambda rows: [call for row in rows for call in unpack_calls(row.actions)])
+def calls_of_session(session_ref: int, project_id: int) -> Query:
     """Return the tool calls of a session in a project, in the order of its transcript, without the ids of their
     entries.
     """
-    stored = store.fetch_values(_actions_of(session_ref, project_id))
-    return [call for actions in stored for call in unpack_calls(actions)]
+    turn = tables.Turn
+    query = turn.select(turn.actions).join(tables.Transcript)
+    return query.where((turn.session == session_ref) & (turn.project == project_id)).order_by(
+        tables.Transcript.path, turn.start_offset, turn.id
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,18 +59,27 @@ def turns_naming(store: Reader, project_id: int, name: str) -> list[TurnCalls]:
 
 def turns_with_calls(store: Reader, project_id: int) -> Iterator[TurnCalls]:
     """Yield the turns of a project, latest first."""
-    for row in store.fetch(_turns_with_calls(project_id)):
+    turn, session = tables.Turn, tables.Session
+    query = turn.select(turn.id, session.session_id, turn.branch, turn.started_at_ms, turn.actions).join(session)
+    query = query.where(turn.project == project_id).order_by(turn.started_at_ms.desc())
+    for row in store.fetch(query):
         yield TurnCalls(int(row.id), row.session_id, row.branch, int(row.started_at_ms or 0), unpack_calls(row.actions))
 
 
-def prompt_of_turn(store: Reader, turn_id: int) -> str:
+@asks_rows(lambda rows: str(rows[0].text) if rows else "")
+def prompt_of_turn(turn_id: int) -> Query:
     """Return the prompt of a turn; "" for a continuation."""
-    return str(store.fetch_value(_prompt_of_turn(turn_id)) or "")
+    block = tables.TextBlock
+    is_prompt = (block.turn == turn_id) & (block.role == Role.USER.value) & (block.message_id == "")
+    return block.select(block.text).where(is_prompt).order_by(block.seq).limit(1)
 
 
-def calls_of_evidence(store: Reader, episode_ref: int) -> list[Action]:
+@asks_rows(lambda rows: [call for row in rows for call in unpack_calls(row.actions)])
+def calls_of_evidence(episode_ref: int) -> Query:
     """Return the tool calls of the turns that a memory rests on, without the ids of their entries."""
-    return [call for actions in store.fetch_values(_actions_of_evidence(episode_ref)) for call in unpack_calls(actions)]
+    turn, evidence = tables.Turn, tables.Evidence
+    turn_ids = evidence.select(evidence.turn_id).where(evidence.memory == episode_ref)
+    return turn.select(turn.actions).where(turn.id.in_(turn_ids)).order_by(turn.id)
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,11 +90,15 @@ class CitedText:
     text: str
 
 
-def texts_of_evidence(store: Reader, episode_ref: int) -> list[CitedText]:
+@asks_rows(lambda rows: [CitedText(Role(row.role), row.text) for row in rows])
+def texts_of_evidence(episode_ref: int) -> Query:
     """Return the texts that a memory rests on, in the order of the turns; tool calls and deleted texts are left
     out.
     """
-    return [CitedText(Role(row.role), row.text) for row in store.fetch(_texts_of_evidence(episode_ref))]
+    block, evidence = tables.TextBlock, tables.Evidence
+    is_cited = (evidence.turn_id == block.turn) & (evidence.uuid == block.uuid)
+    query = block.select(block.role, block.text).join(evidence, on=is_cited)
+    return query.where(evidence.memory == episode_ref).order_by(block.turn, block.seq)
 
 
 def user_texts_elsewhere(
@@ -93,13 +109,21 @@ def user_texts_elsewhere(
     Args:
         but_at_ms: times; what was said at one of them is a copy of what the session said then.
     """
-    rows = store.fetch(_user_texts_of(json.dumps(list(passage_ids)), session_ref))
-    return [str(row.text) for row in rows if row.at_ms is None or row.at_ms not in but_at_ms]
+    block, passage = tables.TextBlock, tables.Passage
+    is_users = (passage.role == Role.USER.value) & (passage.session_ref != session_ref)
+    query = block.select(block.text, block.at_ms).join(passage, on=passage.text_block == block.id).distinct()
+    query = query.where(in_json_list(passage.id, passage_ids) & is_users)
+    return [str(row.text) for row in store.fetch(query) if row.at_ms is None or row.at_ms not in but_at_ms]
 
 
-def prompt_near(store: Reader, session_id: str, at_ms: int, within_ms: int = 10_000) -> str:
+@asks_rows(lambda rows: str(rows[0].text) if rows else "")
+def prompt_near(session_id: str, at_ms: int, within_ms: int = 10000) -> Query:
     """Return the prompt of a session that was sent at about that time; "" if none is stored."""
-    return str(store.fetch_value(_prompt_near(session_id, at_ms, within_ms)) or "")
+    block, turn, session = tables.TextBlock, tables.Turn, tables.Session
+    distance = fn.ABS(turn.started_at_ms - at_ms)
+    is_prompt = (session.session_id == session_id) & (block.role == Role.USER.value) & (block.message_id == "")
+    query = block.select(block.text).join(turn).join(session).where(is_prompt & (distance <= within_ms))
+    return query.order_by(distance, block.seq).limit(1)
 
 
 @asks_values
@@ -115,7 +139,9 @@ def latest_prompts(session_ref: int, project_id: int, limit: int) -> Query:
 def recent_files(store: Reader, project_id: int, turns: int = 12) -> list[str]:
     """Return files that the latest turns of a project changed, latest first, each once, as written."""
     files: dict[str, None] = {}
-    for actions in store.fetch_values(_latest_actions_of(project_id, turns)):
+    turn = tables.Turn
+    query = turn.select(turn.actions).where(turn.project == project_id).order_by(turn.started_at_ms.desc()).limit(turns)
+    for actions in store.fetch_values(query):
         for action in unpack_facts(actions):
             if action.get("is_edit"):
                 files.update(dict.fromkeys(str(name) for name in action.get("files", ())))
@@ -160,70 +186,11 @@ def start_of_late_sessions(store: Reader, project_id: int, number: int, but_sess
 
     Sessions of subagents and ``but_session`` do not count.
     """
-    begun = store.fetch_values(_latest_starts(project_id, number, but_session))
-    return int(begun[-1]) if len(begun) == number else 0
-
-
-@prepared
-def _latest_starts(project_id: int, number: int, but_session: str) -> Query:
     session = tables.Session
     is_own = (session.project == project_id) & ~session.session_id.contains(".") & (session.session_id != but_session)
-    return session.select(session.first_at_ms).where(is_own).order_by(session.first_at_ms.desc()).limit(number)
-
-
-@prepared
-def _actions_of(session_ref: int, project_id: int) -> Query:
-    turn = tables.Turn
-    query = turn.select(turn.actions).join(tables.Transcript)
-    return query.where((turn.session == session_ref) & (turn.project == project_id)).order_by(
-        tables.Transcript.path, turn.start_offset, turn.id
-    )
-
-
-@prepared
-def _turns_with_calls(project_id: int) -> Query:
-    turn, session = tables.Turn, tables.Session
-    query = turn.select(turn.id, session.session_id, turn.branch, turn.started_at_ms, turn.actions).join(session)
-    return query.where(turn.project == project_id).order_by(turn.started_at_ms.desc())
-
-
-@prepared
-def _prompt_of_turn(turn_id: int) -> Query:
-    block = tables.TextBlock
-    is_prompt = (block.turn == turn_id) & (block.role == Role.USER.value) & (block.message_id == "")
-    return block.select(block.text).where(is_prompt).order_by(block.seq).limit(1)
-
-
-@prepared
-def _actions_of_evidence(episode_ref: int) -> Query:
-    turn, evidence = tables.Turn, tables.Evidence
-    turn_ids = evidence.select(evidence.turn_id).where(evidence.memory == episode_ref)
-    return turn.select(turn.actions).where(turn.id.in_(turn_ids)).order_by(turn.id)
-
-
-@prepared
-def _texts_of_evidence(episode_ref: int) -> Query:
-    block, evidence = tables.TextBlock, tables.Evidence
-    is_cited = (evidence.turn_id == block.turn) & (evidence.uuid == block.uuid)
-    query = block.select(block.role, block.text).join(evidence, on=is_cited)
-    return query.where(evidence.memory == episode_ref).order_by(block.turn, block.seq)
-
-
-@prepared
-def _user_texts_of(passage_ids: str, session_ref: int) -> Query:
-    block, passage = tables.TextBlock, tables.Passage
-    is_users = (passage.role == Role.USER.value) & (passage.session_ref != session_ref)
-    query = block.select(block.text, block.at_ms).join(passage, on=passage.text_block == block.id).distinct()
-    return query.where(in_json_list(passage.id, passage_ids) & is_users)
-
-
-@prepared
-def _prompt_near(session_id: str, at_ms: int, within_ms: int) -> Query:
-    block, turn, session = tables.TextBlock, tables.Turn, tables.Session
-    distance = fn.ABS(turn.started_at_ms - at_ms)
-    is_prompt = (session.session_id == session_id) & (block.role == Role.USER.value) & (block.message_id == "")
-    query = block.select(block.text).join(turn).join(session).where(is_prompt & (distance <= within_ms))
-    return query.order_by(distance, block.seq).limit(1)
+    query = session.select(session.first_at_ms).where(is_own).order_by(session.first_at_ms.desc()).limit(number)
+    begun = store.fetch_values(query)
+    return int(begun[-1]) if len(begun) == number else 0
 
 
 @asks_number
@@ -231,13 +198,6 @@ def last_turn_of_project_ms(project_id: int) -> Query:
     """Return when the last turn of a project began, in milliseconds since 1970; 0 if there is none."""
     turn = tables.Turn
     return turn.select(fn.COALESCE(fn.MAX(turn.started_at_ms), 0)).where(turn.project == project_id)
-
-
-@prepared
-def _latest_actions_of(project_id: int, limit: int) -> Query:
-    turn = tables.Turn
-    query = turn.select(turn.actions).where(turn.project == project_id)
-    return query.order_by(turn.started_at_ms.desc()).limit(limit)
 
 
 def _is_active_in(project_id: int) -> ColumnBase:

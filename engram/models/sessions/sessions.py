@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
@@ -13,7 +12,7 @@ from engram.models import tables
 from engram.models.engine.meta import get_meta
 from engram.models.engine.packed import entry_key
 from engram.models.engine.statement import RecordReader, in_json_list, prepared
-from engram.models.engine.transaction import Reader, Tx, Value, asks_number, asks_record, writes
+from engram.models.engine.transaction import Reader, Tx, Value, asks_keyed, asks_number, asks_record, asks_rows, writes
 from engram.models.memories.memory_changes import move_memories_of_session
 from engram.models.sessions.stored_turns import PROMPT_MOVED, turn_of_entry
 from engram.models.shown.injections import AGENT_KEY
@@ -80,10 +79,10 @@ def first_session_ms(project_id: int) -> Query:
     return tables.Session.select(fn.MIN(tables.Session.first_at_ms)).where(tables.Session.project == project_id)
 
 
-def sessions_of(store: Reader, session_ids: Iterable[str]) -> dict[str, SessionRow]:
+@asks_keyed(SESSIONS, "session_id")
+def sessions_of(session_ids: Iterable[str]) -> Query:
     """Return session id → session; unknown ones are left out."""
-    rows = store.fetch_records(SESSIONS, _of_session_ids(json.dumps(sorted(set(session_ids)))))
-    return {row.session_id: row for row in rows}
+    return SESSIONS.select().where(in_json_list(tables.Session.session_id, session_ids))
 
 
 def ensure_session(
@@ -138,14 +137,22 @@ def session_titles(store: Reader, sessions: Iterable[SessionRow]) -> dict[str, s
     "" for a session without either.
     """
     rows = list(sessions)
-    without = json.dumps([row.id for row in rows if not row.title])
-    first = {row.session_ref: title_from(row.text) for row in store.fetch(_first_prompts(without))}
+    without = [row.id for row in rows if not row.title]
+    text, turn = tables.TextBlock, tables.Turn
+    is_prompt = text.role.in_([role.value for role in OPENING_ROLES]) & (text.message_id == "")
+    firsts = text.select(fn.MIN(text.id)).join(turn).where(in_json_list(turn.session, without) & is_prompt)
+    prompt = fn.SUBSTR(text.text, 1, MAX_PROMPT_CHARACTERS).alias("text")
+    query = text.select(turn.session.alias("session_ref"), prompt).join(turn)
+    query = query.where(text.id.in_(firsts.group_by(turn.session)))
+    first = {row.session_ref: title_from(row.text) for row in store.fetch(query)}
     return {row.session_id: row.title or first.get(row.id, "") for row in rows}
 
 
-def known_values(store: Reader, session_id: str) -> frozenset[bytes]:
+@asks_rows(lambda rows: frozenset(bytes(row.hash) for row in rows))
+def known_values(session_id: str) -> Query:
     """Return the salted hashes of ``.env`` values seen in a session."""
-    return frozenset(bytes(hashed) for hashed in store.fetch_values(_hashes_of(session_id)))
+    session = tables.Session.select(tables.Session.id).where(tables.Session.session_id == session_id)
+    return tables.KnownValue.select(tables.KnownValue.hash).where(tables.KnownValue.session == session)
 
 
 def add_known_values(tx: Tx, session_ref: int, hashes: frozenset[bytes]) -> None:
@@ -171,27 +178,9 @@ def _entitle(session_ref: int, title: str, rank: int) -> Query:
     return query.where((session.id == session_ref) & (session.title_rank <= rank))
 
 
-@prepared
-def _first_prompts(session_refs: str) -> Query:
-    text, turn = tables.TextBlock, tables.Turn
-    is_prompt = text.role.in_([role.value for role in OPENING_ROLES]) & (text.message_id == "")
-    firsts = text.select(fn.MIN(text.id)).join(turn).where(in_json_list(turn.session, session_refs) & is_prompt)
-    prompt = fn.SUBSTR(text.text, 1, MAX_PROMPT_CHARACTERS).alias("text")
-    return (
-        text.select(turn.session.alias("session_ref"), prompt)
-        .join(turn)
-        .where(text.id.in_(firsts.group_by(turn.session)))
-    )
-
-
 @asks_record(SESSIONS)
 def find_session(session_id: str) -> Query:
     return SESSIONS.select().where(tables.Session.session_id == session_id)
-
-
-@prepared
-def _of_session_ids(session_ids: str) -> Query:
-    return SESSIONS.select().where(in_json_list(tables.Session.session_id, session_ids))
 
 
 @prepared
@@ -214,12 +203,6 @@ def touch_session(row_id: int, *, at_ms: int, branch: str, new_messages: int) ->
         branch=fn.COALESCE(fn.NULLIF(branch, ""), session.branch),
         message_count=session.message_count + new_messages,
     ).where(session.id == row_id)
-
-
-@prepared
-def _hashes_of(session_id: str) -> Query:
-    session = tables.Session.select(tables.Session.id).where(tables.Session.session_id == session_id)
-    return tables.KnownValue.select(tables.KnownValue.hash).where(tables.KnownValue.session == session)
 
 
 # -- What an agent's context still holds of a session: since when it has been growing, and which other sessions it was
@@ -247,15 +230,19 @@ def note_copied_history(session_id: str, from_session: str, until_ms: int) -> Qu
     return query.on_conflict(conflict_target=(copied.session_id, copied.from_session), update={copied.until_ms: latest})
 
 
-def copied_history(store: Reader, session_id: str) -> list[tuple[str, int]]:
+@asks_rows(lambda rows: [(str(row.from_session), int(row.until_ms)) for row in rows])
+def copied_history(session_id: str) -> Query:
     """Return (session, until when) for every session whose entries this one's transcript repeats."""
-    return [(row.from_session, row.until_ms) for row in store.fetch(_copied(session_id))]
+    return tables.CopiedHistory.select().where(tables.CopiedHistory.session_id == session_id)
 
 
 def sessions_of_entries(store: Reader, uuids: Sequence[str]) -> dict[str, str]:
     """Return entry uuid → id of the session that its turn is stored under; unknown entries are left out."""
     by_key = {entry_key(uuid): uuid for uuid in uuids}
-    return {by_key[row.key]: row.session_id for row in store.fetch(_sessions_of_keys(json.dumps(list(by_key))))}
+    query = tables.Entry.select(tables.Entry.key, tables.Session.session_id)
+    query = query.join(tables.Turn, on=tables.Turn.id == tables.Entry.turn_id).join(tables.Session)
+    query = query.where(in_json_list(tables.Entry.key, by_key))
+    return {by_key[row.key]: row.session_id for row in store.fetch(query)}
 
 
 def memories_in_context(store: Reader, session_id: str, began_at_ms: int) -> set[str]:
@@ -282,18 +269,6 @@ def memories_in_context(store: Reader, session_id: str, began_at_ms: int) -> set
 def context_start_ms(session_id: str) -> Query:
     """Return when a session was last compacted or cleared; 0 if it never was."""
     return tables.Context.select(tables.Context.began_at_ms).where(tables.Context.session_id == session_id)
-
-
-@prepared
-def _copied(session_id: str) -> Query:
-    return tables.CopiedHistory.select().where(tables.CopiedHistory.session_id == session_id)
-
-
-@prepared
-def _sessions_of_keys(keys: str) -> Query:
-    query = tables.Entry.select(tables.Entry.key, tables.Session.session_id)
-    query = query.join(tables.Turn, on=tables.Turn.id == tables.Entry.turn_id).join(tables.Session)
-    return query.where(in_json_list(tables.Entry.key, keys))
 
 
 @prepared

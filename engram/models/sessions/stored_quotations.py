@@ -63,8 +63,10 @@ def find_quotation(store: Reader, quotation_id: str) -> Quotation | None:
         return None
     key, position = parsed
     # A queued prompt has no entry: it is identified by the key of its turn.
+    turn = tables.Turn
+    queued = turn.select(turn.id, turn.key).where(turn.opening == Opening.QUEUED.value)
     turn_ids = turns_of_cut_keys(store, f"{key:012x}") or [
-        row.id for row in store.fetch(_queued()) if cut_key(row.key) == key
+        row.id for row in store.fetch(queued) if cut_key(row.key) == key
     ]
     for turn_id in turn_ids:
         stored = load_turn_row(store, turn_id)
@@ -82,6 +84,7 @@ def quotations_beginning_with(store: Reader, beginning: str, limit: int) -> list
     Prompts that were queued are found by their whole ids only: they have no entry of their own.
     """
     quotations: list[Quotation] = []
+    passage = tables.Passage
     for turn_id in turns_of_cut_keys(store, beginning.removeprefix(PREFIX)):
         stored = load_turn_row(store, turn_id)
         if stored is None:
@@ -89,7 +92,8 @@ def quotations_beginning_with(store: Reader, beginning: str, limit: int) -> list
         for source, row, offset in _texts_of(store, stored):
             if not quotation_prefix(source).startswith(beginning):
                 continue
-            for start in store.fetch_values(_starts_of(row.id)):
+            starts = passage.select(passage.start).where(passage.text_block == row.id).order_by(passage.start)
+            for start in store.fetch_values(starts):
                 name = quotation_id_of(source, offset + int(start))
                 found = _passage_at(store, name, stored, source, row.id, int(start))
                 if found is not None:
@@ -168,22 +172,10 @@ def _recorded_ids(store: Reader) -> set[str]:
 
 
 @prepared
-def _queued() -> Query:
-    turn = tables.Turn
-    return turn.select(turn.id, turn.key).where(turn.opening == Opening.QUEUED.value)
-
-
-@prepared
 def _blocks_of(turn_id: int) -> Query:
     block = tables.TextBlock
     query = block.select(block.id, block.uuid, fn.LENGTH(block.text).alias("length"))
     return query.where(block.turn == turn_id).order_by(block.seq)
-
-
-@prepared
-def _starts_of(said_id: int) -> Query:
-    passage = tables.Passage
-    return passage.select(passage.start).where(passage.text_block == said_id).order_by(passage.start)
 
 
 @prepared

@@ -10,14 +10,14 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import peewee
-from peewee import JOIN, ColumnBase, ModelSelect, Query, fn
+from peewee import EXCLUDED, JOIN, ColumnBase, ModelSelect, Query, fn
 
 from engram.enums import Actor, Source, Status
 from engram.errors import Conflict
 from engram.models import tables
 from engram.models.engine.packed import entry_key, unpack_actions, unpack_calls, unpack_entries, unpack_uuid
 from engram.models.engine.statement import RecordReader, in_json_list, prepared
-from engram.models.engine.transaction import Reader, Tx, asks_any, asks_number, asks_values
+from engram.models.engine.transaction import Reader, Tx, asks_any, asks_number, asks_rows, asks_values
 from engram.models.memories.memory_changes import change_memory
 from engram.models.memories.memory_history import BY_HAND_ACTIONS, Change
 from engram.models.memories.memory_records import Memory, evidence_of, memories_of_turn
@@ -64,7 +64,7 @@ def times_of_prompts(from_ms: int, to_ms: int, without_session: str) -> Query:
 
 def turns_by_row(store: Reader, turn_ids: Sequence[int]) -> list[StoredTurn]:
     """Return the turns with these row ids, as far as they exist."""
-    return _stored_turns(store, store.fetch(_by_row_ids(json.dumps(list(turn_ids)))))
+    return _stored_turns(store, store.fetch(_by_row_ids(turn_ids)))
 
 
 def turns_of_session(
@@ -87,7 +87,7 @@ def calls_of_session(store: Reader, session_ref: int) -> list[StoredTurn]:
 def projects_of_sessions(store: Reader, session_refs: Sequence[int]) -> dict[int, list[int]]:
     """Return a session's row id → row ids of the projects that its turns belong to, sorted."""
     turn = tables.Turn
-    of_sessions = in_json_list(turn.session, json.dumps(list(session_refs))) & turn.project.is_null(False)
+    of_sessions = in_json_list(turn.session, session_refs) & turn.project.is_null(False)
     projects: dict[int, list[int]] = {}
     query = turn.select(turn.session, turn.project).distinct().where(of_sessions)
     for row in store.fetch(query.order_by(turn.session, turn.project)):
@@ -130,7 +130,7 @@ def check_unmoved(store: Reader, turn_id: int, revision: int) -> None:
 
 def _stored_turns(store: Reader, rows: Sequence[Any]) -> list[StoredTurn]:
     """Return the turns of rows of ``_turns``, with their texts, which are read together."""
-    said = store.fetch_records_by(_BLOCKS, _blocks_of(json.dumps([row.id for row in rows])))
+    said = store.fetch_records_by(_BLOCKS, _blocks_of([row.id for row in rows]))
     return [_stored_turn(row, said.get(row.id, ())) for row in rows]
 
 
@@ -190,7 +190,7 @@ def _by_row_id(turn_id: int) -> Query:
 
 
 @prepared
-def _by_row_ids(turn_ids: str) -> Query:
+def _by_row_ids(turn_ids: Sequence[int]) -> Query:
     return _turns().where(in_json_list(tables.Turn.id, turn_ids)).order_by(tables.Turn.id)
 
 
@@ -228,7 +228,7 @@ def _at_revision(turn_id: int, revision: int) -> Query:
 
 
 @prepared
-def _blocks_of(turn_ids: str) -> Query:
+def _blocks_of(turn_ids: Sequence[int]) -> Query:
     block = tables.TextBlock
     return _BLOCKS.select_by(block.turn).where(in_json_list(block.turn, turn_ids)).order_by(block.turn, block.seq)
 
@@ -249,15 +249,16 @@ def turn_of_entry(store: Reader, uuid: str) -> int | None:
     return None if turn_id is None else int(turn_id)
 
 
-def entries_of_turn(store: Reader, turn_id: int) -> tuple[EntryRef, ...]:
+@asks_rows(lambda rows: unpack_entries(bytes(rows[0].entries)) if rows else ())
+def entries_of_turn(turn_id: int) -> Query:
     """Return a turn's entries, in the order of the file."""
-    return unpack_entries(bytes(store.fetch_value(_packed_entries_of(turn_id)) or b""))
+    return tables.Turn.select(tables.Turn.entries).where(tables.Turn.id == turn_id)
 
 
 def claimed_entries(store: Reader, uuids: Sequence[str]) -> set[str]:
     """Return those of the uuids that belong to a turn already."""
     by_key = {entry_key(uuid): uuid for uuid in uuids}
-    return {by_key[key] for key in store.fetch_values(_known_keys(json.dumps(list(by_key))))}
+    return {by_key[key] for key in store.fetch_values(_known_keys(by_key))}
 
 
 def claim_entries(tx: Tx, turn_id: int, entries: Sequence[EntryRef]) -> None:
@@ -276,7 +277,7 @@ def claim_entries(tx: Tx, turn_id: int, entries: Sequence[EntryRef]) -> None:
 def free_entries(tx: Tx, turn_id: int) -> None:
     """Release a turn's entries, so that they may come again in another one."""
     keys = [entry_key(entry.uuid) for entry in entries_of_turn(tx, turn_id)]
-    tx.run(_delete_keys(json.dumps(keys)))
+    tx.run(_delete_keys(keys))
 
 
 # -- ids of quotations
@@ -288,17 +289,12 @@ def _turn_of_key(key: int) -> Query:
 
 
 @prepared
-def _packed_entries_of(turn_id: int) -> Query:
-    return tables.Turn.select(tables.Turn.entries).where(tables.Turn.id == turn_id)
-
-
-@prepared
-def _known_keys(keys: str) -> Query:
+def _known_keys(keys: Iterable[int]) -> Query:
     return tables.Entry.select(tables.Entry.key).where(in_json_list(tables.Entry.key, keys))
 
 
 @prepared
-def _delete_keys(keys: str) -> Query:
+def _delete_keys(keys: Sequence[int]) -> Query:
     return tables.Entry.delete().where(in_json_list(tables.Entry.key, keys))
 
 
@@ -324,8 +320,13 @@ class SecondChances:
 
 def note_model_reading(tx: Tx, turns: Iterable[StoredTurn], *, is_second: bool = False) -> None:
     """Record that a language model has read these turns at their revisions."""
+    reading = tables.ModelReading
+    higher = {
+        column: fn.MAX(column, getattr(EXCLUDED, column.name)) for column in (reading.revision, reading.is_second)
+    }
     for turn in turns:
-        tx.run(_put_reading(turn.id, turn.revision, is_second))
+        query = reading.insert(turn=turn.id, revision=turn.revision, is_second=is_second)
+        tx.run(query.on_conflict(conflict_target=[reading.turn], update=higher))
 
 
 def is_replaceable(memory: Memory, history: Sequence[Change]) -> bool:
@@ -369,19 +370,6 @@ def _is_unread() -> ColumnBase:
     turn, reading = tables.Turn, tables.ModelReading
     is_extracted = turn.extracted_revision == turn.revision
     return is_extracted & (fn.COALESCE(reading.revision, 0) < turn.revision)
-
-
-@prepared
-def _put_reading(turn_id: int, revision: int, is_second: bool) -> Query:
-    reading = tables.ModelReading
-    query = reading.insert(turn=turn_id, revision=revision, is_second=is_second)
-    return query.on_conflict(
-        conflict_target=[reading.turn],
-        update={
-            reading.revision: fn.MAX(reading.revision, revision),
-            reading.is_second: fn.MAX(reading.is_second, is_second),
-        },
-    )
 
 
 @prepared

@@ -49,13 +49,12 @@ def move_turns(tx: Tx, turn_ids: Sequence[int], project_id: int | None, reason: 
 
     Nothing is sent to a hub: each machine finds out by itself where a turn belongs.
     """
-    ids = json.dumps(list(turn_ids))
-    memories = tx.fetch(_resting_on_alone(ids))
+    memories = tx.fetch(_resting_on_alone(turn_ids))
     row_ids = [row.id for row in memories]
     move_memories(tx, row_ids, project_id, reason, actor=actor, is_said=False)
-    tx.run(tables.Turn.update(project=project_id).where(in_json_list(tables.Turn.id, ids)))
-    tx.run(tables.Passage.update(project_id=project_id).where(in_json_list(tables.Passage.turn_id, ids)))
-    _renumber(tx, "p", tables.Passage.select(tables.Passage.id).where(in_json_list(tables.Passage.turn_id, ids)))
+    tx.run(tables.Turn.update(project=project_id).where(in_json_list(tables.Turn.id, turn_ids)))
+    tx.run(tables.Passage.update(project_id=project_id).where(in_json_list(tables.Passage.turn_id, turn_ids)))
+    _renumber(tx, "p", tables.Passage.select(tables.Passage.id).where(in_json_list(tables.Passage.turn_id, turn_ids)))
     _renumber(tx, "e", tables.Memory.select(tables.Memory.id).where(tables.Memory.id.in_(row_ids)))
     return [row.episode_id for row in memories]
 
@@ -65,16 +64,15 @@ def move_sessions(tx: Tx, session_refs: Sequence[int], from_id: int, to_id: int,
 
     Their turns and notes do not move: ``move_turns`` and ``renumber_notes`` do that. A hub gets nothing.
     """
-    refs = json.dumps(list(session_refs))
     session, memory, outcome = tables.Session, tables.Memory, tables.Outcome
     memories = tx.fetch_values(
-        memory.select(memory.id).where(in_json_list(memory.session, refs) & (memory.project == from_id))
+        memory.select(memory.id).where(in_json_list(memory.session, session_refs) & (memory.project == from_id))
     )
     move_memories(tx, memories, to_id, SORTED, actor=actor, is_said=False)
-    names = session.select(session.session_id).where(in_json_list(session.id, refs))
+    names = session.select(session.session_id).where(in_json_list(session.id, session_refs))
     tx.run(outcome.update(project_id=to_id).where(outcome.session_id.in_(names) & (outcome.project_id == from_id)))
-    tx.run(session.update(project=to_id).where(in_json_list(session.id, refs) & (session.project == from_id)))
-    _renumber(tx, "e", memory.select(memory.id).where(in_json_list(memory.id, json.dumps(memories))))
+    tx.run(session.update(project=to_id).where(in_json_list(session.id, session_refs) & (session.project == from_id)))
+    _renumber(tx, "e", memory.select(memory.id).where(in_json_list(memory.id, memories)))
     return [int(row_id) for row_id in memories]
 
 
@@ -110,7 +108,7 @@ def _renumber(tx: Tx, owner: str, owned: Query) -> None:
 
 
 @prepared
-def _resting_on_alone(turn_ids: str) -> Query:
+def _resting_on_alone(turn_ids: Sequence[int]) -> Query:
     memory, evidence = tables.Memory, tables.Evidence
     here = evidence.select(evidence.memory).where(in_json_list(evidence.turn_id, turn_ids))
     elsewhere = evidence.select(Value(1)).where(
@@ -286,23 +284,28 @@ def _delete_rows(tx: Tx, turn_id: int) -> None:
 def move_entries(tx: Tx, transcript_id: int, places: Sequence[EntryRef]) -> None:
     """Record where the entries of a rewritten source are now, in those turns that were read from it."""
     by_uuid = {place.uuid: place for place in places}
-    keys = json.dumps([entry_key(uuid) for uuid in by_uuid])
-    for row in tx.fetch(_turns_with(transcript_id, keys)) if by_uuid else ():
+    keys = [entry_key(uuid) for uuid in by_uuid]
+    entry, turn = tables.Entry, tables.Turn
+    query = turn.select(turn.id, turn.entries).join(entry, on=turn.id == entry.turn_id).distinct()
+    query = query.where((turn.transcript == transcript_id) & in_json_list(entry.key, keys))
+    for row in tx.fetch(query) if by_uuid else ():
         _place_entries(tx, row.id, unpack_entries(bytes(row.entries)), by_uuid)
 
 
 def forget_places(tx: Tx, transcript_id: int) -> None:
     """Record that the places of a source's entries are unknown, since it was rewritten and is being read again."""
-    for row in tx.fetch(_turns_of(transcript_id)):
+    turn = tables.Turn
+    for row in tx.fetch(turn.select(turn.id, turn.entries).where(turn.transcript == transcript_id)):
         entries = unpack_entries(bytes(row.entries))
         _place_entries(tx, row.id, entries, {entry.uuid: EntryRef(entry.uuid, 0, 0, 0) for entry in entries})
 
 
 def take_for_prompt(tx: Tx, turn_id: int) -> None:
     """Record that the words that open a turn are the user's; they were in an element that was not known."""
-    first = tx.fetch_first(_opening_block(turn_id))
-    row = tx.fetch_first(_extra_of(turn_id))
-    block, passage = tables.TextBlock, tables.Passage
+    turn, block, passage = tables.Turn, tables.TextBlock, tables.Passage
+    blocks = block.select(block.id, block.role).where(block.turn == turn_id).order_by(block.seq)
+    first = tx.fetch_first(blocks.limit(1))
+    row = tx.fetch_first(turn.select(turn.extra, turn.revision).where(turn.id == turn_id))
     if first.role == Role.CONTEXT.value:
         tx.run(block.update(role=Role.USER.value).where(block.id == first.id))
         tx.run(passage.update(role=Role.USER.value).where(passage.text_block == first.id))
@@ -329,19 +332,6 @@ def _place_entries(tx: Tx, turn_id: int, before: Sequence[EntryRef], places: Map
 
 
 @prepared
-def _turns_with(transcript_id: int, keys: str) -> Query:
-    entry, turn = tables.Entry, tables.Turn
-    query = turn.select(turn.id, turn.entries).join(entry, on=turn.id == entry.turn_id).distinct()
-    return query.where((turn.transcript == transcript_id) & in_json_list(entry.key, keys))
-
-
-@prepared
-def _turns_of(transcript_id: int) -> Query:
-    turn = tables.Turn
-    return turn.select(turn.id, turn.entries).where(turn.transcript == transcript_id)
-
-
-@prepared
 def _stored_row(key: str) -> Query:
     turn = tables.Turn
     return turn.select(turn.id, turn.entries, turn.revision, turn.project).where(turn.key == key)
@@ -352,17 +342,6 @@ def _stored_blocks(turn_id: int) -> Query:
     block = tables.TextBlock
     next_seq = fn.COALESCE(fn.MAX(block.seq), -1) + 1
     return block.select(fn.COUNT(block.id).alias("count"), next_seq.alias("next_seq")).where(block.turn == turn_id)
-
-
-@prepared
-def _opening_block(turn_id: int) -> Query:
-    block = tables.TextBlock
-    return block.select(block.id, block.role).where(block.turn == turn_id).order_by(block.seq).limit(1)
-
-
-@prepared
-def _extra_of(turn_id: int) -> Query:
-    return tables.Turn.select(tables.Turn.extra, tables.Turn.revision).where(tables.Turn.id == turn_id)
 
 
 @prepared

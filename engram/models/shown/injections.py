@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from peewee import ColumnBase, Query
 
 from engram.models import tables
-from engram.models.engine.statement import RecordReader, prepared
-from engram.models.engine.transaction import Reader, Store, Tx, writes
+from engram.models.engine.statement import RecordReader
+from engram.models.engine.transaction import Reader, Store, Tx, asks_rows, writes
 
 #: Channel of what a briefing shows.
 AT_START = "start"
@@ -89,12 +89,16 @@ def drop_briefing_injections(tx: Tx, session_id: str) -> None:
     tx.run(injection.delete().where((injection.session_id == session_id) & is_told))
 
 
-def injected_ids(store: Reader, session_id: str) -> set[str]:
+@asks_rows(lambda rows: {str(row.episode_id) for row in rows})
+def injected_ids(session_id: str) -> Query:
     """Return memories that this session has been shown since it was last cleared, pending ones included.
 
     What its subagents were shown is not among them.
     """
-    return set(store.fetch_values(_injected(session_id)))
+    injection = tables.Injection
+    query = injection.select(injection.episode_id).distinct()
+    is_own = ~injection.prompt_key.startswith(AGENT_KEY)
+    return query.where((injection.session_id == session_id) & (injection.is_cleared == 0) & is_own)
 
 
 def injections_of_session(store: Reader, session_id: str) -> list[Injection]:
@@ -142,14 +146,6 @@ def shown_of_session(store: Reader, session_id: str) -> list[tuple[str, int, int
     """Return (what, when, tokens) that a session was shown besides bites."""
     query = tables.Shown.select().where(tables.Shown.session_id == session_id).order_by(tables.Shown.at_ms)
     return [(row.what, row.at_ms, row.tokens) for row in store.fetch(query)]
-
-
-@prepared
-def _injected(session_id: str) -> Query:
-    injection = tables.Injection
-    query = injection.select(injection.episode_id).distinct()
-    is_own = ~injection.prompt_key.startswith(AGENT_KEY)
-    return query.where((injection.session_id == session_id) & (injection.is_cleared == 0) & is_own)
 
 
 @writes

@@ -9,12 +9,12 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from peewee import JOIN, SQL, Case, ColumnBase, Query, Select, Value, fn
+from peewee import JOIN, SQL, Case, ColumnBase, Select, Value, fn
 
 from engram.enums import CURRENT_STATUSES, Refusal, Status
 from engram.models import tables
 from engram.models.engine.meta import get_meta, put_meta
-from engram.models.engine.statement import in_json_list, prepared
+from engram.models.engine.statement import in_json_list
 from engram.models.engine.transaction import Reader, Store, Tx
 from engram.models.shown.injections import AT_START, WAS_SHOWN
 from engram.models.work.work import WorkState
@@ -356,7 +356,7 @@ def count_sessions(store: Reader, session_ids: Collection[str]) -> Mapping[str, 
         injection.select(fn.COUNT(injection.id)).where(is_shown).alias("shown"),
         bite_tokens.alias("bite_tokens"),
         other_tokens.alias("other_tokens"),
-    ).where(in_json_list(session.session_id, json.dumps(list(session_ids))))
+    ).where(in_json_list(session.session_id, session_ids))
     return {
         row.session_id: SessionTotals(
             turns=row.turns, memories=row.memories, shown=row.shown, tokens=row.bite_tokens + row.other_tokens
@@ -530,8 +530,14 @@ def tokens_by_day(store: Reader, since_ms: int) -> dict[str, int]:
 
 def latest_turn_prompts(store: Reader) -> list[LatestPrompt]:
     """Return the prompts of the turns that were read last, latest first."""
-    rows = store.fetch(_latest_prompts(Role.USER.value, MAX_LATEST_TURNS))
-    return [LatestPrompt(row.turn_id, row.session_id, row.at_ms or 0, row.text) for row in rows]
+    turn, session, block = tables.Turn, tables.Session, tables.TextBlock
+    latest = turn.select(turn.id).order_by(turn.id.desc()).limit(MAX_LATEST_TURNS)
+    text = fn.SUBSTR(block.text, 1, MAX_PROMPT_CHARACTERS).alias("text")
+    query = turn.select(turn.id.alias("turn_id"), session.session_id, turn.started_at_ms.alias("at_ms"), text)
+    query = query.join(session).join_from(turn, block, on=(block.turn == turn.id) & (block.seq == 0))
+    is_prompt = (block.role == Role.USER.value) & (block.message_id == "")
+    query = query.where(turn.id.in_(latest) & is_prompt).order_by(turn.id.desc())
+    return [LatestPrompt(row.turn_id, row.session_id, row.at_ms or 0, row.text) for row in store.fetch(query)]
 
 
 def _is_recent(table: Any, rows: int = MAX_RECENT_ROWS) -> ColumnBase:
@@ -549,14 +555,3 @@ def _by_day(times: Sequence[int], days: Sequence[tuple[int, int]]) -> list[int]:
     for at_ms in times:
         counts[bisect_right(starts, at_ms) - 1] += 1
     return counts
-
-
-@prepared
-def _latest_prompts(user: str, limit: int) -> Query:
-    turn, session, block = tables.Turn, tables.Session, tables.TextBlock
-    latest = turn.select(turn.id).order_by(turn.id.desc()).limit(limit)
-    text = fn.SUBSTR(block.text, 1, MAX_PROMPT_CHARACTERS).alias("text")
-    query = turn.select(turn.id.alias("turn_id"), session.session_id, turn.started_at_ms.alias("at_ms"), text)
-    query = query.join(session).join_from(turn, block, on=(block.turn == turn.id) & (block.seq == 0))
-    is_prompt = (block.role == user) & (block.message_id == "")
-    return query.where(turn.id.in_(latest) & is_prompt).order_by(turn.id.desc())

@@ -78,7 +78,8 @@ def make_due(tx: Tx, kind: str, key: str, due_at_ms: int, reason: str = "") -> N
 def postpone(tx: Tx, kind: str, key: str, due_at_ms: int) -> None:
     """Change when waiting work is due; create the work if there is none."""
     make_due(tx, kind, key, due_at_ms)
-    tx.run(_set_due(kind, key, due_at_ms))
+    waiting = (tables.Work.kind == kind) & (tables.Work.key == key) & (tables.Work.attempts == 0)
+    tx.run(tables.Work.update(due_at_ms=due_at_ms).where(waiting))
 
 
 def work_by_id(store: Reader, work_id: int) -> Work | None:
@@ -208,12 +209,6 @@ def _make_due(kind: str, key: str, due_at_ms: int, reason: str, now_ms: int) -> 
     )
 
 
-@prepared
-def _set_due(kind: str, key: str, due_at_ms: int) -> Query:
-    waiting = (tables.Work.kind == kind) & (tables.Work.key == key) & (tables.Work.attempts == 0)
-    return tables.Work.update(due_at_ms=due_at_ms).where(waiting)
-
-
 @asks_record(_WORK)
 def find_work(kind: str, key: str) -> Query:
     return _WORK.select().where((tables.Work.kind == kind) & (tables.Work.key == key))
@@ -241,6 +236,7 @@ def take_lease(store: Store, name: str, owner: str, seconds: float, *, every_sec
     The holder doesn't get it again: a second thread of one process has the same name. ``renew_lease`` prolongs it. A
     clock that was set back never withholds a lease for longer than it lasts.
     """
+    table = tables.Lease
     with store.transaction() as tx:
         now = tx.now_ms()
         until_ms = now + int(seconds * 1000)
@@ -250,7 +246,9 @@ def take_lease(store: Store, name: str, owner: str, seconds: float, *, every_sec
                 return False
             if lease.last_run_ms <= now < lease.last_run_ms + int(every_seconds * 1000):
                 return False
-        tx.run(_take(name, owner, until_ms))
+        changes = {table.owner: owner, table.until_ms: until_ms}
+        insert = table.insert({table.name: name, table.last_run_ms: 0, **changes})
+        tx.run(insert.on_conflict(conflict_target=(table.name,), update=changes))
     return True
 
 
@@ -330,11 +328,3 @@ def _is_held_by(name: str, owner: str) -> Expression:
 @prepared
 def _lease(name: str) -> Query:
     return tables.Lease.select().where(tables.Lease.name == name)
-
-
-@prepared
-def _take(name: str, owner: str, until_ms: int) -> Query:
-    return tables.Lease.insert(name=name, owner=owner, until_ms=until_ms, last_run_ms=0).on_conflict(
-        conflict_target=(tables.Lease.name,),
-        update={tables.Lease.owner: EXCLUDED.owner, tables.Lease.until_ms: EXCLUDED.until_ms},
-    )
