@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 import pytest
 
 from engram.paths import Home, default_claude_folder, default_home
-from engram.setup.edits.install_steps import BlockEdit, FileChange, JsonEdit, JsonEntry, Step
+from engram.setup.edits.install_steps import FileChange, JsonEdit, JsonEntry, Step, TomlEdit
 from engram.setup.installing import install_run
 
 #: A hook of another tool.
@@ -102,7 +102,7 @@ class Machine:
                 "Allow the tools",
                 (
                     FileChange(self.settings, edit=allow),
-                    FileChange(self.user / ".codex" / "config.toml", edit=BlockEdit("# >>> e", "# <<< e", word)),
+                    FileChange(self.user / ".codex" / "config.toml", edit=TomlEdit(("tools", "e"), {"word": word})),
                 ),
                 after=(Switch(str(self.switch), fails),),
             ),

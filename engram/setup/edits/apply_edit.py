@@ -4,52 +4,13 @@ from __future__ import annotations
 
 import codecs
 from collections.abc import Sequence
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from engram.errors import BadRequest, InstallError
-from engram.setup.edits.install_steps import BlockEdit, FileChange, JsonEdit, TomlEdit
+from engram.setup.edits.install_steps import FileChange, JsonEdit, TomlEdit
 from engram.setup.edits.json_edit import AppliedJson, apply_json, drop_json, revert_json
 from engram.setup.edits.toml_edit import AppliedToml, apply_toml, revert_toml
-
-# -- Append lines between two markers to a text file, and remove them again.
-
-
-def apply_block(text: str, edit: BlockEdit) -> str:
-    """Return the text with the block at its end; an existing block is replaced in its place."""
-    newline = "\r\n" if "\r\n" in text else "\n"
-    block = newline.join([edit.begin, *edit.text.splitlines(), edit.end]) + newline
-    place = _find(text, edit)
-    if place is not None:
-        return text[: place[0]] + block + text[place[1] :]
-    joint = "" if not text or text.endswith(("\n", "\r")) else newline
-    return text + joint + block
-
-
-def revert_block(text: str, edit: BlockEdit, original: str) -> str:
-    """Return the text without the block; the line before it ends as in ``original``."""
-    place = _find(text, edit)
-    if place is None:
-        return text
-    before, after = text[: place[0]], text[place[1] :]
-    if not after and before.rstrip("\r\n") == original:
-        return original
-    return before + after
-
-
-def _find(text: str, edit: BlockEdit) -> tuple[int, int] | None:
-    """Return the start and end of the block, including its last newline; None if the block is not complete."""
-    begin = 0
-    at = 0
-    is_inside = False
-    for line in text.splitlines(keepends=True):
-        if line.rstrip("\r\n") == edit.begin:
-            begin, is_inside = at, True
-        at += len(line)
-        if is_inside and line.rstrip("\r\n") == edit.end:
-            return begin, at
-    return None
 
 
 def decode(path: Path, data: bytes) -> str:
@@ -91,20 +52,16 @@ def apply_change(change: FileChange, base: bytes) -> tuple[bytes, dict[str, Any]
             return encode(text, base), {"toml": applied_toml.to_json()}
     except BadRequest as error:
         raise _unreadable(path, error) from error
-    if isinstance(change.edit, BlockEdit):
-        return encode(apply_block(decode(path, base), change.edit), base), {"block": asdict(change.edit)}
     return change.content or b"", None
 
 
-def revert_change(path: Path, data: bytes, applied: dict[str, Any], original: bytes) -> bytes:
+def revert_change(path: Path, data: bytes, applied: dict[str, Any]) -> bytes:
     """Return the content of a file that others have changed in the meantime, without Engram's part.
 
     Raises:
         InstallError: the file is no longer valid in its format.
     """
     text = decode(path, data)
-    if "block" in applied:
-        return encode(revert_block(text, BlockEdit(**applied["block"]), decode(path, original)), data)
     try:
         if "toml" in applied:
             return encode(revert_toml(text, AppliedToml.from_json(applied["toml"])), data)

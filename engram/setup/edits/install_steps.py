@@ -52,27 +52,11 @@ class JsonEdit:
 
 
 @dataclass(frozen=True, slots=True)
-class BlockEdit:
-    """Lines at the end of a text file (TOML, Markdown, a shell's profile), between two marker lines of Engram's own.
-
-    Uninstall removes the lines from marker to marker. A block with the same markers is replaced.
-    """
-
-    #: The first line, such as ``# >>> engram >>>``.
-    begin: str
-    #: The last line.
-    end: str
-    #: The lines between them, without a newline at the end.
-    text: str
-
-
-@dataclass(frozen=True, slots=True)
 class TomlEdit:
     """A table to add at the end of a TOML file that others also write; everything else stays byte for byte.
 
-    A table with this name is replaced, and uninstall restores it; one with these values is left unchanged. Unlike a
-    block between markers, it stays separate from what another program adds after it. Uninstall also removes its
-    subtables, which are settings of what was removed.
+    A table with this name is replaced, and uninstall restores it; one with these values is left unchanged. Uninstall
+    also removes its subtables, which are settings of what was removed.
     """
 
     #: Keys from the top of the document: ``("mcp_servers", "engram")``.
@@ -96,7 +80,7 @@ class FileChange:
     #: The whole content.
     content: bytes | None = None
     #: What to change in a file that others write too.
-    edit: JsonEdit | BlockEdit | TomlEdit | None = None
+    edit: JsonEdit | TomlEdit | None = None
     #: Target of a symbolic link to create.
     link_target: str | None = None
     #: Permission bits; None keeps those of the file, and gives a new file ``NEW_FILE_MODE``.

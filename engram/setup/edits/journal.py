@@ -47,8 +47,7 @@ class FileRecord:
     original: FileState
     #: Its state as Engram wrote it.
     written: FileState
-    #: What an edit did: ``{"json": AppliedJson}``, ``{"toml": AppliedToml}`` or ``{"block": BlockEdit}``; None for a
-    #: file of Engram's own.
+    #: What an edit did: ``{"json": AppliedJson}`` or ``{"toml": AppliedToml}``; None for a file of Engram's own.
     applied: dict[str, Any] | None = None
     is_written: bool = False
 

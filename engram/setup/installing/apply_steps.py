@@ -185,8 +185,7 @@ def _base(run: Run, path: Path, change: FileChange, state: FileState, data: byte
             return known.original, kept_content(run.home, known.original)
     known = record if record is not None and record.is_written else former
     if known is not None and known.applied is not None and state.kind is StateKind.FILE:
-        original = kept_content(run.home, known.original)
-        data = revert_change(path, data, known.applied, original)
+        data = revert_change(path, data, known.applied)
         if known.original.kind is StateKind.ABSENT and not data.strip():
             return ABSENT, b""
     elif known is not None:

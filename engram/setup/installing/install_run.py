@@ -10,7 +10,7 @@ from typing import Any
 
 from engram.errors import EngramError, InstallError
 from engram.paths import Home
-from engram.setup.edits.install_steps import Action, BlockEdit, FileChange, JsonEdit, JsonEntry, Step
+from engram.setup.edits.install_steps import Action, FileChange, JsonEdit, JsonEntry, Step
 from engram.setup.edits.journal import Journal, Phase, StepRecord, save_journal
 from engram.setup.old_engram.retire import BootOut, EndProcess, SetDatabaseAside
 from engram.setup.services.service_plan import StartServices, StopServices
@@ -117,23 +117,19 @@ def collecting(problems: list[str]) -> Iterator[None]:
 
 def change_to_json(change: FileChange) -> dict[str, Any]:
     """Return the change as stored in the journal, without contents and tables, which are planned again each time."""
-    kind = "json" if isinstance(change.edit, JsonEdit) else "block" if isinstance(change.edit, BlockEdit) else ""
+    edit = change.edit if isinstance(change.edit, JsonEdit) else None
     return {
         "path": str(change.path),
-        "kind": kind,
-        "edit": asdict(change.edit) if kind and change.edit is not None else None,
+        "kind": "" if edit is None else "json",
+        "edit": None if edit is None else asdict(edit),
         "is_removal": change.is_removal,
     }
 
 
 def change_from_json(stored: Mapping[str, Any]) -> FileChange:
     """Return the edit or removal that was stored."""
-    edit: JsonEdit | BlockEdit | None = None
-    if stored["kind"] == "json":
-        edit = JsonEdit(**{name: tuple(map(_entry, entries)) for name, entries in stored["edit"].items()})
-    elif stored["kind"] == "block":
-        edit = BlockEdit(**stored["edit"])
-    return FileChange(Path(stored["path"]), edit=edit)
+    entries = {name: tuple(map(_entry, listed)) for name, listed in (stored["edit"] or {}).items()}
+    return FileChange(Path(stored["path"]), edit=JsonEdit(**entries) if stored["edit"] else None)
 
 
 def with_former(step: Step, former: StepRecord | None) -> Step:

@@ -70,8 +70,7 @@ def _take_back_changed(home: Home, record: FileRecord, goal: FileState, state: F
             _write(real, goal, kept_content(home, goal))
         return ""
     if record.applied is not None and state.kind is StateKind.FILE:
-        original = kept_content(home, goal)
-        text = revert_change(Path(record.path), data, record.applied, original)
+        text = revert_change(Path(record.path), data, record.applied)
         if goal.kind is StateKind.ABSENT and not text.strip():
             _write(real, ABSENT, b"")
         else:
