@@ -31,8 +31,7 @@ from engram.ingest.session_project import scope_of_folder
 from engram.memories.save import require_memory
 from engram.models.engine.transaction import Store
 from engram.models.hub.outgoing_statements import count_statements
-from engram.models.hub.share_rules import add_rule, drop_rule
-from engram.models.hub.shares import list_shares
+from engram.models.hub.shares import add_rule, drop_rule, list_shares
 from engram.models.hub.spaces import Space
 from engram.models.projects.projects import ProjectRow
 from engram.reports.hub_report import report_hubs

@@ -20,7 +20,7 @@ from engram.errors import BadRequest
 from engram.ingest.session_project import TurnPlaces, ensure, project_for
 from engram.models.engine.meta import get_meta, put_meta
 from engram.models.engine.transaction import Store
-from engram.models.hub.share_rules import list_rules
+from engram.models.hub.shares import list_rules
 from engram.models.projects.project_folders import (
     Part,
     ProjectHints,

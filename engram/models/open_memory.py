@@ -19,7 +19,7 @@ from engram.models.engine.transaction import ASIDE_NAME, LISTENER_MODULES, UNINS
 from engram.system.atomic import locked_folder
 from engram.system.clock import SYSTEM_CLOCK, Clock
 
-LISTENER_MODULES += ["engram.models.hub.memory_statements", "engram.models.hub.shares", "engram.models.hub.share_rules"]
+LISTENER_MODULES += ["engram.models.hub.memory_statements", "engram.models.hub.shares"]
 
 
 def open_store(

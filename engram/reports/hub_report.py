@@ -11,8 +11,7 @@ from urllib.parse import unquote, urlsplit
 
 from engram.models.engine.transaction import Reader
 from engram.models.hub.outgoing_statements import count_statements
-from engram.models.hub.share_rules import candidates, list_rules
-from engram.models.hub.shares import list_shares, shares_of
+from engram.models.hub.shares import candidates, list_rules, list_shares, shares_of
 from engram.models.hub.spaces import (
     SetAside,
     Space,

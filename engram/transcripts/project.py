@@ -21,14 +21,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from engram.system.atomic import read_regular
 from engram.system.lazy_regex import lazy_regex
-from engram.transcripts.git_files import (
-    MAX_DEPTH,
-    is_bare,
-    main_folder_of_bare,
-    read_link,
-    tracks,
-    worktrees_of,
-)
+from engram.transcripts.git_files import MAX_DEPTH, is_bare, main_folder_of_bare, read_link, tracks, worktrees_of
 
 #: Folders in which tools keep worktrees, as they end a path: ``X/.claude/worktrees``, ``X/.worktrees``.
 _WORKTREE_FOLDERS = (

@@ -15,8 +15,7 @@ from engram.hub.client import team_sharing as sharing
 from engram.hub.client.installed_packs import make_pack
 from engram.memories.correct import supersede_memory
 from engram.memories.save import edit_memory, pin_memory
-from engram.models.hub.share_rules import add_rule, drop_rule, list_rules
-from engram.models.hub.shares import list_shares
+from engram.models.hub.shares import add_rule, drop_rule, list_rules, list_shares
 from engram.models.hub.spaces import Space, list_servers
 from engram.models.memories.memory_changes import remove_memory
 from engram.models.memories.memory_records import Memory, all_memories

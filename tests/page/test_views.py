@@ -19,8 +19,7 @@ from engram.models.engine.meta import put_meta
 from engram.models.engine.migrations import MADE_AT
 from engram.models.engine.transaction import Store
 from engram.models.hub.outgoing_statements import begin_enqueuing, enqueue_all
-from engram.models.hub.share_rules import add_rule
-from engram.models.hub.shares import add_share
+from engram.models.hub.shares import add_rule, add_share
 from engram.models.hub.spaces import list_spaces
 from engram.models.memories.memory_changes import add_memory
 from engram.models.memories.memory_history import history_of

@@ -19,8 +19,17 @@ from engram.models.engine.transaction import Reader, Store, Tx
 from engram.models.hub.incoming_statements import note_rows
 from engram.models.hub.memory_statements import SaidMemory, drop_said, said_in_space, said_of_memory
 from engram.models.hub.outgoing_statements import shared_identity
-from engram.models.hub.share_rules import Candidate, Rule, candidates, list_rules
-from engram.models.hub.shares import add_share, bar_share, list_shares, shares_of, take_back
+from engram.models.hub.shares import (
+    Candidate,
+    Rule,
+    add_share,
+    bar_share,
+    candidates,
+    list_rules,
+    list_shares,
+    shares_of,
+    take_back,
+)
 from engram.models.hub.spaces import (
     Member,
     Server,

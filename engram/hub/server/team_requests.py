@@ -10,15 +10,7 @@ from typing import Any
 
 from engram.errors import BadRequest, NotFound
 from engram.hub.protocol.requests import code_hash
-from engram.hub.server.accounts import (
-    MAX_BUNDLE_BYTES,
-    ROLE_NAMES,
-    Asker,
-    Unknown,
-    check_codes,
-    checked_name,
-    new_id,
-)
+from engram.hub.server.accounts import MAX_BUNDLE_BYTES, ROLE_NAMES, Asker, Unknown, check_codes, checked_name, new_id
 from engram.hub.server.hub_database import Database
 from engram.hub.server.statement_pages import KEEPER, NoSpace, NotAllowed
 

@@ -37,14 +37,7 @@ from engram.models.engine.database import (
     words_of_error,
 )
 from engram.models.engine.migrations import migrate
-from engram.models.engine.statement import (
-    RecordReader,
-    Statement,
-    compile_query,
-    insertion,
-    prepared,
-    row_change,
-)
+from engram.models.engine.statement import RecordReader, Statement, compile_query, insertion, prepared, row_change
 from engram.system.atomic import FILE_MODE, FOLDER_MODE, behind_rollback, explain_disk, locked_folder
 from engram.system.clock import SYSTEM_CLOCK, Clock
 

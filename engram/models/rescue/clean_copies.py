@@ -18,12 +18,7 @@ from engram.models.engine.transaction import Reader, Store, Tx, Value
 from engram.models.forgetting.erase_project import carry_forgotten_projects
 from engram.models.forgetting.forget_memories import apply_tombstones, wipe_free_space
 from engram.models.memories.memory_records import find_memory, memory_by_slot
-from engram.models.memories.tombstones import (
-    TombstoneKind,
-    barred_entries,
-    is_memory_gone,
-    is_slot_gone,
-)
+from engram.models.memories.tombstones import TombstoneKind, barred_entries, is_memory_gone, is_slot_gone
 from engram.models.projects.projects import find_project_of_identity
 from engram.models.sessions.stored_turns import turn_of_entry
 from engram.system.atomic import FILE_MODE

@@ -26,11 +26,7 @@ from engram.models.engine.transaction import Reader, Store
 from engram.models.forgetting.forget_memories import wipe_free_space
 from engram.models.rescue.backup import drop_database
 from engram.models.rescue.carry_over import Recovered, recover_by_hand
-from engram.models.rescue.clean_copies import (
-    Tombstone,
-    delete_named_in_copy,
-    read_tombstones,
-)
+from engram.models.rescue.clean_copies import Tombstone, delete_named_in_copy, read_tombstones
 from engram.models.rescue.soundness import UNREADABLE, find_all_damage
 from engram.system.atomic import explain_error, read_regular
 from engram.system.failpoint import reach

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass, field, replace
 
-from peewee import Query, fn
+from peewee import SQL, Query, fn
 
 from engram.enums import Channel, Verdict
 from engram.models import tables
@@ -68,6 +67,13 @@ class Outcome:
     id: int = 0
 
 
+_OUTCOMES = RecordReader(
+    Outcome,
+    tables.Outcome,
+    expressions={"considered": SQL("NULL")},
+    readers={"channel": Channel.from_stored, "verdict": Verdict.from_stored},
+)
+_COLUMNS = [name for name in tables.column_names(tables.Outcome) if name != "id"]
 _CANDIDATES = RecordReader(
     Candidate,
     tables.OutcomeCandidate,
@@ -82,20 +88,8 @@ def add_outcomes(tx: Tx, outcomes: Sequence[Outcome]) -> None:
     for outcome in outcomes:
         outcome_id = tx.insert_row(
             tables.Outcome,
-            {
-                "session_id": outcome.session_id,
-                "prompt_key": outcome.prompt_key,
-                "digest": outcome.digest,
-                "channel": outcome.channel.value,
-                "project_id": outcome.project_id,
-                "at_ms": outcome.at_ms,
-                "verdict": outcome.verdict.value,
-                "candidates": outcome.candidates,
-                "score": outcome.score,
-                "floor": outcome.floor,
-                "is_text_only": outcome.is_text_only,
-                "duration_ms": outcome.duration_ms,
-            },
+            {name: getattr(outcome, name) for name in _COLUMNS}
+            | {"channel": outcome.channel.value, "verdict": outcome.verdict.value},
         )
         tx.insert_many(
             tables.OutcomeCandidate,
@@ -118,8 +112,8 @@ def add_outcomes(tx: Tx, outcomes: Sequence[Outcome]) -> None:
 def outcomes_of_session(store: Reader, session_id: str) -> list[Outcome]:
     """Return the outcomes of a session with their candidates, earliest first."""
     outcome = tables.Outcome
-    query = outcome.select().where(outcome.session_id == session_id).order_by(outcome.at_ms, outcome.id)
-    return _with_candidates(store, store.fetch(query))
+    query = _OUTCOMES.select().where(outcome.session_id == session_id).order_by(outcome.at_ms, outcome.id)
+    return _with_candidates(store, query)
 
 
 def sessions_with_outcomes(store: Reader, prefix: str) -> list[str]:
@@ -133,8 +127,8 @@ def outcomes_of_memory(store: Reader, episode_id: str, limit: int = MAX_OUTCOMES
     """Return the outcomes for which a memory was considered, latest first, each with only this candidate."""
     outcome, candidate = tables.Outcome, tables.OutcomeCandidate
     of_memory = candidate.select(candidate.outcome).where(candidate.episode_id == episode_id)
-    query = outcome.select().where(outcome.id.in_(of_memory)).order_by(outcome.at_ms.desc(), outcome.id.desc())
-    return _with_candidates(store, store.fetch(query.limit(limit)), episode_id)
+    query = _OUTCOMES.select().where(outcome.id.in_(of_memory)).order_by(outcome.at_ms.desc(), outcome.id.desc())
+    return _with_candidates(store, query.limit(limit), episode_id)
 
 
 def list_outcomes(
@@ -146,10 +140,10 @@ def list_outcomes(
 ) -> list[Outcome]:
     """Return outcomes of these channels with their candidates, latest first; of one project, or of all."""
     outcome = tables.Outcome
-    query = outcome.select().where(outcome.channel.in_([channel.value for channel in channels]))
+    query = _OUTCOMES.select().where(outcome.channel.in_([channel.value for channel in channels]))
     if project_id is not None:
         query = query.where(outcome.project_id == project_id)
-    return _with_candidates(store, store.fetch(query.order_by(outcome.at_ms.desc(), outcome.id.desc()).limit(limit)))
+    return _with_candidates(store, query.order_by(outcome.at_ms.desc(), outcome.id.desc()).limit(limit))
 
 
 def count_verdicts(store: Reader, session_id: str) -> dict[tuple[Channel, Verdict], int]:
@@ -226,34 +220,16 @@ def _known_ids(store: Reader, episode_ids: set[str]) -> set[str]:
     return set(store.fetch_values(memory.select(memory.episode_id).where(listed))) if episode_ids else set()
 
 
-def _with_candidates(store: Reader, rows: Sequence[Any], episode_id: str | None = None) -> list[Outcome]:
-    """Return the outcomes of rows with their candidates, or with only one of these."""
+def _with_candidates(store: Reader, outcomes: Query, episode_id: str | None = None) -> list[Outcome]:
+    """Return the outcomes of a query with their candidates, or with only one of these."""
     table = tables.OutcomeCandidate
-    listed = in_json_list(table.outcome, [row.id for row in rows])
+    found = store.fetch_records(_OUTCOMES, outcomes)
+    listed = in_json_list(table.outcome, [outcome.id for outcome in found])
     query = _CANDIDATES.select_by(table.outcome).where(listed).order_by(table.outcome, table.place)
     if episode_id is not None:
         query = query.where(table.episode_id == episode_id)
     considered = store.fetch_records_by(_CANDIDATES, query)
-    return [_outcome(row, considered.get(row.id, [])) for row in rows]
-
-
-def _outcome(row: Any, considered: Sequence[Candidate]) -> Outcome:
-    return Outcome(
-        session_id=row.session_id,
-        channel=Channel.from_stored(row.channel),
-        verdict=Verdict.from_stored(row.verdict),
-        at_ms=row.at_ms,
-        prompt_key=row.prompt_key,
-        digest=row.digest,
-        project_id=row.project_id,
-        candidates=row.candidates,
-        score=row.score,
-        floor=row.floor,
-        is_text_only=bool(row.is_text_only),
-        duration_ms=row.duration_ms,
-        considered=tuple(considered),
-        id=row.id,
-    )
+    return [replace(outcome, considered=tuple(considered.get(outcome.id, ()))) for outcome in found]
 
 
 @prepared

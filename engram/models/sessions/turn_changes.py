@@ -220,12 +220,7 @@ def _write_blocks(tx: Tx, blocks: Sequence[tuple[int, int, TextBlock]]) -> list[
             "seq": seq,
             "uuid": pack_uuid(block.uuid) if block.uuid else None,
             "role": block.role.value,
-            "text": block.text,
-            "message_id": block.message_id,
-            "offset": block.offset,
-            "length": block.length,
-            "line": block.line,
-            "at_ms": block.at_ms,
+            **{name: getattr(block, name) for name in ("text", "message_id", "offset", "length", "line", "at_ms")},
         }
         for row_id, (turn_id, seq, block) in enumerate(blocks, first_id)
     ]

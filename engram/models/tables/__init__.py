@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from peewee import Model
 
-from engram.models.tables.declaring import Table, View, add_column_constraints, column_names
+from engram.models.tables.declaring import Table, View, add_column_constraints
+from engram.models.tables.declaring import column_names as column_names
 from engram.models.tables.hub_tables import HubMember, HubMemory, HubRule, HubServer, HubSetAside, HubSpace
 from engram.models.tables.memory_tables import (
     Contradiction,
@@ -20,97 +21,43 @@ from engram.models.tables.memory_tables import (
     Run,
     Tombstone,
 )
-from engram.models.tables.note_tables import Note, NoteChunk, NoteChunkProject, NoteIndex, NoteWords, StandingFile
-from engram.models.tables.passage_tables import (
-    CONTEXT_CHARS,
+from engram.models.tables.search_tables import CONTEXT_CHARS as CONTEXT_CHARS
+from engram.models.tables.search_tables import (
+    Note,
+    NoteChunk,
+    NoteChunkProject,
+    NoteIndex,
+    NoteWords,
     Passage,
     PassageBeside,
     PassageContext,
     PassageIndex,
     PassageText,
+    StandingFile,
     Vector,
     VectorModel,
 )
-from engram.models.tables.project_tables import FormerName, Project, ProjectFolder, ProjectNamed
 from engram.models.tables.session_tables import (
     BadLine,
     Branch,
     Context,
     CopiedHistory,
+    Entry,
+    FailedCall,
+    FormerName,
     KnownValue,
+    ModelReading,
+    Project,
+    ProjectFolder,
+    ProjectNamed,
     PullRequest,
     Session,
+    TextBlock,
     Transcript,
+    Turn,
 )
 from engram.models.tables.shown_tables import Injection, Outcome, OutcomeCandidate, Shown
-from engram.models.tables.turn_tables import Entry, FailedCall, ModelReading, TextBlock, Turn
 from engram.models.tables.work_tables import Lease, MetaValue, Pause, Spend, Stage, TaskRun, Work
-
-__all__ = [
-    "ALL_TABLES",
-    "ALL_TEXT_INDEXES",
-    "ALL_VIEWS",
-    "CONTEXT_CHARS",
-    "BadLine",
-    "Branch",
-    "Context",
-    "Contradiction",
-    "CopiedHistory",
-    "Entity",
-    "Entry",
-    "Evidence",
-    "FailedCall",
-    "FormerName",
-    "History",
-    "HubMember",
-    "HubMemory",
-    "HubRule",
-    "HubServer",
-    "HubSetAside",
-    "HubSpace",
-    "Injection",
-    "KnownValue",
-    "Lease",
-    "Memory",
-    "MemoryEntity",
-    "MemoryIndex",
-    "MetaValue",
-    "ModelReading",
-    "Note",
-    "NoteChunk",
-    "NoteChunkProject",
-    "NoteIndex",
-    "NoteWords",
-    "Outcome",
-    "OutcomeCandidate",
-    "Passage",
-    "PassageBeside",
-    "PassageContext",
-    "PassageIndex",
-    "PassageText",
-    "Pause",
-    "Project",
-    "ProjectFolder",
-    "ProjectNamed",
-    "PullRequest",
-    "Run",
-    "Session",
-    "Shown",
-    "Spend",
-    "Stage",
-    "StandingFile",
-    "Table",
-    "TaskRun",
-    "TextBlock",
-    "Tombstone",
-    "Transcript",
-    "Turn",
-    "Vector",
-    "VectorModel",
-    "View",
-    "Work",
-    "column_names",
-]
 
 #: Every table, those that others refer to first.
 ALL_TABLES: tuple[type[Table], ...] = (

@@ -9,7 +9,7 @@ from peewee import AutoField, BlobField, BooleanField, CompositeKey, IntegerFiel
 
 from engram.hub.protocol.requests import ROLES
 from engram.models.tables.declaring import Table, one_of, reference
-from engram.models.tables.project_tables import Project
+from engram.models.tables.session_tables import Project
 
 
 class HubServer(Table):

@@ -9,9 +9,8 @@ from playhouse.sqlite_ext import AutoIncrementField, FTS5Model, SearchField
 
 from engram.enums import Actor, Importance, Kind, Scope, Source, Status, Voice
 from engram.models.tables.declaring import Table, one_of, reference
-from engram.models.tables.passage_tables import TOKENIZER
-from engram.models.tables.project_tables import Project
-from engram.models.tables.session_tables import Session
+from engram.models.tables.search_tables import TOKENIZER
+from engram.models.tables.session_tables import Project, Session
 
 
 class Memory(Table):

@@ -216,27 +216,24 @@ def _named(path: Path) -> str:
     return repr(".".join(path)) if path else "the document"
 
 
+def _node_at(text: str, path: Path) -> Node | None:
+    """Return the value at a path; None if there is none. Raises BadRequest if the text is not JSON."""
+    node = parse(text)
+    for key in path:
+        member = None if node is None else node.member(key)
+        node = None if member is None else member.node
+    return node
+
+
 def _member(text: str, path: Path) -> Member | None:
-    root = parse(text)
-    if root is None or root.members is None:
-        return None
-    try:
-        node, missing = _descend(root, path[:-1])
-    except BadRequest:
-        return None
-    return None if missing else node.member(path[-1])
+    node = _node_at(text, path[:-1])
+    return None if node is None else node.member(path[-1])
 
 
 def _find(text: str, entry: JsonEntry) -> tuple[Node, Member | Node] | None:
     """Return the container and the part that is this entry, by equality or else by its marker."""
-    root = parse(text)
-    if root is None or root.members is None:
-        return None
-    try:
-        container, missing = _descend(root, _container(entry))
-    except BadRequest:
-        return None
-    if missing:
+    container = _node_at(text, _container(entry))
+    if container is None:
         return None
     if not entry.is_item:
         member = container.member(entry.path[-1])
@@ -308,16 +305,9 @@ def _put_back(text: str, old: Removed) -> str:
 def _restore_blanks(text: str, applied: AppliedJson) -> str:
     """Restore the white space of containers that are empty again."""
     for path, inner in applied.blank:
-        root = parse(text)
-        if root is None or root.members is None:
-            break
-        try:
-            node, missing = _descend(root, path)
-        except BadRequest:
-            continue
-        if missing or node.parts or (node.members is None and node.items is None):
-            continue
-        if text[node.start + 1 : node.end - 1].strip() == inner.strip():
+        node = _node_at(text, path)
+        is_empty = node is not None and not node.parts and (node.members is not None or node.items is not None)
+        if node is not None and is_empty and text[node.start + 1 : node.end - 1].strip() == inner.strip():
             text = text[: node.start + 1] + inner + text[node.end - 1 :]
     root = parse(text)
     if applied.former is not None and root is not None and root.members == []:

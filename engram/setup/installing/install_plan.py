@@ -12,14 +12,7 @@ from pathlib import Path
 from engram.errors import InstallError
 from engram.paths import is_default_home
 from engram.settings import Settings
-from engram.setup.agents.claude_code import (
-    CODEX,
-    GEMINI,
-    OPENCODE,
-    Choices,
-    ClaudeCode,
-    plan_connection,
-)
+from engram.setup.agents.claude_code import CODEX, GEMINI, OPENCODE, Choices, ClaudeCode, plan_connection
 from engram.setup.agents.other_agents import opencode_folder, plan_codex, plan_gemini, plan_opencode
 from engram.setup.edits.apply_edit import apply_change, drop_stale
 from engram.setup.edits.file_state import StateKind, read_state, real_path

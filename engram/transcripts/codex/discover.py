@@ -13,15 +13,7 @@ from engram.system.lazy_regex import lazy_regex
 from engram.transcripts.agents import Source
 from engram.transcripts.codex import AGENT
 from engram.transcripts.json_values import parse_json, storable_id
-from engram.transcripts.transcript_files import (
-    COMPRESSED,
-    Walk,
-    can_expand,
-    facts_of,
-    files_below,
-    read_head,
-    stamp_of,
-)
+from engram.transcripts.transcript_files import COMPRESSED, Walk, can_expand, facts_of, files_below, read_head, stamp_of
 
 #: Codex compresses rollouts that are a week old, and writes a plain file again when one is resumed.
 SUFFIXES = (".jsonl", ".jsonl.zst")

@@ -8,7 +8,7 @@ from engram.enums import Actor, Scope
 from engram.models import tables
 from engram.models.engine.transaction import Store
 from engram.models.forgetting.erase_project import clean_traces, contents_of_project
-from engram.models.hub.share_rules import add_rule, candidates, drop_rule, list_rules
+from engram.models.hub.shares import add_rule, candidates, drop_rule, list_rules
 from engram.models.hub.spaces import drop_space
 from engram.models.memories.memory_records import Memory
 from engram.models.projects.project_folders import merge_projects
