@@ -93,9 +93,13 @@ def vector_batches(store: Reader, owner: str, model: str, size: int) -> Iterator
     model_id = _model_id(store, model)
     ids = vector_owner_ids(store, owner)
     last_id = 0
+    vector = tables.Vector
+    query = vector.select(vector.owner_id, vector.piece, vector.data).order_by(vector.owner_id, vector.piece)
+    query = query.where((vector.owner == owner) & (vector.model == model_id))
     for end in range(size, len(ids) + size, size):
         first_id, last_id = last_id, ids[min(end, len(ids)) - 1]
-        batch = _unpacked(store.fetch(_vectors_between(owner, model_id, first_id, last_id)))
+        is_between = (vector.owner_id > first_id) & (vector.owner_id <= last_id)
+        batch = _unpacked(store.fetch(query.where(is_between)))
         if batch:
             yield batch
 
@@ -181,16 +185,6 @@ def _missing_passages(model_id: int, limit: int) -> Query:
 def _model_id(model: str) -> Query:
     """Return the number that a model's vectors carry; 0 for one without any."""
     return tables.VectorModel.select(tables.VectorModel.id).where(tables.VectorModel.name == model)
-
-
-@prepared
-def _vectors_between(owner: str, model_id: int, after_id: int, last_id: int) -> Query:
-    vector = tables.Vector
-    query = vector.select(vector.owner_id, vector.piece, vector.data)
-    is_between = (vector.owner_id > after_id) & (vector.owner_id <= last_id)
-    return query.where((vector.owner == owner) & is_between & (vector.model == model_id)).order_by(
-        vector.owner_id, vector.piece
-    )
 
 
 @prepared

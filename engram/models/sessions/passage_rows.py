@@ -166,11 +166,18 @@ class LaterText:
 
 def said_after(store: Reader, row_id: int, limit: int) -> list[LaterText]:
     """Return the beginnings of the texts after a passage in its session, in the order in which they were said."""
-    place = store.fetch_first(_place_of(row_id))
+    passage, block, turn = tables.Passage, tables.TextBlock, tables.Turn
+    said_at_ms = fn.COALESCE(block.at_ms, turn.started_at_ms, 0)
+    query = passage.select(passage.session_ref, passage.text_block, said_at_ms.alias("at_ms")).join(block)
+    query = query.join_from(passage, turn, on=turn.id == passage.turn_id)
+    place = store.fetch_first(query.where(passage.id == row_id))
     if place is None:
         return []
-    rows = store.fetch(_texts_after(place.session_ref, place.at_ms, place.said_id, limit))
-    return [LaterText(row.role, row.text, row.at_ms) for row in rows]
+    is_later = (said_at_ms > place.at_ms) | ((said_at_ms == place.at_ms) & (block.id > place.said_id))
+    text = fn.SUBSTR(block.text, 1, MAX_LATER_CHARACTERS).alias("text")
+    later = block.select(block.role, text, said_at_ms.alias("at_ms")).join(turn)
+    later = later.where((turn.session == place.session_ref) & is_later).order_by(said_at_ms, block.id)
+    return [LaterText(row.role, row.text, row.at_ms) for row in store.fetch(later.limit(limit))]
 
 
 # -- judgements on quotations; their history is written like that of memories
@@ -207,26 +214,6 @@ def passage_rows(ids: Sequence[int]) -> Query:
     passage, block, turn = tables.Passage, tables.TextBlock, tables.Turn
     query = _PASSAGES.select().join(block).join_from(passage, turn, on=turn.id == passage.turn_id)
     return query.where(in_json_list(passage.id, ids))
-
-
-@prepared
-def _place_of(row_id: int) -> Query:
-    passage, block, turn = tables.Passage, tables.TextBlock, tables.Turn
-    at_ms = fn.COALESCE(block.at_ms, turn.started_at_ms, 0).alias("at_ms")
-    query = passage.select(passage.session_ref, passage.text_block, at_ms).join(block)
-    return query.join_from(passage, turn, on=turn.id == passage.turn_id).where(passage.id == row_id)
-
-
-@prepared
-def _texts_after(session_ref: int, at_ms: int, said_id: int, limit: int) -> Query:
-    block, turn = tables.TextBlock, tables.Turn
-    said_at_ms = fn.COALESCE(block.at_ms, turn.started_at_ms, 0)
-    is_later = (said_at_ms > at_ms) | ((said_at_ms == at_ms) & (block.id > said_id))
-    query = block.select(
-        block.role, fn.SUBSTR(block.text, 1, MAX_LATER_CHARACTERS).alias("text"), said_at_ms.alias("at_ms")
-    )
-    query = query.join(turn).where((turn.session == session_ref) & is_later)
-    return query.order_by(said_at_ms, block.id).limit(limit)
 
 
 # -- Where an entry is: its session, its file and its line in it.

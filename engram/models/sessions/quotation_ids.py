@@ -6,11 +6,8 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-from peewee import Query
-
 from engram.models import tables
 from engram.models.engine.packed import entry_key
-from engram.models.engine.statement import prepared
 from engram.models.engine.transaction import Reader
 from engram.system.lazy_regex import lazy_regex
 
@@ -60,11 +57,7 @@ def turns_of_cut_keys(store: Reader, digits: str) -> list[int]:
     first = int(digits, 16) << free_bits
     signed = first - (1 << _KEPT_BITS) if first >> (_KEPT_BITS - 1) else first
     last = signed + (1 << free_bits) - 1
-    between = _turns_between(signed << _CUT_BITS, ((last + 1) << _CUT_BITS) - 1)
-    return [int(turn_id) for turn_id in store.fetch_values(between)]
-
-
-@prepared
-def _turns_between(first: int, last: int) -> Query:
     entry = tables.Entry
-    return entry.select(entry.turn_id).distinct().where(entry.key.between(first, last)).order_by(entry.turn_id)
+    between = entry.key.between(signed << _CUT_BITS, ((last + 1) << _CUT_BITS) - 1)
+    query = entry.select(entry.turn_id).distinct().where(between)
+    return [int(turn_id) for turn_id in store.fetch_values(query.order_by(entry.turn_id))]

@@ -70,7 +70,9 @@ def list_sessions(store: Reader, limit: int = 1_000_000, *, project_id: int | No
 
     A session belongs to the project that it began in, and to those that its turns belong to.
     """
-    return store.fetch_records(SESSIONS, _latest(limit) if project_id is None else _latest_of(project_id, limit))
+    condition = has_turns() if project_id is None else has_turns() & was_in_project(project_id)
+    latest = SESSIONS.select().where(condition).order_by(tables.Session.last_at_ms.desc())
+    return store.fetch_records(SESSIONS, latest.limit(limit))
 
 
 @asks_number
@@ -181,17 +183,6 @@ def _entitle(session_ref: int, title: str, rank: int) -> Query:
 @asks_record(SESSIONS)
 def find_session(session_id: str) -> Query:
     return SESSIONS.select().where(tables.Session.session_id == session_id)
-
-
-@prepared
-def _latest(limit: int) -> Query:
-    return SESSIONS.select().where(has_turns()).order_by(tables.Session.last_at_ms.desc()).limit(limit)
-
-
-@prepared
-def _latest_of(project_id: int, limit: int) -> Query:
-    latest = SESSIONS.select().where(has_turns(), was_in_project(project_id)).order_by(tables.Session.last_at_ms.desc())
-    return latest.limit(limit)
 
 
 @writes

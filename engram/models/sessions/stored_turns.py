@@ -344,7 +344,10 @@ def is_replaceable(memory: Memory, history: Sequence[Change]) -> bool:
 def waiting_sessions(store: Reader) -> list[str]:
     """Return the sessions to distill again: those of the most used projects first, then the newest."""
     rows = store.fetch(_waiting())
-    uses = {row.project_id: row.uses for row in store.fetch(_uses(store.now_ms() - USE_WINDOW_MS))} if rows else {}
+    turn = tables.Turn
+    query = turn.select(turn.project.alias("project_id"), fn.COUNT(turn.id).alias("uses")).group_by(turn.project)
+    query = query.where(turn.started_at_ms >= store.now_ms() - USE_WINDOW_MS)
+    uses = {row.project_id: row.uses for row in store.fetch(query)} if rows else {}
     ordered = sorted(rows, key=lambda row: (-uses.get(row.project_id, 0), -row.last_at_ms, row.id))
     return [row.session_id for row in ordered]
 
@@ -370,13 +373,6 @@ def _is_unread() -> ColumnBase:
     turn, reading = tables.Turn, tables.ModelReading
     is_extracted = turn.extracted_revision == turn.revision
     return is_extracted & (fn.COALESCE(reading.revision, 0) < turn.revision)
-
-
-@prepared
-def _uses(since_ms: int) -> Query:
-    turn = tables.Turn
-    uses = turn.select(turn.project.alias("project_id"), fn.COUNT(turn.id).alias("uses"))
-    return uses.where(turn.started_at_ms >= since_ms).group_by(turn.project)
 
 
 @prepared
