@@ -13,13 +13,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from peewee import SQL, fn
+from peewee import SQL, Query, fn
 
 from engram.enums import CURRENT_STATUSES, Actor, Scope, Status
 from engram.hub.protocol.frames import Row
 from engram.hub.protocol.statements import TEXT, Statement, join, time_of
 from engram.models import tables
-from engram.models.engine.statement import RecordReader, without_index
+from engram.models.engine.statement import RecordReader, prepared, without_index
 from engram.models.engine.transaction import Reader, Tx, Value
 from engram.models.hub.memory_statements import (
     SAID,
@@ -178,11 +178,7 @@ def take_share(tx: Tx, space: Space, row: Row, statement: Statement, text: Mappi
 
 def link_shares(tx: Tx, stable_id: str, episode_id: str) -> None:
     """Handle the arrival of a memory that another of this person's machines shared."""
-    memory, space = tables.HubMemory, tables.HubSpace
-    teams = space.select(space.id).where(space.kind == SQL("'team'"))
-    changes = memory.update(episode_id=episode_id, waits_for=SQL("NULL"))
-    is_share = without_index(memory.space).in_(teams) & memory.own_text.is_null(False)
-    tx.run(changes.where(is_share & (memory.waits_for == memory_id_of(stable_id))))
+    tx.run(_link(memory_id_of(stable_id), episode_id))
 
 
 def link_many_shares(tx: Tx, made: Sequence[tuple[str, str]]) -> None:
@@ -235,6 +231,15 @@ def _with_spaces(store: Reader, memories: Sequence[SaidMemory]) -> list[Share]:
         for memory in memories
         if memory.space_id in spaces and memory.author == server_of(store, spaces[memory.space_id]).member_id
     ]
+
+
+@prepared
+def _link(waits_for: bytes, episode_id: str) -> Query:
+    memory, space = tables.HubMemory, tables.HubSpace
+    teams = space.select(space.id).where(space.kind == SQL("'team'"))
+    changes = memory.update(episode_id=episode_id, waits_for=SQL("NULL"))
+    is_share = without_index(memory.space).in_(teams) & memory.own_text.is_null(False)
+    return changes.where(is_share & (memory.waits_for == waits_for))
 
 
 # -- Rules by which new memories of a project are shared in a team's space, some time after they were said.
