@@ -15,7 +15,7 @@ from engram.errors import Conflict
 from engram.models import tables
 from engram.models.engine.meta import drop_meta, get_meta, metas_beginning_with, put_meta
 from engram.models.engine.statement import RecordReader, prepared
-from engram.models.engine.transaction import Reader, Store, Tx, Value, asks_rows
+from engram.models.engine.transaction import Reader, Store, Tx, Value, asks_any, asks_rows, writes
 from engram.models.memories.tombstones import forgotten_entries, is_turn_forgotten
 from engram.models.sessions.stored_turns import claimed_entries
 from engram.transcripts.agents import Cursor, Place, Source, Unreadable
@@ -76,13 +76,17 @@ def load_progress(store: Reader, place: Place) -> Progress:
 
 def ensure_transcript(tx: Tx, path: Path, session_ref: int | None, part: str = "") -> int:
     """Return the row id of a source, creating it if it is new."""
+    _ensure(tx, os.fsencode(path), part, session_ref)
+    return int(tx.fetch_first(_select_progress(os.fsencode(path), part)).id)
+
+
+@writes
+def _ensure(path: bytes, part: str, session_ref: int | None) -> Query:
     table = tables.Transcript
     known_session = peewee.fn.COALESCE(table.session, peewee.EXCLUDED.session_ref)
-    query = table.insert(path=os.fsencode(path), part=part, session=session_ref).on_conflict(
+    return table.insert(path=path, part=part, session=session_ref).on_conflict(
         conflict_target=(table.path, table.part), update={table.session: known_session}
     )
-    tx.run(query)
-    return int(tx.fetch_first(_select_progress(os.fsencode(path), part)).id)
 
 
 def move_cursor(tx: Tx, before: Progress, after: Progress, transcript_id: int) -> None:
@@ -91,10 +95,7 @@ def move_cursor(tx: Tx, before: Progress, after: Progress, transcript_id: int) -
     Raises:
         Conflict: another reader has moved it in the meantime; roll back and read again.
     """
-    table = tables.Transcript
-    is_before = (table.cursor == before.cursor.position) & (table.cursor_words == before.cursor.words)
-    is_before &= (table.id == transcript_id) & (table.generation == before.generation)
-    if not tx.has_any(table.select(table.id).where(is_before)):
+    if not _is_at(tx, transcript_id, before.cursor.position, before.cursor.words, before.generation):
         raise Conflict()
     columns: dict[str, Value] = {
         "cursor": after.cursor.position,
@@ -109,6 +110,13 @@ def move_cursor(tx: Tx, before: Progress, after: Progress, transcript_id: int) -
         "last_error": "",
     }
     tx.update_row(tables.Transcript, transcript_id, columns)
+
+
+@asks_any
+def _is_at(transcript_id: int, cursor: str, cursor_words: str, generation: int) -> Query:
+    table = tables.Transcript
+    is_at = (table.cursor == cursor) & (table.cursor_words == cursor_words) & (table.generation == generation)
+    return table.select(table.id).where((table.id == transcript_id) & is_at)
 
 
 def add_unreadable(tx: Tx, transcript_id: int, generation: int, parts: Iterable[Unreadable]) -> None:
