@@ -18,8 +18,7 @@ from engram.models.open_memory import open_store
 from engram.models.rescue.backup import Backup, list_backups, make_copy_before_upgrade
 from engram.models.rescue.carry_over import Recovered
 from engram.models.rescue.restore import clean_after_swap, rebuild_memory
-from engram.models.rescue.soundness import find_all_damage, quick_damage
-from engram.models.search.fulltext import rebuild_indexes
+from engram.models.rescue.soundness import find_all_damage, quick_damage, rebuild_all_indexes
 from engram.models.work.task_runs import is_damage_noted, list_stages, note_failure, note_success
 from engram.paths import Home
 from engram.reports.processes import OtherProcess, parent_of, processes_of_other_code
@@ -174,7 +173,7 @@ def _is_large(path: Path) -> bool:
 
 
 def _damage_of(store: Store) -> str:
-    """Return what is wrong, "" if nothing is; rebuild a damaged text index.
+    """Return what is wrong, "" if nothing is; rebuild damaged indexes.
 
     Unless damage is already known, the check is quick, and skipped for a large file, since it takes 5 s per GB. The
     daily backup checks that one.
@@ -190,7 +189,7 @@ def _damage_of(store: Store) -> str:
     if damage or find_all_damage(store):
         logger.warning("action=rebuild_indexes reason=%s", damage or "an index does not match its rows")
         with contextlib.suppress(StoreError):
-            rebuild_indexes(store)
+            rebuild_all_indexes(store)
         damage = find_all_damage(store)
         if not damage:
             note_success(store, "memory")

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from planting import plant
+from planting import plant, plant_beside_index
 from transcript_lines import say
 
 from engram.enums import Actor
@@ -193,6 +193,43 @@ def test_a_damaged_text_index_alone_is_built_anew_and_nothing_is_set_aside(setti
     assert store.find_damage() == ""
     assert int(store.value("SELECT count(*) FROM passage_fts WHERE passage_fts MATCH 'importer'")) >= 40
     assert not settings.home.joinpath("memory.broken.db").exists()
+    store.close()
+
+
+def test_an_index_with_a_text_that_is_no_utf8_is_built_anew_and_nothing_is_set_aside(settings: Settings) -> None:
+    fill(settings)
+    with open_store(settings.places.memory_db, driver=settings.sqlite_driver) as store:
+        plant(store, "UPDATE session SET session_id = CAST(X'B1' AS TEXT)")
+        plant_beside_index(store, "session_session_id", "UPDATE session SET session_id = ?", (SESSION,))
+        with pytest.raises(BrokenDatabase):
+            store.rows("SELECT session_id FROM session INDEXED BY session_session_id")
+        note_damage(store)
+
+    store = open_or_set_aside(settings.places, settings)
+
+    assert store.rows("SELECT session_id FROM session INDEXED BY session_session_id") == [(SESSION,)]
+    assert find_all_damage(store) == ""
+    assert not settings.home.joinpath("memory.broken.db").exists()
+    store.close()
+
+
+def test_a_text_that_is_no_utf8_costs_its_memory_also_where_an_index_has_the_sound_one(settings: Settings) -> None:
+    fill(settings)
+    with open_store(settings.places.memory_db, driver=settings.sqlite_driver) as store:
+        save_memory(store, "Saved in a session", redact, scope="global", session_id="s-1", actor=Actor.AGENT)
+        spoil = "UPDATE evidence SET session_id = CAST(X'B1' AS TEXT) WHERE session_id = 's-1'"
+        assert plant_beside_index(store, "evidence_session_id", spoil) == 1
+        note_damage(store)
+
+    store = open_or_set_aside(settings.places, settings)
+
+    assert settings.home.joinpath("memory.broken.db").exists()
+    assert find_all_damage(store) == ""
+    assert read_all(store, settings) == 40
+    kept = {memory.summary for memory in memory_records.all_memories(store)}
+    assert kept == {"Saved before the backup", "Saved since the backup", "Pinned"}
+    (said,) = [stage.last_error for stage in list_stages(store) if stage.name == "memory"]
+    assert "1 memories could not be read and are missing" in said
     store.close()
 
 

@@ -565,9 +565,9 @@ class Store(Reader):
                 self.rows(f"PRAGMA busy_timeout = {self._busy_ms}")
 
     def find_damage(self) -> str:
-        """Return what SQLite finds wrong with the file or its text indexes; "" if all is well."""
+        """Return what SQLite finds wrong with the file or its indexes; "" if all is well."""
         try:
-            messages = [str(message) for (message,) in self.rows("PRAGMA quick_check(5)")]
+            messages = [str(message) for (message,) in self.rows("PRAGMA integrity_check(5)")]
             if messages != ["ok"]:
                 return "; ".join(messages)
             if is_read_only(self.path):

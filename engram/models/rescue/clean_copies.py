@@ -20,6 +20,7 @@ from engram.models.forgetting.forget_memories import apply_tombstones, wipe_free
 from engram.models.memories.memory_records import find_memory, memory_by_slot
 from engram.models.memories.tombstones import TombstoneKind, barred_entries, is_memory_gone, is_slot_gone
 from engram.models.projects.projects import find_project_of_identity
+from engram.models.rescue.soundness import mend_indexes
 from engram.models.sessions.stored_turns import turn_of_entry
 from engram.system.atomic import FILE_MODE
 from engram.text.words import in_pairs
@@ -32,11 +33,15 @@ _FIRST_ALIKE = 5
 
 @contextlib.contextmanager
 def open_sound_copy(path: Path, driver: str) -> Iterator[Store]:
-    """Open another database of Engram. Raises StoreError if it is damaged or not Engram's; it is unchanged."""
+    """Open another database of Engram, and rebuild its indexes if only they are damaged.
+
+    Raises:
+        StoreError: it is damaged or not Engram's; it is unchanged.
+    """
     copy = Store(path, driver=driver)
     try:
         copy.open()
-        if damage := copy.find_damage():
+        if damage := mend_indexes(copy):
             raise BrokenDatabase(damage)
         yield copy
     finally:

@@ -27,7 +27,7 @@ from engram.models.forgetting.forget_memories import wipe_free_space
 from engram.models.rescue.backup import drop_database
 from engram.models.rescue.carry_over import Recovered, recover_by_hand
 from engram.models.rescue.clean_copies import Tombstone, delete_named_in_copy, read_tombstones
-from engram.models.rescue.soundness import UNREADABLE, find_all_damage
+from engram.models.rescue.soundness import UNREADABLE, find_unreadable, mend_indexes
 from engram.system.atomic import explain_error, read_regular
 from engram.system.failpoint import reach
 
@@ -210,7 +210,7 @@ def _copy_file(backup: Path, new: Path, driver: str) -> None:
     copy = Store(new, driver=driver)
     try:
         copy.open()
-        damage = find_all_damage(copy)
+        damage = mend_indexes(copy) or find_unreadable(copy)
     except EngramError as error:
         damage = str(error)
     finally:

@@ -9,13 +9,14 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from peewee import Field, chunked
+from peewee import Field, IntegrityError, chunked
 
-from engram.errors import EngramError
+from engram.errors import BrokenDatabase, EngramError, StoreError
 from engram.models import tables
 from engram.models.engine.transaction import Reader, Row, Store
 from engram.models.memories.memory_history import changes_by_row
 from engram.models.memories.memory_records import LIST_FIELDS, memories_by_row
+from engram.models.search.fulltext import rebuild_indexes
 from engram.models.sessions.stored_turns import turns_by_row
 
 # -- Checking memory.db down to the values in each row: SQLite checks its pages, not the values that Engram packs into
@@ -103,26 +104,31 @@ def _keys(rows: Sequence[Row]) -> list[Any]:
 
 
 def _find_unreadable_text(store: Reader) -> str:
-    """Return the first table with invalid UTF-8 in a text: SQLite stores any bytes as text without checking."""
+    """Return the first table with invalid UTF-8 in a text: SQLite stores any bytes as text without checking.
+
+    Damage makes a text of a number, too, so every column is read. An index may hold the sound text of a damaged row,
+    so none is used.
+    """
+    table = "sqlite_master"
     try:
-        for table, columns in _text_columns(store):
-            for _ in store.each_row(f"SELECT {columns} FROM {table}"):
+        for table, columns in _columns(store):
+            texts = ", ".join(f"CASE typeof({column}) WHEN 'text' THEN {column} END" for column in columns)
+            for _ in store.each_row(f"SELECT {texts} FROM {table} NOT INDEXED"):
                 pass
     except EngramError as error:
-        return f"a text cannot be read: {error}"
+        return f"a text of {table} cannot be read: {error}"
     return ""
 
 
-def _text_columns(store: Reader) -> Iterator[tuple[str, str]]:
-    """Yield each table and its columns of text, quoted; text indexes only have internal ones."""
+def _columns(store: Reader) -> Iterator[tuple[str, list[str]]]:
+    """Yield each table and its columns, quoted, except the internal ones of text indexes."""
     names = store.rows(
         "SELECT name FROM sqlite_master WHERE type = 'table' AND sql NOT LIKE 'CREATE VIRTUAL%' "
         "AND name NOT LIKE '%\\_fts\\_%' ESCAPE '\\'"
     )
     for (table,) in names:
-        columns = store.rows("SELECT name FROM pragma_table_info(?) WHERE type = 'TEXT'", (table,))
-        if columns:
-            yield f'"{table}"', ", ".join(f'"{name}"' for (name,) in columns)
+        columns = store.rows("SELECT name FROM pragma_table_info(?)", (table,))
+        yield f'"{table}"', [f'"{name}"' for (name,) in columns]
 
 
 def _read_memories(store: Reader, row_ids: Sequence[int]) -> None:
@@ -131,6 +137,34 @@ def _read_memories(store: Reader, row_ids: Sequence[int]) -> None:
         texts = (memory.summary, memory.content, memory.kind, memory.status, *lists)
         if not all(isinstance(text, str) for text in texts):
             raise ValueError("a text column holds a non-text value")
+
+
+def mend_indexes(store: Store) -> str:
+    """Return what SQLite finds wrong with a copy of memory.db; "" if all is well, or if only indexes had to be rebuilt.
+
+    Raises:
+        StoreError: it can't be checked.
+    """
+    damage = store.find_damage()
+    if damage and not quick_damage(store):
+        with contextlib.suppress(StoreError):
+            rebuild_all_indexes(store)
+        damage = store.find_damage()
+    return damage
+
+
+def rebuild_all_indexes(store: Store) -> None:
+    """Rebuild every index from the rows it indexes.
+
+    Raises:
+        StoreError: the rows are damaged, too.
+    """
+    try:
+        with store.transaction() as tx:
+            tx.run("REINDEX")
+    except IntegrityError as error:
+        raise BrokenDatabase(f"{store.path} is damaged: {error}") from error
+    rebuild_indexes(store)
 
 
 # -- A damaged or older memory.db, opened to be read as far as possible. Nothing in it is changed or migrated.

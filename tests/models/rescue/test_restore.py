@@ -7,9 +7,11 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from planting import plant_beside_index
 
 from engram.errors import BadRequest
 from engram.models.engine.transaction import Store
+from engram.models.memories.memory_records import all_memories
 from engram.models.open_memory import open_store
 from engram.models.rescue.backup import make_backup
 from engram.models.rescue.restore import rebuild_memory, restore_backup
@@ -46,6 +48,20 @@ def test_a_restore_goes_back_and_keeps_what_was_saved_since(store: Store, folder
     assert summaries(done.aside) == ["Before", "Taken since", "Saved since"]
     assert (done.memories, done.carried.memories) == (2, 1)
     assert stat.S_IMODE(store.path.stat().st_mode) == 0o600
+
+
+def test_a_backup_with_a_damaged_index_is_mended(store: Store, folder: Path, driver: str) -> None:
+    keep(store, "Before")
+    plant_beside_index(store, "episode_episode_id", "UPDATE episode SET episode_id = 'ep_ffffffffffff'")
+    assert "missing from index" in store.find_damage()
+    made = make_backup(store, folder)
+    store.close()
+
+    restore_backup(store.path, made.path, driver=driver)
+
+    with open_store(store.path, driver=driver) as restored:
+        assert restored.find_damage() == ""
+        assert [memory.episode_id for memory in all_memories(restored)] == ["ep_ffffffffffff"]
 
 
 @pytest.mark.parametrize("content", [b"", b"garbage" * 999, b"SQLite format 3\0" + b"\1" * 9000])

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
-from planting import plant
+from planting import plant, plant_beside_index
 
 from engram.models.engine.transaction import Store
 from engram.models.memories.memory_history import add_run
 from engram.models.memories.memory_records import Memory
-from engram.models.rescue.soundness import find_all_damage, find_unreadable, quick_damage
+from engram.models.rescue.soundness import find_all_damage, find_unreadable, quick_damage, rebuild_all_indexes
 from tests.models.conversations import make_turn, store_turn
 
 
@@ -48,7 +48,29 @@ def test_a_value_that_cannot_be_read_is_named_with_its_table(filled: Store, tabl
     assert quick_damage(filled) == ""
 
 
-def test_text_of_no_encoding_is_found_in_any_table(filled: Store) -> None:
-    plant(filled, "UPDATE said SET text = CAST(X'FFFE41' AS TEXT) WHERE id = (SELECT min(id) FROM said)")
+@pytest.mark.parametrize(("table", "column"), [("said", "text"), ("evidence", "session_id"), ("evidence", "turn_id")])
+def test_text_of_no_encoding_is_found_in_any_column(filled: Store, table: str, column: str) -> None:
+    assert plant(filled, f"UPDATE {table} SET {column} = CAST(X'FFFE41' AS TEXT)") > 0
 
     assert "cannot be read" in find_unreadable(filled)
+
+
+def test_text_of_no_encoding_is_found_where_an_index_still_has_the_sound_one(filled: Store) -> None:
+    spoil = "UPDATE evidence SET session_id = CAST(X'B1' AS TEXT)"
+    assert plant_beside_index(filled, "evidence_session_id", spoil) > 0
+    assert filled.rows("SELECT session_id FROM evidence") == [("s1",)]
+
+    assert 'a text of "evidence" cannot be read' in find_unreadable(filled)
+    assert "missing from index evidence_session_id" in find_all_damage(filled)
+    rebuild_all_indexes(filled)
+    assert 'a text of "evidence" cannot be read' in find_all_damage(filled)
+
+
+def test_an_index_that_does_not_fit_its_rows_is_found_and_rebuilt(filled: Store) -> None:
+    assert plant_beside_index(filled, "evidence_session_id", "UPDATE evidence SET session_id = 's2'") > 0
+    assert (quick_damage(filled), find_unreadable(filled)) == ("", "")
+    assert "missing from index evidence_session_id" in find_all_damage(filled)
+
+    rebuild_all_indexes(filled)
+
+    assert find_all_damage(filled) == ""
