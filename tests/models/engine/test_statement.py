@@ -61,6 +61,11 @@ def test_each_call_asks_with_its_own_values_and_compiles_nothing(store: Store) -
     assert keys_of("x", "[]").sql == keys_of("y", "[1]").sql
 
 
+def test_sqlite_plans_a_query_without_its_arguments() -> None:
+    assert keys_of("x", "[]").sql.count("+?") == 3
+    assert finish("x", 1).sql.count("+?") == 2
+
+
 def test_any_number_of_values_is_one_parameter(store: Store) -> None:
     many = json.dumps(list(range(1, 2_001)))
 
