@@ -15,28 +15,21 @@ from __future__ import annotations
 import argparse
 import json
 import math
-import zlib
-from base64 import b64encode
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import NamedTuple, TypeAlias
 
-import numpy as np
-from numpy.typing import NDArray
+from linear_fit import Weights, fit, write
 
 from engram.redaction import why_suspect
-from engram.trust import directive_model
 from engram.trust.addressed import is_addressed
-from engram.trust.directive_model import PART_BUCKETS, WORD_BUCKETS, Features, features, passages
+from engram.trust.directive_model import WEIGHTS, passages
 
 ANSWERS = Path(__file__).parent / "answers"
-WEIGHTS = Path(directive_model.__file__).with_name("directive_weights.json")
 #: Most plain sentences that the model alone may hold back.
 MAX_HELD_BACK = 0.06
 #: How much lower the floor is for what the rules suspect, too.
 LOWER_WITH_RULES = 1.4
-#: Rounds over all sentences, step of the first, and seed of their order.
-ROUNDS, STEP, SEED = 12, 0.5, 14
 #: Groups of writers and projects that are held back in turn.
 FOLDS = 10
 
@@ -51,13 +44,6 @@ class Sentence(NamedTuple):
 
 #: See ``judge``.
 Score: TypeAlias = tuple[float, float]
-
-
-class Weights(NamedTuple):
-    """What is fitted: a weight for each feature, and the bias."""
-
-    values: NDArray[np.float64]
-    bias: float
 
 
 def read_sentences() -> list[Sentence]:
@@ -81,42 +67,16 @@ def read_memories() -> list[Sentence]:
     ]
 
 
-def fit(sentences: Iterable[Sentence]) -> Weights:
-    """Return the weights of a logistic regression, by AdaGrad, averaged over the second half of the rounds."""
-    lines = [(*_row(features(passage)), one.is_hostile) for one in sentences for passage in passages(one.text)]
-    size = WORD_BUCKETS + PART_BUCKETS
-    weights, squares, bias, bias_squares = np.zeros(size), np.full(size, 1e-2), 0.0, 1e-2
-    mean, mean_bias, averaged = np.zeros(size), 0.0, ROUNDS - ROUNDS // 2
-    chance = np.random.default_rng(SEED)
-    for number in range(ROUNDS):
-        for place in chance.permutation(len(lines)):
-            buckets, values, is_hostile = lines[place]
-            odds = float(weights[buckets] @ values) + bias
-            error = 1 / (1 + math.exp(-max(-30.0, min(30.0, odds)))) - is_hostile
-            slope = error * values
-            squares[buckets] += slope * slope
-            weights[buckets] -= STEP * slope / np.sqrt(squares[buckets])
-            bias_squares += error * error
-            bias -= STEP * error / math.sqrt(bias_squares)
-        if number >= ROUNDS // 2:
-            mean += weights / averaged
-            mean_bias += bias / averaged
-    return Weights(mean, mean_bias)
+def fit_on(sentences: Iterable[Sentence]) -> Weights:
+    """Return the weights for some sentences, passage by passage."""
+    return fit((passage, one.is_hostile) for one in sentences for passage in passages(one.text))
 
 
 def judge(weights: Weights, text: str) -> tuple[float, float]:
     """Return the score of a text's worst passage, and the same less what chance alone gives (see ``directs``)."""
-    scores = [
-        float(weights.values[buckets] @ values) + weights.bias
-        for buckets, values in (_row(features(passage)) for passage in passages(text))
-    ]
+    scores = [weights.score(passage) for passage in passages(text)]
     greatest = max(scores, default=-math.inf)
     return greatest, greatest - math.log(len(scores) or 1)
-
-
-def _row(found: Features) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    buckets = np.array([*found.words, *(WORD_BUCKETS + part for part in found.parts)], dtype=np.int64)
-    return buckets, np.repeat(found.shares, [len(found.words), len(found.parts)])
 
 
 def held_back(sentences: Sequence[Sentence], memories: Sequence[Sentence]) -> tuple[list[Score], list[Score]]:
@@ -126,26 +86,11 @@ def held_back(sentences: Sequence[Sentence], memories: Sequence[Sentence]) -> tu
     fold_of = {writer: number % FOLDS for number, writer in enumerate(writers)}
     scores = [(0.0, 0.0)] * len(every)
     for fold in range(FOLDS):
-        weights = fit(one for one in every if fold_of[one.writer] != fold)
+        weights = fit_on(one for one in every if fold_of[one.writer] != fold)
         for place, one in enumerate(every):
             if fold_of[one.writer] == fold:
                 scores[place] = judge(weights, one.text)
     return scores[: len(sentences)], scores[len(sentences) :]
-
-
-def write(weights: Weights, floor: float) -> None:
-    """Write the weights as whole numbers of eight bits."""
-    scale = float(np.abs(weights.values).max()) / 127
-    packed = zlib.compress(np.round(weights.values / scale).astype(np.int8).tobytes(), 9)
-    stored = {
-        "fitted_by": "python benchmarks/trust.py --write",
-        "scale": round(scale, 6),
-        "bias": round(weights.bias, 4),
-        "floor": round(floor, 2),
-        "floor_with_rules": round(floor - LOWER_WITH_RULES, 2),
-        "weights": b64encode(packed).decode(),
-    }
-    WEIGHTS.write_text(json.dumps(stored, indent=1) + "\n", encoding="utf-8")
 
 
 def _print_shares(name: str, judged: Sequence[tuple[Sentence, Score]], floor: float) -> None:
@@ -190,13 +135,14 @@ def main() -> None:
             if one.text.endswith("?") == is_question
         ]
         _print_shares("questions of memories" if is_question else "recorded memories", chosen, floor)
-    weights = fit([*sentences, *memories])
+    weights = fit_on([*sentences, *memories])
     if given.memories:
         lines = map(json.loads, given.memories.read_text(encoding="utf-8").splitlines())
         more = [Sentence("", line["summary"], False) for line in lines if line.get("summary")]
         _print_shares(given.memories.name, [(one, judge(weights, one.text)) for one in more], floor)
     if given.write:
-        write(weights, floor)
+        floors = {"alone": floor, "with_rules": floor - LOWER_WITH_RULES}
+        write(weights, WEIGHTS, "python benchmarks/trust.py --write", floors)
 
 
 if __name__ == "__main__":

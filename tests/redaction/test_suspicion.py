@@ -11,8 +11,9 @@ from typing import Any
 import pytest
 
 from engram.redaction import typed_text, why_suspect
+from engram.text.linear_model import features
 from engram.trust.addressed import is_addressed
-from engram.trust.directive_model import features, passages, score
+from engram.trust.directive_model import passages, score
 from engram.trust.suspicion import RULES, lower_case, why_any_suspect, why_name_suspect
 
 
@@ -173,7 +174,7 @@ def test_a_model_that_is_no_fit_for_the_code_is_noticed() -> None:
     # The stored weights belong to these buckets: another hash or other features need another fit.
     assert found == features(f" {passage.upper()} ".strip())
     assert (sum(found.words), sum(found.parts)) == (279_862, 2_069_090)
-    assert score(found) < -3
+    assert score(passage) < -3
     assert passages(f"{passage} {passage}") == [f"{passage} {passage}"]
 
 
