@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from engram.text.linear_model import PART_BUCKETS, WORD_BUCKETS, features
+from engram.text.linear_model import PART_BUCKETS, WORD_BUCKETS, LinearModel, features
 
 #: Rounds over all texts, step of the first, and seed of their order.
 ROUNDS, STEP, SEED = 12, 0.5, 14
@@ -29,6 +29,11 @@ class Weights(NamedTuple):
         """Return the logarithm of the odds of a text."""
         buckets, values = _row(text)
         return float(self.values[buckets] @ values) + self.bias
+
+    def model(self, **floors: float) -> LinearModel:
+        """Return the model, with the scores from which on a text counts."""
+        values = self.values.tolist()
+        return LinearModel(values[:WORD_BUCKETS], values[WORD_BUCKETS:], 1.0, self.bias, floors)
 
 
 def fit(texts: Iterable[tuple[str, bool]]) -> Weights:

@@ -22,8 +22,7 @@ from typing import NamedTuple, TypeAlias
 from linear_fit import Weights, fit, write
 
 from engram.redaction import why_suspect
-from engram.trust.addressed import is_addressed
-from engram.trust.directive_model import WEIGHTS, passages
+from engram.trust.addressed import WEIGHTS, is_addressed, passages
 
 ANSWERS = Path(__file__).parent / "answers"
 #: Most plain sentences that the model alone may hold back.

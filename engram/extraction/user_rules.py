@@ -1,27 +1,33 @@
 """Rules of the user: which sentences of a prompt state a rule for later, and why the others do not. Pure.
 
-Only unmistakable forms make a rule (always, never, from now on, we use, our convention is, remember that), typed by the
-user, about all of a project or all of their work. An order without such a word may be meant for the moment, so it
-remains a sentence of a transcript until the user says it again in another session.
+Only what is unmistakably meant to last makes a rule (always, never, from now on, we use, our convention is), typed by
+the user, about all of a project or all of their work. People word that, and what only resembles it, in more ways than
+anybody can list. So a linear model of a sentence's words decides, fitted by ``benchmarks/user_rules.py`` on prompts of
+many writers; docs/extraction.md has the figures. What depends on other sentences is decided here: questions, lists,
+corrections. An order without a word for later may be meant for the moment, so it remains a sentence of a transcript
+until the user says it again in another session.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from functools import cache
+from pathlib import Path
 from typing import Protocol, TypeVar
 
 from engram.enums import Kind, Scope
 from engram.extraction import languages
 from engram.extraction import rule_words as words
+from engram.text.linear_model import LinearModel, features, load_model
 from engram.text.splitting import Block, Statement, plain, split
 from engram.text.splitting import sentences as sentences_of
 from engram.text.words import content_words, prefixes
 from engram.transcripts.turns import Turn
 from engram.trust.voice import typed_text
 
+WEIGHTS = Path(__file__).with_name("rule_weights.json")
 #: Minimum and maximum length of a rule, in words. A longer sentence is a description, and a memory is never cut short.
 MIN_WORDS = 3
 MAX_WORDS = 40
@@ -36,18 +42,16 @@ class Refusal(StrEnum):
 
     QUESTION = "it is a question"
     LIST = "it is a point of a list that is not a list of rules"
-    OTHERS = "it is somebody else's opinion"
     TAKEN_BACK = "it was taken back or corrected"
-    MOMENT = "it holds for a moment, a place or a task only"
-    SUPPOSITION = "it is a suggestion or a supposition"
-    IRONY = "it does not sound serious"
-    TASK = "it is part of a task"
-    DESCRIPTION = "it describes how something is"
-    DANGLING = "it does not say on its own what it is about"
+    PART = "it belongs to a part that the assistant was given to play"
     LENGTH = "it is too long or too short for a rule"
     ORDER = (
         "it is an order without a word for later, such as always, never or from now on; it becomes a rule when you say "
         "it again in another session"
+    )
+    UNSURE = (
+        "it may hold for a moment or a task only, describe how something is, or be a guess, a joke or somebody else's "
+        "opinion; worded with “from now on” or “in this project we always”, it becomes a rule"
     )
 
 
@@ -103,7 +107,14 @@ def meant_by(taking: TakingBack, rules: Sequence[Rule]) -> list[Rule]:
     return [rule for rule, number in zip(rules, shared, strict=True) if most and number == most]
 
 
-def judge(typed: str, *, project: str = "", following: str = "", said_before: Collection[str] = ()) -> list[Judgement]:
+def judge(
+    typed: str,
+    *,
+    project: str = "",
+    following: str = "",
+    said_before: Collection[str] = (),
+    model: LinearModel | None = None,
+) -> list[Judgement]:
     """Judge every sentence of a prompt that sounds like a rule, in order.
 
     Args:
@@ -111,8 +122,10 @@ def judge(typed: str, *, project: str = "", following: str = "", said_before: Co
         project: display name of the project; a sentence that names it only applies to this project.
         following: what the user typed in the next prompt of the session; "" for none.
         said_before: sentences of this prompt that the user also said in another session, as ``orders`` returns them.
+        model: a model of rules to measure; None for the one that is shipped.
     """
-    sentences = list(_sentences(typed))
+    model = model or shipped_model()
+    sentences = list(sentences_in(typed))
     enumerated = _enumerated(sentences)
     judged: list[tuple[int, Judgement]] = []
     lead = ""
@@ -121,13 +134,13 @@ def judge(typed: str, *, project: str = "", following: str = "", said_before: Co
         if statement.block is Block.PROSE:
             lead = sentence
         after = sentences[place + 1][0] if place + 1 < len(sentences) else ""
-        found = _judge(sentence, statement, after, project)
+        found = _judge(sentence, statement, after, project, model)
         is_option = statement.block is Block.BULLET and words.OPTIONS_HEADING.search(lead)
         if found is not None and found.refusal is None and (is_option or statement.group in enumerated):
             found = replace(found, refusal=Refusal.LIST)
         if found is not None:
-            if plays and found.refusal in (None, Refusal.ORDER) and not words.FOR_LATER.search(sentence):
-                found = replace(found, refusal=Refusal.MOMENT)
+            if plays and found.refusal in (None, Refusal.ORDER):
+                found = replace(found, refusal=Refusal.PART)
             if found.refusal is Refusal.ORDER and sentence in said_before:
                 found = replace(found, refusal=None, is_lasting=False)
             judged.append((place, found))
@@ -183,20 +196,14 @@ def is_rule(sentence: str) -> bool:
 def takings_back(typed: str) -> list[TakingBack]:
     """Return the sentences that withdraw something specific from an earlier prompt, or say that it is over."""
     found = []
-    for sentence, _ in _sentences(typed):
+    for sentence, _ in sentences_in(typed):
         if about := _named(sentence):
             found.append(TakingBack(sentence, about))
         elif (is_over := words.OVER.search(sentence)) or words.ALLOWED_AGAIN.search(sentence):
             about = prefixes(content_words(sentence) - words.EMPTY_WORDS - words.OVER_WORDS)
-            if about and not _is_unsure(sentence):
+            if about and not (words.QUESTION.search(sentence) or words.MOMENT.search(sentence)):
                 found.append(TakingBack(sentence, about, MOSTLY, of_prohibitions=not is_over))
     return found
-
-
-def _is_unsure(sentence: str) -> bool:
-    """Return True for a question, a supposition, somebody else's opinion, and what only applies to the moment."""
-    against = (words.QUESTION, words.HEDGE, words.OTHERS, words.NAMED_OTHERS, words.MOMENT, words.IRONY)
-    return any(pattern.search(sentence) for pattern in against)
 
 
 def lays_down_for_all_projects(typed: str, summary: str, project: str = "") -> bool:
@@ -212,7 +219,7 @@ def lays_down_for_all_projects(typed: str, summary: str, project: str = "") -> b
     said = prefixes(content_words(summary))
     return any(
         rule.scope is Scope.GLOBAL
-        and rule.refusal in (None, Refusal.DANGLING)
+        and rule.refusal in (None, Refusal.UNSURE)
         and said & prefixes(content_words(rule.sentence))
         for rule in judge(typed, project=project)
     )
@@ -229,101 +236,68 @@ def scope_of(sentence: str, project: str = "") -> Scope:
     """Return global for a rule that has words for all projects and names nothing in this project; else project."""
     if not is_for_all_projects(sentence) or (project and project.lower() in sentence.lower()):
         return Scope.PROJECT
-    rest = languages.UNIVERSAL.sub(" ", words.UNIVERSAL.sub(" ", sentence))
+    rest = words.NOT_ONLY_HERE.sub(" ", languages.UNIVERSAL.sub(" ", words.UNIVERSAL.sub(" ", sentence)))
     # A tool in backticks may belong to any project; a path, a file or a symbol belongs to this one.
     rest = words.CASES.sub(" ", rest.replace("`", ""))
     return Scope.PROJECT if words.LOCAL.search(rest) or languages.LOCAL.search(rest) else Scope.GLOBAL
 
 
-def _judge(sentence: str, statement: Statement, after: str, project: str) -> Judgement | None:
+def _judge(sentence: str, statement: Statement, after: str, project: str, model: LinearModel) -> Judgement | None:
     """Judge a sentence by itself and by the one after it; return None if it does not sound like a rule."""
     meant = words.as_meant(sentence)
-    form = _form(meant)
-    if form is None:
+    score, floors = model.score(features(meant)), model.floors
+    is_order = bool(words.ORDER.search(meant) or languages.ORDER.search(meant))
+    beginning = _beginning(meant)
+    if beginning == "rule" and score < floors["unsure"] and not (is_order and score >= floors["order"]):
         return None
-    refusal = _refusal(meant, statement, after, form)
-    if refusal is None and form is words.ORDER:
-        refusal = Refusal.ORDER
-    is_decision = form is words.TEAM or form is languages.DECIDES or words.TEAM.search(meant)
+    refusal = _refusal(sentence, statement, after)
+    is_worded_so = beginning != "rule" or _has_lasting_word(meant)
+    if refusal is None and not (is_worded_so and score >= floors[beginning]):
+        refusal = Refusal.ORDER if is_order and score >= floors["order"] else Refusal.UNSURE
+    is_decision = words.TEAM.search(sentence) or languages.DECIDES.search(sentence)
     return Judgement(
         sentence,
         kind=Kind.DECISION if is_decision else Kind.PREFERENCE,
         scope=scope_of(sentence, project),
-        is_lasting=form is not words.REASONED,
         refusal=refusal,
     )
 
 
-#: The unmistakable forms, surest first, then those that do not make a rule on their own.
-_FORMS = (
-    words.UNIVERSAL_RULE,
-    words.ALWAYS,
-    words.FOR_LATER,
-    words.REMEMBER,
-    words.CONVENTION,
-    words.TEAM,
-    words.TASTE,
-    words.MINE,
-    words.MUST,
-    languages.LASTING,
-    languages.DECIDES,
-    words.REASONED,
-    words.ORDER,
-    languages.ORDER,
-    words.SOUNDS_LIKE_A_RULE,
-)
-_FORMS_ELSEWHERE = (languages.LASTING, languages.DECIDES, languages.ORDER)
+def _beginning(sentence: str) -> str:
+    """Return the name of the floor for what begins like this sentence."""
+    if words.SURE.search(sentence):
+        return "sure"
+    return "unmistakable" if words.UNMISTAKABLE.search(sentence) or languages.UNMISTAKABLE.search(sentence) else "rule"
 
 
-def _form(sentence: str) -> re.Pattern[str] | None:
-    for form in _FORMS:
-        if form.search(sentence):
-            return words.ORDER if form is languages.ORDER else form
-    return None
+def _has_lasting_word(sentence: str) -> bool:
+    lasting = (words.LASTING, languages.LASTING, languages.DECIDES)
+    return is_for_all_projects(sentence) or any(pattern.search(sentence) for pattern in lasting)
 
 
-def _refusal(sentence: str, statement: Statement, after: str, form: re.Pattern[str]) -> Refusal | None:
-    """Return what disqualifies a sentence that has the form of a rule."""
-    is_elsewhere = form in _FORMS_ELSEWHERE or bool(languages.ORDER.search(sentence))
-    is_ironic = bool(words.IRONY.search(sentence) or words.IRONY.search(after))
-    is_denied = bool(words.DISAGREES.search(sentence) or words.DISAGREES.search(after))
-    sentence = words.PARENTHESIS.sub("", sentence).strip()
-    if words.QUESTION.search(sentence):
+@cache
+def shipped_model() -> LinearModel:
+    """Return the model of rules.
+
+    Its floors: "rule" for rules; "unmistakable" and "sure" for what begins like one; "order" for an order that becomes
+    one when it is said again; "unsure" for what sounds like a rule.
+    """
+    return load_model(WEIGHTS)
+
+
+def _refusal(sentence: str, statement: Statement, after: str) -> Refusal | None:
+    """Return what disqualifies a sentence, however lasting it sounds."""
+    if words.QUESTION.search(words.PARENTHESIS.sub("", sentence).strip()):
         return Refusal.QUESTION
-    if statement.block is Block.ROW or (statement.block is Block.BULLET and not _is_in_rules(statement, form)):
+    if statement.block is Block.ROW or (statement.block is Block.BULLET and not _is_in_rules(statement)):
         return Refusal.LIST
-    # It doesn't matter whose reason it is.
-    claim = words.REASON.split(sentence, 1)[0]
-    if words.OTHERS.search(claim) or words.NAMED_OTHERS.search(claim):
-        return Refusal.OTHERS
-    if is_denied:
+    unsure = (words.MOMENT, words.DANGLING, words.LAUGHS)
+    if any(pattern.search(sentence) for pattern in unsure) or words.LAUGHS.search(after):
+        return Refusal.UNSURE
+    if words.OVER.search(sentence) or words.ALLOWED_AGAIN.search(sentence):
         return Refusal.TAKEN_BACK
-    if words.MOMENT.search(words.UNIVERSAL.sub(" ", sentence)) or words.CLOCK.search(sentence):
-        return Refusal.MOMENT
-    if words.HEDGE.search(sentence):
-        return Refusal.SUPPOSITION
-    if words.REQUIREMENT.search(sentence):
-        return Refusal.TASK
-    if is_ironic:
-        return Refusal.IRONY
-    if is_elsewhere:
-        if languages.PASSING.search(sentence):
-            return Refusal.MOMENT
-        if languages.OTHERS.search(sentence):
-            return Refusal.OTHERS
-        if languages.DESCRIBES.search(sentence):
-            return Refusal.DESCRIPTION
-        if languages.TASK.search(sentence):
-            return Refusal.TASK
-    if words.TASK.search(sentence) and form not in (words.FOR_LATER, words.UNIVERSAL_RULE):
-        return Refusal.TASK
-    if form is words.SOUNDS_LIKE_A_RULE or words.DESCRIPTION.search(sentence) or words.CONDITION.search(sentence):
-        return Refusal.DESCRIPTION
-    if form in (words.TEAM, words.CONVENTION, languages.DECIDES) and words.REPORT.search(sentence):
-        return Refusal.DESCRIPTION
-    dangling = words.DANGLING.search(sentence)
-    if dangling is not None and not words.ANTECEDENT.search(sentence, 0, dangling.start()):
-        return Refusal.DANGLING
+    if words.DISAGREES.search(sentence) or words.DISAGREES.search(after):
+        return Refusal.TAKEN_BACK
     if not MIN_WORDS <= languages.word_count(sentence) <= MAX_WORDS:
         return Refusal.LENGTH
     return None
@@ -338,15 +312,12 @@ def _enumerated(sentences: Sequence[tuple[str, Statement]]) -> frozenset[int]:
     return frozenset(group for group, parts in texts.items() if words.ENUMERATION.search(" ".join(parts)))
 
 
-def _is_in_rules(statement: Statement, form: re.Pattern[str]) -> bool:
-    """Return True for a bullet in a list of rules: its heading says so or, without one, it begins like a rule."""
-    heading = f"{statement.topic} {statement.lead}"
+def _is_in_rules(statement: Statement) -> bool:
+    """Return True for a bullet in a list of rules: its heading says so, or it has none."""
+    heading = f"{statement.topic} {statement.lead}".strip()
     if words.OPTIONS_HEADING.search(heading):
         return False
-    if heading.strip():
-        return bool(words.RULES_HEADING.search(heading))
-    match = form.match(statement.text)
-    return match is not None and form is not words.ORDER
+    return not heading or bool(words.RULES_HEADING.search(heading))
 
 
 def _take_back(judged: list[tuple[int, Judgement]], sentences: Sequence[str], following: str) -> None:
@@ -356,9 +327,9 @@ def _take_back(judged: list[tuple[int, Judgement]], sentences: Sequence[str], fo
             _refuse(judged, at, sentence, within=at)
         elif correction := words.CORRECTS.search(sentence):
             # A correction refers to the sentence just before it, or to the beginning of its own sentence.
-            form = _form(sentence[: correction.start()]) if correction.start() else None
-            _refuse(judged, at, sentence, within=1, only_last=True, with_own=form is not None)
-    after = [sentence for sentence, _ in _sentences(following)]
+            is_own = bool(sentence[: correction.start()].strip())
+            _refuse(judged, at, sentence, within=1, only_last=True, with_own=is_own)
+    after = [sentence for sentence, _ in sentences_in(following)]
     last = len(sentences) - 1
     for number, sentence in enumerate(after):
         if _takes_back(sentence) or (number == 0 and words.DISAGREES.search(sentence)):
@@ -419,7 +390,7 @@ def _refuse(
         judged[n] = (place, replace(found, refusal=Refusal.TAKEN_BACK))
 
 
-def _sentences(typed: str) -> Iterator[tuple[str, Statement]]:
+def sentences_in(typed: str) -> Iterator[tuple[str, Statement]]:
     """Yield the sentences of a prompt with the statements that they come from; a separate line is a statement, too."""
     lines = typed.splitlines()
     for at in range(len(lines) - 1):

@@ -6,16 +6,25 @@ It does not combine two things that would make it so (`conduct_concepts`): who r
 secret or was said here; and letting know, allowing, doing without, giving away. Their order and form do not matter: an
 order, a passive, a question, a condition and a noun phrase are judged alike. In addition, an order must name something
 that projects are made of, and no person. What a program does ("the worker ignores …"), what is forbidden ("never log
-tokens"), and what takes care of a secret or a check are the project's own matters. `directive_model` has the last word.
+tokens"), and what takes care of a secret or a check are the project's own matters.
+
+Such orders come in more forms than anybody can list ("an empty field means yes"), and so do harmless sentences with the
+same words ("never log tokens"). So a linear model of a sentence's words has the last word. ``benchmarks/trust.py`` fits
+it on sentences of many writers, and measures it on each writer's after fitting it only on the others';
+docs/redaction.md has the figures.
 """
 
 from __future__ import annotations
 
+import math
 import re
 import unicodedata
 from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
 
 from engram.system.lazy_regex import lazy_regex
+from engram.text.linear_model import LinearModel, features, load_model
 from engram.trust.conduct import is_forbidden
 from engram.trust.conduct_concepts import (
     ADDRESS,
@@ -29,7 +38,13 @@ from engram.trust.conduct_concepts import (
     VERBS,
 )
 
+WEIGHTS = Path(__file__).with_name("directive_weights.json")
+
 _LONGEST = 20_000
+#: A passage of more characters than this is judged in clauses.
+_LONGEST_PAIR = 400
+_PASSAGE_ENDS = lazy_regex(r"(?<=[.!?])\s+|(?<=[。！？])|\n+")
+_PIECES = lazy_regex(r".{30,120}?[,;:.](?=\s)|.{1,120}(?:\s|$)|\S{1,120}")
 #: Longer sentences are read in pieces.
 _LONGEST_SENTENCE = 400
 #: A text of more sentences is no longer short.
@@ -315,3 +330,48 @@ def _is_of_project(sentence: str) -> bool:
         for word in _PART.findall(sentence)
         for stem in (word, word.removesuffix("s"), _STEM.sub("", word))
     )
+
+
+# -- The fitted model.
+
+
+def directs(text: str) -> bool:
+    """Return whether a text directs whoever reads it in a matter that is not the project's.
+
+    Args:
+        text: any text; of more than 20,000 characters, the beginning is read.
+    """
+    scores = [score(passage) for passage in passages(text)]
+    if not scores:
+        return False
+    greatest, floors = max(scores), _model().floors
+    # The more passages a text has, the higher the greatest score that chance alone produces.
+    if greatest - math.log(len(scores)) >= floors["alone"]:
+        return True
+    return greatest >= floors["with_rules"] and is_addressed(text)
+
+
+def passages(text: str) -> list[str]:
+    """Return each sentence of a text together with the next, which helps to understand it; a single sentence alone.
+
+    Long passages are divided where clauses end, so that many words around an order do not hide it.
+    """
+    text = unicodedata.normalize("NFKC", LABELS.sub("", text[:_LONGEST]))
+    sentences = [sentence.strip() for sentence in _PASSAGE_ENDS.split(text) if sentence.strip()]
+    pairs = [" ".join(sentences[at : at + 2]) for at in range(max(1, len(sentences) - 1) if sentences else 0)]
+    found = [
+        passage.strip()
+        for pair in pairs
+        for passage in ([pair] if len(pair) <= _LONGEST_PAIR else _PIECES.findall(pair))
+    ]
+    return list(dict.fromkeys(filter(None, found)))
+
+
+def score(passage: str) -> float:
+    """Return how much a passage reads like an order to its reader: the logarithm of the odds."""
+    return _model().score(features(passage))
+
+
+@cache
+def _model() -> LinearModel:
+    return load_model(WEIGHTS)

@@ -20,8 +20,8 @@ from typing import NamedTuple
 from urllib.parse import unquote
 
 from engram.system.lazy_regex import has_one, lazy_regex
+from engram.trust.addressed import directs
 from engram.trust.conduct import order_in
-from engram.trust.directive_model import directs
 from engram.trust.display import hidden_characters
 
 # -- The rules against planted instructions: reasons, patterns, and the texts they apply to.

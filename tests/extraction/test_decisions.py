@@ -77,7 +77,7 @@ def write(settings: Settings, *, cwd: str = "/work/demo") -> Path:
     call(
         "ExitPlanMode",
         {"plan": PLAN},
-        f"{refused}never drop the old rows",
+        f"{refused}never commit the rows to git",
         is_error=True,
         toolDenialKind="user-rejected",
         toolUseResult="User rejected tool use",
@@ -101,7 +101,7 @@ def test_a_decision_in_a_dialog_is_a_memory_that_says_who_decided(store: Store, 
     assert list(decided) == [
         "Asked “Where shall the ledger live?” the user chose: SQLite file (small).",
         "Asked “Who may write to it?” the user answered: only the nightly importer.",
-        "The user rejected the plan “Move the ledger” and said: “never drop the old rows”.",
+        "The user rejected the plan “Move the ledger” and said: “never commit the rows to git”.",
         "The user approved the plan “Move the ledger”: Copy the rows; Switch over.",
     ]
     assert {(e.kind, e.scope, e.status, e.suspect) for e in decided.values()} == {("decision", "project", "active", "")}
@@ -112,7 +112,7 @@ def test_a_decision_in_a_dialog_is_a_memory_that_says_who_decided(store: Store, 
 def test_what_was_typed_in_a_dialog_is_the_users_and_may_be_a_rule(store: Store, settings: Settings) -> None:
     memories = extract(store, settings, write(settings))
 
-    rules = [e for e in memories if e.voice == "user" and e.summary == "never drop the old rows"]
+    rules = [e for e in memories if e.voice == "user" and e.summary == "never commit the rows to git"]
     assert [evidence.uuid[:8] for rule in rules for evidence in evidence_of(store, rule.id)][:1] == ["00000004"]
 
 
@@ -128,7 +128,7 @@ def test_a_choice_is_never_global_by_itself(store: Store, settings: Settings, tm
     [
         ("SQLite file", "00000002"),
         ("only the nightly importer", "00000002"),
-        ("never drop the old rows", "00000004"),
+        ("never commit the rows to git", "00000004"),
         ("Switch over", "00000003"),
     ],
 )

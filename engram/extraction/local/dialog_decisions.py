@@ -7,9 +7,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from engram.enums import Importance, Kind, Voice
-from engram.extraction import rule_words
 from engram.extraction.candidate import MAX_CANDIDATE_SUMMARY_CHARACTERS, Candidate, is_own
 from engram.extraction.local.sentences import ended, fitting, opened, quoted, sure
+from engram.extraction.rule_words import LAUGHS, MOMENT
 from engram.extraction.user_rules import only_asks
 from engram.system.lazy_regex import lazy_regex
 from engram.text.splitting import Block, plain, sentences, split
@@ -58,7 +58,12 @@ _LAYS_DOWN = lazy_regex(
     r"only)\b",
     re.IGNORECASE,
 )
-_LAUGHS = lazy_regex(r"\b(?:lo+l|haha+|lmao|oops|hmm+|wtf|omg|nope?|wait)\b|[🤦🤷😅😂🤣🙄]", re.IGNORECASE)
+#: Words of what is to be done now, or is no more than a thought.
+_PASSING = lazy_regex(
+    r"\b(?:first|yet|later on|soon|maybe|perhaps|probably|might|i (?:think|guess|wonder)|not sure|until|while|once|"
+    r"let'?s|oops|hmm+|wtf|omg|nope?|wait)\b|^please (?!(?:don'?t|do not|never|always|use|keep)\b)\w",
+    re.IGNORECASE,
+)
 #: Uninformative words before a plan's title, and titles that don't name what is planned.
 _PLAN_LABEL = lazy_regex(r"^(?:the )?(?:\w+ )?plan(?:\s*[:—–-]|(?: for| to))\s*", re.I)
 _BARE_TITLE = lazy_regex(
@@ -183,10 +188,14 @@ def _comment(turn: Turn, said: TextBlock) -> Iterator[Candidate]:
     action = next((a for a in turn.actions if a.result_uuid and a.result_uuid == said.uuid), None)
     words = said.text.strip()
     text = plain(words)
-    is_passing = _says_nothing(words) or only_asks(text) or _LAUGHS.search(text)
-    of_moment = (rule_words.MOMENT, rule_words.HEDGE, rule_words.IRONY, rule_words.TASK)
-    is_of_moment = any(pattern.search(text) for pattern in of_moment)
-    if is_passing or is_of_moment or not _LAYS_DOWN.search(text) or len(content_words(text)) < MIN_COMMENT_WORDS:
+    is_passing = _says_nothing(words) or only_asks(text) or LAUGHS.search(text)
+    if (
+        is_passing
+        or _PASSING.search(text)
+        or MOMENT.search(text)
+        or not _LAYS_DOWN.search(text)
+        or len(content_words(text)) < MIN_COMMENT_WORDS
+    ):
         return
     refused = "refused" if action is not None and action.is_refused else "was asked about"
     what = f"When the user {refused} {_call(action)}, they said: " if action is not None else "The user said: "

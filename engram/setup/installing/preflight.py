@@ -230,8 +230,8 @@ def _began_ms(source: Source) -> int:
 CANARY = "Quagmarine"
 _SESSION = "5e1f7e57-0000-4000-8000-000000000001"
 _PROMPT = (
-    f"We decided to keep the {CANARY} queue in SQLite instead of Redis, because a second service must not be needed. "
-    "Never change that without asking me."
+    f"From now on we always use SQLite for the {CANARY} queue in this project, never Redis. "
+    "A second service must not be needed."
 )
 _ANSWER = f"Understood: the {CANARY} queue stays in SQLite, so that no second service is needed."
 _QUESTION = f"Why is the {CANARY} queue in SQLite?"
