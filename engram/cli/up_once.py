@@ -467,7 +467,7 @@ def find_own_question(store: Store, settings: Settings) -> OwnQuestion | None:
     for session_id, text in asked[:_MAX_TRIES]:
         request = RecallRequest(Operation.RECALL, text, limit=3, project_id=None, max_hits=3)
         hits = ask_memory(store, settings, request, with_worker=False, with_model=False).hits
-        if not (hits and hits[0].session_id == session_id and hits[0].outcome and not hits[0].is_doubtful):
+        if not (hits and hits[0].session_id == session_id and not hits[0].is_doubtful):
             continue
         answer = f"{_without_question(hits[0].text, text)}\n{hits[0].outcome}"
         wanted = stems(topic_words(text))

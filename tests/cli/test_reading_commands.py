@@ -144,7 +144,7 @@ def test_what_is_proposed_next_can_be_typed_here(
 
 
 def test_recall_finds_the_memory_with_evidence_that_stands_in_the_named_line(filled: Store, run_json: RunJson) -> None:
-    answer = run_json("recall", "the VAT is a cent too low")
+    answer = run_json("recall", "why does vat_cents use integer arithmetic")
 
     best = next(hit for hit in answer["hits"] if hit["id"].startswith("ep_"))
     assert {"id", "kind", "text", "score", "parts", "project", "created_at", "evidence"} <= set(best)
@@ -156,16 +156,16 @@ def test_recall_finds_the_memory_with_evidence_that_stands_in_the_named_line(fil
 
 
 def test_recall_marks_what_no_longer_stands(filled: Store, run: Run, run_json: RunJson) -> None:
-    hits = run_json("recall", "the VAT is a cent too low")["hits"]
+    hits = run_json("recall", "why does vat_cents use integer arithmetic")["hits"]
     best = next(hit["id"] for hit in hits if hit["id"].startswith("ep_"))
-    assert "   ! " not in run("recall", "the VAT is a cent too low").stdout
+    assert "   ! " not in run("recall", "why does vat_cents use integer arithmetic").stdout
 
     plant(
         filled,
         "UPDATE episode SET status = 'superseded', superseded_by = 'ep_0123456789ab' WHERE episode_id = ?",
         (best,),
     )
-    assert "! replaced by ep_0123456789ab\n" in run("recall", "the VAT is a cent too low").stdout
+    assert "! replaced by ep_0123456789ab\n" in run("recall", "why does vat_cents use integer arithmetic").stdout
 
     plant(
         filled,
@@ -173,7 +173,7 @@ def test_recall_marks_what_no_longer_stands(filled: Store, run: Run, run_json: R
         "WHERE episode_id = ?",
         (best,),
     )
-    shown = run("recall", "the VAT is a cent too low").stdout
+    shown = run("recall", "why does vat_cents use integer arithmetic").stdout
     assert "! may no longer hold: vat.py is gone, judged wrong\n" in shown
 
 
