@@ -88,6 +88,21 @@ def test_every_name_in_code_font_of_a_recipe_stands_in_its_file() -> None:
     assert missing == []
 
 
+def test_every_name_before_a_file_in_brackets_stands_in_it() -> None:
+    """As in "`name`, `other` (`engram/file.py`)"."""
+    text = " ".join((REPO / "CONTRIBUTING.md").read_text(encoding="utf-8").split())
+    named = re.findall(r"((?:`\w+`(?:, | and )?)+) \(`(engram/[\w/]+\.py)`", text)
+
+    assert len(named) >= 20
+    missing = [
+        (path, name)
+        for names, path in named
+        for name in re.findall(r"\w+(?=`)", names)
+        if not re.search(rf"\b{name}\b", (REPO / path).read_text(encoding="utf-8"))
+    ]
+    assert missing == []
+
+
 def test_a_column_that_is_shown_takes_at_most_five_files() -> None:
     text = (REPO / "CONTRIBUTING.md").read_text(encoding="utf-8")
     recipe = text.partition("### Add a column\n")[2].partition("\n### ")[0]
