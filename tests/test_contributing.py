@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 
 from engram.cli.main import COMMANDS
+from engram.page.views.tasks import WHAT
+from engram.tasks.queue import TASK_MODULES
 
 REPO = Path(__file__).resolve().parent.parent
 PAGES = ("CONTRIBUTING.md", "docs/architecture.md", "docs/glossary.md")
@@ -62,6 +64,20 @@ def test_the_architecture_says_once_of_every_file_what_is_in_it() -> None:
     named = named_files((REPO / "docs/architecture.md").read_text(encoding="utf-8"))
 
     assert sorted(named) == sorted(product_files())
+
+
+def test_the_architecture_lists_each_command_and_task_at_its_module() -> None:
+    page = (REPO / "docs/architecture.md").read_text(encoding="utf-8")
+    rows = dict(re.findall(r"^\| `(\w+)\.py` \| (.*) \|$", page, re.M))
+    places = [(module.rpartition(".")[2], name) for name, module in COMMANDS.items()]
+    tasks = []
+    for module in (name.rpartition(".")[2] for name in TASK_MODULES):
+        source = (REPO / f"engram/tasks/{module}.py").read_text(encoding="utf-8")
+        tasks += [(module, name) for name in re.findall(r'^@huey\..*\bname="(\w+)"', source, re.M)]
+
+    assert tasks
+    assert [(module, name) for module, name in places + tasks if f"`{name}`" not in rows[module]] == []
+    assert {name for _, name in tasks} - set(WHAT) == set(), "the page says in words what a task does"
 
 
 def test_the_recipes_name_enough_files_to_be_of_use() -> None:
