@@ -32,7 +32,7 @@ MAX_KEPT = 0.06
 FLOORS = [step / 4 for step in range(-8, 17)]
 #: How far below the floor of a rule a sentence may score that begins like one, an order that becomes one when it is
 #: said again, and what still sounds like a rule.
-BELOW = {"unmistakable": 2.5, "sure": 5.0, "order": 3.0, "unsure": 2.5}
+BELOW = {"unmistakable": 2.5, "sure": 8.0, "order": 3.0, "unsure": 2.5}
 
 
 class Prompt(NamedTuple):

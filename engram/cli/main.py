@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 import click
 
 from engram.cli import options
-from engram.cli.output import is_plain
+from engram.cli.output import is_plain, say
 from engram.cli.workspace import Workspace, flags_from
 from engram.errors import BrokenDatabase, EngramError
 from engram.paths import Home, default_home
@@ -383,7 +383,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         click.echo(error.format_message())
         sys.exit(error.exit_code)
     except click.ClickException as error:
-        click.echo(visible(f"Error: {_message_of(error)}", keep_lines=True), err=True)
+        say(f"Error: {_message_of(error)}", err=True)
         sys.exit(error.exit_code)
     except (click.Abort, KeyboardInterrupt) as error:
         stopped = error.__cause__ if isinstance(error, click.Abort) else error

@@ -44,8 +44,33 @@ def safe(text: str) -> str:
 
 
 def say(text: str, *, err: bool = False, **style: Any) -> None:
-    """Print a text that contains stored or foreign parts; ``style`` is as in ``click.style``."""
-    click.secho(safe(text), err=err, **style)
+    """Print a text that contains stored or foreign parts, and break no word where a terminal's line ends.
+
+    Args:
+        style: as in ``click.style``.
+    """
+    click.secho(_fitted(safe(text), sys.stderr if err else sys.stdout), err=err, **style)
+
+
+def _fitted(text: str, stream: TextIO | None) -> str:
+    """Return a text whose lines are at most as wide as the terminal; unchanged for a file or a pipe."""
+    if stream is None or not stream.isatty():
+        return text
+    columns = max(shutil.get_terminal_size().columns, MIN_PARAGRAPH_WIDTH)
+    return "\n".join(
+        textwrap.fill(
+            line,
+            columns,
+            subsequent_indent=line[: len(line) - len(line.lstrip())],
+            break_long_words=False,
+            break_on_hyphens=False,
+            replace_whitespace=False,
+            drop_whitespace=True,
+        )
+        if len(line) > columns
+        else line
+        for line in text.split("\n")
+    )
 
 
 def paragraph_width() -> int:

@@ -36,9 +36,16 @@ _START = (
     r"^\W*(?:(?:ok(?:ay)?|yes|no|and|also|btw|please|claude|note|important|rules?|reminder|in this (?:repo|project))"
     r"\b[,:!. ]+)*"
 )
+#: The base form of a verb that an order may begin with.
+_VERB = (
+    r"(?!(?:mind|on|in|at|the|a|an|when|if|with|been|again|true|false|there|this|that|it|as|because|for|more|only|any|"
+    r"once|like|so|seen|got|gotten|had|was|were|did|made|knew|thought|found|wrote|written|built|sent|shown|saw|heard|"
+    r"happens|sure|happy|glad|good|nice|do)\b|\w+(?:[^s]s|(?<!ne)(?<!fe)(?<!se)(?<!ee)ed)\b)[a-z]+"
+)
 #: What begins like this is nearly always meant to last.
 SURE = lazy_regex(
-    rf"{_START}(?:(?:our|my) (?:\w+ ){{0,2}}(?:convention|rule|policy|standard)s?|going forward|in future|"
+    rf"{_START}(?:(?:always|never) {_VERB}|from now on|"
+    r"(?:our|my) (?:\w+ ){0,2}(?:convention|rule|policy|standard)s?|going forward|in future|"
     r"as a (?:general )?rule|make it a habit|(?:every|each) time you|(?:before|after) (?:every|each)|"
     r"we(?:'ve| have)? (?:decided|agreed))\b",
     _ANY,
@@ -109,8 +116,17 @@ MOMENT = lazy_regex(
     r"pull request|change|task|step|function|session|chat|ticket|issue|sprint|release|demo|week|meeting)))\b",
     _ANY,
 )
+#: Makes doubtful whether what begins like a rule is meant as one: somebody else's words, a choice, a joke.
+DOUBTFUL = lazy_regex(
+    r"\b(?:says?|said|told|wrote|writes|insist\w*|thinks?|thought|reckons?|believes?|prefers?|wants?|put it|motto|"
+    r"advice|opinion|according to|options?|variant|alternative|version|following|above|either|or never|yes or no|"
+    r"sarcas\w*|iron(?:y|ic\w*)|joking|kidding|a joke|say never|yeah|right,|of course|brilliant|genius|"
+    r"(?:great|good|nice) (?:idea|advice|plan|message)|while|until|as long as|because that)\b",
+    _ANY,
+)
 #: Ends without saying what it is about.
 DANGLING = lazy_regex(
+    r"^\W*(?:(?:and|but|please|so) )?(?:always|never) \w+ (?:it|them|that|this|those|one)\W*$|"
     r"\b(?:(?:like|as) (?:that|this|so|it)|(?:that|this|the same) way|do (?:it|that|so))"
     r"(?: (?:again|please|ever|from now on|always|in future))*\W*$",
     _ANY,

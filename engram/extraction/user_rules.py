@@ -247,7 +247,7 @@ def _judge(sentence: str, statement: Statement, after: str, project: str, model:
     meant = words.as_meant(sentence)
     score, floors = model.score(features(meant)), model.floors
     is_order = bool(words.ORDER.search(meant) or languages.ORDER.search(meant))
-    beginning = _beginning(meant)
+    beginning = _beginning(meant, after)
     if beginning == "rule" and score < floors["unsure"] and not (is_order and score >= floors["order"]):
         return None
     refusal = _refusal(sentence, statement, after)
@@ -263,11 +263,12 @@ def _judge(sentence: str, statement: Statement, after: str, project: str, model:
     )
 
 
-def _beginning(sentence: str) -> str:
-    """Return the name of the floor for what begins like this sentence."""
-    if words.SURE.search(sentence):
+def _beginning(sentence: str, after: str) -> str:
+    """Return the name of the floor for what begins like this sentence, and is followed by another."""
+    if words.SURE.search(sentence) and not words.DOUBTFUL.search(f"{sentence} {after}"):
         return "sure"
-    return "unmistakable" if words.UNMISTAKABLE.search(sentence) or languages.UNMISTAKABLE.search(sentence) else "rule"
+    is_plain = words.SURE.search(sentence) or words.UNMISTAKABLE.search(sentence)
+    return "unmistakable" if is_plain or languages.UNMISTAKABLE.search(sentence) else "rule"
 
 
 def _has_lasting_word(sentence: str) -> bool:

@@ -207,7 +207,7 @@ def test_a_memory_folder_that_is_a_file_is_named(tmp_path: Path, capfd: pytest.C
         main(["--home", str(tmp_path / "file"), "status"])
 
     assert ended.value.code == 1
-    assert "is a file; the memory folder must be a folder" in capfd.readouterr().err
+    assert "is a file; choose another memory folder" in capfd.readouterr().err
 
 
 @pytest.mark.parametrize(

@@ -337,7 +337,7 @@ def test_rounds_that_fail_are_named_with_their_reason_until_one_succeeds(doctor:
 
     finding = doctor.findings()["sync"]
     assert finding["state"] == "warn"
-    assert f"rounds with {synced} fail: {synced} is missing" in finding["detail"]
+    assert f"syncing with {synced} fails: {synced} is missing" in finding["detail"]
     assert finding["advice"].endswith("run: engram sync")
 
     (tmp_path / "away").rename(synced)
