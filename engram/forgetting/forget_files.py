@@ -246,8 +246,7 @@ def _cut_line(line: str, forgotten: Forgotten | None) -> str:
         memory = json.loads(line)
         if isinstance(memory, dict) and memory.get("id") == cut.episode_id:
             memory |= {"summary": cut.summary, "content": cut.content, "entities": list(cut.entities)}
-            if "questions" in memory:
-                memory["questions"] = []
+            memory |= {name: empty for name, empty in (("questions", []), ("title", "")) if name in memory}
             memory["evidence"] = [uuid for uuid in memory.get("evidence") or [] if uuid not in forgotten.erased]
             if "rests_on" in memory:
                 memory["rests_on"] = [

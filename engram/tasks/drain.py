@@ -51,7 +51,7 @@ def drain(
     if with_vectors:
         _embed_all(runtime, done, progress)
     if with_consolidation:
-        run_guarded(runtime, "consolidate", "", lambda: setattr(done, "has_consolidated", bool(tidy(runtime))))
+        run_guarded(runtime, "consolidate", "", lambda: setattr(done, "has_consolidated", tidy(runtime).has_run))
     if with_consolidation and with_vectors:
         _embed_all(runtime, done, progress)
     return done

@@ -134,8 +134,9 @@ def _drop_summary(tx: Tx, of_session: Expression) -> None:
 
 def _drop_quotes(tx: Tx, memory: Memory, actor: Actor) -> None:
     """Delete everything in a memory except its summary; its history goes too, since it contained more."""
-    if memory.content or memory.facts:
-        erase_fields(tx, memory, "the text that it quoted was forgotten", actor=actor, content="", facts=())
+    if memory.content or memory.facts or memory.entities or memory.questions or memory.title:
+        reason = "the text that it quoted was forgotten"
+        erase_fields(tx, memory, reason, actor=actor, content="", facts=(), entities=(), questions=(), title="")
 
 
 def _by_turn(store: Reader, sources: Collection[str]) -> dict[int, set[str]]:

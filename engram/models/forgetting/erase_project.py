@@ -184,6 +184,7 @@ def release_memories(tx: Tx, contents: ProjectContents, *, actor: Actor) -> None
             entities=(),
             questions=(),
             title="",
+            stale_reason="",
             project_id=None,
             session_id="",
         )
