@@ -117,7 +117,9 @@ def ask_extractor(settings: Settings, claude: ClaudeCode, cost: CostEstimate) ->
         click.echo("Claude Code was not found on this machine, so it can't write them yet.")
     elif not is_ready:
         say_wrapped("No login of Claude Code was found: run `claude` and type /login before you choose claude.")
-    answers = ["claude", "local", "openai", *([COMPARE] if has_model else [])]
+    answers = ["local", "openai", *([COMPARE] if has_model else [])]
+    if claude.command is not None:
+        answers.insert(0, "claude")
     # Pressing Enter must not send anything that was not sent before.
     default = settings.extractor if settings.extractor in answers else "local"
     return str(click.prompt("Choose", type=click.Choice(answers), default=default))

@@ -265,9 +265,14 @@ def _says(content: str, summary: str) -> bool:
 
 
 def pin_memory(store: Store, episode_id: str, *, actor: Actor, is_pinned: bool = True) -> Memory:
-    """Pin a memory, so that it never ages and comes first in every briefing, or unpin it."""
+    """Pin a memory, so that it never ages and comes first in every briefing, or unpin it.
+
+    Nothing is recorded if it is so already: the last change stays the one that can be undone.
+    """
     with store.transaction() as tx:
         memory = require_memory(store, episode_id)
+        if memory.is_pinned == is_pinned:
+            return memory
         if is_pinned and memory.suspect and actor is not Actor.USER:
             raise BadRequest(f"{episode_id} is suspect ({memory.suspect}), so only the user can pin it")
         return memory_changes.change_memory(

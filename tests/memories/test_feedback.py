@@ -47,6 +47,14 @@ def judge(
     return judge_memory(store, memory.episode_id, judgement, why, redact, actor=actor)
 
 
+def test_a_second_pin_changes_nothing_and_leaves_the_first_to_be_undone(store: Store, keep: Keep) -> None:
+    memory = keep("Deploy on Tuesdays")
+    pinned = pin_memory(store, memory.episode_id, actor=Actor.USER)
+
+    assert pin_memory(store, memory.episode_id, actor=Actor.USER) == pinned
+    assert pin_memory(store, memory.episode_id, actor=Actor.USER, is_pinned=False).revision == pinned.revision + 1
+
+
 @pytest.mark.parametrize("actor", [Actor.USER, Actor.AGENT])
 @pytest.mark.parametrize("judgement", list(Judgement))
 def test_a_judgement_has_its_reason_and_actor_in_the_history_and_is_withdrawn_exactly(
