@@ -106,7 +106,7 @@ def test_weights_that_are_none_are_an_embedding_error(dense_model: Path, tmp_pat
     shutil.copytree(dense_model, folder)
     (folder / "model.safetensors").write_bytes(b"broken")
 
-    with pytest.raises(EmbeddingError, match="can.t load"):
+    with pytest.raises(EmbeddingError, match="can't load"):
         load_model.load_embedder(str(folder), may_load_torch=True)
 
 
