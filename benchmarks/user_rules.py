@@ -47,8 +47,7 @@ class Prompt(NamedTuple):
 
     def is_rule(self, sentence: str) -> bool:
         """Return whether a sentence of the prompt is one of its rules."""
-        said = _bare(sentence)
-        return bool(said) and any(said in _bare(rule) or _bare(rule) in said for rule in self.rules)
+        return any(_alike(rule, sentence) for rule in self.rules)
 
 
 def read_prompts() -> list[Prompt]:
@@ -140,7 +139,8 @@ def measure(prompts: Sequence[Prompt], weights: dict[str, Weights], floor: float
 
 
 def _alike(rule: str, sentence: str) -> bool:
-    return _bare(rule) in _bare(sentence) or _bare(sentence) in _bare(rule)
+    wanted, said = _bare(rule), _bare(sentence)
+    return bool(said) and (wanted in said or said in wanted)
 
 
 def _bare(text: str) -> str:

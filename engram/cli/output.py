@@ -65,7 +65,6 @@ def _fitted(text: str, stream: TextIO | None) -> str:
             break_long_words=False,
             break_on_hyphens=False,
             replace_whitespace=False,
-            drop_whitespace=True,
         )
         if len(line) > columns
         else line

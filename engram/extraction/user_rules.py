@@ -43,7 +43,7 @@ class Refusal(StrEnum):
     QUESTION = "it is a question"
     LIST = "it is a point of a list that is not a list of rules"
     TAKEN_BACK = "it was taken back or corrected"
-    PART = "it belongs to a part that the assistant was given to play"
+    PART = "it belongs to a role that the assistant was given"
     LENGTH = "it is too long or too short for a rule"
     ORDER = (
         "it is an order without a word for later, such as always, never or from now on; it becomes a rule when you say "
@@ -265,13 +265,14 @@ def _judge(sentence: str, statement: Statement, after: str, project: str, model:
 
 def _beginning(sentence: str, after: str) -> str:
     """Return the name of the floor for what begins like this sentence, and is followed by another."""
-    if words.SURE.search(sentence) and not words.DOUBTFUL.search(f"{sentence} {after}"):
-        return "sure"
-    is_plain = words.SURE.search(sentence) or words.UNMISTAKABLE.search(sentence)
-    return "unmistakable" if is_plain or languages.UNMISTAKABLE.search(sentence) else "rule"
+    if words.SURE.search(sentence):
+        return "unmistakable" if words.DOUBTFUL.search(f"{sentence} {after}") else "sure"
+    is_unmistakable = words.UNMISTAKABLE.search(sentence) or languages.UNMISTAKABLE.search(sentence)
+    return "unmistakable" if is_unmistakable else "rule"
 
 
 def _has_lasting_word(sentence: str) -> bool:
+    """Return True if a sentence has a word of what lasts, in any of the languages."""
     lasting = (words.LASTING, languages.LASTING, languages.DECIDES)
     return is_for_all_projects(sentence) or any(pattern.search(sentence) for pattern in lasting)
 

@@ -188,14 +188,8 @@ def _comment(turn: Turn, said: TextBlock) -> Iterator[Candidate]:
     action = next((a for a in turn.actions if a.result_uuid and a.result_uuid == said.uuid), None)
     words = said.text.strip()
     text = plain(words)
-    is_passing = _says_nothing(words) or only_asks(text) or LAUGHS.search(text)
-    if (
-        is_passing
-        or _PASSING.search(text)
-        or MOMENT.search(text)
-        or not _LAYS_DOWN.search(text)
-        or len(content_words(text)) < MIN_COMMENT_WORDS
-    ):
+    is_passing = _says_nothing(words) or only_asks(text) or any(p.search(text) for p in (LAUGHS, _PASSING, MOMENT))
+    if is_passing or not _LAYS_DOWN.search(text) or len(content_words(text)) < MIN_COMMENT_WORDS:
         return
     refused = "refused" if action is not None and action.is_refused else "was asked about"
     what = f"When the user {refused} {_call(action)}, they said: " if action is not None else "The user said: "
