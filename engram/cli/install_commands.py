@@ -30,7 +30,7 @@ from engram.cli.workspace import Workspace, pass_workspace
 from engram.config_file import set_value
 from engram.enums import ComparisonAnswer
 from engram.errors import BadRequest, EngramError, InstallError, NewerSchema, ServiceError, StoreError
-from engram.extraction.compare_extractors import note_answer
+from engram.extraction.model.compare_extractors import note_answer
 from engram.models.open_memory import open_memory
 from engram.models.rescue.restore import put_copy_back
 from engram.reports.processes import OtherProcess, process_state, processes_of_other_code

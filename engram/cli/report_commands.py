@@ -16,7 +16,8 @@ from engram.cli.workspace import Workspace, pass_workspace, restart_with_setting
 from engram.config_file import set_value
 from engram.enums import ComparisonAnswer
 from engram.errors import BadRequest, Conflict, EngramError, NotFound, SettingsError
-from engram.extraction.compare_extractors import (
+from engram.extraction.model.claude_provider import find_claude, seems_logged_out
+from engram.extraction.model.compare_extractors import (
     SOURCE,
     CallPrice,
     Comparison,
@@ -29,7 +30,6 @@ from engram.extraction.compare_extractors import (
     keep,
     note_answer,
 )
-from engram.extraction.model.claude_provider import find_claude, seems_logged_out
 from engram.models.engine.transaction import Store
 from engram.models.shown.usage import Usage
 from engram.reports.use_report import (

@@ -24,7 +24,7 @@ from engram.settings import Settings
 
 if TYPE_CHECKING:
     from engram.extraction.model.reconcile import Reconciler
-    from engram.extraction.second_chance import SecondChance
+    from engram.extraction.model.second_chance import SecondChance
 
 #: Name of the lease that keeps two workers from consolidating at once.
 LEASE = "consolidate"

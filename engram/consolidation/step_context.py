@@ -20,7 +20,7 @@ from engram.system.atomic import read_whole, write_atomic
 
 if TYPE_CHECKING:
     from engram.extraction.model.reconcile import Reconciler
-    from engram.extraction.second_chance import SecondChance
+    from engram.extraction.model.second_chance import SecondChance
 
 #: Maximum size of a note that is read, in bytes; a larger file is never rewritten.
 MAX_NOTE_BYTES = 20_000_000

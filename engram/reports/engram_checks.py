@@ -18,7 +18,6 @@ from engram.config_file import line_of
 from engram.embedding.load_model import needs_torch
 from engram.embedding.model_source import BUNDLED, EXTRA, HASHED, has_extra, is_bundled_intact
 from engram.errors import EmbeddingError, StoreError
-from engram.extraction.compare_extractors import answer_of
 from engram.extraction.model.bounded_command import run_bounded
 from engram.extraction.model.claude_provider import (
     billed_key,
@@ -27,6 +26,7 @@ from engram.extraction.model.claude_provider import (
     seems_logged_out,
     who_pays,
 )
+from engram.extraction.model.compare_extractors import answer_of
 from engram.extraction.model.provider import find_api_key
 from engram.ingest.project_moves import find_moves
 from engram.log import has_problems

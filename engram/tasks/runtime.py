@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from engram.extraction.candidate import Extractor
     from engram.extraction.model.language_model import LanguageModel
     from engram.extraction.model.reconcile import Reconciler
-    from engram.extraction.second_chance import SecondChance
+    from engram.extraction.model.second_chance import SecondChance
     from engram.recollection.recollection_service import RecollectionService
     from engram.search.searcher import Searcher
 
@@ -319,7 +319,7 @@ def make_model_steps(
     if not isinstance(extractor, ModelExtractor):
         return None, None
     from engram.extraction.model.reconcile import Reconciler
-    from engram.extraction.second_chance import SecondChance
+    from engram.extraction.model.second_chance import SecondChance
 
     return SecondChance(store, settings, extractor), Reconciler(extractor.model)
 

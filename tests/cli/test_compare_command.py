@@ -14,9 +14,9 @@ from click.testing import Result
 from transcript_lines import commit, say
 
 from engram.enums import Actor, ComparisonAnswer
-from engram.extraction.compare_extractors import answer_of, note_answer
 from engram.extraction.extracting import extract_session
 from engram.extraction.local.local_extractor import LocalExtractor
+from engram.extraction.model.compare_extractors import answer_of, note_answer
 from engram.ingest.read_sources import ingest_path
 from engram.models.engine.transaction import Store
 from engram.models.memories.memory_history import history_of

@@ -15,7 +15,7 @@ from processes import read_pid, wait_until_gone
 
 from engram.cli.main import engram
 from engram.extraction.model.provider import STAGE
-from engram.extraction.second_chance import STAGE as SECOND_CHANCE
+from engram.extraction.model.second_chance import STAGE as SECOND_CHANCE
 from engram.models.engine.transaction import Store
 from engram.models.sessions.stored_turns import waiting_sessions
 from engram.models.work.task_runs import note_failure

@@ -15,7 +15,9 @@ from transcript_lines import commit, say
 from engram.consolidation.undo import undo_run
 from engram.enums import Actor, ComparisonAnswer
 from engram.errors import BudgetReached, Conflict, ExtractionError
-from engram.extraction.compare_extractors import (
+from engram.extraction.extracting import extract_session
+from engram.extraction.local.local_extractor import LocalExtractor
+from engram.extraction.model.compare_extractors import (
     Comparison,
     Offer,
     answer_of,
@@ -25,12 +27,10 @@ from engram.extraction.compare_extractors import (
     keep,
     note_answer,
 )
-from engram.extraction.extracting import extract_session
-from engram.extraction.local.local_extractor import LocalExtractor
 from engram.extraction.model.model_request import MAX_REQUEST_CHARACTERS
 from engram.extraction.model.openai_provider import OpenAIExtractor
 from engram.extraction.model.provider import Budget
-from engram.extraction.second_chance import PART_TURNS
+from engram.extraction.model.second_chance import PART_TURNS
 from engram.forgetting.forget import forget_memory
 from engram.ingest.read_sources import ingest_path
 from engram.models.engine.transaction import Store

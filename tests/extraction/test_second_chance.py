@@ -21,7 +21,7 @@ from engram.extraction.extracting import extract_session
 from engram.extraction.local.local_extractor import LocalExtractor
 from engram.extraction.model.openai_provider import OpenAIExtractor
 from engram.extraction.model.provider import Budget
-from engram.extraction.second_chance import STAGE, SecondChance
+from engram.extraction.model.second_chance import STAGE, SecondChance
 from engram.forgetting.forget import forget_memory
 from engram.ingest.read_sources import ingest_path
 from engram.models.engine.transaction import Store

@@ -15,7 +15,7 @@ from engram.consolidation.steps import archive_exact_duplicates, merge_near_dupl
 from engram.enums import Actor, Judgement, Kind, Scope, Source, Status, Voice
 from engram.errors import BadRequest
 from engram.extraction.candidate import Candidate
-from engram.extraction.second_chance import replace_memories
+from engram.extraction.model.second_chance import replace_memories
 from engram.extraction.store_candidates import apply_actions
 from engram.memories.correct import correct_memory, supersede_memory
 from engram.memories.feedback import judge_memory

@@ -25,7 +25,7 @@ from engram.extraction.model.model_request import (
     without_own,
 )
 from engram.extraction.model.provider import OVERHEAD_TOKENS, Price, find_api_key, is_own_server, price_of
-from engram.extraction.second_chance import (
+from engram.extraction.model.second_chance import (
     PART_TURNS,
     DistilledPart,
     Part,
