@@ -8,7 +8,7 @@ import stat
 from pathlib import Path
 from typing import Any
 
-from engram.errors import SettingsError
+from engram.errors import EngramError, SettingsError
 from engram.paths import Home
 from engram.settings import Settings, load, parse_value, read_config
 from engram.system.atomic import locked_folder, make_private_folder, write_atomic
@@ -26,7 +26,7 @@ def set_value(home: Path, name: str, text: str) -> Any:
 
     Raises:
         SettingsError: there is no such setting, the value is invalid, or config.toml can't be read.
-        OSError: the file can't be written; the old file is unchanged.
+        EngramError: the file can't be written; the old file is unchanged.
     """
     _check_name(name)
     value = parse_value(name, text)
@@ -60,6 +60,13 @@ def _check_name(name: str) -> None:
 
 def _edit(home: Path, name: str, value: object) -> bool:
     """Set a value, or remove the setting if it is None; return True if the file changed."""
+    try:
+        return _rewrite(home, name, value)
+    except OSError as error:
+        raise EngramError(f"Can't write config.toml: {error.strerror or error}.") from error
+
+
+def _rewrite(home: Path, name: str, value: object) -> bool:
     import tomlkit
 
     make_private_folder(home, with_parents=True)

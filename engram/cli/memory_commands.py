@@ -11,7 +11,6 @@ from engram.cli.options import json_option, limit_option, project_option
 from engram.cli.output import iso, one_line, print_facts, print_json, print_table, say, when
 from engram.cli.results import (
     Result,
-    counted,
     in_folder,
     memory_about,
     print_head,
@@ -60,7 +59,7 @@ from engram.text.titles import MAX_TITLE_CHARACTERS
 from engram.transcripts.claude_code.agent import ClaudeCode
 from engram.transcripts.git_files import read_branch
 from engram.transcripts.registry import title_of
-from engram.trust.display import number_of
+from engram.trust.display import counted, number_of
 
 
 @click.command("expand")

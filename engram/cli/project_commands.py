@@ -9,7 +9,6 @@ import click
 
 from engram.cli.options import DefaultGroup, confirm, json_option, tell, yes_option
 from engram.cli.output import one_line, print_facts, print_json, print_table, safe
-from engram.cli.results import counted
 from engram.cli.workspace import Workspace, pass_workspace
 from engram.enums import Actor
 from engram.errors import BadRequest, NotFound
@@ -33,7 +32,7 @@ from engram.models.projects.project_folders import (
 from engram.models.projects.projects import find_project, find_project_of_identity
 from engram.reports.settings_report import list_moves, list_project_reports, move_to_json, sorting_to_json
 from engram.system.clock import day_of
-from engram.trust.display import number_of
+from engram.trust.display import counted, number_of
 from engram.vaults import find_vault, list_vaults
 
 # -- ``engram projects forget``: delete everything in a project, everywhere.

@@ -11,7 +11,6 @@ import click
 
 from engram.cli.options import TimeSpan, confirm, json_option
 from engram.cli.output import has_terminal, one_line, print_facts, print_json, print_table, safe, say, say_wrapped, span
-from engram.cli.results import counted
 from engram.cli.workspace import Workspace, pass_workspace, restart_with_settings
 from engram.config_file import set_value
 from engram.enums import ComparisonAnswer
@@ -42,6 +41,7 @@ from engram.reports.use_report import (
     report_of_days,
 )
 from engram.settings import MODEL_EXTRACTORS, Settings
+from engram.trust.display import counted
 from engram.vaults import config_home
 
 if TYPE_CHECKING:
@@ -136,7 +136,7 @@ def store_extractor(workspace: Workspace, extractor: str | None, command: str | 
 
     Raises:
         SettingsError: config.toml is not valid.
-        OSError: it can't be written.
+        EngramError: it can't be written.
     """
     home, sources = config_home(workspace.settings.home), workspace.loaded.sources
     if extractor is not None and (extractor != "local" or sources["extractor"] != "default"):

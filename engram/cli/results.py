@@ -25,7 +25,7 @@ from engram.search.hit_lines import pull_request_of, remarks_of
 from engram.search.hits import NAMED_SPEAKER, SPEAKERS, PublicHit
 from engram.system.clock import day_of
 from engram.system.lazy_regex import lazy_regex
-from engram.trust.display import number_of, visible
+from engram.trust.display import visible
 
 #: Maximum number of results printed unless ``--limit`` or ``-v`` says otherwise.
 MAX_RESULTS = 5
@@ -192,11 +192,6 @@ def print_rest(total: int, shown: int, how: str = "") -> None:
     """Say how many of ``total`` rows a list leaves out, and how to see them: by ``-n``, or as ``how`` says."""
     if total > shown:
         click.secho(f"\n{total - shown} more; {how or f'add -n {total}'} to see all", dim=True)
-
-
-def counted(number: int, one: str, many: str = "") -> str:
-    """Return a number with its noun, such as ``2 turns``; "" for none."""
-    return number_of(number, one, many) if number else ""
 
 
 def print_remarks(remarks: Iterable[str]) -> None:

@@ -6,9 +6,7 @@ from __future__ import annotations
 
 import contextlib
 import shlex
-from collections.abc import Callable
 from pathlib import Path
-from typing import TypeVar
 
 import click
 from click.shell_completion import get_completion_class
@@ -18,7 +16,7 @@ from engram.cli.options import DefaultGroup, as_typed, confirm, if_stopped, json
 from engram.cli.output import print_json, print_table, say
 from engram.cli.workspace import Workspace, pass_workspace, restart_with_settings
 from engram.config_file import set_value, unset_value
-from engram.errors import BadRequest, EngramError, InstallError, NotFound
+from engram.errors import BadRequest, InstallError, NotFound
 from engram.page.open_page import stop_page
 from engram.paths import Home, is_default_home
 from engram.reports.claude_checks import NAME
@@ -395,7 +393,7 @@ def set_setting(workspace: Workspace, name: str, value: str, as_json: bool) -> N
     Example: engram config set llm_dollars_per_day 0.5
     """
     setting = _canonical(name)
-    stored = _write_setting(lambda: set_value(_config_home(workspace), setting, value))
+    stored = set_value(_config_home(workspace), setting, value)
     if as_json:
         print_json({"setting": setting, "value": plain_value(stored)})
     else:
@@ -414,7 +412,7 @@ def unset_setting(workspace: Workspace, name: str, as_json: bool) -> None:
     Example: engram config unset llm_dollars_per_day
     """
     setting = _canonical(name)
-    was_set = _write_setting(lambda: unset_value(_config_home(workspace), setting))
+    was_set = unset_value(_config_home(workspace), setting)
     if as_json:
         print_json({"setting": setting, "was_set": was_set})
     elif not was_set:
@@ -426,17 +424,6 @@ def unset_setting(workspace: Workspace, name: str, as_json: bool) -> None:
     _note_override(workspace, setting)
     if was_set:
         restart_with_settings(workspace)
-
-
-Result = TypeVar("Result")
-
-
-def _write_setting(change: Callable[[], Result]) -> Result:
-    """Change the file; a file system error is an expected failure."""
-    try:
-        return change()
-    except OSError as error:
-        raise EngramError(f"Can't write config.toml: {error.strerror or error}.") from error
 
 
 def _config_home(workspace: Workspace) -> Path:

@@ -12,7 +12,6 @@ import click
 
 from engram.cli.options import ask_phrase, confirm, json_option, yes_option
 from engram.cli.output import print_json, say
-from engram.cli.results import counted
 from engram.cli.workspace import Workspace, pass_workspace
 from engram.errors import BadRequest, HubError, NotFound
 from engram.hub.client.folder_files import GIT, folder_of
@@ -26,7 +25,7 @@ from engram.models.shown.usage import count_totals
 from engram.reports.hub_report import report_hubs
 from engram.reports.processes import holder_of
 from engram.transcripts.git_files import read_branch
-from engram.trust.display import number_of
+from engram.trust.display import counted, number_of
 from engram.vaults import own_vault
 
 if TYPE_CHECKING:

@@ -19,7 +19,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn
 
 from engram.cli.output import print_json, print_table, say, say_wrapped
-from engram.cli.results import counted, hit_result, print_results
+from engram.cli.results import hit_result, print_results
 from engram.cli.workspace import Workspace, current_folder
 from engram.errors import EngramError, NotFound
 from engram.ingest.read_sources import in_order_of_change, ingest_all
@@ -41,7 +41,7 @@ from engram.transcripts import registry
 from engram.transcripts.agents import Source
 from engram.transcripts.claude_code.discover import SOON_DAYS, Retention, find_expiring
 from engram.transcripts.claude_code.history import AGENT as HISTORY_AGENT
-from engram.trust.display import number_of, visible
+from engram.trust.display import counted, number_of, visible
 from engram.worker.recall_client import Operation, RecallRequest, ask_memory
 
 #: Seconds between two lines about progress if there is no terminal.

@@ -38,6 +38,7 @@ from engram.reports.session_report import REASONS, candidate_to_json, find_sessi
 from engram.settings import Settings
 from engram.transcripts.git_commands import MAX_STATUS_SECONDS
 from engram.transcripts.git_files import read_branch
+from engram.trust.display import number_of
 from engram.worker.recall_client import ANSWER_SECONDS, AnsweredBy
 from engram.worker.worker_client import ask_worker
 
@@ -92,7 +93,7 @@ def _print_where(state: Where) -> None:
             if names:
                 say(f"{title}: {', '.join(one_line(name) for name in names[:_MAX_FILES])}{_more(names)}")
         if tree.unpushed:
-            say(f"Not pushed: {tree.unpushed} commit{'s' if tree.unpushed > 1 else ''}")
+            say(f"Not pushed: {number_of(tree.unpushed, 'commit')}")
     if state.failure is not None:
         say(f"Failed last: {one_line(state.failure.command, _SHOWN_CHARACTERS)}")
         if state.failure.error_line:

@@ -33,6 +33,7 @@ from engram.transcripts.git_commands import (
     run_git,
 )
 from engram.transcripts.project import is_excluded
+from engram.trust.display import number_of
 
 #: Kinds that describe the code, and go stale when it changes.
 _BOUND_KINDS = (Kind.FACT, Kind.FIX, Kind.STATE, Kind.DEAD_END)
@@ -167,8 +168,7 @@ def why_stale(root: Path, name: str, changes: Sequence[FileChange], *, only_gone
     changed = sum(change.lines for change in changes)
     if changed < max(MIN_CHANGED_LINES, MIN_CHANGED_SHARE * lines_now):
         return ""
-    plural = "s" if len(changes) > 1 else ""
-    return f"{name} changed a lot: {changed} lines in {len(changes)} commit{plural}, last {last}"
+    return f"{name} changed a lot: {changed} lines in {number_of(len(changes), 'commit')}, last {last}"
 
 
 def _count_lines(path: Path) -> int | None:

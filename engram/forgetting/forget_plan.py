@@ -24,6 +24,7 @@ from engram.system.clock import day_of
 from engram.system.lazy_regex import lazy_regex
 from engram.text.splitting import sentence_spans
 from engram.text.words import words_of
+from engram.trust.display import number_of
 
 # -- Merge the texts of two near-identical memories. Pure.
 
@@ -156,16 +157,12 @@ def account_of(*, memories: int, turns: int, entries: int, files: int, backups: 
         files: number of files in the memory folder that change.
         backups: number of backups and set-aside databases that are searched.
     """
-    gone = [_plural(memories, "memory", "memories")] if memories else []
-    gone += [_plural(turns, "whole turn")] if turns else []
-    gone += [f"the words of {_plural(entries, 'message')}"] if entries else []
+    gone = [number_of(memories, "memory")] if memories else []
+    gone += [number_of(turns, "whole turn")] if turns else []
+    gone += [f"the words of {number_of(entries, 'message')}"] if entries else []
     changed = "changed" if is_done else "changes" if files == 1 else "change"
     searched = "searched" if is_done else "is searched" if backups == 1 else "are searched"
-    return f"{', '.join(gone)}; {_plural(files, 'file')} {changed}, {_plural(backups, 'backup')} {searched}"
-
-
-def _plural(number: int, singular: str, plural: str = "") -> str:
-    return f"{number} {singular if number == 1 else plural or singular + 's'}"
+    return f"{', '.join(gone)}; {number_of(files, 'file')} {changed}, {number_of(backups, 'backup')} {searched}"
 
 
 def plan_forget(store: Store, episode_id: str, *, also_source: bool = False) -> ForgetPlan:

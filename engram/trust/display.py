@@ -158,3 +158,8 @@ def number_of(number: int, one: str, many: str = "") -> str:
     """Return a number with its noun, such as ``1 turn`` and ``0 memories``."""
     many = many or (f"{one.removesuffix('y')}ies" if one.endswith("ry") else f"{one}s")
     return f"{number:,} {one if number == 1 else many}"
+
+
+def counted(number: int, one: str, many: str = "") -> str:
+    """Return a number with its noun, such as ``2 turns``; "" for none."""
+    return number_of(number, one, many) if number else ""

@@ -15,7 +15,8 @@ import pytest
 from click.testing import CliRunner
 
 from engram.cli.main import engram
-from engram.errors import ServiceError, SettingsError
+from engram.config_file import set_value
+from engram.errors import EngramError, ServiceError, SettingsError
 from engram.extraction.model.provider import read_env
 from engram.models.open_memory import open_store
 from engram.paths import Home
@@ -158,6 +159,13 @@ def test_a_folder_in_the_files_place_is_told(home: Home) -> None:
     home.config_file.mkdir()
 
     assert "not a link" in invoke(home, "set", "bites", "1")[2]
+
+
+def test_whoever_sets_a_value_gets_an_expected_error_where_it_cant_be_written(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+
+    with pytest.raises(EngramError, match=r"Can't write config\.toml"):
+        set_value(tmp_path / "file" / "home", "bites", "1")
 
 
 def test_a_read_only_file_is_not_replaced(home: Home) -> None:
