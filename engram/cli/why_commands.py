@@ -14,7 +14,15 @@ import click
 from engram.cli import options
 from engram.cli.options import as_typed, end_with_nothing, folder_project_option, json_option, limit_option
 from engram.cli.output import one_line, print_facts, print_json, print_table, say, when
-from engram.cli.results import Result, in_folder, print_head, print_last, print_lines, print_rest, print_results
+from engram.cli.results import (
+    Result,
+    in_folder,
+    print_head,
+    print_last,
+    print_lines,
+    print_rest,
+    print_results,
+)
 from engram.cli.workspace import Workspace, current_folder, find_project, pass_workspace
 from engram.embedding.load_model import load_model
 from engram.enums import Channel, Kind, Verdict
@@ -26,7 +34,7 @@ from engram.models.memories.memory_records import find_memory
 from engram.models.projects.projects import ProjectRow, list_projects
 from engram.models.sessions.prompt_outcomes import Candidate, Outcome, sessions_with_outcomes
 from engram.models.sessions.sessions import SessionRow, list_sessions, session_titles, sessions_of
-from engram.recollection.blame import Touch, blame_file, find_runs
+from engram.recollection.blame import ToolHistory, Touch, blame_file, find_runs
 from engram.recollection.branch_state import LastSession, Where, find_branch_state
 from engram.recollection.choose_bites import why_not_in_force
 from engram.recollection.dry_run import Explanation, explain
@@ -202,30 +210,43 @@ def how(workspace: Workspace, tool: str, project: str | None, is_everywhere: boo
     """Show the commands that ran a tool and passed in earlier sessions, newest first, with exit code and date.
 
     TOOL is a program, or one with its subcommand. Looks in the project of this folder; outside of any, in all projects.
-    Exits with 1 if it never passed.
+    One whose exit code is another program's, as in front of a pipe, counts as neither passed nor failed. Exits with 1
+    if it never passed.
 
     Example: engram how "git rebase"
     """
     with workspace.store() as store:
         place = _place(store, workspace.settings, project, is_everywhere=is_everywhere)
         places = [row.id for row in list_projects(store)] if place is None else [place.id]
-        found, failed = find_runs(store, places, tool)
-        runs = found[:limit]
+        history = find_runs(store, places, tool)
+        runs = history.passed[:limit]
     if as_json:
-        print_json({"tool": tool, "runs": [run.to_json() for run in runs], "failed": failed})
+        counts = {"failed": history.failed, "unknown": history.unknown}
+        print_json({"tool": tool, "runs": [run.to_json() for run in runs], **counts})
         _end(is_known=bool(runs))
     where = "any project" if place is None else one_line(place.name, 60)
     if not runs:
-        tried = f"; it failed {failed} {'time' if failed == 1 else 'times'}" if failed else ""
-        end_with_nothing(f"No command that ran {one_line(tool, 60)} and passed is known in {where}{tried}.")
+        tried = f"; it failed {number_of(history.failed, 'time')}" if history.failed else ""
+        unknown = f" {_how_it_ended(history)}" if history.unknown else ""
+        end_with_nothing(f"No command that ran {one_line(tool, 60)} and passed is known in {where}{tried}.{unknown}")
     for run in runs:
         times = f", {run.times} times" if run.times > 1 else ""
         say(f"{when(run.at_ms)}  exit {run.exit_code}{times}  {one_line(redact(run.command), 300)}")
         if run.resume:
             say(f"  resume: {run.resume}")
-    print_rest(len(found), len(runs))
-    if failed:
-        say(f"It also failed {failed} {'time' if failed == 1 else 'times'}; `engram fix` shows how that was fixed.")
+    print_rest(len(history.passed), len(runs))
+    if history.failed:
+        say(f"It also failed {number_of(history.failed, 'time')}; `engram fix` shows how that was fixed.")
+    if history.unknown:
+        say(_how_it_ended(history))
+
+
+def _how_it_ended(history: ToolHistory) -> str:
+    """Say how many calls ended in a way that is not known."""
+    return (
+        f"How it ended is not known for {number_of(history.unknown, 'call')}: in the background, or in front of a pipe "
+        "or `;`, after which the exit code is another program's."
+    )
 
 
 # -- Ask which answer a prompt would get: from the worker if it is running, else by a dry run in this process.

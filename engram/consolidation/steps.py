@@ -22,7 +22,7 @@ from engram.notes.daily_log import log_session
 from engram.system.failpoint import reach
 from engram.system.lazy_regex import lazy_regex
 from engram.text import subject
-from engram.text.shell import is_test_command
+from engram.text.shell import is_test_command, told_part
 from engram.text.subject import agrees
 from engram.text.titles import MAX_QUESTIONS
 from engram.text.words import words_of
@@ -428,9 +428,10 @@ USER_AGREED, TEST_PASSED = "the user agreed", "a test passed"
 
 
 def passed_test(turn: Turn) -> str:
-    """Return the last test command of a turn if it passed; "" if it failed, or none ran."""
+    """Return the last test command of a turn if it passed; "" if it failed, its end is unknown, or none ran."""
     ran = [a for a in turn.actions if a.command and a.is_error is not None and is_test_command(a.command)]
-    return ran[-1].command[:80] if ran and not ran[-1].is_error else ""
+    has_passed = bool(ran) and not ran[-1].is_error and is_test_command(told_part(ran[-1].command))
+    return ran[-1].command[:80] if has_passed else ""
 
 
 def why_confirmed(memory: Memory, evidence: Sequence[Evidence], turns: Sequence[StoredTurn]) -> str:

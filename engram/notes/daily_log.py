@@ -20,6 +20,7 @@ from engram.redaction import fence_safe, redact
 from engram.system.atomic import locked_folder, read_whole, write_atomic
 from engram.system.clock import day_of, moment_of
 from engram.system.lazy_regex import lazy_regex
+from engram.text.shell import hides_status
 from engram.transcripts.turns import Turn
 from engram.trust.display import one_line
 
@@ -359,7 +360,7 @@ def _left_open(turns: Sequence[Turn]) -> list[str]:
     for turn in turns:
         for action in turn.actions:
             if action.command and action.is_error is not None:
-                last[action.command] = action.is_error
+                last[action.command] = action.is_error and not hides_status(action.command, has_failed=True)
     left = [f"`{_short(command)}` failed" for command, is_error in last.items() if is_error][-5:]
     closing = turns[-1]
     if closing.is_interrupted or (closing.is_by_person and not closing.reply):

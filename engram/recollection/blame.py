@@ -17,7 +17,7 @@ from engram.models.sessions.sessions import find_session
 from engram.recollection.branch_state import resume_of
 from engram.recollection.briefing_lines import is_about, is_in_force
 from engram.system.clock import iso_time
-from engram.text.shell import runs_program
+from engram.text.shell import runs_program, told_part
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,34 +152,45 @@ class ToolRun:
         }
 
 
-def find_runs(
-    store: Store, project_ids: Sequence[int], tool: str, limit: int | None = None
-) -> tuple[list[ToolRun], int]:
-    """Return the distinct commands that ran a tool and passed, newest first, and how many of its calls failed.
+@dataclass(frozen=True, slots=True)
+class ToolHistory:
+    """How a tool was run."""
 
-    Background commands and those with an unknown result count as neither.
+    #: The distinct commands that ran it and passed, newest first.
+    passed: list[ToolRun]
+    #: How many of its calls failed.
+    failed: int
+    #: How many ended in a way that is not known: in the background, or in front of a pipe (``told_part``).
+    unknown: int
+
+
+def find_runs(store: Store, project_ids: Sequence[int], tool: str) -> ToolHistory:
+    """Return how a tool was run. Refused calls don't count.
 
     Args:
         tool: a program, with or without a subcommand (``git rebase``).
     """
     runs: dict[str, ToolRun] = {}
-    failed = 0
+    failed = unknown = 0
     turns = [turn for project_id in project_ids for turn in turns_with_calls(store, project_id)]
     for turn in sorted(turns, key=lambda turn: -turn.started_at_ms) if len(project_ids) > 1 else turns:
         for call in reversed(turn.calls):
-            if not runs_program(call.command, tool):
+            if not runs_program(call.command, tool) or call.is_refused:
                 continue
-            failed += bool(call.is_error) and not call.is_refused
-            if call.exit_code != 0 or call.is_error:
-                continue
-            known = runs.get(call.command)
-            runs[call.command] = (
-                replace(known, times=known.times + 1)
-                if known
-                else ToolRun(call.command, turn.started_at_ms, call.exit_code, turn.session_id, "")
-            )
-    newest = list(runs.values())[:limit]
-    return [replace(run, resume=_resume(store, run.session_id)) for run in newest], failed
+            is_told = runs_program(told_part(call.command, has_failed=bool(call.is_error)), tool)
+            if is_told and call.is_error:
+                failed += 1
+            elif is_told and call.exit_code == 0:
+                known = runs.get(call.command)
+                runs[call.command] = (
+                    replace(known, times=known.times + 1)
+                    if known
+                    else ToolRun(call.command, turn.started_at_ms, call.exit_code, turn.session_id, "")
+                )
+            else:
+                unknown += 1
+    passed = [replace(run, resume=_resume(store, run.session_id)) for run in runs.values()]
+    return ToolHistory(passed, failed=failed, unknown=unknown)
 
 
 def _resume(store: Store, session_id: str) -> str:

@@ -21,10 +21,10 @@ from engram.recollection.prompts import filter_prompt
 from engram.recollection.render_bites import shown_name, shown_text
 from engram.system.clock import day_of, iso_time
 from engram.system.lazy_regex import lazy_regex
-from engram.text.shell import is_check_command, meant_programs, without_comments
+from engram.text.shell import is_check_command, without_comments
 from engram.text.titles import MAX_TITLE_CHARACTERS
 from engram.text.words import topic_words
-from engram.transcripts.calls import open_todos
+from engram.transcripts.calls import open_failure, open_todos
 from engram.transcripts.git_commands import WorkTree, counts_as_merged, read_work_tree
 from engram.transcripts.git_files import read_branch
 from engram.transcripts.registry import resume_command
@@ -222,19 +222,11 @@ def _unfinished(calls: Iterable[Sequence[Action]]) -> list[str]:
 
 
 def _open_failure(calls: Sequence[Action]) -> OpenFailure | None:
-    """Return the last failing command of a session, unless one of its programs passed or a commit was made later."""
-    passed: set[str] = set()
-    for call in reversed(calls):
-        if call.commit:
-            return None
-        programs = meant_programs(call.command) if call.is_error is not None and not call.is_refused else ()
-        if not programs:
-            continue
-        if not call.is_error:
-            passed.update(programs)
-        elif not passed & set(programs):
-            return OpenFailure(command=call.command, exit_code=call.exit_code, error_line=call.error_line)
-    return None
+    """Return the last failing command of a session, unless it is settled."""
+    call = open_failure(calls)
+    if call is None:
+        return None
+    return OpenFailure(command=call.command, exit_code=call.exit_code, error_line=call.error_line)
 
 
 def resume_of(store: Store, session: SessionRow) -> str:

@@ -25,7 +25,7 @@ from engram.recollection.briefing_lines import is_in_force
 from engram.recollection.choose_bites import Bite, InjectionRequest, why_barred
 from engram.system.clock import iso_time
 from engram.system.lazy_regex import lazy_regex
-from engram.text.shell import error_keys, programs_of, telling_lines, without_comments
+from engram.text.shell import error_keys, programs_of, telling_lines, tells_passing, without_comments
 from engram.text.splitting import split
 from engram.text.words import stems, topic_words
 from engram.transcripts.turns import Action, Role, TextBlock, Turn
@@ -47,8 +47,6 @@ MAX_QUOTE_CHARACTERS = 200
 
 _WORD = lazy_regex(r"[^\s;&|()]+")
 _QUOTED = lazy_regex(r"\"(?:[^\"\\]|\\.)*\"|'[^']*'")
-#: With one of these, the exit code of a command does not reflect its first part.
-_PIPE = lazy_regex(r"(?<!\|)\|(?!\|)|;\s*(?:true|echo)\b|\|\|\s*(?:true|echo)\b")
 #: Words in commands that may fix something.
 _HELPING = lazy_regex(
     r"(?:^|[\s:-])(?:fix|format|fmt|install|sync|init|create|update|upgrade|migrate|generate|tidy|clean|reset|stash|"
@@ -94,7 +92,7 @@ def find_resolution(turns: Sequence[Turn], failed: Action) -> Resolution | None:
             edits += action.files
         if not action.command or action.is_error is not False:
             continue
-        if not is_same_command(action.command, failed.command) or _hides_status(action.command, failed.command):
+        if not (is_same_command(action.command, failed.command) and tells_passing(action.command, failed.command)):
             helper = action.command if _HELPING.search(_QUOTED.sub("", action.command)) else helper
             continue
         is_other = _plain(action.command) != _plain(failed.command)
@@ -122,11 +120,6 @@ def is_same_command(first: str, second: str) -> bool:
         return False
     common = len(words & others)
     return common == min(len(words), len(others)) or common >= MIN_COMMON_WORDS * len(words | others)
-
-
-def _hides_status(command: str, failed: str) -> bool:
-    """Return True if a pipe hides the exit code of a command, unlike that of the failed one."""
-    return bool(_PIPE.search(_QUOTED.sub("", command))) and not _PIPE.search(_QUOTED.sub("", failed))
 
 
 def _calls_after(turns: Sequence[Turn], failed: Action) -> Iterator[tuple[int, Action]]:

@@ -274,6 +274,96 @@ def _is_run(words: list[str], name: str, rest: list[str]) -> bool:
     return False
 
 
+# -- The part of a command whose outcome its exit status tells.
+
+#: The body of a here-document, after the line that announces it.
+_HEREDOC = lazy_regex(r"(?<!<)(<<-?[ \t]*(['\"]?)(\w+)\2[^\n]*)\n(?:.*?^[ \t]*\3[ \t]*$|.*)", re.MULTILINE | re.DOTALL)
+#: What ends a simple command.
+_ENDS = lazy_regex(r"(?:&&|\|\||(?<!>)\|&?|;+|\n|(?<![<>])&(?![>&])|[()])\s*")
+#: With these, the status of a pipe is that of any of its commands that fails, and a failing command ends the rest.
+_PIPEFAIL, _ERREXIT = lazy_regex(r"\s-\w*o\s+pipefail\b"), lazy_regex(r"\bset\s+-(?:\w*e\w*\b|o\s+errexit\b)")
+#: A word that ends a group of commands, whose status is that of the last one in it.
+_CLOSES = lazy_regex(r"(?:\}|done|fi|esac)\b|\}")
+#: Words in front of a command that don't change how it ends, and what runs nothing by itself.
+_GRAMMAR, _LOOPS = lazy_regex(r"^(?:(?:if|then|elif|else|while|until|do|\{)\s+)+"), lazy_regex(r"(?:for|case|select)\s")
+#: A command that passes on a failure.
+_GIVES_UP = lazy_regex(r"(?:\{\s*)?(?:exit|return|false)\b")
+#: Programs that pass on what another one prints and don't fail by themselves.
+_FILTERS = lazy_regex(r"(?:awk|cat|column|cut|fold|head|less|nl|sed|sort|tail|tee|tr|uniq|wc)\b")
+
+
+def told_part(command: str, *, has_failed: bool = False) -> str:
+    """Return the commands of a shell command whose outcome its exit status tells, with ``&&`` between them.
+
+    The status of a pipe is that of its last command, unless ``pipefail`` is set; the status of ``a; b`` is that of
+    ``b``. Every other place that judges a command by its status asks this function.
+
+    Args:
+        has_failed: the status is a failure. One that comes through a filter such as ``tail`` is that of the command in
+            front, since a filter doesn't fail by itself: the shell that ran it has ``pipefail``.
+    """
+    plain = _blanked(command)
+    is_pipefail, is_errexit = bool(_PIPEFAIL.search(plain)), bool(_ERREXIT.search(plain))
+    told: list[str] = []
+    is_known, is_told, following = True, True, ""
+    outer: list[bool] = []
+    for text, sign in reversed(_parts(plain)):
+        if sign == ")":
+            outer.append(is_known)
+            is_known = is_told
+        elif sign == "(" and outer:
+            is_known = outer.pop()
+        elif sign in (";", "\n") and _CLOSES.match(following):
+            is_known = is_told
+        elif sign == "||":
+            is_known = is_known and (has_failed or bool(_GIVES_UP.match(following)))
+        elif sign not in ("", "(", "&&") and not sign.startswith("|"):
+            is_known = is_known and is_errexit and sign != "&"
+        if sign.startswith("|") and sign != "||":
+            is_told = is_told and (bool(_FILTERS.match(following)) if has_failed else is_pipefail)
+        else:
+            is_told = is_known
+        if is_told:
+            told.append(_run_by(text))
+        following = text
+    return " && ".join(filter(None, reversed(told)))
+
+
+def hides_status(command: str, *, has_failed: bool = False) -> bool:
+    """Return True if a command runs a program whose outcome its exit status doesn't tell."""
+    everything = " && ".join(filter(None, (_run_by(text) for text, _ in _parts(_blanked(command)))))
+    return bool(set(meant_programs(everything)) - set(meant_programs(told_part(command, has_failed=has_failed))))
+
+
+def tells_passing(command: str, failed: str) -> bool:
+    """Return True if a command's success means that it passed, after it failed in the form ``failed``.
+
+    A status that a pipe hides counts if the failure showed through the same pipe.
+    """
+    return not hides_status(command) or (hides_status(failed) and not hides_status(failed, has_failed=True))
+
+
+def _blanked(command: str) -> str:
+    """Return a command without its comments and the contents of its quotations and here-documents."""
+    plain = _HEREDOC.sub(r"\1", without_comments(command)).replace("\\\n", " ")
+    return _QUOTED.sub(lambda quoted: quoted[0][0] * 2, plain).rstrip("; \t\n")
+
+
+def _parts(plain: str) -> list[tuple[str, str]]:
+    """Return the simple commands of a blanked command, each with the sign that ends it."""
+    parts: list[tuple[str, str]] = []
+    start = 0
+    for end in _ENDS.finditer(plain):
+        parts.append((plain[start : end.start()].strip(), end[0].strip() or "\n"))
+        start = end.end()
+    return [*parts, (plain[start:].strip(), "")]
+
+
+def _run_by(text: str) -> str:
+    """Return what a simple command runs, without the words of the shell's grammar; "" for nothing."""
+    return "" if _CLOSES.match(text) or _LOOPS.match(text) else _GRAMMAR.sub("", text)
+
+
 def without_colours(text: str) -> str:
     """Return a program's output without the escape sequences of a terminal."""
     return _ANSI.sub("", text) if "\x1b" in text else text

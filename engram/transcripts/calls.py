@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from engram.system.lazy_regex import lazy_regex
-from engram.text.shell import without_colours
+from engram.text.shell import meant_programs, told_part, without_colours
 from engram.transcripts.json_values import storable
 from engram.transcripts.turns import MAX_COMMAND_CHARS, MAX_ERROR_CHARS, Action, TodoState
 
@@ -172,3 +172,24 @@ def open_todos(actions: Iterable[Action]) -> list[str]:
             elif todo.text and (todo.state is TodoState.OPEN or todo.key in single):
                 single[todo.key] = todo.text
     return list(dict.fromkeys([*whole, *single.values()]))
+
+
+# -- The failing command that a session left open, from its tool calls in order.
+
+
+def open_failure(actions: Sequence[Action]) -> Action | None:
+    """Return the last failing command after which none of its programs passed and no commit was made.
+
+    Only programs whose outcome the status tells have failed or passed.
+    """
+    passed: set[str] = set()
+    for action in reversed(actions):
+        if action.commit:
+            return None
+        is_ended = action.is_error is not None and not action.is_refused
+        programs = meant_programs(told_part(action.command, has_failed=bool(action.is_error))) if is_ended else ()
+        if programs and not action.is_error:
+            passed.update(programs)
+        elif programs and not passed & set(programs):
+            return action
+    return None

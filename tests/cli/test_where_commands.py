@@ -260,6 +260,31 @@ def test_how_shows_the_commands_that_passed_newest_first_each_once(at_work: Work
     assert len(run("how", "docker", "--limit", "1").stdout.split("exit ")) == 2
 
 
+def test_how_counts_no_exit_code_that_is_another_programs(at_work: Workshop) -> None:
+    at_work.work(
+        "feat/x",
+        "Build it",
+        bash("docker build . | tail -3"),
+        bash("docker ps | grep harbor", failed=True),
+        bash("docker pull x; echo done"),
+    )
+
+    nothing = run("how", "docker")
+    at_work.work("feat/x", "Again", bash("set -o pipefail; docker build . | tail -3"))
+    told = run_json("how", "docker")
+
+    assert nothing.exit_code == 1
+    assert "How it ended is not known for 3 calls" in nothing.output
+    assert [one["command"] for one in told["runs"]] == ["set -o pipefail; docker build . | tail -3"]
+    assert (told["failed"], told["unknown"]) == (0, 3)
+
+
+def test_where_takes_no_failure_of_a_search_for_one_of_the_tool(at_work: Workshop) -> None:
+    at_work.work("feat/x", "Test it", bash("make test | grep FAILED", failed=True))
+
+    assert run_json("where")["failure"] is None
+
+
 @pytest.mark.parametrize(("tool", "said"), [("podman", "No command that ran podman"), ("make", "it failed 1 time")])
 def test_how_says_what_never_passed(at_work: Workshop, tool: str, said: str) -> None:
     at_work.work("feat/x", "Test it", bash("make test", FAILED, failed=True), bash("ls podman"))

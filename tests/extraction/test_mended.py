@@ -171,9 +171,10 @@ def test_what_proves_nothing_is_no_fix(make: type[Make]) -> None:
     edited_before = make.turn("go", edit, failed, make.run("pytest", uuid="u2"))
     other = make.turn("go", failed, edit, make.run("pytest b", uuid="u2"))
     hidden = make.turn("go", failed, edit, make.run("pytest | tail -3", uuid="u2"))
+    searched = make.turn("go", make.run("pytest | grep x", fails="", uuid="u1"), edit, make.run("pytest", uuid="u2"))
     long_after = make.turn("go", failed, edit, *[make.run(f"ls {n}") for n in range(50)], make.run("pytest", uuid="u2"))
 
-    assert [fix_memories([turn]) for turn in (retried, edited_before, other, hidden, long_after)] == [[]] * 5
+    assert [fix_memories([turn]) for turn in (retried, edited_before, other, hidden, searched, long_after)] == [[]] * 6
 
 
 def test_commands_compare_without_folders_redirections_and_filters() -> None:

@@ -4,7 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from engram.text.shell import entered_folders, is_check_command, runs_program, without_comments
+from engram.text.shell import (
+    entered_folders,
+    hides_status,
+    is_check_command,
+    runs_program,
+    tells_passing,
+    told_part,
+    without_comments,
+)
 
 
 @pytest.mark.parametrize(
@@ -114,3 +122,57 @@ def test_which_program_a_command_runs(command: str, tool: str, is_run: bool) -> 
 )
 def test_a_command_that_tests_builds_or_checks(command: str, is_check: bool) -> None:
     assert is_check_command(command) is is_check
+
+
+@pytest.mark.parametrize(
+    ("command", "passed", "failed"),
+    [
+        ("make test", "make test", "make test"),
+        ("make test; ", "make test", "make test"),
+        ("cd a && make", "cd a && make", "cd a && make"),
+        ("make 2>&1 | tail -5", "tail -5", "make 2>&1 && tail -5"),
+        ("make |& grep x", "grep x", "grep x"),
+        ("make | grep x | tail", "tail", "grep x && tail"),
+        ("make a && make b | head", "make a && head", "make a && make b && head"),
+        ("(make && npm test) | tee log", "tee log", "make && npm test && tee log"),
+        ("{ make; } | tail", "tail", "make && tail"),
+        ("set -o pipefail; make | tail", "make && tail", "make && tail"),
+        ("bash -o pipefail x | grep y", "bash -o pipefail x && grep y", "grep y"),
+        ("make; echo done", "echo done", "echo done"),
+        ("make a\nmake b", "make b", "make b"),
+        ("set -eu\nmake a\nmake b", "set -eu && make a && make b", "set -eu && make a && make b"),
+        ("make || true", "true", "make && true"),
+        ("make || exit 1", "make && exit 1", "make && exit 1"),
+        ("make &", "", ""),
+        ("make &> log", "make &> log", "make &> log"),
+        ("make a &&\n  make b", "make a && make b", "make a && make b"),
+        ("for f in *; do jq . $f; done", "jq . $f", "jq . $f"),
+        ("if make; then echo yes; fi", "echo yes", "echo yes"),
+        ("echo 'a | b' && make", "echo '' && make", "echo '' && make"),
+        ("cat <<'E' | docker load\na | b; c\nE\nmake", "make", "make"),
+        ("", "", ""),
+    ],
+)
+def test_the_part_of_a_command_whose_outcome_its_status_tells(command: str, passed: str, failed: str) -> None:
+    assert (told_part(command), told_part(command, has_failed=True)) == (passed, failed)
+
+
+@pytest.mark.parametrize(
+    ("command", "is_hidden"),
+    [("make | tail", True), ("make; echo $?", True), ("cat a | make", False), ("grep a b | head", False), ("", False)],
+)
+def test_a_status_that_says_nothing_of_a_program(command: str, is_hidden: bool) -> None:
+    assert hides_status(command) is is_hidden
+
+
+@pytest.mark.parametrize(
+    ("command", "failed", "tells"),
+    [
+        ("make", "make | tail", True),
+        ("make | tail", "make", False),
+        ("make | tail", "make | tail", True),
+        ("make | grep x", "make | grep x", False),
+    ],
+)
+def test_when_a_success_follows_a_failure(command: str, failed: str, tells: bool) -> None:
+    assert tells_passing(command, failed) is tells

@@ -12,9 +12,8 @@ from engram.extraction.local.proven_fixes import short_command
 from engram.extraction.local.sentences import ended, fitting, quoted, sure
 from engram.extraction.user_rules import rules
 from engram.system.lazy_regex import lazy_regex
-from engram.text.shell import meant_programs
 from engram.text.words import content_words
-from engram.transcripts.calls import open_todos
+from engram.transcripts.calls import open_failure, open_todos
 from engram.transcripts.turns import Action, Role, Turn
 from engram.trust.voice import typed_text
 
@@ -57,7 +56,7 @@ def open_work(turns: Sequence[Turn], following: Turn | None) -> Candidate | None
         parts.append(f"{LEAD}: {'; '.join(todos)}.")
         content.append("[todo list]\n" + "\n".join(f"- {todo}" for todo in todos))
         evidence.append(place)
-    failed = _last_failure(actions)
+    failed = open_failure(actions)
     if failed is not None:
         parts.append(f"The last run of `{short_command(failed.command)}` failed.")
         evidence.append(failed.uuid)
@@ -95,17 +94,3 @@ def _todos(actions: Sequence[Action]) -> tuple[list[str], str]:
     if not changes or any(action.commit for action in actions[changes[-1] :]):
         return [], ""
     return [ended(todo).rstrip(".") for todo in open_todos(actions)], actions[changes[-1]].uuid
-
-
-def _last_failure(actions: Sequence[Action]) -> Action | None:
-    """Return the last failing command after which none of its programs passed and no commit was made."""
-    passed: set[str] = set()
-    for action in reversed(actions):
-        if action.commit:
-            return None
-        programs = meant_programs(action.command) if action.is_error is not None and not action.is_refused else ()
-        if programs and not action.is_error:
-            passed.update(programs)
-        elif programs and not passed & set(programs):
-            return action
-    return None

@@ -13,6 +13,7 @@ from engram.extraction.candidate import Candidate, is_own
 from engram.extraction.local.sentences import ended, excerpt, fitting, points_back, supporting, sure, whole_sentences
 from engram.extraction.user_rules import typed_prompt
 from engram.system.lazy_regex import lazy_regex
+from engram.text.shell import hides_status, tells_passing
 from engram.text.splitting import Block, split
 from engram.text.words import content_words, prefixes
 from engram.transcripts.calls import read_message
@@ -40,9 +41,6 @@ _WRAPPING = lazy_regex(
     r"\s*(?:2>&1|2>/dev/null|\|\s*(?:head|tail|grep|sed|awk|less|cat|tee|wc)\b[^|]*|;\s*echo\b[^;]*)"
 )
 _CHANGE_FOLDER = lazy_regex(r"^(?:cd\s+\S+\s*(?:&&|;)\s*)+")
-#: If one of these follows the first part of a command, the exit status says nothing about that part.
-_HIDES_STATUS = lazy_regex(r"(?<!\|)\|(?!\|)|;\s*(?:true|echo)\b|\|\|\s*(?:true|echo)\b")
-_QUOTED = lazy_regex(r"\"(?:[^\"\\]|\\.)*\"|'[^']*'")
 
 #: A sentence that gives a cause.
 _CAUSE = lazy_regex(
@@ -148,8 +146,8 @@ def normal_command(command: str) -> str:
 def fix_memories(turns: Sequence[Turn]) -> list[FixMemory]:
     """Return every failing command that passes after a file was changed, across the turns, in the order of passing.
 
-    A command that passes without a change in between was merely rerun. A command whose status a pipe hides has not
-    passed, unless the same pipe let its failure show.
+    A command that passes without a change in between was merely rerun. A command whose status a pipe hides has
+    neither failed nor passed (``told_part``).
     """
     failed: dict[str, list[tuple[int, Action]]] = {}
     edits: list[tuple[int, Action]] = []
@@ -162,10 +160,11 @@ def fix_memories(turns: Sequence[Turn]) -> list[FixMemory]:
         if not name or not _TELLING.search(name) or action.is_refused:
             continue
         if action.is_error:
-            failed.setdefault(name, []).append((index, action))
+            if not hides_status(action.command, has_failed=True):
+                failed.setdefault(name, []).append((index, action))
         elif action.is_error is False and name in failed:
             (began, first), (broke, last) = failed[name][0], failed[name][-1]
-            if _hides_status(action.command) and not _hides_status(last.command):
+            if not tells_passing(action.command, last.command):
                 continue
             del failed[name]
             if index - broke > MAX_CALLS:
@@ -186,10 +185,6 @@ def fix_memories(turns: Sequence[Turn]) -> list[FixMemory]:
                     )
                 )
     return memories
-
-
-def _hides_status(command: str) -> bool:
-    return bool(_HIDES_STATUS.search(_QUOTED.sub("", command)))
 
 
 def fixes(turns: Sequence[Turn], following: Turn | None) -> Iterator[Candidate]:

@@ -31,6 +31,7 @@ from engram.extraction.user_rules import lays_down_for_all_projects, only_asks, 
 from engram.models.memories.memory_records import MAX_CONTENT_CHARACTERS
 from engram.redaction import redact
 from engram.system.lazy_regex import lazy_regex
+from engram.text.shell import hides_status
 from engram.text.titles import clean_questions, clean_title
 from engram.text.words import content_words, prefixes
 from engram.transcripts.turns import Action, Role, TextBlock, Turn
@@ -86,7 +87,10 @@ class _Evidence:
     def runs(self) -> list[str]:
         """The commands and how they ended, without what they printed."""
         ends = {True: "failed", False: "ok", None: "no result"}
-        return [f"{action.command} → {ends[action.is_error]}" for _, action in self.actions]
+        return [
+            f"{action.command} → {'ended' if _hides_end(action) else ends[action.is_error]}"
+            for _, action in self.actions
+        ]
 
 
 @dataclass(slots=True)
@@ -189,13 +193,18 @@ def _says_in_short(text: str) -> bool:
     return len(text.split()) <= MAX_SHORT_WORDS and not only_asks(text)
 
 
+def _hides_end(action: Action) -> bool:
+    """Return True if the result of a command doesn't tell how it ended."""
+    return action.is_error is not None and hides_status(action.command, has_failed=action.is_error)
+
+
 def _why_not_proven(words: frozenset[str], evidence: _Evidence) -> Refusal | None:
     """Return why commands alone do not prove a summary with these words; None if they do.
 
     Their outcome must be known, and nothing that only their output says may be used, since output never becomes a
     memory.
     """
-    if all(action.is_error is None for _, action in evidence.actions):
+    if all(action.is_error is None or _hides_end(action) for _, action in evidence.actions):
         return Refusal.UNPROVEN
     printed = prefixes(word for _, action in evidence.actions for word in content_words(action.error_line))
     named = (" ".join((action.command, *action.files)) for _, action in evidence.actions)
