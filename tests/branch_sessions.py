@@ -67,10 +67,11 @@ class Workshop:
         session: str = "one",
         cwd: str = "",
         behind: str = "",
+        pace: float = 0.0,
     ) -> str:
         """Let a turn take place in a session and be read; returns the session's id.
 
-        ``behind`` is the entry that the prompt follows.
+        ``behind`` is the entry that the prompt follows, ``pace`` the seconds between two entries.
         """
         session_id = self.sessions.setdefault(session, str(uuid.uuid4()))
         self.clock.advance(60)
@@ -87,14 +88,16 @@ class Workshop:
             "cwd": cwd or str(self.repository.root),
             "gitBranch": branch,
             "isSidechain": False,
-            "timestamp": datetime.fromtimestamp(self.clock.now_ms() / 1000, UTC).isoformat().replace("+00:00", "Z"),
         }
         with path.open("a", encoding="utf-8") as file:
             for role, content in entries:
                 entry = str(uuid.uuid4())
                 place = {"parentUuid": behind} if behind and role == "user" and content == prompt else {}
                 message = {"role": role, "content": content} | ({"id": entry} if role == "assistant" else {})
-                file.write(json.dumps({"type": role, "uuid": entry, "message": message} | place | common) + "\n")
+                at = datetime.fromtimestamp(self.clock.now_ms() / 1000, UTC).isoformat().replace("+00:00", "Z")
+                line = {"type": role, "uuid": entry, "message": message, "timestamp": at} | place | common
+                file.write(json.dumps(line) + "\n")
+                self.clock.advance(pace)
         ingest_path(self.store, path, settings=self.settings, redact=redact, close=True)
         return session_id
 

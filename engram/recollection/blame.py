@@ -132,7 +132,7 @@ class ToolRun:
     """A command that ran a tool and passed; figures are those of its last run."""
 
     command: str
-    #: When the turn of its last run began, in milliseconds since 1970.
+    #: When it was last run, in milliseconds since 1970; the beginning of the turn if that is not known.
     at_ms: int
     exit_code: int
     session_id: str
@@ -185,11 +185,12 @@ def find_runs(store: Store, project_ids: Sequence[int], tool: str) -> ToolHistor
                 runs[call.command] = (
                     replace(known, times=known.times + 1)
                     if known
-                    else ToolRun(call.command, turn.started_at_ms, call.exit_code, turn.session_id, "")
+                    else ToolRun(call.command, call.at_ms or turn.started_at_ms, call.exit_code, turn.session_id, "")
                 )
             else:
                 unknown += 1
-    passed = [replace(run, resume=_resume(store, run.session_id)) for run in runs.values()]
+    passed = sorted(runs.values(), key=lambda run: -run.at_ms)
+    passed = [replace(run, resume=_resume(store, run.session_id)) for run in passed]
     return ToolHistory(passed, failed=failed, unknown=unknown)
 
 

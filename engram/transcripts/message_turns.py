@@ -129,4 +129,4 @@ def _action(message: Message, call: Call) -> Action:
         result_uuid=message.id if call.is_error is not None else "",
         is_refused=call.is_refused,
     )
-    return action._replace(commit="" if is_failure else commit_of(action, printed))
+    return action._replace(commit="" if is_failure else commit_of(action, printed)).run_at(message.at_ms)

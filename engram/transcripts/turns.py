@@ -141,6 +141,12 @@ class Action(NamedTuple):
     todos: tuple[Todo, ...] = ()
     #: True if ``todos`` replaces the whole list.
     is_todo_list: bool = False
+    #: When a command was run, in milliseconds since 1970; None for other tools, and if unknown.
+    at_ms: int | None = None
+
+    def run_at(self, at_ms: int | None) -> Action:
+        """Return the call with the time at which it was made, which is only kept for a command."""
+        return self._replace(at_ms=at_ms) if self.command else self
 
 
 class EntryRef(NamedTuple):

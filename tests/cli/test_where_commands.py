@@ -13,6 +13,7 @@ from click.testing import CliRunner, Result
 from engram.cli.main import engram
 from engram.consolidation.git_staleness import read_branches
 from engram.enums import Kind
+from engram.system.clock import parse_time_ms
 from tests.branch_sessions import Workshop, bash, edit, todo_list
 
 FAILED = "E   ValueError: unknown cache backend 'valkey' in settings"
@@ -258,6 +259,16 @@ def test_how_shows_the_commands_that_passed_newest_first_each_once(at_work: Work
     assert [(one["command"], one["exit"], one["times"]) for one in told["runs"]] == [(build, 0, 2)]
     assert told["failed"] == 0
     assert len(run("how", "docker", "--limit", "1").stdout.split("exit ")) == 2
+
+
+def test_how_gives_each_command_its_own_time(at_work: Workshop) -> None:
+    began_ms = at_work.clock.now_ms() // 1000 * 1000 + 60_000
+    at_work.work("feat/x", "Build it", bash("docker build ."), bash("docker push harbor"), pace=600)
+
+    assert [(run["command"], parse_time_ms(run["at"])) for run in run_json("how", "docker")["runs"]] == [
+        ("docker push harbor", began_ms + 1_800_000),
+        ("docker build .", began_ms + 600_000),
+    ]
 
 
 def test_how_counts_no_exit_code_that_is_another_programs(at_work: Workshop) -> None:

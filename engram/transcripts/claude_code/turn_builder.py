@@ -277,7 +277,7 @@ def add_reply(draft: Draft, entry: Entry, *, with_dialogs: bool) -> None:
                 if entry.data.get("isVirtual") is True:
                     # The script that threw had made calls, and these show what failed.
                     draft.drop_action(SCRIPT_TOOL, storable_text(entry.data.get("parentUuid")))
-                draft.add_action(action)
+                draft.add_action(action.run_at(entry.at_ms))
                 if with_dialogs:
                     _add_parts(draft, entry, proposed_in(block))
 

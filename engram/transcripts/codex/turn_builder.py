@@ -385,7 +385,7 @@ class TurnBuilder:
         action = start_action(entry.data, uuid)
         if action is None or self._is_taken(uuid):
             return
-        self._record(entry, uuid).add_action(action)
+        self._record(entry, uuid).add_action(action.run_at(entry.at_ms))
         folder = storable_text(arguments_of(entry.data).get("workdir"))
         if _SWITCH.search(action.command) and folder in ("", self._state.cwd):
             self._state.switching = action.tool_use_id
@@ -419,7 +419,7 @@ class TurnBuilder:
             draft.actions[index] = finish_action(draft.actions[index], result, uuid)
             draft.touch(entry.offset, entry.offset + entry.length, entry.at_ms)
         elif not self._is_taken(uuid):
-            self._record(entry, uuid).actions.append(action)
+            self._record(entry, uuid).actions.append(action.run_at(entry.at_ms))
         else:
             return
         self._note_result(action, result)
