@@ -244,6 +244,12 @@ _HARNESS_BEGINNINGS = (
     "Base directory for this skill: ",
     "Stop hook feedback:",
     "UserPromptSubmit operation blocked by hook",
+    "A session-scoped Stop hook is now active with condition: ",
+    "Your response was cut off because it exceeded the output token limit",
+    "[Cross-session delivery notice]",
+    "[Cross-session idle notice]",
+    "[Subagent hand-back]",
+    "[SUGGESTION MODE: ",
     "Unknown skill: ",
     "Unknown slash command: ",
     # Codex
@@ -252,6 +258,18 @@ _HARNESS_BEGINNINGS = (
     "Warning: apply_patch was requested via",
     # Gemini CLI
     "This is the Gemini CLI.",
+)
+#: Messages of the agent's program that mean something only as a whole.
+_HARNESS_MESSAGES = frozenset({"Continue from where you left off.", "Tool loaded.", "No response requested."})
+#: The mark with which a loop wakes the agent.
+_LOOP_MARK = lazy_regex(r"<<[\w-]{1,60}>>")
+#: The sentences that Claude Code puts before and after a message of another session.
+_BEFORE_PEER = lazy_regex(
+    r"^Another Claude session sent a message(?: while you were working)?:[ \t]*\n\s*", re.MULTILINE
+)
+_AFTER_PEER = lazy_regex(
+    r"^(?:This came from another Claude session|That [\"“]other Claude session[\"”] is)\b[^\n]*(?:\n[^\n]+)*",
+    re.MULTILINE,
 )
 #: Slash commands whose arguments configure something or are meant for somebody else, and ask the model for nothing.
 _SETTINGS = frozenset(
@@ -288,14 +306,18 @@ def judge(blocks: Sequence[str], speaker: Speaker, *, is_declared: bool = False,
     text = "\n".join(block for block in map(without_inserted, blocks) if block)
     if not text:
         return Words(Speaker.HARNESS)
+    if not (text := _without_peers(text)):
+        return Words(Speaker.AGENT)
     if (command := _slash_command(text)) is not None:
         return command._replace(speaker=speaker) if command.text else command
     if shell := _SHELL_COMMAND.match(text):
         return Words(Speaker.HARNESS, command=shell[1].strip(), is_start=True)
     if speaker not in (Speaker.PERSON, Speaker.PROGRAM):
         return Words(speaker)
-    if text.startswith(_HARNESS_BEGINNINGS) and not is_declared:
+    if not is_declared and (text.startswith(_HARNESS_BEGINNINGS) or text in _HARNESS_MESSAGES):
         return Words(Speaker.HARNESS)
+    if _LOOP_MARK.fullmatch(text):
+        return Words(Speaker.SCHEDULE)
     if _asks_for_nothing(text):
         return Words(Speaker.HARNESS, command=text, is_start=not sets_something(text))
     return _judge_elements(text, speaker, is_declared=is_declared, by_messenger=by_messenger)
@@ -375,6 +397,22 @@ def _judge_elements(text: str, speaker: Speaker, *, is_declared: bool, by_messen
     if first and not _is_known(first[1]) and speaker is Speaker.PERSON and _fills(text):
         return Words(Speaker.HARNESS, _untagged(_content(text)), beside, unknown=first[1])
     return Words(speaker, text, beside)
+
+
+def _without_peers(text: str) -> str:
+    """Return a text without the messages of other sessions that Claude Code framed with its own sentences.
+
+    Everything up to the last such sentence counts as theirs, since a message may imitate one.
+    """
+    before = _BEFORE_PEER.search(text)
+    if before is None:
+        return text
+    stop = max((after.end() for after in _AFTER_PEER.finditer(text, before.end())), default=0)
+    if not stop and (opening := _OPENING.match(text, before.end())) is not None:
+        close = f"</{opening[1]}>"
+        at = text.rfind(close, opening.end())
+        stop = at + len(close) if at >= 0 else 0
+    return f"{text[: before.start()].rstrip()}\n\n{text[stop:].lstrip()}".strip() if stop else text
 
 
 def _slash_command(text: str) -> Words | None:

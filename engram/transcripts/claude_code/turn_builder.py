@@ -480,11 +480,13 @@ class TurnBuilder:
 
     def _settle(self, entry: Entry, words: Words) -> bool:
         """Remove from the queue what this line shows, whoever wrote it; return True if it was already handed over."""
-        raw = text_of(entry.message.get("content")) if entry.kind is Kind.USER else ""
+        attachment = entry.data.get("attachment")
+        queued = attachment.get("prompt") if isinstance(attachment, dict) else None
+        raw = text_of(queued if entry.kind is Kind.ATTACHMENT else entry.message.get("content"))
         if is_interruption(raw):
             self._note_interruption()
         shown = words.text or words.command or raw
-        link = _link(entry.data.get("attachment")) if entry.kind is Kind.ATTACHMENT else ""
+        link = _link(attachment) if entry.kind is Kind.ATTACHMENT else ""
         if not shown and not link:
             return False
         for waiting in self._queue.settle(shown, entry.at_ms, link=link):
