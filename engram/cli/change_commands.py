@@ -16,7 +16,7 @@ from engram.cli.options import (
     require_agreement,
 )
 from engram.cli.output import has_terminal, one_line, print_json, print_table, safe, say, when
-from engram.cli.workspace import Workspace, find_project, pass_workspace
+from engram.cli.workspace import Workspace, advise, as_called_here, find_project, pass_workspace
 from engram.enums import Actor, Importance, Judgement, Scope
 from engram.errors import BadRequest, NotFound
 from engram.forgetting.forget import ForgetReport, forget_memory
@@ -196,7 +196,7 @@ def _judge_quotation(
 
 
 def _judged_line(what: str, judgement: Judgement) -> str:
-    return f"{what} is judged {judgement}. `engram feedback {what} --off` reverts."
+    return as_called_here(f"{what} is judged {judgement}. `engram feedback {what} --off` reverts.")
 
 
 def _report(store: Store, changed: Memory, as_json: bool, sentence: str) -> None:
@@ -281,7 +281,7 @@ def _is_session(text: str) -> bool:
 def _confirm(store: Store, workspace: Workspace, episode_id: str, also_source: bool | None) -> bool:
     """Show what would be deleted, and ask. Returns whether whole turns are deleted."""
     _show(preview_forget(store, workspace.places, episode_id, also_source=bool(also_source)), is_whole=False)
-    click.echo(f"Every word of it: engram forget {episode_id} --dry-run")
+    advise(f"Every word of it: engram forget {episode_id} --dry-run")
     with_source = plan_forget(store, episode_id, also_source=True) if also_source is None else None
     if with_source is not None and with_source.turn_ids:
         click.echo(
@@ -571,21 +571,21 @@ def _list_review(workspace: Workspace, as_json: bool) -> None:
             pinned = ", pinned" if side.is_pinned else ""
             say(f"   {side.episode_id}  {one_line(side.summary)} ({side.voice}{pinned}, {day_of(side.created_at_ms)})")
     if found.waiting:
-        click.echo("→ `engram review keep ID` keeps one of the two, `engram review both NUMBER` keeps both.\n")
+        advise("→ `engram review keep ID` keeps one of the two, `engram review both NUMBER` keeps both.\n")
     if found.of_files:
         say(f"Contradicted by your own files: {len(found.of_files)}", bold=True)
     for by_file in found.of_files:
         say(f"   {by_file.memory.episode_id}  {one_line(by_file.memory.summary)}")
         say(f"   {' ' * 15}  but {one_line(by_file.file_says)}")
     if found.of_files:
-        click.echo("→ `engram correct ID` or `engram forget ID` changes a memory; your files are never changed.\n")
+        advise("→ `engram correct ID` or `engram forget ID` changes a memory; your files are never changed.\n")
     if found.suspects:
         say(f"Look like orders to Claude, and are not shown to it: {len(found.suspects)}", bold=True)
     for suspect in found.suspects:
         say(f"   {suspect.episode_id}  {one_line(suspect.summary)}")
         say(f"   {' ' * 15}  {suspect.suspect}; {suspect.project or 'all projects'}, {day_of(suspect.created_at_ms)}")
     if found.suspects:
-        click.echo("→ `engram review trust ID` lets it be shown, `engram feedback ID wrong` hides it for good.\n")
+        advise("→ `engram review trust ID` lets it be shown, `engram feedback ID wrong` hides it for good.\n")
     if not found.count:
         click.echo("Nothing waits for a decision: no memories contradict each other, and none is suspect.")
 

@@ -9,7 +9,7 @@ import click
 from engram.cli.options import DefaultGroup, ask_phrase, confirm, json_option, tell, yes_option
 from engram.cli.output import iso, print_json, print_table, say, when
 from engram.cli.sync_commands import hold_rounds, raise_errors, refuse_vault, sync_now, sync_once
-from engram.cli.workspace import Workspace, pass_workspace
+from engram.cli.workspace import Workspace, advise, pass_workspace
 from engram.enums import Actor
 from engram.errors import BadRequest, HubError
 from engram.hub.client.folder_files import folder_of, is_folder
@@ -252,8 +252,8 @@ def join(workspace: Workspace, url: str, code: str, name: str, phrase: bool, as_
         return
     say(f"Joined {joined.server.url} as {joined.server.member_name}; spaces: {', '.join(spaces) or 'none'}.")
     if joined.phrase:
-        click.echo(f"\n{joined.phrase}\n\n{_PHRASE_NOTE}")
-    click.echo("The worker syncs within a minute; `engram hub sync` does it now.")
+        advise(f"\n{joined.phrase}\n\n{_PHRASE_NOTE}")
+    advise("The worker syncs within a minute; `engram hub sync` does it now.")
 
 
 @hub.command("leave")
@@ -290,8 +290,8 @@ def status(workspace: Workspace, as_json: bool) -> None:
         print_json({"hubs": [report.to_json() for report in reports]})
         return
     if not reports:
-        click.echo("No hub was joined: nothing leaves this machine. `engram sync DIR` starts with a folder.")
-        click.echo("`engram hub join URL CODE` joins a hub.")
+        advise("No hub was joined: nothing leaves this machine. `engram sync DIR` starts with a folder.")
+        advise("`engram hub join URL CODE` joins a hub.")
     for report in reports:
         _print_report(report)
 
@@ -363,7 +363,10 @@ def devices(workspace: Workspace, add: bool, remove: int | None, url: str | None
     if add:
         code = make_code(workspace.places, server)
         command = f"engram hub join {server.url} {code}"
-        tell(as_json, {"code": code, "command": command}, f"On the other machine, within half an hour:\n  {command}")
+        if as_json:
+            print_json({"code": code, "command": command})
+        else:
+            click.echo(f"On the other machine, within half an hour:\n  {command}")
         return
     known: list[dict[str, Any]] = list(answer.get("devices", []))
     if as_json:
@@ -377,7 +380,7 @@ def devices(workspace: Workspace, add: bool, remove: int | None, url: str | None
     if remove is not None and is_folder(server.url):
         click.echo("Its files were deleted; what only it had sent, this machine sends now. It still reads the folder.")
     elif remove is not None:
-        click.echo(
+        advise(
             "It can no longer connect. If somebody else has it, run `engram hub key --rotate`, so that new data gets "
             "another key."
         )

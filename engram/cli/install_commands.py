@@ -26,7 +26,7 @@ from engram.cli.up_once import (
     print_history,
     say_unless,
 )
-from engram.cli.workspace import Workspace, pass_workspace
+from engram.cli.workspace import Workspace, advise, as_called_here, pass_workspace
 from engram.config_file import set_value
 from engram.enums import ComparisonAnswer
 from engram.errors import BadRequest, EngramError, InstallError, NewerSchema, ServiceError, StoreError
@@ -130,7 +130,7 @@ def ask_mod(existing: Existing) -> bool:
     click.echo("\nInside Claude Code, a dim line can say when a memory was handed to Claude, and /engram shows and")
     click.echo("searches them. This is a mod: a small program of Engram's that Claude Code runs. It changes nothing.")
     say(mod_price([*existing.first, *existing.rest], time.time()))
-    return click.confirm("Add it? `engram install --no-mod` removes it again", default=False)
+    return click.confirm(as_called_here("Add it? `engram install --no-mod` removes it again"), default=False)
 
 
 def ask_session_start() -> bool:
@@ -177,7 +177,7 @@ def print_report(
     settings = workspace.settings
     print_history(history_lines(workspace, machine.existing), question)
     if result.earlier:
-        say_wrapped(result.earlier, first="  ", rest="  ")
+        say_wrapped(as_called_here(result.earlier), first="  ", rest="  ")
     click.secho("\nInstalled", bold=True)
     claude = machine.claude
     rows = {
@@ -194,12 +194,12 @@ def print_report(
             "" if result.test.has_vectors else ", without the model"
         )
     for name, value in rows.items():
-        say_wrapped(value, first=f"  {name:<12} ", rest=" " * 15)
+        say_wrapped(as_called_here(value), first=f"  {name:<12} ", rest=" " * 15)
     for note in [*result.outcome.notes, *(note for step in result.steps for note in step.notes)]:
-        say_wrapped(f"Note: {note}", first="  ", rest="  ")
+        say_wrapped(as_called_here(f"Note: {note}"), first="  ", rest="  ")
     click.secho("\nNext", bold=True)
     say_wrapped("Start Claude Code in a project of yours and work as always, or type:", first="  ", rest="  ")
-    say(f"  {next_command(question)}")
+    advise(f"  {next_command(question)}")
 
 
 def next_command(question: OwnQuestion | None) -> str:

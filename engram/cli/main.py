@@ -17,7 +17,7 @@ import click
 
 from engram.cli import options
 from engram.cli.output import is_plain, say
-from engram.cli.workspace import Workspace, flags_from
+from engram.cli.workspace import Workspace, as_called_here, flags_from
 from engram.errors import BrokenDatabase, EngramError
 from engram.paths import Home, default_home
 from engram.system.lazy_regex import lazy_regex
@@ -251,12 +251,12 @@ class CommandGroup(click.Group):
             return super().invoke(ctx)
         except EngramError as error:
             advice = _SEE_DOCTOR if isinstance(error, BrokenDatabase) and "memory.db" in str(error) else ""
-            raise click.ClickException(visible(f"{error}{advice}")) from error
+            raise click.ClickException(as_called_here(visible(f"{error}{advice}"))) from error
         except BrokenPipeError:
             raise
         except (OSError, *_DAMAGE_SIGNS) as error:
             if cause := _find_cause(ctx, error):
-                raise click.ClickException(cause) from error
+                raise click.ClickException(as_called_here(cause)) from error
             raise
 
 

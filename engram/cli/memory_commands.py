@@ -22,7 +22,7 @@ from engram.cli.results import (
     readable_content,
     speaker_of,
 )
-from engram.cli.workspace import Workspace, current_folder, find_project, pass_workspace, require_project_id
+from engram.cli.workspace import Workspace, advise, current_folder, find_project, pass_workspace, require_project_id
 from engram.consolidation.graduation import explain_graduation
 from engram.consolidation.undo import UndoPlan, plan_undo, undo_last_change
 from engram.enums import Actor, Importance, Kind, Scope
@@ -433,7 +433,7 @@ def _print(plan: UndoPlan, is_dry: bool) -> None:
     for line in lines if len(lines) > 1 else ():
         say(f"  {line}")
     if not is_dry:
-        click.echo(f"`engram undo {plan.change.episode_id}` once more reverts this.")
+        advise(f"`engram undo {plan.change.episode_id}` once more reverts this.")
 
 
 # -- ``engram sessions``: the sessions that were read; with an ID, everything that is known about one.
@@ -541,7 +541,7 @@ def _print_session(report: SessionReport) -> None:
     shown += [(when(briefing.at_ms), briefing.what, "shown", "", briefing.tokens) for briefing in report.briefings]
     print_table(["at", "channel", "state", "memory", "tokens#"], shown, empty="Claude was shown nothing here.")
     if report.prompts:
-        click.echo(f"\nWhy, prompt by prompt: engram why {session.session_id}")
+        advise(f"\nWhy, prompt by prompt: engram why {session.session_id}")
 
 
 def _share_read(file: FileTotals) -> str:

@@ -9,7 +9,8 @@ from typing import Any, NoReturn, TypeVar
 
 import click
 
-from engram.cli.output import print_json, safe, say
+from engram.cli.output import print_json, safe
+from engram.cli.workspace import advise, as_called_here
 from engram.errors import BadRequest
 from engram.system.lazy_regex import lazy_regex
 
@@ -94,7 +95,7 @@ def end_with_nothing(sentence: str) -> NoReturn:
     """Print that nothing is known or was done, and exit with code 1, which scripts can see although it isn't an
     error.
     """
-    say(sentence)
+    advise(sentence)
     raise click.exceptions.Exit(FAILED)
 
 
@@ -124,7 +125,7 @@ def require_agreement(question: str) -> None:
         BadRequest: nobody is there to answer.
     """
     with answered("add --yes"):
-        agrees = click.confirm(safe(question))
+        agrees = click.confirm(as_called_here(safe(question)))
     if not agrees:
         end_with_nothing("Nothing was changed.")
 
@@ -181,7 +182,7 @@ def if_stopped(told: str | Callable[[], str]) -> Iterator[None]:
         raise
     except KeyboardInterrupt as error:
         text = told if isinstance(told, str) else told()
-        raise Stopped(" ".join(filter(None, ("Stopped.", str(error), text)))) from error
+        raise Stopped(" ".join(filter(None, ("Stopped.", str(error), as_called_here(text))))) from error
 
 
 # -- Command lines: options without a command, and empty arguments.
@@ -275,4 +276,4 @@ def tell(as_json: bool, facts: dict[str, Any], sentence: str) -> None:
     if as_json:
         print_json(facts)
     else:
-        click.echo(safe(sentence))
+        advise(sentence)

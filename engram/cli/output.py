@@ -53,7 +53,10 @@ def say(text: str, *, err: bool = False, **style: Any) -> None:
 
 
 def _fitted(text: str, stream: TextIO | None) -> str:
-    """Return a text whose lines are at most as wide as the terminal; unchanged for a file or a pipe."""
+    """Return a text whose lines are at most as wide as the terminal; unchanged for a file or a pipe.
+
+    A line that is a command stays whole, so that it can be copied.
+    """
     if stream is None or not stream.isatty():
         return text
     columns = max(shutil.get_terminal_size().columns, MIN_PARAGRAPH_WIDTH)
@@ -66,7 +69,7 @@ def _fitted(text: str, stream: TextIO | None) -> str:
             break_on_hyphens=False,
             replace_whitespace=False,
         )
-        if len(line) > columns
+        if len(line) > columns and not line.lstrip().startswith("engram ")
         else line
         for line in text.split("\n")
     )

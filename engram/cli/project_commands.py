@@ -8,8 +8,8 @@ from typing import Any
 import click
 
 from engram.cli.options import DefaultGroup, confirm, json_option, tell, yes_option
-from engram.cli.output import one_line, print_facts, print_json, print_table, safe
-from engram.cli.workspace import Workspace, pass_workspace
+from engram.cli.output import one_line, print_facts, print_json, print_table
+from engram.cli.workspace import Workspace, advise, pass_workspace
 from engram.enums import Actor
 from engram.errors import BadRequest, NotFound
 from engram.forgetting.forget_project import ForgottenProject, forget_project
@@ -229,14 +229,14 @@ def list_projects(workspace: Workspace, as_json: bool) -> None:
     print_table(("project", "folder", "sessions", "memories"), rows, empty="No projects yet.")
     for known_vault in vaults:
         name = known_vault["name"]
-        click.echo(safe(f"{name} is in a vault. To work with it: engram --vault {name} COMMAND"))
+        advise(f"{name} is in a vault. To work with it: engram --vault {name} COMMAND")
     for move in moves:
         command = f"engram projects merge {move['present']} {move['former']}"
-        click.echo(safe(f"{move['former']} may be {move['present']} now. If it is, run: {command}"))
+        advise(f"{move['former']} may be {move['present']} now. If it is, run: {command}")
     if sortings:
         count = f"{number_of(sortings[0].sessions, 'session')} and {number_of(sortings[0].turns, 'turn')}"
         merged = f" and {len(sortings[0].merged)} whole projects" if sortings[0].merged else ""
-        click.echo(f"{count}{merged} were sorted on {day_of(sortings[0].at_ms)}. To undo: engram projects sort --undo")
+        advise(f"{count}{merged} were sorted on {day_of(sortings[0].at_ms)}. To undo: engram projects sort --undo")
 
 
 @projects.command("show")

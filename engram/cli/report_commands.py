@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from engram.cli.options import TimeSpan, confirm, json_option
-from engram.cli.output import has_terminal, one_line, print_facts, print_json, print_table, safe, say, say_wrapped, span
-from engram.cli.workspace import Workspace, pass_workspace, restart_with_settings
+from engram.cli.output import has_terminal, one_line, print_facts, print_json, print_table, safe, say_wrapped, span
+from engram.cli.workspace import Workspace, advise, pass_workspace, restart_with_settings
 from engram.config_file import set_value
 from engram.enums import ComparisonAnswer
 from engram.errors import BadRequest, Conflict, EngramError, NotFound, SettingsError
@@ -81,24 +81,24 @@ def offer_comparison(workspace: Workspace, store: Store, *, is_asked_for: bool =
     answer = answer_of(store)
     if not is_asked_for and (answer is not None or not has_terminal()):
         if can_compare(workspace.settings) and answer in (None, ComparisonAnswer.NO):
-            click.echo(f"\n{HINT}")
+            advise(f"\n{HINT}")
         return
     offer = _find_offer(store, workspace.settings)
     if offer is None:
         if is_asked_for:
-            click.echo("\nNo session that was read is long enough to compare yet. Later: engram compare")
+            advise("\nNo session that was read is long enough to compare yet. Later: engram compare")
         return
     click.echo()
     _describe(workspace.settings, offer)
     # However the question ends, it has been asked.
     note_answer(store, ComparisonAnswer.NO)
     if not _agrees("Send it?"):
-        click.echo("Nothing was sent. If you change your mind: engram compare")
+        advise("Nothing was sent. If you change your mind: engram compare")
         return
     try:
         _show(workspace, store, offer, as_json=False, may_ask=True)
     except EngramError as error:
-        say(f"The comparison failed: {error}. To try again: engram compare", err=True)
+        advise(f"The comparison failed: {error}. To try again: engram compare", err=True)
 
 
 def can_compare(settings: Settings) -> bool:
@@ -235,12 +235,12 @@ def _show(workspace: Workspace, store: Store, offer: Offer, *, as_json: bool, ma
     writer = _writer(offer.provider)
     switch = f"engram config set extractor {offer.provider}"
     if not may_ask:
-        click.echo(f"None of it was stored. To let {writer} write your memories: {switch}")
+        advise(f"None of it was stored. To let {writer} write your memories: {switch}")
         return
     cap = f"at most ${settings.llm_dollars_per_day:.2f} a day"
     these = ", and keep these" if comparison.by_model else ""
     if not _agrees(f"Let {writer} write your memories from now on ({cap}){these}?"):
-        click.echo(f"None of it was stored. To switch later: {switch}")
+        advise(f"None of it was stored. To switch later: {switch}")
         return
     _switch(workspace, store, extractor, comparison)
 
@@ -258,7 +258,7 @@ def print_comparison(comparison: Comparison) -> None:
     """Print both ways, one after the other."""
     _print_memories("Without a model", comparison.without, "Search finds everything that was said, with either.")
     _print_memories(f"With {comparison.offer.model}", comparison.by_model, "It found nothing worth keeping.")
-    click.echo(f"\nThe call cost ${comparison.dollars:.4f}; `engram cost` lists it.")
+    advise(f"\nThe call cost ${comparison.dollars:.4f}; `engram cost` lists it.")
 
 
 def _print_memories(heading: str, memories: Sequence[ShownMemory], if_none: str) -> None:
@@ -284,7 +284,7 @@ def _switch(workspace: Workspace, store: Store, extractor: ModelExtractor, compa
         what = "1 memory of this session is kept" if kept.new == 1 else f"{kept.new} memories of this session are kept"
     except Conflict:
         what = "this session has grown meanwhile, so its memories are written at the next tidying"
-    click.echo(f"{_writer(provider)} writes your memories from now on; {what}. Back: engram config set extractor local")
+    advise(f"{_writer(provider)} writes your memories from now on; {what}. Back: engram config set extractor local")
     if is_overridden:
         click.echo("Note: a flag or a variable also sets extractor and overrides config.toml.", err=True)
     restart_with_settings(workspace)
@@ -357,7 +357,7 @@ def _print(usage: Usage, days: int) -> None:
         ]
     )
     if not usage.sessions:
-        click.echo("There were no sessions in that time. Further back: engram report --days 365")
+        advise("There were no sessions in that time. Further back: engram report --days 365")
 
 
 def _earlier(usage: Usage) -> str:

@@ -17,6 +17,7 @@ from typing import Any
 import click
 
 from engram.cli.output import columns_of, is_terminal, paragraph_width, safe, say_lines, when
+from engram.cli.workspace import advise
 from engram.models.engine.transaction import Reader
 from engram.models.memories.memory_records import Memory
 from engram.models.projects.projects import find_project_of_identity
@@ -185,7 +186,7 @@ def print_titles(results: Sequence[Result], *, empty: str) -> None:
         told = _BETWEEN.join(_plain(part) for part in (*result.about, result.id) if part)
         say_lines(told, indent=_INDENT, dim=True)
     if not results:
-        click.echo(empty)
+        advise(empty)
 
 
 def print_rest(total: int, shown: int, how: str = "") -> None:

@@ -19,7 +19,7 @@ from engram.cli import options
 from engram.cli.options import TimeSpan, json_option, limit_option
 from engram.cli.output import iso, print_facts, print_json, safe, say, when
 from engram.cli.results import pauses_in_words
-from engram.cli.workspace import Workspace, find_project, pass_workspace
+from engram.cli.workspace import Workspace, advise, as_called_here, find_project, pass_workspace
 from engram.errors import AlreadyRunning, MissingDatabase
 from engram.models.work.pauses import FOREVER_MS, current_pauses, resume
 from engram.models.work.pauses import pause as pause_scope
@@ -279,7 +279,7 @@ def _tell(workspace: Workspace, system: ServiceSystem, verb: str, as_json: bool)
         say(f"Nothing was running.{f' In a terminal: {pids}.' if pids else ''}")
         return
     if verb == "Stopped" and pids:
-        say(f"Stopped what {_TITLES[system.name]} ran. Still running: {pids} (`engram up` in a terminal?).")
+        advise(f"Stopped what {_TITLES[system.name]} ran. Still running: {pids} (`engram up` in a terminal?).")
         return
     if verb == "Stopped":
         say(f"Stopped what {_TITLES[system.name]} ran.")
@@ -288,7 +288,7 @@ def _tell(workspace: Workspace, system: ServiceSystem, verb: str, as_json: bool)
     if verb == "Stopped" and (said := system.status()).is_installed:
         say(f"They start again {_describe_start(said)}.")
     for hint in _hints(workspace, system) if verb == "Running" else ():
-        say(hint)
+        advise(hint)
 
 
 def _hints(workspace: Workspace, system: ServiceSystem) -> Iterator[str]:
@@ -371,4 +371,4 @@ def pause(
         ends = {scope: iso(until_ms) if until_ms < FOREVER_MS else None for scope, until_ms in paused.items()}
         print_json({"paused": [{"scope": scope or "everything", "until": end} for scope, end in ends.items()]})
     else:
-        say(sentence or "\n".join(in_words) or "Nothing is paused.")
+        say(as_called_here(sentence) or "\n".join(in_words) or "Nothing is paused.")

@@ -14,7 +14,7 @@ from click.shell_completion import get_completion_class
 from engram.cli import options
 from engram.cli.options import DefaultGroup, as_typed, confirm, if_stopped, json_option, tell, yes_option
 from engram.cli.output import print_json, print_table, say
-from engram.cli.workspace import Workspace, pass_workspace, restart_with_settings
+from engram.cli.workspace import Workspace, advise, pass_workspace, restart_with_settings
 from engram.config_file import set_value, unset_value
 from engram.errors import BadRequest, InstallError, NotFound
 from engram.page.open_page import stop_page
@@ -138,10 +138,10 @@ def _end_pages(places: Home) -> None:
 
 def _print_end(places: Home, purge: bool, left: list[str], has_problems: bool) -> None:
     if has_problems:
-        click.echo("Not everything could be taken back. Remove the cause, then run `engram uninstall` again.", err=True)
+        advise("Not everything could be taken back. Remove the cause, then run `engram uninstall` again.", err=True)
         return
     if not purge:
-        say(f"Uninstalled. The memory stays in {places.root}; `engram uninstall --purge` deletes it.")
+        advise(f"Uninstalled. The memory stays in {places.root}; `engram uninstall --purge` deletes it.")
     elif left:
         more = f" and {len(left) - 5} more" if len(left) > 5 else ""
         say(f"Uninstalled. Files that are not this program's stay in {places.root}: {', '.join(left[:5])}{more}")
@@ -233,7 +233,7 @@ def plugin(workspace: Workspace, out: Path | None, mod: bool, as_json: bool) -> 
     for found in registered:
         say(f"Registered: {found.way} {found.path}{'' if found.is_enabled else ' (disabled)'}")
     if not registered:
-        say("Not registered in Claude Code. `engram install` does that.")
+        advise("Not registered in Claude Code. `engram install` does that.")
 
 
 def _write_marketplace(folder: Path, files: dict[str, bytes]) -> Path:
@@ -287,7 +287,7 @@ def model(workspace: Workspace, name: str, as_json: bool) -> None:
     say(f"{name} is ready: {embedder.dimension} numbers in a vector, {embedder.max_tokens} tokens at most.")
     if embedder.runtime == "torch":
         say("It runs with torch in the worker, which takes 400 MB more. Without a worker, searches use text alone.")
-    say(f"To use it: engram config set embedding_model {name}\nThe worker then embeds every memory again.")
+    advise(f"To use it: engram config set embedding_model {name}\nThe worker then embeds every memory again.")
 
 
 # -- ``engram completion``: what the shell needs to complete commands and options.
@@ -351,8 +351,8 @@ def show(workspace: Workspace, name: str | None, as_json: bool) -> None:
             (setting, shown_value(value), sources[setting], defaults[setting]) for setting, value in values.items()
         ]
         print_table(["setting", "value", "from", "default"], table, empty="")
-        click.echo("\nengram config explain NAME says what one means, engram config set NAME VALUE changes it, and")
-        click.echo("engram config unset NAME restores its default.")
+        advise("\nengram config explain NAME says what one means, engram config set NAME VALUE changes it, and")
+        advise("engram config unset NAME restores its default.")
 
 
 @config.command("explain")

@@ -15,7 +15,7 @@ from engram.cli import options
 from engram.cli.options import json_option, limit_option
 from engram.cli.output import fitting_lines, print_facts, print_json, print_table, safe, say, span, to_json, when
 from engram.cli.results import pauses_in_words
-from engram.cli.workspace import Workspace, pass_workspace
+from engram.cli.workspace import Workspace, advise, as_called_here, pass_workspace
 from engram.consolidation.rejudge import Picked, picked_memories
 from engram.errors import BadRequest, HomeError, StoreError
 from engram.log import LOG_KINDS, LogKind, read_records
@@ -76,9 +76,9 @@ def status(workspace: Workspace, verbose: bool, as_json: bool) -> None:
     not_read = skipped(workspace.settings)
     print_facts(
         [
-            ("engram", _off(serving, health)),
-            ("worker", _process(health.worker)),
-            ("watcher", _process(health.watcher)),
+            ("engram", as_called_here(_off(serving, health))),
+            ("worker", as_called_here(_process(health.worker))),
+            ("watcher", as_called_here(_process(health.watcher))),
             ("model", f"{worker.model}, run by {worker.runtime}" if worker and worker.model else ""),
             ("extractor", _extractor(workspace.settings)),
             ("written again by the model", _second_chances(chances, health)),
@@ -98,7 +98,7 @@ def status(workspace: Workspace, verbose: bool, as_json: bool) -> None:
                 f"{number_of(totals.memories, 'memory')}, {totals.superseded} replaced, {totals.archived} archived, "
                 f"{totals.suspects} suspect",
             ),
-            ("picked by rules", "" if picked is None else _picked(picked)),
+            ("picked by rules", "" if picked is None else as_called_here(_picked(picked))),
             ("shown to Claude", f"{number_of(totals.injections, 'time')}"),
             ("waiting", _waiting(health)),
             (
@@ -107,14 +107,17 @@ def status(workspace: Workspace, verbose: bool, as_json: bool) -> None:
                 if totals.bad_lines
                 else "",
             ),
-            ("not read", f"{len(not_read)} files, folders and links: see `engram doctor`" if not_read else ""),
+            (
+                "not read",
+                as_called_here(f"{len(not_read)} files, folders and links: see `engram doctor`") if not_read else "",
+            ),
             *(("hub", report.line()) for report in hubs),
             ("paused", ", ".join(pauses)),
         ]
     )
     _print_stages(health, every=verbose)
     if offer:
-        click.echo(f"\n{offer}")
+        advise(f"\n{offer}")
 
 
 def _waiting(health: Health) -> str:
@@ -278,7 +281,7 @@ def show_checks(checks: list[Check], done: list[str]) -> None:
         state = click.style(f"{check.state.value:<5}", fg=_COLOURS[check.state])
         first, *more = fitting_lines(f"{check.name}: {check.detail}", 5)
         click.echo(state + first)
-        for line in (*more, *(fitting_lines(f"→ {check.advice}", 5) if check.advice else ())):
+        for line in (*more, *(fitting_lines(as_called_here(f"→ {check.advice}"), 5) if check.advice else ())):
             click.echo(" " * 5 + line)
     wrong = sum(check.state is State.BAD for check in checks)
     open_questions = sum(check.state is State.WARN for check in checks)
@@ -288,7 +291,7 @@ def show_checks(checks: list[Check], done: list[str]) -> None:
         parts = [does_not_work] * bool(wrong) + [to_look_at] * bool(open_questions)
         is_fixable = any(check.fix and check.state is not State.OK for check in checks)
         mends = " `engram doctor --fix` makes the safe repairs." if is_fixable else ""
-        click.echo(f"\n{', '.join(parts)}.{mends}")
+        advise(f"\n{', '.join(parts)}.{mends}")
     else:
         click.echo("\nAll is well.")
 
@@ -344,7 +347,7 @@ def ui(workspace: Workspace, no_open: bool, stop: bool, as_json: bool) -> None:
         # One line, for scripts that read a single line.
         click.echo(to_json({"url": url}))
     elif is_open:
-        click.echo(f"The page is open in your browser (http://{ADDRESS}:{page.port}). `engram ui --stop` stops it.")
+        advise(f"The page is open in your browser (http://{ADDRESS}:{page.port}). `engram ui --stop` stops it.")
     else:
         click.echo(f"Open this address within a minute; it works once:\n{url}")
 

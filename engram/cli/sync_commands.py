@@ -12,7 +12,7 @@ import click
 
 from engram.cli.options import ask_phrase, confirm, json_option, yes_option
 from engram.cli.output import print_json, say
-from engram.cli.workspace import Workspace, pass_workspace
+from engram.cli.workspace import Workspace, advise, pass_workspace
 from engram.errors import BadRequest, HubError, NotFound
 from engram.hub.client.folder_files import GIT, folder_of
 from engram.hub.client.join_folder import begins_git, join_folder, look_into, uses_git
@@ -249,8 +249,8 @@ def _print_joined(joined: Joined) -> None:
     git = " --git" if joined.server.url.startswith(GIT) else ""
     say(f"{joined.server.member_name} keeps its memories in step through {place}{' with git' if git else ''}, sealed.")
     if not joined.phrase:
-        click.echo("`engram hub key --show` prints its recovery phrase.")
+        advise("`engram hub key --show` prints its recovery phrase.")
         return
-    click.echo(f"\n{joined.phrase}\n\n{_PHRASE_NOTE}\n")
+    advise(f"\n{joined.phrase}\n\n{_PHRASE_NOTE}\n")
     say(f"On each other machine, once the folder arrived: engram sync {shlex.quote(str(place))}{git} --phrase")
-    click.echo("If another machine already uses it and its files just haven't arrived yet: engram hub leave")
+    advise("If another machine already uses it and its files just haven't arrived yet: engram hub leave")

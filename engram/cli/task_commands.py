@@ -12,7 +12,7 @@ import click
 from engram.cli.options import DefaultGroup, TimeSpan, confirm, json_option, limit_option, yes_option
 from engram.cli.output import iso, local, one_line, print_facts, print_json, print_table, safe, say, span, when
 from engram.cli.results import print_rest
-from engram.cli.workspace import Workspace, current_folder, find_project, pass_workspace
+from engram.cli.workspace import Workspace, advise, current_folder, find_project, pass_workspace
 from engram.consolidation.consolidation_run import consolidate as run_consolidation
 from engram.consolidation.undo import undo_run
 from engram.embedding.embedder import duplicate_cosine
@@ -163,7 +163,7 @@ def pause(workspace: Workspace, seconds: float | None, as_json: bool) -> None:
         print_json({"paused": True, "until": iso(until_ms) if seconds is not None else None})
     else:
         end = f"until {when(until_ms)}" if seconds else "until `engram tasks resume`"
-        click.echo(f"The work is paused {end}: the worker starts nothing.")
+        advise(f"The work is paused {end}: the worker starts nothing.")
 
 
 @click.command("resume")
@@ -352,7 +352,7 @@ def consolidate(workspace: Workspace, dry_run: bool, undo_id: int | None, only_l
     for line in facts["lines"] if isinstance(facts["lines"], list) else []:
         click.echo(safe(str(line)))
     _print_waiting(facts)
-    click.echo(_sentence(facts))
+    advise(_sentence(facts))
 
 
 def _print_waiting(facts: dict[str, object]) -> None:
@@ -460,7 +460,7 @@ def propose(
         say("Written.")
     else:
         _print(proposals)
-        say("Nothing was written. `engram propose --apply` writes it.")
+        advise("Nothing was written. `engram propose --apply` writes it.")
 
 
 def _print(proposals: list[Proposal]) -> None:

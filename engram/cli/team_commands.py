@@ -8,7 +8,7 @@ from engram.cli.hub_commands import hub_option
 from engram.cli.options import TimeSpan, confirm, json_option, tell, yes_option
 from engram.cli.output import iso, print_json, print_table, safe, say
 from engram.cli.sync_commands import sync_once
-from engram.cli.workspace import Workspace, current_folder, find_project, pass_workspace
+from engram.cli.workspace import Workspace, advise, current_folder, find_project, pass_workspace
 from engram.errors import BadRequest, HubError
 from engram.hub.client import team_sharing
 from engram.hub.client.membership import Keyring, require_server
@@ -318,7 +318,10 @@ def invite(workspace: Workspace, space: str | None, role: str, as_json: bool) ->
         code = team_sharing.invite(store, workspace.places, where, role)
     command = f"engram team join {code}"
     facts = {"space": where.name, "role": role, "code": code, "command": command}
-    tell(as_json, facts, f"For one colleague, once, within a day:\n  {command}")
+    if as_json:
+        print_json(facts)
+    else:
+        click.echo(f"For one colleague, once, within a day:\n  {command}")
 
 
 @team.command("join")
@@ -407,7 +410,7 @@ def members(workspace: Workspace, space: str | None, as_json: bool) -> None:
     print_table(["member", "role", "here"], cells, empty="Nobody.")
     keepers = [seat.name for seat in seats if seat.role == "keeper"]
     if len(keepers) == 1 and sum(bool(seat.role) for seat in seats) > 1:
-        say(f"{keepers[0]} is the only keeper: make a second one with `engram team role NAME keeper`.")
+        advise(f"{keepers[0]} is the only keeper: make a second one with `engram team role NAME keeper`.")
 
 
 @team.command("role")
@@ -549,7 +552,7 @@ def reports(workspace: Workspace, space: str | None, settle: str, as_json: bool)
     cells = [(r["memory"], r["reason"], r["by"], iso(int(str(r["at_ms"]))), r["summary"]) for r in rows]
     print_table(["memory", "reason", "by", "at", "text"], cells, empty="Nothing is reported.")
     if rows:
-        say("`engram unshare ID` erases one for everybody; `engram team reports --settle ID` leaves it.")
+        advise("`engram unshare ID` erases one for everybody; `engram team reports --settle ID` leaves it.")
 
 
 def _sync(workspace: Workspace, store: Store) -> None:

@@ -24,7 +24,7 @@ from engram.cli.output import (
     when,
     write_file,
 )
-from engram.cli.workspace import Workspace, find_project, pass_workspace
+from engram.cli.workspace import Workspace, advise, find_project, pass_workspace
 from engram.errors import AlreadyRunning, BadRequest, BrokenDatabase, NotFound
 from engram.models.engine.database import owning_database
 from engram.models.engine.transaction import Store
@@ -275,20 +275,16 @@ def _print_report(report: ImportReport, workspace: Workspace) -> None:
     if rows:
         print_table(("project", "memories#", ""), rows, empty="")
     if report.projects[""] and report.format == "earlier-engram":
-        click.echo(
-            "`engram recall` finds memories without a project that are not global, but no session is shown them."
-        )
+        advise("`engram recall` finds memories without a project that are not global, but no session is shown them.")
     if report.suspects:
-        click.echo(
+        advise(
             f"{number_of(report.suspects, 'memory')} read like orders to Claude, which does not see them until you "
             "decide: engram review. If the file is an export of yours: engram import --mine FILE."
         )
     for remark in report.remarks:
         click.echo(safe(remark))
     if report.run_id is not None:
-        from engram.cli.up_once import call_of
-
-        click.echo(f"To undo it, run: {call_of(workspace)} import --undo {report.run_id}")
+        advise(f"To undo it, run: engram import --undo {report.run_id}")
 
 
 def _undo(workspace: Workspace, run_id: int, as_json: bool) -> None:

@@ -18,7 +18,7 @@ from rich.text import Text
 
 from engram.cli.options import if_stopped, json_option
 from engram.cli.output import console, one_line, print_json, say, span
-from engram.cli.workspace import Workspace, pass_workspace
+from engram.cli.workspace import Workspace, advise, pass_workspace
 from engram.errors import BadRequest, EngramError, StoreError
 from engram.models.open_memory import open_memory
 from engram.reports.health import STAGE_NAMES, Health, take_health
@@ -152,17 +152,15 @@ def up(
         if samples_in is None:
             click.echo(f"There are no transcripts in {where} yet.", err=True)
         else:
-            workspace = workspace.with_flags(
+            workspace.use_flags(
                 home=str(samples_in.absolute()),
                 claude_folder=str(SAMPLES),
                 codex_folder=str(SAMPLES),
                 gemini_folder=str(SAMPLES),
             )
-            from engram.cli.up_once import call_of
-
-            say(
+            advise(
                 f"There are no transcripts in {where}: these are the sample sessions that ship with Engram, with a "
-                f'memory of their own in {samples_in}. To ask it: {call_of(workspace)} recall "how do we round VAT"',
+                f'memory of their own in {samples_in}. To ask it: engram recall "how do we round VAT"',
                 err=True,
             )
     if once:
@@ -181,7 +179,7 @@ def _run(workspace: Workspace) -> None:
     """Supervise both children until a signal arrives or they exit; if both are already running, only say so."""
     places = workspace.places
     if all(process_state(lock).is_alive for lock in (places.worker_lock, places.watcher_lock)):
-        click.echo("Engram is already running. `engram service status` shows what started it.", err=True)
+        advise("Engram is already running. `engram service status` shows what started it.", err=True)
         return
     arguments = workspace.arguments()
     supervisor = Supervisor([Child(name, process_command(arguments, name)) for name in ("watch", "work")])

@@ -5,9 +5,6 @@ from __future__ import annotations
 import contextlib
 import os
 import re
-import shlex
-import shutil
-import sys
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -20,7 +17,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextC
 
 from engram.cli.output import print_json, print_table, say, say_wrapped
 from engram.cli.results import hit_result, print_results
-from engram.cli.workspace import Workspace, current_folder
+from engram.cli.workspace import Workspace, advise, current_folder
 from engram.errors import EngramError, NotFound
 from engram.ingest.read_sources import in_order_of_change, ingest_all
 from engram.ingest.write_portion import IngestResult
@@ -162,20 +159,6 @@ def _bars(is_quiet: bool) -> Iterator[Bars]:
         yield Bars(progress, is_quiet=is_quiet)
 
 
-def call_of(workspace: Workspace) -> str:
-    """Return how a person calls Engram from here for this memory folder: ``engram``, or the path and flags that are
-    needed.
-    """
-    started_as = Path(sys.argv[0])
-    program = "engram" if shutil.which("engram") or started_as.name != "engram" else shlex.quote(sys.argv[0])
-    home = workspace.flags.get("home")
-    if not home:
-        return program
-    here = Path(home).absolute()
-    folder = os.path.relpath(here) if here.is_relative_to(Path.cwd()) else str(here)
-    return f"{program} --home {shlex.quote(folder)}"
-
-
 def _print(report: dict[str, Any], workspace: Workspace) -> None:
     click.echo(
         f"Read       {number_of(report['files'], 'file')}: {number_of(report['sessions'], 'session')}, "
@@ -191,13 +174,12 @@ def _print(report: dict[str, Any], workspace: Workspace) -> None:
     with workspace.store() as store:
         failing = [stage for stage in list_stages(store) if stage.last_error]
     for stage in failing:
-        say(f"Problem    {STAGE_NAMES.get(stage.name, stage.name)}: {stage.last_error}")
+        advise(f"Problem    {STAGE_NAMES.get(stage.name, stage.name)}: {stage.last_error}")
     for problem in ("bad_lines", "failed"):
         if report[problem]:
-            click.echo(
-                f"Problems   {report[problem]} {problem.replace('_', ' ')}. Run `engram doctor` to see what to do."
-            )
-    say(f'Done in {report["seconds"]} s. Try it: {call_of(workspace)} recall "…"')
+            advise(f"Problems   {report[problem]} {problem.replace('_', ' ')}. Run `engram doctor` to see what to do.")
+    try_it = ' Try it: engram recall "…"' if report["sessions"] else ""
+    advise(f"Done in {report['seconds']} s.{try_it}")
 
 
 # -- ``engram up --once --no-memories``: transcripts are read, and the worker makes the memories later.
@@ -227,7 +209,7 @@ def read_only(workspace: Workspace, paths: Sequence[Path], *, as_json: bool) -> 
         f"{report['turns']} in all."
     )
     if report["bad_lines"]:
-        click.echo(f"{report['bad_lines']} lines can't be read. `engram doctor` lists them.")
+        advise(f"{report['bad_lines']} lines can't be read. `engram doctor` lists them.")
     for reason, number in report["skipped"].items():
         say(f"{number_of(number, 'file')} skipped: {reason}")
     print_table(
@@ -341,14 +323,14 @@ def import_existing(workspace: Workspace, existing: Existing, *, has_service: bo
     except KeyboardInterrupt:
         with workspace.store() as store:
             unread = count_unread(store, workspace.settings)
-        say(
+        advise(
             f"\nReading was stopped: {unread.found - unread.files} of {number_of(unread.found, 'transcript')} were "
             f"read. The installation goes on, and {'the background' if has_service else '`engram up`'} reads the rest. "
             "To take everything back, type: engram uninstall",
             err=True,
         )
     except EngramError as error:
-        say(f"The import failed: {error}. It is tried again in the background, or by `engram up`.", err=True)
+        advise(f"The import failed: {error}. It is tried again in the background, or by `engram up`.", err=True)
     return {}
 
 
@@ -497,7 +479,7 @@ def print_history(lines: Sequence[str], question: OwnQuestion | None) -> None:
         say_wrapped(line, first="  ", rest="  ")
     if question is not None:
         click.secho("\nYou asked once, and can ask again:", bold=True)
-        say(f"  {question.command}\n")
+        advise(f"  {question.command}\n")
         text = _without_question(question.hit.text, question.question)
         print_results([hit_result(replace(question.hit, text=text), current_folder())], is_numbered=False)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import shlex
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -23,7 +24,7 @@ from engram.cli.results import (
     print_rest,
     print_results,
 )
-from engram.cli.workspace import Workspace, current_folder, find_project, pass_workspace
+from engram.cli.workspace import Workspace, advise, current_folder, find_project, pass_workspace
 from engram.embedding.load_model import load_model
 from engram.enums import Channel, Kind, Verdict
 from engram.errors import BadRequest, NotFound
@@ -34,7 +35,7 @@ from engram.models.memories.memory_records import find_memory
 from engram.models.projects.projects import ProjectRow, list_projects
 from engram.models.sessions.prompt_outcomes import Candidate, Outcome, sessions_with_outcomes
 from engram.models.sessions.sessions import SessionRow, list_sessions, session_titles, sessions_of
-from engram.recollection.blame import ToolHistory, Touch, blame_file, find_runs
+from engram.recollection.blame import ToolHistory, Touch, blame_file, find_runs, fixed_error
 from engram.recollection.branch_state import LastSession, Where, find_branch_state
 from engram.recollection.choose_bites import why_not_in_force
 from engram.recollection.dry_run import Explanation, explain
@@ -162,7 +163,8 @@ def blame(workspace: Workspace, file: str, limit: int, as_json: bool) -> None:
         root = os.path.realpath(project.root) if project.root else folder
         real = Path(os.path.realpath(path))
         relative = real.relative_to(root).as_posix() if real.is_relative_to(root) else real.name
-        touches = blame_file(store, project.id, relative, project.root, limit)
+        found = blame_file(store, project.id, relative, project.root)
+        touches = found[:limit]
         titles = session_titles(store, sessions_of(store, {touch.session_id for touch in touches}).values())
     if as_json:
         print_json({"file": relative, "project": project.name, "touches": [touch.to_json() for touch in touches]})
@@ -170,6 +172,7 @@ def blame(workspace: Workspace, file: str, limit: int, as_json: bool) -> None:
     if not touches:
         end_with_nothing(f"Nothing is known about {relative} in {project.name}.")
     _print_blame(touches, titles)
+    print_rest(len(found), len(touches))
 
 
 def _print_blame(touches: Sequence[Touch], titles: Mapping[str, str]) -> None:
@@ -217,26 +220,31 @@ def how(workspace: Workspace, tool: str, project: str | None, is_everywhere: boo
     """
     with workspace.store() as store:
         place = _place(store, workspace.settings, project, is_everywhere=is_everywhere)
-        places = [row.id for row in list_projects(store)] if place is None else [place.id]
+        places = list_projects(store) if place is None else [place]
         history = find_runs(store, places, tool)
         runs = history.passed[:limit]
+        error = fixed_error(store, history.failed, [row.id for row in places], {read_branch(current_folder())})
     if as_json:
-        counts = {"failed": history.failed, "unknown": history.unknown}
+        counts = {"failed": len(history.failed), "unknown": history.unknown}
         print_json({"tool": tool, "runs": [run.to_json() for run in runs], **counts})
         _end(is_known=bool(runs))
     where = "any project" if place is None else one_line(place.name, 60)
     if not runs:
-        tried = f"; it failed {number_of(history.failed, 'time')}" if history.failed else ""
+        tried = f"; it failed {number_of(len(history.failed), 'time')}" if history.failed else ""
         unknown = f" {_how_it_ended(history)}" if history.unknown else ""
         end_with_nothing(f"No command that ran {one_line(tool, 60)} and passed is known in {where}{tried}.{unknown}")
     for run in runs:
         times = f", {run.times} times" if run.times > 1 else ""
-        say(f"{when(run.at_ms)}  exit {run.exit_code}{times}  {one_line(redact(run.command), 300)}")
+        of_project = f"{one_line(run.project, 60)}  " if place is None else ""
+        say(f"{when(run.at_ms)}  exit {run.exit_code}{times}  {of_project}{one_line(redact(run.command), 300)}")
         if run.resume:
             say(f"  resume: {run.resume}")
     print_rest(len(history.passed), len(runs))
     if history.failed:
-        say(f"It also failed {number_of(history.failed, 'time')}; `engram fix` shows how that was fixed.")
+        say(f"It also failed {number_of(len(history.failed), 'time')}.")
+    if error:
+        flags = "--all " if is_everywhere else f"--project {shlex.quote(project)} " if project else ""
+        advise(f"How that was fixed once:\n  engram fix {flags}{shlex.quote(redact(error))}")
     if history.unknown:
         say(_how_it_ended(history))
 

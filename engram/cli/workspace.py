@@ -5,14 +5,18 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import os
+import re
 import shlex
+import shutil
+import sys
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
+from engram.cli.output import say
 from engram.errors import BadRequest, MissingHome, NotFound, ServiceError, SettingsError, StoreError
 from engram.paths import Home, check_private
 from engram.settings import ConfigFault, Loaded, Settings
@@ -60,6 +64,11 @@ class Workspace:
     def places(self) -> Home:
         return self.settings.places
 
+    def use_flags(self, **flags: str) -> None:
+        """Work with these flags, too, from now on."""
+        self.flags = {**self.flags, **flags}
+        self.reload()
+
     def with_flags(self, **flags: str) -> Workspace:
         return Workspace({**self.flags, **flags}, vault=self.vault)
 
@@ -97,10 +106,9 @@ class Workspace:
             raise MissingHome(f"there is no memory yet in {places.root}. Type: engram install")
         if places.root.is_dir():
             check_private(places.root, is_dry=True)
-        shown = shlex.quote(str(places.root))
         raise MissingHome(
             f"there is no memory in {places.root}. Is the name right? (`engram` without --home and ENGRAM_HOME uses "
-            f"~/.claude-memory.) To read your sessions into a new one: engram --home {shown} up --once"
+            "~/.claude-memory.) To read your sessions into a new one: engram up --once"
         )
 
     def upgrade(self) -> None:
@@ -114,7 +122,7 @@ class Workspace:
 
         copy = upgrade_memory(self.places, self.settings)
         if copy is not None:
-            click.echo(
+            advise(
                 f"memory.db was brought up to date. The way back: `engram restore {copy.name}` with the version of "
                 "before",
                 err=True,
@@ -131,6 +139,56 @@ class Workspace:
         from engram.redaction import redact
 
         return redact
+
+
+# -- Commands in messages: each is printed so that it works on the same memory when it is typed here.
+
+#: The commands that read Claude Code's folder or change it.
+_OF_CLAUDE_FOLDER = frozenset("up install uninstall setup service doctor".split())
+#: The commands for the memory folder with all its vaults.
+_OF_ALL_VAULTS = frozenset(("install", "uninstall", "service", "projects vault", "projects unvault"))
+
+
+def advise(text: str, *, err: bool = False, **style: Any) -> None:
+    """Print a message of Engram's own that names commands to type.
+
+    Args:
+        style: as in ``click.style``.
+    """
+    say(as_called_here(text), err=err, **style)
+
+
+def as_called_here(text: str) -> str:
+    """Return a message in which every command of Engram is called as this process was, on the same memory."""
+    context = click.get_current_context(silent=True)
+    root = context.find_root() if context is not None else None
+    if root is None or not isinstance(root.obj, Workspace) or not isinstance(root.command, click.Group):
+        return text
+    workspace, names = root.obj, "|".join(root.command.list_commands(root))
+    named = rf"(?<![\w/.-])engram (?=(projects (?:un)?vault|{names}|--vault)\b)"
+    return re.sub(named, lambda found: f"{call_of(workspace, found[1])} ", text)
+
+
+def call_of(workspace: Workspace, command: str) -> str:
+    """Return how a person calls a command from here on this memory: ``engram``, or its path, with the flags that are
+    needed.
+    """
+    started_as = Path(sys.argv[0])
+    program = "engram" if shutil.which("engram") or started_as.name != "engram" else shlex.quote(sys.argv[0])
+    names = ("home", "claude_folder") if command in _OF_CLAUDE_FOLDER else ("home",)
+    folders = [
+        f"--{name.replace('_', '-')} {shlex.quote(_from_here(workspace.flags[name]))}"
+        for name in names
+        if workspace.flags.get(name)
+    ]
+    vault = [] if workspace.vault is None or command in _OF_ALL_VAULTS else [f"--vault {shlex.quote(workspace.vault)}"]
+    return " ".join([program, *folders, *vault])
+
+
+def _from_here(folder: str) -> str:
+    """Return a folder as a path that is right in the current folder."""
+    path, here = Path(folder).expanduser().absolute(), current_folder()
+    return os.path.relpath(path) if here and path.is_relative_to(here) else str(path)
 
 
 def flags_from(home: str | None, claude_folder: str | None, assignments: tuple[str, ...]) -> dict[str, str]:
@@ -250,7 +308,6 @@ def restart_with_settings(workspace: Workspace) -> None:
     Args:
         workspace: the memory; for a vault, that of the memory folder that contains it.
     """
-    from engram.cli.output import say
     from engram.reports.processes import process_state
     from engram.setup.services.service_plan import restart_if_running
 
@@ -266,8 +323,8 @@ def restart_with_settings(workspace: Workspace) -> None:
     click.echo("Restarting the worker and the watcher, so that they use it …", err=True)
     try:
         if not restart_if_running(settings):
-            click.echo("They run in a terminal: stop that `engram up` and start it again.", err=True)
+            advise("They run in a terminal: stop that `engram up` and start it again.", err=True)
         else:
             click.echo("Both run again, with the new setting.", err=True)
     except ServiceError as error:
-        say(f"They could not be restarted: {error}. Run: engram service restart", err=True)
+        advise(f"They could not be restarted: {error}. Run: engram service restart", err=True)

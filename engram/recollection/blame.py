@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 from pathlib import PurePosixPath
 from typing import Any
 
@@ -11,13 +12,19 @@ from engram.enums import BranchState
 from engram.models.engine.transaction import Store
 from engram.models.memories.branches import branches_of_project, open_branches
 from engram.models.memories.memory_records import Memory
+from engram.models.projects.projects import ProjectRow
 from engram.models.search.memory_lists import current_memories
 from engram.models.sessions.recent_work import prompt_of_turn, turns_naming, turns_with_calls
 from engram.models.sessions.sessions import find_session
 from engram.recollection.branch_state import resume_of
 from engram.recollection.briefing_lines import is_about, is_in_force
+from engram.recollection.past_fixes import find_fixes
 from engram.system.clock import iso_time
 from engram.text.shell import runs_program, told_part
+from engram.transcripts.turns import Action
+
+#: Maximum number of different errors of a tool for which a fix is looked for, newest first.
+MAX_TRIED_ERRORS = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +62,7 @@ class Touch:
         }
 
 
-def blame_file(store: Store, project_id: int, path: str, root: str, limit: int) -> list[Touch]:
+def blame_file(store: Store, project_id: int, path: str, root: str) -> list[Touch]:
     """Return the memories about a file and the turns that changed it, newest first.
 
     Args:
@@ -71,7 +78,7 @@ def blame_file(store: Store, project_id: int, path: str, root: str, limit: int) 
     unmerged = open_branches(store, [memory.id for memory in memories])
     touches = [_of_memory(store, memory, unmerged.get(memory.id, "")) for memory in memories]
     touches += _changes(store, project_id, path, root)
-    return sorted(touches, key=lambda touch: -touch.at_ms)[:limit]
+    return sorted(touches, key=lambda touch: -touch.at_ms)
 
 
 def _names(memory: Memory, name: str) -> bool:
@@ -138,6 +145,8 @@ class ToolRun:
     session_id: str
     #: The command that resumes that session; "" if its transcript is gone.
     resume: str
+    #: Display name of the project that it ran in.
+    project: str
     #: How often the same command passed.
     times: int = 1
 
@@ -149,6 +158,7 @@ class ToolRun:
             "times": self.times,
             "session": self.session_id,
             "resume": self.resume or None,
+            "project": self.project or None,
         }
 
 
@@ -158,40 +168,60 @@ class ToolHistory:
 
     #: The distinct commands that ran it and passed, newest first.
     passed: list[ToolRun]
-    #: How many of its calls failed.
-    failed: int
+    #: Its calls that failed, newest first.
+    failed: list[Action]
     #: How many ended in a way that is not known: in the background, or in front of a pipe (``told_part``).
     unknown: int
 
 
-def find_runs(store: Store, project_ids: Sequence[int], tool: str) -> ToolHistory:
+def find_runs(store: Store, projects: Sequence[ProjectRow], tool: str) -> ToolHistory:
     """Return how a tool was run. Refused calls don't count.
 
     Args:
+        projects: where to look.
         tool: a program, with or without a subcommand (``git rebase``).
     """
     runs: dict[str, ToolRun] = {}
-    failed = unknown = 0
-    turns = [turn for project_id in project_ids for turn in turns_with_calls(store, project_id)]
-    for turn in sorted(turns, key=lambda turn: -turn.started_at_ms) if len(project_ids) > 1 else turns:
+    failed: list[Action] = []
+    unknown = 0
+    turns = [(turn, row.name) for row in projects for turn in turns_with_calls(store, row.id)]
+    for turn, project in sorted(turns, key=lambda one: -one[0].started_at_ms) if len(projects) > 1 else turns:
         for call in reversed(turn.calls):
             if not runs_program(call.command, tool) or call.is_refused:
                 continue
             is_told = runs_program(told_part(call.command, has_failed=bool(call.is_error)), tool)
             if is_told and call.is_error:
-                failed += 1
+                failed.append(call)
             elif is_told and call.exit_code == 0:
                 known = runs.get(call.command)
                 runs[call.command] = (
                     replace(known, times=known.times + 1)
                     if known
-                    else ToolRun(call.command, call.at_ms or turn.started_at_ms, call.exit_code, turn.session_id, "")
+                    else ToolRun(
+                        command=call.command,
+                        at_ms=call.at_ms or turn.started_at_ms,
+                        exit_code=call.exit_code,
+                        session_id=turn.session_id,
+                        resume="",
+                        project=project,
+                    )
                 )
             else:
                 unknown += 1
     passed = sorted(runs.values(), key=lambda run: -run.at_ms)
     passed = [replace(run, resume=_resume(store, run.session_id)) for run in passed]
     return ToolHistory(passed, failed=failed, unknown=unknown)
+
+
+def fixed_error(store: Store, failed: Iterable[Action], project_ids: Collection[int], branches: Collection[str]) -> str:
+    """Return the newest error of some failed calls for which ``find_fixes`` knows a fix; "" if it knows none.
+
+    Args:
+        branches: as for ``find_fixes``.
+    """
+    errors = dict.fromkeys(call.error_line for call in failed if call.error_line)
+    tried = islice(errors, MAX_TRIED_ERRORS)
+    return next((error for error in tried if find_fixes(store, error, project_ids, branches=branches)), "")
 
 
 def _resume(store: Store, session_id: str) -> str:

@@ -320,7 +320,7 @@ def test_a_setting_is_explained_in_the_words_of_its_reference(home: Home) -> Non
     assert said.startswith("bites = 2 (from config.toml; default: 3)\n\nMaximum number of bites for one prompt")
     assert invoke(home, "get", "bites")[1] == invoke(home, "bites")[1] == "2\n"
     assert "bites has its default again: 3" in invoke(home, "unset", "bites")[1]
-    assert "engram config explain NAME" in invoke(home)[1]
+    assert "config explain NAME" in invoke(home)[1]
     assert invoke(home, "explain", "nosuch")[0] == 1
 
 
@@ -335,9 +335,9 @@ def test_nothing_is_restarted_where_nothing_runs_and_a_terminal_is_named(
     failed = invoke(home, "set", "bites", "3")
     lock.release()
 
-    assert "stop that `engram up` and start it again" in in_terminal
+    assert "up` and start it again" in in_terminal
     assert failed[0] == 0
-    assert "They could not be restarted: systemd is gone. Run: engram service restart" in failed[2]
+    assert f"They could not be restarted: systemd is gone. Run: engram --home {home.root} service restart" in failed[2]
 
 
 def fail_to_restart(_: Settings) -> bool:

@@ -15,8 +15,7 @@ from click.testing import Result
 from planting import plant
 
 from engram.cli.up_commands import SAMPLES
-from engram.cli.up_once import call_of
-from engram.cli.workspace import Workspace
+from engram.cli.workspace import Workspace, call_of
 from engram.log import LOG_KINDS, LogKind, append_warning
 from engram.models.engine.meta import put_meta
 from engram.models.engine.migrations import MADE_AT
@@ -140,7 +139,7 @@ def test_what_is_proposed_next_can_be_typed_here(
     monkeypatch.setattr("shutil.which", lambda name: started_as if started_as.startswith("/") else None)
     monkeypatch.chdir(tmp_path)
 
-    assert call_of(Workspace({"home": home} if home else {})) == call
+    assert call_of(Workspace({"home": home} if home else {}), "recall") == call
 
 
 def test_recall_finds_the_memory_with_evidence_that_stands_in_the_named_line(filled: Store, run_json: RunJson) -> None:

@@ -125,7 +125,7 @@ def test_a_phrase_from_a_pipe_is_read_without_a_word_of_python(tmp_path: Path) -
 @pytest.mark.parametrize(
     ("line", "reason"),
     [
-        ("engram sync", "engram sync DIR"),
+        ("engram sync", "sync DIR"),
         ("engram sync MISSING", "create the folder first"),
         ("engram sync SYNCED --git --yes", "not a git checkout"),
         ("engram --vault acme sync SYNCED", "acme"),
@@ -220,7 +220,7 @@ def test_the_phrase_is_shown_whatever_becomes_of_the_first_round(
 
     again = type_command(home, f"engram sync {synced}")
     assert "1 sent" in again.output or "1 change" in again.output
-    assert "`engram hub key --show` prints its recovery phrase" in again.output
+    assert f"`engram --home {home} hub key --show` prints its recovery phrase" in again.output
     assert type_command(home, "engram hub key --show").output.strip() == shown
 
 
@@ -254,7 +254,7 @@ def test_a_round_that_is_under_way_is_named_by_what_makes_it(tmp_path: Path, is_
         lock.release()
 
     who = "the worker" if is_worker else f"another command (process {os.getpid()})"
-    assert f"{who} is syncing right now: run `engram sync` again when it has ended" in told
+    assert f"{who} is syncing right now: run `engram --home {home} sync` again when it has ended" in told
 
 
 def test_a_failed_round_says_why_once_and_logs_the_rest(tmp_path: Path) -> None:

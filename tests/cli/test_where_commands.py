@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import time
 from pathlib import Path
 from typing import Any
@@ -220,6 +221,15 @@ def test_blame_shows_changes_with_their_reason_and_commits_and_memories(at_work:
     assert "  commit 1234567 let it expire" in shown.stdout
 
 
+def test_blame_says_how_much_it_leaves_out(at_work: Workshop) -> None:
+    file = at_work.repository.root / "cache.py"
+    for number in range(3):
+        at_work.work("feat/x", f"Change it {number}", edit(file), session=f"change-{number}")
+
+    assert run("blame", "cache.py", "-n", "1").stdout.endswith("\n2 more; add -n 3 to see all\n")
+    assert " more" not in run("blame", "cache.py").stdout
+
+
 def test_blame_says_which_branches_were_not_merged(at_work: Workshop) -> None:
     at_work.repository.commit("draft", draft="1\n")
     for branch, name in (("feat/x", "cache.py"), ("main", "store.py")):
@@ -253,7 +263,8 @@ def test_how_shows_the_commands_that_passed_newest_first_each_once(at_work: Work
         f"0, 2 times  {build}",
         "0  sudo docker push harbor",
     ]
-    assert "It also failed 1 time; `engram fix` shows how that was fixed." in lines
+    assert "It also failed 1 time." in lines
+    assert not any("fix" in line for line in lines)
     assert any(line.startswith("  resume: claude --resume ") for line in lines)
     told = run_json("how", "docker build")
     assert [(one["command"], one["exit"], one["times"]) for one in told["runs"]] == [(build, 0, 2)]
@@ -294,6 +305,33 @@ def test_where_takes_no_failure_of_a_search_for_one_of_the_tool(at_work: Worksho
     at_work.work("feat/x", "Test it", bash("make test | grep FAILED", failed=True))
 
     assert run_json("where")["failure"] is None
+
+
+def test_how_names_an_error_whose_fix_is_known(at_work: Workshop) -> None:
+    at_work.work("feat/x", "Lint it", bash("make lint", "lint: 3 problems in the harbour module", failed=True))
+    at_work.work(
+        "feat/x",
+        "Run the tests",
+        bash("make test", FAILED, failed=True),
+        edit(at_work.repository.root / "registry.py"),
+        bash("make test", "ok"),
+    )
+
+    lines = run("how", "make").stdout.splitlines()
+
+    place = lines.index("How that was fixed once:")
+    assert lines[place - 1] == "It also failed 2 times."
+    command, *words = shlex.split(lines[place + 1])
+    assert command == "engram"
+    assert "passed after changes to registry.py" in run(*words).stdout
+
+
+def test_how_names_the_project_of_each_command_only_if_it_looks_everywhere(at_work: Workshop) -> None:
+    at_work.work("feat/x", "Build it", bash("docker build -t harbor ."))
+    (name,) = {one["project"] for one in run_json("how", "docker")["runs"]}
+
+    assert f"exit 0  {name}  docker build" in run("how", "docker", "--all").stdout
+    assert "exit 0  docker build" in run("how", "docker").stdout
 
 
 @pytest.mark.parametrize(("tool", "said"), [("podman", "No command that ran podman"), ("make", "it failed 1 time")])

@@ -297,7 +297,7 @@ def test_files_of_one_name_in_two_projects_stay_apart(
     for name, word in words.items():
         project, (other,) = named_project(store, name), set(words.values()) - {word}
         query = Query(text=f"which library is used in {file}", project_id=project.id, limit=50)
-        touches = blame_file(store, project.id, file, project.root, 50)
+        touches = blame_file(store, project.id, file, project.root)
         for texts in ([str(touch) for touch in touches], [str(hit) for hit in searcher.recall(query)]):
             assert any(word in text for text in texts)
             assert not any(other in text for text in texts)
