@@ -1,1 +1,1 @@
-"""Read what agents write about their sessions: sources, turns, projects. Pure except for reading files."""
+"""Read agents' sessions: sources, turns, projects. Only ``git_commands`` runs a program; the rest only reads files."""

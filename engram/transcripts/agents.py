@@ -16,7 +16,7 @@ from engram.transcripts.speaker import Speaker
 from engram.transcripts.transcript_files import Skipped
 from engram.transcripts.turns import EntryRef, TextBlock, Turn, TurnUpdate
 
-# -- The values that an agent's reader and ingest exchange: sources, cursors, and what one read found.
+# -- The values that an agent's reader and ingest exchange: sources, cursors, and the results of one read.
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,8 +60,8 @@ class Place(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Cursor:
-    """How far a source was read. Only the agent that made it understands it; both texts are "" before the first
-    read.
+    """How far a source has been read. Only the agent that created it interprets it; both fields are "" before the
+    first read.
     """
 
     #: The position: a byte offset, a row id, a digest, and whatever else the reader needs to continue. Contains no
@@ -72,7 +72,7 @@ class Cursor:
 
 
 class EntryTime(NamedTuple):
-    """An entry that was read."""
+    """The id and time of an entry that was read."""
 
     #: Id, unique across all agents; "" if it has none.
     uuid: str
@@ -82,7 +82,7 @@ class EntryTime(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Unreadable:
-    """The position of a part of a source that could not be understood; its text is not kept."""
+    """The position of a part of a source that could not be parsed; its text is not kept."""
 
     offset: int
     #: Size in the unit of ``offset``; a line is counted without its newline.
@@ -91,9 +91,9 @@ class Unreadable:
 
 
 class PullRequest(NamedTuple):
-    """A pull request that a source names."""
+    """A pull request that a source mentions."""
 
-    #: When it was named, in milliseconds since 1970; 0 if that is unknown.
+    #: When it was mentioned, in milliseconds since 1970; 0 if that is unknown.
     at_ms: int
     #: Its web address.
     url: str
@@ -117,7 +117,7 @@ class Title(NamedTuple):
 
     text: str
     rank: TitleRank
-    #: An entry of the session that the title is for; "" for the source's own session.
+    #: An entry of the session to which the title belongs; "" for the source's own session.
     entry: str = ""
 
 
@@ -132,15 +132,15 @@ class Reading:
     #: The entries read, in order.
     entries: Sequence[EntryTime] = ()
     unreadable: tuple[Unreadable, ...] = ()
-    #: First working directory named by an entry; "" if none is.
+    #: First working directory recorded in an entry; "" if there is none.
     cwd: str = ""
-    #: Latest time at which the session's context was compacted; None if it was not.
+    #: Latest time at which the session's context was compacted; None if it never was.
     compacted_at_ms: int | None = None
-    #: Pull requests that the session names, in the order of the source.
+    #: Pull requests that the session mentions, in the order of the source.
     pull_requests: tuple[PullRequest, ...] = ()
     #: Titles of sessions, in the order of the source.
     titles: tuple[Title, ...] = ()
-    #: Already stored entries, with their new positions in a rewritten source.
+    #: Entries that are already stored, with their new positions in a rewritten source.
     moved: tuple[EntryRef, ...] = ()
     #: ``Source.stamp`` and ``Source.size`` at the time of this read.
     stamp: str = ""
@@ -155,7 +155,7 @@ class Reading:
 
 
 class StoredTurns(Protocol):
-    """What a reader may ask ingest about the turns that are stored."""
+    """The stored turns, as far as ingest shows them to a reader."""
 
     def load(self, key: str) -> Turn | None:
         """Return a stored turn; None if there is none, or if it was forgotten."""
@@ -164,7 +164,7 @@ class StoredTurns(Protocol):
         """Return True if the turn with this key is stored or was forgotten."""
 
     def known_entries(self, uuids: Sequence[str]) -> Collection[str]:
-        """Return those of the entries that belong to a stored turn, or were forgotten."""
+        """Return the given entries that belong to a stored turn or were forgotten."""
 
     def is_session_known(self) -> bool:
         """Return True if anything from the session being read is stored."""
@@ -173,7 +173,7 @@ class StoredTurns(Protocol):
         """Return the stored turn of this session that an entry belongs to; None for any other entry."""
 
     def texts_of_session(self) -> Sequence[TextBlock]:
-        """Return every stored text of the session being read."""
+        """Return all stored text blocks of the session being read."""
 
     def is_stored(self, session_id: str) -> bool:
         """Return True if anything from the given session, which may be another one, is stored."""
@@ -189,15 +189,15 @@ class StoredTurns(Protocol):
 
 
 class Agent(Protocol):
-    """Knows where an agent keeps its sessions and how to read them. Nothing outside the agent's package knows this."""
+    """Finds and reads an agent's sessions. Only the agent's own package deals with where they are and their format."""
 
     @property
     def name(self) -> str:
-        """Stored with every session, such as ``claude-code``; never changes."""
+        """The name stored with every session, such as ``claude-code``; it never changes."""
 
     @property
     def title(self) -> str:
-        """The agent's name for people, such as ``Claude Code``."""
+        """The agent's display name, such as ``Claude Code``."""
 
     @property
     def suffixes(self) -> tuple[str, ...]:
@@ -206,10 +206,10 @@ class Agent(Protocol):
     def resume_command(self, session_id: str, path: Path | None = None) -> str:
         """Return the shell command that resumes a session; "" if the agent has none.
 
-        For the session of a subagent it resumes the session that started it.
+        For a subagent's session, the command resumes the session that started it.
 
         Args:
-            path: one of the session's sources, which may say how to resume it.
+            path: one of the session's sources, which may determine how it is resumed.
         """
 
     def speaker_at(self, path: Path, offset: int, length: int) -> Speaker:
@@ -222,9 +222,7 @@ class Agent(Protocol):
         """Yield every existing source. A folder that is missing or unreadable yields none."""
 
     def skipped(self, settings: Settings) -> list[Skipped]:
-        """Return files that are not read although sources are kept there, such as a dangling link, each with the
-        reason.
-        """
+        """Return the files in session folders that are not read, such as dangling links, each with the reason."""
 
     def sources_at(self, path: Path, settings: Settings) -> Iterator[Source]:
         """Yield the sources in a file, or in a folder given by the user; none if it is not this agent's."""

@@ -13,16 +13,16 @@ from engram.transcripts.turns import MAX_COMMAND_CHARS, MAX_ERROR_CHARS, Action,
 
 # -- Facts about a tool call, extracted in the same way by every agent's reader. Pure.
 
-#: Texts are read up to this many times their stored length and cut only after redaction, since half a secret matches no
-#: pattern.
+#: Text is read up to this many times its stored length and cut only after redaction, since half a secret does not match
+#: any pattern.
 READ_AHEAD = 10
 #: Maximum number of characters of a result that are searched for facts.
 MAX_SEARCHED_CHARS = 20_000
 #: Maximum length of a stored path.
 MAX_PATH_CHARS = 4096
-#: Tools that let another agent work and return its report.
+#: Tools that delegate work to another agent and return its report.
 AGENT_TOOLS = frozenset({"Agent", "Task"})
-#: Arguments that say where a call operates, as Claude Code, Codex, Gemini CLI and file servers name them.
+#: Arguments that specify where a call operates, as named by Claude Code, Codex, Gemini CLI and file servers.
 _PLACE_KEYS = ("workdir", "cwd", "path", "dir_path", "directory")
 
 _COMMIT = lazy_regex(r"^\[(?:[^\]\n]* )?([0-9a-f]{7,40})\] (\S.*)$", re.MULTILINE)
@@ -63,9 +63,10 @@ def telling_line(text: str) -> str:
 
 
 def shows_environment(action: Action) -> bool:
-    """Return True if the result of the call may hold secrets in environment lines.
+    """Return True if the result of a call may contain secrets in environment lines.
 
-    It names an environment file, prints the environment, or returns the report of an agent, which may have done either.
+    Such a call names an environment file, prints the environment, or returns the report of an agent that may have done
+    either.
     """
     places = "\0".join((*action.files, action.place)).lower()
     return (
@@ -84,8 +85,8 @@ def prints_environment(code: str) -> bool:
 
 
 def place_of(given: Mapping[str, Any]) -> str:
-    """Return where a call operates, according to its arguments: the folder that a command runs in, or what a search
-    covers.
+    """Return where a call operates, according to its arguments: the folder in which a command runs, or the path that a
+    search covers.
     """
     for key in _PLACE_KEYS:
         path = given.get(key)
@@ -95,7 +96,7 @@ def place_of(given: Mapping[str, Any]) -> str:
 
 
 def commit_of(action: Action, text: str) -> str:
-    """Return "sha subject" of the commit that a command's output reports; "" if it made none."""
+    """Return "sha subject" of the commit that a command's output reports; "" if there is none."""
     if "git" not in action.command or "commit" not in action.command:
         return ""
     match = _COMMIT.search(text)
@@ -122,12 +123,12 @@ _SENTENCE_END = lazy_regex(r"(?<!\d)[.!?](?=\s|$)|(?=\n\s*(?:[-*•]|\d+[.)])\s)
 
 
 def read_message(command: str, *, by_runner: bool = False) -> tuple[str, str]:
-    """Return subject and body of the message of a ``git commit`` command; ("", "") if there is none.
+    """Return the subject and body of a ``git commit`` command's message; ("", "") if there is none.
 
     Args:
         command: a shell command as stored, up to ``MAX_COMMAND_CHARS``: the last sentence of a truncated
             message is left out.
-        by_runner: also read a commit that another program runs, such as ``sudo``.
+        by_runner: also recognise a commit run through another program, such as ``sudo``.
     """
     match = (_COMMIT_BY_RUNNER if by_runner else _COMMIT_COMMAND).search(command)
     if match is None:
@@ -141,7 +142,7 @@ def read_message(command: str, *, by_runner: bool = False) -> tuple[str, str]:
 
 
 def _quoted(rest: str) -> tuple[str, bool]:
-    """Return the message in the arguments of a commit, and whether its end was reached."""
+    """Return the message in the arguments of ``git commit``, and whether it is complete."""
     if heredoc := _HEREDOC.search(rest):
         text, end, _ = heredoc["text"].partition("\n" + heredoc["end"])
         return text, bool(end)
@@ -159,7 +160,7 @@ def _quoted(rest: str) -> tuple[str, bool]:
 
 
 def open_todos(actions: Iterable[Action]) -> list[str]:
-    """Return the texts of the entries that no later call completed, in their order."""
+    """Return the texts of the entries that no later call completed, in order."""
     whole: list[str] = []
     single: dict[str, str] = {}
     for action in actions:
@@ -178,9 +179,9 @@ def open_todos(actions: Iterable[Action]) -> list[str]:
 
 
 def open_failure(actions: Sequence[Action]) -> Action | None:
-    """Return the last failing command after which none of its programs passed and no commit was made.
+    """Return the last failing command since which none of its programs has passed and no commit was made.
 
-    Only programs whose outcome the status tells have failed or passed.
+    Only programs whose outcome the exit status reveals count as failed or passed.
     """
     passed: set[str] = set()
     for action in reversed(actions):

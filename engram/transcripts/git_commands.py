@@ -1,4 +1,4 @@
-"""Ask git about an untrusted repository: nothing configured in it is run, and time is bounded."""
+"""Query git about an untrusted repository, within a time limit and without running anything configured in it."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ from engram.transcripts.git_files import (
     read_remote,
 )
 
-# -- Running git in an untrusted repository; nothing that the user configured is run either.
+# -- Running git in an untrusted repository. Programs that the user configured are not run either.
 
 #: Maximum duration of a git call, in seconds.
 MAX_GIT_SECONDS = 10.0
-#: Maximum size of the output of git that is used, in bytes.
+#: Maximum size of git's output that is used, in bytes.
 MAX_OUTPUT_BYTES = 20_000_000
 #: Maximum number of configured filters that are disabled; with more of them, git is not run.
 MAX_FILTERS = 50
 #: The only environment variables passed to git, since ``GIT_*`` could point it to another repository or program.
 _PASSED_ON = ("PATH", "HOME", "XDG_CONFIG_HOME", "TMPDIR")
-#: No questions, no network, no replaced objects, English messages.
+#: No prompts, no network, no replaced objects, English messages.
 _ENVIRONMENT = {
     "GIT_TERMINAL_PROMPT": "0",
     "GIT_NO_LAZY_FETCH": "1",
@@ -61,26 +61,27 @@ _OPTIONS = (
 
 #: Additional variables for git when it uses the network: they identify the user to remotes.
 _PASSED_ON_TO_REMOTES = ("SSH_AUTH_SOCK", "XDG_RUNTIME_DIR", "DBUS_SESSION_BUS_ADDRESS")
-#: Protocols that git may use to reach a remote if a person allows it. None runs a program named by a repository.
+#: Protocols that git may use to reach a remote if the user allows it. None of them runs a program that a repository
+#: configures.
 _REMOTES = ("ssh", "https", "file")
-#: Settings of a repository that git would run as programs on a fetch, commit or push, whatever its options.
+#: Repository settings that git would run as programs on a fetch, commit or push, regardless of its options.
 _PROGRAMS = lazy_regex(r"credential\.(.*\.)?helper|merge\..*\.driver|core\.gitproxy", re.IGNORECASE)
 
 
 def run_git(root: str | Path, *arguments: str, seconds: float = MAX_GIT_SECONDS) -> str | None:
-    """Return what git prints; None if it is missing, slow or fails.
+    """Return git's output; None if git is missing, fails or takes too long.
 
     Args:
-        arguments: a command that only reads. One that compares files with the index needs ``filter_options`` first.
+        arguments: a read-only command, preceded by ``filter_options`` if it compares files with the index.
     """
     done = _run(root, [*_OPTIONS, *arguments], _environment(), seconds)
     return None if done is None or done.returncode else done.stdout[:MAX_OUTPUT_BYTES].decode("utf-8", "replace")
 
 
 def read_log(root: str | Path, *arguments: str, seconds: float) -> Iterator[tuple[int, str]]:
-    """Yield the commit time, in milliseconds since 1970, and what ``git log`` prints for each file.
+    """Yield the commit time, in milliseconds since 1970, and the output of ``git log`` for each file.
 
-    Merges are left out. Yields nothing if git is missing, slow or fails.
+    Merges are left out. Yield nothing if git is missing, fails or takes too long.
     """
     options = ("--format=@%ct", "--no-ext-diff", "--no-textconv", "--no-renames", "--no-merges")
     at_ms = 0
@@ -98,8 +99,8 @@ def call_git(
     with_network: bool = False,
     seconds: float = MAX_GIT_SECONDS,
 ) -> tuple[int, str]:
-    """Run a git command that may write, in a repository that the user chose for it; nothing that the repository
-    configures is run.
+    """Run a git command that may write, in a repository chosen by the user, without running anything that the
+    repository configures.
 
     Args:
         arguments: ``filter_options`` and the command.
@@ -150,7 +151,7 @@ def _run(
 
 
 def programs_configured(root: str | Path) -> list[str] | None:
-    """Return the repository's own settings that name programs which no option can disable; None if git fails."""
+    """Return the repository's own settings that run programs which no option can disable; None if git fails."""
     listed = run_git(root, "config", "--list", "--includes", "--show-scope", "--name-only", "-z")
     if listed is None:
         return None
@@ -162,8 +163,8 @@ def programs_configured(root: str | Path) -> list[str] | None:
 def filter_options(root: str | Path, *, seconds: float = MAX_GIT_SECONDS) -> list[str] | None:
     """Return the options that disable every configured filter; None if that is not possible.
 
-    A filter is a program that git runs on the content of a file, including to find out whether the file has changed.
-    The configuration of the repository may name any program.
+    A filter is a program that git runs on a file's content, even just to find out whether the file has changed. The
+    repository's configuration may specify any program.
     """
     # --get-regexp fails if nothing matches, so all names are listed.
     names = run_git(root, "config", "--list", "--name-only", "-z", seconds=seconds)
@@ -181,13 +182,12 @@ def filter_options(root: str | Path, *, seconds: float = MAX_GIT_SECONDS) -> lis
 
 
 def _filters(names: Iterable[str]) -> list[str]:
-    """Return the names of the filters among the names of settings, each once."""
+    """Return the names of the filters that these settings configure, without duplicates."""
     keys = [name for name in names if name.lower().startswith("filter.") and name.count(".") >= 2]
     return list(dict.fromkeys(key.partition(".")[2].rpartition(".")[0] for key in keys))
 
 
-# -- Find out whether branches were merged, from what the local repository knows; "unknown" is better than a wrong
-# guess.
+# -- Find out whether branches were merged, from the local repository alone; "unknown" is better than a wrong guess.
 
 #: Names of branches that count as merged in every repository.
 MAIN_NAMES = ("main", "master")
@@ -204,10 +204,10 @@ _COMMITTED = ("commit", "cherry-pick", "revert", "am:")
 
 @dataclass(frozen=True, slots=True)
 class KnownBranch:
-    """What is known about a branch before git is asked."""
+    """What is known about a branch before git is queried."""
 
     name: str
-    #: The last commit seen on it; "" for none.
+    #: The last commit seen on it; "" if none was.
     tip: str = ""
     #: True if any commit was ever seen on it.
     has_commits: bool = False
@@ -240,7 +240,7 @@ class Refs:
         return tuple(dict.fromkeys(self.tips[name] for name in names if name in self.tips)) if self.default else ()
 
     def tip_of(self, branch: str) -> str:
-        """Return the commit of a branch, local or else on a remote; "" for a branch that is gone."""
+        """Return the commit of a local or else a remote branch; "" if the branch is gone."""
         local = self.tips.get(f"refs/heads/{branch}")
         if local:
             return local
@@ -254,7 +254,7 @@ class Refs:
 
 
 def read_refs(root: Path) -> Refs | None:
-    """Return the branches of a repository; None if git is missing, slow or fails."""
+    """Return the branches of a repository; None if git is missing, fails or takes too long."""
     printed = run_git(
         root,
         "for-each-ref",
@@ -385,7 +385,7 @@ def _merge_base(root: Path, first: str, second: str) -> str:
 
 
 def _resolve(root: Path, commits: Sequence[str]) -> str:
-    """Return the full hash of the latest of these commits that the repository still has; "" for none."""
+    """Return the full hash of the latest of these commits that the repository still has; "" if it has none."""
     for commit in reversed(commits[-3:]):
         if _HASH.fullmatch(commit):
             full = run_git(root, "rev-parse", "--verify", "--quiet", f"{commit}^{{commit}}", seconds=MAX_SECONDS)
@@ -394,7 +394,7 @@ def _resolve(root: Path, commits: Sequence[str]) -> str:
     return ""
 
 
-# -- Reading uncommitted changes in a working tree. No program named by the repository is run, and time is bounded.
+# -- Reading uncommitted changes in a working tree, within a time limit and without running the repository's programs.
 
 #: Maximum duration while a person waits, in seconds.
 MAX_STATUS_SECONDS = 5.0
@@ -418,7 +418,7 @@ class WorkTree:
 
 
 def read_work_tree(folder: str, *, seconds: float = MAX_STATUS_SECONDS) -> WorkTree | None:
-    """Return the state of the working tree that holds a folder; None outside any, or if git is missing or slow."""
+    """Return the state of the working tree that contains a folder; None if there is none, or git is missing or slow."""
     until = time.monotonic() + seconds
     options = filter_options(folder, seconds=seconds)
     left = until - time.monotonic()
@@ -462,7 +462,7 @@ def parse_status(printed: str) -> WorkTree:
 #
 # Both are hints, never a key: anybody can write a remote's URL into a forged repository.
 
-#: Maximum duration of each git call, in seconds. A history that takes longer has no known first commit.
+#: Maximum duration of each git call, in seconds. If reading the history takes longer, the first commit is unknown.
 GIT_SECONDS = 5.0
 _COMMIT = lazy_regex(r"[0-9a-f]{40,64}")
 
@@ -471,14 +471,14 @@ _COMMIT = lazy_regex(r"[0-9a-f]{40,64}")
 class GitHints:
     """Hints about the identity of a repository."""
 
-    #: Normalised, without credentials; "" if there is none.
+    #: Normalised URL without credentials; "" if there is none.
     remote: str = ""
     #: Hash of the oldest root commit; "" if unknown, as in a shallow clone.
     first_commit: str = ""
 
 
 def read_git_hints(root: Path) -> GitHints:
-    """Return the hints of the repository at ``root``; empty outside a repository or without git. Bounded in time."""
+    """Return hints about the repository at ``root``, within a time limit; empty outside a repository or without git."""
     folder = git_folder(root)
     if folder is None:
         return GitHints()
@@ -493,15 +493,15 @@ def read_git_hints(root: Path) -> GitHints:
 
 
 def is_other_repository(root: Path, remote: str, first_commit: str) -> bool:
-    """Return True if the repository at ``root`` is not the one that had this remote and first commit. Runs no git.
+    """Return True if the repository at ``root`` is not the one that had this remote and first commit. Git is not run.
 
-    Having the same remote, or that first commit anywhere in it, makes it the same. A shallow clone lacks its first
-    commit, so only a different remote proves that it is another one. A folder that no longer holds a repository counts
-    as a different one.
+    It is the same one if it has the same remote, or if it contains that first commit. A shallow clone lacks its first
+    commit, so only a different remote proves that it is another repository. A folder that no longer contains a
+    repository counts as a different one.
 
     Args:
         root: main folder, which must exist.
-        remote: the normalised URL; "" for none.
+        remote: the normalised URL; "" if there was none.
         first_commit: "" if unknown; then only a different remote is proof.
     """
     if not (remote or first_commit):
@@ -518,11 +518,11 @@ def is_other_repository(root: Path, remote: str, first_commit: str) -> bool:
 
 
 def token_of(root: Path) -> str:
-    """Return a short text that distinguishes successive repositories at one path. Runs no git."""
+    """Return a short string that distinguishes successive repositories at one path. Git is not run."""
     told = f"{read_remote(root)}\n{read_first_commit(root)}"
     return hashlib.sha256(told.encode("utf-8", "surrogateescape")).hexdigest()[:8]
 
 
 def _git(root: Path, *arguments: str) -> str:
-    """Return what git prints; "" if it fails or takes too long."""
+    """Return git's output; "" if git fails or takes too long."""
     return (run_git(root, *arguments, seconds=GIT_SECONDS) or "").strip()

@@ -1,4 +1,4 @@
-"""Read a repository's own files: branch, remote, commits, worktrees, tracked folders. No git is run.
+"""Read a repository's own files: branch, remote, commits, worktrees, tracked folders. Git is not run.
 
 Every function returns "unknown" (``None``, ``""`` or nothing) for a file that is missing, too large or damaged.
 """
@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 from engram.system.atomic import read_regular
 from engram.system.lazy_regex import lazy_regex
 
-#: What transcripts give as the branch of a detached head.
+#: The branch that transcripts record for a detached head.
 DETACHED = "HEAD"
 #: Maximum number of folders that are examined, from a folder upwards.
 MAX_DEPTH = 64
@@ -34,7 +34,7 @@ _SECTION = lazy_regex(r'\[\s*([\w.-]+)(?:\s+"((?:[^"\\]|\\.)*)")?\s*\]')
 
 
 def read_link(file: Path, base: Path, prefix: str = "") -> Path | None:
-    """Return the path that a link file of git names, relative to ``base``; None if it names none."""
+    """Return the path in one of git's link files, joined to ``base``; None if the file does not contain a path."""
     data = read_regular(file, _LINK_BYTES)
     text = data.decode("utf-8", "surrogateescape").strip() if data else ""
     if not text.startswith(prefix) or "\0" in text:
@@ -44,7 +44,7 @@ def read_link(file: Path, base: Path, prefix: str = "") -> Path | None:
 
 
 def is_bare(folder: Path) -> bool:
-    """Return True for a folder that is laid out as git's own: a bare repository, or the ``.git`` of another one."""
+    """Return True for a folder laid out like git's own: a bare repository, or another repository's ``.git`` folder."""
     return os.path.isfile(folder / "HEAD") and os.path.isdir(folder / "objects") and os.path.isdir(folder / "refs")
 
 
@@ -67,7 +67,7 @@ def git_folder(root: Path) -> Path | None:
 
 
 def read_branch(folder: str) -> str:
-    """Return the branch that a folder is on, ``DETACHED`` for none; "" outside a repository."""
+    """Return the branch that a folder is on; ``DETACHED`` for a detached head, "" outside a repository."""
     if not os.path.isabs(folder) or "\0" in folder:
         return ""
     here = Path(os.path.realpath(folder))
@@ -106,9 +106,9 @@ def worktrees_of(root: Path) -> Iterator[Path]:
 
 
 def config_value(folder: Path, section: str, key: str, subsection: str = "") -> str:
-    """Return the last value of a setting in the ``config`` of git's folder; "" if it is not set there.
+    """Return the last value of a setting in the git folder's ``config``; "" if it is not set there.
 
-    Included files are not read, nor are values over several lines.
+    Included files and values that span several lines are not read.
     """
     data = read_regular(folder / "config", _CONFIG_BYTES)
     found, is_here = "", False
@@ -125,7 +125,7 @@ def config_value(folder: Path, section: str, key: str, subsection: str = "") -> 
 
 
 def read_remote(root: Path) -> str:
-    """Return the normalised URL of a repository's remote ``origin``; "" for none."""
+    """Return the normalised URL of a repository's remote ``origin``; "" if there is none."""
     folder = git_folder(root)
     return "" if folder is None else normal_address(config_value(folder, "remote", "url", "origin"))
 
@@ -133,7 +133,7 @@ def read_remote(root: Path) -> str:
 def normal_address(address: str) -> str:
     """Return a normalised remote URL: ``host/path``, with the host in lower case, without credentials or ``.git``.
 
-    A local path stays a path. Returns "" for anything that is not a URL.
+    A local path remains a path. Return "" for an address that is empty, too long or malformed.
     """
     address = address.strip()
     if not address or len(address) > MAX_ADDRESS_CHARS or any(ord(char) < 32 for char in address):
@@ -165,8 +165,8 @@ def read_first_commit(root: Path) -> str:
 
 
 def begun_at_ms(root: Path) -> int | None:
-    """Return when a repository was created or cloned here, in milliseconds since 1970, according to its HEAD reflog;
-    None if unknown.
+    """Return when a repository was created or cloned on this machine, in milliseconds since 1970, according to its HEAD
+    reflog; None if unknown.
 
     Git drops old reflog entries, so the repository may be older.
     """
@@ -177,7 +177,7 @@ def begun_at_ms(root: Path) -> int | None:
 
 
 def has_commit(root: Path, commit: str) -> bool | None:
-    """Return whether a repository holds a commit (40 or 64 hex digits), packed or not; None if its objects cannot be
+    """Return whether a repository contains a commit (40 or 64 hex digits), packed or not; None if its objects cannot be
     read.
     """
     folder = git_folder(root)
@@ -195,7 +195,7 @@ def has_commit(root: Path, commit: str) -> bool | None:
 
 
 def _packs_with(objects: Path, commit: str) -> Iterator[Path]:
-    """Yield the lists of packed objects that name the commit."""
+    """Yield the pack indexes that list the commit."""
     try:
         names = [name for name in os.listdir(objects / "pack") if name.endswith(".idx")][:_MAX_PACKS]
     except OSError:
@@ -235,7 +235,7 @@ def tracks(root: Path, folder: Path) -> bool:
 @lru_cache(maxsize=4)
 def _tracked_folders(index: str, hash_bytes: int, changed_at_ns: int, size: int) -> frozenset[str]:
     """Return every folder, relative to the repository, below which an index lists a file."""
-    del changed_at_ns  # the key of the cache
+    del changed_at_ns  # part of the cache key
     data = read_regular(Path(index), _INDEX_BYTES + 1) if size <= _INDEX_BYTES else None
     try:
         names = set(_names_in_index(data or b"", hash_bytes))
@@ -276,10 +276,10 @@ def _names_in_index(data: bytes, hash_bytes: int) -> Iterator[str]:
 
 
 def main_folder_of_bare(bare: Path) -> Path:
-    """Return the main folder of a repository that git keeps in a folder not called ``.git``.
+    """Return the main folder of a repository whose git folder is not called ``.git``.
 
-    That is the folder around it if that was made for it or names it, the work tree of a submodule that names it, or
-    else the bare repository itself.
+    That is the enclosing folder if it was created for the repository or its ``.git`` file points to it, the work tree
+    of a submodule whose ``.git`` file points to it, or else the bare repository itself.
     """
     if bare.name == ".bare" or is_named_by_dot_git(bare.parent, bare):
         return bare.parent
@@ -289,7 +289,7 @@ def main_folder_of_bare(bare: Path) -> Path:
 
 
 def is_named_by_dot_git(folder: Path, git_folder: Path) -> bool:
-    """Return True if the ``.git`` file of a folder names this git folder."""
+    """Return True if the ``.git`` file of a folder points to this git folder."""
     link = folder / ".git"
     target = read_link(link, folder, prefix="gitdir:") if os.path.isfile(link) else None
     return target is not None and Path(os.path.realpath(target)) == git_folder

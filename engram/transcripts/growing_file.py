@@ -2,7 +2,7 @@
 
 A cursor is trusted only if the file still matches it. At each read, the beginning of the file and the 4 KB before the
 cursor must be unchanged. Everything before the cursor is compared if the inode, size or modification time looks wrong,
-or if the caller asks (``is_doubtful``). docs/promises.md lists what this can't detect.
+or if the caller requests it (``is_doubtful``). docs/promises.md lists what this can't detect.
 
 A last line without its newline counts as complete if it ends with a complete record, since no proper prefix of a record
 is itself complete. Many real files end this way and never grow again. Anything else waits for its newline.
@@ -78,7 +78,7 @@ class Position:
     changed_at_ns: int = 0
 
     def to_json(self) -> dict[str, object]:
-        """Return the position as JSON-ready values for a cursor; the names are stored."""
+        """Return the position as JSON-ready values for a cursor; the keys are stored."""
         return {
             "offset": self.offset,
             "lines": self.lines,
@@ -125,7 +125,7 @@ class Chunk:
     skipped: tuple[SkippedLine, ...]
     #: Where the next read continues.
     position: Position
-    #: Size of the file at this read, in bytes; for a compressed file, of what has been expanded so far.
+    #: Size of the file at this read, in bytes; for a compressed file, the number expanded so far.
     size: int
     #: ``stamp_of`` the file at this read.
     stamp: str = ""
@@ -166,7 +166,7 @@ def read_chunk(
 
 
 def holds_prefix(path: Path, position: Position) -> bool:
-    """Return True if a file holds everything that was read up to ``position``, as a moved file does.
+    """Return True if a file contains everything that was read up to ``position``, as a moved file does.
 
     Raises:
         TranscriptError: as ``read_chunk``.
@@ -180,7 +180,7 @@ def holds_prefix(path: Path, position: Position) -> bool:
 
 
 def fingerprint(path: Path) -> bytes:
-    """Return the present fingerprint of a file; empty if it has no complete first line and less than 1 KB.
+    """Return a file's current fingerprint; empty if it has no complete first line and is shorter than 1 KB.
 
     Raises:
         TranscriptError: as ``read_chunk``.
@@ -191,7 +191,7 @@ def fingerprint(path: Path) -> bytes:
 
 @contextlib.contextmanager
 def _opened(path: Path) -> Iterator[BinaryIO | Expanded]:
-    """Open a file for reading. Raises TranscriptError for errors here or while reading."""
+    """Open a file for reading. Raises TranscriptError for errors while opening or reading it."""
     try:
         with open_content(path) as file:
             yield file
@@ -223,7 +223,7 @@ class _Read:
         self._is_at_end = False
 
     def run(self, *, is_doubtful: bool) -> Chunk:
-        """Compare what is before the position, then read what is after it."""
+        """Compare the content before the position, then read the content after it."""
         file, before = self._file, self._before
         facts = os.fstat(file.fileno())
         stamp = stamp_of(facts)
@@ -287,7 +287,7 @@ class _Read:
         )
 
     def _read_lines(self) -> None:
-        """Take complete lines, up to the size of a chunk."""
+        """Read complete lines, up to the chunk size."""
         data = _read_up_to(self._file, self._chunk_bytes)
         self._is_at_end = len(data) < self._chunk_bytes
         *pieces, last = data.split(b"\n")

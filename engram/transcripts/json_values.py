@@ -1,4 +1,4 @@
-"""Values from an agent's JSON: parsed whatever the file holds, in a form that SQLite can store. Pure."""
+"""Parse an agent's JSON, whatever the file contains, and convert values to a form that SQLite can store. Pure."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ import orjson
 
 from engram.system.lazy_regex import lazy_regex
 
-#: Maximum size of a text given to orjson, in bytes, since it does not release the memory of a longer one.
+#: Maximum size of text passed to orjson, in bytes, since orjson does not release the memory used for longer text.
 _LONGEST = 64 * 1024
-#: An image embedded in a line: more than 3 KB, base64-encoded; and what precedes every one.
+#: An image embedded in a line (base64-encoded, more than 3 KB), and the keys of which one precedes each image.
 _PICTURE_KEYS = (b'data":"', b'base64":"', b'url":"')
 _PICTURE = lazy_regex(
     rb'("(?:data|base64|image_url|url)":")(?:data:[\w.+-]{1,40}/[\w.+-]{1,40};base64,)?[A-Za-z0-9+/]{4096,}={0,2}"'
@@ -21,7 +21,7 @@ _PICTURE = lazy_regex(
 def parse_json(data: bytes) -> Any:
     """Return the value of JSON text in UTF-8; invalid bytes become U+FFFD, and a byte order mark is dropped.
 
-    An image in a long text is replaced by an empty string. Integers beyond 64 bits may come as floats.
+    An image in long text is replaced by an empty string. Integers beyond 64 bits may become floats.
 
     Raises:
         ValueError: it is not JSON.
@@ -54,14 +54,14 @@ def is_object(data: bytes) -> bool:
         return False
 
 
-# -- Texts and ids in a form that SQLite can store.
+# -- Text and ids in a form that SQLite can store.
 
 
 #: Maximum length of a uuid, session id or tool id, in characters.
 MAX_ID_CHARS = 128
-#: The text of a prompt that is only a picture.
+#: The text of a prompt that consists only of a picture.
 PICTURE = "[image]"
-#: Characters that SQLite cannot store in a text: lone surrogates, and NUL, which would end the text.
+#: Characters that SQLite cannot store as text: lone surrogates, and NUL, which would terminate the string.
 _UNSTORABLE = lazy_regex("[\ud800-\udfff\x00]")
 
 
@@ -78,7 +78,7 @@ def storable(text: str) -> str:
 
 
 def storable_value(value: object) -> object:
-    """Return a parsed JSON value with all its texts and names storable. Raises RecursionError for deep nesting."""
+    """Return a parsed JSON value with all strings and keys made storable. Raises RecursionError for deep nesting."""
     match value:
         case str():
             return storable(value)

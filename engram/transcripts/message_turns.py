@@ -33,7 +33,7 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """A session's message, as it currently is."""
+    """A message of a session in its current form."""
 
     #: Unique across all agents.
     id: str
@@ -44,7 +44,7 @@ class Message:
     #: Number of the message in the session, from 0.
     position: int
     calls: tuple[Call, ...] = ()
-    #: Working folder, if the message names one.
+    #: Working folder, if the message records one.
     cwd: str = ""
 
 
@@ -59,7 +59,7 @@ def whole_turns(
 
     Args:
         session_id: the session of the messages.
-        cwd: working folder, if no message names one.
+        cwd: working folder of turns whose messages record none.
         note_environment: receives the result of every call that showed an environment file.
     """
     drafts: list[list[Message]] = []

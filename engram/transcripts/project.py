@@ -23,7 +23,7 @@ from engram.system.atomic import read_regular
 from engram.system.lazy_regex import lazy_regex
 from engram.transcripts.git_files import MAX_DEPTH, is_bare, main_folder_of_bare, read_link, tracks, worktrees_of
 
-#: Folders in which tools keep worktrees, as they end a path: ``X/.claude/worktrees``, ``X/.worktrees``.
+#: Folders in which tools keep worktrees, as the last parts of a path: ``X/.claude/worktrees``, ``X/.worktrees``.
 _WORKTREE_FOLDERS = (
     *((tool, folder) for tool in (".claude", ".cursor", ".codex", ".git") for folder in ("worktrees", "worktree")),
     ("conductor", "workspaces"),
@@ -35,24 +35,23 @@ _WORKTREE_FOLDERS = (
     (".conductor",),
     (".wt",),
 )
-#: Names of folders next to the repository that hold its worktrees.
+#: Names of folders next to a repository that contain its worktrees.
 _BESIDE = lazy_regex(r"([^.].*)[.-]worktrees")
-#: Worktree folders that are inside a repository, unless they are in a home folder. For all others, that must be proven.
+#: Worktree folders that are inside a repository, unless they are in a home folder. All others need proof.
 _INSIDE = frozenset({".claude", ".git", ".worktrees", ".worktree", ".trees", ".conductor", ".wt"})
-#: Tools that call a worktree ``ID/REPOSITORY``; all others call it ``REPOSITORY/NAME``.
+#: Tools that name a worktree ``ID/REPOSITORY``; all others name it ``REPOSITORY/NAME``.
 _REPOSITORY_LAST = frozenset({".codex", "vibe-kanban"})
-#: Home folders, on this machine or another one. They hold projects and are not the base of any project's worktrees.
+#: Home folders, on this machine or another one. They contain projects but are never the base of a project's worktrees.
 _HOME = lazy_regex(r"/(?:var/|export/)?(?:home|users)/[^/]+|/root|[a-z]:\\users\\[^\\]+", re.IGNORECASE)
-#: Uninformative names of bare repositories, which get the name of the enclosing folder.
+#: Uninformative names of bare repositories; the name of the enclosing folder is used instead.
 _NAMELESS = frozenset({".bare", ".git", ".repo", "bare", "git", "repo", "bare.git", "repo.git"})
 _WINDOWS = lazy_regex(r"[A-Za-z]:[\\/]|\\\\")
-#: A folder of a Linux within Windows, as Windows names it; a folder on a drive; a home folder on one, as Linux names
-#: it.
+#: A Linux folder within Windows, as Windows names it; a folder on a drive; a home folder on a drive, as Linux names it.
 _IN_LINUX = lazy_regex(r"[\\/]{2}wsl(?:\$|\.localhost)[\\/][^\\/]+(.*)", re.IGNORECASE | re.DOTALL)
 _DRIVE = lazy_regex(r"([A-Za-z]):([\\/].*)", re.DOTALL)
 _OTHER_NAMES = ("//", "/\\", "/mnt/")
 _MOUNTED = lazy_regex(r"/mnt/([a-z])(/users/.*)", re.IGNORECASE | re.DOTALL)
-#: Bytes of Jujutsu's record of a workspace that are read.
+#: Number of bytes read from Jujutsu's record of a workspace.
 _CHECKOUT_BYTES = 4096
 
 
@@ -68,7 +67,7 @@ class Project:
     is_global: bool = False
     #: True if a repository was found on disk or among the known ones.
     is_repository: bool = False
-    #: For a new project: the remote and first commit of its repository, as far as its files tell.
+    #: For a new project: the remote and first commit of its repository, as far as its files show.
     remote: str = ""
     first_commit: str = ""
 
@@ -102,7 +101,7 @@ class _Worktree(NamedTuple):
     tool: str
 
 
-# -- What is asked of the disk about the folders of many sessions is asked once in a run.
+# -- Looking up the folders of many sessions on disk, each only once in a run.
 
 R = TypeVar("R")
 
@@ -112,7 +111,7 @@ _answers: ContextVar[dict[tuple[Any, PurePath], Any] | None] = ContextVar("answe
 
 @contextlib.contextmanager
 def one_run() -> Iterator[None]:
-    """Ask the disk once where a path leads, and what is above a folder that is gone, until the block ends."""
+    """Until the block ends, look up only once where a path leads and what is above a folder that is gone."""
     token = _answers.set({})
     try:
         yield
@@ -141,10 +140,10 @@ def identify_project(
     root_folders: Collection[str] = (),
     join_worktrees: bool = True,
 ) -> Project:
-    """Return the project of a working directory named in a transcript.
+    """Return the project of a working directory recorded in a transcript.
 
-    If the folder exists, its repository decides (a worktree belongs to the repository that names it); outside any
-    repository it is a project of its own. If it is gone, its repository is, in this order: one that names it as its
+    If the folder exists, its repository decides (a worktree belongs to the repository that lists it); outside any
+    repository, it is a project of its own. If it is gone, its repository is, in this order: the one that lists it as a
     worktree; for a folder of worktrees, the repository that contains it or is next to it or, in a central place, the
     only known one with that name; the one that contains the nearest existing ancestor; the longest known root above it
     that was a repository. Otherwise, the path as written is a project of its own.
@@ -152,8 +151,8 @@ def identify_project(
     Args:
         cwd: POSIX or Windows path, as written. Links in it are followed.
         known_roots: folders of known projects.
-        join_worktrees: a worktree belongs to its repository; False makes each a separate project.
-        root_folders: folders that hold projects; a session in such a folder itself is global.
+        join_worktrees: True if a worktree belongs to its repository; False makes each worktree a separate project.
+        root_folders: folders that contain projects; a session in such a folder itself is global.
     """
     if not cwd.strip():
         return Project("", "", "")
@@ -171,11 +170,11 @@ def identify_project(
 
 
 def find_repository(folder: Path) -> Path | None:
-    """Return the main folder of the repository that holds ``folder``; None outside any, or if the folder is gone.
+    """Return the main folder of the repository that contains ``folder``; None if there is none, or the folder is gone.
 
-    Runs and writes nothing. For a bare repository with worktrees, the main folder is the one around it if that was made
-    for it (``X/.bare``, or a file ``X/.git`` that names it), or else the bare repository itself. A repository at the
-    home folder holds what it tracks there and nothing else.
+    Nothing is run or written. For a bare repository with worktrees, the main folder is the enclosing folder if that was
+    created for it (``X/.bare``, or a file ``X/.git`` that points to it), or else the bare repository itself. A
+    repository at the home folder contains only what it tracks there.
     """
     return _repository_around(folder) if _exists(str(folder)) else None
 
@@ -220,7 +219,7 @@ def _repository_around(folder: Path, join_worktrees: bool = True, gone: PurePath
 
 def _main_folder_at(candidate: Path, join_worktrees: bool) -> Path | None:
     """Return the main folder of the repository whose top level is this folder; None if it is not a top level."""
-    at = os.path.join(candidate, "")  # text, since most folders are not a top level and joining paths costs more
+    at = os.path.join(candidate, "")  # a string, since most folders are not a top level and joining paths costs more
     if os.path.isfile(f"{at}.git/HEAD"):
         return candidate
     if os.path.isfile(f"{at}.git"):
@@ -237,10 +236,10 @@ def _main_folder_at(candidate: Path, join_worktrees: bool) -> Path | None:
 
 
 def _main_folder(worktree: Path, link: Path) -> Path:
-    """Return the repository of a worktree if that repository names the worktree too; else the folder itself.
+    """Return the repository of a worktree if that repository also lists the worktree; else the folder itself.
 
-    Anybody can write a ``.git`` file that points anywhere. Only git writes ``worktrees/<name>`` inside a repository,
-    and its ``gitdir`` names the ``.git`` file that belongs to it. A submodule is its own project.
+    Anyone can write a ``.git`` file that points anywhere. Only git writes ``worktrees/<name>`` inside a repository,
+    and the ``gitdir`` there points back to the worktree's ``.git`` file. A submodule is its own project.
     """
     if os.path.islink(link):
         return worktree
@@ -263,9 +262,9 @@ def _main_folder(worktree: Path, link: Path) -> Path:
 def _main_workspace(workspace: Path, link: Path) -> Path:
     """Return the main workspace of a Jujutsu workspace if the two belong together; else the folder itself.
 
-    A secondary workspace has a file ``.jj/repo`` that names the ``.jj/repo`` of the main one. Anybody can write such a
-    file, so it must be confirmed: either the main workspace knows the operation that checked this one out, or this one
-    is next to or inside the main one.
+    A secondary workspace has a file ``.jj/repo`` that points to the ``.jj/repo`` of the main one. Anyone can write such
+    a file, so it must be confirmed: either the main workspace has a record of the operation that checked this one out,
+    or this one is next to or inside the main one.
     """
     store = read_link(link, link.parent)
     if store is None or os.path.islink(link):
@@ -288,7 +287,7 @@ def _knows_checkout(store: Path, workspace: Path) -> bool:
 
 
 def _holds_homes(folder: Path) -> bool:
-    """Return True for the home folder and every folder above it, where a repository holds only what it tracks."""
+    """Return True for the home folder and every folder above it, where a repository contains only what it tracks."""
     return Path(os.path.realpath(os.path.expanduser("~"))).is_relative_to(folder)
 
 
@@ -304,9 +303,7 @@ def _project_of(repository: PurePath) -> Project:
 
 
 def repository_name(folder: PurePath) -> str:
-    """Return the name of a repository: its folder's, ``X`` for ``X.git``, and for ``.bare`` that of the folder around
-    it.
-    """
+    """Return the name of a repository: its folder's, ``X`` for ``X.git``, and the enclosing folder's for ``.bare``."""
     if folder.name in _NAMELESS and folder.parent.name:
         return folder.parent.name
     stem = folder.name.removesuffix(".git")
@@ -346,7 +343,7 @@ def _is_at_repository(path: PurePath, worktree: _Worktree, known: Sequence[Known
 
 
 def _project_above(path: PurePath, known: Sequence[KnownRoot]) -> Project:
-    """Return the project of the nearest existing ancestor, of a known repository, or the path's own."""
+    """Return the project of the deepest repository above a path, existing or known; else the path's own project."""
     around = _repository_above(path)
     root = _longest_root(path, known, around) or around
     return Project(_identity(path), str(path), _name_of(path)) if root is None else _project_of(root)
@@ -389,7 +386,7 @@ def _longest_root(path: PurePath, known: Sequence[KnownRoot], around: PurePath |
 
 
 def _repository_that_names(path: PurePath, known: Sequence[KnownRoot]) -> PurePath | None:
-    """Return the known repository that has a record of a worktree at the path or above it."""
+    """Return the known repository that lists a worktree at the path or above it."""
     for root in known:
         if not _is_repository(root.path):
             continue
@@ -415,7 +412,7 @@ def _worktree_in(path: PurePath) -> _Worktree | None:
 
 
 def _project_of_name(worktree: _Worktree, known: Sequence[KnownRoot]) -> Project:
-    """Return the only known repository with the name that a worktree implies, or else the worktree's own project."""
+    """Return the project of the only known repository with the name that a worktree implies, or else the worktree's."""
     if len(worktree.inner) > 1:
         name = worktree.inner[1 if worktree.tool in _REPOSITORY_LAST else 0]
         same = [root for root in known if root.path and _gives_name(root.path, name)]
@@ -438,7 +435,7 @@ def _is_repository(path: str) -> bool:
 
 
 def _own_project(worktree: _Worktree, depth: int) -> Project:
-    """Return the project of a worktree about which nothing is known, without the folders inside it."""
+    """Return the project of a worktree about which nothing else is known; the folders inside it are ignored."""
     inner = worktree.inner[:depth]
     root = worktree.folder.joinpath(*inner)
     ordered = inner[::-1] if worktree.tool in _REPOSITORY_LAST else inner
@@ -487,8 +484,8 @@ def _is_below(path: PurePath, root: PurePath) -> bool:
 
 
 def _is_home(path: PurePath) -> bool:
-    """Return True for the folder of a person, on this machine or, judging by its form, on another one, and for
-    everything above it.
+    """Return True for a home folder, on this machine or, judging by its form, on another one, and for every folder
+    above this machine's.
     """
     if _HOME.fullmatch(str(path)) is not None:
         return True
@@ -496,7 +493,7 @@ def _is_home(path: PurePath) -> bool:
 
 
 def _holds_tools(path: PurePath) -> bool:
-    """Return True for the folder of a person, and for a hidden folder in it, in which a tool keeps its own files."""
+    """Return True for a home folder, and for a hidden folder in one, where a tool keeps its own files."""
     return _is_home(path) or (path.name.startswith(".") and _is_home(path.parent))
 
 
@@ -509,7 +506,7 @@ def _same(path: PurePath, other: PurePath) -> bool:
 
 
 def _identity(path: PurePath) -> str:
-    """Return the identity of a path: Windows paths without case and with one kind of slash."""
+    """Return the identity of a path: Windows paths in lower case and with one kind of slash."""
     return str(path).lower() if isinstance(path, PureWindowsPath) else str(path)
 
 

@@ -18,14 +18,14 @@ _agents: dict[str, Agent] = {}
 
 
 def register(agent: Agent) -> None:
-    """Read this agent's sessions too. Raises ValueError if another agent has the same name."""
+    """Add an agent whose sessions are to be read. Raises ValueError if another agent has the same name."""
     if agent.name in _agents:
         raise ValueError(f"there is already an agent {agent.name!r}")
     _agents[agent.name] = agent
 
 
 def unregister(name: str) -> None:
-    """Stop reading an agent's sessions in this process; what is stored stays."""
+    """Stop reading an agent's sessions in this process; stored sessions are kept."""
     _agents.pop(name, None)
 
 
@@ -39,13 +39,13 @@ def agent_of(source: Source) -> Agent:
 
 
 def title_of(name: str) -> str:
-    """Return an agent's name for people; an unknown agent's name unchanged."""
+    """Return an agent's display name; for an unknown agent, the given name."""
     agent = _agents.get(name)
     return name if agent is None else agent.title
 
 
 def has_answers(name: str) -> bool:
-    """Return False for sessions that only consist of prompts, from which nothing can be concluded."""
+    """Return False for sessions that consist only of prompts, from which nothing can be concluded."""
     return name != PromptHistory.name
 
 
@@ -67,7 +67,7 @@ def discover(settings: Settings) -> Iterator[Source]:
 
 
 def skipped(settings: Settings) -> list[Skipped]:
-    """Return files in the agents' folders that are not read although sessions are kept there."""
+    """Return the files in the agents' session folders that are not read."""
     return [one for agent in _agents.values() for one in agent.skipped(settings)]
 
 

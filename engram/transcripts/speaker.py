@@ -1,9 +1,9 @@
-"""Who speaks: the one rule by which words in the user's place are the user's, for every agent's reader. Pure.
+"""Who speaks: the one rule by which words in the user's place count as the user's, for every agent. Pure.
 
 Two things decide together: the fields that the agent writes next to a message (``claude_code_speaker``,
-``codex_speaker``), and the element that fills it (``judge``). Missing fields mean a person, since older versions write
-none. Elements are an allow-list: one that is not known to hold a person's words counts as holding none, and its name is
-stored with the turn, so that a later version can judge it again.
+``codex_speaker``), and the element that fills it (``judge``). Missing fields mean a person, since older versions do not
+write them. Elements are an allow-list: one that is not known to contain a person's words counts as containing none, and
+its name is stored with the turn, so that a later version can judge it again.
 """
 
 from __future__ import annotations
@@ -33,15 +33,15 @@ class Words(NamedTuple):
     """The content of a message in the user's place, without tags."""
 
     speaker: Speaker
-    #: The speaker's words; "" if there are none that ask for something.
+    #: The speaker's words; "" if none of them make a request.
     text: str = ""
     #: Parts of the message that the speaker did not write, such as pasted text.
     beside: tuple[str, ...] = ()
     #: Name of the element that fills the message, if that element is unknown; ``text`` is then its content.
     unknown: str = ""
-    #: A slash command or shell command as it was typed (``/plan the parser``), whether it asks for something or not.
+    #: A slash command or shell command as it was typed (``/plan the parser``), whether or not it makes a request.
     command: str = ""
-    #: True if the command starts something that is not an answer to the prompt before it.
+    #: True if the command starts something that is not a response to the previous prompt.
     is_start: bool = False
 
     @property
@@ -90,7 +90,7 @@ _HARNESS_FLAGS = ("isMeta", "isCompactSummary", "isVisibleInTranscriptOnly", "re
 
 
 def claude_code_speaker(fields: Mapping[str, Any]) -> Speaker:
-    """Return who wrote a line of Claude Code, judging only by its fields.
+    """Return who wrote a Claude Code line, judging only by its fields.
 
     Args:
         fields: the line; for a queued command, its attachment plus those of the line's fields that it lacks.
@@ -157,7 +157,7 @@ def came_by_messenger(fields: Mapping[str, Any]) -> bool:
 
 
 def declares_person(fields: Mapping[str, Any]) -> bool:
-    """Return True if the origin of a line of Claude Code says that a person wrote it."""
+    """Return True if the origin of a Claude Code line declares that a person wrote it."""
     return _origin(fields).get("kind") == "human"
 
 
@@ -234,7 +234,7 @@ _SPEAKERS = {
     _Use.SCHEDULE: Speaker.SCHEDULE,
     _Use.HARNESS: Speaker.HARNESS,
 }
-#: Beginnings of messages written by the agent's program, some of which older versions mark in no other way.
+#: Beginnings of messages written by the agent's program, some of which older versions do not mark in any other way.
 _HARNESS_BEGINNINGS = (
     "[Request interrupted by user",
     "[SYSTEM NOTIFICATION - NOT USER INPUT]",
@@ -259,9 +259,9 @@ _HARNESS_BEGINNINGS = (
     # Gemini CLI
     "This is the Gemini CLI.",
 )
-#: Messages of the agent's program that mean something only as a whole.
+#: Messages of the agent's program that are recognised only if nothing else is in the message.
 _HARNESS_MESSAGES = frozenset({"Continue from where you left off.", "Tool loaded.", "No response requested."})
-#: The mark with which a loop wakes the agent.
+#: The marker with which a loop wakes the agent.
 _LOOP_MARK = lazy_regex(r"<<[\w-]{1,60}>>")
 #: The sentences that Claude Code puts before and after a message of another session.
 _BEFORE_PEER = lazy_regex(
@@ -271,7 +271,7 @@ _AFTER_PEER = lazy_regex(
     r"^(?:This came from another Claude session|That [\"“]other Claude session[\"”] is)\b[^\n]*(?:\n[^\n]+)*",
     re.MULTILINE,
 )
-#: Slash commands whose arguments configure something or are meant for somebody else, and ask the model for nothing.
+#: Slash commands whose arguments configure something or are meant for somebody else, and are no request to the model.
 _SETTINGS = frozenset(
     "add-dir agents branch bug cd clear color config context copy cost doctor effort exit export fast "
     "feedback help hooks ide keybindings login logout mcp memory model output-style permissions plugin "
@@ -280,7 +280,7 @@ _SETTINGS = frozenset(
 )
 _NAME = r"[A-Za-z][\w.:-]{0,60}"
 _OPENING = lazy_regex(rf"<({_NAME})(?:\s[^<>]{{0,2000}})?(/?)>")
-#: A tag. Private tags stay, since the text between them is dropped later.
+#: A tag. Private tags are kept, since the text between them is dropped later.
 _TAG = lazy_regex(rf"</?(?!private\b){_NAME}(?:\s[^<>]{{0,2000}})?/?>", re.IGNORECASE)
 #: The beginning of an element, even of one whose tag is cut off or has a ``>`` in a value.
 _BEGINNING = lazy_regex(rf"<({_NAME})(?=[\s>/])")
@@ -288,19 +288,19 @@ _COMMAND_PART = lazy_regex(r"\s*<(command-(?:message|name|args|contents)|skill-f
 _SHELL_COMMAND = lazy_regex(r"<bash-input>(.*?)</bash-input>", re.DOTALL)
 #: A slash command as it was typed, without tags.
 _TYPED_COMMAND = lazy_regex(r"/[\w:.-]+(?=\s|$)")
-#: Where Claude Code put a picture, and how it shows it.
+#: Claude Code's notes on where it stored a picture and at what size it shows it.
 _PICTURE_NOTE = lazy_regex(r"\[Image: (?:source: |original \d)[^\]\n]*\]\n?")
 _LEAD_IN = lazy_regex(r"[^\n<]{1,120}:\s*\n\s*(?=<)")
 _BLANK_LINES = lazy_regex(r"\n\s*\n\s*\n+")
 
 
 def judge(blocks: Sequence[str], speaker: Speaker, *, is_declared: bool = False, by_messenger: bool = False) -> Words:
-    """Return what a message in the user's place says, and who says it.
+    """Return the words of a message in the user's place, and who speaks.
 
     Args:
-        blocks: the texts of the message.
+        blocks: the text blocks of the message.
         speaker: who wrote it, according to its fields.
-        is_declared: a field says that it was a person, so that only an element that fills the message says otherwise.
+        is_declared: a field declares that a person wrote it, which only an element that fills the message can refute.
         by_messenger: it arrived through a messenger channel.
     """
     text = "\n".join(block for block in map(without_inserted, blocks) if block)
@@ -324,7 +324,7 @@ def judge(blocks: Sequence[str], speaker: Speaker, *, is_declared: bool = False,
 
 
 def typed_words(text: str) -> str:
-    """Return the words of a prompt as passed to a hook, including pasted ones, without tags; "" if no person wrote
+    """Return the words of a prompt as passed to a hook, including pasted text, without tags; "" if no person wrote
     them.
     """
     words = judge([text], Speaker.PERSON)
@@ -348,22 +348,22 @@ def is_engrams(command: str) -> bool:
 
 
 def is_interruption(text: str) -> bool:
-    """Return True for the line that Claude Code writes when the user stops it."""
+    """Return True for the line that Claude Code writes when the user interrupts it."""
     return text.startswith("[Request interrupted by user")
 
 
 def persons_elements() -> str:
-    """Return the names of the elements that hold a person's words, in one text."""
+    """Return the names of the elements that contain a person's words, separated by spaces."""
     return " ".join(sorted(name for name, use in _USES.items() if use is _Use.PERSON))
 
 
 def is_persons_element(name: str) -> bool:
-    """Return True if this version knows that an element holds a person's words."""
+    """Return True if this version recognises the element as containing a person's words."""
     return _USES.get(name) is _Use.PERSON
 
 
 def without_inserted(text: str) -> str:
-    """Return a text without the blocks that programs insert before, after and between its lines.
+    """Return the text without the blocks that programs insert before, after and between its lines.
 
     A block that is not closed extends to the end if it begins a line.
     """
@@ -400,7 +400,7 @@ def _judge_elements(text: str, speaker: Speaker, *, is_declared: bool, by_messen
 
 
 def _without_peers(text: str) -> str:
-    """Return a text without the messages of other sessions that Claude Code framed with its own sentences.
+    """Return the text without the messages from other sessions that Claude Code framed with its own sentences.
 
     Everything up to the last such sentence counts as theirs, since a message may imitate one.
     """
@@ -436,7 +436,7 @@ def _slash_command(text: str) -> Words | None:
 
 
 def _without_others(text: str) -> tuple[str, tuple[str, ...]]:
-    """Return a text without the elements that hold somebody else's words, and the content of these elements."""
+    """Return the text without the elements that contain somebody else's words, and the content of those elements."""
     kept, others, at = [], [], 0
     for opening in _OPENING.finditer(text):
         use = _USES.get(opening[1])
@@ -476,7 +476,7 @@ def _end_of(text: str, opening: re.Match[str]) -> int:
 
 
 def _fills(text: str) -> bool:
-    """Return True if a text consists only of elements."""
+    """Return True if the text consists only of elements."""
     text, at = text.strip(), 0
     while at < len(text):
         opening = _OPENING.match(text, at)
@@ -494,7 +494,7 @@ def _fills(text: str) -> bool:
 
 
 def _content(text: str) -> str:
-    """Return the words within elements, without any of their tags at the beginning and the end."""
+    """Return the words within elements, without their tags at the beginning and the end."""
     text = text.strip()
     opening = _OPENING.match(text)
     if opening is None or opening[2]:

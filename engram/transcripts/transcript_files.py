@@ -1,8 +1,8 @@
-"""Find and open the files that agents write: links are followed once, to the user's own files; files that are skipped
+"""Find and open the files that agents write. Links are followed once, and only to the user's own files; skipped files
 are listed.
 
 People link single project folders or sessions (dotfiles, shared accounts, moved history), and agents follow such links.
-Only regular files are opened; pipes and devices are never read and never block.
+Only regular files are opened; pipes and devices are never read, so they cannot block.
 """
 
 from __future__ import annotations
@@ -28,15 +28,15 @@ _FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
 
 class Skipped(NamedTuple):
-    """A file in an agent's folders that is not read although sessions are kept there."""
+    """A file in an agent's session folders that is not read."""
 
     path: Path
-    #: Why, as half a sentence such as ``a link to a folder of another user``.
+    #: Why, as part of a sentence, such as ``a link to a folder of another user``.
     reason: str
 
 
 class Walk:
-    """One pass over the folders of an agent. No folder and no linked file is returned twice, so loops end."""
+    """One pass over an agent's folders. No folder or linked file is returned twice, so loops terminate."""
 
     def __init__(self, root: Path) -> None:
         """Start at ``root``, which may itself be a link and is not returned again."""
@@ -48,7 +48,7 @@ class Walk:
             self._seen[_identity(os.stat(root))] = root
 
     def entries(self, folder: Path) -> list[os.DirEntry[str]]:
-        """Return a folder's entries by name, links last, so that a file comes before a link to it."""
+        """Return a folder's entries sorted by name, links last, so that a file precedes a link to it."""
         try:
             with os.scandir(folder) as entries:
                 return sorted(entries, key=lambda entry: (entry.is_symlink(), entry.name))
@@ -66,7 +66,7 @@ class Walk:
             return None
 
     def folder_at(self, path: Path) -> Path | None:
-        """Return the path if it is a folder to descend into (for a link, one of the user's own); None for others."""
+        """Return the path if it is a folder to descend into (for a link, one of the user's own); None otherwise."""
         is_link = os.path.islink(path)
         try:
             facts = os.stat(path)
@@ -89,7 +89,7 @@ class Walk:
     def file(self, path: Path) -> os.stat_result | None:
         """Return the stat result of a file that is named like a session, or of its target if it is a link.
 
-        Pass links last. Returns None if it must not be read; ``skipped`` then says why.
+        Pass links last. Return None if the file must not be read; ``skipped`` then contains the reason.
         """
         is_link = os.path.islink(path)
         try:
@@ -107,7 +107,7 @@ class Walk:
         return None if reason else facts
 
     def skip(self, path: Path, reason: str) -> None:
-        """Record that something is not read."""
+        """Record that a path is not read, and why."""
         self.skipped.append(Skipped(path, reason))
 
 
@@ -134,7 +134,7 @@ def reason_against_link(facts: os.stat_result) -> str:
 
 
 def reason_against_link_to_file(path: Path, facts: os.stat_result) -> str:
-    """Return why a link to a file is not followed, including if the file is not named like a session."""
+    """Return why a link to a file is not followed; the target must be a regular file with the same suffix, too."""
     if os.path.splitext(os.path.realpath(path))[1] != path.suffix:
         return "a link to a file of another kind"
     return _reason_against_kind(facts) or reason_against_link(facts)
@@ -149,8 +149,8 @@ def _identity(facts: os.stat_result) -> tuple[int, int]:
 
 
 def stamp_of(facts: os.stat_result) -> str:
-    """Return what changes whenever a file is written: size and time. The inode is left out, since on network folders it
-    may change.
+    """Return a stamp that changes whenever a file is written: its size and time. The inode is left out, since it may
+    change on network folders.
     """
     return f"{facts.st_size}-{facts.st_mtime_ns}"
 
@@ -182,9 +182,9 @@ def can_expand() -> bool:
 
 
 def _zstd() -> Any:
-    """Return the module; None if there is none, since Python 3.14 and later may be built without it.
+    """Return the Zstandard module; None if there is none, since Python 3.14 and later may be built without it.
 
-    Loaded here, since that takes 10 ms and most processes read no compressed file.
+    It is imported on demand, since that takes 10 ms and most processes never read a compressed file.
     """
     try:
         if sys.version_info >= (3, 14):
@@ -278,7 +278,7 @@ class Expanded:
 
 
 def open_content(path: Path) -> BinaryIO | Expanded:
-    """Open a file's content, expanded if it is compressed. Raises as ``open_regular``."""
+    """Open a file's content, expanded if it is compressed. Raises the same errors as ``open_regular``."""
     file = open_regular(path)
     if path.suffix != COMPRESSED:
         return file
@@ -290,7 +290,7 @@ def open_content(path: Path) -> BinaryIO | Expanded:
 
 
 def read_head(path: Path, limit_bytes: int) -> bytes:
-    """Return the beginning of a file's content: up to ``limit_bytes``. Raises as ``open_regular``."""
+    """Return the beginning of a file's content, at most ``limit_bytes``. Raises the same errors as ``open_regular``."""
     pieces: list[bytes] = []
     with open_content(path) as file:
         while limit_bytes > 0 and (piece := file.read(limit_bytes)):

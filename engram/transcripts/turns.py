@@ -21,7 +21,7 @@ MAX_ERROR_CHARS = 200
 MAX_TODO_CHARS, MAX_TODOS = 200, 30
 
 
-#: Key in ``Turn.extra`` of the working directories after the first, one per line; maximum number that are stored.
+#: Key in ``Turn.extra`` of the working directories after the first, one per line; and the maximum number stored.
 FOLDERS, MAX_FOLDERS = "folders", 20
 #: Key in ``Turn.extra`` of a prompt that was queued and then moved back into the input field.
 UNSENT = "unsent"
@@ -30,7 +30,7 @@ BEHIND = "behind"
 
 
 class Role(StrEnum):
-    """Whose words a text consists of."""
+    """Whose words a text block contains."""
 
     #: Typed by the user.
     USER = "user"
@@ -97,7 +97,7 @@ class TodoState(StrEnum):
 class Todo(NamedTuple):
     """A change to a todo entry."""
 
-    #: The agent's id of the entry; "" in a list that has none.
+    #: The agent's id of the entry; "" in a list without ids.
     key: str
     #: "" if the text is unchanged.
     text: str
@@ -107,13 +107,13 @@ class Todo(NamedTuple):
 class Action(NamedTuple):
     """The facts about one tool call: used for matching, never as the text of a memory."""
 
-    #: Ties the result to the call; "" in a stored turn once the result was read.
+    #: Ties the result to the call; "" in a stored turn once the result has been read.
     tool_use_id: str
     #: Name of the tool, such as Bash, Edit, Read.
     tool: str
     #: Id of the assistant's entry that made the call.
     uuid: str = ""
-    #: Files it names, as written.
+    #: Files that the call names, as written.
     files: tuple[str, ...] = ()
     #: The shell command, at most ``MAX_COMMAND_CHARS``; "" for other tools.
     command: str = ""
@@ -129,15 +129,15 @@ class Action(NamedTuple):
     #: The informative lines of a failing command's error, as read. Ingest turns them into ``error_keys``; they are
     #: not stored.
     error_lines: tuple[str, ...] = ()
-    #: Hashes of those lines without what differs between two runs (``engram.text.shell``).
+    #: Hashes of those lines, without the parts that differ between runs (``engram.text.shell``).
     error_keys: tuple[int, ...] = ()
     #: "sha subject" of a commit that the command made.
     commit: str = ""
-    #: Id of the entry that holds the result.
+    #: Id of the entry that contains the result.
     result_uuid: str = ""
     #: True if the user refused the call.
     is_refused: bool = False
-    #: What it changes in the todo list of the session.
+    #: Its changes to the session's todo list.
     todos: tuple[Todo, ...] = ()
     #: True if ``todos`` replaces the whole list.
     is_todo_list: bool = False
@@ -145,7 +145,7 @@ class Action(NamedTuple):
     at_ms: int | None = None
 
     def run_at(self, at_ms: int | None) -> Action:
-        """Return the call with the time at which it was made, which is only kept for a command."""
+        """Return the call with the time at which it was made, which is kept only for a command."""
         return self._replace(at_ms=at_ms) if self.command else self
 
 
@@ -170,7 +170,7 @@ class Turn:
     opening: Opening
     said: tuple[TextBlock, ...] = ()
     actions: tuple[Action, ...] = ()
-    #: Every entry of the turn that has an id (tool results and meta entries too). An entry belongs to one turn.
+    #: Every entry of the turn that has an id, including tool results and meta entries. An entry belongs to one turn.
     entries: tuple[EntryRef, ...] = ()
     cwd: str = ""
     branch: str = ""
@@ -186,7 +186,7 @@ class Turn:
     is_interrupted: bool = False
     #: Name of the agent that wrote the source.
     agent: str = ""
-    #: Further facts that the agent's reader needs later (JSON-able).
+    #: Further facts that the agent's reader needs later; JSON-serialisable.
     extra: dict[str, str] = field(default_factory=dict)
 
     @property
@@ -209,7 +209,7 @@ class Turn:
 
     @property
     def is_unsent(self) -> bool:
-        """True if the prompt was taken out of the queue again. Its words can be found, but state no rule."""
+        """True if the prompt was taken back out of the queue. Its words can be found, but do not state a rule."""
         return UNSENT in self.extra
 
     @property
@@ -302,7 +302,7 @@ class Draft:
 
     @classmethod
     def of(cls, turn: Turn) -> Draft:
-        """Continue a stored turn."""
+        """Return a draft that continues a stored turn."""
         return cls(
             **{name: getattr(turn, name) for name in _SHARED},
             said=list(turn.said),
@@ -318,11 +318,11 @@ class Draft:
 
     @property
     def has_reply(self) -> bool:
-        """True if it holds a text by the assistant."""
+        """True if it contains text by the assistant."""
         return any(block.role is Role.ASSISTANT for block in self.said)
 
     def proposed_by(self, action: Action) -> list[TextBlock]:
-        """Return what a call asked the user."""
+        """Return the question or plan that a call showed to the user."""
         link = f"{action.tool_use_id}#"
         return [block for block in self.said if block.role is Role.PROPOSED and block.message_id.startswith(link)]
 
@@ -339,7 +339,7 @@ class Draft:
         self.is_changed = self.has_grown = True
 
     def rewrite(self, blocks: Sequence[TextBlock]) -> None:
-        """Update the texts of one entry from its source; does nothing if they are unchanged."""
+        """Update the text blocks of one entry from its source; do nothing if they are unchanged."""
         places = [i for i, block in enumerate(self.said) if blocks and block.uuid and block.uuid == blocks[0].uuid]
         if [self.said[place].role for place in places] != [block.role for block in blocks]:
             return
@@ -376,7 +376,7 @@ class Draft:
             self.waiting = {key: at - (at > index) for key, at in self.waiting.items()}
 
     def take_waiting(self, other: Draft) -> None:
-        """Take over the calls of ``other`` that still wait for a result."""
+        """Take over the calls of ``other`` that are still waiting for a result."""
         if not other.waiting:
             return
         indexes = set(other.waiting.values())
@@ -387,7 +387,7 @@ class Draft:
         other.is_changed = other.has_grown = True
 
     def update(self) -> TurnUpdate:
-        """Return the record of the turn in its present state."""
+        """Return the record of the turn in its current state."""
         messages = {block.message_id or block.uuid for block in self.said if block.role is Role.ASSISTANT}
         turn = Turn(
             **{name: getattr(self, name) for name in _SHARED},

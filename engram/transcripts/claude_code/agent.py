@@ -1,4 +1,4 @@
-"""Claude Code as an agent: finds its transcripts and reads what is new in one."""
+"""Claude Code as an agent: find its transcripts, and read what is new in each."""
 
 from __future__ import annotations
 
@@ -38,15 +38,15 @@ from engram.transcripts.speaker import Speaker, claude_code_speaker
 from engram.transcripts.transcript_files import Skipped, Walk
 from engram.transcripts.turns import EntryRef, Turn
 
-#: Environment variable without which Claude Code refuses to resume a session of Code Mode.
+#: Environment variable without which Claude Code refuses to resume a Code Mode session.
 CODE_MODE = "CLAUDE_CODE_EXPERIMENTAL_CODE_MODE"
 _REPL_MODE = lazy_regex(rb'^\{[^{}\n]{0,200}"type":\s*"repl-mode"[^{}\n]{0,200}\}', re.MULTILINE)
-#: Bytes at the beginning and at the end of a transcript that are searched for the session's mode, which is written at
-#: the top and again with each prompt.
+#: Number of bytes at the beginning and end of a transcript that are searched for the session's mode, which is written
+#: at the top and again with each prompt.
 _HEAD_BYTES, _TAIL_BYTES = 8_192, 65_536
-#: Number of lines held as parsed objects at once; a single query asks which of their entries are stored.
+#: Number of lines kept as parsed objects at once; a single query finds which of their entries are stored.
 _LINES_AT_ONCE = 200
-#: Types of lines that only hold a title.
+#: Types of lines that contain only a title.
 _ASIDE_KINDS = (Kind.SUMMARY, Kind.AI_TITLE, Kind.CUSTOM_TITLE)
 
 
@@ -81,7 +81,7 @@ class ClaudeCode:
             yield from find_transcripts(folder, with_subagents=settings.subagents)
 
     def skipped(self, settings: Settings) -> list[Skipped]:
-        """Return files in the Claude configuration folders that are not read although transcripts are kept there."""
+        """Return the files in the folders of transcripts that are not read."""
         found: list[Skipped] = []
         for folder in settings.all_claude_folders:
             walk = Walk(projects_folder(folder))
@@ -134,7 +134,7 @@ class ClaudeCode:
         )
 
     def is_moved(self, source: Source, cursor: Cursor) -> bool:
-        """Return True if the file holds all that was read of the cursor's file (``/cd`` moves transcripts)."""
+        """Return True if the file contains everything read from the cursor's file (``/cd`` moves transcripts)."""
         return holds_prefix(source.path, load_cursor(cursor)[0])
 
 
@@ -152,7 +152,7 @@ def _is_code_mode(path: Path) -> bool:
 
 
 class _Portion:
-    """What one read of a transcript found, line by line. Only the id and time of each entry are kept."""
+    """The results of one read of a transcript, collected line by line; of each entry, only the id and time are kept."""
 
     def __init__(self, source: Source, state: ReaderState, stored: StoredTurns) -> None:
         self.entries: list[EntryTime] = []

@@ -30,7 +30,7 @@ from engram.transcripts.turns import (
 
 _DONE = ("completed", "deleted", "cancelled")
 _OPEN = ("pending", "in_progress")
-#: How the result of TaskCreate names the id of the new entry.
+#: How the result of TaskCreate reports the id of the new entry.
 _CREATED = lazy_regex(r"Task #(\w{1,40}) created")
 
 
@@ -58,10 +58,10 @@ def todos_of_call(tool: str, given: dict[str, Any]) -> tuple[tuple[Todo, ...], b
 
 
 def todos_of_result(action: Action, text: str, report: object, *, is_error: bool) -> Action:
-    """Return an action with its call's changes to the todo list, now that the result is known; without any if it
-    failed.
+    """Return an action with its call's changes to the todo list, now that the result is known; without any if the
+    call failed.
 
-    The entry made by TaskCreate gets its id, which is in the text or next to it.
+    The entry created by TaskCreate gets its id, which is in the text or in the report next to it.
     """
     if is_error:
         return action._replace(todos=(), is_todo_list=False) if action.todos or action.is_todo_list else action
@@ -81,13 +81,14 @@ EDIT_TOOLS = frozenset({"Edit", "Write", "MultiEdit", "NotebookEdit", "apply_pat
 SHELL_TOOLS = frozenset({"Bash", "PowerShell", "shell", "local_shell", "exec_command"})
 _FILE_KEYS = ("file_path", "notebook_path")
 
-#: The tool of Code Mode: a script that calls the other tools.
+#: Code Mode's tool: a script that calls the other tools.
 SCRIPT_TOOL = "REPL"
-#: Keys of a report that hold what a call shows: a command's, search's or agent's output, a web page, a file before its
-#: change.
+#: Keys of a report that contain what a call shows: a command's, search's or agent's output, a web page, a file before
+#: its change.
 _REPORTED = ("stdout", "stderr", "content", "result", "originalFile")
 _SHA = lazy_regex(r"[0-9a-f]{7,40}")
-#: Number of characters kept of a full hash: git prints about as many, and redaction would take a full one for a secret.
+#: Number of characters kept of a full hash: git prints about as many, and redaction would mistake a full one for a
+#: secret.
 _SHA_CHARS = 12
 _EXIT = lazy_regex(r"(?:Error: )?Exit code (-?\d{1,9})\b")
 
@@ -123,10 +124,10 @@ def start_action(block: dict[str, Any], uuid: str) -> Action | None:
 def finish_action(
     action: Action, block: dict[str, Any], uuid: str, report: object = None, *, is_refused: bool = False
 ) -> Action:
-    """Return the action with the facts of its result.
+    """Return the action with the facts from its result.
 
     Args:
-        uuid: id of the entry that holds the block.
+        uuid: id of the entry that contains the block.
         report: Claude Code's own record of the result, next to the block (``toolUseResult``).
         is_refused: the user refused the call.
     """
@@ -146,7 +147,7 @@ def finish_action(
 
 
 def thrown_action(block: dict[str, Any], uuid: str, report: object) -> Action | None:
-    """Return the action of a script of Code Mode that threw without calling a tool; None for all other results.
+    """Return the action of a Code Mode script that threw without calling a tool; None for all other results.
 
     The calls made by a script have their own lines, which follow its result.
     """
@@ -169,7 +170,7 @@ def thrown_action(block: dict[str, Any], uuid: str, report: object) -> Action | 
 def result_text(block: dict[str, Any], report: object = None) -> str:
     """Return the text of a result, at most ``MAX_SEARCHED_CHARS``.
 
-    In Code Mode the block of a call within a script is empty, and only ``report`` has the text.
+    In Code Mode the block of a call within a script is empty, and only ``report`` contains the text.
     """
     content = block.get("content")
     if content == "" and not block.get("is_error"):
@@ -178,14 +179,12 @@ def result_text(block: dict[str, Any], report: object = None) -> str:
 
 
 def everything_shown(block: dict[str, Any], report: object) -> str:
-    """Return what a result shows in its block, and what is reported next to the block, such as a file before its
-    change.
-    """
+    """Return the text of a result's block and of the report next to it, such as a file before its change."""
     return f"{result_text(block)}\n{storable(_reported_text(report)[:MAX_SEARCHED_CHARS])}".strip()
 
 
 def _reported_text(report: object) -> str:
-    """Return what a result shows, whatever the form of Claude Code's report."""
+    """Return the text of Claude Code's report on a result, whatever the report's form."""
     if not isinstance(report, dict):
         return _text_of(report)
     file = report.get("file")
@@ -194,7 +193,7 @@ def _reported_text(report: object) -> str:
 
 
 def _text_of(content: object) -> str:
-    """Return the text of a message's content: a text, or a list of blocks."""
+    """Return the text of a message's content, which is a string or a list of blocks."""
     if isinstance(content, str):
         return content
     blocks = content if isinstance(content, list) else ()

@@ -1,6 +1,6 @@
 """What the user said in Claude Code's own dialogs: answers, decisions about plans, comments on calls.
 
-This is the only rule by which words in a tool's result are the user's. A tool can print anything, even a perfect
+This is the only rule by which words in a tool's result count as the user's. A tool can print anything, even a perfect
 imitation of these reports, so only what Claude Code itself writes next to the result decides.
 """
 
@@ -43,7 +43,7 @@ _TITLE_CHARS = 160
 
 
 class Part(NamedTuple):
-    """One text of a dialog."""
+    """A piece of text from a dialog."""
 
     role: Role
     text: str
@@ -65,7 +65,7 @@ def proposed_in(block: dict[str, Any]) -> Iterator[Part]:
 def is_refused(action: Action, block: dict[str, Any], entry: Entry) -> bool:
     """Return True if the user, and nobody else, refused the call that this ``tool_result`` block answers.
 
-    If Claude Code says who denied a call, that decides. Older versions do not say it; there, only tools whose failures
+    If Claude Code records who denied a call, that decides. Older versions do not; for them, only tools whose failures
     contain no foreign text are trusted, and only if Claude Code repeats the same text as its own error.
     """
     if block.get("is_error") is not True or len(_results(entry)) != 1:
@@ -85,11 +85,11 @@ def heard_in(
     *,
     is_refused: bool,
 ) -> Iterator[Part]:
-    """Yield what the user said or decided, as the result of a call reports it.
+    """Yield what the user said or decided, according to the result of a call.
 
     Args:
-        entry: the line that holds the block.
-        proposed_by: returns what a call asked the user.
+        entry: the line that contains the block.
+        proposed_by: returns the questions or plan that a call showed to the user.
         is_refused: the user refused the call.
     """
     link = f"{action.tool_use_id}#0"
@@ -191,7 +191,7 @@ def _new_lines(before: str, after: str) -> Iterator[str]:
 
 
 def _beside(entry: Entry) -> Iterator[str]:
-    """Yield what the user typed when they allowed a call: Claude Code writes it as a text next to the result."""
+    """Yield what the user typed when they allowed a call: Claude Code writes it as text next to the result."""
     content = entry.message.get("content")
     for block in content if isinstance(content, list) else ():
         if isinstance(block, dict) and block.get("type") == "text":

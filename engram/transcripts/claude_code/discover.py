@@ -62,7 +62,7 @@ def _project_folder(walk: Walk, entry: os.DirEntry[str], projects: Path) -> Path
     """Return the folder of a project; None for other entries, and for a link into a session's folder."""
     folder = walk.folder(entry)
     if folder is not None and entry.is_symlink() and not _is_linked_place((entry.name, SUFFIX), projects):
-        walk.skip(folder, "a link into the folder of a session")
+        walk.skip(folder, "a link into a session's folder")
         return None
     return folder
 
@@ -94,7 +94,7 @@ def identify(path: Path, projects: Path | None = None, *, with_subagents: bool =
     """Classify a path by its name and location; None if it is not a transcript or can't be examined.
 
     Claude Code writes a session to ``<project>/<session>.jsonl``, and a subagent to ``<project>/agent-<id>.jsonl`` or
-    below ``<project>/<session>/subagents``. Tools write everything else in a session's folder.
+    below ``<project>/<session>/subagents``. Everything else in a session's folder is written by tools.
 
     Args:
         projects: the folder of all projects. A path outside it may be in any folder (people archive transcripts),
@@ -145,7 +145,7 @@ def _place_below(path: Path, projects: Path | None) -> tuple[str, ...] | None:
 
 
 def _is_linked_place(parts: tuple[str, ...], projects: Path) -> bool:
-    """Return True for a path through a project folder that is a link to a folder of the user's outside all projects."""
+    """Return True for a path through a project folder that links to one of the user's folders outside all projects."""
     link = projects / parts[0]
     real = Path(os.path.realpath(link))
     try:
@@ -196,7 +196,7 @@ def _subagents(walk: Walk, folder: Path, depth: int) -> Iterator[Source]:
 
 # -- When Claude Code deletes transcripts, and which ones are next.
 
-#: Days for which Claude Code keeps a transcript, unless ``cleanupPeriodDays`` says otherwise.
+#: Number of days for which Claude Code keeps a transcript, unless ``cleanupPeriodDays`` is set.
 DEFAULT_CLEANUP_DAYS = 30
 #: A transcript counts as about to be deleted if it will be deleted within this many days.
 SOON_DAYS = 7
@@ -217,7 +217,7 @@ class Retention:
 
 
 def read_cleanup_days(claude_folder: Path) -> int:
-    """Return ``cleanupPeriodDays`` of the user's settings, in days; the default if it is missing or unreadable."""
+    """Return ``cleanupPeriodDays`` from the user's settings; the default if it is missing or unreadable."""
     try:
         settings = json.loads(read_regular(claude_folder / "settings.json", _MAX_SETTINGS_BYTES) or b"{}")
         days = settings.get("cleanupPeriodDays", DEFAULT_CLEANUP_DAYS)

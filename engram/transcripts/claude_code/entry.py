@@ -1,4 +1,4 @@
-"""Parse one line of a Claude Code transcript into a typed entry, or say why it cannot be read."""
+"""Parse one line of a Claude Code transcript into a typed entry, or return why it cannot be read."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _WEB_ADDRESS = lazy_regex(r"https?://[!-~]{1,300}")
 RECORDS = Records(
     lazy_regex(r'\{\s*"(?:parentUuid|type|uuid|sessionId|isSidechain)"'), frozenset({"type", "sessionId"})
 )
-#: A sign that a line may hold another record after its first one.
+#: A sign that a line may contain another record after its first one.
 _MORE = lazy_regex(rb'\{"(?:parentUuid"|type":"(?:queue-operation"|(?<=\}\{"type":")))')
 #: Bytes at the beginning of a line that decide whether looking for its type is worthwhile.
 _HEAD_BYTES = 700
@@ -47,15 +47,15 @@ class Kind(StrEnum):
     SYSTEM = "system"
     ATTACHMENT = "attachment"
     QUEUE = "queue-operation"
-    #: Names a pull request of the session; it has no uuid and belongs to no turn.
+    #: Links a pull request to the session; it has no uuid and is not part of a turn.
     PULL_REQUEST = "pr-link"
-    #: Titles for people; they have no uuid and belong to no turn.
+    #: Titles to be displayed; they have no uuid and are not part of a turn.
     SUMMARY = "summary"
     AI_TITLE = "ai-title"
     CUSTOM_TITLE = "custom-title"
 
 
-#: Kind of line → the rank of its title, and the keys that hold it.
+#: Kind of line → the rank of its title, and the keys that contain it.
 _TITLES: dict[Kind, tuple[TitleRank, tuple[str, ...]]] = {
     Kind.SUMMARY: (TitleRank.SUMMARY, ("summary",)),
     Kind.AI_TITLE: (TitleRank.GENERATED, ("aiTitle", "title")),
@@ -77,7 +77,7 @@ class Entry(NamedTuple):
     at_ms: int | None
     cwd: str
     branch: str
-    #: The parsed object; its strings may hold characters that ``storable`` replaces.
+    #: The parsed object; its strings may contain characters that ``storable`` replaces.
     data: dict[str, Any]
     #: The message of the line; empty if there is none.
     message: dict[str, Any]
@@ -94,7 +94,7 @@ class Entry(NamedTuple):
 
     @property
     def pull_request(self) -> PullRequest | None:
-        """The pull request that a ``pr-link`` line names; None for other lines and for anything but a web address."""
+        """The pull request in a ``pr-link`` line; None for other lines and for anything but a web address."""
         url = storable_text(self.data.get("prUrl")) if self.kind is Kind.PULL_REQUEST else ""
         return PullRequest(self.at_ms or 0, url) if _WEB_ADDRESS.fullmatch(url) else None
 
@@ -111,7 +111,9 @@ class Entry(NamedTuple):
 
 
 def parse_line(line: Line) -> Entry | Unreadable | None:
-    """Return the entry of a line; None for a blank line and for types that are not read. Never raises on any bytes."""
+    """Return the entry of a line; None for a blank line and for types that are not read. Never raises, whatever the
+    bytes.
+    """
     if _is_skipped(line.data):
         return None
     data = record_in(line)
@@ -129,7 +131,7 @@ def _is_skipped(raw: bytes) -> bool:
 
 
 def _holds_more(raw: bytes) -> bool:
-    """Return True if another record may follow the first one on a line; strings hold none of these marks unescaped."""
+    """Return True if another record may follow the first one on a line; within strings, these marks are escaped."""
     return _MORE.search(raw, 1) is not None
 
 
@@ -168,7 +170,7 @@ def _is_queued_command(data: dict[str, Any]) -> bool:
     return isinstance(attachment, dict) and attachment.get("type") == "queued_command"
 
 
-# -- What a Claude Code line in the user's place says, by the rule in ``engram.transcripts.speaker``.
+# -- The words in a Claude Code line in the user's place, by the rule in ``engram.transcripts.speaker``.
 
 NO_WORDS = Words(Speaker.HARNESS)
 #: Claude Code's texts before and after a plan that the user approved.
@@ -182,7 +184,7 @@ def text_of(content: object) -> str:
 
 
 def words_of(entry: Entry) -> Words:
-    """Return what an entry in the user's place says, and who says it; empty words for all other entries."""
+    """Return the words of an entry in the user's place, and who speaks; empty words for all other entries."""
     if entry.kind is Kind.ATTACHMENT:
         return _queued_command(entry)
     if entry.kind is not Kind.USER or _has_result(content := entry.message.get("content")):
@@ -197,8 +199,8 @@ def words_of(entry: Entry) -> Words:
 def _without_plan(words: Words, fields: Mapping[str, Any]) -> Words:
     """Return the words without the plan that Claude Code inserts into a prompt when the user approves it.
 
-    The assistant wrote the plan. Its heading stays, so that people recognise the session. Older versions don't repeat
-    the plan next to the prompt; there, it is the text after the words that begin such a prompt.
+    The assistant wrote the plan. Its heading is kept, so that people recognise the session. Older versions don't repeat
+    the plan next to the prompt; in these, it is the text after the words that begin such a prompt.
     """
     plan = fields.get("planContent")
     if not isinstance(plan, str):
@@ -214,7 +216,7 @@ def _without_plan(words: Words, fields: Mapping[str, Any]) -> Words:
 
 
 def queued_words(content: object, fields: Mapping[str, Any]) -> Words:
-    """Return what a text queued while Claude works says; a task's data is not a prompt."""
+    """Return the words of text queued while Claude is working; a task's data is not a prompt."""
     words = _judged(content, fields)
     is_data = words.text.startswith("{") and '"task_id"' in words.text[:200]
     return words._replace(text="") if is_data else words

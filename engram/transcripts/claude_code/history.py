@@ -1,7 +1,7 @@
-"""Reads prompts from Claude Code's history.jsonl, which outlives transcripts, as sessions without answers.
+"""Read prompts from Claude Code's history.jsonl, which outlives transcripts, as sessions without answers.
 
 A line is ``{"display", "pastedContents", "timestamp" (ms), "project", "sessionId"}``, one per submitted input; older
-versions write no ``sessionId``. A pasted text is in the line, or in ``paste-cache/HASH.txt`` while that exists.
+versions do not write ``sessionId``. Pasted text is in the line, or in ``paste-cache/HASH.txt`` while that exists.
 Nothing is added twice: sessions that are stored or still have a transcript are skipped, and so are prompts without a
 session that were typed at the same time as a stored prompt.
 """
@@ -48,7 +48,7 @@ class Prompt(NamedTuple):
     at_ms: int
     #: The folder in which it was typed.
     cwd: str
-    #: What was typed, with a mark for each pasted text.
+    #: What was typed, with a placeholder for each piece of pasted text.
     text: str
     #: Pasted texts, and hashes of those that are in the cache.
     pasted: tuple[str, ...] = ()
@@ -69,11 +69,11 @@ class PromptHistory:
         return ""
 
     def speaker_at(self, path: Path, offset: int, length: int) -> Speaker:
-        """Return ``Speaker.PERSON``: the history holds only what people typed."""
+        """Return ``Speaker.PERSON``: the history contains only what people typed."""
         return Speaker.PERSON
 
     def folders(self, settings: Settings) -> tuple[Path, ...]:
-        """Return (), since nothing here needs watching: the periodic sweep finds it soon enough."""
+        """Return (), since the history need not be watched: the periodic sweep finds changes soon enough."""
         return ()
 
     def discover(self, settings: Settings) -> Iterator[Source]:
@@ -82,7 +82,7 @@ class PromptHistory:
             yield from self._sources(settings.claude_folder / HISTORY, settings)
 
     def skipped(self, settings: Settings) -> list[Skipped]:
-        """Return [], since sessions that are not read from here are read from their transcripts."""
+        """Return [], since sessions that are not read from the history are read from their transcripts."""
         return []
 
     def sources_at(self, path: Path, settings: Settings) -> Iterator[Source]:
@@ -163,7 +163,7 @@ def _nameless(prompt: Prompt) -> str:
 
 
 def _prompt_of(record: Mapping[str, Any], number: int) -> Prompt | None:
-    """Return the prompt on a line; None for one that asks nothing: a bare command, a shell command or an empty line."""
+    """Return the prompt on a line; None if it asks for nothing: a bare command, a shell command or an empty line."""
     at_ms, cwd = record.get("timestamp"), storable_text(record.get("project"))
     typed = storable_text(record.get("display")).strip()
     if typed.startswith("#"):
@@ -196,8 +196,8 @@ def _pasted(contents: object, typed: str) -> tuple[tuple[str, ...], tuple[str, .
 
 
 def _without_known(part: str, prompts: Sequence[Prompt], stored: StoredTurns) -> list[Prompt]:
-    """Return the prompts that aren't stored yet. One without a session counts as stored if a stored one has about its
-    time.
+    """Return the prompts that aren't stored yet. One without a session counts as stored if another was stored with
+    about the same time.
     """
     if not part.startswith("day-"):
         return list(prompts)
@@ -220,7 +220,7 @@ def _turns(source: Source, prompts: Sequence[Prompt], stored: StoredTurns) -> It
 
 
 def _cached_paste(history: Path, key: str) -> str:
-    """Return a pasted text from the cache; "" if it is gone (Claude Code deletes it with old transcripts)."""
+    """Return pasted text from the cache; "" if it is gone (Claude Code deletes it with old transcripts)."""
     try:
         data = read_head(history.parent / "paste-cache" / f"{key}.txt", MAX_PASTE_CHARS * 4)
     except (OSError, ValueError):
@@ -229,5 +229,5 @@ def _cached_paste(history: Path, key: str) -> str:
 
 
 def _id_of(source: Source, prompt: Prompt) -> str:
-    """Return the id of a prompt, which stays the same if the file is rewritten."""
+    """Return the id of a prompt, which does not change if the file is rewritten."""
     return f"{source.session_id}-{prompt.at_ms}"

@@ -1,4 +1,4 @@
-"""The state that a transcript's reader keeps between two reads, as the cursor that ingest stores."""
+"""The state that a transcript's reader keeps between two reads, in the cursor that ingest stores."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ MAX_LINES = 2000
 
 @dataclass(frozen=True, slots=True)
 class Waiting:
-    """A prompt that waits. Its words are kept as a hash, so that the reader's state holds no text."""
+    """A waiting prompt. Its words are kept as a hash, so that the reader's state does not contain any text."""
 
     #: Key of its turn, unless a line shows it.
     key: str
@@ -57,11 +57,11 @@ class Queue:
         del self.waiting[:-MAX_WAITING]
 
     def find(self, link: str, text: str) -> Waiting | None:
-        """Return the prompt that a line removes from the queue; None if it isn't waiting here.
+        """Return the prompt that a line removes from the queue; None if it isn't waiting.
 
         Args:
-            link: the id that the line names; "" in older versions.
-            text: the words that the line repeats; "" if it repeats none. A line with neither refers to the oldest
+            link: the id in the line; "" in older versions.
+            text: the words that the line repeats; "" if there are none. A line with neither refers to the oldest
                 prompt, or to a notification, which is not in this queue.
         """
         if link and (linked := [prompt for prompt in self.waiting if prompt.link == link]):
@@ -88,10 +88,10 @@ class Queue:
         return popped
 
     def settle(self, text: str, at_ms: int | None, *, link: str = "") -> list[Waiting]:
-        """Remove and return the waiting prompts that a line shows, single or joined.
+        """Remove and return the waiting prompts that a line shows, individually or joined.
 
         Of several with the same words, the newest is removed, since a prompt is shown right after it was queued. Words
-        are compared only if the prompt's id is unknown or the line names none.
+        are compared only if the prompt's id is unknown or the line has none.
         """
         if not self.waiting:
             return []
@@ -130,7 +130,7 @@ def _contains(lines: list[str], prompt: Waiting) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class ReaderState:
-    """The state of a transcript's turns at the end of a read. Holds no text of the transcript except the branch."""
+    """The state of a transcript's turns at the end of a read. Contains no text from the file except the branch."""
 
     #: Key of the turn that continues with the next line.
     current: str = ""
@@ -160,7 +160,7 @@ class ReaderState:
 
 
 def load_cursor(cursor: Cursor) -> tuple[Position, ReaderState]:
-    """Return the place in the file and the reader's state that a cursor holds. Raises BrokenDatabase if damaged."""
+    """Return the position in the file and the reader's state from a cursor. Raises BrokenDatabase if it is damaged."""
     try:
         facts = json.loads(cursor.position or "{}")
         position = Position.from_json(facts)

@@ -7,15 +7,16 @@ The rules:
   An entry that already belongs to a turn (a fork, a resumed copy, a rewritten file) is skipped. What follows a copied
   prompt is a continuation turn.
 * Entries before a file's first prompt belong to the turn of that prompt. If the assistant speaks before any prompt,
-  they are a continuation turn.
+  they form a continuation turn.
 * A prompt that exists only in a queue-operation line is a turn of its own. It has no entries while it waits in the
-  queue, and is open for entries after the line that hands it to the model (``remove``, or the line of the command it
-  is). It is withdrawn when a line shows the same words later, since that line says who wrote them.
+  queue, and is open for entries after the line that hands it to the model (``remove``, or a command's own line). It
+  is withdrawn when a line shows the same words later, since that line says who wrote them.
 * A shell command, and a slash command without words, begin something that does not answer the previous prompt: what the
   assistant says next is a continuation turn.
 
-Turns that are undecided at the end of a read (the preamble, waiting prompts) are stored like others and named in the
-state. The next read gets them back and may withdraw them. Thus the stored result does not depend on where a read stops.
+Turns that are undecided at the end of a read (the preamble, waiting prompts) are stored like the others and listed in
+the state. The next read gets them back and may withdraw them. Thus the stored result does not depend on where a read
+stops.
 """
 
 from __future__ import annotations
@@ -49,7 +50,7 @@ _KINDS_OF_TURNS = (Kind.USER, Kind.ASSISTANT, Kind.SYSTEM, Kind.ATTACHMENT)
 
 
 class OpenTurns:
-    """Makes, continues, closes and withdraws the drafts of one transcript."""
+    """Creates, continues, closes and withdraws the drafts of one transcript."""
 
     def __init__(
         self,
@@ -58,10 +59,10 @@ class OpenTurns:
         resume: Mapping[str, Turn],
         load: Callable[[str], Turn | None],
     ) -> None:
-        """Continue the stored turns that the state names.
+        """Continue the stored turns that the state lists.
 
         Args:
-            load: returns a stored turn of the session by its key, if the session is read again.
+            load: returns a stored turn of the session by its key, if the session is being reread.
         """
         self._load = load
         self._is_reread = state.is_reread
@@ -85,14 +86,14 @@ class OpenTurns:
             self._branch = entry.branch
 
     def find(self, key: str) -> Draft | None:
-        """Return the draft with a key, or one of the stored turn if the session is read again."""
+        """Return the draft with a key; if the session is being reread, a draft of the stored turn with that key."""
         draft = self._drafts.get(key)
         if draft is None and key not in self._withdrawn and (turn := self._load(key)) is not None:
             draft = self._drafts[key] = Draft.of(turn)
         return draft
 
     def make(self, key: str, opening: Opening, entry: Entry) -> Draft:
-        """Return the draft with a key, extended to the entry; it is made if there is none yet."""
+        """Return the draft with a key, created if necessary, and extended to the entry."""
         draft = self._drafts.get(key)
         if draft is None:
             draft = Draft(
@@ -117,7 +118,7 @@ class OpenTurns:
         """Close the current turn and continue with another, which gets the preamble's entries.
 
         Args:
-            takes_calls: the other turn also gets the current turn's calls that still wait for a result.
+            takes_calls: the other turn also gets the current turn's calls that are still waiting for a result.
         """
         if self.current is not None and self.current is not draft:
             self.current.close()
@@ -179,7 +180,7 @@ class OpenTurns:
         self.withdraw(before)
 
     def withdraw(self, draft: Draft) -> None:
-        """Drop a draft; if it is stored, it is withdrawn."""
+        """Drop a draft; if it is stored, withdraw the stored turn too."""
         del self._drafts[draft.key]
         if draft.is_stored:
             self._withdrawn.append(draft.key)
@@ -240,7 +241,7 @@ class OpenTurns:
 
 
 def text_block(entry: Entry, role: Role, text: str, message_id: str = "") -> TextBlock:
-    """Return a text of an entry; a queued prompt has no id."""
+    """Return a text block of an entry; that of a queued prompt has no id."""
     return TextBlock(
         uuid="" if entry.kind is Kind.QUEUE else entry.uuid,
         role=role,
@@ -271,7 +272,7 @@ def add_reply(draft: Draft, entry: Entry, *, with_dialogs: bool) -> None:
         if block.get("type") == "text" and is_spoken and isinstance(text, str) and text.strip():
             draft.said.append(text_block(entry, Role.ASSISTANT, text.strip(), storable_id(message.get("id"))))
         elif block.get("type") == "tool_use":
-            # A script of Code Mode is not a call of its own: see ``thrown_action``.
+            # A Code Mode script is not a call of its own: see ``thrown_action``.
             action = start_action(block, entry.uuid) if block.get("name") != SCRIPT_TOOL else None
             if action is not None:
                 if entry.data.get("isVirtual") is True:
@@ -357,11 +358,11 @@ class TurnBuilder:
 
         Args:
             state: ``Built.state`` of the last read of this file; None at its beginning.
-            resume: the stored turns that ``state.turns_to_resume`` names, by key (a missing one was forgotten and is
-                not made again); for a rewritten file, the last turn of the old content.
-            owner: returns the key of the stored turn that an entry's uuid belongs to; None if it belongs to none.
-            load: returns the stored turn with a key, if the session is read again.
-            holder: returns the stored turn that holds an entry, if the session is read again.
+            resume: the stored turns that ``state.turns_to_resume`` lists, by key (a missing one was forgotten and is
+                not created again); for a rewritten file, the last turn of the old content.
+            owner: returns the key of the stored turn that an entry's uuid belongs to; None if there is none.
+            load: returns the stored turn with a key, if the session is being reread.
+            holder: returns the stored turn that contains an entry, if the session is being reread.
             note_environment: receives the result of every tool call that showed an environment file.
             is_subagent: the file is a subagent's own, so its lines count, but none of them is a user's prompt.
         """
@@ -461,7 +462,7 @@ class TurnBuilder:
     def _remove(self, entry: Entry) -> None:
         """Hand a queued prompt to the model, or drop it if it never reached the model.
 
-        If the line names an id, the line that shows the prompt follows under the same id.
+        If the line contains an id, the line that shows the prompt follows with the same id.
         """
         content = entry.data.get("content")
         text, link = queued_words(content, entry.data).text, _link(entry.data)
@@ -479,7 +480,7 @@ class TurnBuilder:
             self._hand_over(draft, waiting, entry)
 
     def _settle(self, entry: Entry, words: Words) -> bool:
-        """Remove from the queue what this line shows, whoever wrote it; return True if it was already handed over."""
+        """Remove the prompts that this line shows from the queue; return True if the prompt was already handed over."""
         attachment = entry.data.get("attachment")
         queued = attachment.get("prompt") if isinstance(attachment, dict) else None
         raw = text_of(queued if entry.kind is Kind.ATTACHMENT else entry.message.get("content"))
@@ -558,7 +559,7 @@ class TurnBuilder:
             self._turns.leave(owner)
 
     def _rewrite(self, draft: Draft, entry: Entry, words: Words) -> None:
-        """Update a stored turn with an entry's present words."""
+        """Update a stored turn with an entry's current words."""
         if _opens(words):
             draft.rewrite(_blocks(entry, words))
         elif entry.kind is Kind.ASSISTANT and not (entry.is_aside and not self._is_subagent):

@@ -1,4 +1,4 @@
-"""The reader of Codex CLI's rollouts. Only the registry knows it."""
+"""Read Codex CLI's rollouts. Only the registry imports this package."""
 
-#: Name of the agent in stored sessions.
+#: The agent's name as stored with every session.
 AGENT = "codex"

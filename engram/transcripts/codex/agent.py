@@ -1,4 +1,4 @@
-"""Codex CLI as an agent: finds its rollouts and reads what is new in one."""
+"""Codex CLI as an agent: find its rollouts, and read what is new in each."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class Codex:
         return find_rollouts(settings.codex_folder, with_subagents=settings.subagents)
 
     def skipped(self, settings: Settings) -> list[Skipped]:
-        """Return files in Codex's folder that are not read although rollouts are kept there."""
+        """Return the files in Codex's folders of rollouts that are not read."""
         walk = Walk(settings.codex_folder)
         for _ in find_rollouts(settings.codex_folder, with_subagents=settings.subagents, walk=walk):
             pass
@@ -96,8 +96,8 @@ class Codex:
         )
 
     def is_moved(self, source: Source, cursor: Cursor) -> bool:
-        """Return True if the file holds all that was read of the cursor's file, since archiving moves or compresses a
-        rollout.
+        """Return True if the file contains everything read from the cursor's file, since archiving moves or compresses
+        a rollout.
         """
         return holds_prefix(source.path, load_cursor(cursor)[0])
 
@@ -120,7 +120,7 @@ def _build(source: Source, state: ReaderState, entries: list[Identified], stored
 
 
 class StoredIds:
-    """Finds the id of a text in the store. Its computed id may differ, since removing an earlier line changes its
+    """Finds the stored id of a text. The computed id may differ, since removing an earlier line changes the text's
     number.
     """
 
@@ -136,7 +136,7 @@ class StoredIds:
                 self._by_text.setdefault((block.role, block.text), []).append(block)
 
     def find(self, entry: Entry, uuid: str) -> str:
-        """Return the id of the stored text with the same words and about the same time, or ``uuid``.
+        """Return the id of the stored text with the same words and about the same time, or else ``uuid``.
 
         The times may differ, since the other log of the rollout may have shown the text a little earlier or later.
         """

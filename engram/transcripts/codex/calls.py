@@ -13,7 +13,7 @@ from engram.transcripts.calls import MAX_PATH_CHARS, MAX_SEARCHED_CHARS, READ_AH
 from engram.transcripts.json_values import MAX_ID_CHARS, storable, storable_id, storable_text
 from engram.transcripts.turns import MAX_COMMAND_CHARS, MAX_TODO_CHARS, MAX_TODOS, Action, Todo, TodoState
 
-#: The tool that asks for further output of a command that is still running.
+#: The tool that requests further output of a command that is still running.
 POLL_TOOL = "write_stdin"
 _PLAN_TOOL = "update_plan"
 _PATCH_TOOL = "apply_patch"
@@ -24,7 +24,7 @@ _PATCHED = lazy_regex(r"^\*\*\* (?:(?:Add|Update|Delete) File|Move to): (.+?)[ \
 _SHELLS = ("bash", "sh", "zsh", "fish")
 _EXIT = lazy_regex(r"^(?:Process exited with code|Exit code:) (-?\d{1,9})[ \t]*$", re.MULTILINE)
 _RUNNING = lazy_regex(r"^Process running with session ID (\d{1,12})[ \t]*$", re.MULTILINE)
-#: Number of characters at the beginning of a result where Codex says how the command ended.
+#: Number of characters at the beginning of a result where Codex reports how the command ended.
 _HEAD_CHARS = 400
 _OUTPUT = lazy_regex(r"^Output:\n", re.MULTILINE)
 _REFUSED = lazy_regex(r"rejected by user|denied by the user|approval was denied", re.IGNORECASE)
@@ -152,7 +152,7 @@ def _of_command(payload: dict[str, Any], exit_code: object, status: object) -> R
 
 
 def _of_json(text: str) -> Result | None:
-    """Return a result that a version of Codex wrote as JSON, with output and exit status; None for other texts."""
+    """Return a result that a version of Codex wrote as JSON, with output and exit status; None for other text."""
     if not text.startswith('{"output":'):
         return None
     try:
@@ -198,7 +198,7 @@ def _cut(text: str) -> str:
 
 
 def _command_text(command: object) -> str:
-    """Return a command as one would type it: for ``bash -lc "…"``, only what the shell runs."""
+    """Return a command as it would be typed: for ``bash -lc "…"``, only what the shell runs."""
     if isinstance(command, str):
         return storable(command)
     words = [word for word in command if isinstance(word, str)] if isinstance(command, list) else []

@@ -17,7 +17,7 @@ from engram.transcripts.transcript_files import COMPRESSED, Walk, can_expand, fa
 
 #: Codex compresses rollouts that are a week old, and writes a plain file again when one is resumed.
 SUFFIXES = (".jsonl", ".jsonl.zst")
-#: The folders of sessions in Codex's folder: one by year, month and day, and one for those that the user archived.
+#: The folders of sessions in Codex's folder: one divided by year, month and day, and one for archived sessions.
 FOLDERS = ("sessions", "archived_sessions")
 _UUID = r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}"
 _ROLLOUT = lazy_regex(rf"rollout-[\dT-]{{10,30}}-({_UUID})\.jsonl(?:\.zst)?")
@@ -26,7 +26,7 @@ _BARE = lazy_regex(rf"({_UUID})\.jsonl(?:\.zst)?")
 _MAX_DEPTH = 4
 #: The same limit below a folder given by the user.
 _MAX_NAMED_DEPTH = 16
-#: A first line of more bytes than this is not read; it holds the session's instructions.
+#: Maximum size of a first line that is read, in bytes; that line contains the session's instructions.
 _MAX_HEAD_BYTES = 1_000_000
 
 
@@ -51,9 +51,9 @@ def find_rollouts(codex: Path, *, with_subagents: bool = False, walk: Walk | Non
 
 
 def rollouts_at(path: Path, *, with_subagents: bool = False) -> Iterator[Source]:
-    """Yield the rollout at a path, or the rollouts in a folder, wherever it is.
+    """Yield the rollout at a path, or the rollouts in any folder.
 
-    Some tools name rollouts after the session id only; such a file counts if its first line is a session head.
+    Some tools name a rollout by the session id alone; such a file counts if its first line is a session head.
     """
     path = Path(os.path.abspath(path))
     walk = Walk(path if path.is_dir() else path.parent)

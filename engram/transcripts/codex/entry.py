@@ -1,8 +1,8 @@
-"""Parse one line of a Codex rollout into a typed entry, or say why it cannot be read.
+"""Parse one line of a Codex rollout into a typed entry, or return why it cannot be read.
 
 A rollout is two logs in one file: the model's input and output (``response_item``), and what the screen shows
-(``event_msg``). Most texts are in both; since version 0.148, the second log has them under another name
-(``item_completed``). An entry names the log that a text is from; ``turn_builder.py`` finds the copies.
+(``event_msg``). Most texts are in both; since version 0.148, the second log has used another name for them
+(``item_completed``). An entry records which log a text is from; ``turn_builder.py`` finds the copies.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def words_of(text: str, *, is_for_model: bool = False) -> Words:
 
 
 def folder_in(text: str) -> str:
-    """Return the working folder that an environment context names; "" if it names none."""
+    """Return the working folder given in an environment context; "" if there is none."""
     match = _FOLDER.search(text) if "<environment_context>" in text else None
     return match[1].strip() if match else ""
 
@@ -124,7 +124,7 @@ class Entry(NamedTuple):
 #: Kinds of payloads that are skipped before they are parsed, which is half of all lines.
 _SKIPPED = lazy_regex(rb'"payload":\{"type":"(?:token_count|reasoning|agent_reasoning\w*)"')
 _HEAD_BYTES = 200
-#: How a record is recognised on a broken line, and what shows that a line may hold another one after its first.
+#: How a record is recognised on a broken line, and the sign that a line may contain another one after its first.
 RECORDS = Records(lazy_regex(r'\{\s*"(?:timestamp|type)"'), frozenset({"timestamp", "type", "payload"}))
 _MORE = b'{"timestamp"'
 #: Types that occur without an envelope in rollouts from versions before 0.32.
@@ -135,7 +135,9 @@ _FINISHED = ("CommandExecution", "FileChange", "McpToolCall")
 
 
 def parse_line(line: Line) -> Entry | Unreadable | None:
-    """Return the entry of a line; None for a blank line and for types that are not read. Never raises on any bytes."""
+    """Return the entry of a line; None for a blank line and for types that are not read. Never raises, whatever the
+    bytes.
+    """
     raw = line.data
     if not raw.strip(BLANK):
         return None
@@ -253,7 +255,7 @@ def _texts(content: object) -> list[str]:
 
 
 def _picture(content: object) -> str:
-    """Return the text that stands for a prompt that is only a picture; "" if there is a text, or no picture."""
+    """Return the text that represents a prompt consisting only of a picture; "" if there is text, or no picture."""
     parts = [part for part in content if isinstance(part, dict)] if isinstance(content, list) else []
     has_picture = any("image" in str(part.get("type")) for part in parts)
     has_text = any(words_of(text).text for text in _texts(parts))

@@ -39,7 +39,7 @@ from engram.transcripts.json_values import storable_id, storable_text
 from engram.transcripts.speaker import Speaker, codex_speaker
 from engram.transcripts.turns import Action, Draft, EntryRef, Opening, Role, TextBlock, Turn, TurnUpdate
 
-# -- The state that a rollout's reader keeps between two reads, as the cursor that ingest stores.
+# -- The state that a rollout's reader keeps between two reads, in the cursor that ingest stores.
 
 #: Maximum number of running commands that are remembered.
 MAX_RUNNING = 16
@@ -60,7 +60,7 @@ class Echo(NamedTuple):
 class Naming:
     """The ingredients of the next entries' ids."""
 
-    #: Codex's own id of its current turn; "" in versions that write none.
+    #: Codex's own id of its current turn; "" in versions that do not write one.
     turn_id: str = ""
     #: Number of texts of that turn so far.
     texts: int = 0
@@ -73,7 +73,7 @@ class Naming:
 
 @dataclass(slots=True)
 class ReaderState:
-    """The state of a rollout's turns at the end of a read. Holds none of its text except the branch."""
+    """The state of a rollout's turns at the end of a read. Contains none of its text except the branch."""
 
     #: Key of the turn that continues with the next line.
     current: str = ""
@@ -83,13 +83,13 @@ class ReaderState:
     unconfirmed: list[str] = field(default_factory=list)
     #: True if Codex's current turn showed a prompt on the screen; the other log's prompts then don't count.
     is_confirmed: bool = False
-    #: True once the head of the session was read.
+    #: True once the head of the session has been read.
     has_head: bool = False
     #: Who writes the prompts, according to the head of the session.
     speaker: Speaker = Speaker.PERSON
-    #: Number of a process that still runs → id of the call that started it.
+    #: Number of a process that is still running → id of the call that started it.
     running: dict[str, str] = field(default_factory=dict)
-    #: Id of a call that asks for further output → number of the process.
+    #: Id of a call that requests further output → number of the process.
     polls: dict[str, str] = field(default_factory=dict)
     #: The id of a call that may change the branch.
     switching: str = ""
@@ -112,7 +112,7 @@ class ReaderState:
 
 
 def load_cursor(cursor: Cursor) -> tuple[Position, ReaderState]:
-    """Return the place in the file and the reader's state that a cursor holds. Raises BrokenDatabase if damaged."""
+    """Return the position in the file and the reader's state from a cursor. Raises BrokenDatabase if it is damaged."""
     try:
         facts = json.loads(cursor.position or "{}")
         position = Position.from_json(facts)
@@ -155,10 +155,10 @@ def dump_cursor(position: Position, state: ReaderState) -> Cursor:
 #
 # The lines of a rollout have no ids. An id is a hash of what stays the same in a copy of the line: Codex's id of its
 # turn, the text or the id of the call, and the text's number within the turn. So the history at the beginning of a fork
-# has the same ids as in the session that it was copied from, and is not read twice. Where a version writes no turn ids,
-# the session and the line's number below its head stand in; a copy keeps these too.
+# has the same ids as in the session that it was copied from, and is not read twice. In versions that write no turn ids,
+# the session and the line's number below its head are used instead; a copy keeps these too.
 
-#: Maximum number of texts that wait for their copy in the other log.
+#: Maximum number of texts waiting for their copy in the other log.
 MAX_ECHOES = 24
 _TEXTS = (Kind.PROMPT, Kind.REPLY)
 
@@ -167,7 +167,7 @@ class Identified(NamedTuple):
     """An entry with its id, which is also its uuid outside this package."""
 
     entry: Entry
-    #: "" for entries that belong to no turn.
+    #: "" for entries that are not part of a turn.
     uuid: str
     #: True if the other log showed the same text before, under the same id.
     is_echo: bool = False
@@ -183,7 +183,7 @@ def identify(
     """Yield the entries with their ids; ``naming`` is updated up to the last of them.
 
     Args:
-        known_as: for a session that is read again, finds the id under which a text is stored.
+        known_as: for a session being reread, finds the id under which a text is stored.
     """
     for entry in entries:
         if entry.kind is Kind.META:
@@ -243,7 +243,7 @@ class Built:
     updates: tuple[TurnUpdate, ...]
     #: Keys of stored turns that turned out not to be turns.
     withdrawn: tuple[str, ...]
-    #: Already stored entries with their new positions, if the session is reread.
+    #: Entries that are already stored, with their new positions, if the session is being reread.
     moved: tuple[EntryRef, ...] = ()
 
 
@@ -264,9 +264,9 @@ class TurnBuilder:
         """Continue from a state.
 
         Args:
-            resume: the stored turns that ``state.turns_to_resume`` names, by key (a missing one was forgotten).
-            is_known: True if an entry belongs to a stored turn, or was forgotten.
-            holder: returns the stored turn that holds an entry, if the session is read again.
+            resume: the stored turns that ``state.turns_to_resume`` lists, by key (a missing one was forgotten).
+            is_known: returns True if an entry belongs to a stored turn or was forgotten.
+            holder: returns the stored turn that contains an entry, if the session is being reread.
             is_subagent: the user of this session is another agent, so none of its prompts count.
             note_environment: receives the result of every call that showed an environment file.
         """
@@ -311,7 +311,7 @@ class TurnBuilder:
                 self._add_finished_call(entry, uuid)
 
     def finish(self) -> Built:
-        """Return the turns so far; ``state`` names those to continue."""
+        """Return the turns so far; ``state`` lists those to continue."""
         self._state.current = self._current.key if self._current else ""
         if self._current is not None:
             self._state.previous = ""
@@ -359,7 +359,7 @@ class TurnBuilder:
             self._current = None
 
     def _go_on(self, entry: Entry, uuid: str, turn: Turn | None) -> None:
-        """Continue the stored turn that holds an entry of a session being reread."""
+        """Continue the stored turn that contains an entry of a session being reread."""
         self._moved.append(EntryRef(uuid, entry.offset, entry.length, entry.line))
         if turn is None or turn.key in self._withdrawn:
             return
@@ -425,7 +425,7 @@ class TurnBuilder:
         self._note_result(action, result)
 
     def _note_result(self, action: Action, result: Result) -> None:
-        """Process what a result says about secrets and the branch."""
+        """Process the information about secrets and the branch in a result."""
         if shows_environment(action):
             self._note_environment(result.text)
         if action.tool_use_id == self._state.switching:
@@ -436,7 +436,7 @@ class TurnBuilder:
     # -- turns
 
     def _note_head(self, entry: Entry) -> None:
-        """Read folder and branch from the session's own head; a fork also holds the heads of its originals."""
+        """Read folder and branch from the session's own head; a fork also contains the heads of its originals."""
         if self._state.has_head and entry.data.get("id") != self._session_id.rpartition(".")[2]:
             return
         self._state.has_head = True
@@ -457,7 +457,7 @@ class TurnBuilder:
         return bool(uuid) and (uuid in self._seen or self._is_known(uuid))
 
     def _open(self, key: str, opening: Opening, entry: Entry) -> Draft:
-        """Make a new draft the current one; it gets the calls that still wait, unless Codex was already done."""
+        """Make a new draft the current one; it gets the calls still waiting for a result, unless Codex was done."""
         draft = Draft(
             key=key,
             session_id=self._session_id,
@@ -488,7 +488,7 @@ class TurnBuilder:
 
 
 def _remember(known: dict[str, str], key: str, value: str) -> None:
-    """Add to a table of bounded size, from which the oldest entry is dropped."""
+    """Add an entry to a table of limited size, dropping the oldest ones."""
     known[key] = value
     while len(known) > MAX_RUNNING:
         del known[next(iter(known))]

@@ -5,5 +5,5 @@ The format is that of google-gemini/gemini-cli: ``packages/core/src/services/cha
 ``docs/cli/session-management.md``.
 """
 
-#: Stored with every session.
+#: The agent's name as stored with every session.
 AGENT = "gemini"

@@ -1,4 +1,4 @@
-"""Gemini CLI as an agent: finds its chats and reads one that changed."""
+"""Gemini CLI as an agent: find its chats, and read those that changed."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _SUBAGENT = lazy_regex(rb'"kind"\s*:\s*"subagent"')
 
 
 def chats_folder(gemini: Path) -> Path:
-    """Return the folder that has a folder for each project, which in turn contains ``chats``."""
+    """Return the folder that contains a folder for each project, which in turn contains ``chats``."""
     return gemini / "tmp"
 
 
@@ -71,7 +71,7 @@ def project_of(chat: Path) -> str:
     """Return the project folder of a chat; "" if unknown.
 
     Newer versions write it into ``.project_root`` next to ``chats``, and into ``projects.json``; older ones named the
-    folder after the SHA-256 of its path, which is compared with the paths that Gemini CLI knows.
+    folder by the SHA-256 of the project's path, which is compared with the paths known to Gemini CLI.
     """
     folder = next((parent.parent for parent in chat.parents if parent.name == "chats"), None)
     if folder is None:
@@ -157,13 +157,13 @@ def _read_object(path: Path) -> dict[str, Any]:
     return value if isinstance(value, dict) else {}
 
 
-# -- One chat: its messages by id, and what each of them says.
+# -- One chat: its messages by id, and the words of each.
 
-#: Message types that hold words; the types info, warning and error are the program's own.
+#: Message types that contain words; the types info, warning and error are the program's own.
 _ROLES = {"user": Role.USER, "gemini": Role.ASSISTANT}
-#: How the program's own texts in the user's place begin: what the user ran with "!", and its output.
+#: How the program's own text in the user's place begins: a command that the user ran with "!", and its output.
 _NOT_TYPED = "I ran the following shell command:"
-#: Start of the files that a prompt names with "@": everything after it belongs to them, whatever it says.
+#: Start of the files that a prompt names with "@": everything after it belongs to them, whatever it contains.
 _FILES = lazy_regex(r"^[ \t]*--- Content from [^\n]{1,80} ---[ \t]*$|^Content from @[^\n]{1,400}:[ \t]*$", re.MULTILINE)
 _SUMMARY = "<state_snapshot>"
 _EDITS = frozenset({"replace", "edit", "write_file"})
@@ -177,8 +177,8 @@ _DONE = {"success": False, "error": True, "cancelled": True}
 class Chat:
     """The messages of a chat in the order in which they were first written, each in its last version.
 
-    Messages that the user rewound stay, since they were said; a list of messages that Gemini CLI writes after
-    compressing the chat only adds new ones.
+    Messages that the user rewound are kept, since they were said; from the list of messages that Gemini CLI writes
+    after compressing the chat, only new ones are added.
     """
 
     def __init__(self, session_id: str) -> None:
@@ -187,11 +187,11 @@ class Chat:
         self.unreadable: list[Unreadable] = []
 
     def add_document(self, data: bytes) -> None:
-        """Add a whole JSON document, as older versions write it."""
+        """Add a whole JSON document, as written by older versions."""
         try:
             document = parse_json(data)
         except (ValueError, RecursionError):
-            self.unreadable.append(Unreadable(0, len(data), "no JSON"))
+            self.unreadable.append(Unreadable(0, len(data), "not JSON"))
             return
         self._add_all(document.get("messages") if isinstance(document, dict) else None)
 
@@ -258,7 +258,7 @@ def _parse_line(line: Line) -> dict[str, Any] | Unreadable | None:
     try:
         value = parse_json(line.data)
     except (ValueError, RecursionError):
-        return Unreadable(line.offset, len(line.data.rstrip(b"\r")), "no JSON")
+        return Unreadable(line.offset, len(line.data.rstrip(b"\r")), "not JSON")
     return value if isinstance(value, dict) else None
 
 
@@ -346,7 +346,7 @@ class Gemini:
         return find_chats(settings.gemini_folder, with_subagents=settings.subagents)
 
     def skipped(self, settings: Settings) -> list[Skipped]:
-        """Return files in Gemini CLI's folder that are not read although chats are kept there."""
+        """Return the files in Gemini CLI's folders of chats that are not read."""
         walk = Walk(chats_folder(settings.gemini_folder))
         for _ in find_chats(settings.gemini_folder, with_subagents=settings.subagents, walk=walk):
             pass
@@ -385,12 +385,12 @@ class Gemini:
         )
 
     def is_moved(self, source: Source, cursor: Cursor) -> bool:
-        """Return True if the file holds what was read. Raises TranscriptError."""
+        """Return True if the file contains what was read. Raises TranscriptError."""
         return cursor.position == hashlib.sha256(_read(source.path)).hexdigest()
 
 
 def _read(path: Path) -> bytes:
-    """Return the content; if it is too large, up to one byte more than the limit."""
+    """Return the content; if it is too large, only one byte more than the limit."""
     try:
         return read_head(path, MAX_CHAT_BYTES + 1)
     except OSError as error:
