@@ -36,6 +36,7 @@ from engram.models.work.task_runs import note_success
 from engram.models.work.work import Work, find_work, finish
 from engram.settings import Settings
 from engram.system.failpoint import reach
+from engram.transcripts.turns import without_rewound
 
 #: How often an extraction starts again because turns have grown in the meantime.
 MAX_TRIES = 20
@@ -185,7 +186,7 @@ class _Step:
         builder = ContextBuilder(self.store, self.settings, session, self.near_memories)
         if not self._is_repeatable:
             context = builder.build(batch.turns)
-            return batch, self.extractor.propose(builder.readable(batch.turns), context), context
+            return batch, self.extractor.propose(without_rewound(builder.readable(batch.turns)), context), context
         context = builder.build_repeatable(batch)
         return batch, self.extractor.propose(builder.readable(batch.turns), context), context
 

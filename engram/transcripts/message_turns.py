@@ -9,7 +9,17 @@ from dataclasses import dataclass
 from engram.text.shell import telling_lines
 from engram.transcripts.calls import MAX_SEARCHED_CHARS, READ_AHEAD, commit_of, shows_environment, telling_line
 from engram.transcripts.json_values import storable, storable_text
-from engram.transcripts.turns import MAX_COMMAND_CHARS, Action, EntryRef, Opening, Role, TextBlock, Turn, TurnUpdate
+from engram.transcripts.turns import (
+    BEHIND,
+    MAX_COMMAND_CHARS,
+    Action,
+    EntryRef,
+    Opening,
+    Role,
+    TextBlock,
+    Turn,
+    TurnUpdate,
+)
 
 #: Maximum number of files per call, and of characters per path.
 MAX_FILES, MAX_PATH_CHARS = 20, 1000
@@ -46,6 +56,8 @@ class Message:
     calls: tuple[Call, ...] = ()
     #: Working folder, if the message records one.
     cwd: str = ""
+    #: Id of the message that this one follows in the conversation; "" if the agent doesn't tell.
+    behind: str = ""
 
 
 def whole_turns(
@@ -108,6 +120,7 @@ def _turn(agent: str, session_id: str, cwd: str, draft: list[Message], *, is_clo
         end_offset=last.position,
         is_closed=is_closed,
         message_count=sum(message.role is Role.ASSISTANT for message in said),
+        extra={BEHIND: first.behind} if first.behind else {},
         agent=agent,
     )
 

@@ -5,7 +5,7 @@ grows.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import NamedTuple
 
@@ -25,8 +25,8 @@ MAX_TODO_CHARS, MAX_TODOS = 200, 30
 FOLDERS, MAX_FOLDERS = "folders", 20
 #: Key in ``Turn.extra`` of a prompt that was queued and then moved back into the input field.
 UNSENT = "unsent"
-#: Key in ``Turn.extra`` of the entry that a prompt follows in the conversation.
-BEHIND = "behind"
+#: Key in ``Turn.extra`` of the entry or turn that a prompt follows in the conversation; its value if it begins one.
+BEHIND, AT_START = "behind", "start"
 
 
 class Role(StrEnum):
@@ -411,17 +411,50 @@ class Draft:
 def standing_turns(turns: Sequence[Turn]) -> list[Turn]:
     """Return the turns of a session without those that the user rewound and replaced by another prompt.
 
-    Such a prompt follows the same entry as an earlier one; everything between the two is no longer part of the
-    conversation.
+    Such a prompt follows the same entry as an earlier one; the earlier one and what follows it are no longer part of
+    the conversation. They still are if a later prompt follows them: then the session was open in two places at once.
     """
+    is_linked = any(turn.extra.get(BEHIND, AT_START) != AT_START for turn in turns)
     place_of: dict[str, int] = {}
-    standing: list[Turn] = []
-    for turn in turns:
-        behind = turn.extra.get(BEHIND)
-        if behind in place_of:
-            del standing[place_of[behind] :]
-            place_of = {entry: place for entry, place in place_of.items() if place < len(standing)}
+    owner: dict[str, int] = {}
+    parents: list[int] = []
+    gone: set[int] = set()
+    for place, turn in enumerate(turns):
+        behind = turn.extra.get(BEHIND, "")
+        behind = behind if is_linked or behind != AT_START else ""
+        parent = owner.get(behind, place - 1)
+        replaced = place_of.get(behind)
+        if replaced is not None:
+            parent = parents[replaced]
+            branch = _branch(replaced, parents)
+            gone |= branch
+            place_of = {entry: other for entry, other in place_of.items() if other not in branch}
+        parents.append(parent)
+        while parent in gone:
+            gone.remove(parent)
+            if standing := turns[parent].extra.get(BEHIND):
+                place_of.setdefault(standing, parent)
+            parent = parents[parent]
         if behind:
-            place_of[behind] = len(standing)
-        standing.append(turn)
-    return standing
+            place_of[behind] = place
+        owner.update(dict.fromkeys((turn.key, *(entry.uuid for entry in turn.entries)), place))
+    return [turn for place, turn in enumerate(turns) if place not in gone]
+
+
+def without_rewound(turns: Sequence[Turn]) -> list[Turn]:
+    """Return the turns without the words of prompts that the user rewound or never sent; what was done remains done."""
+    standing = {turn.key for turn in standing_turns(turns) if not turn.is_unsent}
+    own = (Role.USER, Role.CHOSEN)
+    return [
+        turn if turn.key in standing else replace(turn, said=tuple(text for text in turn.said if text.role not in own))
+        for turn in turns
+    ]
+
+
+def _branch(place: int, parents: Sequence[int]) -> set[int]:
+    """Return a turn and every later one that follows it, directly or not."""
+    branch = {place}
+    for later in range(place + 1, len(parents)):
+        if parents[later] in branch:
+            branch.add(later)
+    return branch

@@ -39,7 +39,7 @@ from engram.models.work.task_runs import note_failure, note_success
 from engram.settings import Settings
 from engram.system.failpoint import reach
 from engram.text.words import content_words, prefixes
-from engram.transcripts.turns import Turn
+from engram.transcripts.turns import Turn, without_rewound
 
 if TYPE_CHECKING:
     from engram.extraction.model.model_extractor import ModelExtractor
@@ -170,7 +170,7 @@ def read_part(store: Store, settings: Settings, session: SessionRow, max_turns: 
     if not turns:
         raise Conflict("no turn of the session is waiting any more")
     builder = ContextBuilder(store, settings, session)
-    return Part(session, turns, builder.readable(turns), _context(store, builder, session, turns))
+    return Part(session, turns, without_rewound(builder.readable(turns)), _context(store, builder, session, turns))
 
 
 @dataclass(frozen=True, slots=True)

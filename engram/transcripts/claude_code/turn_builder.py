@@ -41,7 +41,18 @@ from engram.transcripts.claude_code.entry import NO_WORDS, Entry, Kind, queued_w
 from engram.transcripts.claude_code.state import Queue, ReaderState, Waiting
 from engram.transcripts.json_values import storable, storable_id, storable_text
 from engram.transcripts.speaker import Speaker, Words, claude_code_speaker, is_interruption
-from engram.transcripts.turns import BEHIND, UNSENT, Draft, EntryRef, Opening, Role, TextBlock, Turn, TurnUpdate
+from engram.transcripts.turns import (
+    AT_START,
+    BEHIND,
+    UNSENT,
+    Draft,
+    EntryRef,
+    Opening,
+    Role,
+    TextBlock,
+    Turn,
+    TurnUpdate,
+)
 
 # -- The drafts of one read: which turn is current, and which entries wait for the first prompt.
 
@@ -418,8 +429,8 @@ class TurnBuilder:
         key = entry.uuid or self._turns.hashed_key("n", entry.at_ms, f"{entry.offset}\n{words.text}")
         draft = self._turns.open(key, Opening.PROMPT, entry, takes_calls=is_interjected)
         self._say(draft, entry, words)
-        if entry.kind is Kind.USER and (behind := storable_id(entry.data.get("parentUuid"))):
-            draft.extra[BEHIND] = behind
+        if entry.kind is Kind.USER and "parentUuid" in entry.data:
+            draft.extra[BEHIND] = storable_id(entry.data["parentUuid"]) or AT_START
         self._turns.record(draft, entry)
 
     def _say(self, draft: Draft, entry: Entry, words: Words) -> None:

@@ -93,6 +93,8 @@ class Kind(StrEnum):
     #: A call with its result.
     FINISHED_CALL = "finished call"
     COMPACTION = "compaction"
+    #: The user went back from the last prompts; ``data`` has their number.
+    ROLLBACK = "rollback"
 
 
 class Log(StrEnum):
@@ -221,6 +223,8 @@ def _of_event(entry: Entry, payload: dict[str, Any]) -> Entry | None:
             return entry._replace(kind=Kind.RESULT)
         case "context_compacted":
             return entry._replace(kind=Kind.COMPACTION)
+        case "thread_rolled_back":
+            return entry._replace(kind=Kind.ROLLBACK)
     return None
 
 

@@ -6,6 +6,7 @@ The rules:
   next prompt, and the calls of the previous turn that still wait for a result.
 * Every text, call and result belongs to one turn, in whichever file it was read first. The history at the beginning of
   a fork or a resumed copy is skipped; entries after it without a prompt form a continuation turn.
+* A prompt follows the last one that the user did not go back from.
 * A prompt is what the screen showed. Some versions write it only to the model's log, where context that Codex adds
   looks the same. Such a turn is withdrawn if the screen shows another prompt before there is a reply.
 """
@@ -37,12 +38,23 @@ from engram.transcripts.codex.entry import Entry, Kind, Log
 from engram.transcripts.growing_file import Position
 from engram.transcripts.json_values import storable_id, storable_text
 from engram.transcripts.speaker import Speaker, codex_speaker
-from engram.transcripts.turns import Action, Draft, EntryRef, Opening, Role, TextBlock, Turn, TurnUpdate
+from engram.transcripts.turns import (
+    AT_START,
+    BEHIND,
+    Action,
+    Draft,
+    EntryRef,
+    Opening,
+    Role,
+    TextBlock,
+    Turn,
+    TurnUpdate,
+)
 
 # -- The state that a rollout's reader keeps between two reads, in the cursor that ingest stores.
 
-#: Maximum number of running commands that are remembered.
-MAX_RUNNING = 16
+#: Maximum number of running commands that are remembered, and of prompts that the user may go back from.
+MAX_RUNNING, MAX_STANDING = 16, 100
 
 
 class Echo(NamedTuple):
@@ -81,6 +93,8 @@ class ReaderState:
     previous: str = ""
     #: Keys of turns whose prompts only the model's log has shown, and which have no reply yet.
     unconfirmed: list[str] = field(default_factory=list)
+    #: Keys of the turns of the last prompts that the user did not go back from, in order.
+    standing: list[str] = field(default_factory=list)
     #: True if Codex's current turn showed a prompt on the screen; the other log's prompts then don't count.
     is_confirmed: bool = False
     #: True once the head of the session has been read.
@@ -127,6 +141,7 @@ def load_cursor(cursor: Cursor) -> tuple[Position, ReaderState]:
             current=str(facts.get("current", "")),
             previous=str(facts.get("previous", "")),
             unconfirmed=[str(key) for key in facts.get("unconfirmed", [])],
+            standing=[str(key) for key in facts.get("standing", [])],
             is_confirmed=bool(facts.get("is_confirmed")),
             has_head=bool(facts.get("has_head")),
             speaker=Speaker(facts.get("speaker", Speaker.PERSON)),
@@ -296,6 +311,8 @@ class TurnBuilder:
             case Kind.BEGIN:
                 self._state.is_confirmed = False
                 self._state.unconfirmed = []
+            case Kind.ROLLBACK:
+                self._roll_back(entry)
             case Kind.END | Kind.ABORT:
                 self._end(is_interrupted=entry.kind is Kind.ABORT)
             case Kind.PROMPT if not self._is_subagent and self._state.speaker is not Speaker.AGENT:
@@ -329,9 +346,11 @@ class TurnBuilder:
             return
         if self._is_taken(uuid):
             self._leave(uuid)
+            self._stand(uuid)
             return
         self._open(uuid, Opening.PROMPT, entry)
         draft = self._record(entry, uuid)
+        draft.extra[BEHIND] = self._stand(uuid)
         role = Role.PROGRAM if self._state.speaker is Speaker.PROGRAM else Role.USER
         draft.said.append(_text_block(entry, uuid, Role.CONTEXT if entry.element else role))
         draft.said.extend(_text_block(entry._replace(text=text), uuid, Role.CONTEXT) for text in entry.beside)
@@ -351,7 +370,20 @@ class TurnBuilder:
             self._current = self._drafts.get(uuid, self._current)
         self._state.unconfirmed = []
 
+    def _stand(self, key: str) -> str:
+        """Add a prompt to those that stand, and return the one that it follows."""
+        behind = next((other for other in reversed(self._state.standing) if other != key), AT_START)
+        if key not in self._state.standing:
+            self._state.standing = [*self._state.standing, key][-MAX_STANDING:]
+        return behind
+
+    def _roll_back(self, entry: Entry) -> None:
+        count = entry.data.get("num_turns")
+        if isinstance(count, int) and count > 0:
+            del self._state.standing[-count:]
+
     def _withdraw(self, draft: Draft) -> None:
+        self._state.standing = [key for key in self._state.standing if key != draft.key]
         del self._drafts[draft.key]
         if draft.is_stored:
             self._withdrawn.append(draft.key)

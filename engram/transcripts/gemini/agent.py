@@ -25,7 +25,7 @@ from engram.transcripts.line_parsing import BLANK, Records, parse_lines
 from engram.transcripts.message_turns import Call, Message, path_texts, whole_turns
 from engram.transcripts.speaker import Speaker, judge
 from engram.transcripts.transcript_files import Skipped, Walk, read_head
-from engram.transcripts.turns import Role
+from engram.transcripts.turns import AT_START, Role
 
 # -- Finding the chats on disk.
 
@@ -177,13 +177,16 @@ _DONE = {"success": False, "error": True, "cancelled": True}
 class Chat:
     """The messages of a chat in the order in which they were first written, each in its last version.
 
-    Messages that the user rewound are kept, since they were said; from the list of messages that Gemini CLI writes
-    after compressing the chat, only new ones are added.
+    Messages that the user rewound are kept, since they were said, but what is said next does not follow them. From the
+    list of messages that Gemini CLI writes after compressing the chat, only new ones are added.
     """
 
     def __init__(self, session_id: str) -> None:
         self._session_id = session_id
         self._records: dict[str, dict[str, Any]] = {}
+        #: Ids of the words that the user did not rewind, and for every message the one of them that it follows.
+        self._standing: list[str] = []
+        self._behind: dict[str, str] = {}
         self.unreadable: list[Unreadable] = []
 
     def add_document(self, data: bytes) -> None:
@@ -211,8 +214,11 @@ class Chat:
         changed = record.get("$set")
         if isinstance(changed, dict):
             self._add_all(changed.get("messages"))
-        elif storable_id(record.get("id")):
-            self._records[storable_id(record["id"])] = record
+        elif name := storable_id(record.get("id")):
+            self._add(name, record)
+            self._records[name] = record
+        elif (name := storable_id(record.get("$rewindTo"))) in self._standing:
+            del self._standing[self._standing.index(name) :]
         else:
             self._add_all(record.get("messages"))
 
@@ -220,7 +226,15 @@ class Chat:
         for record in records if isinstance(records, list) else []:
             name = storable_id(record.get("id")) if isinstance(record, dict) else ""
             if name:
-                self._records.setdefault(name, record)
+                self._add(name, record)
+
+    def _add(self, name: str, record: dict[str, Any]) -> None:
+        """Add a message, unless it is known."""
+        if name not in self._records:
+            self._records[name] = record
+            self._behind[name] = self._standing[-1] if self._standing else ""
+            if record.get("type") in _ROLES:
+                self._standing.append(name)
 
     def messages(self) -> list[Message]:
         """Return the messages that the user and Gemini wrote."""
@@ -232,13 +246,17 @@ class Chat:
             if role is None:
                 continue
             yield Message(
-                id=f"{AGENT}:{self._session_id}:{name}",
+                id=self._id_of(name),
                 role=role,
                 text=_visible(record, role),
                 at_ms=parse_time_ms(record.get("timestamp")),
                 position=position,
                 calls=tuple(_calls(record)),
+                behind=self._id_of(self._behind[name]) if self._behind[name] else AT_START,
             )
+
+    def _id_of(self, name: str) -> str:
+        return f"{AGENT}:{self._session_id}:{name}"
 
     @property
     def compacted_at_ms(self) -> int | None:
