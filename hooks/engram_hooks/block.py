@@ -20,6 +20,9 @@ FOLDER = Path(__file__).resolve().parent
 TIMEOUT_SECONDS = 2
 #: Comment at the end of every command, followed by the version of Engram that wrote it.
 STAMP = "# Engram "
+#: Flags of an interpreter that runs Engram's packages in a session: it ignores the session's folder and its PYTHON…
+#: variables, which may lead to a project's modules. ``-I`` would also hide what ``pip install --user`` installed.
+APART = ("-E", "-P")
 #: The tool whose failures may have been fixed before.
 _FAILING_TOOL = "Bash"
 _HOME = "${ENGRAM_HOME:-$HOME/.claude-memory}"
@@ -79,7 +82,7 @@ def detached_command(script: Path, interpreter: str, *arguments: str) -> str:
     It is silent if there is no interpreter, and ends within seconds, whatever is broken. It does not use ``async``,
     since Claude Code waits at its end for a running asynchronous hook, 1.5 s, and then cancels it.
     """
-    run = f'"$P" -I {shlex.join([str(script), *arguments])} <&3 3<&-'
+    run = f'"$P" {shlex.join([*APART, str(script), *arguments])} <&3 3<&-'
     return f'P={shlex.quote(interpreter)}; [ -x "$P" ] && {{ exec 3<&0; ( {run} & ) >/dev/null 2>&1; }}; exit 0'
 
 
@@ -149,6 +152,5 @@ def _mcp_servers(home: Home | None, interpreter: str) -> dict[str, Any]:
     except ImportError:
         return {}
     environment = {} if home is None else {"ENGRAM_HOME": str(home.root)}
-    return {
-        "engram": {"type": "stdio", "command": interpreter, "args": ["-m", "engram_mcp.server"], "env": environment}
-    }
+    arguments = [*APART, "-m", "engram_mcp.server"]
+    return {"engram": {"type": "stdio", "command": interpreter, "args": arguments, "env": environment}}

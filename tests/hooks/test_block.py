@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ from hook_runs import Hooks
 
 import engram_hooks
 from engram.paths import Home
-from engram_hooks.block import link_interpreter, settings_block
+from engram_hooks.block import APART, link_interpreter, settings_block
 
 REPO = Path(__file__).resolve().parent.parent.parent
 
@@ -64,7 +65,48 @@ def test_the_block_is_json_and_only_the_flush_hooks_name_the_virtual_environment
     named = {event for event, hook in entries(block).items() if "'/somewhere else/venv/bin/python'" in hook["command"]}
     assert named == {"Stop", "SessionStart(compact)", "SessionStart(startup|resume)", "SessionEnd"}
     server = block["mcpServers"]["engram"]
-    assert (server["command"], server["args"]) == ("/somewhere else/venv/bin/python", ["-m", "engram_mcp.server"])
+    assert (server["command"], server["args"]) == (
+        "/somewhere else/venv/bin/python",
+        [*APART, "-m", "engram_mcp.server"],
+    )
+
+
+def shadow(folder: Path) -> Path:
+    """A folder with modules that are called as some of Python's and Engram's are."""
+    folder.mkdir()
+    for name in ("types", "signal", "json", "engram", "engram_mcp"):
+        (folder / f"{name}.py").write_text("raise SystemExit(3)")
+    return folder
+
+
+@pytest.mark.parametrize("variable", ["", "PYTHONPATH", "PYTHONHOME"])
+def test_the_mcp_server_of_a_project_loads_none_of_its_modules(tmp_path: Path, variable: str) -> None:
+    """Claude Code starts it in the project's folder, with the variables of the project's shell."""
+    server = settings_block(Home(tmp_path / "home"))["mcpServers"]["engram"]
+    project = shadow(tmp_path / "project")
+    hello = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}}
+
+    ended = subprocess.run(
+        [server["command"], *server["args"]],
+        input=json.dumps({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": hello}).encode() + b"\n",
+        capture_output=True,
+        cwd=project,
+        env=os.environ | server["env"] | ({variable: str(project)} if variable else {}),
+        check=False,
+    )
+
+    assert (ended.returncode, json.loads(ended.stdout)["id"]) == (0, 1)
+
+
+def test_packages_of_a_users_own_are_found_beside_the_projects_that_are_not() -> None:
+    """``pip install --user`` is what pip does where the interpreter's folder can't be written to."""
+    code = "import sys; print(sys.flags.no_user_site, sys.flags.ignore_environment, sys.flags.safe_path)"
+    printed = subprocess.run([sys.executable, *APART, "-c", code], capture_output=True, text=True, check=True).stdout
+    own = [hook["command"] for hook in entries(settings_block()).values() if sys.executable in hook["command"]]
+
+    assert printed.split() == ["0", "1", "True"]
+    assert len(own) == 4
+    assert all(f'"$P" {" ".join(APART)} /' in command for command in own)
 
 
 def test_a_home_of_its_own_is_laid_down_but_the_environment_counts_more(hooks: Hooks, tmp_path: Path) -> None:

@@ -184,7 +184,7 @@ def test_a_broken_queue_is_silence(hooks: Hooks, broken: str) -> None:
 
 def test_a_package_that_cannot_be_imported_is_silence(hooks: Hooks, tmp_path: Path) -> None:
     copy = tmp_path / "enqueue.py"
-    source = Path(hooks.commands["SessionEnd"].split(" -I ")[1].split(" flush <&3")[0])
+    source = Path(hooks.commands["SessionEnd"].split(" -P ")[1].split(" flush <&3")[0])
     copy.write_text(source.read_text().replace("from engram.paths", "from engram.nowhere"))
     hooks.commands["SessionEnd"] = hooks.commands["SessionEnd"].replace(str(source), str(copy))
 

@@ -14,6 +14,7 @@ from engram.setup.agents.other_agents import plan_codex
 from engram.setup.edits.install_steps import TomlEdit
 from engram.setup.edits.toml_edit import AppliedToml, apply_toml, revert_toml
 from engram.setup.installing.installation import install_steps, uninstall
+from engram_hooks.block import APART
 from tests.install.conftest import Machine
 
 EDIT = TomlEdit(("mcp_servers", "engram"), {"command": "/opt/py thon", "args": ["-m", "x"], "env": {"A B": 'q"\\é'}})
@@ -92,7 +93,7 @@ def test_codex_is_connected_and_disconnected(machine: Machine, mark: str) -> Non
     twice = path.read_text(encoding="utf-8")
     uninstall(machine.home)
 
-    assert (server["command"], server["args"]) == (sys.executable, ["-m", "engram_mcp.server"])
+    assert (server["command"], server["args"]) == (sys.executable, [*APART, "-m", "engram_mcp.server"])
     assert server["env"] == {"ENGRAM_HOME": "/memory"}
     assert once == twice
     assert machine.snapshot() == before

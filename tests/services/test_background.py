@@ -96,7 +96,12 @@ def test_starts_that_race_make_one_supervisor_and_a_killed_worker_is_back_with_n
     assert run_service("stop").startswith("Nothing was running.")
 
 
-def test_after_everything_was_killed_a_fresh_start_continues(settings: Settings, tmp_path: Path) -> None:
+def test_after_everything_was_killed_a_fresh_start_continues(
+    settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # The shell of the project that a session starts it from.
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    (tmp_path / "json.py").write_text("raise SystemExit(3)")
     Background(settings).start()
     wait_for(lambda: status(settings.places))
     former = pids(settings)

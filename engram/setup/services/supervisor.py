@@ -10,7 +10,7 @@ import subprocess
 import tempfile
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO
@@ -291,6 +291,8 @@ def _keep_running(supervisor: Supervisor, lock: ProcessLock, stopping: threading
 
 #: Environment variables that concern the process that starts the supervisor, not the supervisor itself.
 _DROPPED = frozenset({"ENGRAM_DISABLE", "NOTIFY_SOCKET"})
+#: The folder that Engram was loaded from.
+_OWN_FOLDER = str(Path(__file__).resolve().parents[3])
 
 
 class Background:
@@ -324,7 +326,7 @@ class Background:
         if is_deleted(self._home.memory_db):
             raise MissingDatabase()
         self._home.prepare()
-        environ = {name: value for name, value in drop_session(os.environ).items() if name not in _DROPPED}
+        environ = _own_environment(os.environ)
         environ |= {"ENGRAM_HOME": str(self._settings.home), **folder_variables(self._settings)}
         flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW
         try:
@@ -384,3 +386,17 @@ class Background:
     def output(self, lines: int) -> str:
         """Return the last lines that the supervisor printed."""
         return last_lines(self._output, lines)
+
+
+def _own_environment(environ: Mapping[str, str]) -> dict[str, str]:
+    """Return an environment without what concerns the session or the terminal that starts the supervisor.
+
+    A project's PYTHON… variables may lead to its own modules. They stay only if Engram itself is found by them, as when
+    it is run from a checkout.
+    """
+    is_found_by_path = _OWN_FOLDER in environ.get("PYTHONPATH", "").split(os.pathsep)
+    return {
+        name: value
+        for name, value in drop_session(environ).items()
+        if name not in _DROPPED and (is_found_by_path or not name.startswith("PYTHON"))
+    }
