@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import json
 from collections.abc import Callable, Iterator, Sequence
@@ -376,6 +377,36 @@ def test_nobody_listening_costs_nothing_and_is_tried_again(bench: Bench, clock: 
         clock.advance(200)
 
     assert bench.spent() == (3, 0)
+
+
+@pytest.mark.parametrize("variable", ["HTTP_PROXY", "http_proxy", "ALL_PROXY"])
+def test_what_a_server_of_this_machine_is_asked_goes_to_no_proxy(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch, variable: str
+) -> None:
+    """A company's proxy does not know this machine's localhost, and would be sent what is to stay here."""
+    with contextlib.closing(FakeLanguageModel(lambda body: chat(answer()))) as proxy:
+        monkeypatch.setenv(variable, proxy.base_url.removesuffix("/v1"))
+
+        bench.propose(turn(1))
+
+        assert (len(bench.server.received), len(proxy.received)) == (1, 0)
+
+
+@pytest.mark.parametrize(
+    ("variable", "value"),
+    [("ALL_PROXY", "socks5://127.0.0.1:9"), ("HTTPS_PROXY", "tunnel://127.0.0.1:9"), ("SSL_CERT_FILE", "/gone.pem")],
+)
+def test_a_proxy_or_certificate_that_cannot_be_used_is_named_and_tried_again_later(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch, variable: str, value: str
+) -> None:
+    monkeypatch.setenv(variable, value)
+    bench.made = bench.extractor(llm_base_url="https://llm.example.org/v1")
+
+    assert [candidate.extractor for candidate in bench.propose(turn(1))] == ["local-test"]
+
+    assert "that the environment names can't be used" in bench.trouble()
+    assert variable in bench.trouble()
+    assert bench.spent()[1] == 0
 
 
 def test_a_redirect_is_not_followed(bench: Bench) -> None:

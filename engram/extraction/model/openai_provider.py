@@ -19,8 +19,10 @@ from engram.extraction.model.provider import (
     NotServed,
     Price,
     Unfit,
+    is_own_server,
     price_of,
 )
+from engram.redaction import redact
 from engram.settings import Settings
 from engram.system.lazy_regex import lazy_regex
 
@@ -44,7 +46,7 @@ def make_client(
     Args:
         wait_seconds: maximum wait for a connection, and for the next bytes.
         total_seconds: maximum time from the answer's first byte to its last; ``ending`` bounds the whole call.
-        transport: for tests; None uses the network and the proxies of the environment.
+        transport: what connects; None uses the proxies of the environment.
     """
     import httpx2
 
@@ -203,7 +205,7 @@ class OpenAIProvider:
         """See ``Provider.close``. A call ends at its own time limit."""
 
     def _call(self, request: ModelRequest) -> ModelReply:
-        self._client = self._client or self._make_client()
+        self._client = self._client or self._connect()
         client, http = self._client
         try:
             with ending(http, self._total_seconds) as has_ended:
@@ -211,6 +213,19 @@ class OpenAIProvider:
         finally:
             if has_ended.is_set():
                 self._client = None
+
+    def _connect(self) -> tuple[Any, httpx2.Client]:
+        """Make the client. A proxy or certificates that the environment names may be unusable."""
+        try:
+            return self._make_client()
+        except (ImportError, OSError, ValueError) as error:
+            reason = redact(f"{error.strerror if isinstance(error, OSError) else error}")
+            raise NotServed(
+                f"the proxy or the certificates that the environment names can't be used ({reason}): correct "
+                "HTTPS_PROXY, ALL_PROXY or SSL_CERT_FILE",
+                is_passing=False,
+                wait_seconds=UNAVAILABLE_SECONDS,
+            ) from error
 
     def _respond(self, client: Any, request: ModelRequest) -> ModelReply:
         """Ask OpenAI, which follows the schema of the answer."""
@@ -277,9 +292,16 @@ def _seconds(text: str | None) -> float:
 def _openai_client(
     settings: Settings, api_key: str, total_seconds: float, transport: httpx2.BaseTransport | None
 ) -> tuple[Any, httpx2.Client]:
-    """Return a client of ``openai``: no retries, with time limits, and nothing from the environment except proxies."""
+    """Return a client of ``openai``: no retries, with time limits, and nothing from the environment except certificates
+    and proxies.
+
+    A server on this machine or in a private network is reached directly: a proxy would be sent what is to stay here.
+    """
+    import httpx2
     import openai
 
+    if transport is None and is_own_server(settings.llm_base_url):
+        transport = httpx2.HTTPTransport()
     http = make_client(settings.llm_timeout_seconds, total_seconds, transport)
     client = openai.OpenAI(
         api_key=api_key or "none",
