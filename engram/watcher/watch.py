@@ -187,14 +187,16 @@ class FolderEvents(FileSystemEventHandler):
         return observer is not None and observer.is_alive() and all(emitter.is_alive() for emitter in observer.emitters)
 
     def _start(self, identity: tuple[int, int]) -> bool:
-        observer = Observer()
         self._real = os.path.realpath(self.folder)
+        observer = None
         try:
+            observer = Observer()
             observer.schedule(self, str(self.folder), recursive=True, event_filter=_WANTED)
             observer.start()
         except (OSError, RuntimeError) as error:
             with contextlib.suppress(OSError, RuntimeError):
-                observer.stop()
+                if observer is not None:
+                    observer.stop()
             if self.error != str(error):
                 logger.warning("action=watch folder=%s error=%s", self.folder, error)
             self.error = str(error)
@@ -363,6 +365,7 @@ class Watcher:
     def run(self) -> int:
         """Follow the transcripts until ``stop``, or until the memory folder is gone; returns the exit code."""
         while not self._is_stopping:
+            has_failed = True
             try:
                 with self._edge("watch"):
                     if not self.settings.home.is_dir():
@@ -372,13 +375,17 @@ class Watcher:
                         raise BrokenDatabase("memory.db was replaced")
                     self._turn()
                     self._beat()
+                    has_failed = False
             except BrokenDatabase as error:
                 logger.error("action=watch failed=%s", error)
                 if self.store.file_identity() == self._opened:
                     note_damage(self.store)
                 return EXIT_RESTART
-            if not self._is_stopping and not self._changes:
-                self._wait()
+            if has_failed:
+                # What failed at once would fail again at once, as often as the processor allows.
+                self._wait(LOOK_SECONDS)
+            elif not self._changes:
+                self._wait(min(LOOK_SECONDS, self._next_sweep - time.monotonic()))
         self.events.stop()
         return 0
 
@@ -404,11 +411,11 @@ class Watcher:
             with contextlib.suppress(StoreError):
                 note_success(self.store, "watch", seen=1, done=1)
 
-    def _wait(self) -> None:
-        left = max(0.0, min(LOOK_SECONDS, self._next_sweep - time.monotonic()))
+    def _wait(self, seconds: float) -> None:
+        """Wait until a file may have changed, until the loop is to end, or for so long."""
         poller = select.poll()
         poller.register(self._pipe[0], select.POLLIN)
-        poller.poll(left * 1000)
+        poller.poll(max(0.0, seconds) * 1000)
         with contextlib.suppress(OSError):
             os.read(self._pipe[0], 4096)
 

@@ -212,6 +212,27 @@ def test_a_read_that_fails_is_noted_and_tried_again_by_the_sweep(desk: Desk, mon
     assert desk.turns() == 1
 
 
+@pytest.mark.parametrize("failing", ["events", "sweep", "step"])
+def test_a_turn_that_fails_is_not_repeated_at_once(desk: Desk, monkeypatch: pytest.MonkeyPatch, failing: str) -> None:
+    waits: list[float] = []
+
+    def wait(seconds: float) -> None:
+        waits.append(seconds)
+        if len(waits) == 3:
+            desk.watcher.stop()
+
+    def fail() -> None:
+        raise OSError(24, "too many open files")
+
+    monkeypatch.setattr(desk.watcher, "_wait", wait)
+    monkeypatch.setattr(*{"events": (desk.watcher.events, "keep_up")}.get(failing, (desk.watcher, failing)), fail)
+    desk.watcher.hint(desk.talk("s1", 2))
+
+    assert desk.watcher.run() == 0
+
+    assert waits == [watch.LOOK_SECONDS] * 3
+
+
 def test_a_queue_that_cannot_be_written_stops_no_reading(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(*_: Any, **__: Any) -> None:
         raise OSError("no space left")
@@ -261,13 +282,28 @@ def test_events_survive_a_missing_a_deleted_and_a_new_folder(desk: Desk) -> None
     wait_for(events.keep_up)
 
 
-def test_without_events_the_sweep_continues_and_the_status_says_so(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("refused", ["__init__", "schedule", "start"])
+def test_without_events_the_sweep_continues_and_the_status_says_so(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch, refused: str
+) -> None:
+    """All instances of inotify that a user may have are often in use by editors, and so are all watches."""
+
     class Full:
+        def __init__(self) -> None:
+            self._refuse("__init__")
+
         def schedule(self, *_: Any, **__: Any) -> None:
-            raise OSError(28, "inotify watch limit reached")
+            self._refuse("schedule")
+
+        def start(self) -> None:
+            self._refuse("start")
 
         def stop(self) -> None:
             raise RuntimeError("was not started")
+
+        def _refuse(self, step: str) -> None:
+            if step == refused:
+                raise OSError(28, "inotify watch limit reached")
 
     monkeypatch.setattr("engram.watcher.watch.Observer", Full)
     desk.talk("s1", 2)
