@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import logging
 import os
 import select
@@ -108,6 +109,8 @@ logger = logging.getLogger(__name__)
 _WANTED = [FileModifiedEvent, FileCreatedEvent, FileMovedEvent, FileDeletedEvent]
 #: How long ending the observer's threads may take, in seconds.
 _JOIN_SECONDS = 2.0
+#: Error of inotify → the limit of Linux that was reached, which editors often use up.
+_LIMITS = {errno.EMFILE: "fs.inotify.max_user_instances", errno.ENOSPC: "fs.inotify.max_user_watches"}
 
 
 class Events:
@@ -197,9 +200,11 @@ class FolderEvents(FileSystemEventHandler):
             with contextlib.suppress(OSError, RuntimeError):
                 if observer is not None:
                     observer.stop()
-            if self.error != str(error):
-                logger.warning("action=watch folder=%s error=%s", self.folder, error)
-            self.error = str(error)
+            limit = _LIMITS.get(getattr(error, "errno", None))
+            refused = f"{error}; raise the limit {limit} (sysctl)" if limit else str(error)
+            if self.error != refused:
+                logger.warning("action=watch folder=%s error=%s", self.folder, refused)
+            self.error = refused
             return False
         self._observer, self._watched, self.error = observer, identity, ""
         return True

@@ -312,7 +312,7 @@ def test_without_events_the_sweep_continues_and_the_status_says_so(
 
     assert desk.turns() == 1
     stages = {stage.name: stage.last_error for stage in list_stages(desk.store)}
-    assert "inotify watch limit reached" in stages["watch"]
+    assert "inotify watch limit reached; raise the limit fs.inotify.max_user_watches (sysctl)" in stages["watch"]
 
 
 @pytest.mark.parametrize(
