@@ -200,7 +200,7 @@ class FolderEvents(FileSystemEventHandler):
             with contextlib.suppress(OSError, RuntimeError):
                 if observer is not None:
                     observer.stop()
-            limit = _LIMITS.get(getattr(error, "errno", None))
+            limit = _LIMITS.get(error.errno or 0) if isinstance(error, OSError) else None
             refused = f"{error}; raise the limit {limit} (sysctl)" if limit else str(error)
             if self.error != refused:
                 logger.warning("action=watch folder=%s error=%s", self.folder, refused)
