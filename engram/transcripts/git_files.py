@@ -105,6 +105,35 @@ def worktrees_of(root: Path) -> Iterator[Path]:
             yield Path(os.path.normpath(named.parent))
 
 
+def broken_worktree_link(folder: Path) -> Path | None:
+    """Return where a worktree says that its repository describes it, if that place is gone; None for any other folder.
+
+    So it is after the repository, or a folder around both, was moved or renamed.
+    """
+    link = folder / ".git"
+    target = read_link(link, folder, prefix="gitdir:") if os.path.isfile(link) and not os.path.islink(link) else None
+    if target is None or target.parent.name != "worktrees" or os.path.lexists(target):
+        return None
+    return Path(os.path.normpath(target))
+
+
+def describes_moved_worktree(root: Path, worktree: Path, link: Path) -> bool:
+    """Return True if a repository describes a worktree under the name of its broken link.
+
+    The description must name the worktree's folder, or one that is gone and that lay to the former repository as the
+    worktree lies to this one.
+    """
+    folder = git_folder(root)
+    described = folder / "worktrees" / link.name if folder is not None else None
+    named = read_link(described / "gitdir", described) if described is not None else None
+    if named is None:
+        return False
+    recorded = Path(os.path.normpath(named.parent))
+    if os.path.lexists(recorded):
+        return Path(os.path.realpath(recorded)) == worktree
+    return os.path.relpath(recorded, link.parents[2]) == os.path.relpath(worktree, root)
+
+
 def config_value(folder: Path, section: str, key: str, subsection: str = "") -> str:
     """Return the last value of a setting in the git folder's ``config``; "" if it is not set there.
 

@@ -21,7 +21,16 @@ from typing import Any, NamedTuple, TypeVar
 
 from engram.system.atomic import read_regular
 from engram.system.lazy_regex import lazy_regex
-from engram.transcripts.git_files import MAX_DEPTH, is_bare, main_folder_of_bare, read_link, tracks, worktrees_of
+from engram.transcripts.git_files import (
+    MAX_DEPTH,
+    broken_worktree_link,
+    describes_moved_worktree,
+    is_bare,
+    main_folder_of_bare,
+    read_link,
+    tracks,
+    worktrees_of,
+)
 
 #: Folders in which tools keep worktrees, as the last parts of a path: ``X/.claude/worktrees``, ``X/.worktrees``.
 _WORKTREE_FOLDERS = (
@@ -46,6 +55,8 @@ _HOME = lazy_regex(r"/(?:var/|export/)?(?:home|users)/[^/]+|/root|[a-z]:\\users\
 #: Uninformative names of bare repositories; the name of the enclosing folder is used instead.
 _NAMELESS = frozenset({".bare", ".git", ".repo", "bare", "git", "repo", "bare.git", "repo.git"})
 _WINDOWS = lazy_regex(r"[A-Za-z]:[\\/]|\\\\")
+#: How programs in Windows mark a path that is not to be interpreted, and a share among these.
+_VERBATIM = lazy_regex(r"(?:\\\\[?.]\\|//\?/)(UNC[\\/])?", re.IGNORECASE)
 #: A Linux folder within Windows, as Windows names it; a folder on a drive; a home folder on a drive, as Linux names it.
 _IN_LINUX = lazy_regex(r"[\\/]{2}wsl(?:\$|\.localhost)[\\/][^\\/]+(.*)", re.IGNORECASE | re.DOTALL)
 _DRIVE = lazy_regex(r"([A-Za-z]):([\\/].*)", re.DOTALL)
@@ -163,7 +174,9 @@ def identify_project(
     path = _real(path)
     repository = _repository_around(Path(here), join_worktrees) if _exists(here) else None
     if repository is not None:
-        return _project_of(repository)
+        link = broken_worktree_link(repository) if join_worktrees else None
+        moved = None if link is None else _repository_of_moved(repository, link, known_roots)
+        return _project_of(moved or repository)
     if _exists(here):
         return Project(_identity(path), str(path), _name_of(path))
     return _project_of_gone(path, tuple(known_roots), join_worktrees)
@@ -205,15 +218,30 @@ def is_excluded(cwd: str, globs: Iterable[str]) -> bool:
 
 
 def _repository_around(folder: Path, join_worktrees: bool = True, gone: PurePath | None = None) -> Path | None:
-    """Return the repository of an existing folder; ``gone`` is a folder below it that doesn't exist."""
+    """Return the repository of an existing folder; ``gone`` is a folder below it that doesn't exist.
+
+    A worktree whose repository is not where it was belongs to the repository around it, if there is one.
+    """
     here = Path(os.path.realpath(folder))
+    broken = None
     for candidate in (here, *here.parents)[:MAX_DEPTH]:
         found = _main_folder_at(candidate, join_worktrees)
         if found is None:
             continue
-        if _holds_homes(candidate) and not _is_tracked(candidate, here, gone):
-            return None
-        return found
+        if join_worktrees and broken is None and found == candidate and broken_worktree_link(candidate) is not None:
+            broken = candidate
+            continue
+        return broken if _holds_homes(candidate) and not _is_tracked(candidate, here, gone) else found
+    return broken
+
+
+def _repository_of_moved(worktree: Path, link: Path, known: Iterable[KnownRoot]) -> Path | None:
+    """Return the known repository that a worktree with a broken link belongs to, by that repository's own record."""
+    for root in known:
+        if _is_repository(root.path):
+            repository = Path(os.path.realpath(root.path))
+            if describes_moved_worktree(repository, worktree, link):
+                return repository
     return None
 
 
@@ -447,6 +475,8 @@ def _own_project(worktree: _Worktree, depth: int) -> Project:
 
 def _pure(text: str) -> PurePath:
     """Return a path as this machine would write it: Linux within Windows has two names for the same folder."""
+    if verbatim := _VERBATIM.match(text):
+        text = ("\\\\" if verbatim[1] else "") + text[verbatim.end() :]
     if text.startswith("/") and not text.lower().startswith(_OTHER_NAMES):
         return PurePosixPath(os.path.normpath(text))
     if linux := _IN_LINUX.match(text):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 from collections.abc import Callable
 from functools import partial
@@ -429,6 +430,50 @@ def test_git_s_own_record_of_a_worktree_proves_where_it_belonged(repository: Pat
         assert identify_project(str(folder), known_roots=[]).identity == str(folder)
 
 
+def move(repository: Path, worktree: Path, *moved: tuple[Path, Path]) -> None:
+    """Let git make a worktree, then move folders without telling git."""
+    shutil.rmtree(repository / ".git")
+    run_git("init", "--quiet", str(repository))
+    run_git("-C", str(repository), "commit", "--quiet", "--allow-empty", "--message", "one")
+    run_git("-C", str(repository), "worktree", "add", "--quiet", "-b", "fox", str(worktree))
+    for before, after in moved:
+        before.rename(after)
+
+
+def test_a_worktree_in_a_repository_that_moved_is_part_of_it(repository: Path, tmp_path: Path) -> None:
+    now = tmp_path / "engine"
+    move(repository, repository / ".trees" / "fox", (repository, now))
+    (now / ".trees" / "fox" / "src").mkdir()
+    shutil.rmtree(now / ".git" / "worktrees")
+
+    for folder in (now / ".trees" / "fox", now / ".trees" / "fox" / "src"):
+        assert identify_project(str(folder)).identity == str(now)
+    assert identify_project(str(folder), join_worktrees=False).identity == str(folder.parent)
+
+
+def test_a_worktree_of_a_repository_that_was_renamed_is_found_by_the_repositorys_record(
+    repository: Path, tmp_path: Path
+) -> None:
+    worktree, now = tmp_path / "fox", tmp_path / "code" / "pier"
+    move(repository, worktree, (repository, now))
+
+    assert identify_project(str(worktree), known_roots=[KnownRoot(str(now))]).identity == str(now)
+    assert identify_project(str(worktree)).identity == str(worktree)
+
+
+def test_a_repository_and_its_worktree_that_moved_together_belong_together(repository: Path, tmp_path: Path) -> None:
+    now = tmp_path / "work"
+    move(repository, tmp_path / "code" / "fox", (tmp_path / "code", now))
+    known = [KnownRoot(str(now / "engine"))]
+    # Somebody else's folder that copies the link lies elsewhere.
+    other = now / "other" / "fox"
+    other.mkdir(parents=True)
+    shutil.copy(now / "fox" / ".git", other / ".git")
+
+    assert identify_project(str(now / "fox"), known_roots=known).identity == str(now / "engine")
+    assert identify_project(str(other), known_roots=known).identity == str(other)
+
+
 def test_each_worktree_is_a_separate_project_where_the_user_wants_that(repository: Path) -> None:
     known = [KnownRoot(str(repository), True)]
     gone = repository / ".claude" / "worktrees" / "fox" / "src"
@@ -590,6 +635,10 @@ def test_what_git_would_say_is_read_from_its_files(tmp_path: Path) -> None:
         ("\\\\wsl$\\Ubuntu\\srv\\gone\\harbor", "/srv/gone/harbor"),
         ("\\\\wsl.localhost\\Debian\\srv\\gone\\harbor", "\\\\wsl$\\Debian\\srv\\gone\\harbor"),
         ("//wsl.localhost/Ubuntu/srv/gone/harbor", "/srv/gone/harbor"),
+        ("\\\\?\\C:\\Users\\mara\\harbor", "c:\\users\\mara\\harbor"),
+        ("//?/D:/harbor", "D:\\harbor"),
+        ("\\\\?\\UNC\\server\\share\\harbor", "\\\\server\\share\\harbor"),
+        ("\\\\?\\UNC\\wsl.localhost\\Ubuntu\\srv\\gone\\harbor", "/srv/gone/harbor"),
     ],
 )
 def test_a_folder_that_linux_and_windows_name_differently_is_one(first: str, second: str) -> None:
