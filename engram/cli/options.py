@@ -91,12 +91,18 @@ BROKEN = 70
 INTERRUPTED = 130
 
 
-def end_with_nothing(sentence: str) -> NoReturn:
-    """Print that nothing is known or was done, and exit with code 1, which scripts can see although it isn't an
-    error.
+def end_answer(*, is_known: bool) -> NoReturn:
+    """End a command that asks about something, with exit code 1 if nothing is known, as ``grep`` does.
+
+    Scripts can see that, although it isn't an error. A list may be empty, and ends with 0.
     """
+    raise click.exceptions.Exit(OK if is_known else FAILED)
+
+
+def end_with_nothing(sentence: str) -> NoReturn:
+    """Print that nothing is known or was done, and exit with code 1."""
     advise(sentence)
-    raise click.exceptions.Exit(FAILED)
+    end_answer(is_known=False)
 
 
 # -- Confirm commands that make large changes: show what will change, ask, and report.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from engram.cli.options import Command, as_typed, json_option, project_option
+from engram.cli.options import Command, as_typed, end_answer, json_option, project_option
 from engram.cli.output import print_json, say, say_lines
 from engram.cli.results import MAX_RESULTS, hit_result, print_results
 from engram.cli.workspace import Workspace, current_folder, find_project, pass_workspace
@@ -60,7 +60,7 @@ def recall(
 
     Each hit shows its title, day, project, the relevant sentences and the command that resumes its session. Memories
     come before verbatim passages. An arrow introduces how a passage's turn ended. The id in the last line is for
-    `engram expand`. If the question names a day, that day's commits come first.
+    `engram expand`. If the question names a day, that day's commits come first. Exits with 1 if nothing is found.
 
     Asks the running worker. Without a worker, this command loads the model; without a model, it searches text only.
 
@@ -85,7 +85,7 @@ def search(
     """Search turns and notes for exact words, best first.
 
     A quoted phrase is matched exactly, ignoring case. If no text has the phrase, or all the words, the output says so
-    and then lists the closest texts.
+    and then lists the closest texts. Exits with 1 if nothing is found.
 
     Example: engram search '"INSERT OR IGNORE" outbox' --limit 3
     """
@@ -124,8 +124,9 @@ def _run(
                 "unsaid": answer.not_found or None,
             }
         )
-        return
-    _print(answer, limit=limit, is_verbose=verbose or explain, with_parts=explain)
+    else:
+        _print(answer, limit=limit, is_verbose=verbose or explain, with_parts=explain)
+    end_answer(is_known=bool(answer.hits))
 
 
 def _print(answer: RecallResponse, *, limit: int | None, is_verbose: bool, with_parts: bool) -> None:

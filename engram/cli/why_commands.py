@@ -8,12 +8,11 @@ import shlex
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 import click
 
-from engram.cli import options
-from engram.cli.options import as_typed, end_with_nothing, folder_project_option, json_option, limit_option
+from engram.cli.options import as_typed, end_answer, end_with_nothing, folder_project_option, json_option, limit_option
 from engram.cli.output import one_line, print_facts, print_json, print_table, say, when
 from engram.cli.results import (
     Result,
@@ -51,12 +50,6 @@ from engram.trust.display import number_of
 from engram.worker.recall_client import ANSWER_SECONDS, AnsweredBy
 from engram.worker.worker_client import ask_worker
 
-
-def _end(*, is_known: bool) -> NoReturn:
-    """End a command after its JSON, with exit code 1 if nothing is known."""
-    raise click.exceptions.Exit(0 if is_known else options.FAILED)
-
-
 # -- ``engram where``: the state of the work in this folder.
 
 #: Maximum length of a printed prompt, file and error, in characters.
@@ -72,7 +65,8 @@ def where(workspace: Workspace, as_json: bool) -> None:
     """Show the state of the work in this folder: branch, uncommitted files, open todos, last failure, open problems.
 
     Also the last session of this branch and the last of all, what was asked last in each, and the command that resumes
-    it. What was finished since is not shown. Git is only read, and runs nothing that the repository configures.
+    it. What was finished since is not shown. Git is only read, and runs nothing that the repository configures. Exits
+    with 1 if nothing is open and no session is known.
 
     Example: engram where
     """
@@ -84,12 +78,14 @@ def where(workspace: Workspace, as_json: bool) -> None:
         )
     if project is None and not state.branch:
         raise NotFound("this folder is in no known project and no repository; run `engram where` inside one")
+    is_known = bool(state.is_unfinished or state.last or state.last_elsewhere)
     if as_json:
         print_json({"project": None if project is None else project.name, "folder": folder} | state.to_json())
-        return
-    if not (state.branch or state.is_unfinished or state.last or state.last_elsewhere):
-        end_with_nothing("Nothing is known of this folder yet: no session took place here.")
-    _print_where(state)
+    elif state.branch or is_known:
+        _print_where(state)
+    else:
+        say("Nothing is known of this folder yet: no session took place here.")
+    end_answer(is_known=is_known)
 
 
 def _print_where(state: Where) -> None:
@@ -168,7 +164,7 @@ def blame(workspace: Workspace, file: str, limit: int, as_json: bool) -> None:
         titles = session_titles(store, sessions_of(store, {touch.session_id for touch in touches}).values())
     if as_json:
         print_json({"file": relative, "project": project.name, "touches": [touch.to_json() for touch in touches]})
-        _end(is_known=bool(touches))
+        end_answer(is_known=bool(touches))
     if not touches:
         end_with_nothing(f"Nothing is known about {relative} in {project.name}.")
     _print_blame(touches, titles)
@@ -227,7 +223,7 @@ def how(workspace: Workspace, tool: str, project: str | None, is_everywhere: boo
     if as_json:
         counts = {"failed": len(history.failed), "unknown": history.unknown}
         print_json({"tool": tool, "runs": [run.to_json() for run in runs], **counts})
-        _end(is_known=bool(runs))
+        end_answer(is_known=bool(runs))
     where = "any project" if place is None else one_line(place.name, 60)
     if not runs:
         tried = f"; it failed {number_of(len(history.failed), 'time')}" if history.failed else ""
@@ -436,9 +432,9 @@ def _print_memory(report: MemoryWhy, limit: int, as_json: bool) -> None:
 def _print_session(report: SessionWhy, limit: int, as_json: bool) -> None:
     if as_json:
         print_json(report.to_json())
-        return
+        end_answer(is_known=bool(report.moments))
     if not report.moments:
-        click.echo("No prompt of this session is known.")
+        end_with_nothing("No prompt of this session is known.")
     for moment in report.moments[-limit:]:
         _print_moment(moment, report)
     print_rest(len(report.moments), limit)
@@ -531,7 +527,7 @@ def fix(workspace: Workspace, error: str, project: str | None, is_everywhere: bo
         fixes = found[:limit]
     if as_json:
         print_json({"fixes": [found.to_json() for found in fixes]})
-        _end(is_known=bool(fixes))
+        end_answer(is_known=bool(fixes))
     if not fixes:
         where = "any project" if place is None else one_line(place.name, 60)
         end_with_nothing(f"No earlier fix of this error is known in {where}; `engram search` searches everything.")

@@ -229,9 +229,17 @@ def test_what_nothing_answers_is_said_first_where_no_passage_was_found_either(fi
     run("save", "The mast is cedar.")
     run("up", "--once", "--no-memories")
 
-    shown = run("recall", "xqzvbw").stdout
+    shown = run("recall", "xqzvbw", code=1).stdout
 
     assert "cedar" not in shown or shown.startswith("Nothing here answers that; closest:")
+
+
+@pytest.mark.parametrize("command", ["recall", "search"])
+def test_a_question_without_an_answer_ends_with_1_as_it_does_with_every_command_that_asks(
+    run: Run, run_json: Callable[..., Any], command: str
+) -> None:
+    assert run(command, "xqzvbw", code=1).stdout == "Nothing found.\n"
+    assert run_json(command, "xqzvbw", code=1)["hits"] == []
 
 
 def test_a_fix_is_found_by_the_line_of_the_error_that_its_memory_quotes(filled: Store, run: Run) -> None:

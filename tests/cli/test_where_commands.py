@@ -92,6 +92,16 @@ def test_where_in_a_known_project_without_anything_ends_with_1(tmp_path: Path, m
     assert "Nothing is known of this folder yet" in shown.stdout
 
 
+def test_where_in_a_repository_without_sessions_and_open_work_ends_with_1(at_work: Workshop) -> None:
+    shown, told = run("where"), run("where", "--json")
+
+    assert (shown.exit_code, told.exit_code) == (1, 1)
+    assert "There have been no sessions here yet." in shown.stdout
+    assert json.loads(told.stdout)["branch"] == "feat/x"
+    at_work.work("feat/x")
+    assert run("where").exit_code == 0
+
+
 def test_where_outside_of_everything_says_so(
     at_work: Workshop, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
