@@ -267,6 +267,8 @@ class Verdict(StoredEnum):
     USED_UP = "used up"
     #: Nothing was recorded for a prompt in the transcript, since no worker answered. Never stored.
     NO_WORKER = "no worker"
+    #: The same, of a prompt from before the memory was made. Never stored.
+    BEFORE_ENGRAM = "before engram"
 
     # Why none of the found memories was shown
     #: No memory is related to it.

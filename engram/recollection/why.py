@@ -9,6 +9,7 @@ from typing import Any
 from engram.enums import Channel, Verdict
 from engram.errors import NotFound
 from engram.extraction.user_rules import Judgement, judge, typed_prompt, typed_texts
+from engram.models.engine.meta import made_at_ms
 from engram.models.engine.transaction import Store
 from engram.models.memories.memory_records import find_memory, memories_of_session
 from engram.models.sessions import prompt_outcomes
@@ -90,7 +91,7 @@ def why_session(store: Store, session_id: str, session: SessionRow | None) -> Se
     recorded = prompt_outcomes.outcomes_of_session(store, session_id)
     turns = [] if session is None else turns_of_session(store, session.id)
     prompts = [stored for stored in turns if stored.turn.opening is not Opening.CONTINUATION]
-    moments = _moments(prompts, recorded, _no_rules(store, session_id, turns))
+    moments = _moments(prompts, recorded, _no_rules(store, session_id, turns), made_at_ms(store))
     ids = {candidate.episode_id for outcome in recorded for candidate in outcome.considered}
     return SessionWhy(session_id, tuple(moments), _summaries(store, ids))
 
@@ -123,9 +124,12 @@ def _no_rules(store: Store, session_id: str, turns: Sequence[StoredTurn]) -> dic
 
 
 def _moments(
-    prompts: Sequence[StoredTurn], recorded: Sequence[Outcome], no_rules: Mapping[int, tuple[Judgement, ...]]
+    prompts: Sequence[StoredTurn],
+    recorded: Sequence[Outcome],
+    no_rules: Mapping[int, tuple[Judgement, ...]],
+    made_ms: int,
 ) -> list[Moment]:
-    """Assign every outcome to its prompt, or to an event of its own."""
+    """Assign every outcome to its prompt, or to an event of its own; ``made_ms`` is when the memory was made."""
     of_turn: dict[int, list[Outcome]] = {stored.id: [] for stored in prompts}
     key_of_turn: dict[str, int] = {}
     alone: list[Outcome] = []
@@ -138,7 +142,7 @@ def _moments(
         of_turn[turn_id].append(outcome)
         if outcome.channel is not Channel.START:
             key_of_turn.setdefault(outcome.prompt_key, turn_id)
-    moments = [_moment_of_turn(stored, of_turn[stored.id], no_rules.get(stored.id, ())) for stored in prompts]
+    moments = [_moment_of_turn(stored, of_turn[stored.id], no_rules.get(stored.id, ()), made_ms) for stored in prompts]
     moments += [
         Moment(at_ms=outcome.at_ms, prompt="", outcomes=(outcome,), verdict=outcome.verdict) for outcome in alone
     ]
@@ -182,11 +186,14 @@ def _distance(outcome: Outcome, stored: StoredTurn) -> int:
     return abs((stored.turn.started_at_ms or 0) - outcome.at_ms)
 
 
-def _moment_of_turn(stored: StoredTurn, recorded: Sequence[Outcome], no_rules: tuple[Judgement, ...]) -> Moment:
+def _moment_of_turn(
+    stored: StoredTurn, recorded: Sequence[Outcome], no_rules: tuple[Judgement, ...], made_ms: int
+) -> Moment:
     digest = digest_of(filter_prompt(stored.turn.prompt).text)
     own = [outcome for outcome in recorded if outcome.channel is Channel.PROMPT or outcome.digest == digest]
     shown = [outcome for outcome in own if outcome.verdict in SHOWN_VERDICTS]
-    silence = filter_prompt(stored.turn.prompt).verdict or Verdict.NO_WORKER
+    is_before = stored.turn.started_at_ms is not None and stored.turn.started_at_ms < made_ms
+    silence = Verdict.BEFORE_ENGRAM if is_before else filter_prompt(stored.turn.prompt).verdict or Verdict.NO_WORKER
     return Moment(
         at_ms=stored.turn.started_at_ms or 0,
         prompt=stored.turn.prompt,

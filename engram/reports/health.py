@@ -12,8 +12,7 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
-from engram.models.engine.meta import get_meta
-from engram.models.engine.migrations import MADE_AT
+from engram.models.engine.meta import made_at_ms
 from engram.models.engine.transaction import Store
 from engram.models.hub.spaces import list_servers
 from engram.models.sessions import reading_progress
@@ -205,7 +204,7 @@ def count_unread(store: Store, settings: Settings) -> Unread:
 
 def _begun_ms(store: Store, settings: Settings) -> int:
     """Return when Engram could first work here, in ms since 1970: when the memory was made or Engram installed."""
-    begun_ms = int(get_meta(store, MADE_AT) or 0)
+    begun_ms = made_at_ms(store)
     with contextlib.suppress(OSError):
         begun_ms = max(begun_ms, settings.places.install_journal.stat().st_mtime_ns // 1_000_000)
     return begun_ms

@@ -79,10 +79,10 @@ def test_a_session_shows_the_outcome_of_every_prompt(filled: Store, run: Run, ru
     assert report["session"] == session.session_id
     first = next(moment for moment in report["moments"] if moment["prompt"] == turn.prompt)
     assert (first["verdict"], first["outcomes"][0]["memories"][0]["id"]) == ("shown", episode_id)
-    assert {moment["verdict"] for moment in report["moments"]} == {"shown", "no worker"}
+    assert {moment["verdict"] for moment in report["moments"]} == {"shown", "before engram"}
     assert "relevance 0.43, needed 0.18" in printed
     assert episode_id in printed
-    assert "no worker" in printed
+    assert "before engram: Engram was not installed then" in printed
 
 
 def test_a_session_whose_transcript_was_not_read_is_told_too(filled: Store, run: Run) -> None:

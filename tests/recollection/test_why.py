@@ -5,6 +5,8 @@ from __future__ import annotations
 from recollecting import PROMPT, Scene
 
 from engram.enums import Channel, Verdict
+from engram.models.engine.meta import put_meta
+from engram.models.engine.migrations import MADE_AT
 from engram.models.sessions import sessions
 from engram.models.sessions.sessions import SessionRow
 from engram.recollection.why import Moment, why_memory, why_session
@@ -63,6 +65,9 @@ def test_what_no_worker_answered_says_so_unless_there_was_nothing_to_answer(memo
     memory.clock.advance(60)
     memory.type_prompt("the rest of it", opening=Opening.CONTINUATION)
 
+    assert told(memory) == [(PROMPT, Verdict.BEFORE_ENGRAM), ("go on", Verdict.BEFORE_ENGRAM)]
+    with memory.store.transaction() as tx:
+        put_meta(tx, MADE_AT, "1")
     assert told(memory) == [(PROMPT, Verdict.NO_WORKER), ("go on", Verdict.TOO_SHORT)]
 
 

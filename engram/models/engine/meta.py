@@ -5,8 +5,14 @@ from __future__ import annotations
 from peewee import Query
 
 from engram.models import tables
+from engram.models.engine.migrations import MADE_AT
 from engram.models.engine.statement import prepared
 from engram.models.engine.transaction import Reader, writes
+
+
+def made_at_ms(store: Reader) -> int:
+    """Return when this memory was created, in ms since 1970; 0 if unknown. Nothing of before is recorded."""
+    return int(get_meta(store, MADE_AT) or 0)
 
 
 def get_meta(store: Reader, key: str) -> str | None:

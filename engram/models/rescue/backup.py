@@ -25,7 +25,7 @@ from engram.models.engine.database import (
     open_database,
     read_at_rest,
 )
-from engram.models.engine.meta import get_meta
+from engram.models.engine.meta import made_at_ms
 from engram.models.engine.migrations import MADE_AT
 from engram.models.engine.transaction import Reader, Store
 from engram.system.atomic import FILE_MODE, locked_folder, make_private_folder
@@ -86,12 +86,12 @@ def earlier_backups(store: Reader, folder: Path) -> list[Backup]:
 
 def _by_memory(store: Reader, folder: Path) -> list[list[Backup]]:
     """Return the backups of this memory.db, or of an unknown one, and those of each earlier one; newest first."""
-    made_at_ms = int(get_meta(store, MADE_AT) or 0)
-    found: dict[float, list[Backup]] = {made_at_ms: []}
+    made_at = made_at_ms(store)
+    found: dict[float, list[Backup]] = {made_at: []}
     for backup in list_backups(folder):
         if backup.upgraded_from:
             continue
-        found.setdefault(min(_began_ms(backup.path, store.driver), made_at_ms), []).append(backup)
+        found.setdefault(min(_began_ms(backup.path, store.driver), made_at), []).append(backup)
     return list(found.values())
 
 

@@ -8,8 +8,7 @@ from typing import Any
 
 from engram.enums import Channel, Verdict
 from engram.errors import BadRequest, NotFound
-from engram.models.engine.meta import get_meta
-from engram.models.engine.migrations import MADE_AT
+from engram.models.engine.meta import made_at_ms
 from engram.models.engine.transaction import Store
 from engram.models.projects.projects import find_project, project_by_id
 from engram.models.sessions.prompt_outcomes import Candidate, Outcome, count_outcomes_since, outcomes_of_session
@@ -90,11 +89,6 @@ def show_all(request: PageRequest) -> Answer:
     )
 
 
-def made_at_ms(store: Store) -> int:
-    """Return when this memory file was created, in milliseconds since 1970; nothing before that is recorded."""
-    return int(get_meta(store, MADE_AT) or 0)
-
-
 def show(request: PageRequest) -> Answer:
     """Show the outcome of each prompt of a session."""
     store, session_id = request.store, _session_id(request)
@@ -104,8 +98,6 @@ def show(request: PageRequest) -> Answer:
         raise NotFound(f"there is no session {session_id}")
     last = int(request.query["upto"]) if request.query.get("upto", "").isdecimal() else len(why.moments)
     first = max(0, last - MAX_MOMENTS)
-    before_ms = made_at_ms(store)
-    unknown = [_is_before(moment, before_ms) for moment in why.moments]
     return Answer(
         "trace.html",
         {
@@ -113,9 +105,9 @@ def show(request: PageRequest) -> Answer:
             "asked_in": session and session.project_id and project_by_id(store, session.project_id),
             "summary": None if session is None else summarize_session(store, request.settings, session),
             "briefings": [Briefing(what, at_ms, tokens) for what, at_ms, tokens in shown_of_session(store, session_id)],
-            "moments": [_trace(moment, why, before_ms) for moment in why.moments[first:last]],
-            "made_ms": before_ms,
-            "unknown": sum(unknown),
+            "moments": [_trace(moment, why) for moment in why.moments[first:last]],
+            "made_ms": made_at_ms(store),
+            "unknown": sum(moment.verdict is Verdict.BEFORE_ENGRAM for moment in why.moments),
             "earlier": first,
             "later": min(last + MAX_MOMENTS, len(why.moments)) if last < len(why.moments) else 0,
             "total": len(why.moments),
@@ -212,19 +204,14 @@ def _session_id(request: PageRequest) -> str:
     return session_id
 
 
-def _is_before(moment: Moment, made_ms: int) -> bool:
-    """Return True for a prompt from before this memory file existed, whose outcome was never recorded."""
-    return not moment.outcomes and moment.verdict is Verdict.NO_WORKER and moment.at_ms < made_ms
-
-
-def _trace(moment: Moment, why: SessionWhy, made_ms: int) -> TraceMoment:
+def _trace(moment: Moment, why: SessionWhy) -> TraceMoment:
     is_start = any(outcome.channel is Channel.START for outcome in moment.outcomes)
     title = moment.prompt or ("start of the session" if is_start else "a prompt whose transcript was not read")
     return TraceMoment(
         moment=moment,
         title=title,
         is_shown=moment.verdict in SHOWN_VERDICTS,
-        reason="" if _is_before(moment, made_ms) else REASONS[moment.verdict],
+        reason="" if moment.verdict is Verdict.BEFORE_ENGRAM else REASONS[moment.verdict],
         lines=tuple(_line(outcome, why) for outcome in moment.outcomes),
     )
 
