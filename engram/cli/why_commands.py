@@ -7,6 +7,7 @@ import os
 import shlex
 import sys
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -323,7 +324,7 @@ def _parse(answer: Mapping[str, Any] | None) -> Explanation | None:
 def why(
     workspace: Workspace, what: str | None, prompt: str | None, project: str | None, limit: int, as_json: bool
 ) -> None:
-    """Show why Claude was shown something, or nothing.
+    """Show why Claude was shown something, or nothing: with the last prompt in this folder, if nothing else is asked.
 
     With a session, prompt by prompt: what was shown, or why nothing was, and how relevant the best memories were
     compared with what they needed; and which of your sentences sound like rules but were not kept. The beginning of a
@@ -336,16 +337,38 @@ def why(
 
     Example: engram why --prompt "Why does the export fail?" --project harbor
     """
-    if (what is None) == (prompt is None):
-        raise BadRequest("give a session, the id of a memory, or --prompt TEXT; `engram sessions` lists the sessions")
+    if what is not None and prompt is not None:
+        raise BadRequest("give a session, the id of a memory, or --prompt TEXT, not two of them")
     with workspace.store() as store:
         if prompt is not None:
             _explain(workspace, store, prompt, project, as_json)
-        elif what is not None and what.startswith(("ep_", "q_")):
+        elif what is None:
+            _print_last_prompt(workspace, store, as_json)
+        elif what.startswith(("ep_", "q_")):
             _print_memory(why_memory(store, whole_id(store, what), limit if as_json else None), limit, as_json)
-        elif what is not None:
+        else:
             session_id, session = _find_session(store, what)
             _print_session(why_session(store, session_id, session), limit, as_json)
+
+
+def _print_last_prompt(workspace: Workspace, store: Store, as_json: bool) -> None:
+    """Print the outcome of the last prompt in this folder's project, or of all, and what else can be asked."""
+    place = scope_of_folder(store, workspace.settings, current_folder()).project
+    rows = list_sessions(store, _LATEST, project_id=None if place is None else place.id)
+    session = next((row for row in rows if "." not in row.session_id), None)
+    if session is None:
+        where = "" if place is None else f" of {one_line(place.name, 60)}"
+        end_with_nothing(f"No session{where} is known yet. {_ASK_WHY}")
+    report = why_session(store, session.session_id, session)
+    report = replace(report, moments=report.moments[-1:])
+    _print_session(report, 1, as_json)
+    say(f"\nThat was the last prompt. All of its session: engram why {session.session_id[:8]}. {_ASK_WHY}")
+
+
+#: Number of the latest sessions among which one of a person is looked for, since subagents have sessions, too.
+_LATEST = 100
+#: What `engram why` can be asked.
+_ASK_WHY = "Also: engram why ID of a memory, or engram why --prompt TEXT for what Claude would be shown now."
 
 
 def _explain(workspace: Workspace, store: Store, prompt: str, project: str | None, as_json: bool) -> None:

@@ -423,14 +423,24 @@ def _shorten(spans: Sequence[Span]) -> list[Span]:
 
 #: Maximum number of candidates that the error about an ambiguous id names.
 MAX_CANDIDATES = 5
-_BEGINNING = lazy_regex(r"(?:ep_[0-9a-f]{1,11}|q_[0-9a-f]{1,12})")
+_BEGINNING = lazy_regex(r"(?:ep_[0-9a-f]{0,11}|q_[0-9a-f]{0,12})")
 
 
 def whole_id(store: Reader, text: str) -> str:
-    """Complete the beginning of an id; return other texts as they are. Raises BadRequest if several ids match."""
+    """Complete the beginning of an id; return other texts as they are.
+
+    Raises:
+        BadRequest: several ids match, or every id begins like that.
+    """
     text = text.strip()
     if not _BEGINNING.fullmatch(text):
         return text
+    if text.endswith("_"):
+        kind, command = ("memory", "timeline") if text == "ep_" else ("quotation", "recall")
+        raise BadRequest(
+            f"{text} is too short: every id of a {kind} begins with it. Type more of the one that you mean, as "
+            f"`engram {command}` prints it"
+        )
     if text.startswith("ep_"):
         memories = memory_records.memories_beginning_with(store, text, MAX_CANDIDATES + 1)
         candidates = [(memory.episode_id, memory.shown_title) for memory in memories]

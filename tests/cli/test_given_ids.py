@@ -61,11 +61,17 @@ def test_a_quotation_is_found_by_a_beginning(filled: Store) -> None:
     assert [whole_id(filled, name[:14]) for name in alone] == alone
 
 
-@pytest.mark.parametrize(
-    "text", ["ep_fffffffffff", "ep_", "q_", "ep_xyz", "e", "", "ep_0123456789ab", "q_000000000000"]
-)
+@pytest.mark.parametrize("text", ["ep_fffffffffff", "ep_xyz", "e", "", "ep_0123456789ab", "q_000000000000"])
 def test_a_text_that_no_id_begins_with_comes_back(filled: Store, text: str) -> None:
     assert whole_id(filled, text) == text
+
+
+@pytest.mark.parametrize(("text", "command"), [("ep_", "timeline"), ("q_", "recall")])
+def test_what_every_id_begins_with_is_too_short(filled: Store, run: Run, text: str, command: str) -> None:
+    said = run("expand", text, code=1).stderr
+
+    assert f"{text} is too short" in said
+    assert f"`engram {command}` prints it" in said
 
 
 def test_several_candidates_are_named_with_their_titles(filled: Store, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -85,6 +85,23 @@ def test_a_session_shows_the_outcome_of_every_prompt(filled: Store, run: Run, ru
     assert "before engram: Engram was not installed then" in printed
 
 
+def test_without_a_question_it_explains_the_last_prompt_and_names_the_questions(
+    filled: Store, run: Run, run_json: RunJson, folder: Path
+) -> None:
+    session = list_sessions(filled)[0]
+    last = turns_of_session(filled, session.id)[-1].turn.prompt
+
+    told, said = run_json("why"), run("why").stdout
+
+    assert (told["session"], [moment["prompt"] for moment in told["moments"]]) == (session.session_id, [last])
+    assert f"engram why {session.session_id[:8]}" in said
+    assert "engram why --prompt TEXT" in said
+
+
+def test_without_a_session_it_names_the_questions(run: Run, folder: Path) -> None:
+    assert "No session is known yet. Also: engram why ID" in run("why", code=1).stdout
+
+
 def test_a_session_whose_transcript_was_not_read_is_told_too(filled: Store, run: Run) -> None:
     add_outcome(filled, verdict=Verdict.SAME_TOPIC)
 
@@ -102,9 +119,8 @@ def test_a_memory_says_when_it_was_considered(filled: Store, run: Run, run_json:
     assert "there is no memory" in run("why", "ep_nothing", code=1).stderr
 
 
-def test_it_asks_for_exactly_one_thing(filled: Store, run: Run) -> None:
-    for arguments in ((), ("ep_1", "--prompt", "x")):
-        assert "give a session, the id of a memory, or --prompt" in run("why", *arguments, code=1).stderr
+def test_it_asks_for_one_thing_at_most(filled: Store, run: Run) -> None:
+    assert "give a session, the id of a memory, or --prompt" in run("why", "ep_1", "--prompt", "x", code=1).stderr
 
 
 def test_the_report_of_a_session_counts_what_became_of_its_prompts(filled: Store, run: Run, run_json: RunJson) -> None:

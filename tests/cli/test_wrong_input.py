@@ -64,7 +64,7 @@ WRONG: tuple[tuple[tuple[str, ...], int, str], ...] = (
     (("timeline", "someday"), 1, "yesterday"),
     (("sessions", "nosuch"), 1, "`engram sessions` lists them"),
     (("why", "nosuch"), 1, "An id of a memory begins with ep_"),
-    (("why",), 1, "`engram sessions` lists the sessions"),
+    (("why", "ep_1", "--prompt", "x"), 1, "not two of them"),
     (("fix", ""), 1, "give the message"),
     (("blame", "/etc/passwd"), 1, "`engram projects` lists"),
     (("restore", "nosuch"), 1, "`engram restore --list`"),
