@@ -121,6 +121,11 @@ class Status(StoredEnum):
         """True for a memory that is neither archived nor superseded."""
         return self in CURRENT_STATUSES
 
+    @property
+    def told(self) -> str:
+        """The word for people."""
+        return "replaced" if self is Status.SUPERSEDED else self.value
+
 
 #: Statuses of current memories.
 CURRENT_STATUSES = (Status.ACTIVE, Status.PROVISIONAL)

@@ -1,4 +1,4 @@
-"""``engram edit``, ``correct``, ``pin``, ``feedback``, ``review``, ``forget`` and ``purge``: change memories."""
+"""``engram edit``, ``correct``, ``feedback``, ``review``, ``forget`` and ``purge``: change memories."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import sys
 
 import click
 
+from engram.cli.memory_commands import report_change
 from engram.cli.options import (
     DefaultGroup,
     as_typed,
@@ -16,6 +17,7 @@ from engram.cli.options import (
     require_agreement,
 )
 from engram.cli.output import has_terminal, one_line, print_json, print_table, safe, say, when
+from engram.cli.results import say_masked
 from engram.cli.workspace import Workspace, advise, as_called_here, find_project, pass_workspace
 from engram.enums import Actor, Importance, Judgement, Scope
 from engram.errors import BadRequest, NotFound
@@ -27,11 +29,11 @@ from engram.forgetting.purge import ARCHIVED_DAYS, PurgePlan, PurgeReport, plan_
 from engram.forgetting.purge import purge as run_purge
 from engram.memories.correct import correct_memory, keep_both, keep_one
 from engram.memories.feedback import judge_memory, judge_quotation, take_back_judgement, take_back_quotation_judgement
-from engram.memories.save import edit_memory, pin_memory, require_memory, trust_memory
+from engram.memories.save import edit_memory, require_memory, trust_memory
 from engram.models.engine.transaction import Store
 from engram.models.memories.memory_records import Memory
 from engram.models.sessions.quotation_ids import is_quotation_id
-from engram.reports.memory_report import memory_to_json, report_quotation, whole_id
+from engram.reports.memory_report import report_quotation, whole_id
 from engram.reports.open_contradictions import list_contradictions
 from engram.reports.session_report import find_session_row
 from engram.system.clock import day_of
@@ -84,7 +86,9 @@ def edit(
             actor=Actor.USER,
         )
         withdraw_bites(workspace.settings.places, episode_id)
-        _report(store, changed, as_json, f"Changed {episode_id}: {one_line(changed.summary, 200)}")
+        report_change(store, changed, as_json, f"Changed {episode_id}: {one_line(changed.summary, 200)}")
+        if not as_json:
+            say_masked(workspace, summary or "", content or "")
     workspace.wake_worker()
 
 
@@ -120,24 +124,10 @@ def correct(workspace: Workspace, episode_id: str, text: str, why: str, as_json:
     with workspace.store() as store:
         episode_id = whole_id(store, episode_id)
         done = correct_memory(store, episode_id, content, why, workspace.redactor(), actor=Actor.USER)
-        _report(store, done.made, as_json, f"Corrected: {done.made.episode_id} replaces {episode_id}.")
+        report_change(store, done.made, as_json, f"Corrected: {done.made.episode_id} replaces {episode_id}.")
+        if not as_json:
+            say_masked(workspace, content)
     workspace.wake_worker()
-
-
-@click.command("pin")
-@click.argument("episode_id", metavar="ID")
-@click.option("--off", is_flag=True, help="Remove the pin (default: pin it).")
-@json_option
-@pass_workspace
-def pin(workspace: Workspace, episode_id: str, off: bool, as_json: bool) -> None:
-    """Pin a memory: it never ages, and every briefing begins with it.
-
-    Example: engram pin ep_0123456789ab
-    """
-    with workspace.store() as store:
-        episode_id = whole_id(store, episode_id)
-        changed = pin_memory(store, episode_id, is_pinned=not off, actor=Actor.USER)
-        _report(store, changed, as_json, f"{'Unpinned' if off else 'Pinned'} {episode_id}.")
 
 
 @click.command("feedback")
@@ -172,10 +162,10 @@ def feedback(workspace: Workspace, memory_id: str, judgement: str | None, why: s
             _judge_quotation(workspace, store, memory_id, judged, why, as_json)
         elif judged is None:
             changed, what = take_back_judgement(store, memory_id, actor=Actor.USER)
-            _report(store, changed, as_json, f"Took back {what}.")
+            report_change(store, changed, as_json, f"Took back {what}.")
         else:
             changed = judge_memory(store, memory_id, judged, why, workspace.redactor(), actor=Actor.USER)
-            _report(store, changed, as_json, _judged_line(memory_id, judged))
+            report_change(store, changed, as_json, _judged_line(memory_id, judged))
     workspace.wake_worker()
 
 
@@ -197,13 +187,6 @@ def _judge_quotation(
 
 def _judged_line(what: str, judgement: Judgement) -> str:
     return as_called_here(f"{what} is judged {judgement}. `engram feedback {what} --off` reverts.")
-
-
-def _report(store: Store, changed: Memory, as_json: bool, sentence: str) -> None:
-    if as_json:
-        print_json(memory_to_json(store, changed))
-    else:
-        say(sentence)
 
 
 # -- ``engram forget``: delete a memory, with the text that no other memory is based on, everywhere.

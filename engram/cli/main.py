@@ -43,7 +43,7 @@ SECTIONS: Mapping[str, Sequence[tuple[Mapping[str, str], str]]] = {
     "Keep and mend": (
         ({"save": "memory_commands"}, "Save a text as a memory"),
         ({"edit": "change_commands", "correct": "change_commands"}, "Change a memory, or replace a wrong one"),
-        ({"pin": "change_commands"}, "Pin a memory: every briefing begins with it"),
+        ({"pin": "memory_commands"}, "Pin a memory: every briefing begins with it"),
         ({"feedback": "change_commands"}, "Judge a memory as helpful, wrong or outdated"),
         ({"review": "change_commands"}, "Decide about contradictions and suspect memories"),
         ({"undo": "memory_commands"}, "Undo the last change to a memory"),

@@ -1,4 +1,4 @@
-"""``engram expand``, ``timeline``, ``save``, ``undo`` and ``sessions``: one memory, and lists of what is stored."""
+"""``engram expand``, ``timeline``, ``save``, ``pin``, ``undo`` and ``sessions``: one memory, and lists of them."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from engram.cli.results import (
     Result,
     in_folder,
     memory_about,
+    pause_note,
     print_head,
     print_last,
     print_lines,
@@ -20,6 +21,7 @@ from engram.cli.results import (
     print_rest,
     print_titles,
     readable_content,
+    say_masked,
     speaker_of,
 )
 from engram.cli.workspace import Workspace, advise, current_folder, find_project, pass_workspace, require_project_id
@@ -27,11 +29,12 @@ from engram.consolidation.graduation import explain_graduation
 from engram.consolidation.undo import UndoPlan, plan_undo, undo_last_change
 from engram.enums import Actor, Importance, Kind, Scope
 from engram.errors import BadRequest
-from engram.memories.save import SAVED_KINDS, require_memory, save_memory
+from engram.memories.save import SAVED_KINDS, pin_memory, require_memory, save_memory
 from engram.models.engine.transaction import Store
 from engram.models.memories import memory_changes
 from engram.models.memories.branches import branch_remark
 from engram.models.memories.memory_history import Change
+from engram.models.memories.memory_records import Memory, new_memory_id
 from engram.models.search import memory_lists
 from engram.models.sessions.passage_rows import EvidencePlace
 from engram.models.sessions.quotation_ids import is_quotation_id
@@ -39,6 +42,7 @@ from engram.models.sessions.reading_progress import FileTotals
 from engram.models.sessions.sessions import MAX_ROLLING_SUMMARY_CHARACTERS, find_session, list_sessions, session_titles
 from engram.models.shown.injections import Injection
 from engram.recollection.branch_state import resume_of
+from engram.recollection.choose_bites import why_not_in_force
 from engram.reports.memory_report import (
     RULES,
     MemoryReport,
@@ -161,7 +165,7 @@ def _print_memory(report: MemoryReport, session: tuple[str, str], *, is_whole: b
             ("kind", memory.kind),
             ("scope", memory.scope),
             ("importance", memory.importance),
-            ("status", memory.status),
+            ("status", memory.status.told),
             ("made", f"{when(memory.created_at_ms)} by {_maker(memory.extractor)}"),
             ("session", memory.session_id),
             ("expanded", f"{number_of(memory.access_count, 'time')}"),
@@ -369,6 +373,7 @@ def save(
                 store, workspace.settings, project, hint=". Name one with --project, or use --global."
             )
         )
+        new_id = new_memory_id()
         made = save_memory(
             store,
             content,
@@ -381,13 +386,48 @@ def save(
             actor=Actor.USER,
             summary=summary,
             kind=None if kind is None else Kind(kind),
+            episode_id=new_id,
         )
         facts = memory_to_json(store, made)
+        paused = pause_note(store, project_id, "Claude is shown nothing")
     workspace.wake_worker()
     if as_json:
         print_json(facts)
-    else:
-        say(f"Saved as {made.episode_id}, for {one_line(facts['project'] or '', 60) or 'every project'}.")
+        return
+    done = "Saved" if made.episode_id == new_id else "Nothing new: known already"
+    say(f"{done} as {made.episode_id}, for {one_line(facts['project'] or '', 60) or 'every project'}.")
+    say_masked(workspace, content, summary or "")
+    if paused:
+        advise(paused)
+
+
+# -- ``engram pin``: pin a memory.
+
+
+@click.command("pin")
+@click.argument("episode_id", metavar="ID")
+@click.option("--off", is_flag=True, help="Remove the pin (default: pin it).")
+@json_option
+@pass_workspace
+def pin(workspace: Workspace, episode_id: str, off: bool, as_json: bool) -> None:
+    """Pin a memory: it never ages, and every briefing begins with it.
+
+    Example: engram pin ep_0123456789ab
+    """
+    with workspace.store() as store:
+        episode_id = whole_id(store, episode_id)
+        changed = pin_memory(store, episode_id, is_pinned=not off, actor=Actor.USER)
+        report_change(store, changed, as_json, f"{'Unpinned' if off else 'Pinned'} {episode_id}.")
+
+
+def report_change(store: Store, changed: Memory, as_json: bool, sentence: str) -> None:
+    """Print what was done to a memory, and why Claude is not shown it, if that is so."""
+    if as_json:
+        print_json(memory_to_json(store, changed))
+        return
+    say(sentence)
+    if not changed.is_lowered and (why_not := why_not_in_force(changed, store.now_ms())):
+        say(f"Claude is not shown it: {why_not}.")
 
 
 # -- ``engram undo``: undo the last change to one memory.

@@ -6,8 +6,8 @@ import click
 
 from engram.cli.options import Command, as_typed, end_answer, json_option, project_option
 from engram.cli.output import print_json, say, say_lines
-from engram.cli.results import MAX_RESULTS, hit_result, print_results
-from engram.cli.workspace import Workspace, current_folder, find_project, pass_workspace
+from engram.cli.results import MAX_RESULTS, hit_result, pause_note, print_results
+from engram.cli.workspace import Workspace, advise, current_folder, find_project, pass_workspace
 from engram.search.hit_lines import DOUBTFUL
 from engram.search.hits import MAX_HITS
 from engram.transcripts.git_files import read_branch
@@ -115,6 +115,7 @@ def _run(
         )
         with_worker = not set(workspace.flags) - _FLAGS_OF_WORKER
         answer = ask_memory(store, workspace.settings, request, with_worker=with_worker)
+        paused = pause_note(store, request.project_id, "what is said meanwhile is neither read nor found")
     if as_json:
         print_json(
             {
@@ -126,6 +127,8 @@ def _run(
         )
     else:
         _print(answer, limit=limit, is_verbose=verbose or explain, with_parts=explain)
+        if paused:
+            advise(paused, err=True)
     end_answer(is_known=bool(answer.hits))
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import shlex
 import textwrap
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -16,17 +17,17 @@ from typing import Any
 
 import click
 
-from engram.cli.output import columns_of, is_terminal, paragraph_width, safe, say_lines, when
-from engram.cli.workspace import advise
+from engram.cli.output import columns_of, is_terminal, paragraph_width, safe, say, say_lines, when
+from engram.cli.workspace import Workspace, advise
 from engram.models.engine.transaction import Reader
 from engram.models.memories.memory_records import Memory
-from engram.models.projects.projects import find_project_of_identity
-from engram.models.work.pauses import FOREVER_MS
+from engram.models.projects.projects import find_project_of_identity, project_by_id
+from engram.models.work.pauses import FOREVER_MS, current_pauses
 from engram.search.hit_lines import pull_request_of, remarks_of
 from engram.search.hits import NAMED_SPEAKER, SPEAKERS, PublicHit
 from engram.system.clock import day_of
 from engram.system.lazy_regex import lazy_regex
-from engram.trust.display import visible
+from engram.trust.display import number_of, visible
 
 #: Maximum number of results printed unless ``--limit`` or ``-v`` says otherwise.
 MAX_RESULTS = 5
@@ -135,7 +136,7 @@ def print_head(title: str, about: Iterable[str] = (), *, begin: str = "") -> Non
 def memory_about(memory: Memory) -> list[str]:
     """Return where a memory belongs: its day, project, kind, and anything unusual about it."""
     flags = [name for name, is_set in (("pinned", memory.is_pinned), ("judged wrong", memory.is_lowered)) if is_set]
-    status = "" if memory.status.is_current else memory.status.value
+    status = "" if memory.status.is_current else memory.status.told
     return [day_of(memory.created_at_ms), memory.project or "every project", memory.kind.value, status, *flags]
 
 
@@ -222,6 +223,30 @@ def pauses_in_words(store: Reader, pauses: Mapping[str, int]) -> list[str]:
         name = "everything" if not scope else scope if project is None else project.name
         found.append(f"{name} until {when(until_ms)}" if until_ms < FOREVER_MS else name)
     return found
+
+
+def pause_note(store: Reader, project_id: int | None, what: str) -> str:
+    """Return the sentence that a project, or everything, is paused now, and ``what`` follows; "" if it is not."""
+    paused = current_pauses(store)
+    project = None if project_id is None else project_by_id(store, project_id)
+    if "" in paused:
+        name, off = "Engram", "engram pause --off"
+    elif project is not None and project.identity in paused:
+        name, off = project.name, f"engram pause --off --project {shlex.quote(project.name)}"
+    else:
+        return ""
+    return f"{name} is paused: {what}; `{off}` ends that."
+
+
+def say_masked(workspace: Workspace, *texts: str) -> None:
+    """Say by which placeholders the secrets in texts that were just typed are replaced; nothing if there are none."""
+    from engram.redaction.values import MARK  # no command that only reads needs it
+
+    redact, before = workspace.redactor(), Counter(mark for text in texts for mark in MARK.findall(text))
+    masked = Counter(mark for text in texts for mark in MARK.findall(redact(text))) - before
+    if masked:
+        verb = "was" if masked.total() == 1 else "were"
+        say(f"{number_of(masked.total(), 'secret')} {verb} masked: {', '.join(masked)}.")
 
 
 def readable_content(memory: Memory) -> str:

@@ -362,7 +362,7 @@ def _print_last_prompt(workspace: Workspace, store: Store, as_json: bool) -> Non
     report = why_session(store, session.session_id, session)
     report = replace(report, moments=report.moments[-1:])
     _print_session(report, 1, as_json)
-    say(f"\nThat was the last prompt. All of its session: engram why {session.session_id[:8]}. {_ASK_WHY}")
+    advise(f"\nThat was the last prompt. All of its session: engram why {session.session_id[:8]}. {_ASK_WHY}")
 
 
 #: Number of the latest sessions among which one of a person is looked for, since subagents have sessions, too.

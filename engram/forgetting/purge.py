@@ -109,7 +109,7 @@ def plan_named(store: Store, episode_ids: Sequence[str]) -> PurgePlan:
             raise BadRequest(f"{episode_id} is pinned; run `engram pin --off {episode_id}` first")
         if memory.status not in PURGEABLE:
             raise BadRequest(
-                f"{episode_id} is {memory.status}; only archived and superseded memories are purged, "
+                f"{episode_id} is {memory.status.told}; only archived and replaced memories are purged, "
                 "`engram forget` deletes any"
             )
         memories.append(memory)

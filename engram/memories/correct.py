@@ -103,7 +103,7 @@ def supersede_memory(store: Store, episode_id: str, successor_id: str, *, actor:
             raise BadRequest("a memory can't replace itself; name another one")
         for memory in (old, new):
             if not memory.is_current:
-                raise BadRequest(f"{memory.episode_id} is already {memory.status}; choose current memories")
+                raise BadRequest(f"{memory.episode_id} is already {memory.status.told}; choose current memories")
         if not may_stand_for(new, old):
             raise BadRequest(
                 f"{old.episode_id} is visible where {new.episode_id} is not; make {new.episode_id} global first"

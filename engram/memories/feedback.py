@@ -52,7 +52,7 @@ def judge_memory(
             _check_agent(memory, judgement, standing)
         if judgement is not Judgement.WRONG and not memory.is_current:
             raise BadRequest(
-                f"{episode_id} is already {memory.status}; only a current memory can be judged {judgement}"
+                f"{episode_id} is already {memory.status.told}; only a current memory can be judged {judgement}"
             )
         changes = _changes(tx, memory, judgement)
         return note_judgement(tx, memory, JUDGEMENT_ACTIONS[judgement], reason, actor=actor, **changes)

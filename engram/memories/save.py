@@ -48,6 +48,7 @@ def save_memory(
     summary: str | None = None,
     kind: Kind | None = None,
     questions: Sequence[str] = (),
+    episode_id: str = "",
 ) -> Memory:
     """Store a text as a memory, unchanged except for secrets.
 
@@ -65,6 +66,7 @@ def save_memory(
         kind: one of ``SAVED_KINDS``; by default a fact, or for a rule of the user's ("From now on …") the kind that the
             extraction rules assign.
         questions: questions that the text answers, in other words, which search also matches. At most two are stored.
+        episode_id: the id of the new memory; by default a new one. A memory with another id was known already.
 
     Raises:
         BadRequest: a value cannot be used.
@@ -77,7 +79,7 @@ def save_memory(
     if scope == Scope.PROJECT and project_id is None:
         raise BadRequest("a memory with scope project needs a project: pass a folder (cwd), or use scope global")
     made = Memory(
-        episode_id=memory_records.new_memory_id(),
+        episode_id=episode_id or memory_records.new_memory_id(),
         kind=kind,
         summary=redact(summary).strip()[:MAX_SUMMARY_CHARACTERS] if summary else first_sentence(text),
         content=text,
@@ -324,7 +326,7 @@ def revive_memory(store: Store, episode_id: str, *, actor: Actor) -> Memory:
     with store.transaction() as tx:
         memory = require_memory(tx, episode_id)
         if memory.status is not Status.ARCHIVED:
-            raise BadRequest(f"{episode_id} is {memory.status}, not archived")
+            raise BadRequest(f"{episode_id} is {memory.status.told}, not archived")
         begin_ageing_anew(tx, episode_id)
         watermarks.note_undone(tx, [("archive", episode_id)])
         changes: dict[str, Any] = {"status": Status.ACTIVE, "superseded_by": "", "valid_to_ms": None, "weight": 1.0}

@@ -155,6 +155,7 @@ def save(
         is_global = Scope.parse(scope) is Scope.GLOBAL or place.project is None
         if supersedes is not None:
             access.view(store).require(store, supersedes)
+        new_id = memory_records.new_memory_id()
         made = save_memory(
             store,
             content,
@@ -168,6 +169,7 @@ def save(
             kind=Kind.FACT if kind is None else Kind.parse(kind),
             questions=[] if question is None else [question],
             actor=Actor.AGENT,
+            episode_id=new_id,
         )
         is_own = made.scope == Scope.PROJECT and place.project is not None
         where = f"project {shown_name(place.project.name)}" if is_own and place.project else "every project"
@@ -176,7 +178,8 @@ def save(
     replaced = ""
     if supersedes:
         replaced = answers.contradiction_line(supersedes, made.episode_id) if is_open else f" It replaces {supersedes}."
-    return f"Saved for {where} — ID: {made.episode_id}.{replaced}{answers.suspect_line(made)}"
+    done = "Saved" if made.episode_id == new_id else "Known already, nothing new saved,"
+    return f"{done} for {where} — ID: {made.episode_id}.{replaced}{answers.suspect_line(made)}"
 
 
 def _save_note(access: Access, store: Store, content: str, project: ProjectRow | None) -> str:

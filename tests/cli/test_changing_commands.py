@@ -68,6 +68,37 @@ def test_save_reads_the_standard_input_and_masks_secrets(run_json: RunJson) -> N
     assert (made["importance"], made["pinned"], made["scope"]) == ("high", True, "global")
 
 
+def test_what_is_kept_already_is_not_said_to_be_saved(run: Run, run_json: RunJson) -> None:
+    made = run_json("save", "--global", "The mast is cedar.")["id"]
+
+    assert run("save", "--global", "The mast is cedar.").stdout == (
+        f"Nothing new: known already as {made}, for every project.\n"
+    )
+    assert run("save", "--global", "The mast is cedar.", "--high").stdout.startswith("Saved as ep_")
+
+
+def test_a_masked_secret_is_mentioned(run: Run, run_json: RunJson) -> None:
+    token = "ghp_" + "Zq7Lw2Xv9Kd4Rt8Yp1Hn6Bc3Mf5Js0Ga2Te4U"
+
+    saved = run("save", "--global", f"The deploy token is {token}.").stdout
+    made = run_json("save", "--global", "The mast is cedar.")["id"]
+
+    assert "\n1 secret was masked: [secret:github-token].\n" in saved
+    assert "masked" in run("edit", made, "--summary", f"The token of the mast is {token}.").stdout
+    assert "masked" in run("correct", made, f"The token is {token}.", "--why", "new").stdout
+    assert "masked" not in run("save", "--global", "The [secret:github-token] is in the vault.").stdout
+
+
+def test_a_change_of_what_was_replaced_says_what_is_shown_instead(run: Run, run_json: RunJson) -> None:
+    old = run_json("save", "--global", "The mast is cedar.")["id"]
+    new = run_json("correct", old, "The mast is oak.", "--why", "new mast")["id"]
+
+    for words in (("edit", old, "--summary", "The mast is pine."), ("pin", old)):
+        assert f"Claude is not shown it: {new} replaced it.\n" in run(*words).stdout
+    assert "not shown" not in run("pin", new).stdout
+    assert "· replaced" in run("expand", old).stdout
+
+
 def test_saving_can_replace_a_memory(filled: Store, run: Run, run_json: RunJson) -> None:
     old = run_json("save", "--global", "Deploy on Friday.")["id"]
 
@@ -353,6 +384,23 @@ def test_pause_stops_reading_and_injecting_until_it_is_off(run: Run, run_json: R
     assert run_json("up", "--once", "--no-memories")["new_turns"] == 0
     assert "Resumed" in run("pause", "--off").stdout
     assert run_json("up", "--once", "--no-memories")["new_turns"] > 0
+
+
+def test_a_pause_is_mentioned_where_it_changes_what_is_shown_or_found(
+    filled: Store, run: Run, run_json: RunJson
+) -> None:
+    run("pause", "--project", "harbor")
+
+    saved = run("save", "The crane is red.", "--project", "harbor").stdout
+    found = run("recall", "crane", "--project", "harbor")
+
+    off = "`engram pause --off --project harbor` ends that.\n"
+    assert f"harbor is paused: Claude is shown nothing; {off}" in saved
+    assert found.stderr == f"harbor is paused: what is said meanwhile is neither read nor found; {off}"
+    assert "paused" not in run("save", "The lamp is red.", "--project", "lantern").stdout
+    assert "paused" not in run("recall", "crane").stderr
+    run("pause")
+    assert "Engram is paused: Claude is shown nothing; `engram pause --off`" in run("save", "--global", "Tea.").stdout
 
 
 def test_a_pause_of_one_project_is_listed_and_the_others_go_on(filled: Store, run: Run, run_json: RunJson) -> None:

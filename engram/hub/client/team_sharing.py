@@ -126,7 +126,7 @@ def preview(
     if memory.suspect:
         raise BadRequest(f"{memory.episode_id} is suspect ({memory.suspect}): `engram review trust` it first")
     if not memory.is_current:
-        raise BadRequest(f"{memory.episode_id} is {memory.status}: only current memories can be shared")
+        raise BadRequest(f"{memory.episode_id} is {memory.status.told}: only current memories can be shared")
     project = place if memory.project_id is None else project_by_id(store, memory.project_id)
     if project is None:
         raise BadRequest(f"{memory.episode_id} belongs to no project: name the one that it is for with --project")
