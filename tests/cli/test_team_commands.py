@@ -101,7 +101,7 @@ def test_the_walk_of_the_page_leads_from_nothing_to_a_shared_memory(hub: Hub, tm
     assert "bob" in ada.type("engram team members")
     (shared,) = ada.json("engram share --list")["shares"]
     assert (shared["memory"], shared["waiting"]) == (memory, False)
-    assert "takes a keeper" in bob.type("engram team invite", code=1)
+    assert "needs a keeper" in bob.type("engram team invite", code=1)
     assert "keepers of shop" in bob.type(f"engram team report {theirs['id']} --reason wrong")
     ada.type("engram hub sync")
     assert "1 reported" in ada.type("engram status")
@@ -125,7 +125,7 @@ def test_the_walk_of_the_page_leads_from_nothing_to_a_shared_memory(hub: Hub, tm
     bob.type("engram hub sync")
     assert "is a reader" in ada.type("engram team role bob reader")
     bob.type("engram hub sync")
-    assert "takes a writer" in bob.type("engram share --rule --yes", code=1)
+    assert "needs a writer" in bob.type("engram share --rule --yes", code=1)
     # What can't be done is said without asking, which nobody could answer here.
     assert "is not shared in shop" in ada.type("engram unshare ep_ffffffffffff", code=1)
     for more in ("", " --erase"):

@@ -99,7 +99,7 @@ WRONG: tuple[tuple[tuple[str, ...], int, str], ...] = (
     (("projects", "show", "nosuch"), 1, "known projects"),
     (("hub", "sync"), 1, "`engram hub join URL CODE`"),
     (("share", "ep_ffffffffffff"), 1, "`engram team join CODE`"),
-    (("pack", "make", "nosuch"), 1, "name them by their ids, or a project"),
+    (("pack", "make", "nosuch"), 1, "specify their ids, or a project"),
     (("uninstall", "--now"), 2, "engram uninstall --help"),
     (("install", "--json"), 1, "add --yes"),
 )

@@ -336,7 +336,7 @@ def test_a_team_that_this_machine_did_not_join_is_asked_about_first(
     assert report.offers == ("shop",)
     assert "engram team accept shop" in report.line()
 
-    with pytest.raises(NotFound, match="waits for you"):
+    with pytest.raises(NotFound, match="for you to accept"):
         team_sharing.accept_team(desktop.store, desktop.places, "strangers")
     team_sharing.accept_team(desktop.store, desktop.places, "shop")
     desktop.sync()

@@ -37,22 +37,22 @@ def test_serve_says_that_it_serves_and_ends_quietly_at_a_signal(postgres: Postgr
     ) as process:
         assert process.stderr is not None
         said = process.stderr.readline()
-        assert said == f"Serving a hub at http://127.0.0.1:{port}. Ctrl-C ends it.\n", said + process.stderr.read()
+        assert said == f"Serving a hub at http://127.0.0.1:{port}. Ctrl-C stops it.\n", said + process.stderr.read()
         with urllib.request.urlopen(f"http://127.0.0.1:{port}/health", timeout=60) as answer:
             assert answer.read() == b"ok\n"
         process.send_signal(number)
         output, errors = process.communicate(timeout=120)
-    assert (process.returncode, errors) == (0, "The hub has ended.\n")
+    assert (process.returncode, errors) == (0, "The hub has stopped.\n")
     assert "Traceback" not in output
 
 
 def test_an_address_that_is_taken_is_an_error_in_one_line(postgres: Postgres) -> None:
     with contextlib.closing(socket.create_server(("127.0.0.1", 0))) as taken:
         port = taken.getsockname()[1]
-        with pytest.raises(HubError, match=f"nothing can be served at 127.0.0.1:{port}"):
+        with pytest.raises(HubError, match=f"can't serve at 127.0.0.1:{port}"):
             serve(postgres.make_database(), "127.0.0.1", port)
     for host in ("no.such.host.invalid", "host with spaces"):
-        with pytest.raises(HubError, match="nothing can be served"):
+        with pytest.raises(HubError, match="can't serve"):
             serve(postgres.make_database(), host, port)
 
 

@@ -126,7 +126,7 @@ def test_only_what_was_shared_leaves_and_it_is_told_as_a_teammates(
         sharing.preview(bob.store, bob.places, bob.team, told, bob.project, redact)
     with pytest.raises(BadRequest, match="teammate ada's"):
         make_pack("theirs", 1, [told], redact)
-    with pytest.raises(BadRequest, match="takes a writer"):
+    with pytest.raises(BadRequest, match="needs a writer"):
         sharing.require_team(cyd.store, None, least="writer")
     with pytest.raises(BadRequest, match="your own words"):
         edit_memory(bob.store, told.episode_id, redact, content="changed", actor=Actor.USER)
@@ -185,7 +185,7 @@ def test_what_must_not_be_shared_is_refused(team: tuple[Person, Person, Person],
             sharing.preview(ada.store, ada.places, ada.team, memory, place, redact)  # type: ignore[arg-type]
 
     refused(other, ada.project, "belongs to bank")
-    refused(everywhere, None, "belongs to no project")
+    refused(everywhere, None, "does not belong to a project")
     refused(old, ada.project, "is archived")
     refused(suspect, ada.project, "is suspect")
     shown = sharing.preview(ada.store, ada.places, ada.team, everywhere, ada.project, redact)
@@ -287,7 +287,7 @@ def test_a_keeper_erases_mutes_and_expels_and_a_report_reaches_them(
     bob.machine.sync()
     with pytest.raises(NotFound):
         _ = bob.team
-    with pytest.raises(HubRefused, match="keeps a keeper"):
+    with pytest.raises(HubRefused, match="needs a keeper"):
         team_sharing.set_role(ada.store, ada.places, ada.team, "ada", "reader")
     assert team_sharing.leave(cyd.store, cyd.places, cyd.team, is_erased=True) == 0
 

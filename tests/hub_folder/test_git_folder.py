@@ -237,7 +237,7 @@ def test_a_space_that_only_the_remote_has_is_seen_before_another_one_is_begun(
     git(tmp_path, "init", "-q", "-b", "main", "three")
     git(tmp_path / "three", "remote", "add", "origin", str(tmp_path / "remote.git"))
     tablet = make_machine("tablet")
-    with pytest.raises(WrongKey, match="another machine uses"):
+    with pytest.raises(WrongKey, match="another machine already uses"):
         tablet.use_folder(tmp_path / "three", with_git=True)
 
     assert everything(tmp_path / "three")[3] == set()

@@ -15,7 +15,7 @@ from tests.hub.machines import Machine
 from tests.hub_folder.test_git_folder import git
 
 Make = Callable[..., Machine]
-HERE, THERE = "this machine is to leave its own: run `engram hub leave` here", "on the machine that began it"
+HERE, THERE = "this machine has to leave its own: run `engram hub leave`", "on the machine that began it"
 
 
 def notes(machine: Machine) -> tuple[str, ...]:

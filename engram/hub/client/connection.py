@@ -28,7 +28,7 @@ from engram.models.engine.transaction import Tx
 
 #: How long a long poll waits for a change, in seconds.
 WAIT_SECONDS = 50.0
-#: Maximum size of a response, in bytes, for requests for pages and for all other requests.
+#: Maximum size of a response, in bytes: to a request for a page, and to any other request.
 MAX_PAGE_ANSWER_BYTES, MAX_ANSWER_BYTES = 32_000_000, 4_000_000
 #: A connection that has been idle for longer than this, in seconds, is reopened, since services close idle ones after
 #: five seconds.
@@ -59,7 +59,7 @@ def check_url(url: str) -> str:
     """Return the address of a hub without a trailing slash.
 
     Raises:
-        BadRequest: it is not a URL, contains credentials, or would have everything sent unencrypted over a network.
+        BadRequest: it is not a URL, contains credentials, or would send everything unencrypted over a network.
     """
     try:
         parts = urlsplit(url.strip())
@@ -67,9 +67,9 @@ def check_url(url: str) -> str:
     except ValueError as error:
         raise BadRequest(f"{url[:80]!r} is not the address of a hub") from error
     if parts.scheme not in ("http", "https") or not host or parts.query or parts.fragment:
-        raise BadRequest(f"{url[:80]!r} is not the address of a hub: it looks like https://hub.example.org")
+        raise BadRequest(f"{url[:80]!r} is not the address of a hub: use one like https://hub.example.org")
     if parts.username or parts.password:
-        raise BadRequest("the address of a hub contains no user or password: the code lets you in")
+        raise BadRequest("a hub's address must not contain a user or password: the code lets you in")
     if parts.scheme == "http" and not _is_loopback(host):
         raise BadRequest(f"{host} would be contacted without encryption: use https (http is for this machine only)")
     return f"{parts.scheme}://{parts.netloc.lower()}{parts.path.rstrip('/')}"
@@ -94,7 +94,7 @@ class Transport(Protocol):
     #: Bytes that were sent and received, without headers.
     sent_bytes: int
     received_bytes: int
-    #: The last push from this device that the hub reported having in this round; b"" for none.
+    #: The last push from this device that the hub reported in this round; b"" if there is none.
     last_push: bytes
     #: How far ahead of the hub's time a pulled statement may be, in milliseconds.
     most_ahead_ms: int
@@ -103,7 +103,7 @@ class Transport(Protocol):
         """Return the transport; it is closed at the end of the block."""
 
     def __exit__(self, *_: object) -> None:
-        """Close it."""
+        """Close the transport."""
 
     @property
     def is_over(self) -> bool:
@@ -122,7 +122,7 @@ class Transport(Protocol):
         """Push a page."""
 
     def wait(self, cursors: Mapping[int, int], seconds: float) -> bool:
-        """Wait until a space has something beyond its cursor, and return False if nothing came."""
+        """Wait until a space has something beyond its cursor; return False if nothing came in time."""
 
     def ask(self, what: str, value: Mapping[str, Any] | Sequence[Any]) -> dict[str, Any]:
         """Make any other request, and return the response."""
@@ -210,14 +210,14 @@ class Connection(Transport):
         """Do nothing: each push is complete."""
 
     def send(self, what: str, body: bytes, *, extra_seconds: float = 0) -> bytes:
-        """Send a request and return the response. A connection that the hub has closed meanwhile is reopened once.
+        """Send a request and return the response. A connection that the hub has since closed is reopened once.
 
         Args:
             extra_seconds: how long the hub may wait before it answers, beyond the limits.
 
         Raises:
             HubUnreachable: no complete response came in time.
-            HubRefused: the hub refused, or its response does not fit the request.
+            HubRefused: the hub refused, or its response does not match the request.
         """
         limits = self._limits
         seconds = (limits.page if what in _PAGES else limits.message) + extra_seconds
@@ -264,7 +264,7 @@ class Connection(Transport):
             raise HubRefused(f"{self.url} answered more than {most_bytes} bytes")
         if response.length:
             self.close()
-            raise HubUnreachable(f"{self.url} cut its answer off")
+            raise HubUnreachable(f"{self.url} cut its answer short")
         if response.status >= 500:
             self.close()
             raise HubUnreachable(f"{self.url} answered {response.status}: {_reason(data) or response.reason}")
@@ -277,7 +277,7 @@ class Connection(Transport):
         """Refuse a response to a different request, such as one from a cache or a replay."""
         if named != asked:
             self.close()
-            raise HubRefused(f"{self.url} answered another request than the one that was sent")
+            raise HubRefused(f"{self.url} answered a request other than the one that was sent")
 
     def _connected(self, until: float) -> _Http:
         if self._connection is None:

@@ -24,18 +24,18 @@ from engram.system.lazy_regex import lazy_regex
 FOLDER, GIT = "file://", "git+file://"
 #: Number of a folder's only member, since all machines belong to one person.
 MEMBER_ID = 1
-#: How old a fetch may be, in milliseconds, before it is repeated if nobody is waiting for it.
+#: Age, in milliseconds, at which a fetch is repeated although nobody is waiting for it.
 FETCH_EVERY_MS = 300_000
 #: Maximum number of machines that one folder is designed for.
 MAX_DEVICES = 16
 #: How long something may be missing or unreadable before it is sent again and reported, in milliseconds. Machines wait
 #: between 1 and 2.5 times as long, so that they don't all resend the same data.
 PATIENCE_MS = 600_000
-#: This machine's small files are joined once there are this many; a file is small if it has fewer bytes than this.
+#: This machine's small files are joined once there are more than this many; a small file has fewer bytes than this.
 MAX_SMALL_FILES, SMALL_BYTES = 24, 128_000
 #: Maximum rows and bytes of a joined file.
 MAX_JOINED_ROWS, MAX_JOINED_BYTES = 1_000, 4_000_000
-#: How many of its deleted files this machine remembers at most, since a sync program may restore them.
+#: Maximum number of its deleted files that this machine remembers, since a sync program may restore them.
 MAX_RETIRED = 1_000
 #: The usual reason why a file can't be read: the sync program has not finished with it.
 ON_ITS_WAY = "it is truncated, damaged or still on its way"
@@ -45,8 +45,8 @@ MOST_AHEAD_MS = 3_155_760_000_000
 DEVICE = lazy_regex("[0-9a-f]{16}")
 _NAME = lazy_regex(r"([0-9]{8})-([0-9]{8})-([0-9a-f]{32})\.seg")
 COPY = lazy_regex(r"([0-9]{8}-[0-9]{8}-[0-9a-f]{32})\b.*\.seg")
-_README = """Engram keeps what your machines exchange here, sealed: only they can read it.
-Leave the files as they are. `engram hub status` says how it is going.
+_README = """Engram keeps what your machines exchange in this folder, sealed: only they can read it.
+Leave the files as they are. `engram hub status` shows how it is going.
 """
 
 
@@ -83,14 +83,14 @@ def spaces_in(folder: Path) -> list[str]:
 
 
 def machines_in(folder: Path) -> dict[str, int]:
-    """Return the name of each space → how many machines have files there. Raises HubUnreachable."""
+    """Return how many machines have files in each space, by the space's name. Raises HubUnreachable."""
     with using(folder):
         machines = {name: devices_in(folder / "spaces" / name) for name in spaces_in(folder)}
         return {name: sum(bool(list_files(path)[0]) for path in paths) for name, paths in machines.items()}
 
 
 def devices_in(space: Path) -> list[Path]:
-    """Return the folders of the machines in a space, in order of their names."""
+    """Return the folders of the machines in a space, sorted by name."""
     found = sorted(os.scandir(space), key=lambda entry: entry.name)
     return [Path(e.path) for e in found if DEVICE.fullmatch(e.name) and e.is_dir(follow_symlinks=False)]
 
@@ -107,9 +107,9 @@ def notes_of_spaces(folder: Path, own: str, *, with_git: bool) -> Iterator[str]:
     stays = min(machines, key=lambda name: (-machines[name], name))
     sync = f"engram sync {shlex.quote(str(folder))}{' --git' if with_git else ''} --phrase"
     for name in sorted(machines.keys() - {own}):
-        begun = f"the folder holds another space, of another recovery phrase (spaces/{name})"
+        begun = f"the folder contains another space, with another recovery phrase (spaces/{name})"
         if name == stays:
-            yield f"{begun}: this machine is to leave its own: run `engram hub leave` here, then `{sync}`"
+            yield f"{begun}: this machine has to leave its own: run `engram hub leave`, then `{sync}`"
         elif own == stays:
             yield (
                 f"{begun}: on the machine that began it, run `engram hub leave`, then `{sync}`; if no machine uses it "
@@ -118,7 +118,7 @@ def notes_of_spaces(folder: Path, own: str, *, with_git: bool) -> Iterator[str]:
 
 
 def make_space(folder: Path, ns_id: int, *, with_readme: bool) -> None:
-    """Make the folder of a space. Raises HubUnreachable."""
+    """Create the folder of a space. Raises HubUnreachable."""
     with using(folder):
         space_folder(folder, ns_id).mkdir(parents=True, exist_ok=True)
         readme = folder / "README.txt"
@@ -142,9 +142,9 @@ class StoredFile(NamedTuple):
 class FolderState:
     """What this machine wrote and read; stored as JSON in memory.db."""
 
-    #: Its number in this folder, which changes when the machine becomes another device.
+    #: This machine's number in the folder, which changes when it becomes another device.
     device: int = 0
-    #: The greatest number that it assigned.
+    #: The greatest number that it has assigned to a file.
     top: int = 0
     #: Its files: name → size and time.
     own: dict[str, list[int]] = field(default_factory=dict)
@@ -235,7 +235,7 @@ def is_whole(file: StoredFile, name: str) -> bool:
 
 
 def missing_numbers(files: Mapping[str, StoredFile], cut: Sequence[str], top: int) -> str:
-    """Return the numbers, up to ``top``, that no complete file covers; "" for none."""
+    """Return the numbers, up to ``top``, that no complete file covers; "" if there are none."""
     gaps, upto = [], 0
     for first, last in sorted(numbers_of(name) for name in files if name not in cut):
         if first > upto + 1:

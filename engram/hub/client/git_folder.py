@@ -1,9 +1,9 @@
-"""A git checkout as the folder of a hub: fetched before a round, committed and pushed after it.
+"""A git checkout as a hub's folder: fetched before a round, committed and pushed after it.
 
 Each machine commits only the files in its own folder, so that two machines never change the same file. Engram's commits
 are rebased onto what others have pushed in the meantime; if that fails, the round stops with git's own message, and
 nothing is lost, because the data waits in the checkout. A person's commits are neither pushed nor rewritten; rounds
-stop while the remote lacks any of them. Git runs nothing that the checkout configures
+stop while the remote lacks any of them. Git never runs a program that the checkout configures
 (``transcripts/git_commands.py``).
 """
 
@@ -21,9 +21,9 @@ from engram.transcripts.git_files import DETACHED, read_branch
 
 #: Maximum duration of a git call that uses the network, in seconds.
 NETWORK_SECONDS = 90.0
-#: How often a push is retried after another machine was faster.
+#: Maximum number of times that a push is tried, since other machines may push first.
 MAX_PUSHES = 4
-#: This file tells git that our files are bytes, whatever the checkout says about other files.
+#: File that makes git treat our files as binary, whatever the checkout configures for other files.
 ATTRIBUTES = ".gitattributes"
 _BYTES = b"* -text -diff -filter -merge -ident\n"
 _NAME = lazy_regex(r"[A-Za-z0-9_][A-Za-z0-9_./-]{0,199}")
@@ -43,7 +43,7 @@ class GitFolder:
     """Runs git in one checkout, for one round."""
 
     def __init__(self, root: Path, branch: str = "") -> None:
-        """Prepare for a folder in a checkout; git is not run yet. Any branch other than ``branch`` is an error."""
+        """Prepare to use a folder in a checkout, without running git. Any branch other than ``branch`` is an error."""
         self._root = root
         self._wanted = branch
         self._is_checked = False
@@ -52,7 +52,7 @@ class GitFolder:
         self._remote = self._branch = ""
 
     def check_branch(self) -> None:
-        """Raise HubUnreachable if the branch that is checked out is not the one that is used; git is not run."""
+        """Raise HubUnreachable if a branch other than the one in use is checked out; git is not run."""
         found = read_branch(str(self._root))
         if self._wanted and found != self._wanted:
             raise HubUnreachable(
@@ -61,16 +61,16 @@ class GitFolder:
             )
 
     def look(self) -> tuple[str, list[str]]:
-        """Return the branch, and the names of the spaces that it is known to have on the remote. Nothing is changed.
+        """Return the branch, and the names of the spaces that it is known to have on the remote; change nothing.
 
         Raises:
-            HubUnreachable: it is not a checkout on a branch, or another operation is in progress in it.
+            HubUnreachable: the folder is not a checkout of a branch, or another operation is in progress in it.
         """
         self._check()
         return self._branch, self._spaces()
 
     def fetch(self) -> list[str]:
-        """Fetch, but leave the branch and the files as they are; returns the names of the spaces on the remote.
+        """Fetch without touching the branch or the files, and return the names of the spaces on the remote.
 
         Raises:
             HubUnreachable: as for ``look``; also if git failed, or the remote lacks a person's commits.
@@ -81,7 +81,7 @@ class GitFolder:
         return self._spaces()
 
     def begin(self, own_folder: Path) -> str:
-        """Fetch what others pushed, and commit what a killed round left behind; returns the branch.
+        """Fetch what others pushed, commit what a killed round left behind, and return the branch.
 
         Raises:
             HubUnreachable: as for ``fetch``.
@@ -129,13 +129,13 @@ class GitFolder:
         return f"refs/remotes/{self._remote}/{self._branch}"
 
     def _check(self, *, mends: bool = False) -> None:
-        """Check the checkout, once; a killed rebase of ours is undone only if ``mends``."""
+        """Check the checkout, once; undo a killed rebase of ours only if ``mends``."""
         if self._is_checked:
             return
         code, told = self._call("rev-parse", "--show-toplevel", "--absolute-git-dir")
         if code:
             raise HubUnreachable(
-                f"{self._root} is not a git checkout ({_last_line(told)}): --no-git uses it as a mere folder"
+                f"{self._root} is not a git checkout ({_last_line(told)}): use it as a plain folder with --no-git"
             )
         self._folder = Path(told.splitlines()[-1])
         filters, programs = filter_options(self._root), programs_configured(self._root)
@@ -143,7 +143,7 @@ class GitFolder:
             raise HubUnreachable(f"git can't report the configuration of {self._root}")
         if programs:
             raise HubUnreachable(
-                f"the configuration of this checkout names a program ({programs[0]}): move that to your own "
+                f"the configuration of this checkout specifies a program ({programs[0]}): move that to your own "
                 "configuration (git config --global)"
             )
         self._options = filters
@@ -155,7 +155,7 @@ class GitFolder:
         code, told = self._call("symbolic-ref", "--short", "HEAD")
         self._branch = told.strip()
         if code or not _NAME.fullmatch(self._branch):
-            raise HubUnreachable(f"{self._root} is on no branch: check one out")
+            raise HubUnreachable(f"{self._root} is not on a branch: check one out")
         self.check_branch()
         _, told = self._call("config", "--get", f"branch.{self._branch}.remote")
         _, remotes = self._call("remote")
@@ -180,7 +180,7 @@ class GitFolder:
         return [] if code or not self._remote else [name for name in names if DEVICE.fullmatch(name)]
 
     def _refuse_unpushed(self) -> str:
-        """Return the last commit if the remote lacks it, as far as this checkout knows; "" if it lacks nothing.
+        """Return the last commit if the remote lacks it, as far as this checkout knows; "" if it lacks no commit.
 
         Raises:
             HubUnreachable: a person made one of the commits that the remote lacks.
@@ -270,7 +270,7 @@ class GitFolder:
         return told
 
     def _call(self, *arguments: str, with_network: bool = False) -> tuple[int, str]:
-        """Run git; returns its exit code and what it printed."""
+        """Run git, and return its exit code and its output."""
         return call_git(
             self._root,
             *self._options,
@@ -286,7 +286,7 @@ def _named(branch: str) -> str:
 
 
 def _last_line(told: str) -> str:
-    """Return the most informative line of git's output: its first error, or else its last line."""
+    """Return the most informative line of git's output: its first error, or else its first line."""
     lines = [line.strip() for line in told.splitlines() if line.strip()]
     said = [line for line in lines if line.startswith(("fatal:", "error:", "!"))]
-    return (said or lines or ["it said nothing"])[0][:200]
+    return (said or lines or ["it printed nothing"])[0][:200]

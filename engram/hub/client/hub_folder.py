@@ -102,7 +102,7 @@ class Folder(Transport):
 
         Args:
             server: the folder as it was joined.
-            keys: id of a key → key, of the folder's space.
+            keys: the keys of the folder's space, by id.
             new_push_id: creates the id of a device's push.
             is_asked: a person is waiting, so a checkout is always fetched.
         """
@@ -178,7 +178,7 @@ class Folder(Transport):
         return HelloAnswer(self._store.now_ms(), self.device, not copy, push_id, (facts,))
 
     def membership(self, what: str, value: Mapping[str, Any]) -> Membership:
-        """Register this machine; in a folder, everybody with the key may do that."""
+        """Register this machine; in a folder, anybody with the key may do that."""
         return Membership(MEMBER_ID, self._server.member_name, self.device, ())
 
     def pull(self, ns_id: int, after: int, limit: int) -> Page:
@@ -237,7 +237,7 @@ class Folder(Transport):
     def ask(self, what: str, value: Mapping[str, Any] | Sequence[Any]) -> dict[str, Any]:
         """List the machines, or remove one. A folder has no codes, teams or key changes."""
         if what != "devices" or not isinstance(value, Mapping):
-            raise HubRefused("a folder has no teams, codes or key changes: a hub has")
+            raise HubRefused("a folder has no teams, codes or key changes: only a hub server has them")
         self._check_there()
         self._load()
         if value.get("leave"):
@@ -271,8 +271,8 @@ class Folder(Transport):
         """Raise HubUnreachable if the folder is empty or not mounted, so that nothing counts as deleted."""
         if not self._folder.is_dir():
             raise HubUnreachable(
-                f"{folder_of(self.url)} is missing, or no longer holds anything of Engram's: mount it, or start over "
-                f"with `engram sync` and that folder"
+                f"{folder_of(self.url)} is missing or no longer contains Engram's files: mount it, or run "
+                f"`engram sync` with that folder to start over"
             )
 
     def _has_fetched_lately(self) -> bool:
@@ -284,9 +284,7 @@ class Folder(Transport):
             yield path.name, *list_files(path)
 
     def _look_at_own(self) -> bytes:
-        """Compare this machine's folder with what it wrote; returns the id of a push made by a copy of this
-        machine.
-        """
+        """Compare this machine's folder with what it wrote, and return the id of a push made by a copy of it."""
         state, device = self._state, f"{self.device:016x}"
         files, others = list_files(self._own_folder)
         for name in state.planned:
@@ -328,7 +326,7 @@ class Folder(Transport):
         return copy
 
     def _look_at_others(self, cursor: int) -> None:
-        """Find unread files, and files that have since gone missing. Files read beyond a position are read again."""
+        """Find unread files, and files that have since gone missing. Files read beyond ``cursor`` are read again."""
         state = self._state
         if cursor < state.seq:
             state.seq = max(0, cursor)
@@ -363,7 +361,7 @@ class Folder(Transport):
         self._pending.sort(key=lambda item: item[1])
 
     def _is_overdue(self, device: str, gap: str) -> bool:
-        """Record what a device's folder lacks; True if it has long been missing and has not been rewritten yet."""
+        """Record what a device's folder lacks; return True if that has long been missing and was not rewritten yet."""
         if not gap:
             self._state.gaps.pop(device, None)
             return False
@@ -377,7 +375,7 @@ class Folder(Transport):
         return bool(known[2] != gap) and now_ms - known[1] >= PATIENCE_MS * (1 + self.device % 4 / 2)
 
     def _open(self, device: str, name: str, file: StoredFile) -> Segment | None:
-        """Return the content of a file, or None if it can't be read, which is recorded."""
+        """Return the content of a file; if it can't be read, record why and return None."""
         data = read_regular(file.path, MAX_SEGMENT_BYTES + 1) or b""
         path = f"{device}/{name}"
         try:
@@ -395,7 +393,7 @@ class Folder(Transport):
         return None
 
     def _note(self) -> None:
-        """Report what a person should know: files long unreadable or missing, and files that aren't a hub's."""
+        """Note what a person should know: files long unreadable or missing, other spaces, and too many machines."""
         state = self._state
         present = {path for path in state.strange if os.path.lexists(self._folder / path)}
         state.strange = {path: state.strange[path] for path in sorted(present)}
@@ -411,7 +409,7 @@ class Folder(Transport):
                 number = int(device, 16)
                 gone = f"; if it is gone for good, run `engram hub devices --remove {number}`"
                 notes.append(
-                    f"files of {self._name(device)} are missing here: {follows}{gone if number != self.device else ''}"
+                    f"files of {self._name(device)} are missing: {follows}{gone if number != self.device else ''}"
                 )
         notes += notes_of_spaces(folder_of(self.url), self._folder.name, with_git=self._git is not None)
         if len(state.read) + 1 > MAX_DEVICES:
@@ -420,7 +418,7 @@ class Folder(Transport):
 
     def _erase_if_alone(self) -> bool:
         """Delete this machine's space if it is empty, or if no other machine has written there and another space in the
-        folder takes its place. Returns whether the space was deleted.
+        folder takes its place. Return whether the space was deleted.
         """
         with using(self._folder):
             machines = machines_in(folder_of(self.url))
@@ -446,7 +444,7 @@ class Folder(Transport):
         if device not in found:
             raise HubRefused("there is no such machine in the folder; `engram hub devices` lists them", 404)
         if any(name not in self._state.read.get(device, {}) for name in found[device]):
-            raise HubRefused("not everything from that machine was read here: run `engram sync` first")
+            raise HubRefused("this machine has not yet read everything from that one: run `engram sync` first")
         self._state.is_healing = True
         for kept in (self._state.tops, self._state.read, self._state.gaps):
             kept.pop(device, None)
@@ -458,8 +456,8 @@ class Folder(Transport):
     # -- writing
 
     def _write(self, first: int, last: int, push_id: bytes, rows: Sequence[Row]) -> str:
-        """Write a file; returns its name, which is recorded first, since an unrecorded file is taken to be from a copy
-        of this machine.
+        """Write a file and return its name. The name is recorded first, since an unrecorded file is taken to be from a
+        copy of this machine.
         """
         segment = Segment(
             ns_id=self._ns_id,
@@ -486,7 +484,7 @@ class Folder(Transport):
         return name
 
     def _retire(self, name: str, path: Path) -> None:
-        """Delete a file of this machine's; it is remembered, since a sync program may restore it."""
+        """Delete one of this machine's files, and remember it, since a sync program may restore it."""
         digest = digest_of(name)
         if digest not in self._state.retired:
             self._state.retired = [*self._state.retired, digest][-MAX_RETIRED:]
@@ -495,9 +493,10 @@ class Folder(Transport):
 
     def compact(self) -> int:
         """Replace this machine's files with ones that lack what was forgotten or has been repeated since, and join
-        small files; returns how many files were deleted.
+        small files; return how many files were deleted.
 
-        Rows are copied unchanged. Files that would keep most of their rows stay, so that little is written.
+        Rows are copied unchanged. So that little is written, a file without forgotten data that would keep most of its
+        rows is left alone.
         """
         state, gone = self._state, forgotten_in_space(self._store, list_spaces(self._store, self._server.id)[0].id)
         if not self._own_folder.is_dir():

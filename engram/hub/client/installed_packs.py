@@ -42,7 +42,7 @@ def make_pack(name: str, version: int, memories: Sequence[Memory], redact: Calla
     """Return a pack of memories, redacted again, without evidence, sessions or projects.
 
     Raises:
-        BadRequest: one came from a teammate or another pack.
+        BadRequest: a memory came from a teammate or another pack.
     """
     for memory in memories:
         if memory.origin:
@@ -71,7 +71,7 @@ def held_back_of(pack: Pack) -> list[tuple[str, str]]:
 
 
 def signing_key(places: Home) -> bytes:
-    """Return this machine's key for packs; created on first use. Raises BadRequest if it can't be read."""
+    """Return this machine's key for packs, which is created on first use. Raises BadRequest if it can't be read."""
     path = places.root / "pack-key"
     data = read_regular(path, 1_000)
     if data is None:
@@ -97,10 +97,10 @@ def find_pack(store: Store, name: str) -> Space:
 
 
 def plan_pack(store: Store, pack: Pack, redact: Callable[[str], str], *, is_update: bool) -> PackChange:
-    """Return what installing or updating a pack would do; nothing is changed.
+    """Return what installing or updating a pack would do; change nothing.
 
     Raises:
-        BadRequest: it is not signed or already installed, or an update has another key or is not a newer version.
+        BadRequest: it is not signed, or already installed; or an update has another key or is not a newer version.
         NotFound: the pack to update is not installed.
     """
     if not pack.key:
@@ -110,7 +110,7 @@ def plan_pack(store: Store, pack: Pack, redact: Callable[[str], str], *, is_upda
         space = find_pack(store, pack.name)
         if space.mark != pack.key:
             raise BadRequest(
-                f"this pack was signed with another key than the installed {pack.name}; it was not installed"
+                f"this pack and the installed {pack.name} were signed with different keys; it was not installed"
             )
         if pack.version <= space.cursor:
             raise BadRequest(f"version {space.cursor} of {pack.name} is installed; this is version {pack.version}")
@@ -137,7 +137,7 @@ def plan_pack(store: Store, pack: Pack, redact: Callable[[str], str], *, is_upda
 
 
 def install_pack(store: Store, change: PackChange, redact: Callable[[str], str], project_id: int | None) -> int:
-    """Install or update a pack as planned, in one transaction; returns how many memories changed.
+    """Install or update a pack as planned, in one transaction, and return how many memories changed.
 
     Args:
         project_id: the project that its memories apply to; None for that of the installed version.
@@ -166,7 +166,7 @@ def install_pack(store: Store, change: PackChange, redact: Callable[[str], str],
 
 
 def remove_pack(store: Store, name: str) -> int:
-    """Remove an installed pack with its memories; returns how many there were. Raises NotFound."""
+    """Remove an installed pack with its memories, and return how many there were. Raises NotFound."""
     with store.transaction() as tx:
         space = find_pack(store, name)
         memories = said_in_space(tx, space.id)

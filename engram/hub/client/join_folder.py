@@ -41,7 +41,7 @@ from engram.transcripts.git_files import read_branch
 
 
 def uses_git(store: Reader, with_git: bool | None) -> bool:
-    """Return whether rounds fetch, commit and push: as ``with_git`` says, or else as they already do."""
+    """Return whether rounds fetch, commit and push: ``with_git``, or, if that is None, what they already do."""
     own = private_space(store)
     if with_git is not None:
         return with_git
@@ -59,11 +59,11 @@ def begins_git(store: Reader, folder: Path) -> bool:
 
 
 def look_into(folder: Path, *, with_git: bool = False) -> list[str]:
-    """Return the names of the spaces in a folder, as far as they have arrived here. Nothing is fetched or changed.
+    """Return the names of the spaces that have arrived in a folder; fetch and change nothing.
 
     Raises:
-        BadRequest: the folder is not there.
-        HubError: it can't be read, or is not a checkout that can be used.
+        BadRequest: the folder does not exist.
+        HubError: it can't be read, or is not a usable checkout.
     """
     if not folder.is_dir():
         raise BadRequest(f"{folder} does not exist: create the folder first, where your sync program sees it")
@@ -84,10 +84,10 @@ def join_folder(
         folder: an existing folder that is synced, mounted or a git checkout.
         device_name: this machine's name; "" for its host name.
         phrase: the recovery phrase; "" on the first machine.
-        with_git: True if each round fetches, commits and pushes; None leaves that as it is.
+        with_git: True if each round fetches, commits and pushes; None keeps the current behaviour.
 
     Raises:
-        BadRequest: the folder can't be used, or this machine's memories go through another hub.
+        BadRequest: the folder can't be used, or this machine syncs its memories through another hub.
         WrongKey: the phrase is missing, or for another space.
         HubError: the folder can't be read or written.
     """
@@ -109,7 +109,7 @@ def join_folder(
     key = key_of(phrase) if phrase else left[-1] if left else new_key()
     if found and not phrase and not left:
         raise WrongKey(
-            f"another machine uses {folder} already: type its recovery phrase with --phrase (there, "
+            f"another machine already uses {folder}: type its recovery phrase with --phrase (there, "
             "`engram hub key --show` prints it); nothing was changed"
         )
     ns_id = space_id_of(key)
@@ -131,7 +131,7 @@ def _go_on(store: Store, keyring: Keyring, own: Space, url: str, branch: str, fo
     """Keep using a folder that was joined before: in its old place, where it was moved to, or after it was emptied."""
     server = server_of(store, own)
     if not is_folder(server.url):
-        raise BadRequest(f"this machine's memories go through {server.url} already; `engram hub leave` leaves it")
+        raise BadRequest(f"this machine already syncs through {server.url}; `engram hub leave` leaves it")
     if f"{own.ns_id:016x}" not in found:
         if server.url != url:
             raise BadRequest(

@@ -53,16 +53,16 @@ from engram.system.atomic import locked_folder, read_regular, write_atomic
 # -- The file with the tokens of hubs and the keys of sealed spaces: ``hub-keys.json``, mode 0600, not part of any
 # backup.
 #
-# It also holds what makes a machine a single device of a hub, however the hub responds: the token with which it asked
-# for access (so that asking again yields the same device), and the secret by which it recognises its own pushes and
-# those of a copy of itself.
+# It also contains what makes a machine a single device of a hub, however the hub responds: the token with which it
+# asked for access (so that asking again yields the same device), and the secret by which it recognises its own pushes
+# and those of a copy of itself.
 
 #: Maximum size of the file, in bytes.
 _MAX_BYTES = 1_000_000
 
 
 class Keyring:
-    """Tokens by the address of their hub, and keys by hub and space; the newest key of a space comes last.
+    """Tokens by hub address, and keys by hub and space; a space's newest key is the last.
 
     The worker's round and a command may change the file at the same time, so each change rereads it under a lock.
     """
@@ -80,7 +80,7 @@ class Keyring:
         return str(token)
 
     def drop_token(self, url: str) -> None:
-        """Delete a hub's token, but no key."""
+        """Delete a hub's token, but not its keys."""
         with self._changing() as hubs:
             kept = hubs.get(url, {})
             kept.pop("token", None)
@@ -89,9 +89,7 @@ class Keyring:
     # -- one device
 
     def pending_token(self, url: str) -> str:
-        """Return the token with which this machine asks to become a device; it stays the same until the request is
-        settled.
-        """
+        """Return the token with which this machine asks to become a device; it is kept until the request is settled."""
         token = self._hubs.get(url, {}).get("pending_token", "")
         if not token:
             token = secrets.token_urlsafe(32)
@@ -100,7 +98,7 @@ class Keyring:
         return str(token)
 
     def drop_pending(self, url: str) -> None:
-        """Delete the token used for asking, since it can't become a device's."""
+        """Delete the pending token, since it can't become a device's."""
         with self._changing() as hubs:
             hubs.get(url, {}).pop("pending_token", None)
 
@@ -132,8 +130,8 @@ class Keyring:
         return chosen + self._proof(url, device_id, chosen)
 
     def has_made(self, url: str, device_id: int, push_id: bytes) -> bool:
-        """Return True if this machine or a copy of it made a push id. A machine that joined with an earlier version of
-        Engram has no proof before its first push with this one.
+        """Return True if this machine or a copy of it made a push id, or if there is no proof yet, because the machine
+        joined with an earlier version of Engram and has not pushed with this one.
         """
         if not self._hubs.get(url, {}).get("secret"):
             return True
@@ -165,8 +163,8 @@ class Keyring:
                 del coming[str(ns_id)]
 
     def add_keys(self, url: str, ns_id: int, keys: Sequence[bytes]) -> None:
-        """Store the keys of a space that a code carried, newest last. A key that already exists here is placed before
-        this machine's own, since the code may be older.
+        """Store a space's keys from a code, newest last. If this machine already has the newest of them, its own keys
+        remain the newest, since the code may be older.
         """
         here = self.keys(url, ns_id)
         own = [key for key_id, key in here.items() if not self.is_next_key(url, ns_id, key_id)]
@@ -175,12 +173,12 @@ class Keyring:
             self.add_key(url, ns_id, key)
 
     def add_next_key(self, url: str, ns_id: int, key: bytes) -> None:
-        """Store a key that the hub is asked to accept. It is not used for sealing until the hub names it."""
+        """Store a key that the hub is asked to accept. It is not used for sealing until the hub reports it."""
         with self._changing() as hubs:
             hubs.setdefault(url, {}).setdefault("next", {}).setdefault(str(ns_id), []).append(key.hex())
 
     def is_next_key(self, url: str, ns_id: int, key_id: bytes) -> bool:
-        """Return True for a key that the hub was asked to accept, whether or not the hub has named it since."""
+        """Return True for a key that the hub was asked to accept, whether or not the hub has reported it since."""
         stored = self._hubs.get(url, {}).get("next", {}).get(str(ns_id), [])
         return any(key_id_of(bytes.fromhex(text)) == key_id for text in stored)
 
@@ -241,7 +239,7 @@ def connect(
         is_asked: a person is waiting for it.
 
     Raises:
-        HubError: the token or the key of a folder is missing here.
+        HubError: the token, or a folder's key, is missing.
     """
     token = keyring.token(server.url)
     if not is_folder(server.url):
@@ -250,7 +248,7 @@ def connect(
     keys = keyring.keys(server.url, spaces[0].ns_id) if spaces else {}
     if not keys:
         raise HubError(
-            f"the key of {folder_of(server.url)} is not here: run `engram hub leave`, then `engram sync` again"
+            f"the key of {folder_of(server.url)} is missing: run `engram hub leave`, then `engram sync` again"
         )
 
     def new_push_id(device: int) -> bytes:
@@ -259,7 +257,7 @@ def connect(
     return Folder(store, server, token, keys, new_push_id, limits=limits, is_asked=is_asked)
 
 
-#: Maximum number of keys of a space, newest first, that are tried as the hub's current one when the key is changed.
+#: Maximum number of a space's keys, newest first, that are tried as the hub's current one when the key is changed.
 MAX_KEYS_TRIED = 5
 
 
@@ -286,7 +284,7 @@ def join_hub(store: Store, places: Home, url: str, code: str, *, device_name: st
     hub_half, key_half = split_code(code)
     given = key_of(phrase) if phrase else None
     if find_server(store, url) is not None:
-        raise BadRequest(f"{url} was joined already; `engram hub status` shows it")
+        raise BadRequest(f"{url} has already been joined; `engram hub status` shows it")
     keyring = Keyring(places.hub_keys)
     with Connection(url) as connection:
         member = _ask_in(connection, keyring, url, {"code": hub_half, "name": device_name or platform.node()})
@@ -304,7 +302,7 @@ def join_hub(store: Store, places: Home, url: str, code: str, *, device_name: st
             with contextlib.suppress(EngramError):
                 connection.ask("devices", {"leave": True})
                 keyring.drop_pending(url)
-            # The key stays: the hub may have recorded it although no response came, and this would be the only copy.
+            # The key is kept: the hub may have recorded it although no response came, and this would be the only copy.
             keyring.drop_token(url)
             raise
     keyring.become_device(url, connection.token)
@@ -339,7 +337,7 @@ def _check_spaces(member: Membership, told: HelloAnswer) -> None:
     if told.device_id != member.device_id or {f.ns_id for f in told.spaces} != {f.ns_id for f in member.spaces}:
         raise HubRefused("the hub contradicts itself about this machine and its spaces: try again")
     if any(facts.kind == "private" and not facts.is_sealed for facts in member.spaces):
-        raise HubRefused("the hub names a private space that is not sealed: it could read everything of this machine")
+        raise HubRefused("the hub lists a private space that is not sealed: it could read this machine's memories")
 
 
 def _take_key(
@@ -350,10 +348,10 @@ def _take_key(
     given: bytes | None,
     left: Mapping[bytes, bytes],
 ) -> str:
-    """Create or check the key of a private space; returns its phrase if it was created here.
+    """Create or check the key of a private space; return its phrase if this machine created it, and "" otherwise.
 
     Args:
-        given: the key that belongs to the phrase that was typed.
+        given: the key of the phrase that was typed.
         left: the keys that an interrupted join left behind.
     """
     if given is not None:
@@ -366,7 +364,7 @@ def _take_key(
             return phrase_of(left[facts.key_id])
         if facts.key_id not in keyring.keys(url, facts.ns_id):
             raise WrongKey(
-                "this space is sealed: make a code on a machine that is in it with `engram hub devices --add`, or give "
+                "this space is sealed: make a code with `engram hub devices --add` on a machine that is in it, or give "
                 "the recovery phrase with --phrase; nothing was changed"
             )
         return ""
@@ -382,7 +380,7 @@ def _take_key(
 
 
 def leave_hub(store: Store, places: Home, server: Server) -> bool:
-    """Leave a hub: delete its token and keys, and the record of what was said there. Memories stay, here and on it.
+    """Leave a hub: delete its token and keys, and the record of what was said there. Memories are kept on both sides.
 
     Returns:
         True if this machine's files in a folder were deleted, since another space there takes their place.
@@ -444,8 +442,8 @@ def give_key(store: Store, places: Home, name: str, phrase: str) -> None:
     named = next((facts.key_id for facts in told.spaces if facts.ns_id == space.ns_id), b"")
     if key_id_of(key) != named:
         raise WrongKey(
-            f"this is the phrase of another key than the one that seals {space.name} now, such as a former one; it was "
-            f"not kept. Where the key was made, `engram hub key {space.name} --show` prints its phrase"
+            f"this phrase belongs to a key other than the one that seals {space.name} now, such as a former one; it "
+            f"was not kept. On a machine with the current key, `engram hub key {space.name} --show` prints its phrase"
         )
     keyring.add_key(server.url, space.ns_id, key)
     with store.transaction() as tx:
@@ -486,7 +484,7 @@ def _refuse_folder(server: Server, reason: str) -> None:
 
 
 def require_server(store: Store, url: str | None = None, *, is_service: bool = False) -> Server:
-    """Return the hub at an address, or the only one; with ``is_service``, a folder is refused.
+    """Return the hub at an address; without one, the only hub, or the only service if ``is_service``.
 
     Raises:
         NotFound: no such hub was joined.
@@ -501,12 +499,12 @@ def require_server(store: Store, url: str | None = None, *, is_service: bool = F
     if not servers:
         raise NotFound("no hub was joined; `engram hub join URL CODE` joins one")
     if len(servers) > 1:
-        raise BadRequest("several hubs were joined: name one with --hub")
+        raise BadRequest("several hubs were joined: specify one with --hub")
     return servers[0]
 
 
 def require_space(store: Store, name: str) -> Space:
-    """Return the space with a name. Raises NotFound."""
+    """Return the space with the given name. Raises NotFound."""
     space = find_space(store, name)
     if space is None:
         raise NotFound(f"there is no space {name[:60]!r}; `engram hub spaces` lists them")

@@ -1,4 +1,4 @@
-"""Pull: store what other machines sent, a page at a time; page and cursor commit together."""
+"""Pull: store what other machines sent, a page at a time; a page and its cursor are committed together."""
 
 from __future__ import annotations
 
@@ -43,13 +43,13 @@ class Authors:
     """Identifies the authors in one space. Outside teams, everything is this person's own."""
 
     def __init__(self, store: Store, connection: Transport, server: Server, space: Space) -> None:
-        """Prepare; the hub is only asked for names when a row comes from somebody unknown."""
+        """Prepare; the hub is asked for names only when somebody unknown wrote a row."""
         self._store, self._connection = store, connection
         self._server, self._space = server, space
         self._known: dict[int, Member] = {}
 
     def learn(self, rows: Sequence[Row]) -> None:
-        """Get the names of those who wrote some rows."""
+        """Make sure that the authors of some rows are known."""
         if not self._space.is_team:
             return
         self._read()
@@ -135,11 +135,11 @@ def pull_space(
 
     Args:
         head: the newest position in the space according to the hub.
-        goes_on: is asked before each page.
-        pulled: counts what was done, even if an error ends the pull.
+        goes_on: called before each page; the pull stops if it returns False.
+        pulled: counts what was done, even if an error stops the pull.
 
     Raises:
-        HubError: no page came, or it can't be right.
+        HubError: no page came, or the page can't be right.
     """
     rows = page_rows(PAGE_ROWS, server)
     cursor = space.cursor

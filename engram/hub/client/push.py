@@ -52,7 +52,7 @@ logger = logging.getLogger(__name__)
 
 #: Maximum number of rows in a page.
 PAGE_ROWS = 1_000
-#: The hub refuses an entire page with one of these if a single row is at fault.
+#: Statuses with which the hub refuses an entire page if a single row is at fault.
 _PAGE_FAULTS = (400, 413, 422)
 
 
@@ -77,8 +77,8 @@ def push_space(
 
     Args:
         hub_ms: the hub's time, in milliseconds since 1970.
-        goes_on: is asked before each page.
-        pushed: counts what was done, even if an error ends the push.
+        goes_on: called before each page; the push stops if it returns False.
+        pushed: counts what was done, even if an error stops the push.
         tried_before: author and memory of rows that the hub refused before and that are now retried.
 
     Raises:
@@ -106,7 +106,7 @@ def push_space(
         sent = {row.memory_id for row in page}
         lost = [key for key in gone if key[1] not in sent]
         if lost:
-            # The memory no longer exists, and no person forgot it: it was purged, and a purge stays local.
+            # The memory no longer exists, although nobody forgot it: it was purged, and a purge is local.
             with store.transaction() as tx:
                 mark_pushed(tx, space.id, lost)
 
@@ -187,7 +187,7 @@ class _Sender:
             return
         for row, answer in zip(rows, answers.answers, strict=True):
             if answer in (NOT_YOURS, BAD_CLOCK):
-                # The row fits the id, role and time that the hub reported when the round began.
+                # The row matches the id, role and time that the hub reported when the round began.
                 raise HubRefused(f"the hub contradicts itself about a row of this machine: {REFUSALS[answer]}")
             if answer in REFUSALS:
                 self._refuse(row, REFUSALS[answer])

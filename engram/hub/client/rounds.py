@@ -60,12 +60,12 @@ _TOLD_PUSHES = 16
 class Round:
     pulled: int = 0
     pushed: int = 0
-    #: Memories that were created, changed or forgotten here.
+    #: Memories that were created, changed or forgotten on this machine.
     changed: int = 0
     refused: int = 0
     sent_bytes: int = 0
     received_bytes: int = 0
-    #: True if its time ran out before everything was done, so that the rest waits for the next round.
+    #: True if it stopped before everything was done, so that the rest waits for the next round.
     is_unfinished: bool = False
     #: Why the round did not succeed; "" if it did.
     error: str = ""
@@ -85,7 +85,7 @@ class Steps:
     redact: Callable[[str], str]
     limits: Limits | None
     is_forced: bool
-    #: Asked before each step; the round ends if it returns False.
+    #: Called before each step; the round stops if it returns False.
     goes_on: Callable[[], bool]
     #: Called before each page with the number of changes that were pulled and pushed so far.
     told: Callable[[int, int], None]
@@ -101,18 +101,18 @@ def sync_all(
     goes_on: Callable[[], bool] = lambda: True,
     told: Callable[[int, int], None] = lambda pulled, pushed: None,
 ) -> list[Round]:
-    """Make a round with every hub that is due. A hub that fails is retried later; the others still run.
+    """Run a round with every hub that is due. A hub that fails is retried later; the others still get their rounds.
 
     Args:
-        is_forced: include hubs that failed just now.
+        is_forced: include hubs that have just failed.
         limits: how long each hub may take; the usual limits if None.
-        goes_on: is asked before each step; if it returns False, the rounds end.
-        told: is called now and then with the number of changes that a round has pulled and pushed so far.
+        goes_on: called before each step; the rounds stop if it returns False.
+        told: called now and then with the number of changes that a round has pulled and pushed so far.
     """
     rounds = []
     servers = list_servers(store)
     if servers:
-        # A project that is sent before its remote has been read would become a different one on the other machine.
+        # A project that is sent before its remote has been read would become a different project on the other machine.
         read_hints(store, MAX_READ_TO_SEND)
     for server in servers:
         if not is_forced and store.now_ms() < server.retry_at_ms <= store.now_ms() + RETRY_SECONDS[-1] * 2_000:
@@ -151,7 +151,7 @@ def _note_failure(store: Store, server: Server, reason: str, *, has_moved: bool)
 
 
 def sync_server(steps: Steps, server: Server, done: Round) -> None:
-    """Make one round, and record in ``done`` what it did. Raises HubError."""
+    """Run one round, and record in ``done`` what it did. Raises HubError."""
     store, places = steps.store, steps.places
     keyring = Keyring(places.hub_keys)
     read_anew_after_update(store, f"{statements.FORMAT} {' '.join(statements.FIELDS)}")
@@ -186,7 +186,8 @@ def _say_hello(store: Store, connection: Transport, server: Server, keyring: Key
     """Begin the round. A copied or restored machine becomes another device.
 
     This machine trusts the hub's claims about it only as far as it can check them. A push that neither it nor a copy of
-    it made is an error, as is an id other than the one under which the hub accepted something; nothing is changed then.
+    it made is an error, as is an id other than the one under which the hub accepted something. Either way, nothing is
+    changed.
 
     Raises:
         HubRefused: the hub's response can't be true.
@@ -197,8 +198,8 @@ def _say_hello(store: Store, connection: Transport, server: Server, keyring: Key
     if answer.push_id and answer.push_id not in server.pushes:
         if not keyring.has_made(server.url, answer.device_id, answer.push_id):
             raise HubRefused(
-                "the hub names a push that neither this machine nor a copy of it made; nothing was changed. If that "
-                "goes on, run `engram hub leave`, and join it again"
+                "the hub reports a push that neither this machine nor a copy of it made; nothing was changed. If that "
+                "goes on, run `engram hub leave`, and join the hub again"
             )
         answer = _become_other(connection, server, keyring, marks)
     connection.last_push = answer.push_id
@@ -238,7 +239,7 @@ def _become_other(
     """Become another device, since a copy of this machine pushed. However often it asks, the hub creates only one.
 
     Raises:
-        HubError: the hub did not create one; the machine stays the device that it is.
+        HubError: the hub did not create one; the machine remains the device that it is.
     """
     former, pending = connection.token, keyring.pending_token(server.url)
     try:
@@ -251,7 +252,7 @@ def _become_other(
                 former = pending
                 logger.warning("action=renew hub=%d reason=copy", server.id)
                 return answer
-        raise HubRefused("this machine is a copy of another one, and the hub makes it no device of its own")
+        raise HubRefused("this machine is a copy of another one, and the hub does not make it a device of its own")
     finally:
         connection.token = former
 
@@ -276,7 +277,7 @@ def _begin_anew(tx: Tx, connection: Transport, server: Server, space: Space) -> 
 def _known_spaces(store: Store, server: Server, answer: HelloAnswer) -> list[tuple[Space, SpaceFacts]]:
     """Return this machine's spaces as listed by the hub, and record listed teams that the machine did not join.
 
-    Such a team was joined on another machine of this person's, or it is not theirs; ``engram team accept`` settles
+    Such a team was joined on another of this person's machines, or it is not theirs; ``engram team accept`` settles
     which. A second private space, and spaces of future kinds, are ignored.
     """
     known = {space.ns_id: space for space in list_spaces(store, server.id)}
@@ -343,17 +344,17 @@ class _NoKey(Exception):
 
 
 def _check_key(store: Store, keyring: Keyring, server: Server, space: Space, facts: SpaceFacts) -> None:
-    """Make sure that the key that the hub names is the newest one here, so that pushed data is sealed with it."""
+    """Make sure that this machine's newest key is the hub's, so that pushed data is sealed with it."""
     if facts.is_sealed != space.is_sealed:
         kinds = ("open", "sealed")
         raise _NoKey(
-            f"it is {kinds[space.is_sealed]}, and the hub says that it is {kinds[facts.is_sealed]}: nothing is sent"
+            f"it is {kinds[space.is_sealed]}, but the hub reports it as {kinds[facts.is_sealed]}: nothing is sent"
         )
     if not space.is_sealed:
         return
     keys = keyring.keys(server.url, facts.ns_id)
     if not facts.key_id or facts.key_id not in keys:
-        raise _NoKey(f"its key was changed, or is not here: run `engram hub key {space.name}` with the recovery phrase")
+        raise _NoKey(f"its key was changed or is missing: run `engram hub key {space.name}` with the recovery phrase")
     if keyring.is_next_key(server.url, facts.ns_id, facts.key_id):
         # A key change that got no response, but was accepted by the hub.
         keyring.add_key(server.url, facts.ns_id, keys[facts.key_id])
@@ -361,14 +362,14 @@ def _check_key(store: Store, keyring: Keyring, server: Server, space: Space, fac
             say_with_new_key(tx, space.id, server.member_id)
     elif list(keys)[-1] != facts.key_id:
         raise _NoKey(
-            "the hub names an older key of it: it was restored from an older copy, or reports something false. Nothing "
-            f"is sent until you settle it: `engram hub key {space.name} --rotate` seals it with a new key; to keep the "
-            f"older one, type its recovery phrase: `engram hub key {space.name}`"
+            "the hub reports one of its older keys: the hub was restored from an older copy, or the report is false. "
+            f"Nothing is sent until you settle it: `engram hub key {space.name} --rotate` seals it with a new key; to "
+            f"keep the older one, type its recovery phrase: `engram hub key {space.name}`"
         )
 
 
 def _drop_lost(store: Store, connection: Transport, server: Server, answer: HelloAnswer) -> None:
-    """Leave spaces in which this member no longer has a seat, once the hub confirms that. Pulled memories stay."""
+    """Leave spaces in which this member no longer has a seat, once the hub confirms that. Pulled memories are kept."""
     told = {facts.ns_id for facts in answer.spaces}
     for space in list_spaces(store, server.id):
         if space.is_team and space.ns_id not in told and not _has_seat(connection, space):
@@ -390,7 +391,7 @@ def _try_set_aside_again(steps: Steps, space: Space) -> set[tuple[int, bytes]]:
     """Now and then, pull and push again what was set aside, since a false report, a lost key or a full space may have
     been fixed.
 
-    Returns the author and the memory of each row that is pushed again.
+    Return the author and the memory of each row that is pushed again.
     """
     before_ms = steps.store.now_ms() - (0 if steps.is_forced else _TRY_AGAIN_MS)
     rows = [row for row in list_set_aside(steps.store, space.id) if row.at_ms <= before_ms]
@@ -405,12 +406,12 @@ def _try_set_aside_again(steps: Steps, space: Space) -> set[tuple[int, bytes]]:
 def _reload_server(store: Store, server: Server) -> Server:
     now = server_by_id(store, server.id)
     if now is None:
-        raise HubError("the hub was left meanwhile")
+        raise HubError("this machine has left the hub in the meantime")
     return now
 
 
 def _reload(store: Store, space: Space) -> Space:
     now = space_by_id(store, space.id)
     if now is None:
-        raise HubError("the space was left meanwhile")
+        raise HubError("this machine has left the space in the meantime")
     return now

@@ -68,7 +68,7 @@ class Preview:
     memory: Memory
     text: dict[str, Any]
     project: list[str]
-    #: True if it was shared before with another text.
+    #: True if it was shared before.
     is_update: bool
     #: Why receivers' machines store it without showing it; "" if they show it.
     held_back: str = ""
@@ -88,22 +88,22 @@ def team_spaces(store: Reader) -> list[Space]:
 
 
 def require_team(store: Reader, name: str | None, *, least: str = "reader") -> Space:
-    """Return the team with a name or id, or the only one.
+    """Return the team with the given name or id; without one, the only team.
 
     Raises:
         NotFound: there is no such team.
-        BadRequest: several fit, or this person's role in it is too low.
+        BadRequest: several match, or this person's role in it is too low.
     """
     teams = team_spaces(store)
     fitting = teams if name is None else [space for space in teams if name in (space.name, str(space.ns_id))]
     if not fitting:
-        wanted = "" if name is None else f" {name[:60]!r}"
-        raise NotFound(f"you are in no team{wanted}; `engram team list` lists them, `engram team join CODE` joins one")
+        wanted = "a team" if name is None else f"team {name[:60]!r}"
+        raise NotFound(f"you are not in {wanted}; `engram team list` lists them, `engram team join CODE` joins one")
     if len(fitting) > 1:
         ids = ", ".join(f"{space.name} {space.ns_id}" for space in fitting)
-        raise BadRequest(f"several teams fit; name one by its number with --space: {ids}")
+        raise BadRequest(f"several teams match; specify one by number with --space: {ids}")
     if ROLES.index(fitting[0].role) < ROLES.index(least):
-        raise BadRequest(f"you are a {fitting[0].role} of {fitting[0].name}; this takes a {least}")
+        raise BadRequest(f"you are a {fitting[0].role} of {fitting[0].name}; this needs a {least}")
     return fitting[0]
 
 
@@ -113,7 +113,7 @@ def preview(
     """Return exactly what sharing a memory would send.
 
     Args:
-        place: the project that the person is working in or has named; None for none.
+        place: the project that the person is working in or has specified; None if there is none.
         redact: removes secrets; everything passes through it again.
 
     Raises:
@@ -129,7 +129,7 @@ def preview(
         raise BadRequest(f"{memory.episode_id} is {memory.status.told}: only current memories can be shared")
     project = place if memory.project_id is None else project_by_id(store, memory.project_id)
     if project is None:
-        raise BadRequest(f"{memory.episode_id} belongs to no project: name the one that it is for with --project")
+        raise BadRequest(f"{memory.episode_id} does not belong to a project: specify the one it is for with --project")
     if place is None or project.id != place.id:
         raise BadRequest(f"{memory.episode_id} belongs to {project.name}: add --project {project.name} if you mean it")
     if keeps_out(places, project.identity, project.root):
@@ -150,7 +150,7 @@ def _text(memory: Memory, redact: Redact) -> dict[str, Any]:
 
 
 def share(store: Store, space: Space, previews: Sequence[Preview]) -> int:
-    """Share what was shown, and nothing else; returns how much of it was new.
+    """Share what was shown, and nothing else; return how many of the memories were new.
 
     Raises:
         BadRequest: a memory has changed since it was shown; nothing was shared.
@@ -168,7 +168,7 @@ def _words(memory: Memory) -> tuple[object, ...]:
 
 
 def unshare(store: Store, places: Home, space: Space, name: str) -> str:
-    """Withdraw a memory, named by its id here or by a share's id, from a team; returns what was done, in words.
+    """Withdraw a memory, given by its local id or by a share's id, from a team; return what was done, in words.
 
     A person's own share is erased for everybody, and rules don't share it again. A keeper can erase anybody's share.
 
@@ -179,18 +179,18 @@ def unshare(store: Store, places: Home, space: Space, name: str) -> str:
     found = find_shared(store, space, name)
     if isinstance(found, list):
         _erase_theirs(store, places, space, found)
-        return f"{name} is erased for everybody in {space.name}"
+        return f"{name} was erased for everybody in {space.name}"
     with store.transaction() as tx:
         if isinstance(found, Memory):
             bar_share(tx, space, found)
             return f"{name} is not shared in {space.name}, and no rule will share it"
         take_back(tx, space, found)
-    return f"{name} was withdrawn from {space.name}; your memory stays"
+    return f"{name} was withdrawn from {space.name}; your memory is kept"
 
 
 def find_shared(store: Store, space: Space, name: str) -> SaidMemory | list[SaidMemory] | Memory:
     """Return what ``unshare`` would withdraw: the person's own share, what somebody else shared, or a memory that is
-    not shared. Raises what ``unshare`` does.
+    not shared. Raises the same errors as ``unshare``.
     """
     for standing in list_shares(store, space):
         if name in (standing.said.episode_id, standing.said.memory_id.hex()):
@@ -198,7 +198,9 @@ def find_shared(store: Store, space: Space, name: str) -> SaidMemory | list[Said
     theirs = [said for said in said_in_space(store, space.id) if name in (said.episode_id, said.memory_id.hex())]
     if theirs and not theirs[0].is_forgotten and theirs[0].author != server_of(store, space).member_id:
         if space.role != "keeper":
-            raise BadRequest(f"{name} is somebody else's: report it with `engram team report`, or forget it here")
+            raise BadRequest(
+                f"{name} is somebody else's: report it with `engram team report`, or forget it on this machine"
+            )
         return theirs
     memory = find_memory(store, name)
     if memory is None or memory.origin:
@@ -207,7 +209,7 @@ def find_shared(store: Store, space: Space, name: str) -> SaidMemory | list[Said
 
 
 def _erase_theirs(store: Store, places: Home, space: Space, memories: Sequence[SaidMemory]) -> None:
-    """Forget other members' memories here, and have the hub erase them, so that they are forgotten everywhere."""
+    """Forget other members' memories on this machine, and have the hub erase them, so that every machine does."""
 
     def erase(tx: Tx) -> None:
         for memory in memories:
@@ -218,7 +220,7 @@ def _erase_theirs(store: Store, places: Home, space: Space, memories: Sequence[S
 
 
 def erase_member(store: Store, places: Home, space: Space, member_id: int) -> int:
-    """Erase what a member shared in a space, for everybody; returns the number of memories."""
+    """Erase what a member shared in a space, for everybody, and return the number of memories."""
     theirs = [
         memory
         for memory in said_in_space(store, space.id)
@@ -258,7 +260,7 @@ def report_rules(store: Reader) -> list[RuleReport]:
 
 
 def share_by_rules(store: Store, places: Home, server: Server, redact: Redact) -> int:
-    """Share the memories that rules select and whose delay has passed; returns their number.
+    """Share the memories that rules select and whose delay has passed, and return their number.
 
     Memories forgotten or edited in the meantime are left out, since selecting and sharing are one transaction.
     """
@@ -342,7 +344,7 @@ def invite(store: Store, places: Home, space: Space, role: str) -> str:
     if space.is_sealed:
         keys = list(keyring.keys(server.url, space.ns_id).values())
         if not keys:
-            raise WrongKey(f"{space.name} is sealed, and its key is not here: run `engram hub key {space.name}`")
+            raise WrongKey(f"{space.name} is sealed, and its key is missing: run `engram hub key {space.name}`")
         bundle = wrap_keys(key_half, json.dumps([key.hex() for key in keys]).encode())
     request = {"ns": space.ns_id, "role": role, "digest": code_hash(hub_half).hex(), "bundle": bundle.hex()}
     with _connect(keyring, server) as connection:
@@ -368,7 +370,7 @@ def join_team(store: Store, places: Home, server: Server, code: str) -> Space:
         told = connection.hello(HelloRequest(server.pushes[-1:], {}))
         facts = next((facts for facts in told.spaces if facts.ns_id == ns_id), None)
     if facts is None or facts.kind != "team":
-        raise HubRefused("the hub accepted the code but named no team: run `engram hub sync`")
+        raise HubRefused("the hub accepted the code but does not list the team: run `engram hub sync`")
     known = next((space for space in list_spaces(store, server.id) if space.ns_id == ns_id), None)
     with store.transaction() as tx:
         if known is not None:
@@ -378,14 +380,14 @@ def join_team(store: Store, places: Home, server: Server, code: str) -> Space:
 
 
 def accept_team(store: Store, places: Home, name: str) -> Space:
-    """Add this machine to a team of this person's that a hub lists, such as one joined on another machine.
+    """Add this machine to one of this person's teams that a hub lists, such as one joined on another machine.
 
     Args:
         name: the team's name or number, as ``engram team list`` shows it.
 
     Raises:
-        NotFound: no hub names such a team.
-        BadRequest: several fit.
+        NotFound: no hub lists such a team.
+        BadRequest: several match.
     """
     fitting = [
         (server, ns_id)
@@ -394,15 +396,15 @@ def accept_team(store: Store, places: Home, name: str) -> Space:
         if name in (told, str(ns_id))
     ]
     if not fitting:
-        raise NotFound(f"no hub names a team {name[:60]!r} that waits for you; `engram team list` shows which do")
+        raise NotFound(f"no hub lists a team {name[:60]!r} for you to accept; `engram team list` shows those that wait")
     if len(fitting) > 1:
-        raise BadRequest(f"several teams are called {name[:60]}: name one by its number")
+        raise BadRequest(f"several teams are called {name[:60]}: specify one by number")
     server, ns_id = fitting[0]
     with _connect(Keyring(places.hub_keys), server) as connection:
         answer = connection.hello(HelloRequest(server.pushes[-1:], {}))
     facts = next((one for one in answer.spaces if one.ns_id == ns_id and one.kind == "team"), None)
     if facts is None:
-        raise NotFound(f"the hub names no team {name[:60]!r} any more")
+        raise NotFound(f"the hub no longer lists a team {name[:60]!r}")
     with store.transaction() as tx:
         return add_hub_space(tx, server, facts)
 
@@ -429,7 +431,7 @@ def require_seat(seats: Sequence[Seat], space: Space, name: str, *, or_former: b
 
 
 def set_role(store: Store, places: Home, space: Space, name: str, role: str) -> None:
-    """Give a member another role; "" removes them. Raises NotFound, HubRefused."""
+    """Give a member another role; "" removes them. Raises NotFound or HubRefused."""
     server = server_of(store, space)
     seat = require_seat(list_seats(store, places, space), space, name)
     with _connect(Keyring(places.hub_keys), server) as connection:
@@ -437,7 +439,7 @@ def set_role(store: Store, places: Home, space: Space, name: str, role: str) -> 
 
 
 def leave(store: Store, places: Home, space: Space, *, is_erased: bool) -> int:
-    """Leave a team; returns how many of the teammates' memories were deleted here, if ``is_erased`` asks for it."""
+    """Leave a team; if ``is_erased``, delete the teammates' memories here, and return how many were deleted."""
     server = server_of(store, space)
     with _connect(Keyring(places.hub_keys), server) as connection:
         connection.ask("team-role", {"ns": space.ns_id, "member": server.member_id, "role": ""})
@@ -449,9 +451,7 @@ def leave(store: Store, places: Home, space: Space, *, is_erased: bool) -> int:
 
 
 def _remove_here(tx: Tx, said: Sequence[SaidMemory]) -> int:
-    """Remove what others shared from this machine, without leaving a trace; returns how many memories were
-    deleted.
-    """
+    """Delete others' shared memories from this machine without a trace, and return how many were deleted."""
     gone = 0
     for one in said:
         if (memory := find_memory(tx, one.episode_id)) is not None:
@@ -461,8 +461,8 @@ def _remove_here(tx: Tx, said: Sequence[SaidMemory]) -> int:
 
 
 def mute(store: Store, name: str) -> tuple[Member, int]:
-    """Store nothing more from a teammate, and delete what is here; returns the teammate, and how many memories were
-    deleted. Nobody is notified.
+    """Stop storing a teammate's memories, and delete those that are here; nobody is notified. Return the teammate and
+    how many memories were deleted.
     """
     member = require_member(store, name)
     gone = 0
@@ -494,14 +494,16 @@ def require_member(store: Store, name: str) -> Member:
     members = [member for server_id in servers for member in list_members(store, server_id)]
     fitting = [member for member in members if member.name == name]
     if not fitting:
-        raise NotFound(f"no teammate {name[:60]!r} is known here; `engram team members` asks the hub for the list")
+        raise NotFound(
+            f"this machine knows no teammate {name[:60]!r}; `engram team members` gets the list from the hub"
+        )
     if len(fitting) > 1:
-        raise BadRequest(f"two hubs have a {name}: leave one of them, or forget single memories")
+        raise BadRequest(f"two hubs have a member {name}: leave one of them, or forget memories one by one")
     return fitting[0]
 
 
 def report_memory(store: Store, places: Home, episode_id: str, reason: str) -> Space:
-    """Report a teammate's memory to the keepers of its team; returns the team. Raises NotFound."""
+    """Report a teammate's memory to the keepers of its team, and return the team. Raises NotFound."""
     spaces = {space.id: space for space in team_spaces(store)}
     for memory in said_of_memory(store, episode_id):
         space = spaces.get(memory.space_id)
@@ -516,11 +518,11 @@ def report_memory(store: Store, places: Home, episode_id: str, reason: str) -> S
         with _connect(Keyring(places.hub_keys), server_of(store, space)) as connection:
             connection.ask("team-report", request)
         return space
-    raise NotFound(f"{episode_id[:60]} came from no team")
+    raise NotFound(f"{episode_id[:60]} did not come from a team")
 
 
 def list_reported(store: Store, places: Home, space: Space, *, settle: str = "") -> list[Reported]:
-    """Return what was reported to a team's keepers; ``settle`` names one that was reviewed."""
+    """Return what was reported to a team's keepers; ``settle`` is the id of a memory that has been reviewed."""
     request: dict[str, Any] = {"ns": space.ns_id}
     memories = {said.memory_id.hex(): said for said in said_in_space(store, space.id)}
     if settle:

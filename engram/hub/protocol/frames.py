@@ -36,7 +36,7 @@ NO_PUSH = bytes(16)
 
 #: Answers to a row: it was stored, the hub already has it, the memory was forgotten, or the row is refused.
 TAKEN, KNOWN, FORGOTTEN, TOO_LARGE, BAD_CLOCK, NO_ROOM, NOT_YOURS = range(7)
-#: Why a row was refused, by its answer.
+#: Why a row was refused, by answer.
 REFUSALS = {
     TOO_LARGE: "it is larger than the hub accepts",
     BAD_CLOCK: "its time is too far ahead of the hub's",
@@ -47,7 +47,7 @@ REFUSALS = {
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One statement in transit, made by one device, about one memory of one author."""
+    """One statement in transit, made by one device about one author's memory."""
 
     author: int
     #: Eight bytes.
@@ -58,7 +58,7 @@ class Row:
     version: int
     is_forgotten: bool
     body: bytes
-    #: Place in the order of the space; 0 for a row that is being pushed.
+    #: Place in the space's order; 0 for a row that is being pushed.
     seq: int = 0
 
 
@@ -182,14 +182,14 @@ def _unpack_rows(data: bytes, start: int, count: object) -> tuple[Row, ...]:
     return tuple(rows)
 
 
-# -- Sealing: bodies that only machines with the key of a space can read, bound to their row.
+# -- Sealing: bodies that only machines with a space's key can read, bound to their row.
 #
 # A body begins with one byte, its kind. An open one is the compressed statement. A sealed one is padded, encrypted
 # with ChaCha20-Poly1305 and authenticated together with the space, author, memory, device, clock and version of its
 # row, so that a hub can neither read it nor pass it off as another. A sealed space's tombstones are sealed too, so that
 # a hub can't make a machine forget.
 
-#: Bytes of a key, and of its id.
+#: Size of a key, and of its id, in bytes.
 KEY_BYTES, KEY_ID_BYTES = 32, 8
 #: Sealed bodies are padded to a multiple of this, in bytes.
 PADDING_BYTES = 128
@@ -239,7 +239,7 @@ def read_body(keys: Mapping[bytes, bytes], ns_id: int, row: Row, *, is_sealed: b
     if not is_sealed and body[:1] == bytes([_OPEN]):
         return body[1:]
     if not is_sealed or body[:1] != bytes([_SEALED]):
-        raise BadRequest("a statement is sealed but its space is not, or the reverse")
+        raise BadRequest("a statement is sealed but its space is not, or vice versa")
     key_id, nonce = body[1 : 1 + KEY_ID_BYTES], body[1 + KEY_ID_BYTES : 1 + KEY_ID_BYTES + _NONCE_BYTES]
     if key_id not in keys:
         raise WrongKey()
@@ -273,7 +273,7 @@ class Segment:
 
     ns_id: int
     device: int
-    #: The range of numbers in its name: its own, or those of the files it replaces.
+    #: The range of numbers in the file's name: its own, or those of the files it replaces.
     first: int
     last: int
     #: 16 bytes, by which a machine recognises its own files and those of a copy of itself.
@@ -289,7 +289,7 @@ def seal_segment(key: bytes, segment: Segment) -> bytes:
     """Return the bytes of a segment's file."""
     facts = {"push": segment.push_id.hex(), "at": segment.at_ms, "name": segment.name}
     head = json.dumps(facts, ensure_ascii=False, separators=(",", ":")).encode()
-    # A page in a file has no place in the order of a space, so its fields hold the numbers of the file.
+    # A page in a file has no place in a space's order, so its fields contain the numbers of the file.
     page = pack_page(Page(segment.rows, upto=segment.last, mark_seq=segment.first, mark=bytes(16)))
     plain = _SIZE.pack(len(head)) + head + _SIZE.pack(len(page)) + page
     plain += bytes(-len(plain) % _SEGMENT_PADDING)
@@ -319,7 +319,7 @@ def open_segment(
     try:
         magic, version, key_id, nonce = _SEGMENT_HEAD.unpack_from(data)
         if magic != _MAGIC_SEGMENT or version != PROTOCOL:
-            raise BadRequest("it has another kind, or comes from another version of Engram")
+            raise BadRequest("it is of another kind, or from another version of Engram")
         if key_id not in keys:
             raise WrongKey()
         bound = _bound_segment(ns_id, device, numbers)
@@ -361,7 +361,7 @@ def unwrap_keys(secret: str, wrapped: bytes) -> bytes:
     try:
         return _cipher(_stretched(secret, salt)).decrypt(nonce, sealed, b"engram join")
     except (InvalidTag, ValueError) as error:
-        raise WrongKey("the code was mistyped: its second half does not fit; nothing was changed") from error
+        raise WrongKey("the code was mistyped: its second half is wrong; nothing was changed") from error
 
 
 def _stretched(secret: str, salt: bytes) -> bytes:

@@ -49,7 +49,7 @@ def write_pack(pack: Pack) -> bytes:
     if not _NAME.fullmatch(pack.name):
         raise BadRequest("a pack's name has 1 to 60 lower-case letters, digits, dots and dashes")
     if not 0 < len(pack.memories) <= MAX_MEMORIES:
-        raise BadRequest(f"a pack has 1 to {MAX_MEMORIES} memories: name them by their ids, or a project")
+        raise BadRequest(f"a pack has 1 to {MAX_MEMORIES} memories: specify their ids, or a project")
     lines = [_manifest(pack), *map(_line, pack.memories)]
     if pack.signature:
         lines.append(_line({"signature": pack.signature.hex()}))
@@ -83,7 +83,7 @@ def read_pack(data: bytes) -> Pack:
     except BadRequest:
         raise
     except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
-        raise BadRequest("this is not a pack of Engram, or it is damaged") from error
+        raise BadRequest("this is not an Engram pack, or it is damaged") from error
     if not is_whole or not _NAME.fullmatch(pack.name) or not 0 < len(lines) <= MAX_MEMORIES:
         raise BadRequest("the pack was truncated or changed")
     if pack.key:

@@ -12,7 +12,7 @@ from typing import Any
 
 from engram.errors import BadRequest
 
-#: Header in which a response names its request; a response from a cache or a replay names another one.
+#: Header in which a response repeats its request's id; a response from a cache or a replay has another id.
 REQUEST_HEADER = "Engram-Request"
 #: What a member of a space may do, from least to most.
 ROLES = ("reader", "writer", "keeper")
@@ -21,7 +21,7 @@ KINDS = ("private", "team", "pack")
 
 @dataclass(frozen=True, slots=True)
 class SpaceFacts:
-    """A space as the hub knows it, for one member."""
+    """A space according to the hub, for one member."""
 
     ns_id: int
     name: str
@@ -34,9 +34,9 @@ class SpaceFacts:
     key_id: bytes
     #: Place of its newest row.
     head: int
-    #: False if the hub doesn't know the last mark that the machine saw, as after a restore from an older copy.
+    #: False if the hub doesn't have the last mark that the machine saw, as after a restore from an older copy.
     is_known: bool = True
-    #: Memories that members reported and no keeper has reviewed yet; 0 for anybody but a keeper.
+    #: Number of memories that members reported and no keeper has reviewed yet; 0 for anybody but a keeper.
     reports: int = 0
 
     def to_json(self) -> dict[str, Any]:
@@ -73,7 +73,7 @@ class HelloRequest:
 
     #: Those of its last pushes that arrived or may have arrived; none before the first push.
     push_ids: tuple[bytes, ...]
-    #: Space → (position, mark); none if it has seen no mark.
+    #: Space → (position, mark); a space without a mark is missing.
     marks: Mapping[int, tuple[int, bytes]]
 
     def to_json(self) -> dict[str, Any]:
@@ -94,7 +94,7 @@ class HelloAnswer:
 
     time_ms: int
     device_id: int
-    #: False for a copied or restored machine, which verifies it with ``push_id``.
+    #: False for a copied or restored machine, which verifies this with ``push_id``.
     is_same: bool
     #: The last push that arrived from this device.
     push_id: bytes
@@ -129,7 +129,7 @@ class Membership:
     member_name: str
     device_id: int
     spaces: tuple[SpaceFacts, ...]
-    #: Keys that another machine sealed for this one with the second half of the code; b"" for none.
+    #: Keys that another machine sealed for this one with the second half of the code; b"" if there are none.
     bundle: bytes = b""
 
     def to_json(self) -> dict[str, Any]:
@@ -155,7 +155,7 @@ class Membership:
 
 
 def hash_token(token: str) -> bytes:
-    """Return the hash of a token. The machine chooses the token and sends only its hash, which is all the hub keeps."""
+    """Return a token's hash. The machine chooses the token and sends only its hash, which is all the hub keeps."""
     return hashlib.sha256(b"engram token " + token.encode()).digest()
 
 
@@ -241,7 +241,7 @@ def split_code(text: str) -> tuple[str, str]:
     """
     letters = re.sub(r"[\s-]", "", text.upper())
     if len(letters) not in (HUB_LETTERS, HUB_LETTERS + KEY_LETTERS) or set(letters) - set(_LETTERS):
-        raise BadRequest("this is not a code of a hub: a code has 10 or 28 letters and digits")
+        raise BadRequest("this is not a hub's code: a code has 10 or 28 letters and digits")
     if len(letters) > HUB_LETTERS and _check_letters(letters[:-2]) != letters[-2:]:
         raise BadRequest("the code is mistyped; nothing was changed")
     return letters[:HUB_LETTERS], letters[HUB_LETTERS:]

@@ -1,4 +1,4 @@
-"""Statements about memories, and stamps, which say when (by a hybrid logical clock) and where a field was decided.
+"""Statements about memories, and stamps, which record when (by a hybrid logical clock) and where a field was decided.
 
 A clock value is milliseconds since 1970, shifted by 16 bits, plus a counter. It never goes back on one machine, and
 never falls behind what the machine has seen from the same person's other machines.
@@ -26,7 +26,7 @@ MAX_ACCEPTED_AHEAD_MS = 86_400_000
 
 
 class Stamp(NamedTuple):
-    """When and where a field was decided. The greater of two stamps counts."""
+    """When and where a field was decided. The greater of two stamps wins."""
 
     hlc: int
     device: int
@@ -47,15 +47,15 @@ def time_of(hlc: int) -> int:
     return hlc >> COUNTER_BITS
 
 
-# -- Statements: what one device knows was said about a memory, field by field, each with its stamp.
+# -- Statements: what one device knows about a memory, field by field, each with its stamp.
 #
-# A statement holds the whole state that its device knows, not just the device's own decisions. So any one statement is
-# enough to make the memory elsewhere, the order in which statements arrive does not matter, and any machine can restore
-# a hub that has lost some. Two states are joined field by field: the greater stamp counts.
+# A statement contains the whole state that its device knows, not just the device's own decisions. So a single statement
+# is enough to recreate the memory elsewhere, the order in which statements arrive does not matter, and any machine can
+# restore a hub that has lost some. Two states are joined field by field: the greater stamp wins.
 
-#: Format of the statements that this program writes; a higher one is set aside until the program is updated.
+#: Format of the statements that this program writes; those of a higher one are set aside until the program is updated.
 FORMAT = 1
-#: The text written by hand, and the text written by an extractor, which only counts if nobody wrote one by hand.
+#: The text written by hand, and the text written by an extractor, which counts only if none was written by hand.
 TEXT, EXTRACTED = "text", "extracted"
 #: The names of all fields.
 FIELDS = (TEXT, EXTRACTED, "importance", "scope", "pinned", "lowered", "ends", "next", "confirmed", "vetoes")
@@ -78,12 +78,12 @@ class Statement:
 
     @property
     def hlc(self) -> int:
-        """The newest clock value in it; 0 for none."""
+        """The newest clock value in it; 0 if it has no fields."""
         return max((register[0] for register in self.fields.values()), default=0)
 
     @property
     def unknown_fields(self) -> frozenset[str]:
-        """Fields that a newer version of Engram wrote and this one does not know."""
+        """Fields that a newer version of Engram wrote and this one doesn't support."""
         return frozenset(self.fields) - frozenset(FIELDS)
 
 
@@ -96,7 +96,7 @@ def stamp_of(register: Register) -> Stamp:
 
 
 def join(mine: Mapping[str, Register], theirs: Mapping[str, Register]) -> dict[str, Register]:
-    """Return the fields of ``theirs`` that count more than those of ``mine``.
+    """Return the fields of ``theirs`` that win over those of ``mine``.
 
     Joining is commutative, associative and idempotent. An extractor's text never replaces one written by hand.
     """
@@ -117,7 +117,7 @@ def encode(statement: Statement) -> bytes:
 
 
 def decode(data: bytes) -> Statement:
-    """Return the statement that some bytes encode.
+    """Decode a statement.
 
     Raises:
         NewerFormat: a newer program wrote it.
@@ -144,7 +144,7 @@ def decode(data: bytes) -> Statement:
         raise BadRequest(f"a statement is malformed: {type(error).__name__}") from error
 
 
-#: Types of what never changes, and of the fields. A row that has others is set aside, and does not hold up anything.
+#: Types of what never changes, and of the fields. A row with other types is set aside, and does not hold up the others.
 _NUMBER = (int, float)
 _BIRTH_TYPES: Mapping[str, Any] = {
     **dict.fromkeys(("id", "k", "v", "s", "x", "su", "sl", "pf"), str),
@@ -157,19 +157,19 @@ _VALUE_TYPES: Mapping[str, Any] = {"importance": str, "scope": str, "ends": int,
 
 
 def _check(values: Mapping[str, Any], types: Mapping[str, Any], nothing: Mapping[str, Any]) -> None:
-    """Raise BadRequest if a value has the wrong type; ``nothing`` contains the names that may be null."""
+    """Raise BadRequest if a value has the wrong type; those named in ``nothing`` may be null."""
     for name, wanted in types.items():
         value = values.get(name)
         if value is None and (name not in values or name in nothing):
             continue
         if not isinstance(value, wanted) or (wanted is list and not all(isinstance(item, str) for item in value)):
-            raise BadRequest(f"a statement has a value of another type in {name!r}")
+            raise BadRequest(f"a statement has a value of the wrong type in {name!r}")
         if isinstance(value, (int, float)) and not -(1 << 63) <= value < 1 << 63:
             raise BadRequest(f"a statement has a number out of range in {name!r}")
     if "p" in types and values.get("p") and len(values["p"]) != 3:
-        raise BadRequest("a statement names its project in another way")
+        raise BadRequest("a statement specifies its project in another way")
     if values.get("next") and not _MEMORY_ID.fullmatch(str(values["next"])):
-        raise BadRequest("a statement names its successor in another way")
+        raise BadRequest("a statement specifies its successor in another way")
 
 
 def _refuse_constant(name: str) -> Any:

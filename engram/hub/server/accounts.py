@@ -14,7 +14,7 @@ from engram.hub.protocol.requests import ROLES, HelloAnswer, HelloRequest, Membe
 from engram.hub.server.hub_database import Database
 from engram.hub.server.statement_pages import KEEPER
 
-#: Names of the roles by their number; "" for a member who is out.
+#: Names of the roles by number; "" for a member who is no longer in the space.
 ROLE_NAMES = ("", *ROLES)
 #: How long a one-time code can be used, in seconds: a member's first one, and one for another machine.
 INVITATION_SECONDS, CODE_SECONDS = 604_800, 1_800
@@ -62,7 +62,7 @@ def find_asker(database: Database, token: str) -> Asker:
 
 
 def add_member(database: Database, name: str, hub_half: str) -> int:
-    """Add a member with a sealed private space, and a code for the first machine; returns the member's id.
+    """Add a member with a sealed private space, and a code for the first machine; return the member's id.
 
     An existing member gets another code, in case all their machines were lost.
     """
@@ -93,7 +93,7 @@ def _add_member(connection: psycopg.Connection[Any], name: str) -> int:
 
 
 def join(database: Database, hub_half: str, device_name: str, token_hash: bytes) -> Membership:
-    """Make a device of the member that a code belongs to; the code is used up.
+    """Create a device for the member that a code belongs to, and use up the code.
 
     A request repeated with the hash of the same token, because no response came, returns the same device.
 
@@ -128,7 +128,7 @@ def join(database: Database, hub_half: str, device_name: str, token_hash: bytes)
 
 
 def renew(database: Database, asker: Asker, token_hash: bytes) -> Membership:
-    """Make another device of the same member, since the one that asks is a copy or was restored to an older state.
+    """Create another device for the same member, since the asking one is a copy or was restored to an older state.
 
     A repeated request with the hash of the same token returns the same device.
     """
@@ -149,9 +149,9 @@ def renew(database: Database, asker: Asker, token_hash: bytes) -> Membership:
 
 
 def _device(connection: psycopg.Connection[Any], member_id: int, name: str, token_hash: bytes) -> int:
-    """Return the device whose machine chose a token, new or not."""
+    """Return the device whose machine chose a token; create it if it is new."""
     if len(token_hash) != 32:
-        raise BadRequest("this is not a hash of a token")
+        raise BadRequest("this is not the hash of a token")
     # One at a time: two requests at once must not both find room.
     connection.execute("SELECT 1 FROM hub.member WHERE member_id = %s FOR UPDATE", (member_id,))
     known = connection.execute(
@@ -200,7 +200,7 @@ def _check_codes(connection: psycopg.Connection[Any], asker: Asker) -> None:
         (asker.member_id,),
     ).fetchone()
     if row is not None and row.number >= MAX_CODES:
-        raise BadRequest(f"{MAX_CODES} of your codes wait to be used: wait until one is used or expired")
+        raise BadRequest(f"{MAX_CODES} of your codes are still unused: wait until one is used or expires")
 
 
 def _add_code(
@@ -234,7 +234,7 @@ def list_devices(database: Database, asker: Asker) -> list[dict[str, Any]]:
 
 
 def remove_device(database: Database, asker: Asker, device_id: int) -> None:
-    """Shut out a device of the same member; what it said stays. Raises NotFound."""
+    """Shut out a device of the same member; its statements are kept. Raises NotFound."""
     with database.service() as connection:
         done = connection.execute(
             "UPDATE hub.device SET gone_at = now() WHERE device_id = %s AND member_id = %s AND gone_at IS NULL",
@@ -248,7 +248,7 @@ def remove_device(database: Database, asker: Asker, device_id: int) -> None:
 
 
 def hello(database: Database, asker: Asker, request: HelloRequest, now_ms: int) -> HelloAnswer:
-    """Say whether the machine is the one that pushed last, and the state of its spaces."""
+    """Return whether the machine is the one that pushed last, and the state of its spaces."""
     with database.service() as connection:
         row = connection.execute(
             "SELECT push_id, seen_at < now() - make_interval(secs => %s) AS is_due FROM hub.device "
@@ -298,13 +298,13 @@ def _spaces(
 
 def _is_known(row: Any) -> bool:
     """Return True if the hub has the mark that a machine saw last. A mark that was dropped for its age counts as
-    unknown, so the machine sends everything again, and the hub takes what it lacks.
+    unknown, so the machine sends everything again, and the hub stores what it lacks.
     """
     return not row.asked_seq or (row.kept is not None and bytes(row.kept) == bytes(row.asked))
 
 
 def set_key(database: Database, asker: Asker, ns_id: int, before: bytes, after: bytes) -> bool:
-    """Let a space be sealed with another key if its current key is the expected one; returns False if it is not."""
+    """Let a space be sealed with another key if its current key is the expected one; return False if it is not."""
     if len(after) != 8:
         raise BadRequest("this is not the id of a key")
     with database.service() as connection:
@@ -341,11 +341,11 @@ def new_id() -> int:
     return secrets.randbits(52) | 1
 
 
-# -- What the operator of a hub does with members and teams. Raw SQL: the dialect is PostgreSQL's.
+# -- What a hub's operator does with members and teams. Raw SQL: the dialect is PostgreSQL's.
 
 
 def list_members(database: Database) -> list[Any]:
-    """Return every member with the number of their devices and rows."""
+    """Return every member with the number of their devices."""
     with database.service() as connection:
         return connection.execute(
             "SELECT m.name, m.made_at, m.gone_at, (SELECT count(*) FROM hub.device d "
@@ -354,7 +354,7 @@ def list_members(database: Database) -> list[Any]:
 
 
 def check_member(database: Database, name: str, *, or_gone: bool) -> None:
-    """Raise NotFound if the hub has no member with this name; with ``or_gone``, also none who was removed."""
+    """Raise NotFound if the hub has no member with this name; with ``or_gone``, a removed member counts too."""
     if not any(row.name == name and (or_gone or row.gone_at is None) for row in list_members(database)):
         raise _no_member(name)
 
@@ -364,7 +364,7 @@ def _no_member(name: str) -> NotFound:
 
 
 def remove_member(database: Database, name: str, *, is_erased: bool) -> int:
-    """Remove a member, so that no device of theirs gets in again; returns how many of their rows were erased.
+    """Remove a member, so that none of their devices gets in again; return how many of their rows were erased.
 
     In an open team, an erased memory is forgotten on every machine at its next round. The hub cannot forge that for a
     sealed team; there, it erases its own copy, and a keeper's ``engram team expel NAME --erase`` reaches the machines.
@@ -380,7 +380,7 @@ def remove_member(database: Database, name: str, *, is_erased: bool) -> int:
             raise _no_member(name)
         if not is_erased:
             return 0
-        # The locks wait for a push of theirs that is under way; a later push finds no device.
+        # The locks wait for a push of theirs that is in progress; a later push finds no device.
         spaces = connection.execute(
             "SELECT ns_id, head, kind = 'team' AND NOT is_sealed AS is_open FROM hub.namespace WHERE ns_id IN "
             "(SELECT ns_id FROM hub.seat WHERE member_id = %s UNION SELECT ns_id FROM hub.statement WHERE author = %s) "
@@ -391,10 +391,10 @@ def remove_member(database: Database, name: str, *, is_erased: bool) -> int:
 
 
 def _erase(connection: psycopg.Connection[Any], space: Any, member_id: int) -> int:
-    """Erase what a member said in a space; returns how many rows held something."""
+    """Erase what a member said in a space, and return how many rows had content."""
     place = {"ns": space.ns_id, "author": member_id, "head": space.head, "is_open": space.is_open}
     reached = space.head
-    # In an open team, one row of each memory stays, to say that the memory is forgotten.
+    # In an open team, one row of each memory is kept, to record that the memory is forgotten.
     erased = connection.execute(
         "DELETE FROM hub.statement s WHERE ns_id = %(ns)s AND author = %(author)s AND NOT is_forgotten AND NOT "
         "(%(is_open)s AND device_id = (SELECT min(t.device_id) FROM hub.statement t WHERE t.ns_id = s.ns_id "
@@ -423,7 +423,7 @@ def _erase(connection: psycopg.Connection[Any], space: Any, member_id: int) -> i
 
 
 def list_teams(database: Database) -> list[Any]:
-    """Return every team: id, name, whether it is sealed, its members, and the names of its current keepers."""
+    """Return every team: id, name, whether it is sealed, number of members, and names of its current keepers."""
     with database.service() as connection:
         return connection.execute(
             "SELECT n.ns_id, n.name, n.is_sealed, count(m.member_id) AS members, "
@@ -439,7 +439,7 @@ def make_keeper(database: Database, ns_id: int, name: str) -> None:
     """Make a member of a team its keeper if it has no keeper left. Nobody is given a key.
 
     Raises:
-        NotFound: there is no such team, or nobody of that name in it.
+        NotFound: there is no such team, or nobody with that name is in it.
         BadRequest: the team still has a keeper, who can do this.
     """
     with database.service() as connection:
@@ -453,7 +453,7 @@ def make_keeper(database: Database, ns_id: int, name: str) -> None:
 
 
 def check_keeper(connection: Any, ns_id: int, name: str) -> None:
-    """Raise what ``make_keeper`` does if a member can't become the keeper of a team."""
+    """Raise the same errors as ``make_keeper`` if a member can't become a team's keeper."""
     team = "SELECT ns_id FROM hub.namespace WHERE ns_id = %s AND kind = 'team'"
     if connection.execute(team, (ns_id,)).fetchone() is None:
         raise NotFound(f"there is no team {ns_id}; `engram hub teams` lists them")
@@ -464,6 +464,6 @@ def check_keeper(connection: Any, ns_id: int, name: str) -> None:
     ).fetchall()
     keeper = next((seat.name for seat in seats if seat.role == KEEPER), None)
     if keeper is not None:
-        raise BadRequest(f"{keeper} is a keeper of it: they can run `engram team role {name[:MAX_NAME]} keeper`")
+        raise BadRequest(f"{keeper} is one of its keepers: they can run `engram team role {name[:MAX_NAME]} keeper`")
     if name not in [seat.name for seat in seats]:
         raise NotFound(f"nobody called {name[:MAX_NAME]!r} is in that team")

@@ -30,14 +30,14 @@ from engram.hub.server.hub_database import Database
 from engram.hub.server.statement_pages import IsCopy, NoSpace, NotAllowed, pull_page, push_page
 from engram.system.clock import SYSTEM_CLOCK, Clock
 
-# -- Counters of the service, and their Prometheus text. They count requests, rows and bytes, and hold no content.
+# -- Counters of the service, and their Prometheus text. They count requests and rows, and contain none of the content.
 
-#: Upper bounds of the buckets of durations, in seconds.
+#: Upper bounds of the duration buckets, in seconds.
 BUCKETS = (0.005, 0.02, 0.1, 0.5, 2.0, 10.0)
 
 
 class Metrics:
-    """What the service did since it started. Any thread may count."""
+    """What the service has done since it started. Any thread may count."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -85,7 +85,7 @@ class Metrics:
         return "\n".join(lines) + "\n"
 
 
-# -- Long poll: requests that wait until a space changes, woken by one LISTEN connection of the service.
+# -- Long poll: requests that wait until a space changes, woken by the service's one LISTEN connection.
 
 logger = logging.getLogger(__name__)
 
@@ -123,7 +123,7 @@ class Doorbell:
 
     @contextlib.contextmanager
     def listening(self, spaces: Collection[int]) -> Iterator[asyncio.Event]:
-        """Give a request an event that is set for its spaces. Changes before it checks are not missed."""
+        """Yield an event that is set when a space changes. Changes before the request's check are not missed."""
         bell = asyncio.Event()
         for ns_id in spaces:
             self._bells.setdefault(ns_id, set()).add(bell)
@@ -247,7 +247,7 @@ class Service:
         """Store a page."""
         push = unpack_push(body)
         if not push.rows or push.push_id == NO_PUSH:
-            raise BadRequest("a push has rows and an id")
+            raise BadRequest("a push needs rows and an id")
         answers = push_page(
             self.database, asker.token_hash, asker.device_id, asker.member_id, push, self.clock.now_ms()
         )
@@ -349,7 +349,7 @@ def _endpoint(service: Service) -> Callable[[Request], Awaitable[Response]]:
             fields = {"request": known, "status": status, "ms": round(seconds * 1000, 1), "bytes": len(body)}
             logger.info("%s", json.dumps(fields | ({"device": device} if device else {})))
         kind = "application/octet-stream" if what in ("pull", "push") and status == 200 else "application/json"
-        # A name that is not a plain token would let a client forge a header.
+        # An id with other characters would let a client forge a header.
         asked = request.headers.get(REQUEST_HEADER, "")[:64]
         return Response(body, status, {REQUEST_HEADER: asked} if asked.isalnum() else None, media_type=kind)
 
@@ -378,7 +378,7 @@ async def _answer(service: Service, request: Request, what: str) -> tuple[int, b
             return 200, to_bytes(await run_in_threadpool(_JSON[what], service, asker, from_bytes(body))), device
         raise NotFound("there is no such request")
     except Unknown:
-        return 401, _error("this machine is not known to the hub, or was shut out: join it again"), device
+        return 401, _error("the hub does not know this machine, or has shut it out: join the hub again"), device
     except Refusal as error:
         return error.status, _error(str(error)), device
     except IsCopy:

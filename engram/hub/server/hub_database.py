@@ -16,7 +16,7 @@ from engram.errors import HubError
 # -- The second step of a hub's tables: spaces for teams, with invitations, seats and reports.
 #
 # Teams are created and changed only through these functions. Each one finds the client by the token set in the
-# transaction and checks the client's role itself, so that an error in the service opens nothing. Missing things and
+# transaction and checks the client's role itself, so that an error in the service exposes nothing. Missing things and
 # other people's things give the same result: NULL, false or no row.
 
 _TABLES = """
@@ -153,7 +153,7 @@ TEAMS = (_TABLES, _FUNCTIONS, _RIGHTS)
 # Statements are read and written as ``engram_hub_client``, a role that cannot log in and sees only what the policies
 # allow for the device whose token the transaction set. That is the second line of defence, behind the service's checks.
 
-#: The role as which statements are read and written.
+#: The role that reads and writes statements.
 CLIENT_ROLE = "engram_hub_client"
 #: Lock held while tables are created or changed, since any number of services may start at once.
 _MIGRATION_LOCK = 4_711_011_970
@@ -194,8 +194,8 @@ CREATE UNIQUE INDEX statement_order ON hub.statement (ns_id, seq);
 ALTER TABLE hub.statement ALTER COLUMN body SET STORAGE EXTERNAL;
 """
 
-#: Functions that are SECURITY DEFINER with a pinned search path: for the client's role, only they read accounts and
-#: advance counters.
+#: Functions that are SECURITY DEFINER with a pinned search path: only through them can the client's role read accounts
+#: and advance counters.
 _SCHEMA_FUNCTIONS = """
 CREATE FUNCTION hub.asker(OUT device_id bigint, OUT member_id bigint)
     LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
@@ -275,12 +275,12 @@ GRANT EXECUTE ON FUNCTION hub.my_device, hub.my_member, hub.my_spaces, hub.head_
     hub.end_push TO engram_hub_client;
 """
 
-#: The steps in order; the first one makes version 1. A released step never changes.
+#: The steps in order; the first one creates version 1. A released step never changes.
 STEPS: tuple[tuple[str, ...], ...] = ((_SCHEMA_TABLES, _SCHEMA_FUNCTIONS, _POLICIES), TEAMS)
 
 
 def migrate(connection: psycopg.Connection[tuple[object, ...]]) -> int:
-    """Create or migrate the tables; returns the version. Any number of services may call this at once.
+    """Create or migrate the tables, and return the version. Any number of services may call this at once.
 
     Raises:
         HubError: the server is too old, the database is newer than this program, or a right is missing.
@@ -339,7 +339,7 @@ class Database:
         """Prepare, but do not connect.
 
         Args:
-            dsn: the connection string, as libpq takes it; "" uses PGHOST and the other variables.
+            dsn: the libpq connection string; "" uses PGHOST and the other variables.
             is_pooled: a pooler in transaction mode is used, so nothing is prepared on the server.
         """
         self.dsn = dsn

@@ -26,8 +26,8 @@ def serve(dsn: str, host: str, port: int, *, is_pooled: bool = False, clock: Clo
     """Serve until a signal arrives; report the start and the end on standard error.
 
     Args:
-        dsn: the database, as libpq takes it.
-        host: the address to listen on; anything but this machine needs a TLS proxy in front of it.
+        dsn: the database's libpq connection string.
+        host: the address to listen on; anything but this machine's own needs a TLS proxy in front of it.
         is_pooled: a pooler in transaction mode is in front of the database.
 
     Raises:
@@ -58,27 +58,27 @@ def serve(dsn: str, host: str, port: int, *, is_pooled: bool = False, clock: Clo
             server.capture_signals = contextlib.nullcontext  # type: ignore[method-assign, assignment]
             with _ending_on_signals(server):
                 place = f"[{host}]" if ":" in host else host
-                _tell(f"Serving a hub at http://{place}:{listener.getsockname()[1]}. Ctrl-C ends it.")
+                _tell(f"Serving a hub at http://{place}:{listener.getsockname()[1]}. Ctrl-C stops it.")
                 server.run(sockets=[listener])
             if not server.started:
                 raise HubError("the service could not start; its log says why")
-            _tell("The hub has ended.")
+            _tell("The hub has stopped.")
         finally:
             database.close()
 
 
 def _listening(host: str, port: int) -> socket.socket:
-    """Return a socket that listens on an address. Raises HubError."""
+    """Return a socket listening on an address. Raises HubError."""
     try:
         family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
         return socket.create_server((host, port), family=family, backlog=2048)
     except (OSError, UnicodeError) as error:
-        raise HubError(f"nothing can be served at {host}:{port}: {error}") from error
+        raise HubError(f"can't serve at {host}:{port}: {error}") from error
 
 
 @contextlib.contextmanager
 def _ending_on_signals(server: Any) -> Iterator[None]:
-    """Make SIGINT, SIGTERM and SIGHUP stop the service once its requests end; a second signal stops those too."""
+    """Make SIGINT, SIGTERM and SIGHUP stop the service once its requests are done; a second signal stops those too."""
 
     def end(*_: object) -> None:
         server.force_exit = server.should_exit
@@ -108,10 +108,10 @@ def run_chores(dsn: str) -> None:
     log_to_stdout()
     database = Database(dsn).open()
     database.close()
-    _tell("Doing the hub's chores. Ctrl-C ends it.")
+    _tell("Running the hub's chores. Ctrl-C stops them.")
     with contextlib.suppress(KeyboardInterrupt):
         make_consumer(make_queue(dsn)).run()
-    _tell("The chores have ended.")
+    _tell("The chores have stopped.")
 
 
 class _JsonFormatter(logging.Formatter):
@@ -143,12 +143,12 @@ logger = logging.getLogger(__name__)
 
 #: Maximum number of marks kept for each space; a machine that was away for longer sends everything again.
 KEPT_MARKS = 50_000
-#: Number of dead rows above which the statements are vacuumed at once, so that erased bodies leave the table's pages.
+#: Number of dead rows from which the statements are vacuumed at once, so that erased bodies leave the table's pages.
 MIN_DEAD_ROWS = 1
 
 
 def make_queue(dsn: str) -> PostgresHuey:
-    """Return the queue with its tasks, in the database of the hub."""
+    """Return the queue with its tasks, in the hub's database."""
     # If a machine's queue was imported earlier, huey was loaded without the driver.
     huey.storage.psycopg = psycopg
     queue = PostgresHuey("engram-hub", dsn=dsn, results=False, table_prefix="hub_queue")
@@ -188,14 +188,14 @@ def find_due(dsn: str) -> dict[str, int]:
 
 
 def erase_dead_rows(dsn: str) -> None:
-    """Free the space of dead rows, so that erased data is overwritten. docs/hub-server.md says what the log keeps."""
+    """Free the space of dead rows, so that erased data is overwritten. docs/hub-server.md lists what the log keeps."""
     with psycopg.connect(dsn, autocommit=True) as connection:
         connection.execute("VACUUM (INDEX_CLEANUP ON) hub.statement")
     logger.info('{"chore": "erase"}')
 
 
 def prune_tables(dsn: str) -> int:
-    """Delete old marks and expired codes; returns how many rows were deleted."""
+    """Delete old marks and expired codes, and return how many rows were deleted."""
     with psycopg.connect(dsn, autocommit=True) as connection:
         marks = connection.execute(
             "DELETE FROM hub.mark m USING (SELECT ns_id, seq, row_number() OVER (PARTITION BY ns_id ORDER BY seq DESC) "

@@ -168,7 +168,7 @@ def _refuse_new(
 def _upsert(
     connection: psycopg.Connection[Any], ns_id: int, device_id: int, head: int, rows: Sequence[Row]
 ) -> tuple[set[tuple[int, bytes]], int]:
-    """Store rows that are newer than what the hub has; returns those, and how many were new to it."""
+    """Store rows that are newer than what the hub has; return which they are, and how many were new to it."""
     if not rows:
         return set(), 0
     cursor = connection.execute(
@@ -197,7 +197,7 @@ def _upsert(
 
 
 def _erase_others(connection: psycopg.Connection[Any], ns_id: int, device_id: int, rows: Sequence[Row]) -> int:
-    """Erase what other devices said about memories that are forgotten now; returns how many rows were deleted."""
+    """Erase what other devices said about memories that are now forgotten, and return how many rows were deleted."""
     if not rows:
         return 0
     cursor = connection.execute(

@@ -1,4 +1,4 @@
-"""Requests about teams: make, invite, join, roles, reports. Raw SQL: each calls one function of the schema.
+"""Requests about teams: make, invite, join, roles, reports. Raw SQL: each calls one of the schema's functions.
 
 The service checks the role first, and the function then checks it again, by the device's token alone.
 """
@@ -18,13 +18,13 @@ from engram.hub.server.statement_pages import KEEPER, NoSpace, NotAllowed
 MAX_TEAMS = 100
 #: How long an invitation can be used, in seconds.
 INVITATION_SECONDS = 86_400
-#: Why a memory is reported. A closed set: what members write stays out of the hub.
+#: Why a memory is reported. A closed set, so that the hub gets no text from members.
 REASONS = ("secret", "wrong", "instruction", "other")
 READER = 1
 
 
 def make_team(database: Database, asker: Asker, value: Mapping[str, Any]) -> dict[str, Any]:
-    """Make a space for a team, with the asker as its keeper. For a sealed space, the request names its key."""
+    """Create a team's space, with the asker as its keeper. For a sealed one, the request contains its key's id."""
     name, is_sealed, key_id = checked_name(str(value["name"])), bool(value["sealed"]), bytes.fromhex(value["key"])
     if name == "private" or len(key_id) != (8 if is_sealed else 0):
         raise BadRequest("choose another name" if name == "private" else "this is not the id of a key")
@@ -34,12 +34,12 @@ def make_team(database: Database, asker: Asker, value: Mapping[str, Any]) -> dic
             "SELECT hub.make_team(%s, %s, %s, %s, %s) AS is_made", (ns_id, name, is_sealed, key_id, MAX_TEAMS)
         ).fetchone()
     if made is None or not made.is_made:
-        raise BadRequest(f"you are the keeper of {MAX_TEAMS} teams already: no more")
+        raise BadRequest(f"you are already a keeper of {MAX_TEAMS} teams, which is the maximum")
     return {"ns": ns_id, "name": name}
 
 
 def invite(database: Database, asker: Asker, value: Mapping[str, Any]) -> dict[str, Any]:
-    """Store the code of an invitation, with the key that the code's second half opens."""
+    """Store an invitation's code, with the key that the code's second half opens."""
     digest, bundle = bytes.fromhex(value["digest"]), bytes.fromhex(value["bundle"])
     if len(digest) != 32 or len(bundle) > MAX_BUNDLE_BYTES:
         raise BadRequest("this is not a code")
@@ -54,7 +54,7 @@ def invite(database: Database, asker: Asker, value: Mapping[str, Any]) -> dict[s
 
 
 def join_team(database: Database, asker: Asker, value: Mapping[str, Any]) -> dict[str, Any]:
-    """Take a seat with a code, which is used up; returns the space and the sealed key. Raises Unknown."""
+    """Use up a code to take a seat, and return the space and the sealed key. Raises Unknown."""
     with database.client(asker.token_hash) as connection:
         row = connection.execute("SELECT * FROM hub.redeem(%s)", (code_hash(str(value["code"])),)).fetchone()
         if row is None or row.ns is None:
@@ -77,7 +77,7 @@ def list_members(database: Database, asker: Asker, value: Mapping[str, Any]) -> 
 
 
 def set_role(database: Database, asker: Asker, value: Mapping[str, Any]) -> dict[str, Any]:
-    """Give a member another role; "" takes the seat away. Anybody may leave, except for a last keeper."""
+    """Give a member another role; "" takes the seat away. Anybody may leave, except the last keeper."""
     ns_id, member = int(value["ns"]), int(value["member"])
     role = _role_number(value["role"]) if value["role"] else 0
     with database.client(asker.token_hash) as connection:
@@ -86,7 +86,7 @@ def set_role(database: Database, asker: Asker, value: Mapping[str, Any]) -> dict
     if row is None or row.outcome == "missing":
         raise NotFound("there is no such space or member")
     if row.outcome == "last":
-        raise BadRequest("a team keeps a keeper: make somebody else one first")
+        raise BadRequest("a team needs a keeper: make somebody else one first")
     if row.outcome != "done":
         raise NotAllowed
     return {"set": True}
@@ -142,7 +142,7 @@ REQUESTS: Mapping[str, Callable[[Database, Asker, Mapping[str, Any]], dict[str, 
 
 
 def _require_role(connection: Any, ns_id: int, least: int) -> None:
-    """Raise NotAllowed if a member's role in a team is too low, and NoSpace for a foreign or missing team."""
+    """Raise NotAllowed if a member's role in a team is too low, and NoSpace if there is no such team or seat."""
     row = connection.execute("SELECT hub.team_role(%s) AS role", (ns_id,)).fetchone()
     if row is None or row.role is None:
         raise NoSpace
@@ -152,7 +152,7 @@ def _require_role(connection: Any, ns_id: int, least: int) -> None:
 
 def _role_number(role: object) -> int:
     if role not in ROLE_NAMES[1:]:
-        raise BadRequest("a role is one of reader, writer, keeper")
+        raise BadRequest("a role is reader, writer or keeper")
     return ROLE_NAMES.index(str(role))
 
 
