@@ -1,14 +1,17 @@
-"""Files that are written completely or not at all, readable by the owner only."""
+"""Files that are written completely or not at all, readable by the owner only; and locks."""
 
 from __future__ import annotations
 
 import contextlib
+import errno
 import fcntl
 import os
 import stat
 import time
 from collections.abc import Iterator
 from pathlib import Path
+
+from engram.errors import HomeError
 
 #: Mode of every file in ENGRAM_HOME.
 FILE_MODE = 0o600
@@ -39,13 +42,42 @@ def write_atomic(path: Path, data: bytes) -> None:
 
 @contextlib.contextmanager
 def locked_folder(folder: Path) -> Iterator[None]:
-    """Hold a lock (flock) on the folder itself; wait while another process holds it. Raises OSError."""
+    """Hold a lock (flock) on the folder itself; wait while another process holds it. Raises OSError, HomeError."""
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        lock_file(descriptor, fcntl.LOCK_EX, folder)
         yield
     finally:
         os.close(descriptor)
+
+
+def lock_file(descriptor: int, operation: int, folder: Path) -> None:
+    """Take a lock (flock) on an open file of ``folder``.
+
+    Raises:
+        BlockingIOError: another process holds it, and ``operation`` does not wait.
+        HomeError: the file system has no locks.
+    """
+    with needing(folder, "locks"):
+        fcntl.flock(descriptor, operation)
+
+
+#: Errors of file systems that lack a feature: network and shared folders, and some in containers.
+_LACKING = frozenset({errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOTSUP, errno.ENOSYS, errno.EINVAL, errno.EPERM})
+
+
+@contextlib.contextmanager
+def needing(folder: Path, feature: str) -> Iterator[None]:
+    """Raise HomeError instead of an OSError which means that the file system of ``folder`` lacks a feature."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno not in _LACKING:
+            raise
+        raise HomeError(
+            f"can't use the memory folder {folder}: its file system has no {feature} ({error.strerror}). Folders of a "
+            "network or of another system often have none: set ENGRAM_HOME to a folder on a disk of this machine"
+        ) from error
 
 
 def drop_leftovers(folder: Path, older_than_seconds: float) -> int:

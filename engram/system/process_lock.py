@@ -13,7 +13,7 @@ import weakref
 from pathlib import Path
 
 from engram.errors import AlreadyRunning
-from engram.system.atomic import FILE_MODE
+from engram.system.atomic import FILE_MODE, lock_file
 
 #: Exit code of a worker or watcher that asks to be restarted (EX_TEMPFAIL).
 EXIT_RESTART = 75
@@ -33,6 +33,7 @@ class ProcessLock:
 
         Raises:
             AlreadyRunning: another process holds it.
+            HomeError: the file system has no locks.
         """
         self.path = path
         self._descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, FILE_MODE)
@@ -47,7 +48,7 @@ class ProcessLock:
 
     def _try(self) -> bool:
         try:
-            fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            lock_file(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB, self.path.parent)
         except BlockingIOError:
             return False
         return True

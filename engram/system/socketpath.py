@@ -9,7 +9,7 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-from engram.system.atomic import FILE_MODE
+from engram.system.atomic import FILE_MODE, needing
 
 #: Maximum path length of a Unix socket on every system, in bytes (macOS 103, Linux 107).
 MAX_SOCKET_PATH_BYTES = 103
@@ -59,12 +59,13 @@ def bind_at(listener: socket.socket, path: Path) -> None:
 
     Raises:
         OSError: the socket can't be made, or ``path`` is a folder.
+        HomeError: the file system has no sockets.
     """
     temporary = path.with_name(f".{os.getpid()}.{path.name[0]}.tmp")
     with contextlib.suppress(OSError):
         temporary.unlink()
     try:
-        with socket_address(temporary) as address:
+        with socket_address(temporary) as address, needing(path.parent, "sockets"):
             listener.bind(address)
         os.chmod(temporary, FILE_MODE)
         os.replace(temporary, path)

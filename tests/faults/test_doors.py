@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import errno
+import fcntl
 import json
 import os
 import re
+import socket
 import stat
 import subprocess
 import sys
@@ -19,8 +22,12 @@ from engram.models.open_memory import open_store
 from engram.paths import Home
 from engram.redaction import redact
 from engram.settings import Settings
+from engram.setup.installing.preflight import check_machine
 from engram.system.atomic import drop_leftovers, read_regular, write_atomic
+from engram.system.process_lock import ProcessLock
+from engram.tasks.queue_file import WakeListener
 from engram.transcripts import transcript_files
+from engram.worker.request_reader import open_listener
 
 SESSION = "11111111-2222-3333-4444-555555555555"
 #: A user that is not root, for what root may do anyway.
@@ -243,3 +250,26 @@ def test_a_database_that_cannot_be_made_is_a_clear_error(tmp_path: Path) -> None
 
     with pytest.raises((StoreError, OSError)):
         open_store(tmp_path / "file" / "memory.db")
+
+
+@pytest.mark.parametrize("number", [errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOSYS])
+@pytest.mark.parametrize("feature", ["locks", "sockets"])
+def test_a_file_system_that_lacks_locks_or_sockets_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, feature: str, number: int
+) -> None:
+    """A home folder on NFS without its lock service; one that a container or Windows shares."""
+    settings = Settings(home=Home(tmp_path / "home").prepare().root, claude_folder=tmp_path)
+
+    def refuse(*_: object) -> None:
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr(*((fcntl, "flock") if feature == "locks" else (socket.socket, "bind")), refuse, raising=False)
+    uses: list[Callable[[], object]] = [lambda: check_machine(settings)]
+    if feature == "locks":
+        uses += [lambda: open_store(settings.places.memory_db), lambda: ProcessLock(settings.places.worker_lock)]
+    else:
+        uses += [lambda: WakeListener(settings.places.wake_socket), lambda: open_listener(settings.places.mcp_socket)]
+
+    for use in uses:
+        with pytest.raises(HomeError, match=rf"can't use the memory folder .*: its file system has no {feature} \("):
+            use()

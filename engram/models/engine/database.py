@@ -28,6 +28,7 @@ from engram.paths import Home
 from engram.system.atomic import (
     FILE_MODE,
     explain_error,
+    lock_file,
     locked_folder,
     make_private_folder,
     read_regular,
@@ -283,9 +284,9 @@ def using_database(path: Path) -> Iterator[str]:
         if descriptor is None:
             raise StoreError("memory.db is being restored; try again when that is done")
         damage = ""
-        if path.with_name(f"{path.name}-wal").exists() and _try_lock(descriptor, fcntl.LOCK_EX):
+        if path.with_name(f"{path.name}-wal").exists() and _try_lock(descriptor, fcntl.LOCK_EX, path):
             damage = find_log_damage(path)
-        fcntl.flock(descriptor, fcntl.LOCK_SH)
+        lock_file(descriptor, fcntl.LOCK_SH, path.parent)
         yield damage
 
 
@@ -306,22 +307,23 @@ def owning_database(path: Path) -> Iterator[None]:
 @contextlib.contextmanager
 def _holding(path: Path, operation: int, wait_seconds: float) -> Iterator[int | None]:
     how = os.O_RDONLY if is_read_only(path) else os.O_RDWR | os.O_CREAT
+    lock = path.with_name(LOCK_NAME)
     try:
-        descriptor = os.open(path.with_name(LOCK_NAME), how | os.O_CLOEXEC | os.O_NOFOLLOW, FILE_MODE)
+        descriptor = os.open(lock, how | os.O_CLOEXEC | os.O_NOFOLLOW, FILE_MODE)
     except OSError as error:
-        raise StoreError(f"cannot use the memory folder {path.parent}: {explain_error(error, path)}") from error
+        raise StoreError(f"can't use the memory folder {path.parent}: {explain_error(error, lock)}") from error
     try:
         until = time.monotonic() + wait_seconds
-        while not (is_held := _try_lock(descriptor, operation)) and time.monotonic() < until:
+        while not (is_held := _try_lock(descriptor, operation, path)) and time.monotonic() < until:
             time.sleep(_RETRY_SECONDS)
         yield descriptor if is_held else None
     finally:
         os.close(descriptor)
 
 
-def _try_lock(descriptor: int, operation: int) -> bool:
+def _try_lock(descriptor: int, operation: int, path: Path) -> bool:
     try:
-        fcntl.flock(descriptor, operation | fcntl.LOCK_NB)
+        lock_file(descriptor, operation | fcntl.LOCK_NB, path.parent)
     except BlockingIOError:
         return False
     return True

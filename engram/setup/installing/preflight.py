@@ -6,6 +6,7 @@ import itertools
 import json
 import os
 import shutil
+import socket
 import sys
 import tempfile
 import time
@@ -26,9 +27,10 @@ from engram.models.search.memory_lists import latest_memories
 from engram.redaction import redact
 from engram.search.question import Query
 from engram.settings import Settings
-from engram.system.atomic import make_private_folder
+from engram.system.atomic import locked_folder, make_private_folder
 from engram.system.clock import parse_time_ms
 from engram.system.lazy_regex import lazy_regex
+from engram.system.socketpath import bind_at
 from engram.tasks.runtime import Runtime, make_runtime
 from engram.transcripts import registry
 from engram.transcripts.agents import Source
@@ -66,13 +68,21 @@ def check_machine(settings: Settings, *, is_dry: bool = False, interpreter: str 
     if settings.embedding_model == BUNDLED and not is_bundled_intact():
         raise InstallError("the bundled model is missing or damaged. Install Engram again")
     if not is_dry:
-        settings.places.prepare()
+        _check_file_system(settings.places.prepare().root)
     free = shutil.disk_usage(_existing(settings.home)).free
     if free < MIN_FREE_BYTES:
         needed = f"Free {MIN_FREE_BYTES / 1e6:.0f} MB first"
         raise InstallError(f"only {free / 1e6:.0f} MB are free on the disk of {settings.home}. {needed}")
     for folder in settings.all_claude_folders:
         _check_folder(folder)
+
+
+def _check_file_system(folder: Path) -> None:
+    """Raise HomeError if the file system of the memory folder has no locks or no sockets."""
+    path = folder / ".check.sock"
+    with locked_folder(folder), socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as probe:
+        bind_at(probe, path)
+        path.unlink()
 
 
 def _check_folder(folder: Path) -> None:
