@@ -20,33 +20,72 @@ def is_session_id(text: object) -> bool:
     return isinstance(text, str) and _SESSION_ID.fullmatch(text) is not None
 
 
+def user_home() -> Path:
+    """Return the user's home folder. Raises HomeError if the system knows none, as in some containers."""
+    return absolute_path("~")
+
+
+def absolute_path(name: str | Path) -> Path:
+    """Return the absolute path of a name that may begin with ``~``. Raises HomeError if ``~`` leads nowhere."""
+    try:
+        return Path(name).expanduser().absolute()
+    except RuntimeError:
+        raise HomeError(f"the home folder in {str(name)!r} is unknown: set HOME, or write the path in full") from None
+
+
+def current_folder() -> str:
+    """Return the current folder. If it was deleted, as a finished worktree is, this is its name as the shell knows it,
+    or "".
+    """
+    try:
+        return os.getcwd()
+    except OSError:
+        named = os.environ.get("PWD", "")
+        return named if os.path.isabs(named) else ""
+
+
 def default_home() -> Path:
-    """Return ``ENGRAM_HOME``, or ``~/.claude-memory``."""
+    """Return ``ENGRAM_HOME``, or ``~/.claude-memory``.
+
+    Raises:
+        HomeError: that folder can't be found by its name.
+    """
     named = os.environ.get("ENGRAM_HOME", "")
-    return Path(named).expanduser().absolute() if named else Path.home() / ".claude-memory"
+    return named_home(named) if named else user_home() / ".claude-memory"
+
+
+def named_home(named: str) -> Path:
+    """Return the folder that a value of ``ENGRAM_HOME`` names.
+
+    Raises:
+        HomeError: it begins with ``~``. The hooks are lines of shell, which does not expand that in a variable.
+    """
+    if named.startswith("~"):
+        raise HomeError(f"ENGRAM_HOME is {named!r}, which the hooks take literally: write the folder in full")
+    return absolute_path(named)
 
 
 def is_default_home(home: Home) -> bool:
     """Return True for ``~/.claude-memory``, which hooks and the MCP server find without a setting."""
-    return home.root == Path.home() / ".claude-memory"
+    return home.root == user_home() / ".claude-memory"
 
 
 def default_claude_folder() -> Path:
     """Return ``CLAUDE_CONFIG_DIR``, or ``~/.claude``."""
     named = os.environ.get("CLAUDE_CONFIG_DIR", "")
-    return Path(named).expanduser().absolute() if named else Path.home() / ".claude"
+    return absolute_path(named) if named else user_home() / ".claude"
 
 
 def default_codex_folder() -> Path:
     """Return ``CODEX_HOME``, or ``~/.codex``."""
     named = os.environ.get("CODEX_HOME", "")
-    return Path(named).expanduser().absolute() if named else Path.home() / ".codex"
+    return absolute_path(named) if named else user_home() / ".codex"
 
 
 def default_gemini_folder() -> Path:
     """Return ``.gemini`` in the folder ``GEMINI_CLI_HOME``, or ``~/.gemini``."""
     named = os.environ.get("GEMINI_CLI_HOME", "")
-    return (Path(named).expanduser().absolute() if named else Path.home()) / ".gemini"
+    return (absolute_path(named) if named else user_home()) / ".gemini"
 
 
 @dataclass(frozen=True, slots=True)

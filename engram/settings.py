@@ -13,7 +13,15 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from engram.errors import SettingsError
-from engram.paths import Home, default_claude_folder, default_codex_folder, default_gemini_folder, default_home
+from engram.paths import (
+    Home,
+    absolute_path,
+    default_claude_folder,
+    default_codex_folder,
+    default_gemini_folder,
+    default_home,
+    named_home,
+)
 from engram.system.atomic import read_regular
 
 #: Maximum size of config.toml, in bytes.
@@ -199,7 +207,7 @@ class Settings:
     @property
     def all_claude_folders(self) -> tuple[Path, ...]:
         """Every configuration folder of Claude Code, ``claude_folder`` first."""
-        further = (Path(folder).expanduser().absolute() for folder in self.claude_folders)
+        further = (absolute_path(folder) for folder in self.claude_folders)
         return tuple(dict.fromkeys((self.claude_folder, *further)))
 
     @property
@@ -263,6 +271,7 @@ def load(
 
     Raises:
         SettingsError: a value is invalid, or config.toml can't be read.
+        HomeError: the memory folder can't be found by its name.
     """
     environ = os.environ if environ is None else environ
     names = typing.get_type_hints(Settings)
@@ -285,7 +294,7 @@ def load(
             lay(name, value, "flag")
     for name in names:
         if text := environ.get(f"ENGRAM_{name.upper()}"):
-            lay(name, text, "environment")
+            lay(name, named_home(text) if name == "home" else text, "environment")
     if text := environ.get("CLAUDE_MEMORY_PROJECT_ROOTS"):
         lay("project_roots", text, "environment")
     home = values.get("home") or default_home()
@@ -349,7 +358,7 @@ def _as_type(name: str, value: Any, wanted: Any) -> Any:
         if wanted is bool:
             return _as_bool(value)
         if wanted is Path:
-            return Path(str(value)).expanduser().absolute()
+            return absolute_path(str(value))
         if wanted in (int, float):
             return _as_number(value, wanted)
         if wanted is str:

@@ -19,7 +19,7 @@ from engram.cli import options
 from engram.cli.output import is_plain, say
 from engram.cli.workspace import Workspace, as_called_here, flags_from
 from engram.errors import BrokenDatabase, EngramError
-from engram.paths import Home, default_home
+from engram.paths import Home, absolute_path, default_home
 from engram.system.lazy_regex import lazy_regex
 from engram.trust.display import visible
 from engram.version import VERSION
@@ -515,7 +515,7 @@ def _logs_of(workspace: Workspace) -> Path:
         return workspace.places.logs
     except (EngramError, OSError):
         named = workspace.flags.get("home", "")
-        return Home(Path(named).expanduser().absolute() if named else default_home()).logs
+        return Home(absolute_path(named) if named else default_home()).logs
 
 
 if __name__ == "__main__":

@@ -24,7 +24,7 @@ from engram.cli.results import (
     say_masked,
     speaker_of,
 )
-from engram.cli.workspace import Workspace, advise, current_folder, find_project, pass_workspace, require_project_id
+from engram.cli.workspace import Workspace, advise, find_project, pass_workspace, require_project_id
 from engram.consolidation.graduation import explain_graduation
 from engram.consolidation.undo import UndoPlan, plan_undo, undo_last_change
 from engram.enums import Actor, Importance, Kind, Scope
@@ -41,6 +41,7 @@ from engram.models.sessions.quotation_ids import is_quotation_id
 from engram.models.sessions.reading_progress import FileTotals
 from engram.models.sessions.sessions import MAX_ROLLING_SUMMARY_CHARACTERS, find_session, list_sessions, session_titles
 from engram.models.shown.injections import Injection
+from engram.paths import current_folder
 from engram.recollection.branch_state import resume_of
 from engram.recollection.choose_bites import why_not_in_force
 from engram.reports.memory_report import (

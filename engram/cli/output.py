@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 import click
 
 from engram.errors import NotFound
+from engram.paths import absolute_path
 from engram.system.atomic import write_atomic
 from engram.system.clock import iso_time, parse_time_ms
 from engram.trust.display import escape_hidden, visible
@@ -240,7 +241,7 @@ def is_terminal() -> bool:
 
 def check_writable(path: Path) -> None:
     """Raise NotFound if the folder of a file that is to be written does not exist, before the user is asked."""
-    folder = path.expanduser().absolute().parent
+    folder = absolute_path(path).parent
     if not folder.is_dir():
         raise NotFound(f"there is no folder {folder} to write {path.name} to")
 
@@ -251,7 +252,7 @@ def write_file(path: Path, data: bytes) -> None:
     A device or a pipe, such as /dev/stdout, is written to and not replaced. If the path is a link, its target is
     written.
     """
-    target = path.expanduser().absolute()
+    target = absolute_path(path)
     if target.exists() and not target.is_file() and not target.is_dir():
         with target.open("wb") as file:
             file.write(data)

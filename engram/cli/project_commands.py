@@ -30,6 +30,7 @@ from engram.models.projects.project_folders import (
     undo_sorting,
 )
 from engram.models.projects.projects import find_project, find_project_of_identity
+from engram.paths import absolute_path
 from engram.reports.settings_report import list_moves, list_project_reports, move_to_json, sorting_to_json
 from engram.system.clock import day_of
 from engram.trust.display import counted, number_of
@@ -272,7 +273,7 @@ def link(workspace: Workspace, folder: Path, name: str, yes: bool, as_json: bool
     """
     with workspace.store() as store:
         place = named_project(store, name)
-        scope = identify_folder(str(folder.expanduser().absolute()), workspace.settings)
+        scope = identify_folder(str(absolute_path(folder)), workspace.settings)
         if scope.is_global or not scope.identity:
             raise BadRequest(f"{folder} is a folder of projects (project_roots), so it can't be part of one")
         known = find_project_of_identity(store, scope.identity)

@@ -7,7 +7,8 @@ import click
 from engram.cli.options import Command, as_typed, end_answer, json_option, project_option
 from engram.cli.output import print_json, say, say_lines
 from engram.cli.results import MAX_RESULTS, hit_result, pause_note, print_results
-from engram.cli.workspace import Workspace, advise, current_folder, find_project, pass_workspace
+from engram.cli.workspace import Workspace, advise, find_project, pass_workspace
+from engram.paths import current_folder
 from engram.search.hit_lines import DOUBTFUL
 from engram.search.hits import MAX_HITS
 from engram.transcripts.git_files import read_branch

@@ -12,7 +12,6 @@ import textwrap
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
 
 import click
@@ -261,7 +260,7 @@ def in_folder(command: str, folder: str, here: str) -> str:
     """Return a command that resumes a session in the folder where it began, the only one where the agent finds it."""
     if not command or not folder or folder == here or not os.path.isdir(folder):
         return command
-    home = str(Path.home())
+    home = os.path.expanduser("~")
     shown = f"~/{shlex.quote(folder[len(home) + 1 :])}" if folder.startswith(f"{home}/") else shlex.quote(folder)
     return f"cd {shown} && {command}"
 

@@ -18,7 +18,7 @@ from engram.cli.workspace import Workspace, advise, pass_workspace, restart_with
 from engram.config_file import set_value, unset_value
 from engram.errors import BadRequest, InstallError, NotFound
 from engram.page.open_page import stop_page
-from engram.paths import Home, is_default_home
+from engram.paths import Home, absolute_path, is_default_home
 from engram.reports.claude_checks import NAME
 from engram.reports.health import home_bytes
 from engram.reports.processes import is_held
@@ -202,7 +202,7 @@ def plugin(workspace: Workspace, out: Path | None, mod: bool, as_json: bool) -> 
     home = None if is_default_home(places) else places
     if out is not None:
         link_interpreter(places)
-        folder = _write_marketplace(out.expanduser().absolute(), marketplace_files(home, mod=mod))
+        folder = _write_marketplace(absolute_path(out), marketplace_files(home, mod=mod))
         if as_json:
             print_json({"folder": str(folder)})
             return

@@ -24,7 +24,7 @@ from engram.models.shown import usage
 from engram.models.work.pauses import current_pauses
 from engram.page.open_page import ensure_page, open_browser, stop_page
 from engram.page.page_access import ADDRESS, make_entry
-from engram.paths import Home
+from engram.paths import Home, current_folder
 from engram.reports.engram_checks import Check, State, offer_claude
 from engram.reports.health import STAGE_NAMES, Health, home_bytes, status_to_json, take_health
 from engram.reports.hub_report import report_hubs
@@ -300,7 +300,7 @@ def show_checks(checks: list[Check], done: list[str]) -> None:
 def _machine(workspace: Workspace, is_quick: bool) -> Iterator[Machine]:
     """Yield an examination of this machine, with the open memory or the reason why it can't be opened."""
     faults = workspace.load_around_faults()
-    settings, folder = workspace.settings, Path.cwd()
+    settings, folder = workspace.settings, Path(current_folder())
     with contextlib.ExitStack() as opened:
         try:
             store = opened.enter_context(workspace.store())

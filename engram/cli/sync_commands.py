@@ -22,6 +22,7 @@ from engram.log import start_logging
 from engram.models.engine.transaction import Store
 from engram.models.hub.spaces import count_outgoing, list_servers, list_spaces, private_space
 from engram.models.shown.usage import count_totals
+from engram.paths import absolute_path
 from engram.reports.hub_report import report_hubs
 from engram.reports.processes import holder_of
 from engram.transcripts.git_files import read_branch
@@ -225,7 +226,7 @@ def _join(
     workspace: Workspace, store: Store, folder: Path, is_git: bool, *, phrase: bool, name: str, yes: bool, as_json: bool
 ) -> Joined:
     """Use a folder, or keep using it, after asking the necessary questions."""
-    folder = folder.expanduser()
+    folder = absolute_path(folder)
     is_new = private_space(store) is None
     is_used = bool(look_into(folder, with_git=is_git)) and is_new
     is_asked = phrase or (is_used and not as_json and sys.stdin.isatty())

@@ -12,7 +12,7 @@ import click
 from engram.cli.options import DefaultGroup, TimeSpan, confirm, json_option, limit_option, yes_option
 from engram.cli.output import iso, local, one_line, print_facts, print_json, print_table, safe, say, span, when
 from engram.cli.results import print_rest
-from engram.cli.workspace import Workspace, advise, current_folder, find_project, pass_workspace
+from engram.cli.workspace import Workspace, advise, find_project, pass_workspace
 from engram.consolidation.consolidation_run import consolidate as run_consolidation
 from engram.consolidation.undo import undo_run
 from engram.embedding.embedder import duplicate_cosine
@@ -28,6 +28,7 @@ from engram.models.work.pauses import pause as pause_scope
 from engram.models.work.pauses import resume as resume_scope
 from engram.models.work.task_runs import RunState, list_task_runs
 from engram.models.work.work import TASKS_SCOPE, Work, WorkState
+from engram.paths import current_folder
 from engram.reports.task_report import failure_of_tasks, find_piece, find_tasks, rows_of_work, run_row, work_row
 from engram.reports.use_report import run_to_json
 

@@ -8,7 +8,7 @@ from engram.cli.hub_commands import hub_option
 from engram.cli.options import TimeSpan, confirm, json_option, tell, yes_option
 from engram.cli.output import iso, print_json, print_table, safe, say
 from engram.cli.sync_commands import sync_once
-from engram.cli.workspace import Workspace, advise, current_folder, find_project, pass_workspace
+from engram.cli.workspace import Workspace, advise, find_project, pass_workspace
 from engram.errors import BadRequest, HubError
 from engram.hub.client import team_sharing
 from engram.hub.client.membership import Keyring, require_server
@@ -34,6 +34,7 @@ from engram.models.hub.outgoing_statements import count_statements
 from engram.models.hub.shares import add_rule, drop_rule, list_shares
 from engram.models.hub.spaces import Space
 from engram.models.projects.projects import ProjectRow
+from engram.paths import current_folder
 from engram.reports.hub_report import report_hubs
 from engram.reports.memory_report import whole_id
 from engram.trust.display import number_of

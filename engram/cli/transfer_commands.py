@@ -32,6 +32,7 @@ from engram.models.memories.memory_records import Memory
 from engram.models.rescue.backup import Backup, list_backups
 from engram.models.rescue.carry_over import carry_forgotten
 from engram.models.rescue.restore import restore_backup
+from engram.paths import absolute_path
 from engram.reports.health import start_command
 from engram.system.process_lock import ProcessLock
 from engram.trust.display import number_of
@@ -91,7 +92,7 @@ def export(
         if file_format == "markdown":
             if output is None:
                 raise BadRequest("name the folder for the Markdown files: --output DIR")
-            count, removed = write_markdown(output.expanduser().absolute(), records)
+            count, removed = write_markdown(absolute_path(output), records)
             gone = f" {removed} files of an earlier export were deleted." if removed else ""
             say(f"Wrote {number_of(count, 'memory')} to {output}.{gone}", err=True)
             return
@@ -237,7 +238,7 @@ def _source(
             raise BadRequest("only an export of JSON lines can be read from standard input")
         yield read_json_lines(click.open_file("-", "rb"), "standard input")
         return
-    file = None if path is None else Path(path).expanduser().absolute()
+    file = None if path is None else absolute_path(path)
     with open_source(file, file_format, workspace.settings, has_project=has_project, is_global=is_global) as source:
         yield source
 

@@ -17,7 +17,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextC
 
 from engram.cli.output import print_json, print_table, say, say_wrapped
 from engram.cli.results import hit_result, print_results
-from engram.cli.workspace import Workspace, advise, current_folder
+from engram.cli.workspace import Workspace, advise
 from engram.errors import EngramError, NotFound
 from engram.ingest.read_sources import in_order_of_change, ingest_all
 from engram.ingest.write_portion import IngestResult
@@ -26,6 +26,7 @@ from engram.models.engine.transaction import Store
 from engram.models.shown import usage
 from engram.models.shown.usage import count_agents, count_of_agent, count_projects, count_totals, latest_turn_prompts
 from engram.models.work.task_runs import list_stages
+from engram.paths import absolute_path, current_folder
 from engram.redaction import redact
 from engram.reports.health import STAGE_NAMES, count_unread
 from engram.search.hits import PublicHit
@@ -230,7 +231,7 @@ def find_sources(workspace: Workspace, paths: Sequence[Path]) -> list[Source | P
         return [*in_order_of_change(registry.discover(settings))]
     in_folders: list[Source] = []
     named: list[Source | Path] = []
-    for path in (path.expanduser().absolute() for path in paths):
+    for path in map(absolute_path, paths):
         if not path.exists():
             raise NotFound(f"{path} does not exist")
         sources = registry.sources_at(path, settings)

@@ -24,7 +24,7 @@ from engram.cli.results import (
     print_rest,
     print_results,
 )
-from engram.cli.workspace import Workspace, advise, current_folder, find_project, pass_workspace
+from engram.cli.workspace import Workspace, advise, find_project, pass_workspace
 from engram.embedding.load_model import load_model
 from engram.enums import Channel, Kind, Verdict
 from engram.errors import BadRequest, NotFound
@@ -35,6 +35,7 @@ from engram.models.memories.memory_records import find_memory
 from engram.models.projects.projects import ProjectRow, list_projects
 from engram.models.sessions.prompt_outcomes import Candidate, Outcome, sessions_with_outcomes
 from engram.models.sessions.sessions import SessionRow, list_sessions, session_titles, sessions_of
+from engram.paths import current_folder
 from engram.recollection.blame import ToolHistory, Touch, blame_file, find_runs, fixed_error
 from engram.recollection.branch_state import LastSession, Where, find_branch_state
 from engram.recollection.choose_bites import why_not_in_force
@@ -374,7 +375,7 @@ _ASK_WHY = "Also: engram why ID of a memory, or engram why --prompt TEXT for wha
 def _explain(workspace: Workspace, store: Store, prompt: str, project: str | None, as_json: bool) -> None:
     settings = workspace.settings
     if project is None:
-        place = scope_of_folder(store, settings, str(Path.cwd())).project
+        place = scope_of_folder(store, settings, current_folder()).project
     else:
         place = find_project(store, settings, project)
     explanation, answered_by, note = explain_prompt(store, settings, prompt, place, with_worker=not workspace.flags)

@@ -18,7 +18,7 @@ import click
 
 from engram.cli.output import say
 from engram.errors import BadRequest, MissingHome, NotFound, ServiceError, SettingsError, StoreError
-from engram.paths import Home, check_private
+from engram.paths import Home, absolute_path, check_private, current_folder
 from engram.settings import ConfigFault, Loaded, Settings
 from engram.vaults import load_inside
 
@@ -187,8 +187,8 @@ def call_of(workspace: Workspace, command: str) -> str:
 
 def _from_here(folder: str) -> str:
     """Return a folder as a path that is right in the current folder."""
-    path, here = Path(folder).expanduser().absolute(), current_folder()
-    return os.path.relpath(path) if here and path.is_relative_to(here) else str(path)
+    path, here = absolute_path(folder), current_folder()
+    return os.path.relpath(path, here) if here and path.is_relative_to(here) else str(path)
 
 
 def flags_from(home: str | None, claude_folder: str | None, assignments: tuple[str, ...]) -> dict[str, str]:
@@ -211,14 +211,6 @@ def flags_from(home: str | None, claude_folder: str | None, assignments: tuple[s
 
 
 pass_workspace = click.make_pass_decorator(Workspace, ensure=True)
-
-
-def current_folder() -> str:
-    """Return the folder that the command runs in; "" if it has been deleted."""
-    try:
-        return os.getcwd()
-    except OSError:
-        return ""
 
 
 def require_project_id(store: Store, settings: Settings, name: str | None, *, hint: str) -> int:
@@ -248,14 +240,17 @@ def _wanted_project(store: Store, settings: Settings, name: str | None, *, hint:
     """Return the project; None for a new one, unless it is to be created."""
     from engram.ingest.session_project import project_for, scope_of_folder
 
-    folder = Path.cwd() if name is None else _named_folder(name)
+    here = current_folder()
+    if name is None and not here:
+        raise BadRequest(f"the folder that you are in was deleted{hint}")
+    folder = Path(here) if name is None else _named_folder(name)
     if name is not None and (folder is None or not folder.is_dir()):
         try:
             return find_project(store, settings, name)
         except NotFound:
-            if project_for(store, current_folder(), settings).name != name:
+            if project_for(store, here, settings).name != name:
                 raise
-            folder = Path(current_folder())
+            folder = Path(here)
     scope = scope_of_folder(store, settings, str(folder), make=make)
     if scope.project is None and (make or scope.is_global):
         raise BadRequest(f"{folder} is a folder of projects, not a project{hint}")
@@ -264,7 +259,7 @@ def _wanted_project(store: Store, settings: Settings, name: str | None, *, hint:
 
 def _named_folder(name: str) -> Path | None:
     is_path = name == "." or "/" in name or name.startswith("~")
-    return Path(name).expanduser().absolute() if is_path else None
+    return absolute_path(name) if is_path else None
 
 
 def find_project(store: Store, settings: Settings, name: str | None) -> ProjectRow | None:

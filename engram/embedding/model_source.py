@@ -11,6 +11,7 @@ from pathlib import Path
 
 from engram.embedding.embedder import Prompts, Thresholds
 from engram.errors import EmbeddingError
+from engram.paths import absolute_path
 from engram.system.lazy_regex import lazy_regex
 from engram.version import install_command
 
@@ -131,7 +132,7 @@ def find_source(model: str) -> ModelSource:
             )
         return ModelSource(BUNDLED_NAME, BUNDLED_FOLDER, "", BUNDLED_SHA256, Prompts())
     if model.startswith(("/", "~", ".")):
-        folder = Path(model).expanduser().resolve()
+        folder = absolute_path(model).resolve()
         if not folder.is_dir():
             raise EmbeddingError(f"there is no model folder {model}")
         return ModelSource(_slug(folder.name), folder, "", "", _known_prompts(folder.name))

@@ -11,6 +11,7 @@ from engram.errors import BadRequest, NotFound
 from engram.exchange import export, other_programs
 from engram.exchange.exchange_records import Source
 from engram.models.rescue.foreign_database import reading_foreign
+from engram.paths import user_home
 from engram.settings import Settings
 from engram.setup.old_engram.find import find_databases, memory_folders, version_of
 from engram.system.atomic import read_regular
@@ -65,14 +66,14 @@ def _recognise(path: Path) -> str:
 
 def _usual_places(wanted: str | None, settings: Settings, opened: contextlib.ExitStack) -> Source:
     if wanted == "claude-mem":
-        path = other_programs.default_path(Path.home())
+        path = other_programs.default_path(user_home())
         if not path.is_file():
             raise NotFound(f"there is not a database of claude-mem at {path}; name the file")
         return _open_database(path, wanted, settings, opened)
     if wanted == "earlier":
         databases = [
             database.path
-            for folder in memory_folders(settings, Path.home())
+            for folder in memory_folders(settings, user_home())
             for database in find_databases(folder, settings.home)
         ]
         if not databases:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
@@ -159,7 +160,7 @@ class PlaceFinder:
 
     def _folder_of_name(self, name: str) -> Project | None:
         """Return the project of the folder with this name in the folders of projects, if there is exactly one."""
-        folders = [Path(root).expanduser() / name for root in self._settings.project_roots]
+        folders = [Path(os.path.expanduser(root)) / name for root in self._settings.project_roots]
         found = {
             project.identity: project
             for folder in folders

@@ -174,7 +174,7 @@ def note_folders(settings: Settings) -> list[tuple[str, Path]]:
     # The prefixes of Engram's own folders are taken, so that a user's folder is not mistaken for one of them.
     taken = {"", "daily/", "saved/", "archive/", EARLIER_PREFIX}
     for named in settings.note_folders:
-        folder = Path(named).expanduser()
+        folder = Path(os.path.expanduser(named))
         prefix, number = folder.name or "notes", 1
         while f"{prefix}/" in taken:
             number += 1

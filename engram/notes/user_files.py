@@ -24,6 +24,7 @@ from engram.models.projects.projects import ProjectRow, list_projects
 from engram.models.sessions.recent_work import recent_files
 from engram.models.work.pauses import paused_scopes
 from engram.notes.daily_log import MAX_NOTE_CHARACTERS, save_note
+from engram.paths import user_home
 from engram.settings import Settings
 from engram.system.atomic import read_regular
 from engram.system.lazy_regex import lazy_regex
@@ -52,7 +53,7 @@ def auto_memory_folder(claude_folder: Path, root: Path | None) -> Path | None:
     """
     user = _settings(claude_folder / "settings.json")
     if root is None:
-        return _named(user, Path.home()) if user.get(_IS_ENABLED) is not False else None
+        return _named(user, user_home()) if user.get(_IS_ENABLED) is not False else None
     own = [_settings(root / ".claude" / name) for name in ("settings.local.json", "settings.json")]
     enabled = next((file[_IS_ENABLED] for file in (*own, user) if _IS_ENABLED in file), True)
     if enabled is False:
@@ -61,7 +62,7 @@ def auto_memory_folder(claude_folder: Path, root: Path | None) -> Path | None:
         folder = _named(file, root)
         if folder is not None:
             return folder
-    if _named(user, Path.home()) is not None:
+    if _named(user, user_home()) is not None:
         return None
     return claude_folder / "projects" / re.sub(r"[^A-Za-z0-9]", "-", str(root)) / "memory"
 
@@ -70,7 +71,7 @@ def _named(settings: dict[str, Any], base: Path) -> Path | None:
     named = settings.get(_FOLDER)
     if not isinstance(named, str) or not named.strip() or "\0" in named:
         return None
-    return base / Path(named).expanduser()
+    return base / os.path.expanduser(named)
 
 
 def _settings(path: Path) -> dict[str, Any]:
@@ -289,6 +290,6 @@ def _with_imports(name: str, path: Path, depth: int) -> Iterator[tuple[str, Path
     if data is None:
         return
     for target in _IMPORT.findall(_CODE.sub("", data.decode("utf-8", "replace"))):
-        imported = Path(os.path.normpath(path.parent / Path(target).expanduser()))
+        imported = Path(os.path.normpath(path.parent / os.path.expanduser(target)))
         if imported != path:
             yield from _with_imports(target, imported, depth - 1)

@@ -10,6 +10,7 @@ from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from engram.paths import user_home
 from engram.reports.engram_checks import Check, State
 from engram.settings import Settings
 from engram.system.atomic import read_regular
@@ -301,7 +302,7 @@ def _read(path: Path) -> dict[str, Any]:
 
 def claude_json(settings: Settings) -> Path:
     """Return the path of Claude Code's user file, which lists MCP servers."""
-    default = Path.home() / ".claude"
+    default = user_home() / ".claude"
     return (
-        Path.home() / ".claude.json" if settings.claude_folder == default else settings.claude_folder / ".claude.json"
+        user_home() / ".claude.json" if settings.claude_folder == default else settings.claude_folder / ".claude.json"
     )

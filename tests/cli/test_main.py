@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import pwd
 import subprocess
 import sys
 from collections.abc import Callable
@@ -11,6 +12,7 @@ from pathlib import Path
 import click
 import pytest
 from click.testing import CliRunner, Result
+from repositories import repository
 
 from engram.cli.main import engram as engram_group
 from engram.cli.main import main
@@ -55,6 +57,68 @@ def test_an_expected_failure_is_one_line_and_code_1(home: Home, monkeypatch: pyt
     assert run_command("config", "unset", "bites").returncode == 0
     monkeypatch.setenv("ENGRAM_BITES", "-1")
     assert "ENGRAM_BITES sets it" in run_command("status").stderr
+
+
+@pytest.mark.parametrize(
+    "arguments", [("save", "the build uses ninja"), ("doctor", "--quick"), ("why", "--prompt", "what builds it")]
+)
+def test_a_folder_that_was_deleted_is_that_of_its_project(
+    home: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arguments: tuple[str, ...]
+) -> None:
+    """A shell stays in a worktree that was merged and removed."""
+    assert run_command("save", "here").returncode == 0
+    gone = repository(tmp_path / "app") / ".claude" / "worktrees" / "merged"
+    gone.mkdir(parents=True)
+    monkeypatch.chdir(gone)
+    monkeypatch.setenv("PWD", str(gone))
+    gone.rmdir()
+
+    result = run_command(*arguments)
+
+    assert "No such file" not in result.stderr
+    assert result.returncode == (1 if "doctor" in arguments else 0)
+    assert ("for app" in result.stdout) == ("save" in arguments)
+
+
+def test_where_no_name_of_a_deleted_folder_is_known_a_project_must_be_named(
+    home: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "gone").mkdir()
+    monkeypatch.chdir(tmp_path / "gone")
+    monkeypatch.delenv("PWD", raising=False)
+    (tmp_path / "gone").rmdir()
+
+    result = run_command("save", "the build uses ninja")
+
+    assert (result.returncode, result.stderr[:51]) == (1, "Error: the folder that you are in was deleted. Name")
+
+
+@pytest.mark.parametrize(
+    ("variables", "said"),
+    [
+        ({}, "the home folder in '~' is unknown: set HOME"),
+        ({"ENGRAM_HOME": "~/memory"}, "ENGRAM_HOME is '~/memory', which the hooks take literally"),
+        ({"ENGRAM_HOME": "/tmp", "CLAUDE_CONFIG_DIR": "~nobody-here/claude"}, "in '~nobody-here/claude' is unknown"),
+    ],
+)
+def test_a_home_folder_that_nobody_knows_is_one_clear_line(
+    monkeypatch: pytest.MonkeyPatch, variables: dict[str, str], said: str
+) -> None:
+    """A container's user has no entry in the system's list; a job of cron may have no HOME."""
+
+    def unknown(_: object) -> None:
+        raise KeyError
+
+    monkeypatch.setattr(pwd, "getpwuid", unknown)
+    for name in ("HOME", "ENGRAM_HOME", "CLAUDE_CONFIG_DIR"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+
+    result = run_command("status")
+
+    assert (result.returncode, result.stdout) == (1, "")
+    assert said in result.stderr.splitlines()[0]
 
 
 def test_an_unknown_command_is_a_usage_error() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 import os
 from pathlib import Path
 
@@ -84,6 +85,17 @@ def test_every_kind_of_file_is_read_for_its_project_or_for_all(
     assert here.file_saying("The replica allows twelve connections.") == "auto memory/db.md"
     assert elsewhere.file_saying("Answer me in British English.") == "~/.claude/CLAUDE.md"
     assert elsewhere.file_saying("The build needs clang and ninja.") == ""
+
+
+@pytest.mark.parametrize("target", ["~nobody-here/style.md", "~~/style.md", "~\N{LATIN SMALL LETTER U WITH DIAERESIS}"])
+def test_a_name_of_a_home_folder_that_does_not_exist_is_no_reason_to_read_nothing(
+    store: Store, settings: Settings, project: ProjectRow, root: Path, target: str
+) -> None:
+    write(root / "CLAUDE.md", f"The build needs clang and ninja.\n\n@{target}")
+    write(root / ".claude" / "settings.json", json.dumps({"autoMemoryDirectory": target}))
+
+    assert read(store, settings) == 1
+    assert standing_text(store, project.id).file_saying("The build needs clang and ninja.") == "CLAUDE.md"
 
 
 def test_a_nested_file_is_read_where_somebody_works(

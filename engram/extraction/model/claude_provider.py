@@ -26,6 +26,7 @@ from engram.extraction.model.provider import (
     Price,
     Unfit,
 )
+from engram.paths import user_home
 from engram.redaction import one_line, redact
 from engram.settings import Settings
 from engram.system.atomic import make_private_folder, read_regular
@@ -101,7 +102,7 @@ def seems_logged_out(settings: Settings, environ: Mapping[str, str] | None = Non
         return False
     places = {folder / ".claude.json": b'"oauthAccount"', folder / "settings.json": b'"apiKeyHelper"'}
     if not environ.get("CLAUDE_CONFIG_DIR"):
-        places[Path.home() / ".claude.json"] = b'"oauthAccount"'
+        places[user_home() / ".claude.json"] = b'"oauthAccount"'
     return not any(mark in (read_regular(path, _MAX_SEARCHED_BYTES) or b"") for path, mark in places.items())
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from engram.errors import InstallError
-from engram.paths import Home
+from engram.paths import Home, user_home
 from engram.reports.claude_checks import NAME, SERVER_MARK, free_server_name, is_our_server
 from engram.setup.agents.claude_code import read_document
 from engram.setup.agents.plugin import other_name_note, server_values, without_our_server
@@ -111,7 +111,7 @@ def plan_opencode(folder: Path, home: Home | None = None) -> Step:
 def opencode_folder() -> Path:
     """Return OpenCode's configuration folder: ``opencode`` in ``XDG_CONFIG_HOME``, or in ``~/.config``."""
     named = os.environ.get("XDG_CONFIG_HOME", "")
-    return (Path(named) if os.path.isabs(named) else Path.home() / ".config") / "opencode"
+    return (Path(named) if os.path.isabs(named) else user_home() / ".config") / "opencode"
 
 
 def opencode_file(folder: Path) -> Path:

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from engram.errors import InstallError
-from engram.paths import Home
+from engram.paths import Home, current_folder
 from engram.reports.claude_checks import (
     HOOK_MARK,
     NAME,
@@ -211,7 +211,7 @@ def settings_server(claude_json: Path, document: Mapping[str, Any]) -> tuple[str
         claude_json: the user file that lists MCP servers.
         document: what it holds.
     """
-    others = other_servers(document, Path.cwd())
+    others = other_servers(document, Path(current_folder()))
     servers = document.get("mcpServers")
     name = free_server_name(servers, others)
     if name == NAME:

@@ -15,7 +15,7 @@ from engram.errors import BrokenDatabase, EngramError, MissingDatabase, MissingH
 from engram.models.engine.transaction import Store
 from engram.models.search.vector_rows import count_vectors_by_model
 from engram.models.sessions.reading_progress import all_seen, is_changed
-from engram.paths import Home, default_home, is_default_home
+from engram.paths import Home, absolute_path, default_home, is_default_home, user_home
 from engram.reports.claude_checks import check_claude, server_command, server_name
 from engram.reports.engram_checks import Check, State, check_all, check_config, check_language_model
 from engram.reports.health import Health
@@ -122,9 +122,9 @@ def check_claude_folder(machine: Machine) -> Iterator[Check]:
     read = machine.settings.all_claude_folders
     newest = max(map(_newest_session, read))
     named = machine.environ.get("CLAUDE_CONFIG_DIR", "")
-    for folder in dict.fromkeys([Path(named).expanduser() if named else ours, Path.home() / ".claude"]):
-        if folder.absolute() not in read and _newest_session(folder) > newest:
-            command = f"engram config set claude_folder {shlex.quote(str(folder.absolute()))}"
+    for folder in dict.fromkeys([absolute_path(named) if named else ours, user_home() / ".claude"]):
+        if folder not in read and _newest_session(folder) > newest:
+            command = f"engram config set claude_folder {shlex.quote(str(folder))}"
             yield Check(
                 "sessions elsewhere",
                 State.WARN,

@@ -15,7 +15,7 @@ from engram.models.engine.database import APPLICATION_ID, free_name, move_aside,
 from engram.models.engine.transaction import ASIDE_NAME, UNINSTALLED_NAME
 from engram.models.rescue.foreign_database import ForeignDatabase, reading_foreign
 from engram.notes.note_index import earlier_notes
-from engram.paths import Home
+from engram.paths import Home, absolute_path
 from engram.settings import Settings
 from engram.setup.old_engram.old_processes import (
     MAX_SHOWN_CHARACTERS,
@@ -194,7 +194,7 @@ def find_earlier(
         user_home: the user's home folder, if not this user's.
         worker_pid: the running worker of that memory folder, which may listen there; 0 if none runs.
     """
-    home = Path.home() if user_home is None else user_home
+    home = absolute_path("~") if user_home is None else user_home
     processes: dict[int, RunningProcess] = {}
     databases, notes, state_files = [], [], []
     listener = None

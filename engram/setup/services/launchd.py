@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from engram.errors import ServiceError
+from engram.paths import user_home
 from engram.settings import Settings
 from engram.setup.edits.install_steps import FileChange
 from engram.setup.services.service_definition import (
@@ -86,7 +87,7 @@ class Launchd:
 
     def __init__(self, settings: Settings) -> None:
         self._home = settings.places
-        self._user_home = Path.home()
+        self._user_home = user_home()
         self._services = define_services(settings)
         self._domain = f"gui/{os.getuid()}"
 

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Protocol
 
 from engram.errors import BadRequest
+from engram.paths import user_home
 from engram.settings import Settings
 from engram.setup.edits.install_steps import FileChange
 
@@ -88,7 +89,7 @@ def define_services(
         BadRequest: a path contains a control character.
     """
     environ = os.environ if environ is None else environ
-    home = Path(environ.get("HOME") or Path.home())
+    home = Path(environ.get("HOME") or user_home())
     environment = {
         "HOME": str(home),
         "PATH": service_path(settings, environ),
@@ -131,7 +132,7 @@ def service_path(settings: Settings, environ: Mapping[str, str]) -> str:
 
     It isn't this shell's whole PATH, since an activated environment or a project's folder has no place in a service.
     """
-    home = Path(environ.get("HOME") or Path.home())
+    home = Path(environ.get("HOME") or user_home())
     search = os.pathsep.join(folder for folder in environ.get("PATH", "").split(os.pathsep) if os.path.isabs(folder))
     found = [shutil.which(program, path=search or os.devnull) for program in (settings.claude_command, *PROGRAMS)]
     folders = [os.path.dirname(path) for path in found if path is not None and os.path.isabs(path)]

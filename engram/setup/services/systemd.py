@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from engram.errors import ServiceError
+from engram.paths import user_home
 from engram.settings import Settings
 from engram.setup.edits.install_steps import FileChange
 from engram.setup.services.service_definition import (
@@ -37,7 +38,7 @@ def unit_name(service: Service) -> str:
 def unit_folder(environ: Mapping[str, str]) -> Path:
     """Return the folder of the user's own units."""
     configuration = environ.get("XDG_CONFIG_HOME", "")
-    home = Path(environ.get("HOME") or Path.home())
+    home = Path(environ.get("HOME") or user_home())
     return (Path(configuration) if configuration.startswith("/") else home / ".config") / "systemd" / "user"
 
 
