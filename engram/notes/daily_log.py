@@ -151,6 +151,7 @@ MAX_LINE_CHARACTERS = 300
 #: Number of characters of a text that are read to make its line.
 MAX_READ_CHARACTERS = 4_000
 
+_DAY_MS = 86_400_000
 _DAY_FILE = lazy_regex(r"(\d{4}-\d\d-\d\d)(?:-\d+)?")
 _MARK = lazy_regex(r"<!-- session \S+ -->")
 
@@ -182,7 +183,7 @@ def log_session(store: Store, home: Home, session_id: str) -> list[Path]:
         of_projects = _sections(store, session)
         changed += _cut_left_over(home, session, of_projects)
         for key, sections in of_projects.items():
-            days = (day_of(session.first_at_ms), day_of(session.last_at_ms), *sections)
+            days = (*_days_around(session), *sections)
             for path in _log_files(home, min(days), max(days)):
                 changed += _update_file(home, path, f"<!-- session {key} -->", sections)
             for day in sorted(sections):
@@ -311,6 +312,11 @@ def _is_current(memory: Memory) -> bool:
     return memory.is_current and not memory.suspect
 
 
+def _days_around(session: SessionRow) -> tuple[str, str]:
+    """Return the day before a session and the day after it; in another time zone, it may have been logged there."""
+    return day_of(session.first_at_ms - _DAY_MS), day_of(session.last_at_ms + _DAY_MS)
+
+
 def _log_files(home: Home, first: str = "", last: str = "~") -> list[Path]:
     """Return the log files from the first to the last day, inclusive."""
     named = sorted(path for path in home.daily_notes.glob("*.md") if _DAY_FILE.fullmatch(path.stem))
@@ -341,7 +347,7 @@ def _cut_left_over(home: Home, session: SessionRow, keys: Collection[str]) -> li
     """Remove the sections of projects in which the session no longer has turns."""
     begin = f"<!-- session {session.session_id}/"
     changed = []
-    for path in _log_files(home, day_of(session.first_at_ms), day_of(session.last_at_ms)):
+    for path in _log_files(home, *_days_around(session)):
         text = read_text(path)
         if text is None or begin not in text:
             continue

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Iterator
+
+import pytest
 
 from engram.models.engine.transaction import Store
 from engram.notes.daily_log import log_session
@@ -11,6 +14,19 @@ from engram.paths import Home
 #: Says ``(role, text, time)`` in the session "s1" and reads it.
 Speak = Callable[[str, str, str], None]
 DAYS = ("2026-05-01", "2026-05-02", "2026-05-03")
+
+
+@pytest.fixture
+def time_zone(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[str], None]]:
+    """Moves the machine to a time zone, until the test ends."""
+
+    def move(name: str) -> None:
+        monkeypatch.setenv("TZ", name)
+        time.tzset()
+
+    yield move
+    monkeypatch.undo()
+    time.tzset()
 
 
 def logs(home: Home) -> dict[str, str]:
@@ -45,6 +61,30 @@ def test_logs_that_repeat_a_session_are_mended_when_it_is_logged_again(home: Hom
     for day, text in logs(home).items():
         assert [other for other in DAYS if f"zebra on {other}" in text] == [day]
         assert "- Other?" in text
+
+
+@pytest.mark.parametrize(
+    ("said_at", "before", "now"),
+    [
+        ("2026-05-01T16:30:00.000Z", "Asia/Tokyo", "America/Los_Angeles"),
+        ("2026-05-01T16:30:00.000Z", "America/Los_Angeles", "Asia/Tokyo"),
+        ("2026-05-01T23:30:00.000Z", "Europe/London", "Etc/UTC"),
+    ],
+)
+def test_a_session_is_logged_once_though_the_time_zone_changed(
+    home: Home, memory: Store, speak: Speak, time_zone: Callable[[str], None], said_at: str, before: str, now: str
+) -> None:
+    time_zone(before)
+    speak("user", "Where was the zebra?", said_at)
+    log_session(memory, home, "s1")
+    time_zone(now)
+    speak("user", "And the heron?", said_at)
+    speak("assistant", "In hall 9.", said_at)
+    log_session(memory, home, "s1")
+
+    told = "".join(logs(home).values())
+
+    assert (told.count("zebra"), told.count("heron"), told.count("session s1")) == (1, 1, 1)
 
 
 def test_logging_twice_changes_no_file(home: Home, memory: Store, speak: Speak) -> None:
