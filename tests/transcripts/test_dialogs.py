@@ -166,6 +166,17 @@ def test_a_chosen_label_is_chosen_and_the_question_is_context(memory: Memory, sc
 
 
 @pytest.mark.parametrize(
+    "answers", [{"Which store?": "SQLite"}, {"Which store?": "No response after 60s, use your judgment."}, {}]
+)
+def test_a_dialog_that_closed_by_itself_is_nobodys_choice(
+    memory: Memory, script: Script, answers: dict[str, str]
+) -> None:
+    answer(script, [QUESTION], answers, afkTimeoutMs=60000, annotations={"Which store?": {"notes": "as proposed"}})
+
+    assert [role for role, _ in said(memory, script)] == ["proposed"]
+
+
+@pytest.mark.parametrize(
     ("is_multiple", "given", "heard"),
     [
         (False, "neither, use a file", [("user", "neither, use a file")]),

@@ -35,6 +35,8 @@ _APPROVED = "User has approved"
 #: Claude Code's text in place of a comment when questions are left open, and an answer in it.
 _OPEN_QUESTIONS = ("The user wants to clarify these questions", "The user has indicated they have provided enough")
 _EARLY_ANSWER = lazy_regex(r"^- \"(.*)\"\n {2}Answer: (.+)$", re.MULTILINE)
+#: Key of a dialog's result that says that it closed by itself, since nobody answered in time.
+_TIMED_OUT = "afkTimeoutMs"
 _RECOMMENDED = lazy_regex(r"\s*\(recommended\)\s*$", re.IGNORECASE)
 #: Maximum number of questions read from one dialog; Claude Code allows four.
 _MAX_QUESTIONS = 8
@@ -132,7 +134,7 @@ def _comment(text: str) -> str:
 
 def _answers(action: Action, report: object) -> Iterator[Part]:
     """Yield the chosen labels, which are the assistant's words, and what the user typed instead or in addition."""
-    if not isinstance(report, dict):
+    if not isinstance(report, dict) or _TIMED_OUT in report:
         return
     answers, notes = _mapping(report.get("answers")), _mapping(report.get("annotations"))
     questions = _questions(report)
