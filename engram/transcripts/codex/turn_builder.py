@@ -7,6 +7,8 @@ The rules:
 * Every text, call and result belongs to one turn, in whichever file it was read first. The history at the beginning of
   a fork or a resumed copy is skipped; entries after it without a prompt form a continuation turn.
 * A prompt follows the last one that the user did not go back from.
+* What Codex copied from a session of another program is skipped: it is that program's, which has its own transcripts,
+  and the copy shows results of tools as if Codex had said them.
 * A prompt is what the screen showed. Some versions write it only to the model's log, where context that Codex adds
   looks the same. Such a turn is withdrawn if the screen shows another prompt before there is a reply.
 """
@@ -53,6 +55,8 @@ from engram.transcripts.turns import (
 
 # -- The state that a rollout's reader keeps between two reads, in the cursor that ingest stores.
 
+#: How Codex's ids of turns begin that it copied from sessions of other programs.
+_COPIED = "external-import-turn"
 #: Maximum number of running commands that are remembered, and of prompts that the user may go back from.
 MAX_RUNNING, MAX_STANDING = 16, 100
 
@@ -97,6 +101,8 @@ class ReaderState:
     standing: list[str] = field(default_factory=list)
     #: True if Codex's current turn showed a prompt on the screen; the other log's prompts then don't count.
     is_confirmed: bool = False
+    #: True in a turn that was copied from a session of another program.
+    is_copied: bool = False
     #: True once the head of the session has been read.
     has_head: bool = False
     #: Who writes the prompts, according to the head of the session.
@@ -143,6 +149,7 @@ def load_cursor(cursor: Cursor) -> tuple[Position, ReaderState]:
             unconfirmed=[str(key) for key in facts.get("unconfirmed", [])],
             standing=[str(key) for key in facts.get("standing", [])],
             is_confirmed=bool(facts.get("is_confirmed")),
+            is_copied=bool(facts.get("is_copied")),
             has_head=bool(facts.get("has_head")),
             speaker=Speaker(facts.get("speaker", Speaker.PERSON)),
             running=dict(facts.get("running", {})),
@@ -246,6 +253,8 @@ def _hash(*parts: str) -> str:
     return hashlib.sha256("\n".join(parts).encode("utf-8", "replace")).hexdigest()
 
 
+#: Kinds of entries that belong to a turn.
+_OF_TURNS = (Kind.PROMPT, Kind.REPLY, Kind.CALL, Kind.RESULT, Kind.FINISHED_CALL)
 _SWITCH = lazy_regex(r"(?:^|[;&|\n]\s*)git (?:checkout|switch)\b")
 _SWITCHED = lazy_regex(r"^(?:Switched to (?:a new )?branch|Already on) '([^'\n]{1,200})'", re.MULTILINE)
 
@@ -301,6 +310,10 @@ class TurnBuilder:
     def add(self, identified: Identified) -> None:
         """Add the next entry of the file."""
         entry, uuid, is_echo = identified
+        if entry.kind in (Kind.BEGIN, Kind.FOLDER) and (turn_id := storable_id(entry.data.get("turn_id"))):
+            self._state.is_copied = turn_id.startswith(_COPIED)
+        if self._state.is_copied and entry.kind in _OF_TURNS:
+            return
         if self._holder is not None and uuid and not is_echo and uuid not in self._seen and self._is_known(uuid):
             self._go_on(entry, uuid, self._holder(uuid))
         match entry.kind:

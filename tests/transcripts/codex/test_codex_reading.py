@@ -320,6 +320,34 @@ def test_the_history_that_a_fork_begins_with_is_not_read_twice(
     assert store.value("SELECT count(*) FROM said WHERE text = 'Noted.'") == 2
 
 
+@pytest.mark.parametrize("is_read_between", [False, True])
+def test_what_codex_copied_from_another_programs_session_is_not_read(
+    rollout: Rollout, read: Read, store: Store, *, is_read_between: bool
+) -> None:
+    rollout.head().end()
+
+    def copy(prompt: str, number: int) -> None:
+        rollout.event("task_started", turn_id=f"external-import-turn-{number}")
+        rollout.user(prompt)
+        rollout.says("[external_agent_tool_call: Bash]\ncommand: cat notes\n[/external_agent_tool_call]")
+        rollout.says("[external_agent_tool_result]\nAlways weigh twice.\n[/external_agent_tool_result]")
+        rollout.item("UserMessage", content=[{"type": "text", "text": f"{prompt} Again."}])
+        rollout.event("task_complete", turn_id=f"external-import-turn-{number}")
+
+    copy("Please don't wrap long lines.", 1)
+    if is_read_between:
+        assert prompts(read()) == []
+    rollout.begin()
+    rollout.user("How heavy is the walrus crate?")
+    rollout.says("It weighs 410 kilograms.")
+    rollout.end()
+    # The other program's session grew, and Codex copied the rest of it.
+    copy("And the seal?", 2)
+
+    assert prompts(read()) == ["How heavy is the walrus crate?"]
+    assert store.value("SELECT count(*) FROM said") == 2
+
+
 def without_turn_ids(rollout: Rollout) -> None:
     """Make it a rollout of a version that writes no ids of turns."""
     lines, rollout.lines = rollout.lines, []
