@@ -18,6 +18,7 @@ from engram.search.hit_lines import (
     COMMIT_CHARACTERS,
     DOUBTFUL,
     HEADING,
+    RETIRED,
     VERBATIM,
     answer_head,
     count_words,
@@ -263,7 +264,7 @@ def answer_question(
     wanted = _coverage_of(query.text)
     asked_for = searcher.coverage_of(query.text)
     near = near_as_passages(raise_with_source(candidates, found), found, asked_for)
-    best = list(islice(near, query.limit))
+    best = sorted(near, key=lambda hit: PublicHit.of(hit).is_retired)[: query.limit]
     of_both = public_hits(store, [*best, *found[:MAX_PASSAGES]], query.project_id)
     recalled, said = of_both[: len(best)], of_both[len(best) :]
     recalled = [replace(hit, standing=Standing(*standing_of(hit.text))) for hit in recalled]
@@ -286,7 +287,8 @@ def answer_question(
         recalled, said = ([replace(hit, is_doubtful=is_unanswered) for hit in hits] for hits in (recalled, said))
     memories, passages = _close_hits(recalled, said, closeness, is_answered=bool(logs))
     is_doubtful = all(hit.is_doubtful for hit in (*memories, *passages, *logs))
-    budget = _Budget(max_words, query.max_hits, is_doubtful=is_doubtful)
+    is_retired = any(hit.is_retired for hit in memories)
+    budget = _Budget(max_words, query.max_hits, is_doubtful=is_doubtful, is_retired=is_retired)
     logs = [log for log in logs if budget.take(log)]
     summaries: Sequence[PublicHit] = ()
     if with_passages and not is_doubtful:
@@ -346,7 +348,7 @@ def closeness_of(hits: Sequence[PublicHit], turns: Mapping[str, int | None], wan
     """Return id → closeness to the question: the share of its words, weighted by rarity, plus the cosine.
 
     A memory that is close enough itself counts as the best passage of its turn. Commits of a day that the question
-    names are always closest.
+    names are always closest, a retired memory is least close.
 
     Args:
         turns: id of a memory or passage → row id of its turn.
@@ -365,7 +367,7 @@ def closeness_of(hits: Sequence[PublicHit], turns: Mapping[str, int | None], wan
         else:
             summed_up = of_turn.get(turn or 0, 0.0)
             closeness[hit.id] = (max(said, summed_up) if said >= MIN_OWN_SHARE * summed_up else said) + MEMORY_LEAD
-    return closeness
+    return closeness | {hit.id: 0.0 for hit in hits if hit.is_retired}
 
 
 def public_hits(store: Reader, hits: Sequence[Hit], asked_in: int | None = None) -> list[PublicHit]:
@@ -553,9 +555,10 @@ def _cut(text: str, max_words: int) -> str:
 class _Budget:
     """Counts the words of an answer's lines, and the hits if their number is limited."""
 
-    def __init__(self, max_words: int, max_hits: int | None, *, is_doubtful: bool) -> None:
+    def __init__(self, max_words: int, max_hits: int | None, *, is_doubtful: bool, is_retired: bool) -> None:
         self._hits_left = MAX_HITS if max_hits is None else max_hits
-        self.left = max_words - count_words(HEADING, DOUBTFUL if is_doubtful else "", VERBATIM)
+        headings = (HEADING, DOUBTFUL if is_doubtful else "", VERBATIM, RETIRED if is_retired else "")
+        self.left = max_words - count_words(*headings)
         self._sessions: set[str] = {""}
 
     def take(self, hit: PublicHit) -> bool:

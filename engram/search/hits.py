@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from engram.enums import Importance, Status
+from engram.enums import CURRENT_STATUSES, Importance, Status
 from engram.models.memories.branches import MAX_BRANCH_CHARACTERS
 from engram.models.memories.memory_records import Memory
 from engram.models.sessions.passage_rows import EvidencePlace
@@ -187,6 +187,11 @@ class PublicHit:
     #: How many of the files that its turn edited have changed since, according to git, and how many it edited; (0, 0)
     #: if it edited none, or git was not asked.
     changed_files: tuple[int, int] = (0, 0)
+
+    @property
+    def is_retired(self) -> bool:
+        """True for a memory that was replaced, archived or judged wrong: whatever else was found comes before it."""
+        return self.memory is not None and (self.memory.is_lowered or self.status not in CURRENT_STATUSES)
 
     @property
     def names_speakers(self) -> bool:

@@ -142,6 +142,22 @@ def test_what_is_marked_as_bad_ranks_behind_what_holds(filled: Store, run: Run, 
     assert ranked()[0] == weaker
 
 
+@pytest.mark.parametrize("judgement", ["wrong", "outdated"])
+def test_what_was_judged_wrong_or_outdated_comes_after_everything_else(
+    filled: Store, run: Run, run_json: RunJson, judgement: str
+) -> None:
+    question = "what is the VAT on invoice 2026-0117"
+    best = run_json("save", "--global", "The VAT on invoice 2026-0117 is 19 %.")["id"]
+    assert run_json("recall", question)["hits"][0]["id"] == best
+
+    run("feedback", best, judgement)
+
+    hits = run_json("recall", question)["hits"]
+    assert [hit["id"] for hit in hits].index(best) == len(hits) - 1 > 0
+    run("feedback", best, "--off")
+    assert run_json("recall", question)["hits"][0]["id"] == best
+
+
 def test_edit_pin_and_bad_change_one_memory_and_keep_its_history(filled: Store, run: Run, run_json: RunJson) -> None:
     made = run_json("save", "--global", "Use spaces.")["id"]
 

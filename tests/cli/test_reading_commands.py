@@ -164,7 +164,7 @@ def test_recall_marks_what_no_longer_stands(filled: Store, run: Run, run_json: R
         "UPDATE episode SET status = 'superseded', superseded_by = 'ep_0123456789ab' WHERE episode_id = ?",
         (best,),
     )
-    assert "! replaced by ep_0123456789ab\n" in run("recall", "why does vat_cents use integer arithmetic").stdout
+    assert "! replaced by ep_0123456789ab\n" in run("recall", "why does vat_cents use integer arithmetic", "-v").stdout
 
     plant(
         filled,
@@ -172,7 +172,7 @@ def test_recall_marks_what_no_longer_stands(filled: Store, run: Run, run_json: R
         "WHERE episode_id = ?",
         (best,),
     )
-    shown = run("recall", "why does vat_cents use integer arithmetic").stdout
+    shown = run("recall", "why does vat_cents use integer arithmetic", "-v").stdout
     assert "! may no longer hold: vat.py is gone, judged wrong\n" in shown
 
 

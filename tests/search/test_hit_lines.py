@@ -11,7 +11,7 @@ from click.testing import CliRunner
 
 from engram.cli.results import hit_result, print_results
 from engram.enums import Importance, Scope, Status
-from engram.search.hit_lines import OWN, answer_text, remarks_of
+from engram.search.hit_lines import OWN, RETIRED, VERBATIM, answer_text, remarks_of
 from engram.search.hits import MemoryFields, Origin, PublicHit, Standing
 
 #: Fields of a memory that a hit has for scripts only, and why no line shows them.
@@ -150,3 +150,19 @@ def test_nothing_that_a_person_reads_steers_a_terminal(capsys: pytest.CaptureFix
     print_results([hit_result(hit(text="a\x1b[2Jb\u202ec\u200bd"))])
 
     assert "abcd" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("values", [{"status": Status.ARCHIVED}, {"memory": replace(PLAIN, is_lowered=True)}], ids=str)
+def test_a_memory_that_no_longer_holds_comes_last_under_its_own_heading(values: dict[str, Any]) -> None:
+    valid = hit(status=Status.ACTIVE)
+    passage = hit(id="turn_1#1", kind="turn", text="Ask the harbour master.", status=Status.ACTIVE, memory=None)
+    retired = hit(id="ep_00000000000b", text="Logs go to a file.", **{"status": Status.ACTIVE, **values})
+
+    lines = answer_text([retired, passage, valid]).splitlines()
+
+    places = [
+        next(place for place, line in enumerate(lines) if part in line)
+        for part in ("to stdout", VERBATIM, "harbour master", RETIRED, "to a file")
+    ]
+    assert places == sorted(places)
+    assert RETIRED not in answer_text([passage, valid])
