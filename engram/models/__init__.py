@@ -1,4 +1,4 @@
-"""memory.db: connection, migrations, and all SQL. Other packages call functions here and never see a statement."""
+"""memory.db: connection, migrations, and all SQL. Other packages call its functions and never see a statement."""
 
 from engram.system.process_limits import import_without_drivers
 

@@ -32,16 +32,16 @@ def open_store(
 ) -> Store:
     """Open memory.db; another program's database found there is set aside as ``memory.v2.db`` first.
 
-    A file that was just migrated may be an old copy: what its tombstones name is deleted.
+    A file that was just migrated may be an old copy, so whatever its tombstones list is deleted.
 
     Args:
         path: the file, which is created if missing.
         driver: auto, cysqlite or sqlite3.
-        cache_kb: how much of the file each connection holds in memory, in KB.
+        cache_kb: how much of the file each connection keeps in memory, in KB.
         may_upgrade: change the tables of an earlier version.
 
     Raises:
-        BrokenDatabase, NewerSchema, OlderSchema, StoreError: as ``Store.open``.
+        BrokenDatabase, NewerSchema, OlderSchema or StoreError: as for ``Store.open``.
     """
     store = _open_own(Store(path, driver=driver, clock=clock, cache_kb=cache_kb, may_upgrade=may_upgrade))
     if get_meta(store, TOMBSTONES_DUE) is not None:
@@ -58,12 +58,12 @@ def open_store(
 def open_memory(path: Path, *, driver: str, is_made: bool, may_upgrade: bool = False) -> Iterator[Store]:
     """Open memory.db while other processes have it open too; a restore waits until it is closed.
 
-    Damage that SQLite reports meanwhile is recorded, so that the worker checks the file closely.
+    Anything that was lost from a damaged log is recorded, so that the worker checks the file closely.
 
     Args:
-        path: of memory.db.
-        is_made: create a missing one, and set aside another program's database.
-        may_upgrade: change the tables of an earlier version. Only code that made a copy of memory.db first may do that,
+        path: the path of memory.db.
+        is_made: create a missing file, and set aside another program's database.
+        may_upgrade: change the tables of an earlier version. Only code that made a copy of memory.db first may do that;
             see ``engram.worker.memory_file``.
 
     Raises:

@@ -49,7 +49,7 @@ DATABASE_ERRORS: tuple[type[Exception], ...] = (peewee.DatabaseError, peewee.Int
 
 
 def choose_driver(wanted: str) -> str:
-    """Return ``cysqlite`` or ``sqlite3``; ``auto`` takes cysqlite if it is installed."""
+    """Return ``cysqlite`` or ``sqlite3``; ``auto`` chooses cysqlite if it is installed."""
     if wanted == "auto":
         return "cysqlite" if importlib.util.find_spec("cysqlite") else "sqlite3"
     return wanted
@@ -67,7 +67,7 @@ def sqlite_version(driver: str) -> tuple[int, int, int]:
 def open_database(
     path: Path, driver: str, *, busy_ms: int = BUSY_MS, cache_kb: int = CACHE_KB, is_damaged: bool = False
 ) -> Any:
-    """Return a peewee database for ``path``; connections are made per thread at first use, each with ``cache_kb`` of
+    """Return a peewee database for ``path``. Each thread's connection is opened at first use, with ``cache_kb`` of
     pages.
 
     WAL, synchronous NORMAL (the newest commits may roll back on power loss, always whole), secure_delete so that
@@ -126,7 +126,7 @@ def driver_errors(driver: str) -> tuple[type[Exception], ...]:
     return (sqlite3.Error,)
 
 
-#: What SQLite says about a file that is damaged, is not a database, or has a format that SQLite never writes.
+#: SQLite's messages about a file that is damaged, is not a database, or has a format that SQLite never writes.
 _DAMAGE_WORDS = (
     "malformed",
     "not a database",
@@ -139,7 +139,7 @@ _DAMAGE_WORDS = (
 
 
 def is_damage(error: BaseException) -> bool:
-    """Return True if the driver says that the file is damaged or not a database at all.
+    """Return True if the driver reports that the file is damaged or not a database at all.
 
     A message that is not UTF-8 counts: it quotes the bytes of a damaged file, and the drivers cannot even report it.
     """
@@ -150,7 +150,7 @@ def is_damage(error: BaseException) -> bool:
 
 
 def words_of_error(error: BaseException) -> str:
-    """Return what SQLite says about an error; cysqlite puts the whole statement before it."""
+    """Return SQLite's own message for an error; cysqlite puts the whole statement before it."""
     before, _, said = str(error).rpartition("] ")
     return said if before.startswith("error ") else str(error)
 
@@ -166,7 +166,7 @@ def table_names(path: Path, driver: str) -> frozenset[str]:
 
 
 def read_at_rest(path: Path, driver: str, statement: str) -> list[tuple[Any, ...]]:
-    """Return rows of a database file that nobody writes to, without locking it, making side files or reading its log.
+    """Return rows of a database file that nobody writes to, without locking it, creating side files or reading its log.
 
     Raises:
         BrokenDatabase: SQLite cannot read the file, or it has no such table.
@@ -203,7 +203,7 @@ MAX_LOG_BYTES = 64_000_000
 
 
 def find_log_damage(path: Path) -> str:
-    """Return what was lost from the log of the database at ``path``, which nobody has open; "" for nothing."""
+    """Return what was lost from the log of the database at ``path``, which nobody has open; "" if nothing was."""
     data = read_regular(path.with_name(f"{path.name}-wal"), MAX_LOG_BYTES) or b""
     if len(data) < _HEADER_BYTES + _FRAME_HEADER_BYTES:
         return ""
@@ -254,14 +254,14 @@ def _checksum(order: str, data: bytes, sums: tuple[int, int]) -> tuple[int, int]
 
 #: Where the new database is built, next to the old one.
 FOLDER_NAME = ".replacement"
-#: Locked (flock): shared by whoever has memory.db open, exclusive by whoever replaces it.
+#: Locked (flock): in shared mode by whoever has memory.db open, exclusively by whoever replaces it.
 LOCK_NAME = "memory.lock"
-#: How long somebody who wants to open memory.db waits for a replacement, in seconds.
+#: How long opening memory.db waits for a replacement, in seconds.
 USER_WAIT_SECONDS = 10.0
 #: How long a replacement waits for processes that have memory.db open, in seconds.
 OWNER_WAIT_SECONDS = 5.0
 
-#: Marker: databases that were set aside may still hold forgotten data.
+#: Marker: databases that were set aside may still contain forgotten data.
 UNCLEAN_NAME = ".set-aside-unclean"
 
 _RECORD_NAME = "swap.json"
@@ -272,10 +272,10 @@ _RETRY_SECONDS = 0.02
 
 @contextlib.contextmanager
 def using_database(path: Path) -> Iterator[str]:
-    """Keep others from replacing the database at ``path``; waits a while for a replacement to end.
+    """Keep others from replacing the database at ``path``; wait a while for a replacement to finish.
 
     The first process to open it examines any log that a crash left, and gets a description of what was lost
-    ("" for nothing), since SQLite does not report that.
+    ("" if nothing was), since SQLite does not report that.
 
     Raises:
         StoreError: a replacement takes longer than the wait, or the folder cannot be written.
@@ -292,7 +292,7 @@ def using_database(path: Path) -> Iterator[str]:
 
 @contextlib.contextmanager
 def owning_database(path: Path) -> Iterator[None]:
-    """Keep others from opening the database at ``path``; waits a while for those who have it open.
+    """Keep others from opening the database at ``path``; wait a while for those who have it open.
 
     Raises:
         AlreadyRunning: somebody keeps it open for longer than the wait.
@@ -300,7 +300,7 @@ def owning_database(path: Path) -> Iterator[None]:
     """
     with _holding(path, fcntl.LOCK_EX, OWNER_WAIT_SECONDS) as descriptor:
         if descriptor is None:
-            raise AlreadyRunning("another Engram command has memory.db open; end it, then try again")
+            raise AlreadyRunning("another Engram command has memory.db open; stop it, then try again")
         yield
 
 
@@ -333,7 +333,7 @@ def _try_lock(descriptor: int, operation: int, path: Path) -> bool:
 def preparing_replacement(path: Path) -> Iterator[Path]:
     """Yield the path at which a new database for ``path`` is to be built; it is deleted unless it is swapped in.
 
-    Holds the lock of the folder, so do not open a missing database in it meanwhile. Raises OSError.
+    The folder's lock is held, so do not open a missing database in it meanwhile. Raises OSError.
     """
     with locked_folder(path.parent):
         _finish(path)
@@ -345,7 +345,7 @@ def preparing_replacement(path: Path) -> Iterator[Path]:
 
 
 def free_name(path: Path, name: str) -> Path:
-    """Return where the database at ``path`` can be moved aside as ``name``; a time is appended if that is taken."""
+    """Return where the database at ``path`` can be moved aside as ``name``, with a time appended if that is taken."""
     aside = path.with_name(name)
     return path.with_name(f"{aside.stem}.{time.time_ns()}{aside.suffix}") if os.path.lexists(aside) else aside
 
@@ -366,9 +366,9 @@ def is_replaced(path: Path) -> bool:
 
 
 def finish_replacement(path: Path) -> None:
-    """Finish or undo a replacement of ``path`` that was killed; almost free if there was none.
+    """Finish or undo a replacement of ``path`` that was killed; this costs almost nothing if there was none.
 
-    Waits while a replacement is under way in another process. Raises StoreError if it cannot be finished.
+    Wait while a replacement is under way in another process. Raises StoreError if it cannot be finished.
     """
     if is_replaced(path):
         try:
@@ -379,7 +379,7 @@ def finish_replacement(path: Path) -> None:
 
 
 def _finish(path: Path) -> None:
-    """Call it with the folder's lock held. Every step can be repeated."""
+    """Finish or undo a replacement, with the folder's lock held. Every step can be repeated."""
     folder = path.with_name(FOLDER_NAME)
     record = read_regular(folder / _RECORD_NAME, 10_000)
     new = folder / path.name
@@ -408,7 +408,7 @@ def _sync(path: Path) -> None:
         os.close(descriptor)
 
 
-# -- The statements that make the tables of memory.db, compiled from ``engram.models.tables``.
+# -- The statements that create the tables of memory.db, compiled from ``engram.models.tables``.
 
 #: SQLite application_id of Engram's databases ("ENGR").
 APPLICATION_ID = 0x454E4752
@@ -419,7 +419,7 @@ OWN_TABLES = frozenset({"meta", "project", "session", "transcript", "turn", "sai
 
 @cache
 def schema_statements() -> tuple[str, ...]:
-    """Return every statement that makes the tables, indexes, views and full-text indexes, in order."""
+    """Return every statement that creates the tables, indexes, views and full-text indexes, in order."""
     statements: list[str] = []
     for table in tables.ALL_TABLES:
         statements += table_statements(table)
@@ -431,7 +431,7 @@ def schema_statements() -> tuple[str, ...]:
 
 @cache
 def table_statements(table: type[Model]) -> tuple[str, ...]:
-    """Return the statements that make one table and its indexes."""
+    """Return the statements that create one table and its indexes."""
     manager = type(table._schema)(table, SqliteDatabase(None))  # type: ignore[attr-defined]  # the stubs lack it
     queries = [manager._create_table(safe=False), *manager._create_indexes(safe=False)]
     statements = []
@@ -442,13 +442,13 @@ def table_statements(table: type[Model]) -> tuple[str, ...]:
     return tuple(statements)
 
 
-# -- What is at the path of memory.db: nothing, Engram's database, another program's, or no file at all.
+# -- What is at the path of memory.db: nothing, Engram's database, another program's, or something other than a file.
 
 #: Names of the backups in their folder.
 BACKUP_NAMES = "memory-*.db"
-#: How long another process may take to fill a file that it has just made, in seconds.
+#: How long another process may take to fill a file that it has just created, in seconds.
 _FILLED_SECONDS = 0.5
-#: Minimum size of a database's page, in bytes.
+#: Minimum page size of a database, in bytes.
 _LEAST_PAGE_BYTES = 512
 
 #: Database files (device, inode) that this process found to be Engram's, or new.
@@ -465,8 +465,8 @@ def is_no_file(path: Path) -> bool:
 
 
 def is_deleted(path: Path) -> bool:
-    """Return True if memory.db was deleted while there are backups of it: a new one is made only if the user asks for
-    it.
+    """Return True if memory.db was deleted while there are backups of it: a new one is created only if the user asks
+    for it.
     """
     return not os.path.lexists(path) and _has_backups(path)
 
@@ -476,7 +476,7 @@ def _has_backups(path: Path) -> bool:
 
 
 def is_emptied(path: Path) -> bool:
-    """Return True for an empty file that has backups: it once held a memory, but SQLite would take it for a new one."""
+    """Return True for an empty file with backups: it once contained a memory, but SQLite would take it for new."""
     until = time.monotonic() + _FILLED_SECONDS
     while is_empty(path) and _has_backups(path):
         if time.monotonic() > until:
@@ -491,7 +491,7 @@ def is_cut_short(path: Path) -> bool:
 
 
 def is_empty(path: Path) -> bool:
-    """Return True for a file of no bytes."""
+    """Return True for an empty file."""
     return _size(path) == 0
 
 
@@ -511,7 +511,7 @@ def has_own_tables(path: Path, driver: str) -> bool:
 
 
 def file_identity(path: Path) -> tuple[int, int] | None:
-    """Return device and inode of the file at the path; None if there is none."""
+    """Return the device and inode of the file at the path; None if there is none."""
     try:
         facts = os.lstat(path)
     except OSError:

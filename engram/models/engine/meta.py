@@ -26,7 +26,7 @@ def _value_of(key: str) -> Query:
 
 
 def metas_beginning_with(store: Reader, beginning: str) -> dict[str, str]:
-    """Return key → value of all keys that begin with a text."""
+    """Return key → value for all keys with a prefix."""
     table = tables.MetaValue
     rows = store.fetch(table.select(table.key, table.value).where(table.key.startswith(beginning)))
     return {row.key: row.value for row in rows}

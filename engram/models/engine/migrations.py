@@ -1,7 +1,7 @@
 """The schema version of memory.db: newly created, carried over from unreleased versions, or migrated step by step.
 
 Everything runs in one ``BEGIN EXCLUSIVE`` with the version checked again inside: any number of processes may open a
-file at once, each may be killed at any instant, and a file never stays between two versions.
+file at once, each may be killed at any instant, and a file is never left between two versions.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ from engram.transcripts.turns import EntryRef
 # -- Carrying a memory.db from a version before the first release over into the tables of ``engram.models.tables``.
 #
 # Versions 1 to 3 are first upgraded to version 4 by their own steps. Then the old tables are renamed, the new ones
-# are made just as in a new file, and every row is copied by the names of its columns. Raw SQL throughout: it reads
-# tables that have no models.
+# are created just as in a new file, and every row is copied by column name. Raw SQL throughout: it reads tables that
+# have no models.
 
 #: The latest version before the first release.
 CARRIED_VERSION = 19
@@ -37,7 +37,7 @@ _PREFIX = "carried_"
 
 #: (table, column) → what the column was called before.
 _RENAMED = {("injection", "used_at_ms"): "expanded_at_ms"}
-#: Who made a change that version 4 logged without saying who. The voice of a saved memory decides whether the save, and
+#: Who made a change that version 4 logged without an actor. The voice of a saved memory decides whether the save, and
 #: what it replaced, is the user's or the agent's.
 _ACTOR = """CASE
     WHEN h.action IN ('edit', 'pin', 'unpin', 'bad', 'undo', 'erase', 'import') OR r.kind = 'decide' THEN 'user'
@@ -69,7 +69,7 @@ def _bring_to_version_4(database: Any, version: int) -> None:
     """
     execute = database.execute_sql
     if "kept_at_ms" not in _columns(database, "episode"):
-        # The first days of version 1 had no such column.
+        # In its first days, version 1 had no such column.
         execute("ALTER TABLE episode ADD COLUMN kept_at_ms INTEGER NOT NULL DEFAULT 0")
         execute("UPDATE episode SET kept_at_ms = created_at_ms")
     if version < 2:
@@ -105,7 +105,7 @@ def _pack_turns(database: Any) -> None:
 
 
 def _carry_over(database: Any, version: int) -> None:
-    """Replace the tables of an earlier version by those that are declared now, with all their rows.
+    """Replace the tables of an earlier version with the ones that are now declared, keeping all their rows.
 
     Call it in an exclusive transaction and inside ``_prepared_for_carry_over``.
     """
@@ -220,8 +220,8 @@ Migration = Callable[[Any], None]
 FIRST_VERSION = CARRIED_VERSION + 1
 #: One function per version, above this line and in raw SQL, since the declared tables change while a released step
 #: never does. The first leads from ``FIRST_VERSION`` to the next, such as ``database.execute_sql('ALTER TABLE "project"
-#: ADD COLUMN "colour" TEXT NOT NULL DEFAULT \'\'')``. A new file is made as the newest version at once, and an
-#: unreleased version is carried over to the newest at once. Both get the declared tables, so a step has to produce
+#: ADD COLUMN "colour" TEXT NOT NULL DEFAULT \'\'')``. A new file is created as the newest version at once, and
+#: an unreleased version is carried over to the newest at once. Both get the declared tables, so a step has to produce
 #: exactly those.
 MIGRATIONS: Sequence[Migration] = ()
 
@@ -229,9 +229,9 @@ MIGRATIONS: Sequence[Migration] = ()
 _RECORDED = "schema_version"
 #: Key in ``meta`` of the time at which the memory was created, in milliseconds since 1970; its backups have the same.
 MADE_AT = "made_at_ms"
-#: Key in ``meta`` that exists until everything that tombstones name has been deleted from a migrated database.
+#: Key in ``meta`` that exists until everything that tombstones list has been deleted from a migrated database.
 TOMBSTONES_DUE = "tombstones_due"
-#: What SQLite says if a migration meets tables of a version other than the one that the header names.
+#: SQLite's messages if a migration meets tables of a version other than the one in the header.
 _CONTRADICTIONS = ("already exists", "duplicate column", "no such table", "no such column")
 
 
@@ -251,7 +251,7 @@ def migrate(database: Any, migrations: Sequence[Migration] = MIGRATIONS, *, may_
     Raises:
         NewerSchema: the database is newer than this program; nothing was changed.
         OlderSchema: it is older and may not be upgraded; nothing was changed.
-        BrokenDatabase: the header names a version other than that of the tables; nothing was changed.
+        BrokenDatabase: the header gives a version other than that of the tables; nothing was changed.
     """
     version, newest = _checked_version(database), newest_version(migrations)
     if version > newest:
@@ -261,7 +261,7 @@ def migrate(database: Any, migrations: Sequence[Migration] = MIGRATIONS, *, may_
     if version and not may_upgrade:
         raise OlderSchema(
             f"memory.db was written by an earlier version of Engram (its tables have version {version}, this version's "
-            f"{newest}). Run `engram install`, which ends what still runs of that version, makes a copy of memory.db "
+            f"{newest}). Run `engram install`, which stops what still runs of that version, makes a copy of memory.db "
             "and brings it up to date; or stop that version and run `engram up`",
             version,
         )
@@ -283,12 +283,12 @@ def _checked_version(database: Any) -> int:
         f"SELECT user_version, (SELECT value FROM meta WHERE key = '{_RECORDED}') FROM pragma_user_version"
     ).fetchone()
     if version == 0 or (recorded is not None and str(version) != str(recorded)):
-        raise BrokenDatabase(f"memory.db is damaged: its header says version {version}, its tables have {recorded}")
+        raise BrokenDatabase(f"memory.db is damaged: its header gives version {version}, its tables have {recorded}")
     return int(version)
 
 
 def _bring_up(database: Any, migrations: Sequence[Migration]) -> bool:
-    """Bring the database to the newest version in one transaction; False if another process has done that."""
+    """Bring the database to the newest version in one transaction; return False if another process has done so."""
     newest = newest_version(migrations)
     with database.atomic("EXCLUSIVE"):
         reach("migrate.begin")
@@ -314,7 +314,7 @@ def _bring_up(database: Any, migrations: Sequence[Migration]) -> bool:
 
 
 def _change_tables(database: Any, version: int, migrations: Sequence[Migration]) -> int:
-    """Migrate the tables to the newest version; return that version."""
+    """Migrate the tables by one step, or at once to the newest version; return the version reached."""
     if version == 0:
         _make_tables(database)
         return newest_version(migrations)

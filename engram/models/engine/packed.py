@@ -1,4 +1,4 @@
-"""Values that are stored compressed: texts, the facts of tool calls, a turn's entries, uuids."""
+"""Values that are stored compressed: text, the facts of tool calls, a turn's entries, uuids."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from engram.errors import BrokenDatabase
 from engram.system.lazy_regex import lazy_regex
 from engram.transcripts.turns import Action, EntryRef, Todo, TodoState
 
-#: Shorter texts, in characters, are stored uncompressed.
+#: Text shorter than this, in characters, is stored uncompressed.
 _SHORT = 200
 
 
 def pack_text(text: str) -> str | bytes:
-    """Return the stored form of a text: itself, or its UTF-8 bytes as a zlib stream."""
+    """Return the stored form of text: the text itself, or its UTF-8 bytes as a zlib stream."""
     if len(text) < _SHORT:
         return text
     packed = zlib.compress(text.encode("utf-8", "replace"), 6)
@@ -28,13 +28,13 @@ def pack_text(text: str) -> str | bytes:
 
 
 def unpack_text(stored: str | bytes) -> str:
-    """Return the text of a stored form. Raises BrokenDatabase if it is damaged."""
+    """Return text from its stored form. Raises BrokenDatabase if that is damaged."""
     if isinstance(stored, str):
         return stored
     try:
         return zlib.decompress(bytes(stored)).decode("utf-8")
     except (zlib.error, UnicodeDecodeError) as error:
-        raise BrokenDatabase(f"a stored text is damaged: {error}") from error
+        raise BrokenDatabase(f"stored text is damaged: {error}") from error
 
 
 # -- The facts of a turn's tool calls as they are stored in its row: JSON of what differs from the defaults,
@@ -43,7 +43,7 @@ def unpack_text(stored: str | bytes) -> str:
 _ACTION_DEFAULTS = Action("", "")._asdict()
 _ACTION_ITEMS = tuple(_ACTION_DEFAULTS.items())
 _TODO_STATES = frozenset(state.value for state in TodoState)
-#: Facts that name an entry; stored as its place among the turn's entries.
+#: Facts that refer to an entry, stored as its place among the turn's entries.
 ENTRY_FACTS = ("uuid", "result_uuid")
 #: Facts with several values.
 _LISTS = ("files", "error_lines", "error_keys")
@@ -74,7 +74,7 @@ def _todo_of(change: object) -> Todo | None:
 
 
 def _action_to_json(action: Action, places: Mapping[str, int]) -> dict[str, Any]:
-    """Only what differs from the defaults: most calls have few facts. The id is kept until the result arrives."""
+    """Return what differs from the defaults: most calls have few facts. The id is kept until the result arrives."""
     given: Iterable[tuple[Any, tuple[str, Any]]] = zip(action, _ACTION_ITEMS, strict=True)
     facts = {name: value for value, (name, default) in given if value != default}
     if action.result_uuid:
@@ -131,7 +131,7 @@ def pack_uuid(text: str) -> bytes:
 
 
 def unpack_uuid(data: bytes | None) -> str:
-    """Return the text of a stored uuid; "" for none."""
+    """Return the text of a stored uuid; "" if there is none."""
     if not data:
         return ""
     data = bytes(data)
@@ -148,7 +148,7 @@ def unpack_uuid(data: bytes | None) -> str:
 
 
 def in_order(entries: Iterable[EntryRef]) -> list[EntryRef]:
-    """Return the entries as they are in the file."""
+    """Return the entries in the order of the file."""
     return sorted(entries, key=lambda entry: (entry.offset, entry.line))
 
 
@@ -170,7 +170,7 @@ def pack_entries(entries: Sequence[EntryRef]) -> bytes:
 
 
 def unpack_entries(data: bytes) -> tuple[EntryRef, ...]:
-    """Return a turn's entries, in the order of the file. Raises BrokenDatabase for damaged ones."""
+    """Return a turn's entries, in the order of the file. Raises BrokenDatabase if they are damaged."""
     if not data:
         return ()
     unpacker = zlib.decompressobj(-zlib.MAX_WBITS)

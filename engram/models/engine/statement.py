@@ -36,7 +36,7 @@ P = ParamSpec("P")
 
 #: Provides SQLite's dialect for compiling; it is never opened.
 _DIALECT = SqliteDatabase(None)
-#: Types that SQLite takes as they are.
+#: Types that SQLite accepts as they are.
 _PLAIN = (str, int, float, bytes)
 
 
@@ -66,8 +66,8 @@ def in_json_list(column: ColumnBase, values: Any) -> ColumnBase:
     """Return the condition that a column has one of some values: any number, in one statement.
 
     Args:
-        values: a collection of texts or numbers, the same as a JSON list in a text, or the argument of a
-            ``prepared`` function that is either.
+        values: a collection of strings or numbers, the same as a JSON list in a string, or an argument of a
+            ``prepared`` function that is one of these.
     """
     listed = values if isinstance(values, Value) else _stored(values)
     condition: ColumnBase = column.in_(Select([fn.json_each(listed)], [SQL("value")]))
@@ -75,7 +75,7 @@ def in_json_list(column: ColumnBase, values: Any) -> ColumnBase:
 
 
 def _stored(value: Any) -> Any:
-    """Return a value as SQLite takes it: a collection becomes a JSON list."""
+    """Return a value in a form that SQLite accepts: a collection becomes a JSON list."""
     return value if value is None or isinstance(value, _PLAIN) else json.dumps(list(value), default=int)
 
 
@@ -85,7 +85,7 @@ def without_index(column: ColumnBase) -> ColumnBase:
 
 
 def is_same(column: ColumnBase, value: Any) -> ColumnBase:
-    """Return the condition that a column has a value, counting NULL as a value like any other."""
+    """Return the condition that a column has the given value, where NULL is a value like any other."""
     return Expression(column, OP.IS, value)
 
 
@@ -93,14 +93,14 @@ def prepared(build: Callable[P, Query]) -> Callable[P, Statement]:
     """Make a function that builds a query return a statement; the function runs once, at the first call.
 
     The function gets placeholders instead of its arguments. It may use them as values of the query and for nothing
-    else: no ``if``, no formatting, no list of values but by ``in_json_list``. Collections are passed to SQLite as JSON
-    and everything else unchanged, so a flag must be passed as a number and a path as bytes.
+    else: no ``if``, no formatting, no list of values except with ``in_json_list``. Collections are passed to SQLite as
+    JSON and everything else unchanged, so a flag must be passed as a number and a path as bytes.
     """
 
     @functools.cache
     def compiled() -> tuple[Signature, int, str, tuple[tuple[int, Any], ...]]:
-        """Signature, the number of arguments that need no binding, SQL, and for each of its parameters the index of
-        its argument, or -1 and its value.
+        """Return the signature, the number of arguments that need no binding, the SQL, and for each of its parameters
+        the index of its argument, or -1 and its value.
         """
         declared = signature(build)
         names = list(declared.parameters)
@@ -132,14 +132,14 @@ def prepared(build: Callable[P, Query]) -> Callable[P, Statement]:
 
 @functools.cache
 def insertion(table: type[Model], names: tuple[str, ...], verb: str = "INSERT") -> str:
-    """Return the statement that inserts a row by the names of its columns."""
+    """Return the statement that inserts a row with the given columns."""
     marks = ", ".join("?" * len(names))
     return f'{verb} INTO "{table._meta.table_name}" ({", ".join(_quoted(table, names))}) VALUES ({marks})'
 
 
 @functools.cache
 def row_change(table: type[Model], names: tuple[str, ...], key: tuple[str, ...]) -> str:
-    """Return the statement that changes columns of the row with a key."""
+    """Return the statement that changes columns of the row with the given key."""
     assignments = ", ".join(f"{name} = ?" for name in _quoted(table, names))
     is_row = " AND ".join(f"{name} = ?" for name in _quoted(table, key))
     return f'UPDATE "{table._meta.table_name}" SET {assignments} WHERE {is_row}'
@@ -170,9 +170,9 @@ R = TypeVar("R")
 class RecordReader(Generic[R]):
     """Selects the columns of a record, and turns rows into records.
 
-    A field of the record takes the column of the same name, or the expression that is given for it. A column of the
+    A field of the record gets the column of the same name, or the expression that is given for it. A column of the
     table without a field, or a field of the record without a column, is an error at import, so whoever adds a column
-    has to say here what it is for.
+    has to decide what it is for.
     """
 
     def __init__(
@@ -192,7 +192,7 @@ class RecordReader(Generic[R]):
             expressions: what to select for a field without a column of the same name.
             readers: how to make a field from its stored value; flags become bool automatically.
             left_out: columns that the record leaves out.
-            is_whole: False for a record that holds only the columns that some query needs.
+            is_whole: False for a record of only the columns that some query needs.
 
         Raises:
             TypeError: a field has no column, or a column has no field.
@@ -231,7 +231,7 @@ class RecordReader(Generic[R]):
             raise TypeError(f"{place}: no field for {', '.join(sorted(forgotten))}")
 
     def select(self) -> ModelSelect[Any]:
-        """Return a query for records; the caller joins the tables that its expressions name."""
+        """Return a query for records; the caller joins the tables that its expressions use."""
         return self.table.select(*self.columns)
 
     def select_by(self, key: Field) -> ModelSelect[Any]:

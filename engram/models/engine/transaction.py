@@ -1,6 +1,4 @@
-"""Reading and writing memory.db: ``Reader``, ``Tx`` and the open ``Store``, with the errors of both drivers
-as one.
-"""
+"""Reading and writing memory.db: ``Reader``, ``Tx`` and the open ``Store``, with the drivers' errors unified."""
 
 from __future__ import annotations
 
@@ -68,7 +66,7 @@ class Reader:
         self.driver = driver
         self.clock = clock
         self._database = database
-        # peewee maps the errors of starting a statement; errors while its rows are fetched come unmapped.
+        # peewee maps the errors of starting a statement, but not those of fetching its rows.
         self._errors: tuple[type[BaseException], ...] = (*DATABASE_ERRORS, *driver_errors(driver))
 
     # -- queries: rows by name, and records
@@ -79,7 +77,7 @@ class Reader:
         return list(map(_row_maker(names), rows))
 
     def fetch_first(self, query: Query) -> Any:
-        """Return the first row of a query by the names of its columns; None if there is none."""
+        """Return the first row of a query, with the names of its columns as attributes; None if there is none."""
         rows = self.fetch(query)
         return rows[0] if rows else None
 
@@ -120,7 +118,7 @@ class Reader:
             return cursor.fetchall(), tuple(column[0] for column in cursor.description)
 
     def _run_sql(self, sql: str, parameters: Sequence[Value]) -> Any:
-        """Run a statement; lone surrogates are replaced as in agents' texts. Raises BadRequest beyond 64 bits."""
+        """Run a statement; lone surrogates are replaced as in agents' text. Raises BadRequest beyond 64 bits."""
         try:
             return self._database.execute_sql(sql, tuple(parameters))
         except OverflowError as error:
@@ -138,7 +136,7 @@ class Reader:
             return [tuple(row) for row in self._run_sql(sql, parameters).fetchall()]
 
     def each_row(self, sql: str) -> Iterator[Row]:
-        """Yield the rows of a statement one after the other, for tables too large to hold at once."""
+        """Yield the rows of a statement one after the other, for tables too large to load at once."""
         with self._mapped_errors():
             for row in self._database.execute_sql(sql):
                 yield tuple(row)
@@ -212,7 +210,7 @@ class Reader:
 
 
 class Tx(Reader):
-    """A transaction that holds the write lock; ``Store.transaction`` makes it. Every function that writes takes one."""
+    """A transaction that holds the write lock, from ``Store.transaction``. Every function that writes takes one."""
 
     def __init__(self, reader: Reader) -> None:
         super().__init__(reader._database, reader.path, driver=reader.driver, clock=reader.clock)
@@ -234,7 +232,7 @@ class Tx(Reader):
     def update_row(
         self, table: type[peewee.Model], key: int | Mapping[str, Value], changes: Mapping[str, Value]
     ) -> None:
-        """Update named columns of the row with an id or with other key columns. Faster than a query."""
+        """Update columns of the row with the given id or other key columns. Faster than a query."""
         key = {"id": key} if isinstance(key, int) else key
         self.run(row_change(table, tuple(changes), tuple(key)), [*changes.values(), *key.values()])
 
@@ -243,7 +241,7 @@ class Tx(Reader):
     ) -> None:
         """Insert many rows, each given as column names and values; all have the same columns.
 
-        Raw SQL: peewee would make one statement with a parameter for every value, and convert each.
+        Raw SQL: peewee would build one statement with a parameter for every value, and convert each.
         """
         if rows:
             names = tuple(rows[0])
@@ -274,7 +272,7 @@ S = TypeVar("S", bound=Reader)
 
 # -- Decorators that turn a query into a function of a reader or transaction and the query's arguments.
 
-#: Makes a function of a reader that returns a ``T`` of one that builds a query.
+#: Turns a function that builds a query into a function of a reader that returns a ``T``.
 Asker: TypeAlias = Callable[[Callable[P, peewee.Query]], Callable[Concatenate[Reader, P], T]]
 
 
@@ -372,8 +370,8 @@ class Store(Reader):
     ) -> None:
         """Prepare to open the database at ``path`` without touching it; a damaged one is read as far as possible.
 
-        Unless it ``may_upgrade``, opening leaves the tables of an earlier version as they are. Unless it
-        ``begins_anew``, opening makes no memory.db if there are backups of one that was deleted.
+        Unless ``may_upgrade``, opening leaves the tables of an earlier version as they are. Unless ``begins_anew``,
+        opening does not create memory.db if there are backups of one that was deleted.
         """
         chosen = choose_driver(driver)
         database = open_database(path, chosen, busy_ms=busy_ms, cache_kb=cache_kb, is_damaged=is_damaged)
@@ -433,10 +431,10 @@ class Store(Reader):
             if file_identity(self.path) == identity:
                 raise
             is_own = False
-        # Another process may have set it aside meanwhile, so this may be a different file.
+        # Another process may have set it aside in the meantime, so this may be a different file.
         if is_own and file_identity(self.path) == identity:
             raise BrokenDatabase(f"{self.path} is damaged: its header lacks Engram's mark")
-        raise ForeignDatabase(f"{self.path} is a database of another program")
+        raise ForeignDatabase(f"{self.path} is another program's database")
 
     def make_private(self) -> None:
         """Set the file's mode to 0600 before SQLite opens it; its -wal and -shm get the same mode.
@@ -447,7 +445,7 @@ class Store(Reader):
             os.close(os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, FILE_MODE))
 
     def _connect(self) -> None:
-        """Make the first connection; switching a new file to WAL fails at once while another process does the same."""
+        """Open the first connection; switching a new file to WAL fails at once while another process does the same."""
         until = time.monotonic() + self._busy_ms / 1000
         while True:
             try:
@@ -460,7 +458,7 @@ class Store(Reader):
                 time.sleep(0.01)
 
     def _ensure_connected(self) -> None:
-        """Make this thread's connection if there is none: its pragmas read the file."""
+        """Open this thread's connection if there is none: its pragmas read the file."""
         with self._mapped_errors():
             self._database.connection()
 
@@ -487,7 +485,7 @@ class Store(Reader):
     def transaction(self) -> Iterator[Tx]:
         """Begin a transaction that holds the write lock from its start; a nested one joins the outer one.
 
-        Everything in it commits together or not at all. Keep it short: call no model, file or network inside.
+        Everything in it commits together or not at all. Keep it short: use no model, file or network inside.
         """
         with self._mapped_errors(is_transaction=True):
             if self._database.in_transaction():
@@ -539,7 +537,7 @@ class Store(Reader):
         return int(self.value("PRAGMA data_version") or 0)
 
     def file_identity(self) -> tuple[int, int] | None:
-        """Return device and inode of memory.db; None if there is no file. They change when the file is replaced."""
+        """Return the device and inode of memory.db; None if there is no file. They change when it is replaced."""
         return file_identity(self.path)
 
     def schema_version(self) -> int:
@@ -547,7 +545,7 @@ class Store(Reader):
         return int(self.value("PRAGMA user_version"))
 
     def _bound_log(self) -> None:
-        """Empty a write-ahead log that grew because there was always a reader; waits briefly for readers."""
+        """Empty a write-ahead log that grew because there was always a reader; wait briefly for readers."""
         try:
             if os.stat(self._log_path).st_size < LOG_LIMIT_BYTES:
                 return

@@ -1,4 +1,4 @@
-"""Erase the stored words of single entries: texts, passages, index, vectors and the facts of tool calls."""
+"""Erase the stored words of single entries: text, passages, index, vectors and the facts of tool calls."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def memories_resting_on_source(store: Reader, source: str) -> list[Memory]:
 
 
 def turn_of_source(store: Reader, source: str) -> int | None:
-    """Return the row id of the turn that an entry is in; None if no turn holds it."""
+    """Return the row id of the turn that an entry is in; None if no turn contains it."""
     turn_id = _turn_of_key(store, source)
     return turn_of_entry(store, source) if turn_id is None else turn_id
 
@@ -60,10 +60,10 @@ def source_texts(store: Reader, sources: Collection[str]) -> list[str]:
 
 
 def erase_words(tx: Tx, sources: Collection[str], *, actor: Actor) -> int:
-    """Delete the stored words of entries; return how many turns lost some.
+    """Delete the stored words of entries; return how many turns lost any.
 
-    The turns stay, with all their other words. A read or an extraction in progress starts over, since it
-    may still hold the words. Memories that rest on such an entry (only ones that are no longer current do) keep
+    The turns are kept, with all their other words. A read or an extraction in progress starts over, since it
+    may still have the words. Memories that rest on such an entry (only ones that are no longer current do) keep
     their summary and lose what they quote.
     """
     by_turn = _by_turn(tx, sources)
@@ -113,8 +113,8 @@ def drop_session_summary(tx: Tx, session_id: str) -> None:
 def clean_sessions(tx: Tx, session_refs: Collection[int], session_ids: Collection[str]) -> None:
     """Delete what is stored about sessions besides their turns.
 
-    The sessions stay, and with them how far their transcripts were read: nothing is read twice. The salted hashes of
-    values in their ``.env`` files stay too: in a session that continues, those values stay masked.
+    The sessions are kept, and with them how far their transcripts were read: nothing is read twice. The salted hashes
+    of values in their ``.env`` files are kept too: in a session that continues, those values remain masked.
 
     Args:
         session_refs: row ids of those that lose what mentions their turns: title, summary, branch, pull requests.
@@ -133,7 +133,7 @@ def _drop_summary(tx: Tx, of_session: Expression) -> None:
 
 
 def _drop_quotes(tx: Tx, memory: Memory, actor: Actor) -> None:
-    """Delete everything in a memory except its summary; its history goes too, since it contained more."""
+    """Delete everything in a memory except its summary, and its history, since that contained more."""
     if memory.content or memory.facts or memory.entities or memory.questions or memory.title:
         reason = "the text that it quoted was forgotten"
         erase_fields(tx, memory, reason, actor=actor, content="", facts=(), entities=(), questions=(), title="")
@@ -155,14 +155,14 @@ def _turn_of_key(store: Reader, source: str) -> int | None:
 
 
 def _queued_key(store: Reader, turn_id: int) -> str:
-    """Return the key of a turn that holds a text without a uuid; "" for any other."""
+    """Return the key of a turn that contains text without a uuid; "" for any other."""
     turn, block = tables.Turn, tables.TextBlock
     unnamed = block.select(block.turn).where((block.turn == turn_id) & block.uuid.is_null())
     return store.fetch_value(turn.select(turn.key).where(turn.id.in_(unnamed))) or ""
 
 
 def _said(store: Reader, turn_id: int) -> list[tuple[int, str, str]]:
-    """(row id, entry's uuid or the turn's key, text) of everything said in a turn."""
+    """Return (row id, entry's uuid or the turn's key, text) for everything said in a turn."""
     key = store.fetch_value(tables.Turn.select(tables.Turn.key).where(tables.Turn.id == turn_id))
     block = tables.TextBlock
     rows = store.fetch(block.select(block.id, block.uuid, block.text).where(block.turn == turn_id).order_by(block.seq))

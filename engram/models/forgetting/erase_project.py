@@ -35,9 +35,9 @@ class ProjectContents:
     turn_ids: tuple[int, ...]
     #: Memories to delete: those that belong to this project only.
     memories: tuple[Memory, ...]
-    #: Global memories that came from it. They stay, but lose their evidence.
+    #: Global memories that came from it. They are kept, but lose their evidence.
     released: tuple[Memory, ...]
-    #: Memories from elsewhere that rest on its turns too. They stay and keep their other evidence.
+    #: Memories from elsewhere that rest on its turns too. They are kept with their other evidence.
     supported: tuple[Memory, ...]
 
 
@@ -114,10 +114,10 @@ def carry_forgotten_projects(
 ) -> int:
     """Erase projects that were forgotten in another database later than in this one; return how much was deleted.
 
-    Forgettings that this database already knows are skipped: the project may since have been joined with another.
+    Projects that this database has already forgotten are skipped: they may since have been joined with others.
 
     Args:
-        tombstones: those of the other memory.
+        tombstones: the other database's tombstones.
         clean_note: returns what remains of a note that a run keeps for undoing; by default nothing.
     """
     erased = 0
@@ -156,20 +156,20 @@ def erase_turns(tx: Tx, turn_ids: Sequence[int]) -> None:
 
 
 def erase_memories(tx: Tx, memories: Sequence[Memory], *, actor: Actor) -> None:
-    """Delete memories with index, vectors and history, and what other memories' histories say about them."""
+    """Delete memories with index, vectors and history, and mentions of them in other memories' histories."""
     for memory in memories:
         delete_memory(tx, memory, actor=actor)
     ids = {memory.episode_id for memory in memories}
     history = tables.History
     told = history.before.concat(history.after).concat(history.reason)
-    # First find text that looks like any id, then compare: SQLite can't search for many texts at once.
+    # First find text that looks like any id, then compare: SQLite can't search for many strings at once.
     rows = tx.fetch(history.select(history.id, told.alias("told")).where(fn.INSTR(told, "ep_") > 0))
     row_ids = [row.id for row in rows if any(episode_id in row.told for episode_id in ids)]
     tx.run(history.delete().where(in_json_list(history.id, row_ids)))
 
 
 def release_memories(tx: Tx, contents: ProjectContents, *, actor: Actor) -> None:
-    """Remove a project's words from the memories that stay."""
+    """Remove a project's words from the memories that are kept."""
     reason = "its evidence was forgotten"
     for memory in (*contents.released, *contents.supported):
         forget_evidence_of_project(tx, memory, contents.project.id, reason, actor=actor)

@@ -26,7 +26,7 @@ _INDEXES = ("passage_fts", "episode_fts", "note_fts")
 
 
 def turn_ids_of(store: Reader, memory: Memory) -> list[int]:
-    """Return the row ids of the turns that a memory rests on, by its evidence."""
+    """Return the row ids of the turns that a memory rests on, according to its evidence."""
     evidence, turn = tables.Evidence, tables.Turn
     known = turn.select(turn.id)
     named = evidence.select(evidence.turn_id).where((evidence.memory == memory.id) & evidence.turn_id.in_(known))
@@ -58,7 +58,7 @@ def turn_texts(store: Reader, turn_ids: Sequence[int]) -> list[str]:
 
 
 def sessions_of_turns(store: Reader, turn_ids: Sequence[int]) -> list[str]:
-    """Claude Code's ids of the sessions that turns belong to."""
+    """Return Claude Code's ids of the sessions that turns belong to."""
     session, turn = tables.Session, tables.Turn
     query = session.select(session.session_id).join(turn, on=turn.session == session.id)
     sessions = [store.fetch_value(query.where(turn.id == turn_id)) for turn_id in turn_ids]
@@ -68,7 +68,7 @@ def sessions_of_turns(store: Reader, turn_ids: Sequence[int]) -> list[str]:
 def delete_forgotten(tx: Tx, forgotten: Forgotten, *, actor: Actor) -> int:
     """Delete memories, turns and words with everything that depends on them, leaving tombstones.
 
-    Works on any open database: ids that don't exist are skipped. Returns how many memories and turns were
+    This works on any open database: ids that don't exist are skipped. Return how many memories and turns were
     deleted or changed.
     """
     done = 0
@@ -93,11 +93,11 @@ def delete_forgotten(tx: Tx, forgotten: Forgotten, *, actor: Actor) -> int:
 
 
 def apply_tombstones(tx: Tx, *, actor: Actor) -> int:
-    """Delete everything that the tombstones in an open database name; return how much that was.
+    """Delete everything that the tombstones in an open database list; return how much that was.
 
     Call it after tombstones or memories arrive from elsewhere: a restore, an import, a migration, a file set aside.
-    Automatic memories under another id that rest on erased words are deleted too. What a purge left may stay; memories
-    superseded by a missing memory become current again.
+    Automatic memories under another id that rest on erased words are deleted too. What a purge left may remain.
+    Memories superseded by a missing memory become current again.
     """
     gone = select_memories(tx, _is_named_by_tombstone())
     turn, tombstone = tables.Turn, tables.Tombstone
@@ -119,7 +119,7 @@ def apply_tombstones(tx: Tx, *, actor: Actor) -> int:
 
 
 def _is_named_by_tombstone() -> ColumnBase:
-    """Condition for memories that a tombstone names, and for automatic ones that rest on erased words."""
+    """Return the condition for memories that a tombstone lists, and for automatic ones that rest on erased words."""
     memory, evidence, tombstone = tables.Memory, tables.Evidence, tables.Tombstone
 
     def is_there(kind: TombstoneKind, key: ColumnBase) -> ColumnBase:
@@ -155,9 +155,9 @@ def clean_runs(
     """Remove lines from reports of consolidations and from the notes that they keep for an undo; delete task errors.
 
     Args:
-        is_kept: whether a line stays.
-        clean_note: returns what stays of a note, given its name and text, or None if an undo should not touch the note;
-            by default the lines that are kept.
+        is_kept: returns whether to keep a line.
+        clean_note: returns what remains of a note, given its name and text, or None if an undo should not touch it;
+            by default, the lines to keep.
     """
 
     def keep_lines(_: str, text: str) -> str:
@@ -230,7 +230,7 @@ def _cut_from_others(tx: Tx, episode_id: str) -> None:
 def forget_in_copy(tx: Tx, forgotten: Forgotten, is_kept: Callable[[str], bool], *, actor: Actor) -> int:
     """Make the same deletions in a copy of the database; return how many memories and turns were deleted.
 
-    The copy's whole index of notes is deleted too, since it may hold lines that the files no longer have; it is
+    The copy's whole index of notes is deleted too, since it may contain lines that the files no longer have; it is
     rebuilt from them.
     """
     clean_runs(tx, is_kept)
@@ -250,8 +250,8 @@ def turn_keys(store: Reader, turn_ids: Sequence[int]) -> list[str]:
 def wipe_free_space(store: Store) -> None:
     """Leave no byte of what was deleted in the file or its log.
 
-    SQLite overwrites deleted rows by itself (secure_delete). A text index keeps deleted words until its parts are
-    merged. They are merged here, which takes longer the larger the index is. (FTS5 can also drop words at once, but
+    SQLite itself overwrites deleted rows (secure_delete). A text index keeps deleted words until its parts are
+    merged. This merges them, which takes longer the larger the index is. (FTS5 can also drop words at once, but
     then an older SQLite could no longer read the index, and both drivers must be able to read one memory.db.)
     """
     with store.transaction() as tx:
@@ -274,7 +274,7 @@ class PurgeRun:
 
 
 def untouched_since(store: Reader, status: str, before_ms: int, project_id: int | None = None) -> list[Memory]:
-    """Return the memories with a status that were neither changed nor used since a given time, oldest first."""
+    """Return the memories with a given status that were neither changed nor used since a given time, oldest first."""
     memory = tables.Memory
     last_touched = fn.max(memory.updated_at_ms, memory.kept_at_ms, fn.coalesce(memory.accessed_at_ms, 0))
     condition = (memory.status == str(status)) & (last_touched < before_ms)
@@ -302,7 +302,7 @@ def bytes_of(store: Reader, memory: Memory) -> int:
 
 
 def purge_memories(tx: Tx, run_id: int, some: Sequence[Memory], *, actor: Actor) -> None:
-    """Delete memories with index, vectors, evidence and history, and log it; turns stay.
+    """Delete memories with index, vectors, evidence and history, and log it; turns are kept.
 
     Tombstones keep the extractor from recreating them.
     """

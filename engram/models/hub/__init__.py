@@ -1,1 +1,1 @@
-"""What travels through a hub, as it is stored here. Nothing on a lower floor knows about it."""
+"""What travels through a hub, as stored on this machine. Nothing on a lower floor uses it."""

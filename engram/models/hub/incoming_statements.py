@@ -1,4 +1,4 @@
-"""Statements from other machines, which are stored here and never sent on from here."""
+"""Statements from other machines, which are stored and never sent on."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class Incoming:
 
 
 def take_statement(tx: Tx, space: Space, incoming: Incoming) -> Memory | None:
-    """Store what a statement says; return the memory that it created or changed, None if nothing was new."""
+    """Store the content of a statement; return the memory that it created or changed, None if nothing was new."""
     row = incoming.row
     mine = find_said(tx, space.id, row.author, row.memory_id)
     if mine is None:
@@ -197,7 +197,7 @@ def memory_of(incoming: Incoming, episode_id: str, slot: str | None, project_id:
 def apply_newer(
     tx: Tx, space: Space, mine: SaidMemory, memory: Memory, newer: Mapping[str, Register], incoming: Incoming
 ) -> Memory:
-    """Change a memory as the newer fields say. For another person's memory, only its text and its end are stored."""
+    """Apply newer fields to a memory. For another person's memory, only its text and its end are stored."""
     changes: dict[str, Any] = {}
     values = {name: register[2] for name, register in newer.items()}
     if {TEXT, EXTRACTED} & set(newer) and incoming.text is not None:
@@ -308,7 +308,7 @@ def take_forgotten(tx: Tx, space: Space, row: Row) -> None:
 
 
 def known_memories(store: Reader, space: Space, rows: Sequence[Row]) -> list[str]:
-    """Return the ids of the local memories that some rows are about."""
+    """Return the ids of the local memories that the rows are about."""
     ids = []
     for row in rows:
         mine = find_said(store, space.id, row.author, row.memory_id)
@@ -369,7 +369,7 @@ def _note_forgotten(space_id: int, author: int, memory_id: bytes) -> Query:
 
 
 def take_statements(tx: Tx, space: Space, statements: Sequence[Incoming]) -> list[Memory]:
-    """Store what statements say, in any order; return the memories that were made or changed.
+    """Store the content of statements, in any order; return the memories that were created or changed.
 
     Statements whose memory, slot, id and entries are unknown here are stored in bulk. Any that
     concern something that exists here, or was forgotten or purged, are passed to ``take_statement``.
@@ -407,9 +407,9 @@ def _names_of(incoming: Incoming) -> set[tuple[str, Any]]:
 
 
 def _known_ids(store: Reader, space: Space, statements: Sequence[Incoming]) -> set[tuple[str, Any]]:
-    """Return those names that are in use here, and all names of statements that a tombstone covers.
+    """Return those names that are already in use, and all names of statements that a tombstone covers.
 
-    Raw SQL: the ids are bytes, which a JSON list can't hold.
+    Raw SQL: the ids are bytes, which a JSON list can't contain.
     """
     by_author: dict[int, list[bytes]] = {}
     for incoming in statements:
@@ -450,7 +450,7 @@ def _make_all(tx: Tx, space: Space, statements: Sequence[Incoming]) -> list[Memo
     for incoming in statements:
         birth = incoming.statement.birth
         if birth.get("p") and birth.get("pf") and not incoming.origin:
-            # Done first, since it may merge a placeholder that another statement on the page names.
+            # Done first, since it may merge a placeholder that another statement on the page refers to.
             place_of(tx, birth["p"], str(birth["pf"]))
     for incoming in statements:
         birth = incoming.statement.birth

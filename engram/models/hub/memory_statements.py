@@ -1,8 +1,8 @@
 """Statements about memories for other machines. ``memory_changes`` reports each change, in the same transaction.
 
 Only what somebody said or decided is sent to other machines: a new memory, a change by a person or an agent, a turn
-that grew. What tidying does (merge, archive, supersede, age) stays here; if it rewrites a text, the text that was
-said is kept as well. Nothing is written if no hub was joined.
+that grew. What tidying does (merge, archive, supersede, age) is not sent; if it rewrites text, the original text is
+kept as well. Nothing is written if no hub was joined.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from engram.models.memories.memory_records import Memory
 
 #: Action of a change that came from another machine, which is not sent again.
 SYNC = "sync"
-#: Action of a memory that an extractor made, or changed because its turn grew.
+#: Action of a memory that an extractor created, or changed because its turn grew.
 EXTRACT = "extract"
 #: Fields of a memory that make up its text in a statement.
 TEXT_FIELDS = ("summary", "content", "facts", "entities", "questions")
@@ -38,17 +38,17 @@ class SaidMemory:
     space_id: int
     author: int
     memory_id: bytes
-    #: The memory here.
+    #: The local memory.
     episode_id: str
-    #: Version of what this machine has to say, and the version that the hub has.
+    #: Version of this machine's statement, and the version that the hub has.
     version: int
     pushed: int
-    #: Field → [clock, device, value]; a text has no value here.
+    #: Field → [clock, device, value]; the fields with the text have no value.
     said: Mapping[str, list[Any]]
     #: The text as it was said, if tidying rewrote the memory.
     own_text: Mapping[str, Any] | None
     is_forgotten: bool
-    #: The memory that replaced it and is not here yet.
+    #: The memory that replaced it and has not arrived yet.
     waits_for: bytes | None
 
 
@@ -71,13 +71,13 @@ def memory_id_of(stable_id: str) -> bytes:
 
 
 def text_of(memory: Memory) -> dict[str, Any]:
-    """Return the text of a memory as a statement has it."""
+    """Return the text of a memory in the form used in statements."""
     return text_of_fields({name: getattr(memory, name) for name in TEXT_FIELDS})
 
 
 def text_of_fields(fields: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the text of a memory's fields as a statement has it. Without questions, the text is the same as in earlier
-    versions.
+    """Return the text of a memory's fields in the form used in statements. Without questions, it is the same as in
+    earlier versions.
     """
     text = {
         "s": fields["summary"],
@@ -104,13 +104,13 @@ def said_in_space(store: Reader, space_id: int) -> list[SaidMemory]:
 
 
 def change_said(tx: Tx, memory: SaidMemory, **changes: Value) -> None:
-    """Change columns of what was said about a memory; it was read in this transaction."""
+    """Change columns of what was said about a memory, which was read in this transaction."""
     key: dict[str, Value] = {"space_id": memory.space_id, "author": memory.author, "memory_id": memory.memory_id}
     tx.update_row(tables.HubMemory, key, changes)
 
 
 def registers_of(memory: SaidMemory) -> dict[str, Register]:
-    """Return what was said about a memory, to be joined with what others say; a text has no value."""
+    """Return what was said about a memory, to be joined with others' statements; the text has no value."""
     return {name: (int(r[0]), int(r[1]), r[2] if len(r) > 2 else None) for name, r in memory.said.items()}
 
 
@@ -127,14 +127,14 @@ def is_said(space_id: int, author: int, memory_id: bytes) -> ColumnBase:
 
 
 def id_of_stable(store: Reader, stable_id: str) -> str | None:
-    """Return the id of the memory with a stable id; None if there is none."""
+    """Return the id of the memory with the given stable id; None if there is none."""
     memory = tables.Memory
     found: str | None = store.fetch_value(memory.select(memory.episode_id).where(memory.stable_id == stable_id))
     return found
 
 
 class Clock:
-    """Gives stamps in a space, and stores how far its clock has advanced."""
+    """Issues stamps in a space, and stores how far its clock has advanced."""
 
     def __init__(self, tx: Tx, space: Space) -> None:
         self.server = server_of(tx, space)
@@ -156,7 +156,7 @@ class Clock:
 
 
 class SaidListener(ChangeListener):
-    """Stores what is to be said about each change, in the transaction of the change."""
+    """Stores what is to be said about each change, in the transaction that makes the change."""
 
     def made(self, tx: Tx, memory: Memory, action: str) -> None:
         """State that a memory was created."""
@@ -196,7 +196,7 @@ class SaidListener(ChangeListener):
     def erased(self, tx: Tx, before: Memory, after: Memory) -> None:
         """State what is left of a memory whose words were forgotten, so that they are deleted everywhere.
 
-        If tidying had merged those words into it, the statement stays unchanged.
+        If tidying had merged those words into it, the statement is left unchanged.
         """
         own = _own(tx, before.episode_id)
         if own is None:
@@ -222,9 +222,9 @@ class SaidListener(ChangeListener):
             )
 
     def deleted(self, tx: Tx, memory: Memory, *, is_purge: bool) -> None:
-        """State that a memory was forgotten, in every space where its words are this person's. A purge stays local.
+        """State that a memory was forgotten, in every space where its words are this person's. A purge is local.
 
-        What was shared from a purged memory stays shared; its ids are kept so that the share can be taken back.
+        What was shared from a purged memory remains shared; its ids are kept so that the share can be taken back.
         """
         for said in said_of_memory(tx, memory.episode_id):
             if is_purge and _is_share(tx, said):
@@ -261,7 +261,7 @@ def first_said(memory: Memory, stamp: Any, *, is_extracted: bool) -> dict[str, l
 
 
 def said_row(clock: Clock, memory: Memory, said: Mapping[str, Any], own_text: str | None = None) -> dict[str, Any]:
-    """Return the row of a memory for its first statement here."""
+    """Return the row for the first statement about a memory."""
     return {
         "space_id": clock.space.id,
         "author": clock.server.member_id,

@@ -47,11 +47,11 @@ from engram.models.work.pauses import paused_scopes
 # -- Projects across machines: identified by the address of their remote, or by a link that a person made.
 #
 # A project that another machine knows and this one does not is a placeholder with the identity ``hub:…`` until a
-# repository with the same remote, or a person's ``engram hub link``, says which folder it is.
+# repository with the same remote, or a person's ``engram hub link``, determines which folder it is.
 
 #: Prefix of a shared identity if the project has no remote.
 _BY_ID = "id:"
-#: Why an identity that another machine sent without a remote means a project here.
+#: Why an identity that another machine sent without a remote refers to a local project.
 _KNOWN = "another machine knows its remote now"
 
 
@@ -86,8 +86,8 @@ def place_of(tx: Tx, shared: Sequence[Any], former: str = "") -> ProjectRow:
 
     Args:
         shared: identity, first commit and name.
-        former: the project's identity before its remote was known; "" if it had no other. From now on,
-            that one means this local project, which also gets what a placeholder of that name has.
+        former: the project's identity before its remote was known; "" if it had no other. From now on, that refers to
+            this local project, which also gets everything in a placeholder with that identity.
     """
     identity, first_commit, name = (str(part) for part in shared)
     known = find_project_of_identity(tx, PLACEHOLDER + identity) or _real_project(tx, identity, first_commit)
@@ -98,7 +98,7 @@ def place_of(tx: Tx, shared: Sequence[Any], former: str = "") -> ProjectRow:
 
 
 def _let_mean(tx: Tx, identity: str, place: ProjectRow) -> None:
-    """Let the identity of a placeholder mean a project, unless it already means another one, or either is paused."""
+    """Let a placeholder's identity refer to a project, unless it already refers to another, or either is paused."""
     meant = find_project_of_identity(tx, identity) or _real_project(tx, identity.removeprefix(PLACEHOLDER), "")
     if meant is None:
         link_folder(tx, place, identity, "", _KNOWN)
@@ -107,8 +107,8 @@ def _let_mean(tx: Tx, identity: str, place: ProjectRow) -> None:
 
 
 def _real_project(store: Reader, identity: str, first_commit: str) -> ProjectRow | None:
-    """Return the folder that a shared identity means. A repository with the same remote but a different
-    first commit is a different one.
+    """Return the project with a folder that a shared identity refers to. A repository with the same remote but a
+    different first commit is a different project.
     """
     project = tables.Project
     if identity.startswith(_BY_ID):
@@ -214,7 +214,7 @@ def _enqueue(tx: Tx, space: Space, memories: Sequence[Memory]) -> None:
 
 
 def _steps_of(tx: Tx, episode_ids: Sequence[str]) -> dict[str, list[Any]]:
-    """Return id → the steps of history that changed a text or whether the memory is current, oldest first."""
+    """Return id → the steps of history that changed the text or whether the memory is current, oldest first."""
     history = tables.History
     listed = in_json_list(history.episode_id, episode_ids)
     has_fields = history.before != "{}"
@@ -341,7 +341,7 @@ def mark_pushed(tx: Tx, space_id: int, pushed: Iterable[tuple[int, bytes, int]])
 
 
 def give_versions(tx: Tx, space_id: int) -> None:
-    """Number the statements that this machine sends for another one: each needs a version from this device."""
+    """Number the statements that this machine sends for another machine: each needs a version from this device."""
     memory = tables.HubMemory
     waits = (without_index(memory.space) == space_id) & (memory.version > memory.pushed) & (memory.version == 0)
     tx.run(memory.update(version=1).where(waits))
@@ -355,7 +355,7 @@ def restamp(tx: Tx, space: Space, is_due: Any, renew: Any) -> int:
 
     Args:
         is_due: whether a stamp is to be replaced.
-        renew: gives the new stamp for an old one; called in the order of the stamps.
+        renew: returns the new stamp for an old one; called in the order of the stamps.
     """
     dirty = load_outgoing(tx, space.id, 1 << 31)
     due = sorted(
@@ -436,7 +436,7 @@ def say_with_new_key(tx: Tx, space_id: int, author: int) -> None:
 
 
 def forgotten_in_space(store: Reader, space_id: int) -> set[tuple[int, bytes]]:
-    """Return author and memory of everything in a space that was forgotten, here or elsewhere."""
+    """Return the author and the memory's id of everything in a space that was forgotten, here or elsewhere."""
     memory = tables.HubMemory
     of_space = (without_index(memory.space) == space_id) & (memory.is_forgotten == 1)
     return {
@@ -446,7 +446,7 @@ def forgotten_in_space(store: Reader, space_id: int) -> set[tuple[int, bytes]]:
 
 
 def count_statements(store: Reader, space_id: int) -> Mapping[str, int]:
-    """Return how many memories a space has here, and how many of them were forgotten."""
+    """Return how many memories of a space this machine has, and how many were forgotten."""
     memory = tables.HubMemory
     row = store.fetch_first(
         memory.select(fn.COUNT(SQL("*")).alias("all"), fn.COALESCE(fn.SUM(memory.is_forgotten), 0).alias("gone")).where(

@@ -1,8 +1,8 @@
 """Shares: copies of this person's memories in the spaces of teams. Nothing is shared by default.
 
 A share is a row of ``hub_memory`` in a team's space whose author is this person. Its text is a copy, fixed when it was
-shared; what the memory says later is not said to the team. It is erased when the memory is forgotten, or when any
-of its words are.
+shared: later changes to the memory's text are not sent to the team. It is erased when the memory is forgotten, or when
+any of its words are.
 """
 
 from __future__ import annotations
@@ -67,11 +67,11 @@ def copy_id(ns_id: int, stable_id: str) -> bytes:
 
 
 def add_share(tx: Tx, space: Space, memory: Memory, text: Mapping[str, Any], project: Sequence[str] | None) -> bool:
-    """Share a text of a memory, or replace what was shared of it; return False if nothing is new.
+    """Share a memory's text, or replace what was shared before; return False if nothing is new.
 
     Args:
         text: exactly what is shared, without secrets: summary, content, facts, entities as ``s``, ``c``, ``f``, ``e``.
-        project: the project in which it applies, as other machines know it.
+        project: the project in which it applies, as other machines identify it.
     """
     clock = Clock(tx, space)
     birth = {"k": memory.kind.value, "c": memory.created_at_ms, "o": memory.stable_id}
@@ -119,7 +119,7 @@ def list_shares(store: Reader, space: Space) -> list[Share]:
 
 
 def take_back(tx: Tx, space: Space, said: SaidMemory) -> None:
-    """Have a share erased everywhere; the memory itself stays. A keeper can take back what anybody shared."""
+    """Have a share erased everywhere; the memory itself is kept. A keeper can take back what anybody shared."""
     memory = tables.HubMemory
     nothing = {"is_forgotten": 1, "said": "{}", "own_text": None, "waits_for": None}
     changes = memory.update(**nothing, version=memory.version + 1)
@@ -127,7 +127,7 @@ def take_back(tx: Tx, space: Space, said: SaidMemory) -> None:
 
 
 def bar_share(tx: Tx, space: Space, memory: Memory) -> None:
-    """Keep rules from sharing a memory in a space. The hub is not told."""
+    """Keep rules from sharing a memory in a space. The hub is not notified."""
     author = server_of(tx, space).member_id
     row: dict[str, Value] = {"space_id": space.id, "author": author, "is_forgotten": 1}
     row |= {"memory_id": copy_id(space.ns_id, memory.stable_id), "episode_id": memory.episode_id}
@@ -208,12 +208,12 @@ class ShareListener(ChangeListener):
             change_said(tx, share.said, said=json.dumps(said), version=share.said.version + 1)
 
     def erased(self, tx: Tx, before: Memory, after: Memory) -> None:
-        """Take back every share of a memory some of whose words were forgotten, since the copies may hold them."""
+        """Take back every share of a memory some of whose words were forgotten, since the copies may contain them."""
         for share in shares_of(tx, after.episode_id):
             take_back(tx, share.space, share.said)
 
     def merged(self, tx: Tx, from_id: int, into_id: int) -> None:
-        """Let the rules of a project apply to the one that it became, unless that one has its own."""
+        """Let the rules of a project apply to the project that it was merged into, unless that has its own."""
         table, rules = tables.HubRule, list_rules(tx)
         spaces_with_own = {rule.space_id for rule in rules if rule.project_id == into_id}
         for rule in rules:
@@ -280,7 +280,7 @@ def add_rule(tx: Tx, space_id: int, project_id: int, delay_ms: int) -> Rule:
 
 
 def drop_rule(tx: Tx, space_id: int, project_id: int) -> bool:
-    """Delete a rule; return False if there was none. What was shared stays."""
+    """Delete a rule; return False if there was none. What was shared remains shared."""
     table = tables.HubRule
     return tx.run(table.delete().where((table.space == space_id) & (table.project == project_id))) > 0
 

@@ -37,7 +37,7 @@ class Server:
     member_id: int
     member_name: str
     device_id: int
-    #: The last push that the hub has, as far as this machine knows; b"" for none.
+    #: The last push that the hub has, as far as this machine knows; b"" if there is none.
     last_push: bytes
     #: The pushes that were sent, answered or not, the newest last: sixteen bytes each, at most ``MAX_PUSHES``.
     in_flight: bytes
@@ -118,7 +118,7 @@ def list_spaces(store: Reader, server_id: int | None = None) -> list[Space]:
 
 
 def find_space(store: Reader, name: str) -> Space | None:
-    """Return the space with a name, the oldest if there are several."""
+    """Return the space with the given name, the oldest if there are several."""
     return store.fetch_record(
         _SPACES, _SPACES.select().where(tables.HubSpace.name == name).order_by(tables.HubSpace.id)
     )
@@ -149,13 +149,13 @@ def note_push(tx: Tx, server_id: int, push_id: bytes) -> None:
 
 
 def drop_server(tx: Tx, server_id: int) -> None:
-    """Leave a hub: its spaces are deleted, with what was said in them. Memories stay."""
+    """Leave a hub: delete its spaces, with what was said in them. Memories are kept."""
     tx.run(tables.HubServer.delete().where(tables.HubServer.id == server_id))
     drop_meta(tx, f"{_FOLDER} {server_id}")
 
 
 def read_folder_state(store: Reader, server_id: int) -> str:
-    """Return what this machine wrote into a folder and read there, as JSON; "" for nothing yet."""
+    """Return what this machine wrote into a folder and read there, as JSON; "" if there is nothing yet."""
     return get_meta(store, f"{_FOLDER} {server_id}") or ""
 
 
@@ -165,7 +165,7 @@ def put_folder_state(tx: Tx, server_id: int, state: str) -> None:
 
 
 def folder_notes(store: Reader, server_id: int) -> tuple[str, ...]:
-    """Return what a person should know about a folder: files that are missing, unreadable or do not belong there."""
+    """Return what a person should know about a folder: missing and unreadable files, other spaces."""
     return tuple(map(str, json.loads(read_folder_state(store, server_id) or "{}").get("notes", ())))
 
 
@@ -206,7 +206,7 @@ def raise_clock(tx: Tx, space_id: int, hlc: int) -> None:
 
 
 def drop_space(tx: Tx, space_id: int) -> None:
-    """Leave a space: what was said in it is deleted. Memories stay."""
+    """Leave a space: delete what was said in it. Memories are kept."""
     tx.run(tables.HubSpace.delete().where(tables.HubSpace.id == space_id))
 
 
@@ -214,9 +214,7 @@ def drop_space(tx: Tx, space_id: int) -> None:
 
 
 def note_offers(store: Store, server_id: int, offers: Mapping[int, str]) -> None:
-    """Store the teams that a hub lists and this machine has not joined, by number, for a person to
-    decide about.
-    """
+    """Store the teams that a hub lists and this machine has not joined, by number, for a person to decide on."""
     kept = json.dumps({str(ns_id): name[:60] for ns_id, name in list(offers.items())[:MAX_OFFERS]}, sort_keys=True)
     if (get_meta(store, f"{_OFFERS} {server_id}") or "{}") != kept:
         with store.transaction() as tx:
@@ -224,7 +222,7 @@ def note_offers(store: Store, server_id: int, offers: Mapping[int, str]) -> None
 
 
 def list_offers(store: Reader, server_id: int) -> dict[int, str]:
-    """Return the teams that a hub names and this machine has not joined, number → name."""
+    """Return the teams that a hub lists and this machine has not joined, number → name."""
     offers = json.loads(get_meta(store, f"{_OFFERS} {server_id}") or "{}")
     known = {space.ns_id for space in list_spaces(store, server_id)}
     return {int(ns_id): str(name) for ns_id, name in offers.items() if int(ns_id) not in known}
@@ -269,7 +267,7 @@ def set_aside(
 
 
 def drop_set_aside(tx: Tx, space_id: int, direction: str, rows: Sequence[tuple[int, bytes]]) -> None:
-    """Forget rows, by author and memory, that were set aside and then succeeded after all."""
+    """Delete the record of rows, by author and memory, that were set aside and then succeeded after all."""
     table = tables.HubSetAside
     if not tx.has_any(table.select(table.seq).where(table.space == space_id).limit(1)):
         return
@@ -279,10 +277,10 @@ def drop_set_aside(tx: Tx, space_id: int, direction: str, rows: Sequence[tuple[i
 
 
 def read_anew_after_update(store: Store, program: str) -> int:
-    """Pull again what an older program set aside; return how many spaces that concerns.
+    """Pull again what an older program set aside; return how many spaces that affects.
 
     Args:
-        program: what this program understands, as a text that differs for another version.
+        program: what this program understands, as a string that differs between versions.
     """
     if get_meta(store, _UNDERSTOOD) == program:
         return 0
@@ -323,13 +321,13 @@ def list_servers() -> Query:
 
 @asks_record(_SERVERS)
 def server_by_id(server_id: int) -> Query:
-    """Return the hub with a row id."""
+    """Return the hub with the given row id."""
     return _SERVERS.select().where(tables.HubServer.id == server_id)
 
 
 @asks_record(_SPACES)
 def space_by_id(space_id: int) -> Query:
-    """Return the space with a row id."""
+    """Return the space with the given row id."""
     return _SPACES.select().where(tables.HubSpace.id == space_id)
 
 
@@ -362,7 +360,7 @@ class Member:
     #: The hub's id.
     member_id: int
     name: str
-    #: Nothing from this member is stored here.
+    #: True if nothing from this member is stored.
     is_muted: bool
 
 
@@ -370,7 +368,7 @@ _MEMBERS = RecordReader(Member, tables.HubMember)
 
 
 def keep_members(tx: Tx, server_id: int, names: Mapping[int, str]) -> None:
-    """Store the names of members, by id; muted members stay muted."""
+    """Store the names of members, by id; muted members remain muted."""
     table = tables.HubMember
     for member_id, name in names.items():
         plain = plain_name(name)
@@ -379,7 +377,7 @@ def keep_members(tx: Tx, server_id: int, names: Mapping[int, str]) -> None:
 
 
 def list_members(store: Reader, server_id: int) -> list[Member]:
-    """Return the members of a hub that are known here, by name."""
+    """Return the known members of a hub, by name."""
     query = _MEMBERS.select().where(tables.HubMember.server == server_id).order_by(tables.HubMember.name)
     return store.fetch_records(_MEMBERS, query)
 

@@ -46,7 +46,7 @@ class BranchUse:
 
     name: str
     last_turn_ms: int
-    #: The last commit that its turns report; "" for none.
+    #: The last commit that its turns report; "" if there is none.
     commit: str
 
 
@@ -54,7 +54,7 @@ _BRANCHES = RecordReader(BranchRow, tables.Branch, readers={"state": BranchState
 
 
 def branches_used_since(store: Reader, project_id: int, since_ms: int) -> list[BranchUse]:
-    """Return each branch that has turns since a given time, once."""
+    """Return each branch with turns since a given time, once."""
     uses: dict[str, BranchUse] = {}
     turn = tables.Turn
     columns = (turn.branch, turn.started_at_ms, turn.actions)
@@ -156,5 +156,5 @@ def branch_remark(branch: str) -> str:
 
 
 def branch_place(branch: str, *, is_unmerged: bool) -> str:
-    """Return a phrase that names a branch, such as ``on branch feat/x``."""
+    """Return a phrase for a branch, such as ``on branch feat/x``."""
     return f"on branch {one_line(branch, MAX_BRANCH_CHARACTERS)}{', not merged' * is_unmerged}"

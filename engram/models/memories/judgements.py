@@ -33,9 +33,9 @@ class Ending(Enum):
 
     #: It ends.
     ENDS = auto()
-    #: It stays current along with the other one, and the user decides between them.
+    #: It remains current along with the other one, and the user decides between them.
     CONTRADICTION = auto()
-    #: It stays current, and there is nothing to decide.
+    #: It remains current, and there is nothing to decide.
     STAYS = auto()
 
 
@@ -47,20 +47,20 @@ def ending_of(
     is_users_word: bool | None = None,
     is_same_text: bool = False,
 ) -> Ending:
-    """Decide whether a memory may end, and how. Every module that ends a memory asks here. Pure.
+    """Decide whether a memory may end, and how. Every module that ends a memory calls this. Pure.
 
     Only the user can end what the user decided. Only the user's command ends pinned and saved memories; an agent
     may also replace what an agent saved. What the user said or chose can also be ended by what the user says or chooses
     later. Somebody else's memory ends only memories of the same author, and a suspect one only suspect ones. A memory
-    is only replaced by one that is visible wherever it is itself.
+    is replaced only by one that is visible wherever it is itself.
 
     Args:
         older: the memory that would end.
         newer: the memory that would take its place; None if it would end without a successor.
         actor: who ends it; ``Actor.USER`` means that the user asked for exactly this.
         is_users_word: whether the user's own words say that it ends; None to conclude that from the newer memory.
-        is_same_text: both have the same text, so nothing is lost by ending the older one; it stays if it has more
-            authority.
+        is_same_text: both have the same text, so nothing is lost by ending the older one; it is kept if it has
+            more authority.
     """
     if actor is Actor.USER:
         return Ending.ENDS
@@ -106,7 +106,7 @@ CONTRADICTIONS = RecordReader(Contradiction, tables.Contradiction, left_out=("ru
 
 
 def note_contradiction(tx: Tx, older_id: str, newer_id: str, reason: str) -> int:
-    """Record that two memories contradict each other; return its number, or 0 if that was already known or decided."""
+    """Record that two memories contradict each other; return its number, or 0 if it was already known or decided."""
     table = tables.Contradiction
     pair = [older_id, newer_id]
     known = table.select(table.id).where(table.older_id.in_(pair) & table.newer_id.in_(pair))
@@ -116,8 +116,8 @@ def note_contradiction(tx: Tx, older_id: str, newer_id: str, reason: str) -> int
 
 
 def open_contradictions(store: Reader, episode_id: str | None = None, number: int | None = None) -> list[Contradiction]:
-    """Return contradictions that wait for a decision, oldest first; of one memory, or the one
-    with a given number.
+    """Return the contradictions that wait for a decision, oldest first: all, those of one memory, or the one with a
+    given number.
     """
     table = tables.Contradiction
     query = CONTRADICTIONS.select().where(

@@ -1,8 +1,8 @@
-"""The one door to memories: whatever changes one goes through here, and its history records who changed it and why.
+"""The only door to memories: every change is made through it, and the memory's history records who made it and why.
 
 Row, text index, entities, vector and history change in one transaction. ``add_evidence`` does the same for the
 entries that a memory rests on, and ``memory_undo`` undoes a change. Code that must know about each change has a
-``ChangeListener``; whoever opens memory.db names its module (``engram.models.open_memory``).
+``ChangeListener``; the code that opens memory.db lists its module (``engram.models.open_memory``).
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ class ChangeListener:
         """Changes, as action and id of the memory, were taken back and must not be made again."""
 
     def merged(self, tx: Tx, from_id: int, into_id: int) -> None:
-        """Everything of a project was moved to another one."""
+        """Everything in a project was moved to another one."""
 
 
 def _listeners() -> list[ChangeListener]:
@@ -82,7 +82,7 @@ def note_vetoed(tx: Tx, changes: Sequence[tuple[str, str]]) -> None:
 
 
 def note_projects_merged(tx: Tx, from_id: int, into_id: int) -> None:
-    """Notify the listeners that everything of a project was moved to another one."""
+    """Notify the listeners that everything in a project was moved to another one."""
     for listener in _listeners():
         listener.merged(tx, from_id, into_id)
 
@@ -199,9 +199,9 @@ def supersede(
 def note_judgement(
     tx: Tx, memory: Memory, action: str, reason: str, *, actor: Actor, undoes: int | None = None, **changes: Any
 ) -> Memory:
-    """Record a verdict on a memory, or its withdrawal, with the fields that it changes, if any.
+    """Record a judgement on a memory, or its withdrawal, with the fields that it changes, if any.
 
-    What the memory had replaced stays replaced: if a memory is outdated, what it replaced is even older.
+    What the memory had replaced remains replaced: if a memory is outdated, what it replaced is even older.
     """
     if changes:
         return _change_fields(tx, memory, action, reason, changes, actor=actor, undoes=undoes)
@@ -215,9 +215,9 @@ def note_kept(tx: Tx, memory: Memory, reason: str, *, actor: Actor, run_id: int)
 
 
 def carry_change(tx: Tx, memory: Memory, step: Change, changes: dict[str, Any], *, undoes: int | None) -> Memory:
-    """Make a change here that was made in another database, with these fields and the step's time and actor.
+    """Repeat a change that was made in another database, with these fields and the step's time and actor.
 
-    What the memory had replaced stays as it is: that has a step of its own.
+    What the memory had replaced is left as it is: that has a step of its own.
     """
     if changes:
         return _change_fields(
@@ -252,9 +252,9 @@ def _change_fields(
 
 
 def differing(memory: Memory, wanted: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the wanted fields whose values a memory does not have yet, to be given to ``change_memory``.
+    """Return the wanted fields whose values a memory does not have yet, to be passed to ``change_memory``.
 
-    If the summary differs, the wanted questions and title stay among them, since a change that omits them deletes them.
+    If the summary differs, the wanted questions and title are always included, since omitting them deletes them.
     """
     changed = {name: value for name, value in wanted.items() if getattr(memory, name) != value}
     if "summary" in changed:
@@ -284,7 +284,7 @@ def _as_allowed(memory: Memory, changes: dict[str, Any], actor: Actor) -> dict[s
 def erase_fields(tx: Tx, memory: Memory, reason: str, *, actor: Actor, **changes: Any) -> Memory:
     """Change fields of a memory whose words were forgotten: the history that quotes them is deleted.
 
-    History begins again with this step, which names no field.
+    History begins again with this step, which lists no field.
     """
     changes = _with_questions(changes)
     after = dataclasses.replace(memory, **changes, revision=memory.revision + 1, updated_at_ms=tx.now_ms())
@@ -325,14 +325,14 @@ def note_access(store: Store, episode_id: str, *, session_id: str = "") -> None:
 def move_memories_of_project(
     tx: Tx, project_id: int, to_project: int, reason: str, *, actor: Actor, is_said: bool = True
 ) -> None:
-    """Move all memories of a project to another one; ``is_said`` also sends that to a hub."""
+    """Move all memories of a project to another one; if ``is_said``, that is also sent to a hub."""
     _move_memories(tx, "project_id = ?", project_id, to_project, reason, actor, is_said=is_said)
 
 
 def move_memories(
     tx: Tx, row_ids: Sequence[int], to_project: int | None, reason: str, *, actor: Actor, is_said: bool = True
 ) -> None:
-    """Move the memories with these row ids to a project, or to none; ``is_said`` also sends that to a hub."""
+    """Move the memories with these row ids to a project, or to none; if ``is_said``, that is also sent to a hub."""
     among = "id IN (SELECT value FROM json_each(?))"
     _move_memories(tx, among, json.dumps(list(row_ids)), to_project, reason, actor, is_said=is_said)
 
@@ -373,9 +373,9 @@ def _move_memories(
 def delete_memory(tx: Tx, memory: Memory, *, actor: Actor, is_purge: bool = False) -> None:
     """Delete a memory permanently: row, index, vector, entities, history, injections.
 
-    Tombstones for its id and its slot keep it from coming back by itself. Those of a purge do no more than that; those
-    of a forgetting also keep an import or a restore from bringing it back. What it had replaced inherits its
-    successor, or is current again if there is none.
+    Tombstones for its id and its slot keep it from being recreated automatically. Those of a purge do no more than
+    that; those of a forgetting also keep an import or a restore from bringing it back. What it had replaced inherits
+    its successor, or is current again if there is none.
     """
     remove_memory(tx, memory, actor=actor, is_purge=is_purge)
     add_tombstones(tx, TombstoneKind.PURGED if is_purge else TombstoneKind.MEMORY, [memory.episode_id.encode()])
@@ -400,8 +400,8 @@ def restore_predecessors(
 ) -> list[Memory]:
     """Make the memories that this one had replaced current, since it is being deleted without a successor.
 
-    Only the last link of a chain comes back. What was merged into the successor stays archived, and what that had
-    replaced comes back in its place.
+    Only the last link of a chain comes back. What was merged into the successor remains archived, and what that
+    had replaced comes back in its place.
     """
     return [
         _make_current(tx, predecessor, reason, actor=actor, run_id=run_id)
@@ -447,7 +447,7 @@ def _make_current(tx: Tx, memory: Memory, reason: str, *, actor: Actor, run_id: 
 
 
 def _release_predecessors(tx: Tx, memory: Memory, actor: Actor) -> None:
-    """Pass this one's successor on to the memories that it had replaced, or make them current.
+    """Pass a memory's successor on to the memories that it had replaced, or make them current.
 
     The id is stored nowhere afterwards, not even in history.
     """
@@ -536,7 +536,7 @@ def merge_evidence(tx: Tx, kept: Memory, merged: Memory, *, actor: Actor, run_id
 def replace_evidence(
     tx: Tx, memory: Memory, evidence: Sequence[Evidence], reason: str, *, actor: Actor, run_id: int | None = None
 ) -> None:
-    """Replace the evidence of a memory by these entries."""
+    """Replace the evidence of a memory with these entries."""
     if evidence_of(tx, memory.id) == list(evidence):
         return
     memory_writes.delete_evidence(tx, memory.id)
@@ -547,7 +547,7 @@ def replace_evidence(
 def take_out_evidence(tx: Tx, row_id: int, start: int, stop: int) -> list[list[str | int | None]]:
     """Remove a memory's evidence from position ``start`` up to, not including, ``stop``.
 
-    Returns them as JSON keeps them: uuid, session and turn of each. Only ``memory_undo`` calls this.
+    Return them in the form stored as JSON: uuid, session and turn of each. Only ``memory_undo`` calls this.
     """
     taken = evidence_of(tx, row_id)[start:stop]
     memory_writes.delete_evidence_between(tx, row_id, start, stop)
@@ -557,7 +557,7 @@ def take_out_evidence(tx: Tx, row_id: int, start: int, stop: int) -> list[list[s
 def put_back_evidence(tx: Tx, row_id: int, entries: Sequence[Sequence[Any]]) -> tuple[int, int]:
     """Put back the entries that ``take_out_evidence`` removed, except those forgotten meanwhile.
 
-    Returns the number of entries before and after.
+    Return the number of entries before and after.
     """
     barred = barred_entries(tx, [uuid for uuid, _, _ in entries])
     known = [Evidence(uuid, session_id, turn_id) for uuid, session_id, turn_id in entries if uuid not in barred]

@@ -22,7 +22,7 @@ TAKE_BACK = "take back"
 #: Actions by which somebody decided what a memory says or whether it is used.
 BY_HAND_ACTIONS = ("edit", "pin", "unpin", *JUDGEMENT_ACTIONS.values(), TAKE_BACK, "recover")
 
-#: Action of a memory that came from a file. The action belongs to this database alone; no export has it.
+#: Action of a memory that came from a file. The action belongs to this database alone; it is never exported.
 IMPORT = "import"
 #: Action of a memory that lost words, or entries that it rested on, because they were forgotten.
 ERASE = "erase"
@@ -42,7 +42,7 @@ class Change:
     after: Mapping[str, Any]
     episode_id: str = ""
     id: int = 0
-    #: The step that this one undid; None if it undid none.
+    #: The step that this one undid; None if there is none.
     undoes: int | None = None
 
     @property
@@ -104,7 +104,7 @@ def add_first_steps(tx: Tx, made: Sequence[tuple[str, str, Mapping[str, Any]]], 
 
 
 def changes_by_row(store: Reader, row_ids: Sequence[int]) -> list[Change]:
-    """Return the steps with these row ids, as far as they exist."""
+    """Return the steps with these row ids that exist."""
     chosen = in_json_list(tables.History.id, row_ids)
     return store.fetch_records(_CHANGES, _CHANGES.select().where(chosen))
 
@@ -146,7 +146,7 @@ def history_of(episode_id: str) -> Query:
     return _CHANGES.select().where(history.episode_id == episode_id).order_by(history.id)
 
 
-#: The fields of a memory that history records, in their order.
+#: The fields of a memory that history records, in order.
 _RECORDED_FIELDS = tuple(
     field.name
     for field in dataclasses.fields(Memory)
@@ -246,7 +246,7 @@ def close_run(tx: Tx, run_id: int, lines: Sequence[str]) -> None:
 
 
 def find_run(store: Reader, run_id: int, kinds: Sequence[str] = UNDOABLE_KINDS) -> Run | None:
-    """Return a run by its number; None for one of another kind."""
+    """Return a run by number; None for one of another kind."""
     return store.fetch_record(_RUNS, _runs_of(kinds).where(tables.Run.id == run_id))
 
 
@@ -280,7 +280,7 @@ def _report_text(report: Mapping[str, Any]) -> str:
 
 
 def sessions_grown_since(store: Reader, since_ms: int) -> list[str]:
-    """Return the ids of sessions from which something was read at or after a time, the longest silent first."""
+    """Return the ids of sessions from which something was read at or after a time, the one silent for longest first."""
     session, turn = tables.Session, tables.Turn
     grown = turn.select(turn.session).where(turn.updated_at_ms >= since_ms)
     return store.fetch_values(

@@ -16,7 +16,7 @@ from engram.models.memories.memory_changes import ADDED, dates_of
 from engram.models.memories.memory_history import IMPORT, Change, add_history, history_of
 from engram.models.memories.memory_records import Evidence, Memory, memories_superseded_by
 
-#: Fields of a memory that hold its words.
+#: Fields of a memory that contain its words.
 _WORDS = ("summary", "content")
 
 
@@ -29,7 +29,7 @@ def import_memory(
     reason: str,
     run_id: int,
 ) -> Memory:
-    """Store a memory as it was elsewhere, with its history, which ends with this import, by a person.
+    """Store a memory as it was elsewhere, with its history, whose last step is this import by a person.
 
     ``undoes`` of a step is the position in ``history`` of the step that it undid.
     """
@@ -73,7 +73,7 @@ def contradictions_of(store: Reader, episode_id: str) -> list[Contradiction]:
 
 
 def carry_contradiction(tx: Tx, contradiction: Contradiction) -> None:
-    """Add a contradiction from another database, if both memories are here and it is not known yet."""
+    """Add a contradiction from another database, if both memories exist and it is not known yet."""
     table, memory = tables.Contradiction, tables.Memory
     pair = [contradiction.older_id, contradiction.newer_id]
     present = tx.fetch_value(memory.select(fn.COUNT(memory.id)).where(memory.episode_id.in_(pair)))
@@ -85,7 +85,7 @@ def carry_contradiction(tx: Tx, contradiction: Contradiction) -> None:
 
 
 def carry_decision(tx: Tx, contradiction: Contradiction) -> None:
-    """Decide a contradiction as a newer database of the same memory does, or open it again."""
+    """Decide a contradiction as a newer database of the same memory does, or reopen it."""
     table = tables.Contradiction
     is_it = (table.older_id == contradiction.older_id) & (table.newer_id == contradiction.newer_id)
     decided = table.update(decision=contradiction.decision, decided_at_ms=contradiction.decided_at_ms)
@@ -103,7 +103,7 @@ def imported_by(store: Reader, run_id: int) -> list[str]:
 
 
 def why_not_removed(store: Reader, memory: Memory, imported: frozenset[str]) -> str:
-    """Return why a memory must stay when its import is undone; "" if it may be deleted.
+    """Return why a memory must be kept when its import is undone; "" if it may be deleted.
 
     Args:
         imported: the ids of all memories of the same import.

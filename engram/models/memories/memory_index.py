@@ -1,5 +1,5 @@
-"""The text index of memories. It holds no text itself, so removing a memory requires the words that it was indexed
-with.
+"""The text index of memories. It does not store the text itself, so removing a memory requires the words that it was
+indexed with.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def index_memories(tx: Tx, memories: Sequence[tuple[int, Memory]]) -> None:
 
 
 def unindex_memory(tx: Tx, row_id: int) -> None:
-    """Remove a memory from the text index; the table must still hold it as it was indexed."""
+    """Remove a memory from the text index; the table must still contain it as it was indexed."""
     tx.run_many(
         "INSERT INTO episode_fts(episode_fts, rowid, summary, content, entities) VALUES ('delete', ?, ?, ?, ?)",
         _indexed(tx, row_id),
@@ -47,7 +47,7 @@ def rebuild_memory_index(tx: Tx) -> None:
 
 
 def _indexed(store: Reader, row_id: int) -> list[tuple[Value, ...]]:
-    """Return what the index holds of a memory. Content that was packed because of its age is not in it."""
+    """Return what the index contains of a memory. Content that was packed because of its age is not in it."""
     rows = store.rows("SELECT id, summary, content, entities, questions FROM episode WHERE id = ?", (row_id,))
     return [
         _words(row_id, summary, unpack_text(content), entities, questions)

@@ -18,7 +18,7 @@ from engram.models.engine.statement import RecordReader, in_json_list, is_same, 
 from engram.models.engine.transaction import Reader, asks_keyed, asks_record, asks_records
 from engram.text.titles import title_from
 
-#: Maximum length of the content of a memory that Engram makes or merges, in characters. A saved one may be longer.
+#: Maximum content length of a memory that Engram creates or merges, in characters. A saved one may be longer.
 MAX_CONTENT_CHARACTERS = 4_000
 #: Maximum length of a summary, in characters, including those of merged and saved memories.
 MAX_SUMMARY_CHARACTERS = 500
@@ -33,10 +33,10 @@ class Memory:
     summary: str
     #: The exact words that it is based on, redacted.
     content: str
-    #: Claude Code's session; "" for one without.
+    #: Claude Code's session; "" if there is none.
     session_id: str = ""
     project_id: int | None = None
-    #: Display name of the project; "" for none.
+    #: Display name of the project; "" if there is none.
     project: str = ""
     scope: Scope = Scope.PROJECT
     facts: tuple[str, ...] = ()
@@ -54,7 +54,7 @@ class Memory:
     #: Why it is never injected; "" if it may be.
     suspect: str = ""
     is_pinned: bool = False
-    #: Lowered by ``engram feedback ID wrong``.
+    #: True if it was lowered by ``engram feedback ID wrong``.
     is_lowered: bool = False
     #: Multiplies its score; falls with age.
     weight: float = 1.0
@@ -71,7 +71,7 @@ class Memory:
     graduated_at_ms: int | None = None
     #: When Engram stored it; ``created_at_ms`` is when it was said.
     kept_at_ms: int = 0
-    #: Identifies a proposal of a turn, to recognise it when it is made again; None for saved memories.
+    #: Identifies a proposal from a turn, so that it is recognised when it is made again; None for saved memories.
     slot: str | None = None
     stable_id: str = ""
     origin: str = ""
@@ -128,7 +128,7 @@ def is_memory_id(text: str) -> bool:
 
 
 def slot_of(turn_key: str, kind: str, summary: str) -> str:
-    """Return the slot of a proposal: the same proposal of the same turn has the same slot."""
+    """Return the slot of a proposal: the same proposal from the same turn has the same slot."""
     plain = " ".join(summary.lower().split())
     return hashlib.sha256(f"{turn_key}\0{kind}\0{plain}".encode()).hexdigest()[:32]
 
@@ -144,12 +144,12 @@ ENUM_FIELDS: Mapping[str, type[StoredEnum]] = {
 }
 
 
-#: Fields of a memory that are lists of texts.
+#: Fields of a memory that are lists of strings.
 LIST_FIELDS = ("facts", "entities", "questions")
 
 
 def read_texts(stored: object) -> tuple[str, ...]:
-    """Read a stored JSON list of texts; malformed items are left out, so that one bad row does not affect others."""
+    """Read a stored JSON list of strings; malformed items are left out, so that one bad row does not affect others."""
     try:
         values = json.loads(stored) if isinstance(stored, str | bytes) else None
     except (ValueError, RecursionError):
@@ -178,9 +178,7 @@ IS_GLOBAL = tables.Memory.scope == Scope.GLOBAL.value
 
 
 def query_memories() -> ModelSelect[Any]:
-    """Return a query for memories, to be narrowed by conditions over ``tables.Memory``, ``Session`` and
-    ``Project``.
-    """
+    """Return a query for memories, to be narrowed by conditions on ``tables.Memory``, ``Session`` and ``Project``."""
     memory, session, project = tables.Memory, tables.Session, tables.Project
     return (
         MEMORIES.select()
@@ -213,7 +211,7 @@ def memories_of_ids(episode_ids: Sequence[str]) -> Query:
 
 
 def memories_beginning_with(store: Reader, beginning: str, limit: int) -> list[Memory]:
-    """Return the memories whose id begins with a text of the form ``ep_`` and hexadecimal digits, at most ``limit``."""
+    """Return at most ``limit`` memories whose ids begin with the given ``ep_`` and hexadecimal digits."""
     episode_id = tables.Memory.episode_id
     return select_memories(store, episode_id.between(beginning, beginning + "g"), episode_id, limit=limit)
 
@@ -293,14 +291,14 @@ def may_see(memory: Memory, project_id: int) -> bool:
 
 
 def may_stand_for(newer: Memory, older: Memory) -> bool:
-    """Return True if a memory may replace another: it is global, or was made in the same project."""
+    """Return True if a memory may replace another: it is global, or belongs to the same project."""
     return newer.scope == Scope.GLOBAL or older.project_id == newer.project_id
 
 
 def may_see_context(memory: Memory, project_id: int) -> bool:
     """Return True if a project may also see what a memory is based on: its content, facts and evidence.
 
-    Elsewhere, a global memory shows only its one line and nothing about the project that it was made in.
+    Elsewhere, a global memory shows only its one line and nothing about the project that it came from.
     """
     return memory.project_id in (None, project_id) or (memory.scope == Scope.GLOBAL and memory.source == Source.MANUAL)
 

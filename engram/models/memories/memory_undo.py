@@ -82,7 +82,7 @@ def undo_change(tx: Tx, change: Change, *, actor: Actor, run_id: int | None = No
 
     Args:
         change: the step of a history to undo.
-        run_id: the run that the new step belongs to; None for none.
+        run_id: the run that the new step belongs to; None if there is none.
         reason: why; the number of the change's run if it is empty.
     """
     memory = find_memory(tx, change.episode_id)
@@ -109,7 +109,7 @@ def undo_change(tx: Tx, change: Change, *, actor: Actor, run_id: int | None = No
 
 
 def _fields_before(change: Change) -> dict[str, Any]:
-    """Return the fields as they were before a change; a memory that the change made becomes archived."""
+    """Return the fields as they were before a change; a memory that the change created becomes archived."""
     return {"status": Status.ARCHIVED} if is_making(change) else fields_of_snapshot(change.before)
 
 

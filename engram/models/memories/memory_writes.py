@@ -20,11 +20,11 @@ from engram.models.memories.memory_records import ENUM_FIELDS, LIST_FIELDS, Evid
 _OWN_COLUMNS = {"id", "session_ref", "packed_content", "is_unjoined"}
 _COLUMNS = tuple(name for name in tables.column_names(tables.Memory) if name not in _OWN_COLUMNS)
 _fields_of = attrgetter(*_COLUMNS)
-#: Columns that hold an enum value or a list.
+#: Columns that contain an enum value or a list.
 _CONVERTED_COLUMNS = (*ENUM_FIELDS, *LIST_FIELDS)
 #: Fields in the text index.
 _INDEXED_FIELDS = {"summary", "content", "entities", "questions"}
-#: Fields that say who may see a memory; they are stored with its vector too.
+#: Fields that determine who may see a memory; they are stored with its vector too.
 _VISIBILITY_FIELDS = {"scope", "project_id"}
 
 
@@ -41,10 +41,10 @@ def insert_memory(tx: Tx, memory: Memory) -> int:
 def insert_memories(
     tx: Tx, memories: Sequence[tuple[Memory, Sequence[Evidence]]], dates: Sequence[Mapping[str, Value]]
 ) -> dict[str, int]:
-    """Store new memories that belong to no session, with text index, entities and evidence; return id → row id.
+    """Store new memories without a session, with text index, entities and evidence; return id → row id.
 
-    ``dates`` holds each memory's timestamps and any other value not yet set. Inserting in bulk takes a third as long
-    as separate inserts.
+    ``dates`` contains each memory's timestamps and any other value not yet set. Inserting in bulk takes a third of the
+    time of separate inserts.
     """
     rows = [_new_row(memory) | dict(dated) for (memory, _), dated in zip(memories, dates, strict=True)]
     tx.insert_many(tables.Memory, rows)

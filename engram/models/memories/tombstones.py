@@ -1,4 +1,4 @@
-"""Tombstones: what was forgotten or purged, so that nothing brings it back. They hold ids and hashes, never text."""
+"""Tombstones: what was forgotten or purged, so that nothing brings it back. They contain ids and hashes, never text."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ class TombstoneKind(StrEnum):
 
     #: A forgotten memory, by its id. Neither an import nor a restore brings it back.
     MEMORY = "episode"
-    #: The slot of a forgotten memory: no extractor makes the same memory of the same turn again.
+    #: The slot of a forgotten memory: no extractor creates the same memory from the same turn again.
     SLOT = "slot"
     #: A forgotten turn, by its key, and each of its entries: they are never read again.
     TURN = "turn"
     ENTRY = "entry"
-    #: An entry whose words are erased while its turn stays: no reading stores its text again.
+    #: An entry whose words were erased, but not its turn: its text is never stored again.
     WORDS = "words"
     #: An entry that a forgotten memory rested on: it is never evidence for a new automatic memory.
     EVIDENCE = "evidence"
-    #: A purged memory, by its id, and its slot: it is not made again by itself, but its words may stay.
+    #: A purged memory, by its id, and its slot: it is not recreated automatically, but its words may be kept.
     PURGED = "purged"
     PURGED_SLOT = "purged-slot"
     #: A forgotten project, by its identity: nothing that was said in it until then is stored again.
@@ -58,12 +58,12 @@ class Forgotten:
     barred: tuple[str, ...] = ()
     #: None if the words were not merged into another memory.
     cut: CutMemory | None = None
-    #: The agent's ids of sessions that are forgotten whole: what is stored about them goes with their turns.
+    #: The agent's ids of sessions that are forgotten whole: what is stored about them is deleted with their turns.
     session_ids: tuple[str, ...] = ()
 
 
 def add_tombstones(tx: Tx, kind: TombstoneKind, keys: Iterable[bytes]) -> None:
-    """Add tombstones of one kind; those that exist stay as they are."""
+    """Add tombstones of one kind; existing ones are left as they are."""
     now = tx.now_ms()
     rows = [{"kind": kind.value, "key": key, "at_ms": now} for key in keys]
     tx.insert_many(tables.Tombstone, rows, or_ignore=True)
@@ -81,7 +81,7 @@ def is_memory_gone(store: Reader, episode_id: str, *, with_purged: bool = True) 
 
 
 def is_slot_gone(store: Reader, slot: str, *, with_purged: bool = True) -> bool:
-    """Return True if the memory with this slot was forgotten, or purged, so that no extractor makes it again."""
+    """Return True if the memory with this slot was forgotten, or purged, so that no extractor creates it again."""
     return _has_any(store, (TombstoneKind.SLOT, *[TombstoneKind.PURGED_SLOT] * with_purged), slot)
 
 
@@ -113,7 +113,7 @@ def barred_entries(store: Reader, uuids: Collection[str]) -> set[str]:
 
 @dataclass(frozen=True, slots=True)
 class TombstoneCount:
-    """How many tombstones of one kind were made on one day."""
+    """How many tombstones of one kind were added on one day."""
 
     #: A day in local time, such as 2026-11-05.
     day: str
@@ -177,7 +177,7 @@ def _used(store: Reader, kinds: Iterable[TombstoneKind]) -> list[str]:
 def _keys_among(store: Reader, keys: Collection[bytes], used: Sequence[str]) -> set[bytes]:
     """Return those of the keys that have a tombstone of one of the kinds ``used``.
 
-    Raw SQL: keys are bytes, which a JSON list can't hold.
+    Raw SQL: keys are bytes, which a JSON list can't contain.
     """
     sql = f"SELECT key FROM tombstone WHERE kind IN ({', '.join('?' * len(used))}) AND key IN"
     return {bytes(key) for (key,) in store.rows_among(sql, list(keys), used)}

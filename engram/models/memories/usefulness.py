@@ -1,6 +1,6 @@
 """How useful a memory proved: in how many sessions it was shown and used, and how it was judged.
 
-A session **uses** a memory if it was shown the memory and then expands it (``memory_expand``), or names its id in a
+A session **uses** a memory if it was shown the memory and then expands it (``memory_expand``), or mentions its id in a
 reply. Nothing else counts: no expansion by a person, no recall, no expansion by a session that was never shown it.
 """
 
@@ -126,7 +126,7 @@ def used_ids(store: Reader) -> set[str]:
 
 
 def ids_in(text: str) -> list[str]:
-    """Return the distinct ids of memories and quotations that a text names."""
+    """Return the distinct ids of memories and quotations in some text."""
     return list(dict.fromkeys(_ID.findall(text))) if "ep_" in text or "q_" in text else []
 
 

@@ -23,7 +23,7 @@ MAX_UNDONE = 5_000
 
 @dataclass(frozen=True, slots=True)
 class Watermark:
-    """A point in the history of all memories. Both numbers rise with every change and are never given out twice."""
+    """A point in the history of all memories. Both numbers rise with every change and are never reused."""
 
     #: The latest row of the history.
     history_id: int
@@ -157,7 +157,7 @@ def join_horizon_ms(store: Reader) -> int:
     extraction.
 
     Raw SQL: four nested selects over two tables. An extraction that failed before, and a turn that has not grown
-    for a while, hold nothing up.
+    for a while, delay nothing.
     """
     now_ms = store.now_ms()
     # The turn before one that grew is extracted again with it.

@@ -44,7 +44,7 @@ class NoteRow:
     """A note file as indexed."""
 
     id: int
-    #: The name that search prints and ``memory_get`` takes.
+    #: The name that search prints and ``memory_get`` accepts.
     source: str
     path: str
     size: int
@@ -121,7 +121,7 @@ def drop_daily_logs(tx: Tx, first_day: str, last_day: str) -> None:
 
 
 def count_notes(store: Reader) -> tuple[int, int]:
-    """(notes, chunks)."""
+    """Return the numbers of notes and of chunks."""
     note, chunk = tables.Note, tables.NoteChunk
     return store.fetch_value(note.select(fn.COUNT(note.id))), store.fetch_value(chunk.select(fn.COUNT(chunk.id)))
 
@@ -209,7 +209,7 @@ def standing_watermark() -> Query:
 
 
 def put_standing_file(tx: Tx, file: StandingFile) -> StandingFile:
-    """Store what a file says now, without forgotten lines; return it as stored."""
+    """Store a file's current content, without forgotten lines; return it as stored."""
     file_table = tables.StandingFile
     stored = tx.fetch_value(file_table.select(file_table.forgotten).where(file_table.path == file.path)) or "[]"
     kept = replace(file, text=_without(file.text, set(json.loads(stored))), forgotten=stored)
@@ -224,7 +224,7 @@ def drop_standing_file(tx: Tx, path: str) -> None:
 
 
 def forget_standing_lines(tx: Tx, is_kept: Callable[[str], bool]) -> None:
-    """Remove lines from what was read. Their hashes stay, so that they are not stored when the file is reread."""
+    """Remove lines from what was read. Their hashes are kept, so that they are not stored when the file is reread."""
     for file in list_standing_files(tx):
         gone = [line for line in file.text.splitlines() if not is_kept(line)]
         if gone:

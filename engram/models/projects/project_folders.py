@@ -101,7 +101,7 @@ def note_merge(tx: Tx, into_id: int, other_id: int) -> None:
         # Ids that are never reused for another session or memory.
         "sessions": tx.fetch_values(session.select(session.session_id).where(session.project == other_id)),
         "memories": tx.fetch_values(memory.select(memory.id).where(memory.project == other_id)),
-        # A turn may belong to another project than its session.
+        # A turn may belong to a project other than its session's.
         "turns": tx.fetch_values(
             turn.select(turn.stable_id).where((turn.project == other_id) & turn.session.not_in(sessions))
         ),
@@ -202,7 +202,7 @@ class Part:
     from_id: int
     to_id: int
     session_ref: int
-    #: True if the session itself moves, and not only turns of it.
+    #: True if the session itself moves, and not only some of its turns.
     is_session: bool
     turn_ids: tuple[int, ...] = ()
 
@@ -221,7 +221,7 @@ class Sorting:
 
 
 def begin_sorting(tx: Tx) -> int:
-    """Return the number of a new sorting, or of the latest one if it has not ended."""
+    """Return the number of a new sorting, or of the latest one if it is not finished."""
     records = _load(tx, _SORTINGS)
     if records and not records[-1]["is_done"]:
         return int(records[-1]["number"])
@@ -313,8 +313,8 @@ def list_sortings(store: Reader) -> list[Sorting]:
 def undo_sorting(store: Store, *, actor: Actor) -> Sorting:
     """Undo the latest sorting; what it moved is not sorted again.
 
-    What has been added since stays, and so does whatever has since been moved elsewhere or belongs to a forgotten
-    project. A merge stays if it can't be undone because another project now has the name or folder.
+    What has since been added is left in place, and so is whatever has since been moved elsewhere or belongs to a
+    forgotten project. A merge is not undone if another project now has the name or folder.
 
     Raises:
         NotFound: there is none.
@@ -412,11 +412,11 @@ class ProjectHints:
     """A project with hints from its repository."""
 
     project: ProjectRow
-    #: Normalised URL of its remote, without credentials; "" for none.
+    #: Normalised URL of its remote, without credentials; "" if there is none.
     remote: str
     #: Hash of its first commit; "" if it is not known.
     first_commit: str
-    #: When they were last read, in milliseconds since 1970; 0 for never.
+    #: When they were last read, in milliseconds since 1970; 0 if never.
     read_at_ms: int
     #: Folders that were joined to it.
     folders: tuple[str, ...]
@@ -521,7 +521,7 @@ def check_merge(store: Store, into: ProjectRow, other: ProjectRow) -> None:
     if into.id == other.id:
         raise BadRequest(f"{into.name} cannot be merged with itself")
     if {into.identity, other.identity} & paused_scopes(store):
-        raise BadRequest(f"{into.name} or {other.name} is paused: end the pause before they are merged")
+        raise BadRequest(f"{into.name} or {other.name} is paused: end the pause before merging them")
 
 
 def merge_projects(
@@ -529,7 +529,7 @@ def merge_projects(
 ) -> int:
     """Move everything in ``other`` to ``into``, with its folders; return how many sessions moved.
 
-    ``engram.models.projects.project_folders`` undoes that. ``is_said`` also sends it to a hub.
+    ``undo_merge`` undoes that. If ``is_said``, it is also sent to a hub.
 
     Raises:
         BadRequest: both are the same, or one of them is paused.
@@ -557,7 +557,7 @@ def merge_in(tx: Tx, into: ProjectRow, other: ProjectRow, reason: str, *, actor:
 def rename_project(store: Store, project: ProjectRow, name: str) -> str:
     """Give a project another display name; return the name as stored.
 
-    The former name stays reserved: notes filed under it still belong to the project.
+    The former name remains reserved: notes filed under it still belong to the project.
 
     Raises:
         BadRequest: the name is empty, too long, or another project's, now or before.

@@ -1,4 +1,4 @@
-"""Projects: the folders in which sessions took place, and their names, each of which stays with its project."""
+"""Projects: the folders in which sessions took place, and their names, each of which belongs to one project only."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def is_name_taken(store: Reader, name: str, identities: Collection[str]) -> bool
 
 
 def project_id_of_name(store: Reader, name: str) -> int | None:
-    """Return the row id of the project that has the name or had it before."""
+    """Return the row id of the project that has or had the given name."""
     named = tables.ProjectNamed
     project_id = store.fetch_value(named.select(named.project).where(named.name == name))
     return None if project_id is None else int(project_id)
@@ -67,7 +67,7 @@ def former_names(store: Reader) -> dict[str, str]:
 def carry_names(tx: Tx, source: Store) -> None:
     """Add the current and former names of projects from another database.
 
-    If a project was renamed there since, which its former names show, it is renamed here.
+    If a project has since been renamed there, as its former names show, it is renamed here too.
     """
     former = tables.FormerName.select(tables.FormerName.name, tables.FormerName.identity)
     current, earlier = source.fetch(_names()), source.fetch(former)
@@ -137,7 +137,7 @@ class Claim:
 
     @property
     def is_by_hand(self) -> bool:
-        """True if a person joined the path to the project, so that its repository's hints may not fit the path."""
+        """True if a person joined the path to the project, so that its repository's hints may not match the path."""
         return bool(self.reason) and not self.reason.startswith(MOVED)
 
 
@@ -178,12 +178,12 @@ def lose_folder(tx: Tx, project_id: int) -> None:
 
 @asks_records(PROJECTS)
 def list_projects() -> Query:
-    """Return every project, by name, including those that hold nothing."""
+    """Return every project, by name, including empty ones."""
     return PROJECTS.select().order_by(tables.Project.name)
 
 
 def list_held_projects(store: Reader) -> list[ProjectRow]:
-    """Return the projects that hold anything, by name."""
+    """Return the projects that contain anything, by name."""
     return store.fetch_records(PROJECTS, PROJECTS.select().where(holds_anything()).order_by(tables.Project.name))
 
 
@@ -191,9 +191,7 @@ def list_held_projects(store: Reader) -> list[ProjectRow]:
     lambda rows: [KnownRoot(row.root, bool(row.is_repository), bool(row.had_branch), row.project_id) for row in rows]
 )
 def known_roots() -> Query:
-    """Return the folders of every project, including joined ones, with what is known about
-    each.
-    """
+    """Return the folders of every project, including joined ones, with what is known about each."""
     project, folder, turn = tables.Project, tables.ProjectFolder, tables.Turn
     # Whether it was on a branch: outside a repository, Claude Code writes no name, or HEAD.
     is_on_branch = (turn.project == project.id) & (turn.cwd == project.root) & turn.branch.not_in(["", "HEAD"])
@@ -207,9 +205,9 @@ def known_roots() -> Query:
     return own.union_all(folder.select(folder.root, Value(1), Value(0), folder.project_id))
 
 
-#: Prefix of the identity of a project that only other machines know a folder of.
+#: Prefix of the identity of a project whose folder only other machines know.
 PLACEHOLDER = "hub:"
-#: Why such an identity means a folder here.
+#: Why such an identity refers to a local folder.
 SAME_REMOTE = "a repository with the same remote was found"
 
 
@@ -220,8 +218,8 @@ def is_shareable(remote: str) -> bool:
 
 
 def find_or_await(store: Reader, identity: str, remote: str) -> ProjectRow | None:
-    """Return the project of a folder; for a folder that is not known yet, the one that other machines know by its
-    remote and that waits for a folder here, unless it is paused.
+    """Return the project of a folder; for an unknown folder, the one that other machines know by its remote and that
+    has no local folder yet, unless it is paused.
     """
     known = find_project_of_identity(store, identity)
     if known is not None or not is_shareable(remote):
@@ -233,10 +231,10 @@ def find_or_await(store: Reader, identity: str, remote: str) -> ProjectRow | Non
 def ensure_project(
     tx: Tx, identity: str, wanted_name: str, root: str = "", *, remote: str = "", first_commit: str = ""
 ) -> ProjectRow:
-    """Return the project with an identity, creating it with its repository's hints if it is new.
+    """Return the project with the given identity, creating it with its repository's hints if it is new.
 
     A project that other machines know by the remote gets the identity. The name is for display: one line of at most 60
-    characters without secrets and hidden characters; if another project has or had it, a number is added.
+    characters without secrets or hidden characters; if another project has or had it, a number is added.
     """
     known = find_or_await(tx, identity, remote)
     is_awaiting = known is not None and bool(remote) and known.identity == PLACEHOLDER + remote
@@ -267,7 +265,7 @@ def ensure_project(
 
 
 def _settle(tx: Tx, awaiting: ProjectRow, columns: Mapping[str, Any]) -> None:
-    """Make a project that waited for a folder the one of a repository here; what it was called still means it."""
+    """Make a project that waited for a folder a local repository's; its former name and identity still refer to it."""
     keep_name(tx, awaiting.id)
     tx.run(tables.Project.update(**columns).where(tables.Project.id == awaiting.id))
     joined = {"identity": awaiting.identity, "project_id": awaiting.id, "root": "", "added_at_ms": tx.now_ms()}

@@ -62,7 +62,7 @@ class Backup:
 
 
 def list_backups(folder: Path) -> list[Backup]:
-    """Return the backups in a folder, newest first; without links and half-written files."""
+    """Return the backups in a folder, newest first, without links or half-written files."""
     found = []
     for path in folder.glob(BACKUP_NAMES):
         if path.is_file() and not path.is_symlink():
@@ -72,7 +72,7 @@ def list_backups(folder: Path) -> list[Backup]:
 
 
 def _made_at_ms(name: str) -> int | None:
-    """Return when a backup was made, by its name: forgetting changes the file later. None for another name."""
+    """Return when a backup was made, from its name, since forgetting changes the file later; None for another name."""
     found = _MADE.match(name)
     return parse_time_ms(found[1]) if found else None
 
@@ -104,13 +104,13 @@ def _began_ms(backup: Path, driver: str) -> float:
 
 
 def has_content(store: Reader) -> bool:
-    """Return True if memory.db holds anything that is worth a backup."""
+    """Return True if memory.db contains anything that is worth a backup."""
     return any(store.fetch_first(table.select(table.id).limit(1)) for table in (tables.Memory, tables.Turn))
 
 
 @contextlib.contextmanager
 def holding_backups(folder: Path) -> Iterator[Path]:
-    """Lock the folder of backups: nobody makes one meanwhile, so that forgetting cannot miss a half-made copy."""
+    """Lock the backup folder: nobody makes a backup meanwhile, so forgetting cannot miss a half-made copy."""
     make_private_folder(folder)
     with locked_folder(folder):
         yield folder
@@ -119,12 +119,12 @@ def holding_backups(folder: Path) -> Iterator[Path]:
 def make_backup(store: Reader, folder: Path, *, keep: int = KEEP) -> Backup:
     """Copy memory.db as it is at one instant into ``folder`` (mode 0600) and delete all but the newest ``keep``.
 
-    The newest backup of each earlier memory.db stays too. Readers and writers continue meanwhile. The copy counts only
-    when SQLite finds it sound.
+    The newest backup of each earlier memory.db is kept too. Readers and writers continue meanwhile. The copy counts
+    only if SQLite finds it sound.
 
     Raises:
-        BrokenDatabase: the copy, and so memory.db, is damaged; the older backups stay.
-        StoreError: it cannot be made, such as on a full disk; the older backups stay.
+        BrokenDatabase: the copy, and so memory.db, is damaged; the older backups are kept.
+        StoreError: it cannot be made, for example because the disk is full; the older backups are kept.
     """
     with holding_backups(folder):
         made = _make(store, folder, "")
@@ -141,7 +141,7 @@ def make_copy_before_upgrade(path: Path, folder: Path, version: int, *, driver: 
 
     Raises:
         BrokenDatabase: the copy, and so memory.db, is damaged.
-        StoreError: it cannot be made, such as on a full disk.
+        StoreError: it cannot be made, for example because the disk is full.
     """
     store = Store(path, driver=driver)  # not opened: that would change its tables
     try:
@@ -161,7 +161,7 @@ def _make(store: Reader, folder: Path, ending: str) -> Backup:
     _drop_leftovers(folder)
     size = store.path.stat().st_size
     if shutil.disk_usage(folder).free < size + _SPARE_BYTES:
-        raise StoreError(f"no backup: less than {(size + _SPARE_BYTES) // 1_000_000} MB of disk are free")
+        raise StoreError(f"no backup: less than {(size + _SPARE_BYTES) // 1_000_000} MB of disk space is free")
     target = folder / f"memory-{iso_time(store.now_ms()).replace(':', '')}{ending}.db"
     half = target.with_name(f".{target.name}.tmp")
     try:
@@ -183,7 +183,7 @@ def drop_database(path: Path) -> None:
 
 
 def _drop_leftovers(folder: Path) -> None:
-    """Delete what a killed backup left; only while the folder is locked."""
+    """Delete what a killed backup left; call it only while the folder is locked."""
     for path in folder.glob(".memory-*.tmp*"):
         path.unlink(missing_ok=True)
 

@@ -1,7 +1,7 @@
 """Carry over what people did by hand from a damaged, current or older memory.db into the one that takes its place.
 
 One rule decides what that is, for a memory that the other database lacks and for a change of one that it has: a person
-or an agent did it. What extractors and tidying did comes back from the transcripts, or is what a restore takes back.
+or an agent did it. What extractors and tidying did is redone from the transcripts, or is what a restore undoes.
 """
 
 from __future__ import annotations
@@ -96,7 +96,7 @@ class Recovered:
     """What was carried over."""
 
     memories: int = 0
-    #: Memories that were there already and got changes.
+    #: Memories that were already there and were changed.
     changed: int = 0
     #: Number of tombstones.
     tombstones: int = 0
@@ -112,13 +112,14 @@ def recover_by_hand(
     """Carry over what was saved, changed, decided or forgotten by hand, each from the first source that has it.
 
     Sources, newest first, may be damaged: unreadable data is skipped, and counts as lost if no other
-    source has it. Sources are only read. What was forgotten stays forgotten, and what was said in a pause stays unread.
+    source has it. Sources are only read. What was forgotten remains forgotten, and what was said in a pause remains
+    unread.
 
     Args:
-        store: the memory.db to carry it into. What it holds already may be older than the first source, and is changed
-            as it was changed there.
+        store: the memory.db to carry it into. What it already contains may be older than the first source, and gets
+            the changes that were made there.
         actor: who asked for this.
-        with_new_projects: also carry over all memories of projects of which ``store`` knows nothing.
+        with_new_projects: also carry over all memories of projects that ``store`` does not have.
     """
     memories = changed = tombstones = 0
     is_complete = not sources
@@ -167,7 +168,7 @@ def carry_forgotten(store: Store, sources: Sequence[Path]) -> None:
 
 @contextlib.contextmanager
 def _skipping_damage(source: Store, part: str) -> Iterator[None]:
-    """Log what of a source cannot be read, and go on with the next part of it."""
+    """Log which part of a source cannot be read, and continue with the next part."""
     try:
         yield
     except (EngramError, *_UNREADABLE) as error:
@@ -189,7 +190,7 @@ def _is_whole(source: Store) -> bool:
 
 
 def _projects_missing_in(store: Reader, source: Store) -> tuple[int, ...]:
-    """Return the row ids, in the source, of projects of which ``store`` knows nothing."""
+    """Return the row ids, in the source, of projects that ``store`` does not have."""
     with _skipping_damage(source, "new projects"):
         return tuple(
             project.id
@@ -206,10 +207,10 @@ def _carry_projects(store: Store, source: Store, actor: Actor, *, is_newest: boo
             return
         for project in projects.list_projects(source):
             if len(projects.names_of_project(source, project.id)) > 1:
-                _place(tx, project)  # somebody renamed it: whoever reads its transcripts would name it by its folder
+                _place(tx, project)  # somebody renamed it: whoever reads its transcripts would name it after its folder
         apart = kept_apart(source)
         keep_apart(tx, sorted(apart))
-    # A person who undid a merge keeps the folder apart since, and the project is there again.
+    # A person who undid a merge has kept the folder apart since, and the project exists again.
     again = apart & {project.identity for project in projects.list_projects(source)}
     for number in [merge.number for merge in list_merges(store) if merge.root in again]:
         with contextlib.suppress(BadRequest, NotFound):
@@ -223,7 +224,7 @@ def _carry_projects(store: Store, source: Store, actor: Actor, *, is_newest: boo
 
 
 def _join(tx: Tx, into: ProjectRow, identity: str, root: str, reason: str, actor: Actor) -> None:
-    """Join a folder to a project, with everything of the project that it is here."""
+    """Join a folder to a project, with everything in the local project that the folder belongs to."""
     other = find_project_of_identity(tx, identity)
     if other is None:
         link_folder(tx, into, identity, root, reason)
@@ -232,11 +233,11 @@ def _join(tx: Tx, into: ProjectRow, identity: str, root: str, reason: str, actor
 
 
 def _place(tx: Tx, project: ProjectRow) -> ProjectRow:
-    """Return the project here that is a source's."""
+    """Return the local project that is a source's."""
     return projects.ensure_project(tx, project.identity, project.name, project.root)
 
 
-# -- Memories that are not here yet.
+# -- Memories that this memory.db does not have yet.
 
 
 def _carry_memories(
@@ -264,7 +265,7 @@ def _carry_memories(
 
 
 def _memories_of(store: Store, paths: Sequence[Path]) -> dict[tuple[str, int], Memory]:
-    """(id, revision) → every memory kept by hand that is readable in one of the databases."""
+    """Return (id, revision) → memory, for all memories kept by hand that are readable in one of the databases."""
     memories: dict[tuple[str, int], Memory] = {}
     is_by_hand = tables.Memory.id.in_(SQL(f"(SELECT e.id FROM episode e WHERE {_BY_HAND})"))
     for path in paths:
@@ -279,7 +280,7 @@ def _says_the_same(first: Memory, second: Memory) -> bool:
 
 
 def _rows_of_projects(source: Store, row_ids: Collection[int]) -> dict[int, str]:
-    """Return row id → memory id of every memory of some projects of a source."""
+    """Return row id → memory id of every memory in some of a source's projects."""
     memory = tables.Memory
     query = memory.select(memory.id, memory.episode_id).where(memory.project.in_(list(row_ids))).order_by(memory.id)
     with _skipping_damage(source, "memories of new projects"):
@@ -343,7 +344,7 @@ def _automatic(store: Store, sources: Sequence[Path], names: Set[str]) -> set[st
 
 
 def _carry(store: Store, source: Store, one: Memory, action: str, actor: Actor) -> bool:
-    """Add one memory with its history, unless it exists or was forgotten; True if it was added."""
+    """Add one memory with its history, unless it exists or was forgotten; return True if it was added."""
     if not memory_records.is_memory_id(one.episode_id):
         raise BrokenDatabase(f"{one.episode_id[:40]!r} is not the id of a memory")
     project = None if one.project_id is None else projects.project_by_id(source, one.project_id)
@@ -393,9 +394,9 @@ def _is_known(store: Reader, memory: Memory, evidence: Sequence[Evidence]) -> bo
     return memory.slot is not None and memory_records.memory_by_slot(store, memory.slot) is not None
 
 
-# -- Changes of memories that are here in an earlier state, and judgements on quotations.
+# -- Changes of memories that this memory.db has in an earlier state, and judgements on quotations.
 
-#: Fields that are taken from a row of which it is not known which step changed it.
+#: Fields that are taken from a row if it is not known which step changed it.
 _FIELDS_OF_ROW = (
     *("kind", "summary", "content", "facts", "entities", "questions", "title", "importance", "voice", "suspect"),
     *("is_pinned", "is_lowered", "status", "valid_from_ms", "valid_to_ms", "superseded_by", "scope"),
@@ -403,7 +404,7 @@ _FIELDS_OF_ROW = (
 
 
 def _carry_changes(store: Store, source: Store, present: Set[str]) -> int:
-    """Make the changes of the source here that somebody made there since; return how many memories changed."""
+    """Repeat the changes that somebody has since made in the source; return how many memories changed."""
     changed = 0
     for name in _changed_in(source, present):
         if name in present:
@@ -437,7 +438,7 @@ def _carry_changes_of(tx: Tx, source: Store, name: str) -> bool:
     later = _fields_set_later(tx, name)
     for step, undoes in _new_steps(tx, name, history):
         if step.action == ERASE:
-            # Its history is gone: what stays of it is what the row says.
+            # Its history is gone: only the row is left.
             is_changed |= _take_row(tx, source, memory, is_erased=True)
         elif _is_by_hand(step) and not is_making(step):
             fields = _fields_after(tx, source, memory, step)
@@ -452,9 +453,9 @@ def _carry_changes_of(tx: Tx, source: Store, name: str) -> bool:
 
 
 def _new_steps(tx: Tx, name: str, history: Sequence[Change]) -> Iterator[tuple[Change, int | None]]:
-    """Yield the steps of a source's history that the history here lacks, each with the number here of what it undid.
+    """Yield the steps of a source's history that the local one lacks, each with the local number of what it undid.
 
-    The caller adds each to the history before it asks for the next, or leaves it out.
+    The caller adds each step to the history before requesting the next one, or leaves it out.
     """
     here: defaultdict[tuple[int, str, str], list[int]] = defaultdict(list)
     last = 0
@@ -479,7 +480,7 @@ def _fields_set_later(tx: Tx, name: str) -> Mapping[str, int]:
 
 
 def _fields_after(tx: Tx, source: Store, memory: Memory, step: Change) -> dict[str, Any]:
-    """Return the fields of a memory that a step of a source set, as they are written here."""
+    """Return the fields of a memory that a step of a source set, in the form for this database."""
     fields = fields_of_snapshot({name: value for name, value in step.after.items() if name in snapshot(memory)})
     if (project_id := fields.pop("project_id", None)) is not None:
         project = projects.project_by_id(source, project_id)
@@ -488,7 +489,7 @@ def _fields_after(tx: Tx, source: Store, memory: Memory, step: Change) -> dict[s
 
 
 def _take_row(tx: Tx, source: Store, memory: Memory, *, is_erased: bool) -> bool:
-    """Let a memory say what it says in a source, if that is newer; True if it changed."""
+    """Update a memory from its row in a source, if that is newer; return True if it changed."""
     newer = memory_records.find_memory(source, memory.episode_id)
     if newer is None or newer.revision <= memory.revision:
         return False

@@ -49,9 +49,9 @@ def open_sound_copy(path: Path, driver: str) -> Iterator[Store]:
 
 
 def clean_copy(path: Path, driver: str, clean: Callable[[Tx], int]) -> int:
-    """Delete rows of another database and every trace of them; return how many ``clean`` deleted.
+    """Delete rows from another database, and every trace of them; return how many ``clean`` deleted.
 
-    A copy of an earlier version keeps its tables, so that it stays the way back to that version.
+    A copy of an earlier version keeps its tables, so that it remains the way back to that version.
 
     Raises:
         StoreError: the file is damaged, or not Engram's; it is as it was.
@@ -67,7 +67,7 @@ def clean_copy(path: Path, driver: str, clean: Callable[[Tx], int]) -> int:
 
 
 def _older_version(path: Path, driver: str) -> int:
-    """Version of the tables of an earlier version's database; 0 for any other. Raises StoreError."""
+    """Return the version of the tables in an earlier version's database; 0 for any other. Raises StoreError."""
     store = Store(path, driver=driver, may_upgrade=False)
     try:
         store.open()
@@ -81,7 +81,7 @@ def _older_version(path: Path, driver: str) -> int:
 def _clean_older(path: Path, driver: str, version: int, clean: Callable[[Tx], int]) -> int:
     """Clean an upgraded copy of an older file, then make the same deletions and changes in the older file.
 
-    ``clean`` knows the tables of this version alone. A kill leaves the file as it was, or cleaned.
+    ``clean`` supports only the tables of this version. A kill leaves the file as it was, or cleaned.
     """
     twin = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     older = Store(path, driver=driver)
@@ -157,7 +157,7 @@ def _take_over_table(tx: Tx, table: str) -> None:
 
 
 def _index_older(tx: Tx, row_id: int, version: int, *, is_deleted: bool) -> None:
-    """Take a memory out of an earlier version's text index, or add it, by the words that such a version indexed."""
+    """Remove a memory from an earlier version's text index, or add it, with the words that such a version indexed."""
     questions = "questions" if version >= 17 else "''"
     into, deleted = ("episode_fts, rowid", "'delete', ?") if is_deleted else ("rowid", "?")
     for summary, content, entities, asked in tx.rows(
@@ -171,7 +171,7 @@ def _index_older(tx: Tx, row_id: int, version: int, *, is_deleted: bool) -> None
         )
 
 
-# -- What was forgotten stays forgotten in every copy: tombstones carried from one database to another, and applied
+# -- What was forgotten remains forgotten in every copy: tombstones carried from one database to another, and applied
 # there.
 
 #: ``(kind, key, when it was forgotten)``.
@@ -188,7 +188,8 @@ def read_tombstones(store: Reader) -> list[Tombstone]:
 def carry_tombstones(tx: Tx, tombstones: Sequence[Tombstone]) -> int:
     """Add tombstones; return how many are new.
 
-    Projects forgotten later than here are deleted at once; ``apply_tombstones`` deletes what other tombstones name.
+    Projects forgotten later than in this database are deleted at once; ``apply_tombstones`` deletes what other
+    tombstones list.
     """
     before = _count_tombstones(tx)
     carry_forgotten_projects(tx, tombstones, actor=Actor.TIDYING)
@@ -198,7 +199,7 @@ def carry_tombstones(tx: Tx, tombstones: Sequence[Tombstone]) -> int:
 
 
 def carry_harmless_tombstones(tx: Tx, tombstones: Sequence[Tombstone]) -> int:
-    """Add those tombstones from a file that name nothing here; return how many are new. Nothing is deleted.
+    """Add those tombstones from a file that match nothing here; return how many are new. Nothing is deleted.
 
     A time in the future becomes the present: a file must not bar what will be said in a project.
     """
@@ -233,8 +234,8 @@ def _count_tombstones(store: Reader) -> int:
 def is_named_by_tombstone(
     store: Reader, episode_id: str, slot: str | None, uuids: Collection[str], source: str, *, with_purged: bool = True
 ) -> bool:
-    """Return True if a memory must not come (back): it, its slot, or an entry that an automatic one rests on was
-    forgotten.
+    """Return True if a memory must not be stored (again): it, its slot, or an entry that an automatic one rests on
+    was forgotten.
 
     Args:
         uuids: the entries that it rests on.
@@ -249,7 +250,7 @@ def is_named_by_tombstone(
 
 
 def delete_named_in_copy(path: Path, driver: str, tombstones: Sequence[Tombstone]) -> int:
-    """Delete what tombstones name from another database of Engram, such as one that was set aside; return how much.
+    """Delete what tombstones list from another database of Engram, such as one that was set aside; return how much.
 
     Raises:
         StoreError: the file is damaged, or not Engram's; it is as it was.

@@ -1,4 +1,4 @@
-"""Copy everything of one project from a database into another one, with new row ids. Raw SQL throughout.
+"""Copy everything in a project from one database into another, with new row ids. Raw SQL throughout.
 
 Row ids are shifted past the target's highest, and references are shifted with them. Text indexes are filled for the new
 rows. Vectors are recomputed. What is meaningful only in the source (runs, spending, pauses) is not copied.
@@ -74,7 +74,7 @@ _ROWS: tuple[tuple[str, str, dict[str, str]], ...] = (
     ("project_folder", "project_id = {p}", {"project_id": "{t}"}),
     ("tombstone", "1", {}),
 )
-#: Tables whose rows may be in the target already, and have the same meaning there.
+#: Tables whose rows may already be in the target, with the same meaning.
 _SHARED = frozenset({"transcript", "context", "copied_history", "work", "standing_file", "project_folder", "tombstone"})
 #: Tables with rows of a session that are deleted with it, and how they refer to it.
 _OF_SESSION = (
@@ -101,7 +101,7 @@ _COPIES = tuple((name, rows, dict(_references(name)) | others) for name, rows, o
 
 
 def copy_project(target: Store, source: Path, project: ProjectRow) -> ProjectRow:
-    """Copy everything of a project into another database in one transaction; return the project as stored there.
+    """Copy everything in a project into another database in one transaction; return the project as stored there.
 
     If the target already has one of its sessions or memories, nothing is copied, since an earlier call copied it all.
 
@@ -147,7 +147,7 @@ def take_over_salt(target: Store, source: Reader) -> None:
 def drop_project_rows(tx: Tx, project: ProjectRow) -> None:
     """Delete what remains of an emptied project: its sessions, transcripts and former names."""
     row_id = (project.id,)
-    # A session that also worked elsewhere stays and is reassigned to that project.
+    # A session that also worked elsewhere is kept and reassigned to that project.
     tx.run(
         "UPDATE session SET cwd = '', is_global = 0, project_id = (SELECT project_id FROM turn WHERE session_ref = "
         "session.id AND project_id IS NOT NULL LIMIT 1) WHERE project_id = ? AND id IN (SELECT session_ref FROM turn)",
@@ -184,7 +184,7 @@ def tombstone_times(store: Reader) -> dict[tuple[str, bytes], int]:
 
 
 def put_tombstones_back(tx: Tx, before: Mapping[tuple[str, bytes], int]) -> None:
-    """Let the tombstones be as they were before memories were only moved, so that they may be stored again."""
+    """Restore the tombstones from before memories were merely moved, so that the memories may be stored again."""
     now = tombstone_times(tx)
     new = [pair for pair in now if pair not in before]
     tx.run_many("DELETE FROM tombstone WHERE kind = ? AND key = ?", new)
@@ -193,10 +193,10 @@ def put_tombstones_back(tx: Tx, before: Mapping[tuple[str, bytes], int]) -> None
 
 
 def move_out_of_copy(tx: Tx, identities: Collection[str], erase: Callable[[Tx], int]) -> int:
-    """Erase a project from a backup as ``erase`` does, but as if the backup had never known it; returns how much.
+    """Erase a project from a backup as ``erase`` does, but as if it had never been there; return how much was erased.
 
-    A restore of that backup must not take for forgotten, or for read, what was only moved: the project may be back
-    outside of its vault by then.
+    A restore of that backup must not treat what was only moved as forgotten or as read: the project may have left its
+    vault again by then.
     """
     before = tombstone_times(tx)
     found = [find_project_of_identity(tx, identity) for identity in identities]

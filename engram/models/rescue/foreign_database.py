@@ -1,9 +1,9 @@
 """Reading another program's SQLite database: a private copy is read as far as possible; the original is never opened by
 SQLite.
 
-The copy includes the write-ahead log, which may hold the newest rows. Locks held by the other program don't matter, and
-neither does a crash: SQLite repairs the copy. The driver is the standard library's, which reads
-text that is not UTF-8.
+The copy includes the write-ahead log, which may contain the newest rows. Locks held by the other program don't matter,
+and neither does a crash: SQLite repairs the copy. The driver is the standard library's, which reads text that is not
+UTF-8.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from engram.system.atomic import explain_error
 FOLDER_PREFIX = ".reading-"
 #: The side files that SQLite needs. The index of the log (-shm) is recreated.
 _SIDE_FILES = ("", "-wal", "-journal")
-#: How often copying is restarted while the other program writes.
+#: Maximum number of attempts to copy it while the other program writes.
 MAX_ATTEMPTS = 5
 #: Number of rows read at once; if a page is damaged, only these are read one by one.
 _ROWS = 200
@@ -47,7 +47,7 @@ class ForeignDatabase:
         return frozenset(str(name) for (name,) in rows)
 
     def count(self, table: str) -> int:
-        """Return the number of rows of a table. Raises BrokenDatabase."""
+        """Return the number of rows in a table. Raises BrokenDatabase."""
         return int(self._read(f'SELECT count(*) FROM "{table}"')[0][0])
 
     def rows(self, table: str, columns: frozenset[str]) -> Iterator[ForeignRow]:
@@ -87,7 +87,7 @@ class ForeignDatabase:
         try:
             return int(self._read(f'SELECT coalesce(max(rowid), 0) FROM "{table}"')[0][0])
         except BrokenDatabase:
-            # The last page is damaged: what an index says about it may still be right.
+            # The last page is damaged, but the indexes may still be right.
             return int(self._read(f'SELECT count(*) FROM "{table}"')[0][0])
 
     def _next_row(self, table: str, after: int) -> int:
@@ -152,7 +152,7 @@ def _copy(path: Path, folder: Path) -> Path:
                 return target
     except OSError as error:
         raise StoreError(f"can't copy {path}: {explain_error(error, path)}") from error
-    raise StoreError(f"{path} is being written all the time; stop the program that uses it, then try again")
+    raise StoreError(f"{path} is constantly being written to; stop the program that uses it, then try again")
 
 
 def _stamps(path: Path) -> list[tuple[int, int] | None]:

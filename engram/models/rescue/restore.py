@@ -33,7 +33,7 @@ from engram.system.failpoint import reach
 
 logger = logging.getLogger(__name__)
 
-# -- Databases of Engram that were set aside next to memory.db: which ones exist, and what must not stay in them.
+# -- Databases of Engram that were set aside next to memory.db: which ones exist, and what must not be left in them.
 
 #: Names of databases of Engram that were set aside, and the name of another program's.
 SET_ASIDE_PATTERNS = ("memory.broken*.db", "memory.replaced*.db")
@@ -41,7 +41,7 @@ FOREIGN_PATTERN = "memory.v2*.db"
 
 
 def set_aside_files(folder: Path, driver: str) -> list[Path]:
-    """Databases of Engram that were set aside in a folder; a file named as another program's counts if it is
+    """Return the Engram databases that were set aside in a folder; a file named like another program's counts if it is
     Engram's.
     """
     found = {path for pattern in SET_ASIDE_PATTERNS for path in folder.glob(pattern) if is_file(path)}
@@ -53,15 +53,15 @@ def set_aside_files(folder: Path, driver: str) -> list[Path]:
 
 
 def foreign_files(folder: Path, driver: str) -> list[Path]:
-    """Databases of other programs, such as the earlier Engram, that were set aside in a folder. They must only be
-    read.
+    """Return the databases of other programs, such as the earlier Engram, that were set aside in a folder. They must
+    only be read.
     """
     own = set_aside_files(folder, driver)
     return sorted(path for path in folder.glob(FOREIGN_PATTERN) if is_file(path) and path not in own)
 
 
 def clean_set_aside(path: Path, driver: str, tombstones: Sequence[Tombstone]) -> None:
-    """Delete what tombstones name from the databases next to memory.db; a damaged one stays as it is."""
+    """Delete what tombstones list from the databases next to memory.db; a damaged one is left as it is."""
     for aside in set_aside_files(path.parent, driver):
         try:
             cleaned = delete_named_in_copy(aside, driver, tombstones)
@@ -99,8 +99,8 @@ class Restored:
 
 
 def restore_backup(path: Path, backup: Path, *, driver: str) -> Restored:
-    """Replace the memory.db at ``path`` with a copy of ``backup``; call it while neither watcher nor worker
-    runs.
+    """Replace the memory.db at ``path`` with a copy of ``backup``; call it while neither watcher nor worker is
+    running.
 
     What somebody saved, changed, decided or forgot since is carried over into the copy as far as it can be read, and
     what was forgotten is deleted from it; then the copy takes the place of memory.db, which is set aside as
@@ -165,11 +165,11 @@ def rebuild_memory(
 ) -> tuple[Path, Recovered]:
     """Replace a damaged memory.db with a new one, carrying over what people did by hand in it and in the sources.
 
-    Like ``restore_backup``, a kill at any instant leaves the damaged file in its place, or a swap to finish.
+    As with ``restore_backup``, a kill at any instant leaves the damaged file in its place, or a swap to finish.
 
     Args:
-        aside_name: its new name; if the name is taken, a time is appended.
-        sources: other databases that may hold what it lost, newest first.
+        aside_name: the damaged file's new name; if the name is taken, a time is appended.
+        sources: other databases that may contain what it lost, newest first.
         note: records in the new memory.db what happened; called with the path that the damaged one is moved to.
 
     Returns:

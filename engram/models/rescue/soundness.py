@@ -104,10 +104,10 @@ def _keys(rows: Sequence[Row]) -> list[Any]:
 
 
 def _find_unreadable_text(store: Reader) -> str:
-    """Return the first table with invalid UTF-8 in a text: SQLite stores any bytes as text without checking.
+    """Return the first table with invalid UTF-8 in its text: SQLite stores any bytes as text without checking.
 
-    Damage makes a text of a number, too, so every column is read. An index may hold the sound text of a damaged row,
-    so none is used.
+    Damage may also turn a number into text, so every column is read. An index may contain the sound text of a damaged
+    row, so none is used.
     """
     table = "sqlite_master"
     try:
@@ -116,7 +116,7 @@ def _find_unreadable_text(store: Reader) -> str:
             for _ in store.each_row(f"SELECT {texts} FROM {table} NOT INDEXED"):
                 pass
     except EngramError as error:
-        return f"a text of {table} cannot be read: {error}"
+        return f"text in {table} cannot be read: {error}"
     return ""
 
 
@@ -136,7 +136,7 @@ def _read_memories(store: Reader, row_ids: Sequence[int]) -> None:
         lists = (text for name in LIST_FIELDS for text in getattr(memory, name))
         texts = (memory.summary, memory.content, memory.kind, memory.status, *lists)
         if not all(isinstance(text, str) for text in texts):
-            raise ValueError("a text column holds a non-text value")
+            raise ValueError("a text column contains a value that is not text")
 
 
 def mend_indexes(store: Store) -> str:
@@ -178,7 +178,7 @@ def opened_source(store: Store, path: Path) -> Iterator[Store]:
     """
     source = Store(path, driver=store.driver, clock=store.clock, is_damaged=True)
     try:
-        # Anything unreadable here is also unreadable later, and is reported there.
+        # Anything unreadable now is also unreadable later, and is reported then.
         with contextlib.suppress(EngramError, *UNREADABLE):
             _add_missing_columns(source)
         yield source
@@ -198,7 +198,7 @@ def _add_missing_columns(source: Store) -> None:
 
 
 def _literal(field: Field) -> str:
-    """Return the default of a column as SQL; NULL for one without."""
+    """Return the default of a column as SQL; NULL if it has none."""
     default: Any = field.default
     if default is None or callable(default):
         return "NULL"

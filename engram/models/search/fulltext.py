@@ -1,4 +1,4 @@
-"""Full-text search with FTS5, and light rows about what a search finds."""
+"""Full-text search with FTS5, and light rows for what a search finds."""
 
 from __future__ import annotations
 
@@ -44,8 +44,8 @@ def match_expression(terms: Sequence[Term]) -> str:
 
 
 def quoted(term: str) -> str:
-    """Return an FTS5 phrase for the words of a text; if it ends in a script without spaces, more letters may follow. ""
-    for no words.
+    """Return an FTS5 phrase for the words of some text; "" if it has none. If it ends in a script without spaces, more
+    letters may follow.
     """
     asked, is_beginning = asked_in_pairs(term)
     phrase = _phrase(asked)
@@ -70,7 +70,7 @@ def search_passages(
     project_id: int | None = None,
     weights: tuple[float, float, float] = (1.0, 0.6, 0.3),
 ) -> list[tuple[int, float]]:
-    """Return ``(passage id, BM25)`` of the best passages, higher is better; of one project if given."""
+    """Return ``(passage id, BM25)`` of the best passages, where higher is better; of one project if given."""
     expression = match_expression(terms)
     if not expression:
         return []
@@ -85,7 +85,7 @@ def search_memories(
     project_id: int | None = None,
     with_global: bool = True,
 ) -> list[tuple[int, float]]:
-    """Return ``(memory row id, BM25)`` of the best memories, higher is better; of all projects unless one is named."""
+    """Return ``(memory row id, BM25)`` of the best memories, where higher is better; of one project if given."""
     expression = match_expression(terms)
     if not expression:
         return []
@@ -101,8 +101,8 @@ def search_notes(
     *,
     project_id: int | None = None,
 ) -> list[tuple[int, float]]:
-    """Return ``(note chunk id, BM25)`` of the best chunks, higher is better; those that a project may see if one is
-    named.
+    """Return ``(note chunk id, BM25)`` of the best chunks, where higher is better; if a project is given, only of those
+    that it may see.
     """
     expression = match_expression(terms)
     if not expression:
@@ -113,8 +113,8 @@ def search_notes(
 def passages_with_phrase(store: Reader, phrase: str, limit: int, *, project_id: int | None = None) -> list[int]:
     """Return the row ids of passages in which a phrase begins, best first, at most ``limit``; of one project if given.
 
-    Words are stemmed as in the index, and punctuation is ignored: the caller compares the texts. A phrase may
-    continue in the next passage, as far as the index holds that.
+    Words are stemmed as in the index, and punctuation is ignored: the caller compares the text. A phrase may continue
+    in the next passage, as far as that is indexed.
     """
     words = list(_WORD_OR_LETTER.finditer(phrase))[:MAX_PHRASE_WORDS]
     looked_up = phrase[: words[-1].end()] if words else ""
@@ -148,7 +148,7 @@ def _best_passages(
 def _best_notes(
     store: Reader, expression: str, weights: tuple[float, float], limit: int, project_id: int | None
 ) -> list[tuple[int, float]]:
-    """Return the best chunks of notes for an expression; those that a project may see if one is named."""
+    """Return the best chunks of notes for an expression; if a project is given, only those that it may see."""
     if project_id is None:
         return _scores(store, _notes(expression, *weights, limit))
     return _scores(store, _notes_of_project(expression, project_id, *weights, limit))
@@ -159,9 +159,9 @@ def _scores(store: Reader, query: Statement) -> list[tuple[int, float]]:
 
 
 def document_counts(store: Reader, table: str, terms: Sequence[str], total: int) -> dict[str, int]:
-    """Return how many of the ``total`` rows of an index (passage_fts, memory_fts, note_fts) hold each term.
+    """Return how many of the ``total`` rows of an index (passage_fts, episode_fts, note_fts) contain each term.
 
-    Terms are stemmed as in the index. Counts are exact up to ``COUNTED_ROWS``, and about right beyond.
+    Terms are stemmed as in the index. Counts are exact up to ``COUNTED_ROWS``, and approximate beyond.
     """
     asked = [(term, expression) for term in terms if (expression := match_expression([term]))]
     if not asked or not total:
@@ -302,12 +302,12 @@ class NoteRowText:
         return self.changed_at_ns // 1_000_000 if noon_ms is None else noon_ms
 
 
-#: The name of a note of one day, such as ``daily/2026-02-20.md`` and ``saved/2026-02-20-2.md``.
+#: The name of a note for one day, such as ``daily/2026-02-20.md`` and ``saved/2026-02-20-2.md``.
 _DAY_OF_FILE = lazy_regex(r"(?:^|/)(\d{4}-\d\d-\d\d)(?:-\d+)?\.md$")
 
 
 def count_documents(store: Reader, table: str) -> int:
-    """Return about how many rows a text index (passage_fts, memory_fts, note_fts) has: the highest row id."""
+    """Return roughly how many rows a text index (passage_fts, episode_fts, note_fts) has: the highest row id."""
     return int(store.fetch_value(_HIGHEST_IDS[table]()))
 
 

@@ -107,7 +107,7 @@ def current_summaries(store: Reader, after: int = 0, limit: int = -1) -> list[tu
 
     Args:
         after: only rows with a larger id.
-        limit: how many at most; -1 for all.
+        limit: maximum number; -1 for all.
     """
     memory = tables.Memory
     query = (
@@ -203,7 +203,7 @@ def unpacked_before(store: Reader, before_ms: int) -> list[Memory]:
 
 # -- Lists for browsing: by words as they are typed, and by kind, project and state.
 #
-# Each state and kind is listed with its number of memories. The last word may be a prefix; the others must match whole.
+# Each state and kind is listed with its number of memories. The last word may be a prefix; the others must match fully.
 
 _WORD = lazy_regex(rf"[\w{UNSPACED_LETTERS}]+", re.UNICODE)
 #: Minimum number of characters of a word that is still being typed.
@@ -282,9 +282,9 @@ def browse(store: Reader, selection: Selection, *, limit: int = 50, offset: int 
 
 
 def prefix_expression(store: Reader, text: str) -> str | None:
-    """Return an FTS5 expression for words, the last of which is still being typed; "" for no words.
+    """Return an FTS5 expression for words, the last of which is still being typed; "" if there are none.
 
-    Returns None if no memory can match. The index holds word stems: if none starts with the last word, up to three
+    Return None if no memory can match. The index contains word stems: if none starts with the last word, up to three
     characters are cut from its end, and the rest must match a whole stem.
     """
     *words, last = _WORD.findall(text) or [""]
@@ -362,7 +362,7 @@ def _count_matches(store: Reader, expression: str) -> int:
 def _sorts(expression: str) -> Statement:
     """Return the statement that counts memories by project, kind and state; only matching ones if words are given.
 
-    Raw SQL: it names a covering index, so that no memory row is read.
+    Raw SQL: it specifies a covering index, so that no memory row is read.
     """
     sort = "project_id, kind, status, is_pinned, is_lowered, suspect"
     columns = f"{sort.replace(', suspect', '')}, suspect != '' AS is_suspect, count(*) AS number"

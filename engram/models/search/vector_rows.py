@@ -61,7 +61,7 @@ def missing_vectors(store: Reader, model: str, limit: int) -> list[Missing]:
 
 
 def count_vectors_by_model(store: Reader) -> dict[str, int]:
-    """Return how many vectors each model made, by the model's name. Reads every vector's row."""
+    """Return how many vectors each model made, by the model's name. This reads every vector's row."""
     vector, model = tables.Vector, tables.VectorModel
     query = vector.select(model.name, fn.COUNT(vector.seq).alias("vectors")).join(model).group_by(model.name)
     return {row.name: row.vectors for row in store.fetch(query)}
@@ -183,7 +183,7 @@ def _missing_passages(model_id: int, limit: int) -> Query:
 
 @asks_number
 def _model_id(model: str) -> Query:
-    """Return the number that a model's vectors carry; 0 for one without any."""
+    """Return the number that a model's vectors carry; 0 if it has none."""
     return tables.VectorModel.select(tables.VectorModel.id).where(tables.VectorModel.name == model)
 
 
@@ -197,7 +197,7 @@ def _vectors_among(owner: str, model_id: int, owner_ids: Sequence[int]) -> Query
 
 @asks_number
 def last_vector_seq() -> Query:
-    """Return the number of the newest vector; while it stays the same, none was added. Fast at any size."""
+    """Return the number of the newest vector; while it does not change, none was added. Fast at any size."""
     return tables.Vector.select(fn.COALESCE(fn.MAX(tables.Vector.seq), 0))
 
 

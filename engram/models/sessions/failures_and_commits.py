@@ -38,7 +38,7 @@ class EarlierFailure:
 
 
 def replace_failed_calls(tx: Tx, turn_id: int, actions: Iterable[Mapping[str, object] | Action]) -> None:
-    """Store the failing commands of a turn in place of those that are stored.
+    """Replace the stored failing commands of a turn.
 
     Args:
         actions: the turn's tool calls in order, as records or as their unpacked facts.
@@ -137,9 +137,9 @@ class Commit:
     #: "" if the command printed none, as with ``--quiet``.
     sha: str
     subject: str
-    #: When its turn began, since the commit itself has no time; 0 if that was not asked for.
+    #: When its turn began, since the commit itself has no time; 0 if that was not requested.
     turn_at_ms: int = 0
-    #: Display name of the project; "" for none, or if that was not asked for.
+    #: Display name of the project; "" if there is none, or if it was not requested.
     project: str = ""
 
 
@@ -167,9 +167,7 @@ class EditedFiles:
 
 
 def edited_files(store: Reader, turn_ids: Iterable[int]) -> list[EditedFiles]:
-    """Return the files that turns edited with tools that name them; turns without one or without a project are left
-    out.
-    """
+    """Return the files that turns edited with tools that list them; turns without a file or a project are left out."""
     found: list[EditedFiles] = []
     turn = tables.Turn
     query = turn.select(
@@ -198,14 +196,14 @@ def commits_between(store: Reader, project_id: int | None, start_ms: int, stop_m
 
 
 def _commit_of(fact: Mapping[str, Any]) -> Commit | None:
-    """Return the commit that a call's output named."""
+    """Return the commit that a call's output reported."""
     # It is stored as "hash subject".
     sha, _, subject = str(fact.get("commit") or "").partition(" ")
     return Commit(sha, subject) if sha else None
 
 
 def _unnamed_commit_of(fact: Mapping[str, Any]) -> Commit | None:
-    """Return the commit that a call's command made, if its output named none."""
+    """Return the commit that a call's command made, if its output did not report one."""
     if any(map(fact.get, _FAILED)):
         return None
     subject, _ = read_message(str(fact.get("command") or ""), by_runner=True)
@@ -219,7 +217,7 @@ def _actions_of(turn_ids: Iterable[int]) -> Query:
 
 def _turns_between(project_id: int | None, start_ms: int, stop_ms: int) -> Query:
     turn, project = tables.Turn, tables.Project
-    # Naming the projects lets the index of project and time find the turns.
+    # Listing the projects lets the index of project and time find the turns.
     every = project.alias()
     is_there = turn.project.in_(every.select(every.id)) | turn.project.is_null()
     is_there = is_there if project_id is None else turn.project == project_id
@@ -232,14 +230,14 @@ def _turns_between(project_id: int | None, start_ms: int, stop_ms: int) -> Query
     )
 
 
-# -- The pull requests that sessions name.
+# -- The pull requests that sessions mention.
 
 #: Maximum number of pull requests that are kept for a session; further ones are left out.
 MAX_PULL_REQUESTS = 20
 
 
 def add_pull_requests(tx: Tx, session_ref: int, links: Iterable[PullRequest]) -> None:
-    """Add pull requests to those of a session; one that it named before keeps its time."""
+    """Add pull requests to those of a session; one that it already mentioned keeps its time."""
     query = tables.PullRequest.select(tables.PullRequest.url).where(tables.PullRequest.session == session_ref)
     for link in links:
         if len(tx.fetch(query)) >= MAX_PULL_REQUESTS:

@@ -21,7 +21,7 @@ from engram.transcripts.turns import TextBlock
 def add_passages(
     tx: Tx, session_ref: int, blocks: Sequence[tuple[int, int, TextBlock]], projects: Mapping[int, int | None]
 ) -> None:
-    """Split new texts (turn, row id, text) of a session into passages and index them.
+    """Split new text blocks (turn, row id, text) of a session into passages and index them.
 
     Args:
         blocks: in the order of the transcript.
@@ -63,7 +63,7 @@ def drop_passages(tx: Tx, turn_id: int) -> None:
 
 
 def drop_passages_of_texts(tx: Tx, turn_id: int, said_ids: Sequence[int]) -> None:
-    """Remove the passages of some texts of a turn as ``drop_passages`` does."""
+    """Remove the passages of some of a turn's text blocks as ``drop_passages`` does."""
     _drop(tx, [row.id for row in tx.fetch(_of_turn(turn_id)) if row.said_id in set(said_ids)])
 
 
@@ -78,7 +78,7 @@ def _drop(tx: Tx, ids: Sequence[int]) -> None:
 
 
 def _neighbours(store: Reader, ids: Sequence[int]) -> list[int]:
-    """Return passages of the same session right before and after those given, which hold their text as context."""
+    """Return the passages right before and after those given in the session, which contain their text as context."""
     session_ref = store.fetch_value(_session_of(ids[0]))
     neighbours = set()
     for row_id in ids:
@@ -112,7 +112,7 @@ def _index(tx: Tx, ids: Sequence[int]) -> None:
 
 
 def _unindex(tx: Tx, ids: Sequence[int]) -> None:
-    """Take rows out of the index; needs the passages and their neighbours as they were when indexed."""
+    """Remove rows from the index; this needs the passages and their neighbours as they were when indexed."""
     tx.run_many(
         "INSERT INTO passage_fts(passage_fts, rowid, own, before, after) VALUES ('delete', ?, ?, ?, ?)", _words(tx, ids)
     )

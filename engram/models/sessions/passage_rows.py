@@ -45,9 +45,9 @@ class PassageRow:
 @dataclass(frozen=True, slots=True)
 class PassagePlace:
     place: EvidencePlace
-    #: Display name of the project; "" for none.
+    #: Display name of the project; "" if there is none.
     project: str
-    #: Id of the passage as a quotation, which stays the same when the session is read again.
+    #: Id of the passage as a quotation, which does not change when the session is read again.
     quotation_id: str
     #: The folder in which it was said; "" if unknown.
     cwd: str = ""
@@ -98,7 +98,7 @@ def _place(row: Any) -> PassagePlace:
 
 @asks_rows(lambda rows: {int(row.id): str(row.text) for row in rows})
 def texts_of_blocks(ids: Sequence[int]) -> Query:
-    """Return the row id of a text block → its whole text, for those that exist."""
+    """Return row id → whole text of a text block, for those that exist."""
     block = tables.TextBlock
     return block.select(block.id, block.text).where(in_json_list(block.id, ids))
 
@@ -114,9 +114,7 @@ def passage_turns(ids: Sequence[int]) -> Query:
 
 @asks_rows(lambda rows: [tuple(row) for row in rows])
 def passage_spots(ids: Sequence[int], project_id: int | None = None) -> Query:
-    """Return ``(row id, session, turn, said)`` of passages that exist, ordered by row id; of one project if it is
-    named.
-    """
+    """Return ``(row id, session, turn, said)`` of passages that exist, ordered by row id; of one project if given."""
     passage = tables.Passage
     query = passage.select(passage.id, passage.session_ref, passage.turn_id, passage.text_block)
     is_seen = is_same(passage.project_id, fn.COALESCE(project_id, passage.project_id))
@@ -125,7 +123,7 @@ def passage_spots(ids: Sequence[int], project_id: int | None = None) -> Query:
 
 @asks_rows(lambda rows: [(int(row.memory), int(row.passage), bool(row.is_source)) for row in rows])
 def passages_of_evidence(episode_ids: Sequence[int]) -> Query:
-    """Return ``(row id of a memory, row id of a passage, whether an entry that the memory rests on says it)``.
+    """Return ``(row id of a memory, row id of a passage, whether an entry that the memory rests on contains it)``.
 
     The passages are those of the turns that the memories rest on.
     """
@@ -165,7 +163,7 @@ class LaterText:
 
 
 def said_after(store: Reader, row_id: int, limit: int) -> list[LaterText]:
-    """Return the beginnings of the texts after a passage in its session, in the order in which they were said."""
+    """Return the beginnings of what was said after a passage in its session, in order."""
     passage, block, turn = tables.Passage, tables.TextBlock, tables.Turn
     said_at_ms = fn.COALESCE(block.at_ms, turn.started_at_ms, 0)
     query = passage.select(passage.session_ref, passage.text_block, said_at_ms.alias("at_ms")).join(block)
@@ -184,7 +182,7 @@ def said_after(store: Reader, row_id: int, limit: int) -> list[LaterText]:
 
 
 def normalised_text(text: str) -> str:
-    """Return a text normalised for comparison: case folded, whitespace collapsed."""
+    """Return text normalised for comparison: case folded, whitespace collapsed."""
     return " ".join(text.split()).casefold()
 
 
@@ -228,7 +226,7 @@ class EvidencePlace:
     path: str
     #: Line number from 1; 0 if the source has no lines, or if it is not known.
     line: int
-    #: The session's key within a file that holds several; "" if the file is one session.
+    #: The session's key within a file that contains several; "" if the file is one session.
     part: str = ""
     #: Position in the source, in the unit that its agent counts by; bytes in a file of lines.
     position: int = 0
@@ -258,7 +256,7 @@ class EvidencePlace:
 
 
 def places_of(store: Reader, uuids: Iterable[str]) -> list[EvidencePlace]:
-    """Return session, file and position of entries, in the order asked; unknown ones have no file."""
+    """Return session, file and position of entries, in the given order; unknown ones have no file."""
     asked = list(uuids)
     rows = store.fetch(_turns_of_keys([entry_key(uuid) for uuid in asked])) if asked else []
     turns = {row.id: row for row in rows}

@@ -41,7 +41,7 @@ class Candidate:
 class Outcome:
     """The outcome of a prompt, or of another moment at which a session may be shown memories.
 
-    Record one with ``Ledger.record``. It holds no text: the prompt's text is stored in its turn.
+    Record one with ``Ledger.record``. It contains no text: the prompt's text is stored in its turn.
     """
 
     session_id: str
@@ -50,7 +50,7 @@ class Outcome:
     at_ms: int
     #: As in ``Injection``: the prompt's id, else a hash of its text; "" for a moment without a prompt.
     prompt_key: str = ""
-    #: Hash of the query text; "" for none.
+    #: Hash of the query text; "" if there is none.
     digest: str = ""
     project_id: int | None = None
     #: How many memories were considered.

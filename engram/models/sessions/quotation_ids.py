@@ -1,5 +1,5 @@
 """Ids of quotations: ``q_``, twelve hexadecimal digits of the key of the quoted entry, and, also in hexadecimal, the
-character of the entry at which the passage begins. They stay valid whatever row ids turns and passages get.
+character of the entry at which the passage begins. They remain valid whatever row ids turns and passages get.
 """
 
 from __future__ import annotations
@@ -11,11 +11,11 @@ from engram.models.engine.packed import entry_key
 from engram.models.engine.transaction import Reader
 from engram.system.lazy_regex import lazy_regex
 
-#: How many bits of an entry's key an id leaves out (the lowest ones), and how many it holds.
+#: How many bits of an entry's key an id leaves out (the lowest ones), and how many it contains.
 _CUT_BITS, _KEPT_BITS = 16, 48
 #: What every id begins with; all ids sort between these two, since their digits are hexadecimal.
 PREFIX, AFTER_PREFIX = "q_", "q_g"
-#: Characters that the ids of all quotations of an entry have in common.
+#: Number of leading characters that the ids of all quotations of an entry have in common.
 ENTRY_CHARACTERS = len(PREFIX) + _KEPT_BITS // 4
 _QUOTATION = lazy_regex(r"q_([0-9a-f]{12})([0-9a-f]{1,6})")
 
@@ -25,13 +25,13 @@ def quotation_id_of(source: str, position: int) -> str:
 
     Args:
         source: uuid of the entry; the key of its turn for a queued prompt, which has none.
-        position: in characters; the texts of one entry count as one, with a character between them.
+        position: in characters; the text blocks of an entry count as one, with one character between them.
     """
     return f"{quotation_prefix(source)}{position:x}"
 
 
 def quotation_prefix(source: str) -> str:
-    """Return what the ids of all quotations of an entry begin with."""
+    """Return the prefix of the ids of all quotations of an entry."""
     return f"{PREFIX}{cut_key(source):012x}"
 
 
@@ -40,14 +40,14 @@ def is_quotation_id(text: str) -> bool:
 
 
 def parse_quotation_id(text: str) -> tuple[int, int] | None:
-    """Return the cut key of the entry and the character that an id names; None for any other text."""
+    """Return the entry's cut key and the position in an id of a quotation; None for any other text."""
     match = _QUOTATION.fullmatch(text)
     return None if match is None else (int(match[1], 16), int(match[2], 16))
 
 
 @lru_cache(maxsize=2048)
 def cut_key(source: str) -> int:
-    """Return the part of an entry's key that ids of quotations hold."""
+    """Return the part of an entry's key that ids of quotations contain."""
     return (entry_key(source) >> _CUT_BITS) & ((1 << _KEPT_BITS) - 1)
 
 

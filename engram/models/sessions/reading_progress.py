@@ -27,7 +27,7 @@ class Progress:
 
     place: Place
     cursor: Cursor = field(default_factory=Cursor)
-    #: Increased when the source was cut or rewritten, and when words of it were forgotten.
+    #: Increased when the source was truncated or rewritten, and when words from it were forgotten.
     generation: int = 0
     #: The source's stamp when it was read to its end; "" if it was not.
     stamp: str = ""
@@ -57,7 +57,7 @@ def _select_progress(path: bytes, part: str) -> peewee.Query:
 
 
 def load_progress(store: Reader, place: Place) -> Progress:
-    """Return how far a source was read; an empty progress if it never was."""
+    """Return how far a source was read; an empty ``Progress`` if it never was."""
     row = store.fetch_first(_select_progress(os.fsencode(place.path), place.part))
     if row is None:
         return Progress(place)
@@ -135,12 +135,12 @@ def add_unreadable(tx: Tx, transcript_id: int, generation: int, parts: Iterable[
 
 
 def drop_unreadable(tx: Tx, transcript_id: int) -> None:
-    """Forget which parts of a source could not be read, since it is read again."""
+    """Delete the record of which parts of a source could not be read, since it is read again."""
     tx.run(tables.BadLine.delete().where(tables.BadLine.transcript == transcript_id))
 
 
 def all_seen(store: Reader) -> dict[Place, Seen]:
-    """Return what was seen of every source that was ever read."""
+    """Return the last seen state of every source that was ever read."""
     table = tables.Transcript
     rows = store.fetch(table.select(table.path, table.part, table.stamp, table.size, table.bytes_read))
     return {
@@ -149,9 +149,7 @@ def all_seen(store: Reader) -> dict[Place, Seen]:
 
 
 def is_changed(source: Source, seen: Seen | None) -> bool:
-    """Return True if a source is not as it was when it was read; an empty file that was never read is not worth a
-    look.
-    """
+    """Return True if a source has changed since it was read; an empty file that was never read does not count."""
     return source.size != 0 if seen is None else source.stamp != seen.stamp
 
 
@@ -180,10 +178,10 @@ def _key_of(place: Place) -> str:
 
 
 def read_missing_again(tx: Tx, source: Reader) -> int:
-    """Let each file be read from its beginning whose turns another database of this memory has and this one lacks.
+    """Have each file read again from its beginning if another database of this memory has turns that this one lacks.
 
-    That is what comes before the point up to which it was read here; what was forgotten is not missing. What must not
-    be read is asked about anew. Returns the number of files.
+    Only turns before the point up to which the file was read count; forgotten ones are not missing. Whether a source
+    must not be read is checked again. Return the number of files.
     """
     transcript, turn = tables.Transcript, tables.Turn
     read_here = {
@@ -207,7 +205,7 @@ def read_missing_again(tx: Tx, source: Reader) -> int:
 
 
 def read_from_beginning(tx: Tx, transcript_id: int) -> None:
-    """Forget how far a source was read; what is stored of it is recognized and stays."""
+    """Reset how far a source was read; what is stored from it is recognised and kept."""
     drop_unreadable(tx, transcript_id)
     table = tables.Transcript
     nothing = table.update(
@@ -242,7 +240,7 @@ def note_unchanged(store: Store, seen: Progress) -> None:
 
 
 def rename_transcript(store: Store, old: Path, new: Path) -> None:
-    """Store the new path of a moved file, keeping how far it was read; does nothing if that path is known."""
+    """Store the new path of a moved file, keeping how far it was read; do nothing if that path is known."""
     with store.transaction() as tx:
         # peewee has no UPDATE OR IGNORE.
         tx.run(
@@ -251,7 +249,7 @@ def rename_transcript(store: Store, old: Path, new: Path) -> None:
 
 
 def note_error(store: Store, place: Place, error: str) -> None:
-    """Record why a source could not be read; the cursor stays."""
+    """Record why a source could not be read; the cursor is not moved."""
     table = tables.Transcript
     with store.transaction() as tx:
         tx.run(table.update(last_error=error).where(table.path == os.fsencode(place.path), table.part == place.part))

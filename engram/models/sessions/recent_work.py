@@ -39,7 +39,7 @@ def calls_of_session(session_ref: int, project_id: int) -> Query:
 
 @dataclass(frozen=True, slots=True)
 class TurnCalls:
-    """A turn with its tool calls, without its texts."""
+    """A turn with its tool calls, without its text."""
 
     id: int
     session_id: str
@@ -49,7 +49,7 @@ class TurnCalls:
 
 
 def turns_naming(store: Reader, project_id: int, name: str) -> list[TurnCalls]:
-    """Return the turns of a project in which a tool call names a file with this name, latest first."""
+    """Return the turns of a project in which a tool call refers to a file with this name, latest first."""
     return [
         turn
         for turn in turns_with_calls(store, project_id)
@@ -84,7 +84,7 @@ def calls_of_evidence(episode_ref: int) -> Query:
 
 @dataclass(frozen=True, slots=True)
 class CitedText:
-    """A text that a memory rests on, with who said it."""
+    """Text that a memory rests on, and who said it."""
 
     role: Role
     text: str
@@ -92,9 +92,7 @@ class CitedText:
 
 @asks_rows(lambda rows: [CitedText(Role(row.role), row.text) for row in rows])
 def texts_of_evidence(episode_ref: int) -> Query:
-    """Return the texts that a memory rests on, in the order of the turns; tool calls and deleted texts are left
-    out.
-    """
+    """Return the text that a memory rests on, in the order of the turns; tool calls and deleted text are left out."""
     block, evidence = tables.TextBlock, tables.Evidence
     is_cited = (evidence.turn_id == block.turn) & (evidence.uuid == block.uuid)
     query = block.select(block.role, block.text).join(evidence, on=is_cited)
@@ -104,7 +102,7 @@ def texts_of_evidence(episode_ref: int) -> Query:
 def user_texts_elsewhere(
     store: Reader, passage_ids: Sequence[int], session_ref: int, but_at_ms: Collection[int] = ()
 ) -> list[str]:
-    """Return the user's texts that some passages come from, except those of one session.
+    """Return the user's text blocks that some passages come from, except those of one session.
 
     Args:
         but_at_ms: times; what was said at one of them is a copy of what the session said then.
@@ -128,7 +126,7 @@ def prompt_near(session_id: str, at_ms: int, within_ms: int = 10000) -> Query:
 
 @asks_values
 def latest_prompts(session_ref: int, project_id: int, limit: int) -> Query:
-    """Return the texts of a session's latest prompts in a project, latest first."""
+    """Return a session's latest prompts in a project, latest first."""
     turn, block = tables.Turn, tables.TextBlock
     of_session = (turn.session == session_ref) & (turn.project == project_id)
     is_prompt = (block.role == Role.USER.value) & (block.message_id == "")

@@ -1,4 +1,4 @@
-"""Sessions of a coding agent, what their contexts still hold, and how far memories were made from them."""
+"""Sessions of a coding agent, what their contexts still contain, and how far memories were made from them."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from engram.transcripts.turns import OPENING_ROLES
 
 #: Maximum length of the summary of a session, in characters.
 MAX_ROLLING_SUMMARY_CHARACTERS = 1_000
-#: Maximum number of characters of a prompt that its title is made from.
+#: Maximum number of characters of a prompt from which a title is made.
 MAX_PROMPT_CHARACTERS = 1_000
 
 
@@ -41,13 +41,13 @@ class SessionRow:
     message_count: int
     extracted_messages: int
     extractions: int
-    #: What the session is about so far, as a language model wrote; "" if none did.
+    #: A language model's summary of the session so far; "" if there is none.
     rolling_summary: str
-    #: When it was last extracted, in milliseconds since 1970; 0 for never.
+    #: When it was last extracted, in milliseconds since 1970; 0 if never.
     extracted_at_ms: int = 0
     #: What the agent calls it; "" if it has no name. ``session_titles`` gives every session a title.
     title: str = ""
-    #: As ``TitleRank``; 0 for none.
+    #: As ``TitleRank``; 0 if there is no title.
     title_rank: int = 0
 
     @property
@@ -61,7 +61,7 @@ class SessionRow:
         return None if self.is_global else self.project_id
 
 
-#: Reads sessions out of their table.
+#: Reads sessions from their table.
 SESSIONS = RecordReader(SessionRow, tables.Session, left_out={"ended_at_ms"})
 
 
@@ -77,7 +77,7 @@ def list_sessions(store: Reader, limit: int = 1_000_000, *, project_id: int | No
 
 @asks_number
 def first_session_ms(project_id: int) -> Query:
-    """Return when the first session of a project began, in milliseconds since 1970; 0 for none."""
+    """Return when the first session of a project began, in milliseconds since 1970; 0 if there is none."""
     return tables.Session.select(fn.MIN(tables.Session.first_at_ms)).where(tables.Session.project == project_id)
 
 
@@ -90,7 +90,7 @@ def sessions_of(session_ids: Iterable[str]) -> Query:
 def ensure_session(
     tx: Tx, session_id: str, *, agent: str, project_id: int | None, is_global: bool, cwd: str, at_ms: int
 ) -> SessionRow:
-    """Return the session with an id, creating it if it is new; its project never changes once it has one."""
+    """Return the session with the given id, creating it if it is new; once it has a project, that never changes."""
     known = find_session(tx, session_id)
     if known is None:
         columns: dict[str, Value] = {
@@ -115,15 +115,15 @@ def ensure_session(
 
 
 def _give_to_project(tx: Tx, session_ref: int, project_id: int | None) -> None:
-    """Let what was stored from a session before its folder was known belong to its project too."""
+    """Assign what was stored from a session before its folder was known to its project."""
     tx.run(tables.Turn.update(project=project_id).where(tables.Turn.session == session_ref))
     tx.run(tables.Passage.update(project_id=project_id).where(tables.Passage.session_ref == session_ref))
-    # A queued prompt may have been extracted before any line named the folder; its vectors are recomputed.
+    # A queued prompt may have been extracted before any line contained the folder; its vectors are recomputed.
     move_memories_of_session(tx, session_ref, project_id, "its folder became known", actor=Actor.TIDYING)
 
 
 def set_session_title(tx: Tx, session: SessionRow, title: Title) -> None:
-    """Give a title to the session whose source has it, or, if the title names an entry, to that entry's session."""
+    """Give a title to the session whose source has it, or, if it refers to an entry, to that entry's session."""
     session_ref: int | None = session.id
     if title.entry:
         turn_id = turn_of_entry(tx, title.entry)
@@ -196,8 +196,8 @@ def touch_session(row_id: int, *, at_ms: int, branch: str, new_messages: int) ->
     ).where(session.id == row_id)
 
 
-# -- What an agent's context still holds of a session: since when it has been growing, and which other sessions it was
-# copied from.
+# -- What an agent's context still contains of a session: since when it has been growing, and which other sessions it
+# was copied from.
 
 #: Means "until now", in milliseconds since 1970.
 _FOREVER_MS = 2**62
@@ -244,7 +244,7 @@ def memories_in_context(store: Reader, session_id: str, began_at_ms: int) -> set
     they were shown to those sessions, which a fork replays.
 
     Args:
-        began_at_ms: what was said up to this time was compacted away, and may be brought up.
+        began_at_ms: what was said up to this time was compacted away, and may be shown again.
     """
     copied = copied_history(store, session_id)
     episode_ids: set[str] = set()
@@ -311,7 +311,7 @@ def note_extraction(tx: Tx, session_ref: int, extracted_messages: int) -> None:
 
 
 def set_rolling_summary(tx: Tx, session_ref: int, text: str) -> None:
-    """Keep what a session is about so far, for its next extraction."""
+    """Store a summary of the session so far, for its next extraction."""
     tx.run(tables.Session.update(rolling_summary=text).where(tables.Session.id == session_ref))
 
 

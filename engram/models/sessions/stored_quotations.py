@@ -43,7 +43,7 @@ class Quotation:
     #: The turn that it was said in.
     stored: StoredTurn
     row_id: int
-    #: Uuid of the entry that says it; the key of the turn for a queued prompt.
+    #: Uuid of the entry that contains it; the key of the turn for a queued prompt.
     source: str
     role: Role
     text: str
@@ -104,7 +104,7 @@ def quotations_beginning_with(store: Reader, beginning: str, limit: int) -> list
 
 
 def _texts_of(store: Reader, stored: StoredTurn) -> Iterator[tuple[str, Any, int]]:
-    """Yield (source, row, offset) of each text of a turn; the source is the entry's uuid or the turn's key."""
+    """Yield (source, row, offset) of each text block of a turn; the source is the entry's uuid or the turn's key."""
     before: dict[str, int] = {}
     for row in store.fetch(_blocks_of(stored.id)):
         source = unpack_uuid(row.uuid) or stored.turn.key
@@ -124,7 +124,7 @@ def require_quotation(store: Reader, quotation_id: str) -> Quotation:
 def _passage_at(
     store: Reader, quotation_id: str, stored: StoredTurn, source: str, said_id: int, position: int
 ) -> Quotation | None:
-    """Return the passage of a text in which a character is, or the last that begins before it."""
+    """Return the passage of a text block that contains a character, or the last one that begins before it."""
     row_id = store.fetch_value(_passage_before(said_id, position))
     row = None if row_id is None else passage_rows(store, [int(row_id)]).get(int(row_id))
     if row is None:
@@ -144,7 +144,7 @@ def judged_quotations(store: Reader) -> dict[str, Judgement]:
 
 
 def barred_quotations(store: Reader) -> tuple[set[int], set[str]]:
-    """Return the row ids and the texts of passages that were judged wrong or outdated: they are not shown again."""
+    """Return the row ids and the text of passages that were judged wrong or outdated: they are not shown again."""
     judged = judged_quotations(store)
     barred = [name for name, judgement in judged.items() if judgement is not Judgement.HELPFUL]
     quotations = [found for name in barred if (found := find_quotation(store, name)) is not None]
@@ -152,7 +152,7 @@ def barred_quotations(store: Reader) -> tuple[set[int], set[str]]:
 
 
 def drop_quotation_records(tx: Tx, sources: Iterable[str]) -> None:
-    """Delete what is recorded of the quotations of entries: judgements, and where they were shown."""
+    """Delete what is recorded about the quotations of entries: judgements, and where they were shown."""
     recorded = _recorded_ids(tx)
     prefixes = {quotation_prefix(source) for source in sources} if recorded else set()
     for name in recorded:

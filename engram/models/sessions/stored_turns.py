@@ -23,7 +23,7 @@ from engram.models.memories.memory_history import BY_HAND_ACTIONS, Change
 from engram.models.memories.memory_records import Memory, evidence_of, memories_of_turn
 from engram.transcripts.turns import EntryRef, Opening, Role, TextBlock, Turn
 
-#: Why a memory of a prompt that waited in the queue is archived: the same words came as a line of their own.
+#: Why a memory of a prompt that waited in the queue is archived: the same words appeared as a line of their own.
 PROMPT_MOVED = "its prompt was written again as a line of its own"
 
 # -- Turns: what was said, the facts of tool calls, and how far memories were made from them.
@@ -31,7 +31,7 @@ PROMPT_MOVED = "its prompt was written again as a line of its own"
 
 @dataclass(frozen=True, slots=True)
 class StoredTurn:
-    """A turn with what only the database knows of it."""
+    """A turn with the facts that only the database has."""
 
     id: int
     turn: Turn
@@ -40,7 +40,7 @@ class StoredTurn:
     project_id: int | None
     session_ref: int
     path: Path
-    #: Names the turn on every machine: ``turn_<stable_id>`` in hits.
+    #: Identifies the turn on every machine: ``turn_<stable_id>`` in hits.
     stable_id: str = ""
 
 
@@ -63,14 +63,14 @@ def times_of_prompts(from_ms: int, to_ms: int, without_session: str) -> Query:
 
 
 def turns_by_row(store: Reader, turn_ids: Sequence[int]) -> list[StoredTurn]:
-    """Return the turns with these row ids, as far as they exist."""
+    """Return the turns with these row ids that exist."""
     return _stored_turns(store, store.fetch(_by_row_ids(turn_ids)))
 
 
 def turns_of_session(
     store: Reader, session_ref: int, *, only_due: bool = False, limit: int = 1_000_000
 ) -> list[StoredTurn]:
-    """Return turns of a session in the order of its transcript; ``only_due`` takes those that have grown since
+    """Return turns of a session in the order of its transcript; with ``only_due``, only those that have grown since
     their extraction.
 
     Row ids do not give that order: a prompt may wait in the queue before the prompt that is answered first.
@@ -80,7 +80,7 @@ def turns_of_session(
 
 
 def calls_of_session(store: Reader, session_ref: int) -> list[StoredTurn]:
-    """Return the turns of a session without their texts and entries, which take most of the time to read."""
+    """Return the turns of a session without their text and entries, which take most of the time to read."""
     return [_stored_turn(row, (), is_whole=False) for row in store.fetch(_of_session(session_ref, 1_000_000))]
 
 
@@ -129,7 +129,7 @@ def check_unmoved(store: Reader, turn_id: int, revision: int) -> None:
 
 
 def _stored_turns(store: Reader, rows: Sequence[Any]) -> list[StoredTurn]:
-    """Return the turns of rows of ``_turns``, with their texts, which are read together."""
+    """Return the turns of rows of ``_turns``, with their text blocks, which are read together."""
     said = store.fetch_records_by(_BLOCKS, _blocks_of([row.id for row in rows]))
     return [_stored_turn(row, said.get(row.id, ())) for row in rows]
 
@@ -240,11 +240,12 @@ def last_turn_ms() -> Query:
     return turn.select(fn.COALESCE(fn.MAX(fn.COALESCE(turn.ended_at_ms, turn.started_at_ms)), 0))
 
 
-# -- Which turn an entry belongs to: each entry to one, by a key of its uuid. The turn's row holds uuids and places.
+# -- Which turn an entry belongs to: exactly one, found by a key of the entry's uuid. The turn's row contains the uuids
+# and places.
 
 
 def turn_of_entry(store: Reader, uuid: str) -> int | None:
-    """Return the row id of the turn that an entry belongs to; None for an unknown one."""
+    """Return the row id of the turn that an entry belongs to; None if it is unknown."""
     turn_id = store.fetch_value(_turn_of_key(entry_key(uuid)))
     return None if turn_id is None else int(turn_id)
 
@@ -256,7 +257,7 @@ def entries_of_turn(turn_id: int) -> Query:
 
 
 def claimed_entries(store: Reader, uuids: Sequence[str]) -> set[str]:
-    """Return those of the uuids that belong to a turn already."""
+    """Return those of the uuids that already belong to a turn."""
     by_key = {entry_key(uuid): uuid for uuid in uuids}
     return {by_key[key] for key in store.fetch_values(_known_keys(by_key))}
 
@@ -275,7 +276,7 @@ def claim_entries(tx: Tx, turn_id: int, entries: Sequence[EntryRef]) -> None:
 
 
 def free_entries(tx: Tx, turn_id: int) -> None:
-    """Release a turn's entries, so that they may come again in another one."""
+    """Release a turn's entries, so that another turn may have them."""
     keys = [entry_key(entry.uuid) for entry in entries_of_turn(tx, turn_id)]
     tx.run(_delete_keys(keys))
 
@@ -302,7 +303,7 @@ def _delete_keys(keys: Sequence[int]) -> Query:
 
 #: Beginning of the names of local extractors.
 LOCAL_PREFIX = "local"
-#: Actions after which a memory of the local extractor stays as it is: a person decided, or others were merged into it.
+#: Actions after which the local extractor's memory is left alone: a person decided, or others were merged into it.
 KEPT_ACTIONS = (*BY_HAND_ACTIONS, "merge", "graduate", "undo", "redo")
 #: How far back turns count as use of a project, in milliseconds (30 days).
 USE_WINDOW_MS = 30 * 86_400_000
@@ -379,7 +380,7 @@ def _is_unread() -> ColumnBase:
 def _waiting() -> Query:
     """Return sessions with turns in which something was said, that were extracted, and that no model has read.
 
-    A session from which rules kept nothing waits as well: most of these say what only a model can conclude.
+    A session from which rules kept nothing waits as well: most of these contain something that only a model can find.
     """
     memory, turn, session, reading = tables.Memory, tables.Turn, tables.Session, tables.ModelReading
     evidence, said = tables.Evidence, tables.TextBlock
@@ -419,7 +420,7 @@ def has_due_turns(session_ref: int) -> Query:
 
 @asks_values
 def sessions_with_due_turns() -> Query:
-    """Return sessions that have turns to extract, the longest silent first."""
+    """Return sessions that have turns to extract, the one silent for longest first."""
     session, turn = tables.Session, tables.Turn
     query = turn.select(session.session_id).distinct().join(session).where(turn.extracted_revision < turn.revision)
     return query.order_by(session.last_at_ms, session.id)

@@ -32,7 +32,7 @@ SORTED = "sorted by the folder that it was said in"
 def join_in(tx: Tx, into: int, others: Sequence[int], *, actor: Actor, is_said: bool = True) -> int:
     """Move everything of other projects to the project ``into``; return how many sessions moved.
 
-    ``is_said`` also sends that to a hub; if it is False, projects are only sorted.
+    If ``is_said``, that is also sent to a hub; otherwise, projects are only sorted.
     """
     reason = "two projects became one" if is_said else SORTED
     renumber_vectors(tx, others)
@@ -47,7 +47,7 @@ def join_in(tx: Tx, into: int, others: Sequence[int], *, actor: Actor, is_said: 
 def move_turns(tx: Tx, turn_ids: Sequence[int], project_id: int | None, reason: str, *, actor: Actor) -> list[str]:
     """Move turns to a project, with the automatic memories that rest on nothing else; return the memories' ids.
 
-    Nothing is sent to a hub: each machine finds out by itself where a turn belongs.
+    Nothing is sent to a hub: each machine determines by itself where a turn belongs.
     """
     memories = tx.fetch(_resting_on_alone(turn_ids))
     row_ids = [row.id for row in memories]
@@ -62,7 +62,7 @@ def move_turns(tx: Tx, turn_ids: Sequence[int], project_id: int | None, reason: 
 def move_sessions(tx: Tx, session_refs: Sequence[int], from_id: int, to_id: int, *, actor: Actor) -> list[int]:
     """Move sessions of a project to another one, with the memories made or saved in them; return the memories' row ids.
 
-    Their turns and notes do not move: ``move_turns`` and ``renumber_notes`` do that. A hub gets nothing.
+    Their turns and notes are not moved: ``move_turns`` and ``renumber_notes`` do that. Nothing is sent to a hub.
     """
     session, memory, outcome = tables.Session, tables.Memory, tables.Outcome
     memories = tx.fetch_values(
@@ -124,7 +124,7 @@ def _renumber_vector(seq: int, number: int) -> Query:
     return tables.Vector.update(seq=number).where(tables.Vector.seq == seq)
 
 
-# -- Changes of turns: writing, closing, withdrawing and deleting them with their texts, passages and entries.
+# -- Changes of turns: writing, closing, withdrawing and deleting them with their text, passages and entries.
 
 
 def write_turns(
@@ -136,7 +136,7 @@ def write_turns(
 ) -> list[int]:
     """Store new turns of one session, or what known ones have grown by; return their row ids.
 
-    A turn grows only at its end: what was said before stays as it is. Every growth raises its revision.
+    A turn grows only at its end: what was said before never changes. Every growth raises its revision.
 
     Args:
         turns: in the order of the transcript.
@@ -155,7 +155,7 @@ def write_turns(
         places[turn_id] = project_id
         have, next_seq = 0, 0
         if not is_new:
-            # Places of erased texts stay free, so that the highest place counts, not the number of texts.
+            # Places of erased text blocks are not reused, so the highest place counts, not the number of blocks.
             stored = tx.fetch_first(_stored_blocks(turn_id))
             have, next_seq = stored.count, stored.next_seq
         blocks += [(turn_id, seq, block) for seq, block in enumerate(turn.said[have:], next_seq)]
@@ -208,9 +208,9 @@ def _write_row(tx: Tx, turn: Turn, session: SessionRow, transcript_id: int, proj
 
 
 def _write_blocks(tx: Tx, blocks: Sequence[tuple[int, int, TextBlock]]) -> list[tuple[int, int, TextBlock]]:
-    """Store texts (turn, place in it, text) at once; return turn, row id and text of each.
+    """Store text blocks (turn, place in it, text) at once; return turn, row id and text of each.
 
-    The row ids are given out here, since nobody else writes meanwhile.
+    The row ids are assigned here, since nobody else writes meanwhile.
     """
     first_id = int(tx.fetch_value(_last_block()) or 0) + 1 if blocks else 0
     rows: list[dict[str, StoredValue]] = [
@@ -229,12 +229,12 @@ def _write_blocks(tx: Tx, blocks: Sequence[tuple[int, int, TextBlock]]) -> list[
 
 
 def close_turn(tx: Tx, key: str) -> None:
-    """Close one turn that did not grow, so that its revision stays."""
+    """Close one turn that did not grow, so that its revision does not change."""
     tx.run(tables.Turn.update(is_closed=True).where(tables.Turn.key == key))
 
 
 def withdraw_turn(tx: Tx, key: str) -> None:
-    """Remove a turn that proved not to be one (its entries may come again in another)."""
+    """Remove a turn that proved not to be one (another turn may have its entries)."""
     turn_id = tx.fetch_value(_id_of(key))
     if turn_id is not None:
         drop_passages(tx, int(turn_id))
@@ -242,7 +242,7 @@ def withdraw_turn(tx: Tx, key: str) -> None:
 
 
 def clear_turn(tx: Tx, key: str) -> None:
-    """Empty a stored turn that is about to be written again with other words; its row and revision stay."""
+    """Empty a stored turn that is about to be written again with other words; keep its row and revision."""
     turn_id = tx.fetch_value(_id_of(key))
     if turn_id is None:
         return
@@ -253,9 +253,9 @@ def clear_turn(tx: Tx, key: str) -> None:
 
 
 def delete_turn(tx: Tx, turn_id: int) -> list[str]:
-    """Forget a turn permanently: texts, passages, index, vectors, its prompt's outcome; its entries leave tombstones.
+    """Forget a turn permanently: text, passages, index, vectors, its prompt's outcome; its entries leave tombstones.
 
-    Returns the uuids of its entries.
+    Return the uuids of its entries.
     """
     uuids = [entry.uuid for entry in entries_of_turn(tx, turn_id)]
     key = tx.fetch_value(tables.Turn.select(tables.Turn.key).where(tables.Turn.id == turn_id))
@@ -270,7 +270,7 @@ def delete_turn(tx: Tx, turn_id: int) -> list[str]:
 
 
 def _delete_rows(tx: Tx, turn_id: int) -> None:
-    """Delete a turn's own rows; its passages are deleted already."""
+    """Delete a turn's own rows, after its passages."""
     free_entries(tx, turn_id)
     tx.run(tables.TextBlock.delete().where(tables.TextBlock.turn == turn_id))
     tx.run(tables.Turn.delete().where(tables.Turn.id == turn_id))
@@ -309,7 +309,7 @@ def take_for_prompt(tx: Tx, turn_id: int) -> None:
 
 
 def _place_entries(tx: Tx, turn_id: int, before: Sequence[EntryRef], places: Mapping[str, EntryRef]) -> None:
-    """Store new places for a turn's entries. Their order stays, since tool calls refer to entries by it."""
+    """Store new places for a turn's entries. Their order is kept, since tool calls refer to entries by it."""
     after = [places.get(entry.uuid, entry) for entry in before]
     if after == list(before):
         return

@@ -15,7 +15,7 @@ from engram.models.engine.transaction import Reader, Store, Tx, asks_rows, write
 AT_START = "start"
 
 #: Condition that Claude was shown a bite: at a prompt, at a tool call or in a briefing. Every total
-#: of what was shown counts by it.
+#: of what was shown uses it.
 WAS_SHOWN: ColumnBase = tables.Injection.state == "shown"
 
 #: Prefix of the key of what a subagent was shown, which its parent has not seen.
@@ -37,7 +37,7 @@ class Injection:
     #: pending or shown.
     state: str
     at_ms: int = 0
-    #: When the session expanded the memory or named its id after it was shown; None if it did not.
+    #: When the session expanded the memory or mentioned its id after it was shown; None if it did not.
     used_at_ms: int | None = None
     id: int = 0
 
@@ -136,7 +136,7 @@ def clear_ledger(store: Store, session_id: str) -> None:
 
 
 def note_shown(store: Store, session_id: str, what: str, tokens: int) -> bool:
-    """Record that a session was shown something once (a briefing); False if it was already."""
+    """Record that a session was shown something once (a briefing); return False if it already was."""
     with store.transaction() as tx:
         query = tables.Shown.insert(session_id=session_id, what=what, at_ms=tx.now_ms(), tokens=tokens)
         return tx.run(query.on_conflict_ignore()) == 1

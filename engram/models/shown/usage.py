@@ -1,4 +1,4 @@
-"""What memory did: figures for the whole, by day, and for recent times."""
+"""What memory did: figures for all time, by day, and for recent times."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from engram.transcripts.turns import Opening, Role
 def has_turns() -> ColumnBase:
     """Return the condition that a session has turns: lists and counts leave out all others.
 
-    What was forgotten, held no prompt, or only came with an imported memory leaves a session without any.
+    A session that was forgotten, had no prompt, or only came with an imported memory has none.
     """
     turn: ColumnBase = fn.EXISTS(tables.Turn.select(tables.Turn.id).where(tables.Turn.session == tables.Session.id))
     return turn
@@ -42,9 +42,9 @@ def was_in_project(project_id: int | ColumnBase) -> ColumnBase:
 
 
 def holds_anything() -> ColumnBase:
-    """Return the condition that a project holds a turn or a memory: lists and counts leave out all others.
+    """Return the condition that a project contains a turn or a memory: lists and counts leave out all others.
 
-    A folder in which a session only began, and a project that was forgotten, hold nothing.
+    A folder in which a session only began, and a project that was forgotten, contain nothing.
     """
     held = (table.select(table.id).where(table.project == tables.Project.id) for table in (tables.Turn, tables.Memory))
     turns, memories = map(fn.EXISTS, held)
@@ -67,7 +67,7 @@ class MostUsed:
 
     episode_id: str
     summary: str
-    #: Display name of its project; "" for none.
+    #: Display name of its project; "" if there is none.
     project: str
     uses: int
 
@@ -92,7 +92,7 @@ class Usage:
     opened: int
     #: None if none was shown at a prompt or a tool call.
     most_used: MostUsed | None
-    #: Cause → number of prompts whose answer came after their hook had ended, in whole days, at most ``MAX_LATE_DAYS``.
+    #: Cause → number of prompts whose answer came after their hook exited, in whole days, at most ``MAX_LATE_DAYS``.
     late: dict[str, int]
     #: ``Refusal`` → number of proposals of a language model, in the same way.
     refused: dict[str, int]
@@ -164,7 +164,7 @@ def _most_used(store: Reader, since_ms: int) -> MostUsed | None:
 
 
 def note_late(tx: Tx, cause: str) -> None:
-    """Count an answer that came after the hook of its prompt had ended."""
+    """Count an answer that came after its prompt's hook had exited."""
     _add_to_tally(tx, _LATE, {cause: 1})
 
 
@@ -211,7 +211,7 @@ _CURRENT = [status.value for status in CURRENT_STATUSES]
 class Totals:
     """How much there is."""
 
-    #: Those that hold a turn or a memory.
+    #: Those that contain a turn or a memory.
     projects: int
     #: Those that have turns.
     sessions: int
@@ -255,7 +255,7 @@ def count_totals(store: Store) -> Totals:
 
 
 def count_memories_since(store: Reader, since_ms: int, project_id: int | None = None) -> int:
-    """Return how many memories were kept after a time; of a project, or of all. Looks only at the latest."""
+    """Return how many memories were kept after a time; of a project, or of all. Only the latest are counted."""
     memory = tables.Memory
     query = memory.select(memory.kept_at_ms, memory.project).order_by(memory.id.desc()).limit(MAX_COUNTED)
     rows = store.fetch(query)
@@ -301,7 +301,9 @@ class ProjectTotals:
 
 
 def count_projects(store: Reader) -> list[ProjectTotals]:
-    """Figures of each project that holds anything, by name; what belongs to no project comes last under the name ""."""
+    """Return the figures of each project that contains anything, by name; those of what has no project are last, under
+    the name "".
+    """
     project = tables.Project
     query = project.select(project.name, *_project_figures(project.id)).where(holds_anything()).order_by(project.name)
     totals = [ProjectTotals(**row._asdict()) for row in store.fetch(query)]
@@ -312,7 +314,7 @@ def count_projects(store: Reader) -> list[ProjectTotals]:
 
 
 def _project_figures(project_id: ColumnBase | None) -> list[Any]:
-    """Return the figures of one project as columns of a query; of what belongs to none if there is no id."""
+    """Return the figures of one project as columns of a query; without an id, those of what has no project."""
     turn, memory = tables.Turn, tables.Memory
 
     def of_project(table: Any, *conditions: ColumnBase) -> ColumnBase:
@@ -541,9 +543,7 @@ def latest_turn_prompts(store: Reader) -> list[LatestPrompt]:
 
 
 def _is_recent(table: Any, rows: int = MAX_RECENT_ROWS) -> ColumnBase:
-    """Return the condition that a row is among the last ones: rows are added in the order of time, and have no index of
-    times.
-    """
+    """Return the condition that a row is among the last ones: rows are added in order of time, which has no index."""
     newest = table.alias("newest")
     condition: ColumnBase = table.id > newest.select(fn.COALESCE(fn.MAX(newest.id), 0) - rows)
     return condition

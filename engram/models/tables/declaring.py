@@ -11,7 +11,7 @@ from engram.text.words import UNSPACED_LETTERS, UNSPACED_RANGES
 
 
 class Table(Model):
-    """A table of memory.db, bound to no database: the store compiles queries for its own.
+    """A table of memory.db, not bound to a database: the store compiles queries for its own.
 
     Instances are not used; rows become frozen records.
     """
@@ -38,15 +38,15 @@ def reference(table: type[Model], column: str, *, null: bool = False, cascade: b
 
 
 def one_of(column: str, values: Iterable[str]) -> Node:
-    """Return a constraint that the column holds one of these texts."""
+    """Return a constraint that the column has one of these values."""
     return Check(f"{column} IN ({', '.join(_literal(value) for value in values)})")
 
 
 def in_pairs_sql(text: str) -> str:
     """Return an SQL expression for ``engram.text.words.in_pairs``, used by views to prepare full-text indexes.
 
-    For most texts, a check of a few ranges shows that they have no such letters. Others are read in parts of 64
-    letters, since SQLite counts from the beginning of a text to reach a letter.
+    Usually, a check of a few ranges shows that there are no such letters. Otherwise, the text is read in parts of 64
+    letters, since SQLite counts from the beginning of a string to reach a letter.
     """
     is_letter = f"GLOB '[{UNSPACED_LETTERS}]'"
     return f"""CASE WHEN {text} GLOB '*[{UNSPACED_RANGES}]*' THEN (WITH RECURSIVE

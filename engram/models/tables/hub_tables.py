@@ -45,7 +45,7 @@ class HubSpace(Table):
     kind = TextField()
     role = TextField(default="reader")
     is_sealed = BooleanField(default=True)
-    #: Everything up to this position in the hub's order has been stored here.
+    #: Everything up to this position in the hub's order has been stored.
     cursor = IntegerField(default=0)
     #: The last mark seen, which reveals a hub that was restored from an older copy.
     mark_seq = IntegerField(default=0)
@@ -69,16 +69,16 @@ class HubMemory(Table):
     author = IntegerField()
     #: Eight bytes, the same on every machine.
     memory_id = BlobField()
-    #: Id of the memory here; for a share, of the memory that was shared.
+    #: Id of the local memory; for a share, of the memory that was shared.
     episode_id = TextField()
     version = IntegerField(default=0)
     pushed = IntegerField(default=0)
-    #: JSON object: field → [clock, device, value]. Texts are in the memory itself.
+    #: JSON object: field → [clock, device, value]. The text is in the memory itself.
     said = TextField(default="{}")
     #: JSON object of the stated text if a consolidation rewrote the memory, else NULL; for a share, the shared text.
     own_text = TextField(null=True)
     is_forgotten = BooleanField(default=False)
-    #: The memory that replaced it but is not here yet; for a share made by another machine, the shared memory.
+    #: The memory that replaced it but has not arrived yet; for a share made by another machine, the shared memory.
     waits_for = BlobField(null=True)
 
     class Meta:
@@ -99,7 +99,7 @@ HubMemory.add_index(
 
 
 class HubSetAside(Table):
-    """A row that could not be stored here or was refused, set aside so as not to delay the others."""
+    """A row that could not be stored or was refused, set aside so as not to delay the others."""
 
     space = reference(HubSpace, "space_id", cascade=True)
     direction = TextField()
@@ -129,7 +129,7 @@ class HubMember(Table):
 
 
 class HubRule(Table):
-    """A rule that shares new memories of a project in a space, some time after they were made."""
+    """A rule that shares new memories of a project in a space, after a delay."""
 
     space = reference(HubSpace, "space_id", cascade=True)
     project = reference(Project, "project_id", cascade=True)

@@ -23,11 +23,11 @@ class Memory(Table):
     project = reference(Project, "project_id", null=True)
     scope = TextField()
     summary = TextField()
-    #: Text, possibly compressed (``engram.models.engine.packed``); "" if ``packed_content`` holds it.
+    #: Text, possibly compressed (``engram.models.engine.packed``); "" if ``packed_content`` contains it.
     content = TextField()
     #: The content of an old memory, compressed and no longer in the full-text index.
     packed_content = BlobField(null=True)
-    #: JSON lists of texts.
+    #: JSON lists of strings.
     facts = TextField(default="[]")
     entities = TextField(default="[]")
     importance = TextField()
@@ -43,7 +43,7 @@ class Memory(Table):
     stale_reason = TextField(default="")
     valid_from_ms = IntegerField(null=True)
     valid_to_ms = IntegerField(null=True)
-    #: The ``episode_id`` of the memory that replaced it; "" for none.
+    #: The ``episode_id`` of the memory that replaced it; "" if there is none.
     superseded_by = TextField(default="")
     extractor = TextField()
     created_at_ms = IntegerField()
@@ -133,7 +133,7 @@ class MemoryEntity(Table):
 
 
 class MemoryIndex(FTS5Model):
-    """The full-text index of memories. It holds no text: to remove a memory, pass the words that were indexed."""
+    """The full-text index of memories. It stores no text: to remove a memory, pass the words that were indexed."""
 
     summary = SearchField()
     content = SearchField()

@@ -10,7 +10,7 @@ from playhouse.sqlite_ext import AutoIncrementField, FTS5Model, SearchField
 from engram.models.tables.declaring import Table, View, in_pairs_sql, one_of, reference
 from engram.models.tables.session_tables import Project, TextBlock
 
-# -- Passages: parts of text blocks. Their texts are stored nowhere else.
+# -- Passages: parts of text blocks. Their text is not stored again.
 
 #: How many characters of the neighbouring passages are indexed with a passage: about twenty words.
 CONTEXT_CHARS = 120
@@ -69,7 +69,7 @@ class PassageBeside(View):
 
 
 class PassageContext(View):
-    """A passage's texts for the full-text index: ``PassageBeside`` with letters of scripts without spaces in pairs.
+    """A passage's text for the full-text index: ``PassageBeside`` with letters of scripts without spaces in pairs.
 
     SQLite takes longer to prepare this than to read a passage, so use it for checks and for many passages only.
     """
@@ -109,7 +109,7 @@ class VectorModel(Table):
 
 
 class Vector(Table):
-    """A vector. ``seq`` rises with every vector written, so that an index in memory only reads new ones."""
+    """A vector. ``seq`` rises with every vector written, so that an index in memory reads only new ones."""
 
     seq = AutoIncrementField()
     #: ``e``, ``n`` or ``p``: the table that ``owner_id`` refers to.
@@ -124,7 +124,7 @@ class Vector(Table):
         constraints = (one_of("owner", ("e", "n", "p")),)
 
 
-#: Vectors of long texts beyond the first; used to count how many owners have a vector.
+#: Vectors of long text beyond the first; used to count how many owners have a vector.
 Vector.add_index(Vector.index(Vector.piece, name="vector_further").where(Vector.piece > 0))
 
 
@@ -202,7 +202,7 @@ class NoteChunkProject(View):
 
 
 class NoteWords(View):
-    """A chunk's texts for the full-text index, with letters of scripts without spaces in pairs."""
+    """A chunk's text for the full-text index, with letters of scripts without spaces in pairs."""
 
     id = IntegerField()
     heading = TextField()

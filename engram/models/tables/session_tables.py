@@ -1,4 +1,4 @@
-"""Tables of projects, sessions with their sources and branches, and turns with their texts and failing commands."""
+"""Tables of projects, sessions with their sources and branches, and turns with their text and failing commands."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ class Session(Table):
     extracted_messages = IntegerField(default=0)
     extractions = IntegerField(default=0)
     rolling_summary = TextField(default="")
-    #: When it was last extracted; 0 for never.
+    #: When it was last extracted; 0 if never.
     extracted_at_ms = IntegerField(default=0)
     #: Title given by the agent and its rank (``TitleRank``); "" for the first prompt.
     title = TextField(default="")
@@ -150,7 +150,7 @@ class Transcript(Table):
 
     id = AutoField()
     path = BlobField()
-    #: The session's key within a file that holds several; "" if the file is one session.
+    #: The session's key within a file that contains several; "" if the file is one session.
     part = TextField(default="")
     session = reference(Session, "session_ref", null=True)
     #: Position of the agent's reader, as a JSON object that only it understands; "" before the first read.
@@ -174,7 +174,7 @@ class Transcript(Table):
 
 
 class BadLine(Table):
-    """A part of a source that could not be read, by its position."""
+    """A part of a source that could not be read, by position."""
 
     transcript = reference(Transcript, "transcript_id")
     generation = IntegerField()
@@ -196,9 +196,9 @@ class Branch(Table):
     project = reference(Project, "project_id", cascade=True)
     name = TextField()
     state = TextField(default=BranchState.UNKNOWN.value)
-    #: Last commit on it according to git; "" for none.
+    #: Last commit on it according to git; "" if there is none.
     tip = TextField(default="")
-    #: Last commit on it according to a transcript, maybe abbreviated; "" for none.
+    #: Last commit on it according to a transcript, possibly abbreviated; "" if there is none.
     reported_commit = TextField(default="")
     #: True if it is known to have had its own commit.
     has_commits = BooleanField(default=False)
@@ -216,7 +216,7 @@ class Branch(Table):
         constraints = (one_of("state", BranchState.values()),)
 
 
-# -- Turns, their texts, and the entries of the transcript that they came from.
+# -- Turns, their text, and the entries of the transcript that they came from.
 
 
 class Turn(Table):
@@ -284,7 +284,7 @@ class Entry(Table):
 
 
 class TextBlock(Table):
-    """A text of a turn: a prompt, or a text block of the assistant."""
+    """A text block of a turn: a prompt, or a text block of the assistant."""
 
     id = AutoField()
     turn = reference(Turn, "turn_id", cascade=True)

@@ -55,10 +55,10 @@ class Outcome(Table):
     session_id = TextField()
     #: As in ``Injection``; "" for an event without a prompt.
     prompt_key = TextField(default="")
-    #: Hash of the query text, by which the turn is found; "" for none.
+    #: Hash of the query text, by which the turn is found; "" if there is none.
     digest = TextField(default="")
     channel = TextField()
-    #: Row id of the project; None for none.
+    #: Row id of the project; NULL if there is none.
     project_id = IntegerField(null=True)
     at_ms = IntegerField()
     #: A ``Verdict``; no constraint, so that a new value needs no migration.

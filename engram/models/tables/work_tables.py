@@ -54,7 +54,7 @@ class TaskRun(Table):
 
 
 class Lease(Table):
-    """Who may do periodic work until when, and when it was last done."""
+    """Who may do periodic work, until when, and when it was last done."""
 
     name = TextField(primary_key=True)
     owner = TextField()

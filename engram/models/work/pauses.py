@@ -32,7 +32,7 @@ def pause(store: Store, scope: str, until_ms: int) -> None:
 
 
 def resume(store: Store, scope: str) -> bool:
-    """End a pause; False if there was none."""
+    """End a pause; return False if there was none."""
     with store.transaction() as tx:
         note_end(tx, scope)
         return tx.run(tables.Pause.delete().where(tables.Pause.scope == scope)) > 0
@@ -68,7 +68,7 @@ def note_end(tx: Tx, scope: str) -> None:
 
 
 def pauses_of(store: Reader, scope: str | None) -> list[Span]:
-    """Return when everything, or this scope, was or is paused; None for what belongs to no scope of its own."""
+    """Return when everything, or this scope, was or is paused; None for what has no scope of its own."""
     return [(begin, end) for paused, begin, end in _load(store) if paused in ("", scope)]
 
 

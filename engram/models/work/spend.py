@@ -1,5 +1,5 @@
-"""Money: a reservation is committed before a call, and what the call really took after it. Caps are checked in the
-same transaction.
+"""Money: a reservation is committed before a call, and the actual cost after it. Caps are checked in the same
+transaction.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class Caps:
 
     dollars_per_hour: float
     dollars_per_day: float
-    #: For one project in 24 hours; what belongs to no project counts as one.
+    #: For one project in 24 hours; everything without a project counts as one.
     dollars_per_project: float
     calls_per_hour: int
     #: Tokens read and written together in 24 hours.
@@ -47,7 +47,7 @@ def reserve(
     """Commit the most that a call can cost; return the reservation's number.
 
     Windows are measured by the ledger's own time, which never goes back and never runs ahead of the machine's steady
-    clock: no jump of the wall clock, in either direction, opens a cap.
+    clock: no jump of the wall clock, in either direction, lifts a cap.
 
     Raises:
         BudgetReached: the call could pass a cap; nothing was reserved.
@@ -86,7 +86,7 @@ def _amount(cap: float) -> str:
 
 
 def _ledger_ms(tx: Tx) -> int:
-    """Return the ledger's time, advanced by the lesser of what the wall clock and the steady clock say.
+    """Return the ledger's time, advanced by as much as the wall clock or the steady clock did, whichever is less.
 
     The steady clock is the machine's, the same for all processes since it was started; if it went back, the machine
     was restarted, and the wall clock alone counts.
@@ -104,7 +104,7 @@ def _ledger_ms(tx: Tx) -> int:
 
 
 def settle(store: Store, reservation: int, *, input_tokens: int, output_tokens: int, dollars: float) -> None:
-    """Replace a reservation by what the call really took. One that is never settled keeps counting in full."""
+    """Replace a reservation with the call's actual cost. One that is never settled keeps counting in full."""
     with store.transaction() as tx:
         query = tables.Spend.update(
             state="spent", input_tokens=input_tokens, output_tokens=output_tokens, dollars=dollars
@@ -114,8 +114,8 @@ def settle(store: Store, reservation: int, *, input_tokens: int, output_tokens: 
 
 @prepared
 def _spent_since(since_ms: int, project_id: int | None) -> Query:
-    """Return what was spent since a time of the ledger, open reservations included. A project of None selects what
-    belongs to none.
+    """Return what was spent since a time of the ledger, open reservations included. A project of None selects what has
+    no project.
     """
     spend = tables.Spend
     return spend.select(

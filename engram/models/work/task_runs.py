@@ -16,7 +16,7 @@ from engram.models.engine.statement import RecordReader, prepared
 from engram.models.engine.transaction import Reader, Store, Tx, asks_any
 from engram.models.work.work import MAX_ERROR_CHARS
 
-# -- Runs of tasks: what runs now, what ran lately, how long it took and why it failed. Bounded.
+# -- Runs of tasks: what is running, what ran lately, how long it took and why it failed. Bounded.
 
 #: Number of runs of each kind that are kept, plus as many failed or interrupted ones.
 KEPT_RUNS = 50
@@ -132,7 +132,7 @@ def latest_failure(store: Reader, kind: str, key: str) -> TaskRun | None:
 
 
 def clear_task_errors(tx: Tx) -> None:
-    """Delete what failures said: a message may quote what is being forgotten."""
+    """Delete the messages of failures: one may quote what is being forgotten."""
     tx.run(tables.TaskRun.update(outcome="", error="").where(tables.TaskRun.state.in_(_UNSUCCESSFUL)))
 
 
@@ -182,7 +182,7 @@ def _drop_beyond(kind: str, states: tuple[str, ...]) -> Query:
 #: failures end then, and when a setting is changed. Versions that compiled models recorded under "model" why one was
 #: not compiled.
 STAGES_OF_SETTINGS = frozenset({"embed", "extract", "llm", "second chance", "model", "queue"})
-#: What the stage ``memory`` says if somebody met damage.
+#: Error of the stage ``memory`` after damage was found.
 _DAMAGE = "memory.db proved damaged; the worker starts again and checks it"
 
 
@@ -218,14 +218,14 @@ def note_failure(store: Store, stage: str, error: str) -> None:
 
 
 def clear_old_failure(store: Store, stage: str, seconds: float) -> None:
-    """Forget the failure of a stage that began longer than ``seconds`` ago."""
+    """Clear the failure of a stage that began longer than ``seconds`` ago."""
     with store.transaction() as tx:
         is_old = tables.Stage.last_error_ms <= tx.now_ms() - int(seconds * 1000)
         tx.run(tables.Stage.update(last_error="", last_error_ms=None).where((tables.Stage.name == stage) & is_old))
 
 
 def clear_failures(store: Store, stages: Collection[str]) -> None:
-    """Forget the failures of these stages: whatever still fails is recorded again. Writes only if there are any."""
+    """Clear the failures of these stages, if any, without a write otherwise: whatever still fails is recorded again."""
     if any(stage.last_error and stage.name in stages for stage in list_stages(store)):
         with store.transaction() as tx:
             tx.run(tables.Stage.update(last_error="", last_error_ms=None).where(tables.Stage.name.in_(list(stages))))
@@ -242,7 +242,7 @@ def note_damage(store: Store) -> None:
 
 @asks_any
 def is_damage_noted() -> Query:
-    """Return True if somebody has met damage since memory.db was last checked closely."""
+    """Return True if damage was found since memory.db was last checked closely."""
     stage = tables.Stage
     return stage.select(stage.name).where((stage.name == "memory") & (stage.last_error == _DAMAGE))
 

@@ -67,7 +67,7 @@ _WORK = RecordReader(Work, tables.Work, readers={"state": WorkState})
 
 
 def make_due(tx: Tx, kind: str, key: str, due_at_ms: int, reason: str = "") -> None:
-    """Make work due at a time; work that is due earlier stays so. Call it in the transaction that causes the work.
+    """Make work due at a time, unless it is due earlier. Call it in the transaction that causes the work.
 
     Raises:
         ValueError: the kind is not a ``WorkKind``.
@@ -130,7 +130,7 @@ def note_crash(store: Store, work: Work, error: str, *, free: int, max_attempts:
 
 
 def retry(store: Store, work_id: int) -> bool:
-    """Make a piece of work due now, dead or not; False if there is none."""
+    """Make a piece of work due now, dead or not; return False if there is none."""
     with store.transaction() as tx:
         now = tx.now_ms()
         query = tables.Work.update(
@@ -151,13 +151,11 @@ def cancel(store: Store, work_id: int) -> bool:
 
 
 def put_back(store: Store, before: Work, *, version: int) -> bool:
-    """Undo a retry or a cancellation, if nothing has happened to the work since.
+    """Undo a retry or a cancellation; return False if the work has since been begun, finished or made due.
 
     Args:
-        before: the work as it was; its id, state, due time, attempts and version count.
+        before: the work as it was; its id, state, due time, attempts and version are used.
         version: the version that the retry or the cancellation left.
-
-    Returns False if the work has since been begun, finished or made due.
     """
     table = tables.Work
     state = WorkState.DUE if version > before.version else WorkState.DONE
@@ -231,7 +229,7 @@ def _finish(work_id: int, version: int, now_ms: int) -> Query:
 
 
 def take_lease(store: Store, name: str, owner: str, seconds: float, *, every_seconds: float = 0) -> bool:
-    """Take the lease of periodic work; False while it is held or the last run is younger than ``every_seconds``.
+    """Take the lease of periodic work; return False while it is held, or for ``every_seconds`` after the last run.
 
     The holder doesn't get it again: a second thread of one process has the same name. ``renew_lease`` prolongs it. A
     clock that was set back never withholds a lease for longer than it lasts.
@@ -253,14 +251,14 @@ def take_lease(store: Store, name: str, owner: str, seconds: float, *, every_sec
 
 
 def renew_lease(store: Store, name: str, owner: str, seconds: float) -> bool:
-    """Hold a lease for ``seconds`` from now on; False if another process took it, so that the work has to stop."""
+    """Hold a lease for ``seconds`` from now on; return False if another process took it, so the work has to stop."""
     with store.transaction() as tx:
         query = tables.Lease.update(until_ms=tx.now_ms() + int(seconds * 1000))
         return tx.run(query.where(_is_held_by(name, owner))) == 1
 
 
 def release_lease(store: Store, name: str, owner: str, *, has_run: bool = True) -> None:
-    """Give a lease back; ``has_run`` notes the time of the run."""
+    """Give a lease back; if ``has_run``, record the time of the run."""
     with store.transaction() as tx:
         changes = {"owner": "", "until_ms": 0} | ({"last_run_ms": tx.now_ms()} if has_run else {})
         tx.run(tables.Lease.update(**changes).where(_is_held_by(name, owner)))
@@ -272,7 +270,7 @@ class HeldLease:
     def __init__(
         self, store: Store, name: str, owner: str, seconds: float, is_stopping: Callable[[], bool] = lambda: False
     ) -> None:
-        """Hold a lease that was taken; ``is_stopping`` says that the work is to end at its next step."""
+        """Hold a lease that was taken; ``is_stopping`` returns True if the work is to stop at its next step."""
         self._store, self._name, self._owner, self._seconds = store, name, owner, seconds
         self._is_stopping = is_stopping
         self._renewed_at = store.clock.steady_seconds()
@@ -295,7 +293,7 @@ class HeldLease:
 
 
 def drop_lease(store: Store, name: str, owner: str) -> None:
-    """Take a lease from an owner that has ended, keeping the time of the last run; if it never ran, nothing is left."""
+    """Take a lease from an owner that exited, keeping the time of the last run; if it never ran, nothing is left."""
     with store.transaction() as tx:
         tx.run(tables.Lease.delete().where(_is_held_by(name, owner) & (tables.Lease.last_run_ms == 0)))
         tx.run(tables.Lease.update(owner="", until_ms=0).where(_is_held_by(name, owner)))
@@ -308,15 +306,13 @@ def lease_owners(store: Reader) -> dict[str, str]:
 
 
 def last_run_ms(store: Reader, name: str) -> int:
-    """Return when periodic work last ran; 0 for never."""
+    """Return when periodic work last ran; 0 if never."""
     lease = store.fetch_first(_lease(name))
     return 0 if lease is None else int(lease.last_run_ms)
 
 
 def is_overdue(store: Reader, name: str, every_seconds: float) -> bool:
-    """Return True if periodic work is to run again: it never ran, ran too long ago, or its last run is in
-    the future.
-    """
+    """Return True if periodic work is to run again: it never ran, ran too long ago, or last ran in the future."""
     since_ms = store.now_ms() - last_run_ms(store, name)
     return not 0 <= since_ms < int(every_seconds * 1000)
 

@@ -333,5 +333,5 @@ def test_a_header_that_contradicts_the_tables_is_damage(path: Path, driver: str,
     connection.commit()
     connection.close()
 
-    with pytest.raises(BrokenDatabase, match="its header says version"):
+    with pytest.raises(BrokenDatabase, match="its header gives version"):
         Store(path, driver=driver).open()

@@ -60,10 +60,10 @@ def test_text_of_no_encoding_is_found_where_an_index_still_has_the_sound_one(fil
     assert plant_beside_index(filled, "evidence_session_id", spoil) > 0
     assert filled.rows("SELECT session_id FROM evidence") == [("s1",)]
 
-    assert 'a text of "evidence" cannot be read' in find_unreadable(filled)
+    assert 'text in "evidence" cannot be read' in find_unreadable(filled)
     assert "missing from index evidence_session_id" in find_all_damage(filled)
     rebuild_all_indexes(filled)
-    assert 'a text of "evidence" cannot be read' in find_all_damage(filled)
+    assert 'text in "evidence" cannot be read' in find_all_damage(filled)
 
 
 def test_an_index_that_does_not_fit_its_rows_is_found_and_rebuilt(filled: Store) -> None:
