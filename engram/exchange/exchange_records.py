@@ -28,20 +28,20 @@ from engram.reports.memory_report import memory_from_json, memory_to_json
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """The project of a memory, as its file names it."""
+    """The project of a memory, as given in its file."""
 
     name: str
-    #: What identifies its folder; "" if the file does not say.
+    #: What identifies its folder; "" if the file does not contain it.
     identity: str = ""
     root: str = ""
-    #: Hints by which the same repository is recognised in another folder; "" for none.
+    #: Hints by which the same repository is recognised in another folder; "" if there are none.
     remote: str = ""
     first_commit: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class IncomingMemory:
-    """A memory as it is in a file. Its texts are not redacted yet, and its project is only a name."""
+    """A memory as it is in a file. Its text is not redacted yet, and its project is only a name."""
 
     memory: Memory
     place: Place | None = None
@@ -90,7 +90,7 @@ class Source:
 def derived_ids(program: str, *parts: str) -> Mapping[str, Any]:
     """Return ``episode_id`` and ``stable_id`` for another program's memory: the same for the same parts, anywhere.
 
-    Thus importing twice adds nothing, and what was forgotten stays forgotten.
+    Thus importing twice adds nothing, and what was forgotten remains forgotten.
     """
     digest = hashlib.sha256("\0".join((program, *parts)).encode("utf-8", "replace")).hexdigest()
     return {"episode_id": f"ep_{digest[:12]}", "stable_id": digest[12:28]}
@@ -103,14 +103,14 @@ FORGOTTEN = "forgotten"
 _NO_MEMORY = {"id": "", "kind": FORGOTTEN, "project": "", "session": "", "summary": "", "content": "", "evidence": []}
 #: Key in a record by which the memory that wrote it recognises it.
 _PROOF = "proof"
-#: Keys in the history that name a project: by its row id in this database, by its identity in a file.
+#: Keys in the history for a project: its row id in this database, its identity in a file.
 _PROJECT_ID, _PROJECT_IDENTITY = "project_id", "project_identity"
 
 
 def record_of(store: Store, memory: Memory, hints: Mapping[int, ProjectHints]) -> dict[str, Any]:
-    """Return everything in a memory that has a meaning elsewhere; the keys of ``engram expand --json`` come first.
+    """Return everything in a memory that is meaningful elsewhere; the keys of ``engram expand --json`` come first.
 
-    What has a meaning only in this database (row ids, run numbers, when the row was written) is left out.
+    What is meaningful only in this database (row ids, run numbers, when the row was written) is left out.
     """
     record = memory_to_json(store, memory)
     del record["updated_at_ms"]
@@ -138,7 +138,7 @@ def record_of(store: Store, memory: Memory, hints: Mapping[int, ProjectHints]) -
 
 
 def with_proof(store: Store, record: dict[str, Any]) -> dict[str, Any]:
-    """Return a record with the mark by which this memory later knows that it wrote exactly this."""
+    """Return a record with the mark by which this memory later recognises that it wrote exactly this."""
     return {**record, _PROOF: _proof_of(store, record)}
 
 
@@ -233,7 +233,7 @@ def _step_from_json(episode_id: str, step: Mapping[str, Any]) -> Change:
 
 
 def with_project_ids(store: Store, fields: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a step's fields with the row ids that projects have here; an unknown project is left as a name."""
+    """Return a step's fields with the local row ids of projects; an unknown project is left as its identity."""
     if _PROJECT_IDENTITY not in fields:
         return dict(fields)
     identity = fields[_PROJECT_IDENTITY]
@@ -274,7 +274,7 @@ def _objects(record: Mapping[str, Any], key: str) -> Sequence[Mapping[str, Any]]
 def _text(fields: Mapping[str, Any], key: str) -> str:
     value = fields.get(key) or ""
     if not isinstance(value, str):
-        raise BadRequest(f"{key} = {str(value)[:60]!r} must be a text")
+        raise BadRequest(f"{key} = {str(value)[:60]!r} must be text")
     return value
 
 

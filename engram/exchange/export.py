@@ -61,7 +61,7 @@ def export_records(
 def read_json_lines(file: IO[bytes], name: str) -> Source:
     """Return the content of an export.
 
-    Reading raises BadRequest if the file is not an export, because a line is not a JSON object.
+    Reading it raises BadRequest if a line is not a JSON object, since then the file is not an export.
     """
     return Source(format=FORMAT, name=name, items=_items(file))
 
@@ -79,17 +79,17 @@ def _lines(file: IO[bytes]) -> Iterator[tuple[int, dict[str, Any]]]:
     while data := file.readline(MAX_LINE_BYTES + 1):
         number += 1
         if len(data) > MAX_LINE_BYTES:
-            raise BadRequest(f"line {number} is longer than {MAX_LINE_BYTES} bytes: this is not an export of Engram")
+            raise BadRequest(f"line {number} is longer than {MAX_LINE_BYTES} bytes: this is not an Engram export")
         try:
             text = data.decode("utf-8-sig" if number == 1 else "utf-8")
         except UnicodeDecodeError as error:
-            raise BadRequest(f"line {number} is not UTF-8 text: this is not an export of Engram") from error
+            raise BadRequest(f"line {number} is not UTF-8 text: this is not an Engram export") from error
         if not text.strip():
             continue
         try:
             line = json.loads(text)
         except (ValueError, RecursionError) as error:
-            raise BadRequest(f"line {number} is not JSON: this is not an export of Engram ({error})") from error
+            raise BadRequest(f"line {number} is not JSON: this is not an Engram export ({error})") from error
         if not isinstance(line, dict):
             raise BadRequest(f"line {number} is not a JSON object")
         yield number, line
@@ -116,9 +116,9 @@ _FENCE = "---\n"
 
 
 def write_markdown(folder: Path, records: Iterable[Mapping[str, Any]]) -> tuple[int, int]:
-    """Write memories into a folder; returns how many there were, and how many files of an earlier export were removed.
+    """Write memories into a folder; return how many there were, and how many files of an earlier export were removed.
 
-    Files that did not change are not written. Other files stay.
+    Files that did not change are not written. Other files are left alone.
 
     Raises:
         OSError: the folder cannot be written.
@@ -179,7 +179,7 @@ def from_markdown(text: str) -> dict[str, Any] | None:
         raise BadRequest("its fields have no end (a line of three hyphens)")
     record: dict[str, Any] = {}
     name = ""
-    # Not splitlines, since a text may contain other characters that end a line.
+    # Not splitlines, since text may contain other characters that end a line.
     for line in fields.split("\n"):
         is_item = line.startswith("  - ")
         key, colon, value = line.partition(":")
@@ -232,7 +232,7 @@ def _read(path: Path) -> dict[str, Any] | Unusable:
 
 
 def _own_files(folder: Path) -> Iterator[Path]:
-    """Yield the files of an export, by name, without links."""
+    """Yield the files of an export, sorted by name, without links."""
     for path in sorted(folder.rglob("*.md")):
         if not path.is_symlink() and read_regular(path, len(MARKDOWN_EXPORT)) == MARKDOWN_EXPORT:
             yield path
@@ -268,6 +268,6 @@ class _FolderNames:
 
 
 def _json(value: object) -> str:
-    # Each value stays on one line, even for editors that end lines at other characters too.
+    # Each value is kept on one line, even for editors that end lines at other characters too.
     text = json.dumps(value, ensure_ascii=False)
     return re.sub("[\x7f-\x9f\u2028\u2029\ud800-\udfff]", lambda char: f"\\u{ord(char[0]):04x}", text)

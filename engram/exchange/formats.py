@@ -28,12 +28,12 @@ def open_source(
     Args:
         path: what to read; None for the usual place of ``wanted``.
         wanted: jsonl, markdown, notes, claude-mem or earlier; None detects the format.
-        has_project: the user named the project that notes belong to.
-        is_global: the user said that notes are global.
+        has_project: the user specified the project that notes belong to.
+        is_global: the user specified that notes are global.
 
     Raises:
         NotFound: there is nothing at that place.
-        BadRequest: the format is unknown, or notes belong to no project.
+        BadRequest: the format is unknown, or it is unclear where notes apply.
     """
     with contextlib.ExitStack() as opened:
         if path is None:
@@ -46,11 +46,11 @@ def open_source(
             yield export.read_json_lines(opened.enter_context(path.open("rb")), str(path))
         elif chosen == "markdown":
             if not path.is_dir() or not export.is_markdown_export(path):
-                raise BadRequest(f"{path} is not a Markdown export of Engram; to import notes: --from notes")
+                raise BadRequest(f"{path} is not a Markdown export from Engram; to import notes: --from notes")
             yield export.read_markdown(path)
         elif chosen == "notes":
             if has_project is is_global:
-                raise BadRequest("say where the notes hold: in a project (--project NAME) or everywhere (--global)")
+                raise BadRequest("say where the notes apply: in a project (--project NAME) or everywhere (--global)")
             yield other_programs.read_note_folder(path, is_global=is_global)
         else:
             yield _open_database(path, chosen, settings, opened)
@@ -68,7 +68,7 @@ def _usual_places(wanted: str | None, settings: Settings, opened: contextlib.Exi
     if wanted == "claude-mem":
         path = other_programs.default_path(user_home())
         if not path.is_file():
-            raise NotFound(f"there is not a database of claude-mem at {path}; name the file")
+            raise NotFound(f"there is no claude-mem database at {path}; specify the file")
         return _open_database(path, wanted, settings, opened)
     if wanted == "earlier":
         databases = [
@@ -77,14 +77,14 @@ def _usual_places(wanted: str | None, settings: Settings, opened: contextlib.Exi
             for database in find_databases(folder, settings.home)
         ]
         if not databases:
-            raise NotFound("there is no database of the earlier Engram in the memory folder; name the file")
+            raise NotFound("there is no database of the earlier Engram in the memory folder; specify the file")
         sources = [_open_database(path, wanted, settings, opened) for path in databases]
         return Source(
             other_programs.OLD_ENGRAM_FORMAT,
             ", ".join(map(str, databases)),
             chain(*(source.items for source in sources)),
         )
-    raise BadRequest("name the file or folder to import (- for standard input)")
+    raise BadRequest("specify the file or folder to import (- for standard input)")
 
 
 def _open_database(path: Path, wanted: str, settings: Settings, opened: contextlib.ExitStack) -> Source:

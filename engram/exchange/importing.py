@@ -73,9 +73,9 @@ MapFolder = Callable[[str], str]
 class FoundPlace:
     """The project and scope that an imported memory gets."""
 
-    #: Display name; "" for no project.
+    #: Display name; "" if there is no project.
     name: str
-    #: None for no project, or (in a dry run) for one that would be created.
+    #: None if there is no project, or (in a dry run) if it would be created.
     project: ProjectRow | None = None
     is_new: bool = False
 
@@ -89,8 +89,8 @@ class PlaceFinder:
         """Prepare.
 
         Args:
-            into: the project for memories that name no project; None if they get none.
-            map_folder: changes the folders that the file names.
+            into: the project for memories without one; None to leave them without.
+            map_folder: changes the folders in the file.
         """
         self._store = store
         self._settings = settings
@@ -100,7 +100,7 @@ class PlaceFinder:
         self._of_session: dict[str, Project | None] = {}
 
     def find(self, memory: IncomingMemory) -> FoundPlace:
-        """Return where a memory would be stored; nothing is written."""
+        """Return where a memory would be stored; write nothing."""
         known, wanted = self._look_up(memory)
         if known is not None:
             return FoundPlace(known.name, known)
@@ -169,7 +169,7 @@ class PlaceFinder:
         return next(iter(found.values())) if len(found) == 1 else None
 
     def _known_by_name(self, place: Place) -> ProjectRow | None:
-        """Return the project with a name, or the only one whose folder ends with it."""
+        """Return the project with the given name, or the only one whose folder ends with it."""
         ending = tuple(part.casefold() for part in PurePath(place.name).parts)
         fitting = [
             project
@@ -201,7 +201,7 @@ def _working_folder(path: Path) -> str:
 
 #: Number of memories added in one transaction, so that other writers don't wait long.
 BATCH = 50
-#: Maximum number of unusable parts that a report names.
+#: Maximum number of unusable parts that a report lists.
 MAX_PROBLEMS = 50
 
 Redact = Callable[[str], str]
@@ -211,9 +211,9 @@ class Outcome(StrEnum):
     """The outcome of one memory in the file."""
 
     ADDED = "added"
-    #: It is already stored, and stays unchanged.
+    #: It is already stored, and left unchanged.
     KNOWN = "known"
-    #: It was forgotten, and stays forgotten.
+    #: It was forgotten, and remains forgotten.
     FORGOTTEN = "forgotten"
     #: It can't become a memory.
     BAD = "bad"
@@ -227,7 +227,7 @@ class ImportReport:
     #: Number of the run; None in a dry run, or if nothing was added.
     run_id: int | None = None
     counts: Counter[Outcome] = field(default_factory=Counter)
-    #: Display name of a project → number of memories added to it; "" for those of no project.
+    #: Display name of a project → number of memories added to it; "" for those without a project.
     projects: Counter[str] = field(default_factory=Counter)
     #: Names of new projects.
     new_projects: list[str] = field(default_factory=list)
@@ -267,16 +267,16 @@ def import_memories(
     """Add the memories of a file or folder.
 
     Existing memories are not changed, and what was forgotten here does not come back. What was forgotten where the file
-    was written is barred here too, unless it names something here, since an import deletes nothing. After a kill, the
+    was written is barred here too, unless it matches something here, since an import never deletes. After a kill, the
     same import can be repeated, and adds the rest.
 
-    Only what this memory exported itself, or what the person says is theirs, keeps its voice. Everything else counts as
-    said by somebody else: its voice is ``Voice.IMPORTED``, it is not pinned, it is judged as a whole, and it applies
-    only in its project.
+    Only what this memory exported itself, or what the person declares to be theirs, keeps its voice. Everything else
+    counts as said by somebody else: its voice is ``Voice.IMPORTED``, it is not pinned, it is judged as a whole, and it
+    applies only in its project.
 
     Args:
         places: finds the projects.
-        is_mine: the person made this export themselves, from another memory of theirs.
+        is_mine: the person made this export themselves, from another of their memories.
         is_global: memories that the file marks as global are global here too, unless they are suspect.
 
     Raises:
@@ -466,7 +466,7 @@ class _Importer:
 
 
 def _redacted(value: Any, redact: Redact) -> Any:
-    """Return fields of the history with every text in them redacted."""
+    """Return fields of the history with every string in them redacted."""
     if isinstance(value, str):
         return redact(value)
     if isinstance(value, Mapping):
@@ -480,24 +480,24 @@ def _redacted(value: Any, redact: Redact) -> Any:
 class UndoneImport:
     run_id: int
     removed: int
-    #: Memories that stay, each with the reason.
+    #: Memories that were kept, each with the reason.
     kept: tuple[tuple[str, str], ...]
 
 
 def undo_import(store: Store, run_id: int) -> UndoneImport:
-    """Remove the memories that an import added; those that were changed since, or absorbed others, stay.
+    """Remove the memories that an import added, but keep those that were changed since, or absorbed others.
 
     Removed memories can be imported again. Projects that came with them and are now empty are deleted too.
 
     Raises:
         NotFound: there is no such import.
-        BadRequest: the import is already undone.
+        BadRequest: the import was already undone.
     """
     run = memory_history.find_run(store, run_id, [memory_history.IMPORT_KIND])
     if run is None:
         raise NotFound(f"there is no import {run_id}; `engram import --list` shows them")
     if run.state == "undone":
-        raise BadRequest(f"import {run_id} is undone already")
+        raise BadRequest(f"import {run_id} was already undone")
     ids = imported_by(store, run_id)
     imported = frozenset(ids)
     removable, kept = [], []

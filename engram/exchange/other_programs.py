@@ -28,14 +28,14 @@ _FIRST_SECOND, _LAST_SECOND = 978_307_200, 4_102_444_800
 
 
 def text_or_empty(value: object) -> str:
-    """Return a text without NULs, and without blanks around it; "" for anything else."""
+    """Return text without NULs or surrounding whitespace; "" for anything else."""
     if isinstance(value, bytes):
         value = value.decode("utf-8", "replace")
     return value.replace("\0", "").strip() if isinstance(value, str) else ""
 
 
 def text_list(value: object) -> list[str]:
-    """Return the texts in a JSON list; a text that is not a list is returned as the only one."""
+    """Return the strings in a JSON list; text that is not a list is returned as the only one."""
     text = text_or_empty(value)
     try:
         values = json.loads(text) if text else []
@@ -116,7 +116,7 @@ def is_claude_mem(database: ForeignDatabase) -> bool:
 def read_claude_mem(database: ForeignDatabase) -> FileSource:
     remarks = []
     if database.columns("user_prompts") and (prompts := database.count("user_prompts")):
-        remarks.append(f"{prompts} prompts that claude-mem logged are left out: the transcripts have them")
+        remarks.append(f"{prompts} prompts that claude-mem logged are left out: the transcripts contain them")
     return FileSource(FORMAT, str(database.path), _items(database), remarks=tuple(remarks))
 
 
@@ -247,7 +247,7 @@ def _memory(
 
 #: The format's name, and that of the extractor of its memories.
 OLD_ENGRAM_FORMAT = "earlier-engram"
-#: Two parts of a summary say the same from this share of common words on, relative to the shorter part.
+#: Minimum share of common words, relative to the shorter part, with which two parts of a summary say the same.
 SAME_SHARE = 0.75
 
 _COLUMNS = frozenset(
@@ -285,7 +285,7 @@ def _memories(row: ForeignRow) -> Iterator[Incoming]:
 def split_merged(summary: str, content: str) -> list[tuple[str, str]]:
     """Return the memories that were merged into one as (summary, content), oldest first.
 
-    A part that says the same as another does not become a memory. Contents go with their summaries if there are
+    A part that says the same as another does not become a memory. Contents are paired with summaries if there are
     equally many of both; otherwise, the newest memory gets all of them.
     """
     summaries = [part for part in _BETWEEN_SUMMARIES.split(summary) if part.strip()]
@@ -372,7 +372,7 @@ def read_note_folder(path: Path, *, is_global: bool) -> FileSource:
 
 
 def find_note_files(path: Path) -> list[Path]:
-    """Return the Markdown files of a folder, by name, without links and hidden files."""
+    """Return the Markdown files in a folder, sorted by name, without links or hidden files."""
     if path.is_file():
         return [path]
     files = [
@@ -414,7 +414,7 @@ def _sections(name: str, text: str, changed_at_ms: int, scope: Scope) -> Iterato
         heading = chunk.heading or (title if number == 0 else "")
         described = _unquoted(fields.get("description", "")) if number == 0 else ""
         summary = described or (f"{heading.rsplit(' › ', 1)[-1]}: {first}" if heading else first)
-        # The text decides the ids, so that importing a changed note again adds only its changed sections.
+        # The text determines the ids, so that importing a changed note again adds only its changed sections.
         yield IncomingMemory(
             memory=Memory(
                 **derived_ids(NOTE_FOLDER_FORMAT, name, chunk.heading, chunk.text),

@@ -96,7 +96,7 @@ def test_claude_mem_comes_in_with_kinds_dates_projects_and_sessions(store: Store
     )
     assert (rule.importance, rule.extractor) == (Importance.HIGH, "claude-mem")
     assert report.counts == {Outcome.ADDED: 4, Outcome.BAD: 1}
-    assert report.remarks == ("1 prompts that claude-mem logged are left out: the transcripts have them",)
+    assert report.remarks == ("1 prompts that claude-mem logged are left out: the transcripts contain them",)
     assert again.counts == {Outcome.KNOWN: 4, Outcome.BAD: 1}
     assert path.read_bytes() == before
 
@@ -181,7 +181,7 @@ def test_what_cannot_be_imported_is_said(store: Store, settings: Settings, tmp_p
         (foreign, None, "not a database of claude-mem"),
         (foreign, "earlier", "not a database of claude-mem"),
         (tmp_path, "markdown", "not a Markdown export"),
-        (None, None, "name the file"),
+        (None, None, "specify the file"),
     ):
         with pytest.raises(BadRequest, match=words):
             bring(store, settings, path, wanted)

@@ -110,7 +110,7 @@ def test_a_binary_file_is_no_export(tmp_path: Path, content: bytes) -> None:
 
     assert done.returncode == 1
     assert done.stderr.count("\n") == 1, done.stderr
-    assert "not an export of Engram" in done.stderr or "not JSON" in done.stderr
+    assert "not an Engram export" in done.stderr or "not JSON" in done.stderr
 
 
 def test_the_log_of_a_fault_lies_in_the_named_home(tmp_path: Path) -> None:
