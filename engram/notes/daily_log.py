@@ -76,7 +76,7 @@ def append_to_day(folder: Path, day: str, title: str, text: str) -> Path:
 
 
 def cut_sections(text: str) -> list[str]:
-    """Split a note before each second-level heading; joined, the parts are the text again."""
+    """Split a note before each second-level heading; joined, the parts give the text again."""
     return _SECTION.split(text)
 
 
@@ -91,7 +91,7 @@ def write_text(path: Path, text: str) -> None:
     write_atomic(path, text.encode("utf-8", "surrogateescape"))
 
 
-# -- Saved notes: texts that somebody chose to keep, in one Markdown file a day. Engram only appends to these files.
+# -- Saved notes: text that somebody chose to keep, in one Markdown file a day. Engram only appends to these files.
 
 #: Maximum length of a note, in characters.
 MAX_NOTE_CHARACTERS = 20_000
@@ -109,8 +109,8 @@ def save_note(home: Home, text: str, redact: Redact, at_ms: int, project: str = 
         home: the memory folder.
         text: the note, at most 20,000 characters.
         redact: removes secrets.
-        at_ms: when it was saved, which decides the file.
-        project: display name of its project; "" for none.
+        at_ms: when it was saved, which determines the file.
+        project: display name of its project; "" if there is none.
 
     Raises:
         BadRequest: the text is empty or too long.
@@ -148,7 +148,7 @@ def _section(project: str, mark: str, text: str) -> str:
 #: Maximum number of words, and of characters, of a prompt in the log.
 MAX_LINE_WORDS = 24
 MAX_LINE_CHARACTERS = 300
-#: Number of characters of a text that are read to make its line.
+#: Number of characters of text that are read to make a line.
 MAX_READ_CHARACTERS = 4_000
 
 _DAY_MS = 86_400_000
@@ -201,7 +201,7 @@ def session_section(key: str, project: str, turns: Sequence[Turn], decided: Sequ
     """Return the Markdown section of one session: asked, decided, changed, committed, left open.
 
     Args:
-        key: the session id, or ``SESSION/NUMBER`` for its work in another project than its own.
+        key: the session id, or ``SESSION/NUMBER`` for its work in a project other than its own.
         project: display name.
         turns: in order.
         decided: summaries of decisions.
@@ -324,7 +324,7 @@ def _log_files(home: Home, first: str = "", last: str = "~") -> list[Path]:
 
 
 def _update_file(home: Home, path: Path, mark: str, sections: dict[str, str]) -> list[Path]:
-    """Replace the section with ``mark`` by the day's new one, which is removed from ``sections``."""
+    """Replace the section marked ``mark`` with the day's new one, which is removed from ``sections``."""
     text = read_text(path)
     if text is None:
         return []
@@ -380,6 +380,6 @@ def _short(text: str) -> str:
 
 
 def _one_line(text: str) -> str:
-    """Return a text as one line without Markdown or comments, redacted again in case a rule is newer than the text."""
+    """Return text as one line without Markdown or comments, redacted again in case a rule is newer than the text."""
     line = re.sub(r"[`<>]+", " ", fence_safe(redact(text[:MAX_READ_CHARACTERS]))).strip()
     return line if len(line) <= MAX_LINE_CHARACTERS else line[: MAX_LINE_CHARACTERS - 1] + "…"

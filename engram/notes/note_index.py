@@ -18,21 +18,21 @@ from engram.settings import Settings
 from engram.system.atomic import read_regular
 from engram.system.lazy_regex import lazy_regex
 
-# -- Split a Markdown text into chunks, one per heading, and long ones at paragraphs. Pure.
+# -- Split Markdown text into chunks, one per heading, and long ones at paragraphs. Pure.
 
 #: A chunk grows to about this many words before it is split at a paragraph.
 CHUNK_WORDS = 120
 
 _HEADING = lazy_regex(r"(#{1,6})\s+(.*?)\s*#*\s*")
-#: The comment below a heading that names the section's owner; it is not indexed.
+#: The comment below a heading that identifies the section's owner; it is not indexed.
 _SECTION_MARK = lazy_regex(r"<!-- (?:session|saved|found) .*-->")
 _FENCE = lazy_regex(r"\s*(```|~~~)")
 
 
 def cut_markdown(text: str, words: int = CHUNK_WORDS, owners: Sequence[Owner] = ()) -> list[NoteChunk]:
-    """Return the chunks of a Markdown text, in order; a chunk's heading is the path of headings above it.
+    """Return the chunks of Markdown text, in order; a chunk's heading is the path of headings above it.
 
-    ``owners`` has the owner of each line; a chunk never has more than one. Without it, everyone owns all chunks.
+    ``owners`` lists the owner of each line; a chunk never has more than one. Without it, everyone owns all chunks.
     """
     chunks: list[NoteChunk] = []
     path: list[tuple[int, str]] = []
@@ -66,7 +66,7 @@ def cut_markdown(text: str, words: int = CHUNK_WORDS, owners: Sequence[Owner] = 
 
 
 def nest_text(text: str, levels: int) -> str:
-    """Return a text for use within a section: headings ``levels`` deeper, an open code fence closed."""
+    """Return text for use within a section: headings ``levels`` deeper, an open code fence closed."""
     lines: list[str] = []
     fence = ""
     for line in text.splitlines():
@@ -108,7 +108,7 @@ def owners_of_lines(source: str, lines: Sequence[str]) -> list[Owner]:
     memory.
 
     Args:
-        source: the note's name, which decides the owner of sections without a comment.
+        source: the note's name, which determines the owner of sections without a comment.
     """
     is_log = source.startswith(EARLIER_PREFIX) and source != _EARLIER_MEMORY
     unmarked = NOBODY if is_log or source.startswith(OWN_FOLDERS) else EVERYONE
@@ -162,7 +162,7 @@ def _is_note(path: Path) -> bool:
 
 # -- Find and name the notes. No file outside the note folders is ever opened.
 
-#: A larger note, in bytes, is read only up to this size.
+#: Size up to which a note is read, in bytes.
 MAX_NOTE_BYTES = 2_000_000
 #: Maximum number of notes in one folder; the rest is left out.
 MAX_NOTES = 5000
@@ -292,7 +292,7 @@ def read_lines(
     """
     first, count = 1 if start is None else start, MAX_LINES if lines is None else lines
     if first < 1 or count < 1:
-        raise BadRequest("start and lines are numbers from 1")
+        raise BadRequest("start and lines must be at least 1")
     path = dict(find_notes(settings)).get(source)
     text = None if path is None else read_note(path)
     if text is None:

@@ -31,9 +31,9 @@ from engram.system.lazy_regex import lazy_regex
 from engram.text.subject import StandingText
 from engram.transcripts.project import is_excluded
 
-# -- Find Claude Code's auto memory of a project; its settings may name another folder or switch it off.
+# -- Find Claude Code's auto memory of a project; its settings may specify another folder or switch it off.
 
-#: Number of bytes of a settings file that are read.
+#: Maximum number of bytes of a settings file that are read.
 MAX_SETTINGS_BYTES = 4_000_000
 #: Names of the settings.
 _FOLDER, _IS_ENABLED = "autoMemoryDirectory", "autoMemoryEnabled"
@@ -49,7 +49,7 @@ def auto_memory_folder(claude_folder: Path, root: Path | None) -> Path | None:
         root: the project's folder; None for the shared auto memory.
 
     Returns:
-        The folder; None if auto memory is switched off, or the folder asked for is not in use.
+        The folder; None if auto memory is switched off, or the requested folder is not in use.
     """
     user = _settings(claude_folder / "settings.json")
     if root is None:
@@ -91,7 +91,7 @@ def _settings(path: Path) -> dict[str, Any]:
 
 logger = logging.getLogger(__name__)
 
-#: Maximum number of bytes read of a file, of files in a project, and of nested imports.
+#: Maximum number of bytes read from a file, of files in a project, and of nested imports.
 MAX_FILE_BYTES, MAX_FILES, MAX_IMPORT_DEPTH = 200_000, 100, 5
 #: Maximum number of projects whose statements are cached.
 MAX_CACHED = 20
@@ -112,7 +112,7 @@ _cache: dict[tuple[str, int | None], _Known] = {}
 
 
 def standing_text(store: Store, project_id: int | None) -> StandingText:
-    """Return what the user's files say in a project (None: the files that apply everywhere).
+    """Return the text of the user's files in a project (None: the files that apply everywhere).
 
     ``standing_text(store, project_id).file_saying(summary)`` returns the file that says the same as a memory.
     """
@@ -129,7 +129,7 @@ def standing_text(store: Store, project_id: int | None) -> StandingText:
 
 
 def standing_of(store: Store, project_id: int | None) -> Callable[[str], tuple[str, str]]:
-    """Return a function: text → (the file that says the same, what a file says instead); "" for none."""
+    """Return a function: text → (the file that says the same, what a file says instead); "" if there is none."""
     standing = standing_text(store, project_id)
 
     def look_up(text: str) -> tuple[str, str]:
