@@ -286,6 +286,8 @@ _TAG = lazy_regex(rf"</?(?!private\b){_NAME}(?:\s[^<>]{{0,2000}})?/?>", re.IGNOR
 _BEGINNING = lazy_regex(rf"<({_NAME})(?=[\s>/])")
 _COMMAND_PART = lazy_regex(r"\s*<(command-(?:message|name|args|contents)|skill-format)>(.*?)</\1>", re.DOTALL)
 _SHELL_COMMAND = lazy_regex(r"<bash-input>(.*?)</bash-input>", re.DOTALL)
+#: What older versions show where the model, not the person, calls a skill.
+_LOADED_SKILL = lazy_regex(r'The "[^"\n]{1,100}" skill is loading')
 #: A slash command as it was typed, without tags.
 _TYPED_COMMAND = lazy_regex(r"/[\w:.-]+(?=\s|$)")
 #: Claude Code's notes on where it stored a picture and at what size it shows it.
@@ -425,6 +427,8 @@ def _slash_command(text: str) -> Words | None:
     name = parts.get("command-name") or parts.get("command-message", "").split(" is running")[0]
     if not parts or not name:
         return None
+    if _LOADED_SKILL.fullmatch(parts.get("command-message", "")):
+        return Words(Speaker.HARNESS)
     name = f"/{name.lstrip('/')}"
     arguments = text.partition("<command-args>")[2].rpartition("</command-args>")[0].strip()
     arguments, beside = _without_others(without_inserted(arguments))

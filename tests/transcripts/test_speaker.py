@@ -481,7 +481,16 @@ def test_the_reply_to_a_command_is_no_answer_to_the_prompt_before(memory: Memory
     assert (alone.opening, alone.reply) == (Opening.CONTINUATION, "I see the output.")
 
 
-@pytest.mark.parametrize("setting", [command("model", "opus"), "<local-command-stdout>ok</local-command-stdout>"])
+@pytest.mark.parametrize(
+    "setting",
+    [
+        command("model", "opus"),
+        "<local-command-stdout>ok</local-command-stdout>",
+        # The model called a skill.
+        '<command-message>The "pdf" skill is loading</command-message>\n<command-name>pdf</command-name>',
+        '<command-name>office:pdf</command-name>\n<command-message>The "office:pdf" skill is loading</command-message>',
+    ],
+)
 def test_a_setting_between_a_prompt_and_its_answer_parts_nothing(memory: Memory, script: Script, setting: str) -> None:
     script.user("Which port?")
     script.user(setting)
