@@ -46,6 +46,7 @@ from engram.search.vectors.loaded_vectors import Floats, VectorCache
 from engram.settings import Settings
 from engram.text.words import QUESTION_STOP_WORDS, is_unspaced, question_words_of, terms_of
 from engram.transcripts.project import is_excluded
+from engram.trust.display import one_line
 
 # -- Embed questions.
 
@@ -103,9 +104,17 @@ _MAX_CLASSIC_MATCHES = 1000 * MAX_CANDIDATES
 SUPPORTING_PASSAGES = 40
 #: Share of a question's words from which a text has them all; slightly below 1 because of rounding.
 MIN_SAID_SHARE = 0.999
-#: Introductions to the closest texts if none has the phrase, or all of the words.
+#: Introductions to the closest texts if none has the phrase, all of the words, some of them (named), or any.
 NOBODY_SAID_PHRASE = "Nobody said this; closest:"
 NOBODY_SAID_WORDS = "Nobody said all of these words together; closest:"
+NOBODY_SAID_SOME = "Nobody said {}; closest:"
+NOBODY_SAID_ANY = "Nobody said any of these words; closest:"
+#: Maximum length of such a word as it is named, in characters.
+MAX_WORD_CHARACTERS = 40
+#: Maximum number of words of a question that are looked up one by one.
+MAX_SINGLE_WORDS = 8
+#: Number of texts among which those with most of the words are chosen if none has all.
+MAX_CLOSEST = 40
 #: Maximum number of memories that a new one is compared with.
 MAX_SIMILAR = 40
 
@@ -248,8 +257,10 @@ class Searcher:
         """Return the texts with the question's exact words and "", or else the closest texts and an introduction.
 
         If texts contain all quoted phrases of the question, only those are returned. Without quoted phrases, texts that
-        contain the whole question come first.
+        contain the whole question come first. Of the closest texts, those with most of its rare words come first.
         """
+        words = question_words_of(query.text)
+        words = [word for word in words if word not in QUESTION_STOP_WORDS] or words
         phrases = phrases_of(query.text)
         is_phrase = bool(phrases)
         # A shell removes quotes, so texts that contain the whole question, word for word, come first. The same goes for
@@ -260,15 +271,31 @@ class Searcher:
         if exact and is_phrase:
             return exact, ""
         if is_phrase:
-            return self.search(query), NOBODY_SAID_PHRASE
+            return self._closest(query, words), NOBODY_SAID_PHRASE
         if exact:
             shown = set(map(_message_of, exact))
             others = [hit for hit in self.search(query) if _message_of(hit) not in shown]
             return [*exact, *others][: query.limit], ""
-        words = [
-            word for word in question_words_of(query.text) if word not in QUESTION_STOP_WORDS
-        ] or question_words_of(query.text)
-        return self.search(query), "" if self._is_said(words, query.project_id) else NOBODY_SAID_WORDS
+        if self._is_said(words, query.project_id):
+            return self.search(query), ""
+        return self._closest(query, words), self._unsaid_line(words, query.project_id)
+
+    def _closest(self, query: Query, words: Sequence[str]) -> list[Hit]:
+        """Return the texts that come closest to a question of which none has all words."""
+        wanted = self.coverage_of(" ".join(words))
+        found = self.search(replace(query, limit=max(query.limit, MAX_CLOSEST)))
+        return sorted(found, key=lambda hit: -wanted.share(wanted.stems_in(hit.text)))[: query.limit]
+
+    def _unsaid_line(self, words: Sequence[str], project_id: int | None) -> str:
+        """Return the introduction to the closest texts, which names the words that nobody said."""
+        words = list(dict.fromkeys(words))
+        if len(words) > MAX_SINGLE_WORDS:
+            return NOBODY_SAID_WORDS
+        unsaid = [word for word in words if not has_all_words(self._store, [word], project_id=project_id)]
+        if unsaid == words and len(words) > 1:
+            return NOBODY_SAID_ANY
+        named = " or ".join(f"“{one_line(word, MAX_WORD_CHARACTERS)}”" for word in unsaid)
+        return NOBODY_SAID_SOME.format(named) if unsaid else NOBODY_SAID_WORDS
 
     def _is_said(self, words: Sequence[str], project_id: int | None) -> bool:
         if has_all_words(self._store, words, project_id=project_id):

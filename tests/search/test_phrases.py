@@ -15,7 +15,7 @@ from engram.models.sessions.sessions import ensure_session
 from engram.notes.note_index import index_notes
 from engram.redaction import redact
 from engram.search.question import Query, find_phrases, phrases_of, text_around
-from engram.search.searcher import NOBODY_SAID_PHRASE, NOBODY_SAID_WORDS, Searcher
+from engram.search.searcher import NOBODY_SAID_ANY, NOBODY_SAID_PHRASE, NOBODY_SAID_WORDS, Searcher
 from engram.search.vectors.loaded_vectors import embed_missing
 from engram.settings import Settings
 from engram.transcripts.turns import EntryRef, Opening, Role, TextBlock, Turn
@@ -99,14 +99,25 @@ def test_what_nobody_said_in_these_words_is_named_before_what_comes_closest(sear
         ("lighthouse barrels passage", ""),
         ("lighthouse outbox", NOBODY_SAID_WORDS),
         ("walrus outbox", NOBODY_SAID_WORDS),
-        ("kubernetes limit", NOBODY_SAID_WORDS),
-        ("zebra crossing", NOBODY_SAID_WORDS),
+        ("kubernetes limit", "Nobody said “kubernetes”; closest:"),
+        ("zebra crossing", NOBODY_SAID_ANY),
+        ("zebra", "Nobody said “zebra”; closest:"),
+        ("zebra limit giraffe", "Nobody said “zebra” or “giraffe”; closest:"),
         ("???", ""),
         ("", ""),
     ],
 )
 def test_words_that_no_text_has_together_are_named(searcher: Searcher, text: str, unsaid: str) -> None:
     assert entries_of(searcher, text)[1] == unsaid
+
+
+def test_the_closest_texts_are_those_with_most_of_the_rare_words(searcher: Searcher) -> None:
+    found, unsaid = searcher.look_up(Query("kubernetes lighthouse barrels outbox", limit=10))
+    shares = [sum(word in hit.text.lower() for word in ("lighthouse", "barrels", "outbox")) for hit in found]
+
+    assert unsaid == "Nobody said “kubernetes”; closest:"
+    assert shares == sorted(shares, reverse=True)
+    assert shares[0] == 2
 
 
 def test_without_quotes_what_has_the_whole_question_comes_first(searcher: Searcher) -> None:
@@ -123,7 +134,7 @@ def test_a_phrase_of_another_project_is_not_found(searcher: Searcher, store: Sto
 
     assert entries_of(searcher, '"insert or ignore"', other) == ({"t4-a"}, "")
     assert entries_of(searcher, '"walrus proxy\'s limit"', other)[1] == NOBODY_SAID_PHRASE
-    assert entries_of(searcher, "walrus proxy", other)[1] == NOBODY_SAID_WORDS
+    assert entries_of(searcher, "walrus proxy", other)[1] == NOBODY_SAID_ANY
 
 
 def test_the_hit_shows_the_phrase_though_it_stands_behind_a_long_text(searcher: Searcher) -> None:
