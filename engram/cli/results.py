@@ -26,6 +26,7 @@ from engram.search.hit_lines import pull_request_of, remarks_of
 from engram.search.hits import NAMED_SPEAKER, SPEAKERS, PublicHit
 from engram.system.clock import day_of
 from engram.system.lazy_regex import lazy_regex
+from engram.text.splitting import sentences
 from engram.trust.display import number_of, visible
 
 #: Maximum number of results printed unless ``--limit`` or ``-v`` says otherwise.
@@ -249,11 +250,37 @@ def say_masked(workspace: Workspace, *texts: str) -> None:
 
 
 def readable_content(memory: Memory) -> str:
-    """Return the content of a memory besides its summary, without the rules' marks and
-    repeated lines; "" if nothing is left."""
+    """Return the content of a memory besides its summary, without the rules' marks and the sentences that were said;
+    "" if nothing is left.
+    """
     said = " ".join([*memory.summary.split(), *" ".join(memory.facts).split()])
-    lines = _MARK.sub("", memory.content).splitlines()
-    return "\n".join(line for line in lines if " ".join(line.split()) not in said).strip()
+    paragraphs = _paragraphs_of(_MARK.sub("", memory.content).splitlines())
+    return "\n".join(line for lines in paragraphs for line in _unsaid(lines, said)).strip()
+
+
+def _paragraphs_of(lines: Iterable[str]) -> list[list[str]]:
+    """Return lines in groups: those of one paragraph together, and every other line alone."""
+    groups: list[list[str]] = []
+    is_prose = is_code = False
+    for line in lines:
+        is_fence = _FENCE.match(line) is not None
+        was_prose = is_prose
+        is_prose = not (
+            is_fence or is_code or not line.strip() or _HEADING.match(line) or line.startswith(("    ", "|"))
+        )
+        if is_prose and was_prose and not _BULLET.match(line.strip()):
+            groups[-1].append(line)
+        else:
+            groups.append([line])
+        is_code ^= is_fence
+    return groups
+
+
+def _unsaid(lines: Sequence[str], said: str) -> Sequence[str]:
+    """Return a paragraph as it is, or what is left of it without the sentences that were said."""
+    parts = sentences(" ".join(" ".join(lines).split()))
+    left = [part for part in parts if part not in said]
+    return lines if len(left) == len(parts) else [" ".join(left)] if left else []
 
 
 def in_folder(command: str, folder: str, here: str) -> str:

@@ -124,6 +124,30 @@ def test_work_is_steered_in_sentences(filled: Store, run: Run) -> None:
     assert "1 piece of work: cancelled." in run("tasks", "cancel", str(task.id)).stdout
 
 
+@pytest.mark.parametrize(
+    ("summary", "content", "left"),
+    [
+        (
+            "The mast is cedar.",
+            "The mast\nis cedar. Pine warps in\nthe sun, so it was\nleft out.",
+            ["Pine warps in the sun, so it was left out."],
+        ),
+        ("Pine warps in the sun.", "The mast is cedar. Pine warps\nin the sun.", ["The mast is cedar."]),
+        ("The keel is oak.", "The mast\nis cedar.\n- one\n- two", ["The mast", "is cedar.", "- one", "- two"]),
+        ("Oak.", "```\nmast = 1\nkeel = 2\n```\nOak.", ["mast = 1", "keel = 2"]),
+    ],
+    ids=["wrapped", "at its end", "not said", "code"],
+)
+def test_expand_repeats_no_sentence_of_the_summary_and_cuts_none(
+    run: Run, run_json: RunJson, summary: str, content: str, left: list[str]
+) -> None:
+    made = run_json("save", "--global", content, "--summary", summary)["id"]
+
+    told = run("expand", made).stdout.partition(f"  {summary}\n\n")[2].partition(f"\n\n  {made}")[0]
+
+    assert told.splitlines() == [f"  {line}" for line in left]
+
+
 def test_expand_shows_related_memories_and_marks(filled: Store, run: Run, run_json: RunJson) -> None:
     memory = memory_records.all_memories(filled)[0]
     run("pin", memory.episode_id)
