@@ -45,7 +45,7 @@ def open_store(
     """
     store = _open_own(Store(path, driver=driver, clock=clock, cache_kb=cache_kb, may_upgrade=may_upgrade))
     if get_meta(store, TOMBSTONES_DUE) is not None:
-        # Loading it takes longer than everything else here, and it is only needed after a migration.
+        # Loading it takes longer than the rest of this function, and it is needed only after a migration.
         from engram.models.forgetting.forget_memories import apply_tombstones
 
         with store.transaction() as tx:

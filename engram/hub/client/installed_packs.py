@@ -110,7 +110,7 @@ def plan_pack(store: Store, pack: Pack, redact: Callable[[str], str], *, is_upda
         space = find_pack(store, pack.name)
         if space.mark != pack.key:
             raise BadRequest(
-                f"this pack and the installed {pack.name} were signed with different keys; it was not installed"
+                f"this pack and the installed {pack.name} were signed with different keys; nothing was installed"
             )
         if pack.version <= space.cursor:
             raise BadRequest(f"version {space.cursor} of {pack.name} is installed; this is version {pack.version}")

@@ -123,7 +123,7 @@ class Doorbell:
 
     @contextlib.contextmanager
     def listening(self, spaces: Collection[int]) -> Iterator[asyncio.Event]:
-        """Yield an event that is set when a space changes. Changes before the request's check are not missed."""
+        """Yield an event that is set when one of the spaces changes. Changes before the first check are not missed."""
         bell = asyncio.Event()
         for ns_id in spaces:
             self._bells.setdefault(ns_id, set()).add(bell)

@@ -27,7 +27,7 @@ def serve(dsn: str, host: str, port: int, *, is_pooled: bool = False, clock: Clo
 
     Args:
         dsn: the database's libpq connection string.
-        host: the address to listen on; anything but this machine's own needs a TLS proxy in front of it.
+        host: the address to listen on; anything but a loopback address needs a TLS proxy in front of it.
         is_pooled: a pooler in transaction mode is in front of the database.
 
     Raises:

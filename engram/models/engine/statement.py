@@ -29,7 +29,7 @@ from peewee import (
 
 # -- Compile peewee queries into statements: at each call, or once.
 #
-# Compiling a query takes longer than SQLite takes to answer most of them. A query that is run often is built
+# Compiling a query takes longer than SQLite needs to answer most queries. A query that is run often is built
 # by a ``prepared`` function: it is compiled once, and each call only passes other values.
 
 P = ParamSpec("P")

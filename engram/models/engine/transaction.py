@@ -51,7 +51,7 @@ _LOCKED = "memory.db is locked: another process is taking unusually long to writ
 #: Types of a statement's parameters.
 Value = str | int | float | bytes | None
 Row = tuple[Any, ...]
-#: What can be run: a query, or one that was compiled before.
+#: What can be run: a query, or a compiled one.
 Query = peewee.Query | Statement
 R = TypeVar("R")
 T = TypeVar("T")

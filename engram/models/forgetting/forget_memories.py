@@ -208,7 +208,7 @@ def texts_in_json(text: str) -> list[str]:
 
 
 def _cut_host(tx: Tx, forgotten: Forgotten, actor: Actor) -> int:
-    """Remove the words of a forgotten memory from the memory that it was merged into; 1 if that exists, else 0."""
+    """Remove the words of a forgotten memory from the memory it was merged into; return 1 if that exists, else 0."""
     cut = forgotten.cut
     host = None if cut is None else find_memory(tx, cut.episode_id)
     if cut is None or host is None:

@@ -382,7 +382,7 @@ def take_statements(tx: Tx, space: Space, statements: Sequence[Incoming]) -> lis
 
 
 def _only_new(store: Reader, space: Space, statements: Sequence[Incoming]) -> list[Incoming]:
-    """Return the statements that concern nothing stored here and no earlier statement in the list."""
+    """Return the statements that concern neither anything stored here nor an earlier statement in the list."""
     known = _known_ids(store, space, statements)
     new = []
     for incoming in statements:

@@ -56,7 +56,7 @@ _KNOWN = "another machine knows its remote now"
 
 
 def shared_identity(store: Reader, project: ProjectRow) -> list[str]:
-    """Return ``[identity, first commit, name]`` of a project for other machines; no path of this one."""
+    """Return ``[identity, first commit, name]`` of a project for other machines, without this machine's paths."""
     linked = [name for name in identities_of_project(store, project) if name.startswith(PLACEHOLDER)]
     table = tables.Project
     row = store.fetch_first(
@@ -74,7 +74,7 @@ def shared_identity(store: Reader, project: ProjectRow) -> list[str]:
 
 
 def former_identity(store: Reader, project: ProjectRow, identity: str) -> str:
-    """Return the identity under which a project was sent before its remote was known; "" if it still is."""
+    """Return the identity under which a project was sent before its remote was known; "" if that is still unknown."""
     if identity.startswith(_BY_ID):
         return ""
     table = tables.Project
@@ -354,7 +354,7 @@ def restamp(tx: Tx, space: Space, is_due: Any, renew: Any) -> int:
     """Restamp fields that wait to be pushed; return how many statements changed.
 
     Args:
-        is_due: whether a stamp is to be replaced.
+        is_due: returns whether a stamp is to be replaced.
         renew: returns the new stamp for an old one; called in the order of the stamps.
     """
     dirty = load_outgoing(tx, space.id, 1 << 31)

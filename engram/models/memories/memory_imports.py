@@ -120,7 +120,7 @@ def why_not_removed(store: Reader, memory: Memory, imported: frozenset[str]) -> 
 
 
 def drop_empty_sessions(tx: Tx, session_ids: Sequence[str]) -> None:
-    """Delete those of the sessions that have no content left: they came with memories that have been deleted."""
+    """Delete the sessions that have no content left: they came with memories that have been deleted."""
     session = tables.Session
     for session_id in session_ids:
         row_id = tx.fetch_value(session.select(session.id).where(session.session_id == session_id))
@@ -132,7 +132,7 @@ def drop_empty_sessions(tx: Tx, session_ids: Sequence[str]) -> None:
 
 
 def drop_empty_projects(tx: Tx, project_ids: Sequence[int]) -> int:
-    """Delete those of the projects that are empty; return how many."""
+    """Delete the projects that are empty; return how many."""
     project, count = tables.Project, 0
     used = (tables.Memory, tables.Session, tables.Turn)
     for project_id in project_ids:

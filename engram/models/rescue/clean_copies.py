@@ -54,7 +54,7 @@ def clean_copy(path: Path, driver: str, clean: Callable[[Tx], int]) -> int:
     A copy of an earlier version keeps its tables, so that it remains the way back to that version.
 
     Raises:
-        StoreError: the file is damaged, or not Engram's; it is as it was.
+        StoreError: the file is damaged, or not Engram's; it is unchanged.
     """
     version = _older_version(path, driver)
     if version >= _FIRST_ALIKE:
@@ -253,7 +253,7 @@ def delete_named_in_copy(path: Path, driver: str, tombstones: Sequence[Tombstone
     """Delete what tombstones list from another database of Engram, such as one that was set aside; return how much.
 
     Raises:
-        StoreError: the file is damaged, or not Engram's; it is as it was.
+        StoreError: the file is damaged, or not Engram's; it is unchanged.
     """
 
     def delete_named(tx: Tx) -> int:

@@ -124,7 +124,7 @@ def _following(turn_id: int, limit: int) -> Query:
     return query.order_by(turn.start_offset, turn.id).limit(limit)
 
 
-# -- The commits that turns made, for whoever is shown what was said in them, or asks what was done on a day.
+# -- The commits that turns made, to be shown with what was said in them, or to list what was done on a day.
 
 #: Facts of a call that did nothing.
 _FAILED = ("is_error", "is_refused", "refusal")

@@ -228,7 +228,7 @@ class EvidencePlace:
     line: int
     #: The session's key within a file that contains several; "" if the file is one session.
     part: str = ""
-    #: Position in the source, in the unit that its agent counts by; bytes in a file of lines.
+    #: Position in the source, in the unit that its agent uses; bytes in a file of lines.
     position: int = 0
 
     @classmethod

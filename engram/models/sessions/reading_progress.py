@@ -180,8 +180,8 @@ def _key_of(place: Place) -> str:
 def read_missing_again(tx: Tx, source: Reader) -> int:
     """Have each file read again from its beginning if another database of this memory has turns that this one lacks.
 
-    Only turns before the point up to which the file was read count; forgotten ones are not missing. Whether a source
-    must not be read is checked again. Return the number of files.
+    Only turns before the point up to which the file was read count; forgotten ones are not missing. Sources
+    that were kept out are checked again. Return the number of files.
     """
     transcript, turn = tables.Transcript, tables.Turn
     read_here = {

@@ -162,7 +162,7 @@ def _latest_turn_of(session_id: str) -> Query:
 
 @asks_records(SESSIONS)
 def latest_sessions_on(project_id: int, branch: str, limit: int) -> Query:
-    """Return the sessions of a project whose last branch was this one, latest first; without those of subagents."""
+    """Return the sessions of a project whose last branch was this one, latest first, except those of subagents."""
     session, turn = tables.Session, tables.Turn
     visits = turn.select(turn.session).where((turn.project == project_id) & (turn.branch == branch))
     is_on = (session.project == project_id) & (session.branch == branch)
@@ -173,7 +173,7 @@ def latest_sessions_on(project_id: int, branch: str, limit: int) -> Query:
 
 @asks_records(SESSIONS)
 def latest_sessions_of(project_id: int, limit: int) -> Query:
-    """Return the sessions that were in a project, on whatever branch, latest first; without those of subagents."""
+    """Return the sessions that were in a project, on any branch, latest first, except those of subagents."""
     session = tables.Session
     is_own = was_in_project(project_id) & ~session.session_id.contains(".")
     return SESSIONS.select().where(is_own).order_by(session.last_at_ms.desc(), session.id.desc()).limit(limit)

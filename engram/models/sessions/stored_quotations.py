@@ -117,7 +117,7 @@ def require_quotation(store: Reader, quotation_id: str) -> Quotation:
     """Return the quotation with this id. Raises NotFound if there is none."""
     quotation = find_quotation(store, quotation_id)
     if quotation is None:
-        raise NotFound(f"there is no quotation {quotation_id[:40]!r}; it was forgotten, or never said here")
+        raise NotFound(f"there is no quotation {quotation_id[:40]!r}; it was forgotten, or never existed")
     return quotation
 
 

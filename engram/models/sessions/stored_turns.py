@@ -276,7 +276,7 @@ def claim_entries(tx: Tx, turn_id: int, entries: Sequence[EntryRef]) -> None:
 
 
 def free_entries(tx: Tx, turn_id: int) -> None:
-    """Release a turn's entries, so that another turn may have them."""
+    """Release a turn's entries, so that another turn may claim them."""
     keys = [entry_key(entry.uuid) for entry in entries_of_turn(tx, turn_id)]
     tx.run(_delete_keys(keys))
 

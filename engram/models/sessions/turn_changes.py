@@ -30,7 +30,7 @@ SORTED = "sorted by the folder that it was said in"
 
 
 def join_in(tx: Tx, into: int, others: Sequence[int], *, actor: Actor, is_said: bool = True) -> int:
-    """Move everything of other projects to the project ``into``; return how many sessions moved.
+    """Move everything in other projects to the project ``into``; return how many sessions moved.
 
     If ``is_said``, that is also sent to a hub; otherwise, projects are only sorted.
     """
@@ -234,7 +234,7 @@ def close_turn(tx: Tx, key: str) -> None:
 
 
 def withdraw_turn(tx: Tx, key: str) -> None:
-    """Remove a turn that proved not to be one (another turn may have its entries)."""
+    """Remove a turn that proved not to be one (another turn may claim its entries)."""
     turn_id = tx.fetch_value(_id_of(key))
     if turn_id is not None:
         drop_passages(tx, int(turn_id))

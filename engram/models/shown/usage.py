@@ -229,7 +229,7 @@ class Totals:
     unreadable: int
 
 
-#: Holds for suspect memories that a person may decide about. The literal lets SQLite use the partial index.
+#: True for suspect memories that a person may decide about. The literal lets SQLite use the partial index.
 _WAITS_AS_SUSPECT = (
     (tables.Memory.suspect != SQL("''")) & tables.Memory.status.in_(_CURRENT) & (tables.Memory.is_lowered == 0)
 )
@@ -423,7 +423,7 @@ MAX_PROMPT_CHARACTERS = 300
 
 @dataclass(frozen=True, slots=True)
 class DayCounts:
-    """What happened since a time, by the definitions of the days (``kept_by_day``, ``shown_by_day``)."""
+    """What happened since a time, by the definitions used for days (``kept_by_day``, ``shown_by_day``)."""
 
     #: Bites that Claude was shown, whether at a prompt, at a tool call or in a briefing.
     shown: int
@@ -433,7 +433,7 @@ class DayCounts:
     tokens: int
     #: Memories that Engram kept; when they were said does not matter.
     kept: int
-    #: Memories that another one replaced since then, and those that somebody judged wrong, unless that was undone.
+    #: Memories that another one has replaced since then, and those that somebody judged wrong, unless that was undone.
     replaced: int
     wrong: int
 

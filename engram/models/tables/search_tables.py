@@ -148,7 +148,7 @@ class Note(Table):
 
 
 class StandingFile(Table):
-    """A file of the user's that an agent reads at its start (CLAUDE.md, rules, auto memory), as last read."""
+    """One of the user's files that an agent reads at startup (CLAUDE.md, rules, auto memory), as last read."""
 
     id = AutoField()
     path = TextField(unique=True)

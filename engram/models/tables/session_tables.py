@@ -157,7 +157,7 @@ class Transcript(Table):
     cursor = TextField(default="")
     #: The part of the cursor that may contain words, such as a branch name; deleted when the project is forgotten.
     cursor_words = TextField(default="")
-    #: Raised when the source is truncated or rewritten, and when words of it are forgotten.
+    #: Raised when the source is truncated or rewritten, and when words from it are forgotten.
     generation = IntegerField(default=0)
     #: State of the source when it was last read to its end; "" if it has not been.
     stamp = TextField(default="")

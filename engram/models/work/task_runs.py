@@ -64,7 +64,7 @@ _RUN = RecordReader(TaskRun, tables.TaskRun, readers={"state": RunState})
 
 
 def begin_task_run(store: Store, kind: str, key: str) -> int:
-    """Record that this process begins a task; return the id of the run."""
+    """Record that this process has begun a task; return the id of the run."""
     with store.transaction() as tx:
         return tx.insert(_begin(kind, key, os.getpid(), tx.now_ms()))
 
@@ -179,8 +179,8 @@ def _drop_beyond(kind: str, states: tuple[str, ...]) -> Query:
 # -- The health of each stage of the work: how much it saw and did, since when it has been failing, and its error.
 
 #: Stages that a setting, a key or a model may make fail. A worker tries all of that again when it starts, so their
-#: failures end then, and when a setting is changed. Versions that compiled models recorded under "model" why one was
-#: not compiled.
+#: failures are cleared then, and when a setting is changed. Versions that compiled models recorded under "model" why
+#: one was not compiled.
 STAGES_OF_SETTINGS = frozenset({"embed", "extract", "llm", "second chance", "model", "queue"})
 #: Error of the stage ``memory`` after damage was found.
 _DAMAGE = "memory.db proved damaged; the worker starts again and checks it"
@@ -225,7 +225,7 @@ def clear_old_failure(store: Store, stage: str, seconds: float) -> None:
 
 
 def clear_failures(store: Store, stages: Collection[str]) -> None:
-    """Clear the failures of these stages, if any, without a write otherwise: whatever still fails is recorded again."""
+    """Clear the failures of these stages: whatever still fails is recorded again. Nothing is written if none failed."""
     if any(stage.last_error and stage.name in stages for stage in list_stages(store)):
         with store.transaction() as tx:
             tx.run(tables.Stage.update(last_error="", last_error_ms=None).where(tables.Stage.name.in_(list(stages))))
