@@ -11,7 +11,7 @@ from engram.models.engine.transaction import Reader, writes
 
 
 def made_at_ms(store: Reader) -> int:
-    """Return when this memory was created, in milliseconds since 1970; 0 if unknown. Nothing from before then is recorded."""
+    """Return when this memory was created, in milliseconds since 1970; 0 if unknown. Nothing earlier is recorded."""
     return int(get_meta(store, MADE_AT) or 0)
 
 
