@@ -19,6 +19,7 @@ from engram.ingest.session_project import identify_folder, named_project
 from engram.models.forgetting.erase_project import contents_of_project
 from engram.models.projects.project_folders import (
     ProjectCounts,
+    Sorting,
     check_merge,
     count_projects,
     link_folder,
@@ -30,6 +31,7 @@ from engram.models.projects.project_folders import (
     undo_sorting,
 )
 from engram.models.projects.projects import find_project, find_project_of_identity
+from engram.models.shown.usage import count_without_project
 from engram.paths import absolute_path
 from engram.reports.settings_report import list_moves, list_project_reports, move_to_json, sorting_to_json
 from engram.system.clock import day_of
@@ -214,9 +216,11 @@ def list_projects(workspace: Workspace, as_json: bool) -> None:
         known = [report.to_json() for report in list_project_reports(store)]
         moves = [move_to_json(move) for move in list_moves(store)]
         sortings = list_sortings(store)
+        without_project = count_without_project(store)
     vaults = [{"name": vault.name, "folder": str(vault.folder)} for vault in list_vaults(workspace.places)]
     if as_json:
-        print_json({"projects": known, "moves": moves, "vaults": vaults})
+        facts = {"projects": known, "memories_without_project": without_project, "moves": moves, "vaults": vaults}
+        print_json(facts)
         return
     rows = [
         (
@@ -227,7 +231,9 @@ def list_projects(workspace: Workspace, as_json: bool) -> None:
         )
         for project in known
     ]
-    print_table(("project", "folder", "sessions", "memories"), rows, empty="No projects yet.")
+    print_table(("project", "folder", "sessions#", "memories#"), rows, empty="No projects yet.")
+    if without_project:
+        click.echo(f"{number_of(without_project, 'more memory belongs', 'more memories belong')} to no project.")
     for known_vault in vaults:
         name = known_vault["name"]
         advise(f"{name} is in a vault. To work with it: engram --vault {name} COMMAND")
@@ -235,9 +241,14 @@ def list_projects(workspace: Workspace, as_json: bool) -> None:
         command = f"engram projects merge {move['present']} {move['former']}"
         advise(f"{move['former']} may be {move['present']} now. If it is, run: {command}")
     if sortings:
-        count = f"{number_of(sortings[0].sessions, 'session')} and {number_of(sortings[0].turns, 'turn')}"
-        merged = f" and {len(sortings[0].merged)} whole projects" if sortings[0].merged else ""
-        advise(f"{count}{merged} were sorted on {day_of(sortings[0].at_ms)}. To undo: engram projects sort --undo")
+        sorting, day = sortings[0], day_of(sortings[0].at_ms)
+        advise(f"Sorted on {day}: {_sorted_parts(sorting)}. To undo: engram projects sort --undo")
+
+
+def _sorted_parts(sorting: Sorting) -> str:
+    """Return what was moved to another project."""
+    parts = (counted(sorting.sessions, "session"), counted(sorting.turns, "turn"))
+    return ", ".join(filter(None, (*parts, counted(len(sorting.merged), "whole project"))))
 
 
 @projects.command("show")

@@ -124,6 +124,21 @@ def test_work_is_steered_in_sentences(filled: Store, run: Run) -> None:
     assert "1 piece of work: cancelled." in run("tasks", "cancel", str(task.id)).stdout
 
 
+def test_every_figure_of_what_was_kept_is_the_same(filled: Store, run: Run, run_json: RunJson, folder: Path) -> None:
+    run("save", "The mast is cedar.")
+    old = run_json("save", "--global", "Ropes are made of hemp.")["id"]
+    run("undo", run_json("correct", old, "Ropes are made of nylon.", "--why", "newer")["id"])
+
+    status, report, listed = run_json("status"), run_json("report", "--days", "3650"), run_json("projects")
+
+    kept, projects = status["episodes"], listed["projects"]
+    assert report["memories"] == kept == 7
+    assert sum(project["memories"] for project in projects) + listed["memories_without_project"] == kept
+    assert "5 sessions in 2 projects" in run("status").stdout
+    assert sum(project["sessions"] > 0 for project in projects) == 2 == len(projects) - 1
+    assert "1 more memory belongs to no project." in run("projects").stdout
+
+
 @pytest.mark.parametrize(
     ("summary", "content", "left"),
     [

@@ -35,7 +35,7 @@ from engram.models.sessions.turn_changes import (
     renumber_notes,
     renumber_vectors,
 )
-from engram.models.shown.usage import has_turns
+from engram.models.shown.usage import IS_KEPT, has_turns
 from engram.models.tables.session_tables import NO_TITLE
 from engram.models.work.pauses import move_pauses, paused_scopes
 from engram.models.work.work import LOG_IS_DUE, make_due
@@ -465,6 +465,7 @@ class ProjectCounts:
     """What belongs to a project."""
 
     sessions: int = 0
+    #: Current ones.
     memories: int = 0
 
 
@@ -491,9 +492,10 @@ def _sessions_of_projects() -> Query:
 
 
 def _memories_of_projects() -> Query:
-    """Return each project with the number of its memories."""
+    """Return each project with the number of its current memories."""
     memory = tables.Memory
-    return memory.select(memory.project.alias("project"), fn.COUNT(memory.id).alias("number")).group_by(memory.project)
+    query = memory.select(memory.project.alias("project"), fn.COUNT(memory.id).alias("number"))
+    return query.where(IS_KEPT).group_by(memory.project)
 
 
 def note_hints(store: Store, project_id: int, remote: str, first_commit: str) -> None:

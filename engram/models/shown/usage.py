@@ -21,7 +21,10 @@ from engram.models.work.work import WorkState
 from engram.system.clock import day_of
 from engram.transcripts.turns import Opening, Role
 
-# -- Which sessions and projects are counted and listed: one definition for all lists and figures.
+# -- Which sessions, projects and memories are counted and listed: one definition for all lists and figures.
+
+#: True for a memory that counts as kept: it is neither archived nor superseded.
+IS_KEPT = tables.Memory.status.in_([status.value for status in CURRENT_STATUSES])
 
 
 def has_turns() -> ColumnBase:
@@ -41,8 +44,15 @@ def was_in_project(project_id: int | ColumnBase) -> ColumnBase:
     return was_in
 
 
+def has_sessions() -> ColumnBase:
+    """Return the condition that sessions with turns were in a project."""
+    session = tables.Session
+    condition: ColumnBase = fn.EXISTS(session.select(session.id).where(has_turns(), was_in_project(tables.Project.id)))
+    return condition
+
+
 def holds_anything() -> ColumnBase:
-    """Return the condition that a project contains a turn or a memory: lists and counts leave out all others.
+    """Return the condition that a project contains a turn or a memory: lists leave out all others.
 
     A folder in which a session only began, and a project that was forgotten, contain nothing.
     """
@@ -83,7 +93,7 @@ class Usage:
     #: The same before that time.
     earlier_sessions: int
     earlier_prompts: int
-    #: Memories that were kept in that time, whenever they were said: an import keeps old ones.
+    #: Memories that were kept in that time, and still are, whenever they were said: an import keeps old ones.
     memories: int
     #: Names of projects in which somebody prompted and nothing was kept.
     projects_with_none: tuple[str, ...]
@@ -108,7 +118,7 @@ def usage_since(store: Store, since_ms: int) -> Usage:
             prompts=prompts,
             earlier_sessions=_count_rows(reader, session, has_turns() & (session.last_at_ms < since_ms)),
             earlier_prompts=count_prompts_since(reader, 0) - prompts,
-            memories=_count_rows(reader, memory, memory.kept_at_ms >= since_ms),
+            memories=_count_rows(reader, memory, IS_KEPT & (memory.kept_at_ms >= since_ms)),
             projects_with_none=_projects_with_none(reader, since_ms),
             shown=_count_rows(reader, tables.Injection, WAS_SHOWN & (tables.Injection.at_ms >= since_ms)),
             opened=_count_rows(reader, memory, memory.accessed_at_ms >= since_ms),
@@ -131,7 +141,8 @@ def _is_prompt_since(since_ms: int) -> ColumnBase:
 def _projects_with_none(store: Reader, since_ms: int) -> tuple[str, ...]:
     project, turn, memory = tables.Project, tables.Turn, tables.Memory
     prompts = turn.select(turn.id).where((turn.project == project.id) & _is_prompt_since(since_ms))
-    memories = memory.select(memory.id).where((memory.project == project.id) & (memory.kept_at_ms >= since_ms))
+    is_kept = IS_KEPT & (memory.kept_at_ms >= since_ms)
+    memories = memory.select(memory.id).where((memory.project == project.id) & is_kept)
     query = project.select(project.name).where(fn.EXISTS(prompts) & ~fn.EXISTS(memories)).order_by(project.name)
     return tuple(store.fetch_values(query))
 
@@ -204,14 +215,13 @@ def _tally(store: Reader, key: str) -> dict[str, dict[str, int]]:
 
 #: Maximum number of memories counted as new.
 MAX_COUNTED = 200
-_CURRENT = [status.value for status in CURRENT_STATUSES]
 
 
 @dataclass(frozen=True, slots=True)
 class Totals:
     """How much there is."""
 
-    #: Those that contain a turn or a memory.
+    #: Those in which such sessions were.
     projects: int
     #: Those that have turns.
     sessions: int
@@ -230,9 +240,7 @@ class Totals:
 
 
 #: True for suspect memories that a person may decide about. The literal lets SQLite use the partial index.
-_WAITS_AS_SUSPECT = (
-    (tables.Memory.suspect != SQL("''")) & tables.Memory.status.in_(_CURRENT) & (tables.Memory.is_lowered == 0)
-)
+_WAITS_AS_SUSPECT = (tables.Memory.suspect != SQL("''")) & IS_KEPT & (tables.Memory.is_lowered == 0)
 
 
 def count_totals(store: Store) -> Totals:
@@ -240,11 +248,11 @@ def count_totals(store: Store) -> Totals:
     memory, transcript = tables.Memory, tables.Transcript
     with store.snapshot() as reader:
         return Totals(
-            projects=_count_rows(reader, tables.Project, holds_anything()),
+            projects=_count_rows(reader, tables.Project, has_sessions()),
             sessions=_count_rows(reader, tables.Session, has_turns()),
             transcripts=_count_rows(reader, transcript),
             turns=_count_rows(reader, tables.Turn),
-            memories=_count_rows(reader, memory, memory.status.in_(_CURRENT)),
+            memories=_count_rows(reader, memory, IS_KEPT),
             superseded=_count_rows(reader, memory, memory.status == Status.SUPERSEDED.value),
             archived=_count_rows(reader, memory, memory.status == Status.ARCHIVED.value),
             suspects=_count_rows(reader, memory, _WAITS_AS_SUSPECT),
@@ -257,9 +265,14 @@ def count_totals(store: Store) -> Totals:
 def count_memories_since(store: Reader, since_ms: int, project_id: int | None = None) -> int:
     """Return how many memories were kept after a time; of a project, or of all. Only the latest are counted."""
     memory = tables.Memory
-    query = memory.select(memory.kept_at_ms, memory.project).order_by(memory.id.desc()).limit(MAX_COUNTED)
-    rows = store.fetch(query)
+    query = memory.select(memory.kept_at_ms, memory.project).where(IS_KEPT).order_by(memory.id.desc())
+    rows = store.fetch(query.limit(MAX_COUNTED))
     return sum(row.kept_at_ms > since_ms and project_id in (None, row.project_id) for row in rows)
+
+
+def count_without_project(store: Reader) -> int:
+    """Return how many memories belong to no project."""
+    return _count_rows(store, tables.Memory, IS_KEPT & tables.Memory.project.is_null())
 
 
 def count_transcripts(store: Reader) -> int:
@@ -328,7 +341,7 @@ def _project_figures(project_id: ColumnBase | None) -> list[Any]:
         sessions.alias("sessions"),
         of_project(turn).alias("turns"),
         of_project(turn, turn.opening != Opening.CONTINUATION).alias("prompts"),
-        of_project(memory, memory.status.in_(_CURRENT)).alias("memories"),
+        of_project(memory, IS_KEPT).alias("memories"),
     ]
 
 
@@ -352,9 +365,7 @@ def count_sessions(store: Reader, session_ids: Collection[str]) -> Mapping[str, 
     query = session.select(
         session.session_id,
         turn.select(fn.COUNT(turn.id)).where(turn.session == session.id).alias("turns"),
-        memory.select(fn.COUNT(memory.id))
-        .where((memory.session == session.id) & memory.status.in_(_CURRENT))
-        .alias("memories"),
+        memory.select(fn.COUNT(memory.id)).where((memory.session == session.id) & IS_KEPT).alias("memories"),
         injection.select(fn.COUNT(injection.id)).where(is_shown).alias("shown"),
         bite_tokens.alias("bite_tokens"),
         other_tokens.alias("other_tokens"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from engram.enums import Actor
 from engram.errors import BadRequest, NotFound
 from engram.models.projects.project_folders import list_merges, merge_projects, rename_project, undo_merge
+from engram.models.shown.usage import count_without_project
 from engram.models.work.pauses import FOREVER_MS
 from engram.models.work.pauses import pause as pause_scope
 from engram.models.work.pauses import resume as resume_scope
@@ -94,7 +95,11 @@ def _find(request: PageRequest, number: str) -> ProjectReport:
 
 
 def show(request: PageRequest) -> Answer:
-    values = {"reports": list_project_reports(request.store), "moves": list_moves(request.store)}
+    values = {
+        "reports": list_project_reports(request.store),
+        "moves": list_moves(request.store),
+        "without_project": count_without_project(request.store),
+    }
     return Answer("projects.html", values)
 
 
