@@ -18,6 +18,7 @@ from engram.models.memories.memory_undo import begin_ageing_anew
 from engram.models.sessions.quotation_ids import is_quotation_id
 from engram.models.sessions.sessions import find_session
 from engram.text.titles import clean_questions
+from engram.text.words import has_words
 from engram.trust.suspicion import why_any_suspect
 
 #: What a message says can be done with a quotation.
@@ -81,7 +82,7 @@ def save_memory(
     made = Memory(
         episode_id=episode_id or memory_records.new_memory_id(),
         kind=kind,
-        summary=redact(summary).strip()[:MAX_SUMMARY_CHARACTERS] if summary else first_sentence(text),
+        summary=clean_content(summary, redact)[:MAX_SUMMARY_CHARACTERS] if summary else first_sentence(text),
         content=text,
         session_id=session_id,
         project_id=project_id,
@@ -195,20 +196,20 @@ def voice_of(actor: Actor) -> Voice:
 
 
 def clean_content(text: str, redact: Redact) -> str:
-    """Return a text as it is stored. Raises BadRequest if it is empty or too long."""
+    """Return a text as it is stored. Raises BadRequest if it says nothing or is too long."""
     clean = redact(text.replace("\0", "")).strip()
-    if not clean:
-        raise BadRequest("the text is empty: say what to save")
+    if not has_words(clean):
+        raise BadRequest("the text has no words: say what the memory should say")
     if len(clean) > MAX_SAVED_CHARACTERS:
         raise BadRequest(f"a memory has at most {MAX_SAVED_CHARACTERS:,} characters, this one {len(clean):,}")
     return clean
 
 
 def clean_reason(why: str, redact: Redact) -> str:
-    """Return a reason as it is stored. Raises BadRequest if it is empty or too long."""
+    """Return a reason as it is stored. Raises BadRequest if it says nothing or is too long."""
     reason = " ".join(redact(why.replace("\0", "")).split())
-    if not reason or len(reason) > MAX_WHY_CHARACTERS:
-        raise BadRequest(f"give a reason of 1 to {MAX_WHY_CHARACTERS} characters")
+    if not has_words(reason) or len(reason) > MAX_WHY_CHARACTERS:
+        raise BadRequest(f"give a reason in words, of at most {MAX_WHY_CHARACTERS} characters")
     return reason
 
 
@@ -233,14 +234,14 @@ def edit_memory(
         BadRequest: there is nothing to change, or a value cannot be used.
     """
     changes: dict[str, Any] = {
-        "summary": None if summary is None else redact(summary).strip()[:MAX_SUMMARY_CHARACTERS],
-        "content": None if content is None else redact(content).strip()[:MAX_SAVED_CHARACTERS],
+        "summary": None if summary is None else clean_content(summary, redact)[:MAX_SUMMARY_CHARACTERS],
+        "content": None if content is None else clean_content(content, redact),
         "importance": importance,
         "scope": scope,
     }
     changes = {name: value for name, value in changes.items() if value is not None}
-    if not changes or "" in (changes.get("summary"), changes.get("content")):
-        raise BadRequest("say what to change: a summary, a content, an importance or a scope; no text may be empty")
+    if not changes:
+        raise BadRequest("say what to change: a summary, a content, an importance or a scope")
     with store.transaction() as tx:
         memory = require_memory(store, episode_id)
         if memory.origin and changes.keys() & {"summary", "content"}:
@@ -298,9 +299,9 @@ def require_memory(store: Reader, episode_id: str) -> Memory:
 
 
 def first_sentence(text: str, limit: int = 240) -> str:
-    """Return the first line or sentence of a text on one line, at most ``limit`` characters."""
+    """Return the first line or sentence of a text that has words, on one line of at most ``limit`` characters."""
     lines = [line.strip(" #*->\t") for line in text.splitlines()]
-    first = next((line for line in lines if line), "")
+    first = next(filter(has_words, lines), "")
     if len(first) <= limit:
         return first
     cut = first[:limit]

@@ -35,6 +35,15 @@ def _compiled(pattern: str) -> re.Pattern[str]:
     return lazy_regex(pattern)
 
 
+#: What a text needs to say something.
+_LETTER_OR_DIGIT = lazy_regex(r"[^\W_]")
+
+
+def has_words(text: str) -> bool:
+    """Return True if a text has a letter or a digit; without one it says nothing."""
+    return bool(_LETTER_OR_DIGIT.search(text))
+
+
 def is_unspaced(text: str) -> bool:
     """Return whether a text has letters of a script that does not show where a word ends."""
     return not text.isascii() and _compiled(_RUN).search(text) is not None

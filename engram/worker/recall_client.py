@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import logging
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
@@ -14,7 +13,7 @@ from engram.embedding.load_model import load_model
 from engram.errors import BadRequest, StoreError
 from engram.models.engine.transaction import Store
 from engram.settings import Settings
-from engram.text.words import MAX_QUERY_CHARS
+from engram.text.words import MAX_QUERY_CHARS, has_words
 from engram.vaults import settings_around
 from engram.worker.worker_client import ask_worker
 
@@ -52,7 +51,7 @@ class AnsweredBy(StrEnum):
 
 def require_words(query: str) -> None:
     """Raise BadRequest for a query without a letter or digit, which would match arbitrary texts."""
-    if not re.search(r"[^\W_]", query):
+    if not has_words(query):
         raise BadRequest("the query has no words: describe in a few words what to look for")
 
 

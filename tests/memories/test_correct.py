@@ -94,7 +94,9 @@ def test_an_agent_corrects_what_an_agent_saved(store: Store) -> None:
     assert states_of(store, old) == [("superseded", done.made.episode_id)]
 
 
-@pytest.mark.parametrize(("text", "reason"), [("", "x"), ("x", " "), ("x", "why " * 126)])
+@pytest.mark.parametrize(
+    ("text", "reason"), [("", "x"), ("…", "x"), (" —!", "x"), ("x", " "), ("x", "…"), ("x", "why " * 126)]
+)
 def test_a_correction_needs_a_text_and_a_reason(store: Store, keep: Keep, text: str, reason: str) -> None:
     old = keep("Deploy with make deploy")
 

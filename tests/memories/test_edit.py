@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from engram.enums import Actor, Importance, Kind, Scope
+from engram.errors import BadRequest
 from engram.forgetting.forget_files import withdraw_bites
 from engram.memories.save import edit_memory, save_memory
 from engram.models.engine.transaction import Store
@@ -48,6 +49,21 @@ def test_summary_and_content_stay_one_statement(
     changed = edit_memory(store, memory.episode_id, redact, actor=Actor.USER, **changes)  # type: ignore[arg-type]
 
     assert (changed.summary, changed.content) == (summary, edited or changes["content"])
+
+
+@pytest.mark.parametrize("name", ["summary", "content"])
+@pytest.mark.parametrize("text", ["", "…", " - ?!\n_"])
+def test_a_text_without_words_is_refused_wherever_it_is_stored(store: Store, name: str, text: str) -> None:
+    memory = save_memory(store, OLD, redact, actor=Actor.USER, scope=Scope.GLOBAL)
+
+    with pytest.raises(BadRequest, match="no words"):
+        edit_memory(store, memory.episode_id, redact, actor=Actor.USER, **{name: text})  # type: ignore[arg-type]
+    with pytest.raises(BadRequest, match="no words"):
+        save_memory(store, text, redact, actor=Actor.USER, scope=Scope.GLOBAL)
+
+
+def test_the_line_of_a_saved_memory_is_one_that_has_words(store: Store) -> None:
+    assert save_memory(store, f"…\n{OLD}", redact, actor=Actor.USER, scope=Scope.GLOBAL).summary == OLD
 
 
 def test_an_extracted_memory_whose_text_was_edited_is_told_as_edited(
