@@ -12,7 +12,7 @@ from typing import Any
 import click
 
 from engram.cli import options
-from engram.cli.options import if_stopped, json_option, yes_option
+from engram.cli.options import agrees, if_stopped, json_option, yes_option
 from engram.cli.output import has_terminal, print_json, say, say_wrapped
 from engram.cli.report_commands import can_compare, offer_comparison, store_extractor
 from engram.cli.up_once import (
@@ -90,7 +90,7 @@ def show_other_versions(found: Sequence[OtherProcess]) -> None:
 
 def ask_permission() -> bool:
     """Ask whether Claude may use the memory tools without asking each time."""
-    return click.confirm("May Claude search and save memories without asking you each time?", default=True)
+    return agrees("May Claude search and save memories without asking you each time?", default=True)
 
 
 def ask_extractor(settings: Settings, claude: ClaudeCode, cost: CostEstimate) -> str:
@@ -130,13 +130,13 @@ def ask_mod(existing: Existing) -> bool:
     click.echo("\nInside Claude Code, a dim line can say when a memory was handed to Claude, and /engram shows and")
     click.echo("searches them. This is a mod: a small program of Engram's that Claude Code runs. It changes nothing.")
     say(mod_price([*existing.first, *existing.rest], time.time()))
-    return click.confirm(as_called_here("Add it? `engram install --no-mod` removes it again"), default=False)
+    return agrees("Add it? `engram install --no-mod` removes it again")
 
 
 def ask_session_start() -> bool:
     """Ask whether Claude Code's sessions should start the worker and the watcher, if nothing starts them at login."""
     click.echo("This machine has no launchd or systemd that could start Engram again after a restart.")
-    return click.confirm("May a Claude Code session start it if it is not running?", default=True)
+    return agrees("May a Claude Code session start it if it is not running?", default=True)
 
 
 def cost_lines(settings: Settings, cost: CostEstimate) -> list[str]:
@@ -394,10 +394,10 @@ def _ask(workspace: Workspace, choices: Choices, machine: Machine, extractor: st
         Abort: the user declined, or there is nobody to answer.
     """
     settings = workspace.settings
-    if machine.earlier.is_active:
-        click.confirm("Stop it and go on?", abort=True)
-    if machine.others:
-        click.confirm("Stop them and go on?", default=True, abort=True)
+    if machine.earlier.is_active and not agrees("Stop it and go on?"):
+        raise click.Abort
+    if machine.others and not agrees("Stop them and go on?", default=True):
+        raise click.Abort
     answer = None
     if machine.journal is None:
         choices = choose(choices.to_json(), permissions=ask_permission())

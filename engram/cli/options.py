@@ -131,9 +131,29 @@ def require_agreement(question: str) -> None:
         BadRequest: nobody is there to answer.
     """
     with answered("add --yes"):
-        agrees = click.confirm(as_called_here(safe(question)))
-    if not agrees:
+        is_agreed = agrees(question)
+    if not is_agreed:
         end_with_nothing("Nothing was changed.")
+
+
+def agrees(question: str, *, default: bool = False) -> bool:
+    """Ask a question of yes or no. Another word is neither: the user is told what to type, and asked again.
+
+    Args:
+        default: what Enter means.
+
+    Raises:
+        Abort: Ctrl-C, or the input ends.
+    """
+    shown = f"{as_called_here(safe(question))} [{'Y/n' if default else 'y/N'}]"
+    return bool(click.prompt(shown, default="y" if default else "n", show_default=False, value_proc=_yes_or_no))
+
+
+def _yes_or_no(typed: str) -> bool:
+    word = typed.strip().lower()
+    if word not in ("y", "yes", "n", "no"):
+        raise click.UsageError("type y for yes, n for no, or Ctrl-C to stop")
+    return word.startswith("y")
 
 
 def choose(question: str, answers: Sequence[str], *, default: str, instead: str) -> str:

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from engram.cli.options import TimeSpan, confirm, json_option
-from engram.cli.output import has_terminal, one_line, print_facts, print_json, print_table, safe, say_wrapped, span
+from engram.cli.options import TimeSpan, agrees, confirm, json_option
+from engram.cli.output import has_terminal, one_line, print_facts, print_json, print_table, say_wrapped, span
 from engram.cli.workspace import Workspace, advise, pass_workspace, restart_with_settings
 from engram.config_file import set_value
 from engram.enums import ComparisonAnswer
@@ -248,7 +248,7 @@ def _show(workspace: Workspace, store: Store, offer: Offer, *, as_json: bool, ma
 def _agrees(question: str) -> bool:
     """Ask; Ctrl-C counts as no, and so does having nobody to answer."""
     try:
-        return click.confirm(safe(question), default=False)
+        return agrees(question)
     except click.Abort:
         click.echo()
         return False

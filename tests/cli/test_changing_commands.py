@@ -277,7 +277,8 @@ def test_a_dry_run_of_forget_shows_every_word_that_goes(
         texts = [text for entry in preview["entries"] for text in entry["texts"]]
         assert all(" ".join(visible(text, keep_lines=True).split()) in shown for text in texts), memory.episode_id
 
-    asked = run("forget", saved, stdin="n\n", code=1).stdout
+    asked = run("forget", saved, stdin="maybe\nn\n", code=1).stdout
+    assert asked.count("type y for yes, n for no") == 1
     assert f"Every word of it: engram forget {saved} --dry-run" in asked
 
 

@@ -106,10 +106,10 @@ def test_a_command_that_does_not_exist_is_found(line: str, missing: str) -> None
 
 #: What completes a message, or prints one that is complete. Errors are completed where they are printed.
 _COMPLETING = frozenset(
-    "advise as_called_here end_with_nothing tell confirm require_agreement if_stopped print_titles".split()
+    "advise as_called_here end_with_nothing tell confirm agrees require_agreement if_stopped print_titles".split()
 )
 #: What prints a text as it is.
-_PRINTING = frozenset("click.echo click.secho click.confirm say say_wrapped say_lines print_lines".split())
+_PRINTING = frozenset("click.echo click.secho say say_wrapped say_lines print_lines".split())
 #: Commands that are typed on another machine, whose memory is in another place.
 _ELSEWHERE = ("On each other machine",)
 
