@@ -7,7 +7,6 @@ import os
 import shutil
 import stat
 import sys
-import textwrap
 import time
 import unicodedata
 from collections.abc import Iterable, Sequence
@@ -20,6 +19,7 @@ from engram.errors import NotFound
 from engram.paths import absolute_path
 from engram.system.atomic import write_atomic
 from engram.system.clock import iso_time, parse_time_ms
+from engram.system.lazy_regex import lazy_regex
 from engram.trust.display import escape_hidden, visible
 
 if TYPE_CHECKING:
@@ -35,6 +35,10 @@ MIN_LAST_WIDTH = 24
 _SLACK_WIDTH = 12
 #: Minimum number of rows for a cell to count as much wider than most of its column.
 _MIN_ROWS_OF_MOST = 4
+#: Wide letters, between which a line may be broken: of Chinese, Japanese, Korean, and pictures.
+_WIDE = "\u1100-\u11ff\u2e80-\ud7fb\uf900-\ufaff\ufe30-\ufe4f\uff01-\uff60\U0001f300-\U0003ffff"
+#: What is not broken: a word, or a wide letter, with the spaces in front of it.
+_PIECE = lazy_regex(rf"\s*(?:[{_WIDE}]|[^\s{_WIDE}]+|$)")
 #: The gap between two columns of a table.
 _GAP = "  "
 
@@ -61,19 +65,34 @@ def _fitted(text: str, stream: TextIO | None) -> str:
     if stream is None or not stream.isatty():
         return text
     columns = max(shutil.get_terminal_size().columns, MIN_PARAGRAPH_WIDTH)
-    return "\n".join(
-        textwrap.fill(
-            line,
-            columns,
-            subsequent_indent=line[: len(line) - len(line.lstrip())],
-            break_long_words=False,
-            break_on_hyphens=False,
-            replace_whitespace=False,
-        )
-        if len(line) > columns and not line.lstrip().startswith("engram ")
-        else line
-        for line in text.split("\n")
-    )
+    lines = []
+    for line in text.split("\n"):
+        is_command = line.lstrip().startswith("engram ")
+        lines += [line] if is_command else wrapped(line, columns, rest=line[: len(line) - len(line.lstrip())])
+    return "\n".join(lines)
+
+
+def wrapped(text: str, columns: int, *, rest: str = "", cuts_words: bool = False) -> list[str]:
+    """Return one line as lines of at most so many columns of a terminal, broken between words.
+
+    Args:
+        rest: what all lines but the first begin with.
+        cuts_words: cut a word that is longer than a line, as a table needs. Otherwise it stays whole, since it may be a
+            path that is copied.
+    """
+    if columns_of(text) <= columns:
+        return [text]
+    lines, line = [], ""
+    for piece in _PIECE.findall(text):
+        if line.strip() and columns_of(line + piece) > columns:
+            lines.append(line.rstrip())
+            line, piece = rest, piece.lstrip()
+        line += piece
+        while cuts_words and columns_of(line) > columns:
+            end = next(end for end in range(len(line), 0, -1) if columns_of(line[:end]) <= columns or end == 1)
+            lines.append(line[:end])
+            line = rest + line[end:]
+    return [*lines, line.rstrip()] if line.strip() or not lines else lines
 
 
 def paragraph_width() -> int:
@@ -87,7 +106,8 @@ def say_wrapped(text: str, *, first: str = "", rest: str = "") -> None:
     lines.
     """
     words = " ".join(visible(text).split())
-    click.echo(click.wrap_text(words, paragraph_width(), initial_indent=first, subsequent_indent=rest))
+    for line in wrapped(first + words, paragraph_width(), rest=rest):
+        click.echo(line)
 
 
 def one_line(text: str, limit: int = 120) -> str:
@@ -188,7 +208,7 @@ def fitting_lines(text: str, indent: int = 0) -> list[str]:
     columns = shutil.get_terminal_size().columns - 1 - indent
     if not is_terminal() or columns_of(line) <= columns:
         return [line if is_terminal() else visible(text)]
-    return textwrap.wrap(line, max(columns, 1), break_on_hyphens=False)
+    return wrapped(line, max(columns, 1), cuts_words=True)
 
 
 def _last_lines(text: str, lead: str) -> list[str]:
@@ -202,8 +222,8 @@ def _last_lines(text: str, lead: str) -> list[str]:
         return [lead + text]
     if columns < MIN_LAST_WIDTH:
         columns = max(columns + columns_of(lead) - len(_GAP), 1)
-        return [lead.rstrip(), *(_GAP + line for line in textwrap.wrap(text, columns, break_on_hyphens=False))]
-    first, *more = textwrap.wrap(text, columns, break_on_hyphens=False) or [""]
+        return [lead.rstrip(), *(_GAP + line for line in wrapped(text, columns, cuts_words=True))]
+    first, *more = wrapped(text, columns, cuts_words=True)
     return [lead + first, *(" " * columns_of(lead) + line for line in more)]
 
 

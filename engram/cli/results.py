@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import shlex
-import textwrap
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -16,7 +15,7 @@ from typing import Any
 
 import click
 
-from engram.cli.output import columns_of, is_terminal, paragraph_width, safe, say, say_lines, when
+from engram.cli.output import columns_of, is_terminal, paragraph_width, safe, say, say_lines, when, wrapped
 from engram.cli.workspace import Workspace, advise
 from engram.models.engine.transaction import Reader
 from engram.models.memories.memory_records import Memory
@@ -353,10 +352,7 @@ def _wrapped(text: str, width: int) -> Iterable[str]:
             continue
         plain = _HEADING.sub("", line.strip())
         hanging = "  " if _BULLET.match(plain) else ""
-        # Paths and flags are not broken, so that they can be copied.
-        yield from textwrap.wrap(
-            plain, max(width, 1), subsequent_indent=hanging, break_on_hyphens=False, break_long_words=False
-        )
+        yield from wrapped(" ".join(plain.split()), max(width, 1), rest=hanging)
 
 
 def _plain(text: str) -> str:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 
 import click
 import pytest
 
-from engram.cli.output import columns_of, print_facts, print_table, say_lines
+from engram.cli.output import columns_of, print_facts, print_table, say, say_lines, say_wrapped
 
 WIDE = "~/src/a/folder/far/down/in/a/tree/of/which/nobody/remembers/the/root"
 
@@ -92,6 +93,35 @@ def test_tables_and_facts_fit_a_narrow_terminal(
     assert "".join(line.strip() for line in lines[: lines.index("b")]).count(WIDE) == 1
     assert "  sessions: 12" in lines
     assert "  memories:" not in lines
+
+
+@pytest.mark.parametrize("printed", [say, say_lines, say_wrapped, lambda text: print_facts([("said", text)])])
+@pytest.mark.parametrize("text", ["数据在这里丢失了" * 12, "数据 " * 40, "word " * 30, "die Größe der Häfen " * 8])
+def test_every_text_fits_a_terminal_by_columns_and_loses_nothing(
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    printed: Callable[[str], None],
+    text: str,
+) -> None:
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True, raising=False)
+    monkeypatch.setattr("shutil.get_terminal_size", lambda *_, **__: os.terminal_size((60, 24)))
+
+    printed(text)
+
+    lines = [click.unstyle(line) for line in lines_of(capsys)]
+    assert max(map(columns_of, lines)) <= 60
+    assert "".join("".join(lines).split()).removeprefix("said") == "".join(text.split())
+
+
+def test_a_path_that_may_be_copied_stays_whole(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True, raising=False)
+    monkeypatch.setattr("shutil.get_terminal_size", lambda *_, **__: os.terminal_size((40, 24)))
+
+    say(f"It is in {WIDE} now.")
+
+    assert WIDE in lines_of(capsys)
 
 
 @pytest.mark.parametrize(("text", "columns"), [("", 0), ("abc", 3), ("数据", 4), ("e\u0301", 1), ("ア", 2), ("é", 1)])
