@@ -468,7 +468,7 @@ def test_a_plugin_of_a_marketplace_is_left_as_it_is(run: Callable[..., Result], 
 
     said = run("install", "--yes", "--no-service", "--no-import").output
 
-    assert "engram@team already" in said
+    assert "already has Engram: the plugin engram@team" in " ".join(said.split())
     assert not (user / ".claude" / "skills").exists()
 
 

@@ -60,7 +60,7 @@ def test_another_program_of_the_name_is_told_from_another_installation(
 ) -> None:
     assert doctor.findings()["command"]["state"] == "ok"
     make_program("bin", "#!/bin/sh\necho another engram\n")
-    assert "yours comes first" in doctor.findings()["other program"]["detail"]
+    assert "Engram comes first" in doctor.findings()["other program"]["detail"]
 
     monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}:{os.environ['PATH']}")
     finding = doctor.findings()["other program"]

@@ -46,7 +46,7 @@ def test_a_launch_agent_is_unregistered_and_registered_again_at_undo(
     action = action_from_json(action_to_json(planned))
 
     assert action == BootOut(LABEL, str(machine.plist), was_loaded=True)
-    assert action.verify() == f"launchd still runs {LABEL}"
+    assert action.verify() == f"launchd is still running {LABEL}"
     action.apply()
     action.apply()
     assert action.verify() == ""

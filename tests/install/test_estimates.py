@@ -209,7 +209,7 @@ def test_a_session_is_as_old_as_what_it_says_and_not_as_its_copy(tmp_path: Path)
 
     assert estimate_cost(copied, NOW_SECONDS).sessions == 0
     assert estimate_cost([*copied, fresh], NOW_SECONDS).sessions == 1
-    assert "Of your 1 sessions of 30 days at most 1 were open" in mod_price([*copied, fresh], NOW_SECONDS)
+    assert "Of your 1 sessions in 30 days, at most 1 were open" in mod_price([*copied, fresh], NOW_SECONDS)
     assert "30 days" not in mod_price(copied, NOW_SECONDS)
 
 
@@ -227,8 +227,8 @@ def test_the_price_of_the_mod_counts_the_sessions_that_were_open_at_once(tmp_pat
 
     price = mod_price(sources, NOW_SECONDS)
 
-    assert "Of your 5 sessions of 30 days at most 3 were open at once: 111 to 144 MB then, and 1 s in all" in price
-    assert mod_price([], NOW_SECONDS).endswith("0.19 s of processor time at a start.")
+    assert "Of your 5 sessions in 30 days, at most 3 were open at once: that is 111 to 144 MB, and 1 s for all" in price
+    assert mod_price([], NOW_SECONDS).endswith("0.19 s of processor time per start.")
     assert "at most 1 were" not in price
 
 

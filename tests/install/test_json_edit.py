@@ -232,10 +232,10 @@ def test_entries_of_an_older_engram_are_dropped_with_their_empty_lists() -> None
         ("[]", "the document is not an object in braces"),
         ('{"hooks": []}', "'hooks' is not an object"),
         ('{"hooks": {"Stop": {}}}', "'hooks.Stop' is not a list"),
-        ('{"a": "x', "a text does not end"),
+        ('{"a": "x', "a string is not closed"),
         ("{} {}", "extra text after the end"),
         ('{"a": NaN}', "NaN is not a value"),
-        ("{/* ", "a comment does not end"),
+        ("{/* ", "a comment is not closed"),
         ('{"a":' + "[" * 300, "nested too deeply"),
     ],
 )

@@ -113,7 +113,7 @@ def test_what_somebody_put_in_the_place_of_a_removed_file_stays(machine: Machine
     outcome = uninstall(machine.home)
 
     assert agent.read_text() == "new"
-    assert "stays" in outcome.notes[0]
+    assert "is kept" in outcome.notes[0]
 
 
 @pytest.mark.parametrize(

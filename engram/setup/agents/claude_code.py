@@ -35,7 +35,7 @@ from engram.setup.edits.json_document import parse
 from engram.system.atomic import read_regular
 from engram.system.lazy_regex import lazy_regex
 
-# -- What the user chose; a later installation keeps it unless asked otherwise.
+# -- The user's choices, which a later installation keeps unless told otherwise.
 
 #: OpenAI's Codex CLI.
 CODEX = "codex"
@@ -59,8 +59,8 @@ class Choices:
     permissions: bool = True
     #: Show in Claude Code's status line what Engram does.
     statusline: bool = False
-    #: Add to the plugin the mod that shows inside Claude Code what was handed over; None if the user wasn't asked
-    #: yet.
+    #: Add the mod to the plugin, which shows inside Claude Code what the hooks handed over; None if the user has not
+    #: been asked yet.
     mod: bool | None = None
     #: Agents that get the memory tools, besides Claude Code.
     agents: tuple[str, ...] = ()
@@ -81,7 +81,7 @@ def choose(stored: Mapping[str, Any] | None, **given: Any) -> Choices:
     return replace(choices, **known)
 
 
-#: How long ``claude --version`` may take, in seconds.
+#: Time limit for ``claude --version``, in seconds.
 VERSION_SECONDS = 30
 
 
@@ -89,7 +89,7 @@ VERSION_SECONDS = 30
 class ClaudeCode:
     #: Absolute path of the command; None if it is not installed, or not on PATH.
     command: str | None
-    #: What ``claude --version`` prints; "" if unknown.
+    #: The output of ``claude --version``; "" if unknown.
     version: str
 
     @property
@@ -104,7 +104,7 @@ class ClaudeCode:
 
 
 def find_claude_code(settings: Settings) -> ClaudeCode:
-    """Find Claude Code and ask for its version. No model is called."""
+    """Find Claude Code and its version. No model is called."""
     command = find_claude(settings)
     if command is None:
         return ClaudeCode(None, "")
@@ -113,7 +113,7 @@ def find_claude_code(settings: Settings) -> ClaudeCode:
 
 
 def _run(command: str, *arguments: str) -> subprocess.CompletedProcess[str] | None:
-    """Run Claude Code; returns None if that failed or took too long."""
+    """Run Claude Code; return None if that fails or takes too long."""
     try:
         return subprocess.run(
             [command, *arguments],
@@ -130,7 +130,7 @@ def _run(command: str, *arguments: str) -> subprocess.CompletedProcess[str] | No
 
 
 def plan_connection(settings: Settings, choices: Choices, claude: ClaudeCode) -> list[Step]:
-    """Return the steps that connect Claude Code in one way and remove the other.
+    """Return the steps that connect Claude Code by one method and remove the other.
 
     Raises:
         InstallError: a settings file can't be read.
@@ -143,9 +143,7 @@ def plan_connection(settings: Settings, choices: Choices, claude: ClaudeCode) ->
     market = next((found for found in registrations if found.way is Way.MARKETPLACE and found.is_enabled), None)
     is_plugin = market is not None or (choices.plugin and claude.supports_plugin)
     if market is not None:
-        note = (
-            f"Claude Code has Engram by the plugin {market.plugin_id} already; update it with `claude plugin update`."
-        )
+        note = f"Claude Code already has Engram: the plugin {market.plugin_id}. Update it with `claude plugin update`."
         steps = [Step("plugin", f"Keep the plugin {market.plugin_id}", notes=(note,))]
     elif is_plugin:
         steps = [plan_plugin(settings.claude_folder, home, version=claude.version, mod=bool(choices.mod))]
@@ -205,7 +203,7 @@ def read_document(path: Path) -> dict[str, Any]:
         raise InstallError(f"{path} can't be edited: {error}. Correct it; nothing was changed") from error
     value = {} if root is None else root.value
     if not isinstance(value, dict):
-        raise InstallError(f"{path} can't be edited: it holds no object in braces. Correct it; nothing was changed")
+        raise InstallError(f"{path} can't be edited: it is not an object in braces. Correct it; nothing was changed")
     return value
 
 
@@ -213,13 +211,13 @@ def read_document(path: Path) -> dict[str, Any]:
 
 #: Where an organisation's settings are, on Linux and on macOS.
 MANAGED = (Path("/etc/claude-code"), Path("/Library/Application Support/ClaudeCode"))
-#: Settings that keep a user's mods from loading.
+#: Settings that prevent a user's mods from loading.
 _MOD_POLICIES = ("disableAllHooks", "allowManagedHooksOnly", "allowManagedModsOnly")
 _TAKES_COMMAND = lazy_regex(rb"""command\.register\(\s*\{[^}]{0,400}?\bname:\s*["'`]engram["'`]""")
 
 
 def check_mod(settings: Settings, registrations: Sequence[Registration]) -> Iterator[Check]:
-    """Check that Claude Code loads the mod. Yields nothing if it was not chosen. Starts Claude Code twice, offline.
+    """Check that Claude Code loads the mod; yield nothing if it was not chosen. Claude Code is started twice, offline.
 
     Args:
         registrations: what is registered in Claude Code, from ``find_registrations``.
@@ -239,7 +237,7 @@ def check_mod(settings: Settings, registrations: Sequence[Registration]) -> Iter
         elif refusal := _refusal(claude, folder):
             detail, advice = f"Claude Code refuses it: {refusal}", "run: engram install, or engram install --no-mod"
         elif taken := _taker_of_command(settings.claude_folder, folder):
-            detail = f"another /engram takes precedence ({taken}): the line appears, the command is not Engram's"
+            detail = f"another /engram takes precedence ({taken}): the line appears, but the command is not Engram's"
             advice = "rename that one, or do without Engram's /engram"
         else:
             yield Check("mod", State.OK, f"{folder / MOD}, which {claude.version or 'Claude Code'} loads")
@@ -254,7 +252,7 @@ def _managed_files(folders: Sequence[Path]) -> Iterator[Path]:
 
 
 def _refusal(claude: ClaudeCode, folder: Path) -> str:
-    """Return why this Claude Code would not load the plugin's files; "" if it would, or can't tell."""
+    """Return why this Claude Code would not load the plugin's files; "" if it would, or if that is unknown."""
     finished = None if claude.command is None else _run(claude.command, "plugin", "validate", "--json", str(folder))
     if finished is None:
         return ""
@@ -267,8 +265,8 @@ def _refusal(claude: ClaudeCode, folder: Path) -> str:
 
 
 def _taker_of_command(claude_folder: Path, own: Path) -> str:
-    """Return what else is called ``/engram``: a command or skill of the user's, or another plugin's mod; "" for
-    nothing.
+    """Return what else is called ``/engram``: one of the user's commands or skills, or another plugin's mod; "" if
+    nothing is.
 
     Only plugins in the folder ``skills`` are examined.
     """

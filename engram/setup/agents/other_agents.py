@@ -19,14 +19,15 @@ from engram.setup.edits.install_steps import FileChange, JsonEdit, JsonEntry, St
 
 #: The table of all servers. ``codex mcp add engram`` also writes the table ``engram`` into it.
 SERVERS = "mcp_servers"
-#: Seconds that Codex waits for the server. Its default of 10 is too short for a machine that has just booted.
+#: How long Codex waits for the server to start, in seconds. Its default of 10 is too short for a machine that has just
+#: booted.
 STARTUP_TIMEOUT_SECONDS = 30
 
 
 def plan_codex(codex_folder: Path, home: Home | None = None) -> Step:
-    """Plan the table of the MCP server in ``config.toml``; the rest of the file stays byte for byte.
+    """Plan the MCP server's table in ``config.toml``; the rest of the file is kept byte for byte.
 
-    If another program has a server named ``engram``, that one stays and Engram's gets another name.
+    If another program has a server named ``engram``, it is kept, and Engram's gets another name.
 
     Args:
         home: a memory folder other than the default; None leaves the choice to the environment.
@@ -39,7 +40,7 @@ def plan_codex(codex_folder: Path, home: Home | None = None) -> Step:
     try:
         servers = codex_servers(path)
     except InstallError:
-        servers = {}  # the edit refuses it, and says why
+        servers = {}  # the edit rejects the file, and gives the reason
     name, renamed = _name(servers, path)
     edit = TomlEdit((SERVERS, name), values | {"startup_timeout_sec": STARTUP_TIMEOUT_SECONDS}, marker=SERVER_MARK)
     return Step(
@@ -80,7 +81,7 @@ _NOTE = "{} sessions that are already running load the tools after a restart."
 
 
 def plan_gemini(gemini_folder: Path, home: Home | None = None) -> Step:
-    """Plan the MCP server in Gemini CLI's ``settings.json``; the rest of the file stays byte for byte.
+    """Plan the MCP server in Gemini CLI's ``settings.json``; the rest of the file is kept byte for byte.
 
     Args:
         home: a memory folder other than the default; None leaves the choice to the environment.
@@ -93,7 +94,7 @@ def plan_gemini(gemini_folder: Path, home: Home | None = None) -> Step:
 
 
 def plan_opencode(folder: Path, home: Home | None = None) -> Step:
-    """Plan the MCP server in OpenCode's configuration; the rest of the file stays byte for byte.
+    """Plan the MCP server in OpenCode's configuration; the rest of the file is kept byte for byte.
 
     Args:
         home: a memory folder other than the default; None leaves the choice to the environment.

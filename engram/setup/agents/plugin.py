@@ -1,10 +1,11 @@
 """Plan how Claude Code is connected: by a plugin in its folder, or by hooks and an MCP server in its settings.
 
-It is never both. Nothing here writes files: the installer applies the steps, and uninstalling reverts them.
+The two are never combined. This module does not write files: the installer applies the steps, and uninstalling reverts
+them.
 
 - ``plan_plugin`` for Claude Code ``MIN_PLUGIN_VERSION`` or later (``supports_plugin``), together with
   ``without_our_hooks`` for settings that contain hooks of Engram;
-- ``plan_settings`` for an older version, or if the user wants no plugin;
+- ``plan_settings`` for an older version, or if the user does not want a plugin;
 - ``permission_rule`` returns the matching entry of ``permissions.allow`` for either.
 """
 
@@ -54,7 +55,8 @@ FILE_MODE = 0o644
 
 
 def server_values(home: Home | None) -> dict[str, Any]:
-    """Return ``command``, ``args`` and, if it has any, ``env`` of Engram's MCP server, for another agent's settings.
+    """Return ``command``, ``args`` and, unless it is empty, ``env`` of Engram's MCP server, for another agent's
+    settings.
 
     Raises:
         InstallError: the MCP server is not installed.
@@ -66,10 +68,10 @@ def server_values(home: Home | None) -> dict[str, Any]:
 
 
 def supports_plugin(version: str) -> bool:
-    """Return True if this Claude Code loads a plugin from the folder ``skills``.
+    """Return True if this version of Claude Code loads plugins from the folder ``skills``.
 
     Args:
-        version: what ``claude --version`` prints, such as ``2.1.330 (Claude Code)``; "" if it is not installed yet,
+        version: the output of ``claude --version``, such as ``2.1.330 (Claude Code)``; "" if it is not installed yet,
             which counts as the newest.
     """
     if not version.strip():
@@ -78,19 +80,20 @@ def supports_plugin(version: str) -> bool:
 
 
 def declares_hosts(version: str) -> bool:
-    """Return True if this Claude Code supports ``network.hosts`` in a plugin's manifest, and reports its absence.
+    """Return True if this version of Claude Code supports ``network.hosts`` in a plugin's manifest, and reports its
+    absence.
 
     Args:
-        version: as for ``supports_plugin``; an unknown one does not count.
+        version: as for ``supports_plugin``; an unknown version does not count.
     """
     return _numbers(version) >= MIN_HOSTS_VERSION
 
 
 def supports_mods(version: str) -> bool:
-    """Return True if this Claude Code loads a plugin's mod; older versions ignore it and run the hooks.
+    """Return True if this version of Claude Code loads a plugin's mod; older versions ignore it and run the hooks.
 
     Args:
-        version: as for ``supports_plugin``; an unknown one does not count.
+        version: as for ``supports_plugin``; an unknown version does not count.
     """
     return _numbers(version) >= MIN_MOD_VERSION
 
@@ -106,13 +109,13 @@ def permission_rule(name: str = NAME, *, is_plugin: bool) -> str:
 
     Args:
         name: the name of the plugin, or of the server in Claude Code's own files.
-        is_plugin: whether the server comes with a plugin.
+        is_plugin: True if the server is part of a plugin.
     """
     return f"mcp__plugin_{name}_{NAME}" if is_plugin else f"mcp__{name}"
 
 
 def other_name_note(name: str, place: object, entry: object = None) -> str:
-    """Return the plan's note that another program uses the name ``engram``, with the name that Engram takes instead."""
+    """Return the plan's note that another program uses the name ``engram``, with the name that Engram uses instead."""
     command = entry.get("command", entry.get("url", "")) if isinstance(entry, Mapping) else ""
     what = f" ({command})" if command else ""
     return (
@@ -130,13 +133,13 @@ def plan_plugin(
 ) -> Step:
     """Plan the plugin in ``skills/engram`` in Claude Code's configuration folder. Settings are not edited.
 
-    If another program has a skill or plugin of that name, Engram's is called ``engram-recall``. Files that an earlier
+    If another program has a skill or plugin with that name, Engram's is called ``engram-recall``. Files that an earlier
     version of the plugin left in the folder are removed.
 
     Args:
         claude_folder: Claude Code's configuration folder (``CLAUDE_CONFIG_DIR``, or ``~/.claude``).
         home: a memory folder other than the default; None leaves the choice to the environment.
-        version: what ``claude --version`` prints; "" if unknown.
+        version: the output of ``claude --version``; "" if unknown.
         mod: add the mod.
     """
     name = read_documents(claude_folder).plugin_name
@@ -172,13 +175,13 @@ def plan_settings(
 ) -> Step:
     """Plan the hooks and the MCP server in Claude Code's own files. Hooks of other versions are replaced.
 
-    If another program has a server named ``engram``, that one stays and Engram's gets another name.
+    If another program has a server named ``engram``, it is kept, and Engram's gets another name.
 
     Args:
         claude_json: the user file that lists MCP servers (``~/.claude.json``).
-        settings: what ``settings.json`` in ``claude_folder`` holds; {} if it does not exist.
+        settings: the content of ``settings.json`` in ``claude_folder``; {} if it does not exist.
         home: a memory folder other than the default; None leaves the choice to the environment.
-        servers: what ``claude_json`` holds; {} if it does not exist.
+        servers: the content of ``claude_json``; {} if it does not exist.
     """
     document = servers or {}
     block = settings_block(home)
@@ -209,7 +212,7 @@ def settings_server(claude_json: Path, document: Mapping[str, Any]) -> tuple[str
 
     Args:
         claude_json: the user file that lists MCP servers.
-        document: what it holds.
+        document: its content.
     """
     others = other_servers(document, Path(current_folder()))
     servers = document.get("mcpServers")
@@ -223,13 +226,13 @@ def settings_server(claude_json: Path, document: Mapping[str, Any]) -> tuple[str
 
 
 def without_our_hooks(settings: Mapping[str, Any]) -> JsonEdit:
-    """Return the edit that takes Engram's hooks out of settings; an empty edit if there are none.
+    """Return the edit that removes Engram's hooks from settings; an empty edit if there are none.
 
-    Other tools' hooks stay, including those that share a group with one of Engram's. Uninstalling does not restore
+    Other tools' hooks are kept, including those that share a group with one of Engram's. Uninstalling does not restore
     Engram's hooks.
 
     Args:
-        settings: what the settings file holds.
+        settings: the content of the settings file.
     """
     return JsonEdit(
         drop=tuple(
@@ -239,12 +242,12 @@ def without_our_hooks(settings: Mapping[str, Any]) -> JsonEdit:
 
 
 def without_our_server(document: Mapping[str, Any], key: str = "mcpServers", *, but: str = "") -> JsonEdit:
-    """Return the edit that takes Engram's MCP server out of a settings file; an empty edit if it is not there.
+    """Return the edit that removes Engram's MCP server from a settings file; an empty edit if it is not there.
 
     Args:
-        document: what the file holds.
-        key: the key of the object that holds all servers, in ``.claude.json`` or in another agent's file.
-        but: the name of an entry that stays.
+        document: the content of the file.
+        key: the key of the object that contains all servers, in ``.claude.json`` or in another agent's file.
+        but: the name of an entry to keep.
     """
     servers = document.get(key)
     known = servers if isinstance(servers, dict) else {}
@@ -252,7 +255,7 @@ def without_our_server(document: Mapping[str, Any], key: str = "mcpServers", *, 
 
 
 def other_files(folder: Path, files: Collection[str]) -> list[str]:
-    """Return the relative paths of files in a folder that are not among ``files``; hidden ones are not counted."""
+    """Return the relative paths of files in a folder that are not among ``files``; hidden files are ignored."""
     return sorted(
         path
         for root, _, names in os.walk(folder)
@@ -265,7 +268,7 @@ def other_files(folder: Path, files: Collection[str]) -> list[str]:
 
 #: Name of the script.
 SCRIPT = "statusline.sh"
-#: What the command of Engram's status line contains.
+#: A string that the command of Engram's status line contains.
 MARK = f"{FOLDER.name}/{SCRIPT}"
 
 
@@ -296,10 +299,10 @@ def owner_of(settings: Mapping[str, Any]) -> StatusLineOwner:
 
 
 def plan_statusline(claude_folder: Path, settings: Mapping[str, Any], home: Home | None = None) -> Step:
-    """Plan the status line in ``settings.json``. If another tool has it, the step is empty, with a note.
+    """Plan the status line in ``settings.json``. If it belongs to another tool, the step is empty except for a note.
 
     Args:
-        settings: what ``settings.json`` in ``claude_folder`` holds; {} if it does not exist.
+        settings: the content of ``settings.json`` in ``claude_folder``; {} if it does not exist.
         home: a memory folder other than the default; None leaves the choice to the environment.
     """
     path = claude_folder / "settings.json"
@@ -317,7 +320,9 @@ def plan_statusline(claude_folder: Path, settings: Mapping[str, Any], home: Home
 
 
 def without_our_statusline(settings: Mapping[str, Any]) -> tuple[JsonEntry, ...]:
-    """Return the entries to remove from settings to drop Engram's status line, whatever its version or edits."""
+    """Return the entries to remove from settings to drop Engram's status line, whatever its version or the user's
+    edits.
+    """
     if owner_of(settings) is not StatusLineOwner.ENGRAM:
         return ()
     return (JsonEntry(("statusLine",), settings["statusLine"]),)
@@ -325,23 +330,23 @@ def without_our_statusline(settings: Mapping[str, Any]) -> tuple[JsonEntry, ...]
 
 # -- The checks of the plugin in ``engram doctor``: is it disabled, from another version, or registered twice?
 
-#: Files of the plugin larger than this are not read, in bytes.
+#: Maximum size of a plugin file that is read, in bytes.
 _MAX_FILE_BYTES = 1_000_000
 _COMMAND = "engram install"
 
 
 def check_registrations(registrations: list[Registration], home: Home | None = None) -> Iterator[Check]:
-    """Check the plugin, and that no hook is registered twice. Yields nothing if nothing is registered.
+    """Check the plugin, and that no hook is registered twice. Yield nothing if nothing is registered.
 
     Args:
-        registrations: what Claude Code has, from ``find_registrations``.
-        home: the memory folder for which the plugin was made; None for the default.
+        registrations: Engram's registrations in Claude Code, from ``find_registrations``.
+        home: the memory folder for which the plugin was created; None for the default.
     """
     for found in registrations:
         if found.way is not Way.SETTINGS:
             yield _check_plugin(found, home)
         elif found.version and found.version != VERSION:
-            detail = f"the hooks in {found.path} are from version {found.version}, this is {VERSION}"
+            detail = f"the hooks in {found.path} are from version {found.version}, but Engram is {VERSION}"
             yield Check("hooks' version", State.WARN, detail, command=_COMMAND)
     if double := find_double(registrations):
         places = " and ".join(f"by the {found.way} {found.path}" for found in double)
@@ -357,12 +362,12 @@ def check_registrations(registrations: list[Registration], home: Home | None = N
 
 
 def has_plugin(registrations: list[Registration]) -> bool:
-    """Return True if an enabled plugin brings the hooks and the MCP server."""
+    """Return True if an enabled plugin provides the hooks and the MCP server."""
     return any(found.is_enabled and found.way is not Way.SETTINGS for found in registrations)
 
 
 def is_switched_off(registrations: list[Registration]) -> bool:
-    """Return True if Engram is connected by a plugin alone, which is disabled, so that nothing else is missing."""
+    """Return True if Engram is connected only by a disabled plugin, so that nothing else counts as missing."""
     return bool(registrations) and not any(found.is_enabled or found.way is Way.SETTINGS for found in registrations)
 
 
@@ -379,7 +384,7 @@ def _check_plugin(found: Registration, home: Home | None) -> Check:
         advice = f"run: {command}, unless you disabled it on purpose"
         return Check("plugin", State.WARN, detail, advice, command=command, public="disabled")
     if found.version != VERSION:
-        detail = f"{found.path} has version {found.version or 'unknown'}, this is {VERSION}"
+        detail = f"{found.path} has version {found.version or 'unknown'}, but Engram is {VERSION}"
         return Check("plugin", State.WARN, detail, command=_COMMAND)
     if found.way is Way.SKILLS_FOLDER:
         name = found.plugin_id.partition("@")[0]

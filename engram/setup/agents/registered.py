@@ -17,17 +17,17 @@ from engram.system.lazy_regex import lazy_regex
 from engram.version import VERSION
 from engram_hooks.block import STAMP, settings_block
 
-# -- The files of the plugin, which are made from the installed hooks, the MCP server and the texts in ``content/``.
+# -- The plugin's files, which are generated from the installed hooks, the MCP server and the texts in ``content/``.
 
 #: Name of the marketplace that contains only this plugin.
 MARKETPLACE: Final = "engram-local"
-#: Path of the manifest in the folder of the plugin.
+#: Path of the manifest in the plugin's folder.
 MANIFEST: Final = ".claude-plugin/plugin.json"
-#: Path of the list of plugins in the folder of a marketplace.
+#: Path of the list of plugins in a marketplace's folder.
 MARKETPLACE_LIST: Final = ".claude-plugin/marketplace.json"
 #: The author in the manifest, which distinguishes Engram's plugin from another one with the same name.
 AUTHOR: Final = "Engram"
-#: One line for Claude Code's lists.
+#: One-line description for Claude Code's lists.
 DESCRIPTION: Final = "Long-term memory: what earlier sessions decided, tried and fixed, on this machine only."
 
 _CONTENT = Path(__file__).resolve().parent / "content"
@@ -51,16 +51,16 @@ def plugin_files(
     declares_hosts: bool = False,
     mod: bool = False,
 ) -> dict[str, bytes]:
-    """Return every file of the plugin: its path in the folder, with ``/``, → its content.
+    """Return the plugin's files: path in the folder, with ``/``, → content.
 
-    The hooks are the same as those for the settings. Two installations with the same version, home and interpreter give
-    the same bytes, so files that differ were made by a different installation.
+    The hooks are the same as those for the settings. Two installations with the same version, home and interpreter
+    produce the same bytes, so files that differ were written by a different installation.
 
     Args:
         home: a memory folder other than the default; None leaves the choice to the environment.
         name: the plugin's name; its MCP server is always called ``NAME``, since the plugin's name is prefixed to it.
-        declares_hosts: declare in the manifest that the plugin contacts no host; earlier versions of Claude Code warn
-            about that key, see ``declares_hosts``.
+        declares_hosts: declare in the manifest that the plugin does not contact any host; earlier versions of Claude
+            Code warn about that key, see ``plugin.declares_hosts``.
         mod: add the mod; versions of Claude Code before ``MIN_MOD_VERSION`` ignore it.
     """
     block = settings_block(home, interpreter)
@@ -78,9 +78,9 @@ def plugin_files(
 
 
 def marketplace_files(home: Home | None = None, *, mod: bool = False) -> dict[str, bytes]:
-    """Return every file of a folder that ``claude plugin marketplace add`` takes, with the plugin in ``engram/``.
+    """Return the files of a folder that ``claude plugin marketplace add`` accepts, with the plugin in ``engram/``.
 
-    Claude Code reads such a folder in place, so it must stay where it is.
+    Claude Code reads such a folder in place, so it must not be moved.
     """
     listed = {
         "name": MARKETPLACE,
@@ -108,7 +108,7 @@ def _to_json(document: Mapping[str, Any]) -> bytes:
 
 
 # -- Which parts of Engram are registered in Claude Code: through a plugin, settings, or both. Only
-# ``read_documents`` reads.
+# ``read_documents`` reads files.
 
 #: Claude Code's name for the folder ``skills`` as a source of plugins.
 SKILLS_PLACE = "skills-dir"
@@ -155,9 +155,9 @@ class Registration:
     way: Way
     #: The plugin's folder, or the settings file.
     path: Path
-    #: The version that wrote it; "" if it does not say.
+    #: The version that wrote it; "" if it is not recorded.
     version: str
-    #: Name by which ``claude plugin`` knows it; "" for settings.
+    #: Its name in ``claude plugin``; "" for settings.
     plugin_id: str = ""
     #: False for a disabled plugin, or if settings disable all hooks.
     is_enabled: bool = True
@@ -171,7 +171,7 @@ def skills_folder(claude_folder: Path, name: str = NAME) -> Path:
 
 
 def find_registrations(documents: ClaudeDocuments) -> list[Registration]:
-    """Return every place that registers Engram's hooks, including disabled plugins."""
+    """Return every place where Engram's hooks are registered, including disabled plugins."""
     found = [*_plugins(documents), *_settings(documents)]
     if _merged(documents, "disableAllHooks") is True:
         return [replace(registration, is_enabled=False) for registration in found]
@@ -181,7 +181,7 @@ def find_registrations(documents: ClaudeDocuments) -> list[Registration]:
 def find_double(registrations: Sequence[Registration]) -> list[Registration]:
     """Return the places that run the hooks at the same time; [] if there are fewer than two.
 
-    Claude Code does not load a plugin from the skills folder if a plugin of the same name is installed. Hooks from
+    Claude Code does not load a plugin from the skills folder if a plugin with the same name is installed. Hooks from
     settings run in addition to those of a plugin; a hook that is in several settings files runs once.
     """
     running: list[Registration] = []
@@ -194,7 +194,7 @@ def find_double(registrations: Sequence[Registration]) -> list[Registration]:
 
 
 def is_ours(manifest: Document | None) -> bool:
-    """Return True for the manifest of Engram's plugin, and False for another plugin of the same name."""
+    """Return True for the manifest of Engram's plugin, and False for another plugin with the same name."""
     if manifest is None:
         return False
     name, author = manifest.get("name"), manifest.get("author")
@@ -203,7 +203,7 @@ def is_ours(manifest: Document | None) -> bool:
 
 
 def version_of_command(command: str) -> str:
-    """Return the version that wrote a hook's command; "" if it does not say."""
+    """Return the version that wrote a hook's command; "" if it is not recorded."""
     match = _VERSION.search(command)
     return match[1] if match else ""
 
@@ -239,7 +239,7 @@ def read_documents(claude_folder: Path, project: Path | None = None) -> ClaudeDo
 def _plugin_name(claude_folder: Path, others: Collection[str]) -> str:
     """Return the name of Engram's plugin in the folder ``skills``: its current name, else the first free one.
 
-    Claude Code loads no plugin from that folder if a plugin of the same name is installed.
+    Claude Code does not load a plugin from that folder if a plugin with the same name is installed.
     """
     folders = claude_folder / "skills"
     manifests = sorted(folders.glob(f"{NAME}*/{MANIFEST}"))
@@ -253,7 +253,7 @@ def _plugin_name(claude_folder: Path, others: Collection[str]) -> str:
 
 
 def _is_taken(folder: Path) -> bool:
-    """Return True for the folder of another program's skill; one left by a broken-off installation does not count."""
+    """Return True for the folder of another program's skill; one left by an interrupted installation does not count."""
     if folder.is_symlink() and not folder.is_dir():
         return True
     own = set(plugin_files(mod=True))

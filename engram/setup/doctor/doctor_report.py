@@ -1,8 +1,8 @@
 """What ``engram doctor --report`` and ``--fix`` do: a report for a bug tracker, and the repairs that are safe.
 
-The report has versions, figures, findings and the shape of errors, but no paths, names or content. Only data that this
-module lists is written. A finding appears with its name, its state and its ``public`` text, and a logged error with its
-type and the lines of Engram's own code. Settings appear only if their values can't be private.
+The report contains versions, figures, findings and the shape of errors, but no paths, names or content. Only data that
+this module lists is written. A finding appears with its name, its state and its ``public`` text, and a logged error
+with its type and the lines of Engram's own code. Values of settings appear only if they can't be private.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from engram.system.lazy_regex import lazy_regex
 from engram.version import code_version
 from engram_hooks.block import link_interpreter
 
-#: Maximum number of errors from the logs that are reported, which are the latest ones.
+#: Maximum number of errors from the logs that are reported; these are the latest ones.
 MAX_ERRORS = 10
 #: Maximum number of lines of Engram's code that are reported for one error, from the innermost calls.
 MAX_FRAMES = 6
@@ -175,7 +175,7 @@ FIXES: Mapping[str, Callable[[Machine], str]] = {
 
 
 def apply_fixes(machine: Machine, findings: Iterable[Check]) -> list[str]:
-    """Apply each fix named by findings, once. Returns what was done, or why it could not be done."""
+    """Apply each fix that findings suggest, once; return what was done, or why it could not be done."""
     wanted = {finding.fix for finding in findings if finding.fix and finding.state is not State.OK}
     if machine.faults:
         wanted -= {"start", "restart", "end-others"}  # nothing would start again

@@ -56,7 +56,7 @@ class Machine:
     error: EngramError | None = None
     #: True if only SQLite's own checks of the database are run.
     is_quick: bool = False
-    #: What is wrong in config.toml; ``settings`` are without that.
+    #: The faults in config.toml, which ``settings`` leaves out.
     faults: Sequence[ConfigFault] = ()
     environ: Mapping[str, str] = field(default_factory=lambda: dict(os.environ))
 
@@ -129,7 +129,7 @@ def check_claude_folder(machine: Machine) -> Iterator[Check]:
                 "sessions elsewhere",
                 State.WARN,
                 f"Claude Code's newest sessions are in {folder}, and Engram reads {ours}",
-                f"if that is where you work, run: {command}. To read it as well, name it in claude_folders",
+                f"if that is where you work, run: {command}. To read it as well, add it to claude_folders",
                 command=command,
                 public="a newer session in another configuration folder",
             )
@@ -168,9 +168,9 @@ def check_cleanup(machine: Machine) -> Iterator[Check]:
 
 # -- Checks around the installer: interpreters, service files, a half-done installation, the earlier Engram.
 
-#: Service files larger than this are not read, in bytes.
+#: Maximum size of a service file that is read, in bytes.
 _MAX_FILE_BYTES = 100_000
-#: Maximum number of traces of the earlier Engram that are listed; if there are more, only their number is given.
+#: Maximum number of traces of the earlier Engram that are listed; of any more, only the number is given.
 MAX_LISTED_LINES = 5
 
 
@@ -178,12 +178,12 @@ def check_interpreters(machine: Machine) -> Iterator[Check]:
     """Check that the hooks and the MCP server run with this installation's interpreter."""
     link = machine.around.places.python_link
     if isinstance(machine.error, MissingHome):
-        pass  # the installation makes it, with the folder
+        pass  # the installation creates it, with the folder
     elif not link.exists():
         yield Check(
             "hooks' interpreter",
             State.BAD,
-            f"{link} is missing or a broken link, so hooks stay silent",
+            f"{link} is missing or a broken link, so hooks do nothing",
             command="engram setup hooks",
             fix="link-python",
             public="missing or broken",
@@ -192,7 +192,7 @@ def check_interpreters(machine: Machine) -> Iterator[Check]:
         yield Check(
             "hooks' interpreter",
             State.WARN,
-            f"{link} leads to {os.path.realpath(link)}, and Engram runs with {os.path.realpath(sys.executable)}",
+            f"{link} points to {os.path.realpath(link)}, but Engram runs with {os.path.realpath(sys.executable)}",
             command="engram setup hooks",
             fix="link-python",
             public="another interpreter",
@@ -202,7 +202,7 @@ def check_interpreters(machine: Machine) -> Iterator[Check]:
         yield Check(
             "MCP server's interpreter",
             State.WARN,
-            f"the server is registered with {command}, and this installation is {sys.executable}",
+            f"the server is registered with {command}, but this installation is {sys.executable}",
             command="engram install",
             public="another interpreter",
         )
@@ -237,7 +237,7 @@ def check_service(machine: Machine) -> Iterator[Check]:
 
 
 def _check_start(machine: Machine, system: SystemName) -> Check:
-    """Return the finding that nothing starts the processes, with advice that fits this machine."""
+    """Return the finding that nothing starts the processes, with advice suitable for this machine."""
     if best_system(machine.settings).name is SystemName.BACKGROUND:
         detail = "the worker and the watcher do not start again after a restart: this machine has no launchd or systemd"
         command = "engram config set start_with_session true"
@@ -290,9 +290,9 @@ def check_earlier(machine: Machine) -> Iterator[Check]:
 
 # -- The programs called ``engram`` on PATH: this installation's, another installation's, another program's.
 
-#: How much of a program is read in order to see what it is, in bytes.
+#: How much of a program is read to identify it, in bytes.
 _HEAD_BYTES = 4096
-#: What every script of an installation of Engram contains.
+#: A string that every script of an Engram installation contains.
 _MARK = b"engram.cli.main"
 _INTERPRETER = lazy_regex(rb"(/[^\s'\"]*/python[0-9.]*)")
 
@@ -302,7 +302,7 @@ class Program:
     """A file called ``engram`` on PATH."""
 
     path: Path
-    #: The interpreter of an installation of Engram; None for any other program.
+    #: The interpreter of an Engram installation; None for any other program.
     interpreter: Path | None
 
     @property
@@ -312,7 +312,9 @@ class Program:
 
 
 def find_programs(environ: Mapping[str, str]) -> list[Program]:
-    """Return every program called ``engram``, in the order of PATH; a file that several links point to counts once."""
+    """Return every program called ``engram``, in the order of PATH; a file that several links point to is listed
+    once.
+    """
     programs: dict[Path, Program] = {}
     for folder in environ.get("PATH", "").split(os.pathsep):
         path = Path(folder) / "engram"
@@ -337,13 +339,13 @@ def check_programs(machine: Machine) -> Iterator[Check]:
 def _other_program(program: Program, *, is_first: bool) -> Check:
     if not is_first:
         return Check(
-            "other program", State.OK, f"{program.path} is another program; yours comes first", public="comes later"
+            "other program", State.OK, f"{program.path} is another program; Engram comes first", public="comes later"
         )
     return Check(
         "other program",
         State.WARN,
         f"`engram` in a shell runs {program.path}, which is another program",
-        "use this one's other name: engram-recall doctor",
+        "use Engram's other name: engram-recall doctor",
         command="engram-recall doctor",
         public="comes first",
     )
@@ -371,7 +373,7 @@ def _uninstall_command(interpreter: Path) -> str:
 
 
 def _interpreter_of(path: Path) -> Path | None:
-    """Return the interpreter that a script of Engram names; None for another program."""
+    """Return the interpreter specified in an Engram script; None for any other program."""
     try:
         with path.open("rb") as file:
             head = file.read(_HEAD_BYTES)
@@ -514,7 +516,7 @@ def check_memory(machine: Machine) -> Iterable[Check]:
 
 
 def _missing_home(machine: Machine) -> Check:
-    """Return the finding that there is no memory, with the command that makes it in the same folder."""
+    """Return the finding that there is no memory, with the command that creates one in the same folder."""
     root = machine.home.root
     option = "" if root == default_home() else f"--home {shlex.quote(str(root))} "
     command = f"engram {option}install"
@@ -553,12 +555,12 @@ def check_hooks(machine: Machine) -> Iterator[Check]:
 
 
 def check_hubs(machine: Machine) -> Iterator[Check]:
-    """Yield the check of hubs, for rounds that fail and for what is missing, unreadable or foreign in a folder."""
+    """Check for rounds with hubs that fail, and for anything missing, unreadable or foreign in a synced folder."""
     for report in [] if machine.store is None else report_hubs(machine.store):
         for problem in report.problems:
-            yield Check("sync", State.WARN, problem, "mend that, then run: engram sync", public="rounds fail")
+            yield Check("sync", State.WARN, problem, "fix that, then run: engram sync", public="rounds fail")
         for note in report.notes:
-            advice = "do what it says; if it names nothing to do, let the sync program finish"
+            advice = "follow its advice; if it gives none, let the sync program finish"
             yield Check("synced folder", State.WARN, note, advice, public="something is missing or foreign")
 
 

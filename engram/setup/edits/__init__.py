@@ -1,1 +1,1 @@
-"""Changes to files that other programs also write, as values: JSON, TOML, blocks of text, and how to revert them."""
+"""Changes to files that other programs also write, as values: JSON and TOML, and how to revert them."""

@@ -40,7 +40,7 @@ def apply_change(change: FileChange, base: bytes) -> tuple[bytes, dict[str, Any]
     """Return the new content of a file that is to be written, and the record of an edit.
 
     Raises:
-        InstallError: the file can't be edited; the message names the place.
+        InstallError: the file can't be edited; the message says where.
     """
     path = change.path
     try:
@@ -81,7 +81,7 @@ def merge_changes(changes: Sequence[FileChange]) -> FileChange:
         return first
     edits = [change.edit for change in changes if isinstance(change.edit, JsonEdit)]
     if len(edits) != len(changes):
-        raise InstallError(f"two steps change {first.path} in ways that exclude each other")
+        raise InstallError(f"two steps change {first.path} in conflicting ways")
     merged = JsonEdit(
         add=tuple(entry for edit in edits for entry in edit.add),
         remove=tuple(entry for edit in edits for entry in edit.remove),

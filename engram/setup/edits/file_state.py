@@ -63,7 +63,7 @@ def real_path(path: Path, *, is_link: bool) -> Path:
     """Return the file that a change to ``path`` affects; links are followed, unless the link itself is changed.
 
     Raises:
-        InstallError: the links form a circle.
+        InstallError: the links form a loop.
     """
     try:
         return path.parent.resolve() / path.name if is_link else path.resolve()
@@ -105,7 +105,7 @@ def check_writable(path: Path, real: Path, state: FileState) -> None:
 
 
 def make_folders(folder: Path) -> list[Path]:
-    """Create a folder and its missing parents; returns those that were created, the outermost first.
+    """Create a folder and its missing parents; return the folders created, outermost first.
 
     Raises:
         InstallError: a file is in the way.
@@ -122,10 +122,10 @@ def make_folders(folder: Path) -> list[Path]:
 
 
 def write_state(real: Path, state: FileState, data: bytes) -> None:
-    """Bring a path into a state. The folder that it is in must exist.
+    """Bring a path into a state. Its folder must exist.
 
-    This is atomic, by a rename. A file with several names (hard links), or one that can't be replaced by a rename (such
-    as a mount of a single file), is written in place.
+    The change is atomic, by a rename. A file with several names (hard links), or one that can't be replaced by a rename
+    (such as a mount of a single file), is written in place.
 
     Raises:
         OSError: it can't be written; the old content is still there.
@@ -153,7 +153,7 @@ def write_state(real: Path, state: FileState, data: bytes) -> None:
 
 
 def drop_temporary(real: Path) -> None:
-    """Delete what a killed installer left next to a file."""
+    """Delete the temporary file that a killed installer left next to a file."""
     with contextlib.suppress(OSError):
         real.with_name(TEMPORARY.format(real.name)).unlink(missing_ok=True)
 

@@ -1,4 +1,5 @@
-"""The plan of an installation: values that describe changes outside the memory folder. Nothing here writes files.
+"""The plan of an installation: values that describe changes outside the memory folder. This module does not write
+files.
 
 A planner (plugin, service, earlier Engram, another agent) reads the machine and returns ``Step``s. Only the installer
 applies them, so that one mechanism serves dry runs, backups, undoing after a failure or a kill, and uninstalling.
@@ -37,7 +38,7 @@ class JsonEntry:
 
 @dataclass(frozen=True, slots=True)
 class JsonEdit:
-    """Entries to remove from, then to add to, a JSON or JSONC file; everything else stays byte for byte.
+    """Entries to remove from, then to add to, a JSON or JSONC file; everything else is kept byte for byte.
 
     Missing objects and lists are created, and removed again with their last entry. An entry that already exists is
     not added, and uninstall leaves it. A member with another value is replaced, and uninstall restores it. To change
@@ -53,7 +54,7 @@ class JsonEdit:
 
 @dataclass(frozen=True, slots=True)
 class TomlEdit:
-    """A table to add at the end of a TOML file that others also write; everything else stays byte for byte.
+    """A table to add at the end of a TOML file that others also write; everything else is kept byte for byte.
 
     A table with this name is replaced, and uninstall restores it; one with these values is left unchanged. Uninstall
     also removes its subtables, which are settings of what was removed.
@@ -62,7 +63,7 @@ class TomlEdit:
     #: Keys from the top of the document: ``("mcp_servers", "engram")``.
     table: tuple[str, ...]
     values: Mapping[str, Json]
-    #: A text in the table by which uninstall tells it from one that another program has since put there.
+    #: A string in the table by which uninstall distinguishes it from one that another program has since put there.
     marker: str = ""
 
 
@@ -72,7 +73,7 @@ class FileChange:
 
     A file that belongs to Engram alone gets ``content``; a file that others also write gets ``edit``. Missing folders
     are created, and uninstall removes those that have become empty. A path that is a link is followed, and the link
-    stays.
+    is kept.
     """
 
     #: Absolute path.
@@ -136,11 +137,11 @@ class Step:
     #: One line for the user, in the imperative: "Connect Claude Code through the plugin in ~/.claude/skills/engram".
     summary: str
     changes: tuple[FileChange, ...] = ()
-    #: Actions before the files change, such as stopping what uses them.
+    #: Actions before the files change, such as stopping the processes that use them.
     before: tuple[Action, ...] = ()
     #: Actions after the files have changed, such as starting a service.
     after: tuple[Action, ...] = ()
-    #: Lines that the user should read in the plan, such as what stays.
+    #: Lines that the user should read in the plan, such as what is kept.
     notes: tuple[str, ...] = ()
 
     @property

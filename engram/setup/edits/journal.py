@@ -1,7 +1,7 @@
 """An installation's journal, in the memory folder: what was there before, what was written, and how far it got.
 
 It is written before each change, so that the next run can finish or undo a killed installation. Next to it are the
-former contents of changed files, by their digest. They may hold keys, as the files did, and uninstall deletes them.
+former contents of changed files, by their digest. They may contain keys, as the files did, and uninstall deletes them.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ class StepRecord:
     summary: str
     before: list[dict[str, Any]] = field(default_factory=list)
     after: list[dict[str, Any]] = field(default_factory=list)
-    #: Its changes, without contents (``kept_steps.py``).
+    #: Its changes, without contents (``install_run.change_to_json``).
     changes: list[dict[str, Any]] = field(default_factory=list)
     #: True if its actions may have been applied.
     is_begun: bool = False
@@ -109,9 +109,9 @@ class Journal:
     #: The user's choices, for the next installation.
     options: dict[str, Any] = field(default_factory=dict)
     ledger: Ledger = field(default_factory=Ledger)
-    #: The installation before the running one, to which a failure returns.
+    #: The installation before the running one, which is restored after a failure.
     previous: Ledger = field(default_factory=Ledger)
-    #: Path of each file that the running installation changed → what was there before.
+    #: Path of each file that the running installation changed → its state before.
     before: dict[str, FileState] = field(default_factory=dict)
     #: Version of Engram that wrote it.
     engram: str = ""
@@ -127,7 +127,7 @@ def folder_of(home: Home) -> Path:
 
 
 def load_journal(home: Home) -> Journal | None:
-    """Return the journal; None if Engram's installer never ran here, or was undone completely.
+    """Return the journal; None if there was no installation, or it was undone completely.
 
     Raises:
         InstallError: it can't be read, or a newer version wrote it.
@@ -209,7 +209,7 @@ def drop_journal(home: Home) -> None:
 def explain_half_done(home: Home) -> tuple[str, str] | None:
     """Return what is half done and what to do about it, one line each; None if nothing is.
 
-    This is for ``engram doctor``, for which a journal that can't be read is also a finding.
+    For ``engram doctor``, a journal that can't be read is a finding, too.
     """
     try:
         journal = load_journal(home)

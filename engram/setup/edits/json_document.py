@@ -25,7 +25,7 @@ class Node:
     start: int
     #: Offset after its last character.
     end: int
-    #: A text, number or constant; None for an object or a list.
+    #: A string, number or constant; None for an object or a list.
     scalar: Any = None
     #: Members of an object in order, duplicates included; None for anything else.
     members: list[Member] | None = None
@@ -68,7 +68,7 @@ def parse(text: str) -> Node | None:
     """Return the top value of a document; None for a document without a value (empty, or only comments).
 
     Raises:
-        BadRequest: it is not JSON; the message names line and column.
+        BadRequest: it is not JSON; the message gives the line and column.
     """
     reader = _Reader(text)
     reader.skip()
@@ -109,7 +109,7 @@ class _Reader:
             elif text.startswith("/*", self.at):
                 end = text.find("*/", self.at + 2)
                 if end < 0:
-                    raise self.error("a comment does not end")
+                    raise self.error("a comment is not closed")
                 self.at = end + 2
             else:
                 return
@@ -155,7 +155,7 @@ class _Reader:
         self.skip()
 
     def _closes(self, end: str) -> bool:
-        """Skip the end of a container if it comes next; returns whether it did."""
+        """Skip the end of a container if it comes next; return whether it did."""
         is_closed = self.text.startswith(end, self.at)
         self.at += is_closed
         return is_closed
@@ -169,7 +169,7 @@ class _Reader:
 
     def _read_scalar(self) -> Node:
         start = self.at
-        pattern, what = (_STRING, "a text does not end") if self.text.startswith('"', start) else (_SCALAR, "")
+        pattern, what = (_STRING, "a string is not closed") if self.text.startswith('"', start) else (_SCALAR, "")
         match = pattern.match(self.text, start)
         if match is None:
             raise self.error(what or "a value is missing")
@@ -185,7 +185,7 @@ def _refuse(name: str) -> None:
     raise ValueError(name)
 
 
-# -- Insert or remove one member or item in the text of a JSON document; all other characters stay.
+# -- Insert or remove one member or item in the text of a JSON document; all other characters are kept.
 
 #: Indentation used if the document has none.
 DEFAULT_INDENT = "  "
@@ -274,7 +274,7 @@ def _line_end(text: str, at: int) -> int:
 
 
 def remove_part(text: str, container: Node, part: Member | Node) -> str:
-    """Remove a member or an item with its comma and the white space before it; comments stay."""
+    """Remove a member or an item with its comma and the white space before it; comments are kept."""
     parts = container.parts
     index = next(index for index, known in enumerate(parts) if known is part)
     comma = skip_trivia(text, part.end)

@@ -1,4 +1,4 @@
-"""Apply a JsonEdit to a text, and revert it; every other character stays."""
+"""Apply a JsonEdit to JSON text, and revert it; every other character is kept."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def apply_json(text: str, edit: JsonEdit) -> tuple[str, AppliedJson]:
     """Return the edited text and what was done.
 
     Raises:
-        BadRequest: the text is not JSON, or an entry's place holds something other than an object or a list.
+        BadRequest: the text is not JSON, or the container of an entry is not an object or a list.
     """
     if not edit.add and parse(text) is None:
         return text, AppliedJson()
@@ -83,7 +83,7 @@ def drop_json(text: str, entries: tuple[JsonEntry, ...]) -> str:
 
 
 def revert_json(text: str, applied: AppliedJson) -> str:
-    """Return the text without what was added, and with what was removed; others' changes stay.
+    """Return the text without what was added, and with what was removed; others' changes are kept.
 
     Raises:
         BadRequest: the text is no longer JSON.
@@ -271,7 +271,7 @@ def _remove_ours(text: str, container: Node, part: Member | Node, marker: str) -
 
 
 def _remove_empty(text: str, path: Path, removable: set[Path]) -> str:
-    """Remove the container at ``path``, and those around it, as long as they are empty and ``removable``."""
+    """Remove the container at ``path``, then its ancestors, as long as they are empty and ``removable``."""
     while path in removable:
         member = _member(text, path)
         if member is None or member.node.parts or text[member.node.start + 1 : member.node.end - 1].strip():
@@ -283,12 +283,14 @@ def _remove_empty(text: str, path: Path, removable: set[Path]) -> str:
 
 
 def _remove_emptied(text: str, path: Path) -> str:
-    """Remove the container at ``path``, and those around it, as long as they are empty."""
+    """Remove the container at ``path``, then its ancestors, as long as they are empty."""
     return _remove_empty(text, path, {path[:length] for length in range(1, len(path) + 1)})
 
 
 def _put_back(text: str, old: Removed) -> str:
-    """Insert a value that was removed, with its own text, at the end of its list or object; never a second time."""
+    """Insert a value that was removed, with its original text, at the end of its list or object, unless it is there
+    again.
+    """
     value = parse(old.text)
     entry = JsonEntry(old.path, value.value if value else None, old.is_item)
     if _find(text, entry) is not None:

@@ -1,4 +1,4 @@
-"""Add a table to a TOML file that others also write, and remove it again; every other byte stays."""
+"""Add a table to a TOML file that others also write, and remove it again; every other byte is kept."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ class AppliedToml:
     blank: str = ""
     #: The tables that it replaced, each as it was written.
     former: list[str] = field(default_factory=list)
-    #: False if the table was already there, so that it stays.
+    #: False if the table was already there, so that reverting keeps it.
     is_added: bool = True
-    #: A text that the table contains as long as it is Engram's; "" for any text.
+    #: A string that the table contains as long as it is Engram's; "" if any content counts as Engram's.
     marker: str = ""
 
     def to_json(self) -> dict[str, Any]:
@@ -39,7 +39,7 @@ class AppliedToml:
     @classmethod
     def from_json(cls, stored: Mapping[str, Any]) -> AppliedToml:
         """Return the record from the journal."""
-        # A record written before tables had a marker is about the MCP server's table.
+        # A record written before tables had a marker describes the MCP server's table.
         return cls(**{"marker": "engram_mcp", **stored, "table": tuple(stored["table"])})
 
 
@@ -66,7 +66,7 @@ def apply_toml(text: str, edit: TomlEdit) -> tuple[str, AppliedToml]:
         after = {}
     if _value_at(after, edit.table) != _plain(edit.values) or _without_table(after, edit.table) != wanted:
         above = ".".join(edit.table[:-1])
-        raise BadRequest(f"{above} is written in one line; write a table [{above}.NAME] for each entry, then try again")
+        raise BadRequest(f"{above} is written on one line; write a table [{above}.NAME] for each entry, then try again")
     return new, AppliedToml(edit.table, line_end, blank, former, marker=edit.marker)
 
 
@@ -166,7 +166,7 @@ def _value_at(data: Mapping[str, Any], path: tuple[str, ...]) -> Any:
 
 
 def _without_table(data: Mapping[str, Any], path: tuple[str, ...]) -> dict[str, Any]:
-    """Return the data without a table, and without tables that became empty by that."""
+    """Return the data without a table, and without tables that became empty as a result."""
     rest = dict(data)
     if len(path) == 1:
         rest.pop(path[0], None)

@@ -31,7 +31,7 @@ MAX_TRIES = 5
 
 
 def plan_files(steps: Sequence[Step]) -> dict[Path, tuple[str, FileChange]]:
-    """Return path → the name of the first step that changes it, and all its changes as one. Raises InstallError."""
+    """Return path → the name of the first step that changes it, and all its changes combined. Raises InstallError."""
     changes: dict[Path, list[tuple[str, FileChange]]] = {}
     for step in steps:
         for change in step.changes:
@@ -81,7 +81,7 @@ def _finish(run: Run) -> None:
 
 
 def _retire(run: Run, steps: set[str], files: set[str]) -> None:
-    """Undo what the previous installation had and this one doesn't have."""
+    """Undo the parts of the previous installation that this one no longer has."""
     ledger = run.journal.ledger
     for record in reversed([step for step in ledger.steps if step.name not in steps]):
         undo_actions(run, record.after)
@@ -177,7 +177,7 @@ def _is_changed_by_others(run: Run, path: Path, state: FileState) -> bool:
 
 
 def _base(run: Run, path: Path, change: FileChange, state: FileState, data: bytes) -> tuple[FileState, bytes]:
-    """Return what uninstall restores, and its content: the file without Engram's part."""
+    """Return the state that uninstall restores, and its content: the file without Engram's part."""
     record = run.journal.ledger.files.get(str(path))
     former = run.journal.previous.files.get(str(path))
     for known in (record, former):

@@ -43,7 +43,7 @@ def install_steps(
 
     Args:
         check: called after the last step. If it fails, everything is undone.
-        put_back: undoes what the caller had done; called during an undo, while nothing runs.
+        put_back: undoes what the caller had done; called during an undo, while nothing is running.
 
     Raises:
         InstallError: something failed. Everything done in this run was undone, or the message says what was not.
@@ -73,10 +73,10 @@ def install_steps(
 
 
 def uninstall(home: Home, *, stray: Journal | None = None, before_step: BeforeStep = _quiet) -> Outcome:
-    """Undo an installation, whether complete or half done. What could not be undone is in ``problems``.
+    """Undo an installation, whether complete or half done. The parts that could not be undone are in ``problems``.
 
     Args:
-        stray: what to undo if there is no journal.
+        stray: the journal to undo if none is stored.
 
     Raises:
         InstallError: the journal can't be read.
@@ -97,7 +97,9 @@ def _locked(home: Home) -> Iterator[None]:
     try:
         lock = ProcessLock(home.root / "install.lock")
     except AlreadyRunning as error:
-        raise AlreadyRunning("another `engram install` or `engram uninstall` is running. Wait until it ends") from error
+        raise AlreadyRunning(
+            "another `engram install` or `engram uninstall` is running. Wait until it is done"
+        ) from error
     try:
         yield
     finally:

@@ -57,12 +57,10 @@ def check_machine(settings: Settings, *, is_dry: bool = False, interpreter: str 
     if os.geteuid() == 0 and os.environ.get("SUDO_USER", "root") != "root":
         raise InstallError("Engram belongs to one user: run `engram install` without sudo")
     if not interpreter or not os.access(interpreter, os.X_OK):
-        raise InstallError(
-            f"Python's interpreter {interpreter!r} can't be run by others. Install Engram in a new environment"
-        )
+        raise InstallError(f"the Python interpreter {interpreter!r} can't be run. Install Engram in a new environment")
     if any(part in interpreter for part in _TEMPORARY_PARTS):
         raise InstallError(
-            f"{interpreter} is a temporary environment, which will be deleted. Install Engram first, with "
+            f"{interpreter} is in a temporary environment, which will be deleted. Install Engram first, with "
             f"`uv tool install {SOURCE}` or `pipx install {SOURCE}` in Engram's folder, then run `engram install`"
         )
     if settings.embedding_model == BUNDLED and not is_bundled_intact():
@@ -178,20 +176,20 @@ _TIME = lazy_regex(rb'"timestamp":"([^"]{20,35})"')
 
 
 def mod_price(sources: Iterable[Source], now_seconds: float) -> str:
-    """Return what the mod costs a user with these sessions, as two sentences. Only the beginning and the end of recent
-    files are read.
+    """Return what the mod costs a user with these sessions, in one or two sentences. Only the beginning and the end of
+    recent files are read.
     """
     recent = _recent_sessions((source for source in sources if not source.is_subagent), now_seconds)
     low, high = MOD_MEGABYTES
-    each = f"It takes {low} to {high} MB for each open session, and {MOD_START_SECONDS} s of processor time at a start"
+    each = f"It takes {low} to {high} MB for each open session, and {MOD_START_SECONDS} s of processor time per start"
     if not recent:
         return f"{each}."
     begins = [(_began_ms(source), 1) for source, _ in recent]
     steps = sorted([*begins, *((ended_ns // 10**6 + 1, -1) for _, ended_ns in recent)])
     most = max(itertools.accumulate(change for _, change in steps))
     return (
-        f"{each}. Of your {len(recent)} sessions of {DAYS} days at most {most} were open at once: "
-        f"{most * low} to {most * high} MB then, and {len(recent) * MOD_START_SECONDS:.0f} s in all for their starts."
+        f"{each}. Of your {len(recent)} sessions in {DAYS} days, at most {most} were open at once: that is "
+        f"{most * low} to {most * high} MB, and {len(recent) * MOD_START_SECONDS:.0f} s for all starts together."
     )
 
 
@@ -234,7 +232,7 @@ def _began_ms(source: Source) -> int:
     return ended_ms if began_ms is None else min(began_ms, ended_ms)
 
 
-# -- A self-test: invent a session, make a memory from it, then recall and forget that, in a temporary folder.
+# -- A self-test: invent a session, make a memory from it, then recall and forget that memory, in a temporary folder.
 
 #: A word that occurs in no other text.
 CANARY = "Quagmarine"
@@ -261,7 +259,7 @@ class SelfTest:
 def run_self_test(settings: Settings) -> SelfTest:
     """Test reading, making a memory, recalling and forgetting it, with this installation's model and disk.
 
-    It works in a folder inside the memory folder, and leaves nothing behind.
+    The test uses a temporary folder inside the memory folder, and leaves nothing behind.
     """
     started = time.monotonic()
     has_vectors = False
@@ -284,7 +282,7 @@ def _folder(settings: Settings) -> Iterator[Path]:
 
 
 def _test(settings: Settings, folder: Path) -> bool:
-    """Run all steps; returns whether the model took part. Raises EngramError if a step fails."""
+    """Run all steps; return whether the model took part. Raises EngramError if a step fails."""
     own = Settings(
         home=folder,
         claude_folder=folder / "claude",

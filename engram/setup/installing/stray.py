@@ -1,5 +1,5 @@
-"""Find the parts of Engram on a machine without a journal, as after the memory folder was deleted, or hooks were merged
-by hand.
+"""Find the parts of Engram on a machine without a journal, such as after the memory folder was deleted, or hooks were
+merged by hand.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _UNKNOWN = FileState(StateKind.FILE, digest="unknown")
 
 
 def find_stray(settings: Settings) -> Journal | None:
-    """Return a journal of those changes by ``engram install`` that are found on this machine; None if there are
+    """Return a journal of the changes by ``engram install`` that were found on this machine; None if there are
     none.
 
     ``uninstall`` undoes them as if the installer had written the journal.
@@ -147,7 +147,7 @@ def _json_agents(settings: Settings) -> Iterator[FileRecord]:
 
 
 def _read_document(path: Path) -> dict[str, Any]:
-    """Return the object in a settings file; {} for a file that can't be read but does not name Engram.
+    """Return the object in a settings file; {} for a file that can't be read but does not mention Engram.
 
     Raises:
         InstallError: it can't be read, and may contain Engram's entries.
@@ -217,13 +217,13 @@ PATTERNS = (
 
 
 def purge_memory(home: Home, *, keep: Collection[Path] = ()) -> list[Path]:
-    """Delete this program's files in the memory folder and its vaults, and those folders that become empty.
+    """Delete this program's files in the memory folder and its vaults, and the folders that become empty.
 
     Args:
         keep: files of the earlier Engram.
 
     Returns:
-        What is left.
+        The paths that are left.
 
     Raises:
         InstallError: a file can't be deleted.

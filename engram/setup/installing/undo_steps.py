@@ -27,7 +27,7 @@ from engram.setup.installing.install_run import Run, action_from_json, collectin
 from engram.system.atomic import explain_error, make_private_folder, write_atomic
 from engram.system.failpoint import reach
 
-# -- Restore a changed file: to its former bytes, or to its present content without Engram's part.
+# -- Restore a changed file: to its former bytes, or to its current content without Engram's part.
 
 
 def take_back(home: Home, record: FileRecord, goal: FileState, ours: Collection[FileState] = ()) -> str:
@@ -61,10 +61,10 @@ def take_back(home: Home, record: FileRecord, goal: FileState, ours: Collection[
 
 
 def _take_back_changed(home: Home, record: FileRecord, goal: FileState, state: FileState, data: bytes) -> str:
-    """Undo a change to a file that others have changed since; returns what was not undone, or ""."""
+    """Undo a change to a file that others have changed since; return what was not undone, or ""."""
     real = Path(record.real)
     if record.written.kind is StateKind.ABSENT:
-        return f"{record.path} stays: somebody replaced the one that Engram had moved away"
+        return f"{record.path} is kept: somebody replaced the file that Engram had moved away"
     if state.kind is StateKind.ABSENT:
         if record.applied is None and goal.kind is not StateKind.ABSENT:
             _write(real, goal, kept_content(home, goal))
@@ -82,7 +82,7 @@ def _take_back_changed(home: Home, record: FileRecord, goal: FileState, state: F
 
 
 def keep_copy(home: Home, real: Path, data: bytes) -> str:
-    """Save the content of one of Engram's files that somebody changed; returns a line for the user. Raises OSError."""
+    """Save the content of one of Engram's files that somebody changed; return a line for the user. Raises OSError."""
     kept = make_private_folder(folder_of(home) / "kept", with_parents=True) / real.name
     write_atomic(kept, data)
     return f"{real} was changed since Engram wrote it; a copy is in {kept}"
@@ -95,14 +95,14 @@ def _write(real: Path, state: FileState, data: bytes) -> None:
 
 
 def drop_folders(folders: Sequence[str]) -> None:
-    """Remove those created folders that are empty. In ``folders``, outer ones come first."""
+    """Remove the folders that are empty; ``folders`` lists outer ones first."""
     for folder in reversed(folders):
         with contextlib.suppress(OSError):
             os.rmdir(folder)
 
 
 def undo_run(run: Run) -> list[str]:
-    """Undo what this run changed; returns what could not be undone."""
+    """Undo what this run changed; return what could not be undone."""
     journal, problems = run.journal, list[str]()
     journal.phase = Phase.UNDOING
     with contextlib.suppress(OSError):

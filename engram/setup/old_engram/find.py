@@ -1,5 +1,5 @@
-"""Find the earlier Engram on this machine: what starts it, which of its processes are running, and what it left.
-Nothing is written.
+"""Find the earlier Engram on this machine: what starts it, which of its processes are running, and what it left. Only
+``set_earlier_aside`` and ``bring_back_earlier`` change files.
 """
 
 from __future__ import annotations
@@ -102,7 +102,7 @@ def _is_earlier(path: Path) -> bool:
 
 
 def set_earlier_aside(folder: Path) -> None:
-    """Move the earlier Engram's memory.db aside, and move back the one of this program that an uninstallation left."""
+    """Move the earlier Engram's memory.db aside, and move back this program's own that an uninstallation left."""
     path = Home(folder).memory_db
     if not folder.is_dir():
         return
@@ -145,7 +145,7 @@ class EarlierEngram:
 
     launch_agents: tuple[LaunchAgent, ...] = ()
     processes: tuple[RunningProcess, ...] = ()
-    #: The process that listens on engram.sock, if it is not one of this program's workers; None for none.
+    #: The process that listens on engram.sock, if it is not one of this program's workers; None if there is none.
     listener: Listener | None = None
     entries: tuple[SettingsEntry, ...] = ()
     databases: tuple[EarlierDatabase, ...] = ()
@@ -189,10 +189,10 @@ def find_earlier(
     """Find the earlier Engram from file contents and listening sockets, whatever its name and location.
 
     Args:
-        settings: name the memory folder and Claude Code's folder.
+        settings: give the memory folder and Claude Code's folder.
         projects: folders whose own settings are read too.
         user_home: the user's home folder, if not this user's.
-        worker_pid: the running worker of that memory folder, which may listen there; 0 if none runs.
+        worker_pid: the running worker of that memory folder, which may listen there; 0 if none is running.
     """
     home = absolute_path("~") if user_home is None else user_home
     processes: dict[int, RunningProcess] = {}
@@ -218,7 +218,9 @@ def find_earlier(
 
 
 def memory_folders(settings: Settings, user_home: Path) -> list[Path]:
-    """Return the folders where it may have kept its memory: this program's, and the one that it always used."""
+    """Return the folders where it may have kept its memory: this program's, and the one that the earlier Engram
+    always used.
+    """
     return [folder for folder in dict.fromkeys((settings.home, user_home / ".claude-memory")) if folder.is_dir()]
 
 

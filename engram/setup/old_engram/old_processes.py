@@ -1,4 +1,4 @@
-"""Running processes of the earlier Engram, and who listens on the socket that both programs use."""
+"""Running processes of the earlier Engram, and the process that listens on the socket that both programs use."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class Listener:
 
     @property
     def described(self) -> str:
-        """The words that name it in a message."""
+        """How messages refer to it."""
         if not self.pid:
             return "another program"
         return f"process {self.pid}" + (f" ({self.command[:MAX_SHOWN_CHARACTERS]})" if self.command else "")
@@ -59,7 +59,7 @@ class Listener:
 def find_processes(folder: Path, user_home: Path) -> list[RunningProcess]:
     """Return the running processes of the earlier Engram, by process id.
 
-    They are found by their command lines; the process that ``engram.pid`` names counts if it runs a script.
+    They are found by their command lines; the process in ``engram.pid`` counts if it runs a script.
     """
     named = (read_regular(folder / "engram.pid", 64) or b"").split()
     pid = int(named[0]) if named and named[0].isdigit() else 0

@@ -20,7 +20,7 @@ from engram.setup.old_engram.find import EarlierEngram, bring_back_earlier, set_
 from engram.setup.old_engram.old_processes import MAX_SHOWN_CHARACTERS, find_process
 from engram.setup.old_engram.signs import SettingsEntry
 
-#: Seconds that a process has to end after SIGTERM, before SIGKILL, and seconds that ``launchctl`` has.
+#: Time limits, in seconds, for a process to exit after a signal (SIGTERM, then SIGKILL), and for ``launchctl``.
 TERM_SECONDS = 5.0
 LAUNCHCTL_SECONDS = 20
 _POLL_SECONDS = 0.05
@@ -53,8 +53,8 @@ class BootOut:
             time.sleep(_POLL_SECONDS)
 
     def verify(self) -> str:
-        """Return "" if launchd no longer knows it."""
-        return f"launchd still runs {self.label}" if is_loaded(self.label) else ""
+        """Return "" if it is no longer registered with launchd."""
+        return f"launchd is still running {self.label}" if is_loaded(self.label) else ""
 
     def undo(self) -> None:
         """Register it again, if it was registered before and its file is back. Raises InstallError."""
@@ -66,8 +66,8 @@ class BootOut:
 
 @dataclass(frozen=True, slots=True)
 class EndProcess:
-    """End a process of the earlier Engram. Undo starts nothing, since the LaunchAgent starts the program, and Claude
-    Code starts the server.
+    """End a process of the earlier Engram. Undo does not start anything, since the LaunchAgent starts the program,
+    and Claude Code starts the server.
     """
 
     kind: ClassVar[str] = "earlier-end-process"
@@ -81,7 +81,7 @@ class EndProcess:
         return f"end process {self.pid} ({self.command[:MAX_SHOWN_CHARACTERS]})"
 
     def apply(self) -> None:
-        """End it, with SIGKILL if SIGTERM is not enough. Raises InstallError if it still runs after that."""
+        """End it, with SIGKILL if SIGTERM is not enough. Raises InstallError if it is still running after that."""
         for number in (signal.SIGTERM, signal.SIGKILL):
             if not self._is_running():
                 return
@@ -94,7 +94,7 @@ class EndProcess:
             raise InstallError(f"process {self.pid} of the earlier Engram can't be ended")
 
     def verify(self) -> str:
-        return f"process {self.pid} of the earlier Engram still runs" if self._is_running() else ""
+        return f"process {self.pid} of the earlier Engram is still running" if self._is_running() else ""
 
     def undo(self) -> None:
         """Do nothing."""
@@ -117,11 +117,11 @@ class SetDatabaseAside:
         return f"move the earlier Engram's memory.db in {self.folder} to memory.v2.db"
 
     def apply(self) -> None:
-        """Move it. Raises StoreError if another program holds it."""
+        """Move it. Raises StoreError if another program is using it."""
         set_earlier_aside(Path(self.folder))
 
     def verify(self) -> str:
-        """Return "" if memory.db is not the earlier Engram's."""
+        """Return "", since ``apply`` raises an error if it can't move the file."""
         return ""
 
     def undo(self) -> None:
@@ -130,7 +130,7 @@ class SetDatabaseAside:
 
 
 def is_loaded(label: str) -> bool:
-    """Return True if launchd knows a label; False if there is no launchd."""
+    """Return True if a label is registered with launchd; False if there is no launchd."""
     try:
         finished = _run(["launchctl", "print", f"{_domain()}/{label}"])
     except (OSError, subprocess.SubprocessError):
@@ -150,7 +150,7 @@ def _domain() -> str:
 
 
 def _launchctl(*arguments: str) -> str:
-    """Run ``launchctl``; return what it says, on one line."""
+    """Run ``launchctl``; return its output on one line."""
     try:
         finished = _run(["launchctl", *arguments])
     except (OSError, subprocess.SubprocessError) as error:
@@ -177,10 +177,11 @@ STEP_NAME = "earlier"
 
 
 def plan_retirement(found: EarlierEngram, settings: Settings) -> Step:
-    """Return the step that stops the earlier Engram and removes it from Claude Code. Its files stay.
+    """Return the step that stops the earlier Engram and removes it from Claude Code. Its files are kept.
 
     First, the LaunchAgent that would start it again is unregistered, and then its running processes are ended. The
-    LaunchAgent's file moves into the backup, and its entries leave the settings files. Undo brings all of that back.
+    LaunchAgent's file is moved into the backup, and its entries are removed from the settings files. Undo restores all
+    of that.
     """
     before: list[Action] = []
     if has_launchd():
@@ -192,7 +193,7 @@ def plan_retirement(found: EarlierEngram, settings: Settings) -> Step:
     changes += [FileChange(file, edit=edit) for file, edit in _edits(found.entries).items()]
     return Step(
         name=STEP_NAME,
-        summary="Stop the earlier Engram and remove it from Claude Code; its files stay",
+        summary="Stop the earlier Engram and remove it from Claude Code; its files are kept",
         changes=tuple(changes),
         before=tuple(before),
         notes=_notes(found),

@@ -1,7 +1,7 @@
 """What distinguishes the earlier Engram from any other program: the commands it runs, and the text of its scripts.
 
 It was a checkout of TypeScript files, run by Bun or Node, under any name and path. So a command is recognised by the
-script that it runs, and a script by its text. Nothing here writes or runs anything.
+script that it runs, and a script by its text. This module never writes or runs anything.
 """
 
 from __future__ import annotations
@@ -22,17 +22,17 @@ from engram.system.lazy_regex import lazy_regex
 #: Maximum number of bytes of a script that are read.
 MAX_SCRIPT_BYTES = 1_000_000
 
-#: Names that only the earlier program has.
+#: Names that only the earlier program uses.
 _ITS_NAMES = lazy_regex(r"pretooluse-recollection|engram-start\.sh|engram\.std(?:out|err)\.log")
-#: What this program's own commands contain.
+#: Strings in this program's own commands.
 _OUR_NAMES = lazy_regex(r"engram_hooks|engram_mcp|engram\.cli|\bhuey_consumer\b|-m\s+engram\b")
 _SCRIPT = lazy_regex(r"""(?:"([^"]+)"|'([^']+)'|([^\s"';&|()]+))""")
 _SUFFIXES = (".ts", ".tsx", ".js", ".mjs", ".cjs", ".mts")
-#: Folders of its checkout that hold scripts, and where a build puts them.
+#: Folders of its checkout that contain scripts, and where a build puts them.
 _FOLDERS = ("hooks", "processor", "mcp", "scripts", "statusline")
 _BUILDS = ("dist", "build", "src", "out")
 _STARTS = ("processor/index", "hooks/pretooluse-recollection", "mcp/server")
-#: The folder and the socket that its scripts name.
+#: The folder and the socket that its scripts mention.
 _ITS_FOLDER = ".claude-memory"
 _ITS_SOCKET = "engram.sock"
 #: The key that grants a tool call, spelled so that no source file of this program contains the word.
@@ -58,7 +58,7 @@ def is_earlier_command(command: str, user_home: Path) -> bool:
 
 
 def is_earlier_process(words: Sequence[str], user_home: Path) -> bool:
-    """Return True if a process, by its words, runs a script of the earlier Engram.
+    """Return True if a process, judging by its command line, runs a script of the earlier Engram.
 
     The first argument that is not an option decides: an editor that shows such a script, or an agent asked about
     one, is not such a process.
@@ -84,7 +84,7 @@ def is_earlier_script(path: Path) -> bool:
 
 
 def scripts_in(command: str, user_home: Path) -> list[Path]:
-    """Return the scripts (TypeScript or JavaScript) that a command line names by an absolute path."""
+    """Return the scripts (TypeScript or JavaScript) that a command line gives by absolute path."""
     paths = []
     for groups in _SCRIPT.findall(command):
         word = next(part for part in groups if part)
@@ -97,7 +97,7 @@ def scripts_in(command: str, user_home: Path) -> list[Path]:
 
 
 def checkout_of(script: Path) -> Path | None:
-    """Return the checkout to which a script belongs by its place; None if that is not the earlier Engram's."""
+    """Return the checkout to which a script belongs by its location; None if that is not the earlier Engram's."""
     for folder in script.parents:
         if folder.name in _FOLDERS:
             return folder.parent.parent if folder.parent.name in _BUILDS else folder.parent
@@ -187,7 +187,7 @@ def _logs(values: Mapping[str, Any]) -> Iterator[str]:
             yield values[key]
 
 
-# -- Entries of the earlier Engram in the files of Claude Code: hooks, the status line and MCP servers.
+# -- Entries of the earlier Engram in Claude Code's files: hooks, the status line and MCP servers.
 
 #: Maximum number of bytes of a settings file that are read. A long-time user's ``~/.claude.json`` has a few.
 MAX_SETTINGS_BYTES = 50_000_000
@@ -213,7 +213,7 @@ class SettingsEntry:
 
 
 def find_settings_entries(files: Iterable[Path], user_home: Path) -> list[SettingsEntry]:
-    """Return the entries of the earlier Engram in some settings files; files that cannot be read have none."""
+    """Return the entries of the earlier Engram in settings files; files that cannot be read count as empty."""
     entries = []
     for file in dict.fromkeys(files):
         document = _read_document(file)
@@ -234,7 +234,7 @@ def _read_document(file: Path) -> Mapping[str, Any] | None:
 
 
 def without_comments(text: str) -> str:
-    """Return JSON without comments and trailing commas; they become blanks, so that offsets stay the same."""
+    """Return JSON without comments and trailing commas; they become blanks, so that offsets do not change."""
     result: list[str] = []
     place, is_string = 0, False
     last_comma = -1
@@ -315,7 +315,7 @@ def _runs_earlier(handler: object, user_home: Path) -> bool:
 
 
 def _command(handler: Mapping[str, Any]) -> str:
-    """Return what a hook, a status line or a server runs, with its arguments."""
+    """Return the command of a hook, a status line or a server, with its arguments."""
     arguments = handler.get("args")
     words = [str(word) for word in arguments] if isinstance(arguments, list) else []
     return " ".join([str(handler.get("command") or ""), *words])

@@ -1,1 +1,1 @@
-"""Keep the worker and the watcher running: by launchd, by systemd, or by a supervisor of Engram's own."""
+"""Keep the worker and the watcher running, with launchd, systemd, or Engram's own supervisor."""

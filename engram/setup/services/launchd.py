@@ -1,4 +1,4 @@
-"""launchd (macOS): load, start and stop the two agents of this user."""
+"""launchd (macOS): load, start and stop this user's two agents."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from engram.setup.services.service_definition import (
 from engram.setup.services.service_tools import Finished, last_lines, run_command, wait_until, wait_until_working
 from engram.worker.worker_client import announce_worker
 
-# -- The files of launchd (macOS): one agent for the worker, one for the watcher. Rendered by plistlib.
+# -- launchd's files (macOS): one agent for the worker, one for the watcher. Rendered by plistlib.
 
 #: launchd ignores agents that others may write to; by convention, others may read them.
 _MODE = 0o644
@@ -37,7 +37,7 @@ def agent_label(service: Service) -> str:
 
 
 def agent_path(service: Service, home: Path) -> Path:
-    """Return the file of a service's agent; ``home`` is the user's own folder."""
+    """Return the file of a service's agent; ``home`` is the user's home folder."""
     return home / "Library" / "LaunchAgents" / f"{agent_label(service)}.plist"
 
 
@@ -74,7 +74,7 @@ def _agent(service: Service) -> dict[str, object]:
 
 #: How long a load is retried, in seconds. After an unload, launchd refuses to load for about five seconds.
 BOOTSTRAP_SECONDS = 20.0
-#: Time between two tries, in seconds.
+#: Time between two attempts, in seconds.
 RETRY_SECONDS = 0.5
 #: Exit codes of ``launchctl bootstrap`` while the same agent is still being unloaded or loaded.
 _BUSY_CODES = frozenset({5, 37})
@@ -105,7 +105,7 @@ class Launchd:
     def start(self) -> None:
         """Load the agents that aren't loaded, start those that aren't running, and wait for both."""
         for service in self._services:
-            # A user may have disabled the agent; loading it would fail without a reason.
+            # The user may have disabled the agent; loading it would then fail without giving a reason.
             self._launchctl("enable", self._target(service))
             if not self._is_loaded(service):
                 self._load(service)
@@ -114,12 +114,12 @@ class Launchd:
         wait_until_working(self._home, lambda: self.output(1))
 
     def stop(self) -> None:
-        """Unload both agents and wait until launchd has ended them. They load again at the next login."""
+        """Unload both agents and wait until launchd has stopped them. They are loaded again at the next login."""
         for service in self._services:
             self._launchctl("bootout", self._target(service))
-        # A bootout returns before the process has ended.
+        # A bootout returns before the process has exited.
         if not wait_until(lambda: not any(map(self._is_loaded, self._services)), STOP_SECONDS + 10.0):
-            raise ServiceError("launchd did not end Engram's agents. Try again: engram service stop")
+            raise ServiceError("launchd did not stop Engram's agents. Try again: engram service stop")
 
     def restart(self) -> None:
         """Stop and start both processes, loading agents that are not loaded."""
@@ -139,7 +139,7 @@ class Launchd:
         )
 
     def output(self, lines: int) -> str:
-        """Return the last lines of the files that launchd writes the processes' output to."""
+        """Return the last lines of the files to which launchd writes the processes' output."""
         return "".join(last_lines(service.output, lines) for service in self._services)
 
     def _load(self, service: Service) -> None:
@@ -169,7 +169,7 @@ class Launchd:
 
 
 def _pid_in(printed: Finished) -> int | None:
-    """Return the process id in the output of ``launchctl print``; None if nothing runs."""
+    """Return the process id in the output of ``launchctl print``; None if it is not running."""
     found = re.search(r"^\s*pid = (\d+)$", printed.text, re.MULTILINE) if printed.code == 0 else None
     return int(found[1]) if found else None
 

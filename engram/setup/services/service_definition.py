@@ -17,7 +17,7 @@ from engram.paths import user_home
 from engram.settings import Settings
 from engram.setup.edits.install_steps import FileChange
 
-#: Shortest time between two starts, in seconds.
+#: Minimum time between two starts, in seconds.
 THROTTLE_SECONDS = 5
 #: Seconds from SIGTERM to SIGKILL; more than a worker needs to drain (``drain_seconds``).
 STOP_SECONDS = 20
@@ -30,17 +30,17 @@ DESCRIPTIONS: Mapping[str, str] = {
     "work": "Engram's worker: makes memories and answers the hooks",
     "watch": "Engram's watcher: follows the agents' transcripts",
 }
-#: Service → the process that it runs, as ``engram service run`` and messages name it.
+#: Service → the process that it runs, as named by ``engram service run`` and in messages.
 PROCESSES: Mapping[str, str] = {"work": "worker", "watch": "watcher"}
 #: Memory that a watcher may use, in MB; above this, it is slowed down, and at twice this, it is killed. The longest
 #: possible line takes 248 MB.
 WATCHER_MB = 512
-#: Memory that a worker's cgroup may use beyond ``limit_rss_mb``, in MB, since the command of a language model counts
+#: Memory that a worker's cgroup may use beyond ``limit_rss_mb``, in MB, since a language model's command counts
 #: towards it, as do the vectors of a large memory, for which the worker raises its own limit.
 WORKER_MORE_MB = 1536
 #: Programs that the worker runs, so that its PATH must contain their folders.
 PROGRAMS = ("node", "git")
-#: Setting of an agent's folder → the variable that names it. A service does not have the variables of a shell.
+#: Setting of an agent's folder → the environment variable for it. A service does not get a shell's variables.
 AGENT_FOLDERS: Mapping[str, str] = {"claude_folder": "CLAUDE_CONFIG_DIR", "codex_folder": "CODEX_HOME"}
 #: The end of every PATH: folders where macOS and Linux keep programs.
 COMMON_FOLDERS = (
@@ -62,7 +62,7 @@ class Service:
     name: str
     command: tuple[str, ...]
     environment: Mapping[str, str]
-    #: Memory above which the system slows the process down, in MB; at twice that, it kills it.
+    #: Memory above which the system slows the process down, in MB; at twice that, it kills the process.
     memory_mb: int
     #: File for what the process prints before its own log is open.
     output: Path
@@ -71,7 +71,7 @@ class Service:
 
     @property
     def description(self) -> str:
-        """A line for people."""
+        """A one-line description."""
         return DESCRIPTIONS[self.name]
 
 
@@ -120,7 +120,7 @@ def folder_variables(settings: Settings) -> dict[str, str]:
 def process_command(arguments: Sequence[str], name: str = "", python: Path | None = None) -> tuple[str, ...]:
     """Return the command line that runs a service (work or watch), or the supervisor of both.
 
-    It contains the global flags ``arguments``, names the interpreter by absolute path, and ignores the current folder.
+    It includes the global flags ``arguments``, gives the interpreter's absolute path, and ignores the current folder.
     """
     process = (PROCESSES[name],) if name else ()
     return (str(python or sys.executable), "-P", "-m", "engram.cli.main", *arguments, "service", "run", *process)
@@ -130,7 +130,7 @@ def service_path(settings: Settings, environ: Mapping[str, str]) -> str:
     """Return a PATH for a service: the folders of the programs that the worker runs, as found now, then the common
     ones.
 
-    It isn't this shell's whole PATH, since an activated environment or a project's folder has no place in a service.
+    It isn't this shell's whole PATH, since an activated environment or a project's folder has no place in a service's.
     """
     home = Path(environ.get("HOME") or user_home())
     search = os.pathsep.join(folder for folder in environ.get("PATH", "").split(os.pathsep) if os.path.isabs(folder))
@@ -151,7 +151,7 @@ def _refuse_control_characters(values: Iterable[str]) -> None:
     for value in values:
         if any(ord(letter) < 32 for letter in value):
             raise BadRequest(
-                f"{value!r} contains a control character, which a service file can't hold. Choose another folder."
+                f"{value!r} contains a control character, which service files do not allow. Choose another folder."
             )
 
 
@@ -163,7 +163,7 @@ class SystemName(StrEnum):
 
     LAUNCHD = "launchd"
     SYSTEMD = "systemd"
-    #: A supervisor of Engram's own, in the background.
+    #: Engram's own supervisor, in the background.
     BACKGROUND = "background"
 
 
@@ -174,9 +174,9 @@ class ServiceStatus:
     system: SystemName
     #: True if the processes start by themselves: at login, or with a Claude Code session.
     is_installed: bool
-    #: True if the system runs at least one of them, or tries to.
+    #: True if the system is running at least one of them, or trying to.
     is_running: bool
-    #: work and watch → what the system says, such as ``running, pid 312``.
+    #: work and watch → the state that the system reports, such as ``running, pid 312``.
     details: Mapping[str, str]
 
 
@@ -189,18 +189,18 @@ class ServiceSystem(Protocol):
         """Return the files that make the system start the processes at login; nothing is written."""
 
     def start(self) -> None:
-        """Start both processes and wait until they run; does nothing if they already do. Raises ServiceError."""
+        """Start both processes and wait until they are running; do nothing if they already are. Raises ServiceError."""
 
     def stop(self) -> None:
-        """Stop both processes and wait until they have ended. Raises ServiceError."""
+        """Stop both processes and wait until they have exited. Raises ServiceError."""
 
     def restart(self) -> None:
         """Stop and start both processes, which then run the installed code. Raises ServiceError."""
 
     def status(self) -> ServiceStatus:
-        """Ask the system. Raises ServiceError if it can't be asked."""
+        """Query the system. Raises ServiceError if that fails."""
 
     def output(self, lines: int) -> str:
-        """Return the last lines that the processes printed outside their own logs, and what the system says about
+        """Return the last lines that the processes printed outside their own logs, and the system's messages about
         them.
         """

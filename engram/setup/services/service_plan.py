@@ -25,7 +25,7 @@ from engram.setup.services.supervisor import Background
 from engram.setup.services.systemd import Systemd, unit_files
 from engram.worker.worker_client import announce_worker
 
-#: How long, in seconds, a process of another version has to stop cleanly, and then again to stop at all.
+#: Time limit, in seconds, for a process of another version to stop cleanly, and then again for it to stop at all.
 END_SECONDS = 20.0
 
 
@@ -62,7 +62,7 @@ def system_by_name(name: SystemName, settings: Settings) -> ServiceSystem:
 
 
 def restart_if_running(settings: Settings) -> bool:
-    """Restart the processes if a service or a supervisor runs them; False if none does. Raises ServiceError.
+    """Restart the processes if a service or a supervisor runs them; return False if none does. Raises ServiceError.
 
     Processes of an `engram up` in a terminal are left alone.
     """
@@ -74,13 +74,12 @@ def restart_if_running(settings: Settings) -> bool:
 
 
 def end_other_versions(settings: Settings) -> list[OtherProcess]:
-    """Stop the processes of this memory folder that run another version's code, whoever started them; returns those
-    processes.
+    """Stop and return the processes of this memory folder that run another version's code, whoever started them.
 
-    Call it with the user's consent. An `engram up` in a terminal ends with its processes.
+    Call this only with the user's consent. An `engram up` in a terminal exits with its processes.
 
     Raises:
-        ServiceError: one of them can't be ended.
+        ServiceError: one of them can't be stopped.
     """
     home = settings.places
     ended = processes_of_other_code(home)
@@ -92,7 +91,7 @@ def end_other_versions(settings: Settings) -> list[OtherProcess]:
         is_late = time.monotonic() > until
         for other in others:
             if other.pid is None or time.monotonic() > until + END_SECONDS:
-                raise ServiceError(f"the {other.described} of another version of Engram does not stop. End it yourself")
+                raise ServiceError(f"another version's {other.described} does not stop. Kill it yourself")
             with contextlib.suppress(ProcessLookupError):
                 os.kill(other.pid, signal.SIGKILL if is_late else signal.SIGTERM)
         wait_until(lambda: not processes_of_other_code(home), 1.0)
@@ -104,8 +103,8 @@ def end_other_versions(settings: Settings) -> list[OtherProcess]:
 
 @dataclass(frozen=True, slots=True)
 class StopServices:
-    """Stops running processes before the files change; undone by restarting them if they ran and their files are
-    back.
+    """Stops running processes before the files change; undone by restarting them if they were running and their
+    files are back.
     """
 
     system: str
@@ -122,14 +121,14 @@ class StopServices:
         """Stop both processes if the system runs them."""
         system = _system(self)
         if system.status().is_running:
-            # Only an installation stops processes in this way, and it restarts the worker in the end.
+            # Only an installation stops processes in this way, and it restarts the worker at the end.
             announce_worker(Home(Path(self.home)))
             system.stop()
 
     def verify(self) -> str:
         """Return "" once nothing is running."""
         running = _system(self).status().is_running
-        return f"{self.system} still runs the worker or the watcher" if running else ""
+        return f"{self.system} is still running the worker or the watcher" if running else ""
 
     def undo(self) -> None:
         """Tell the system that the files are restored, and start what was running before."""
@@ -190,14 +189,14 @@ def plan_service(settings: Settings) -> Step:
 
 
 def agent_folders(settings: Settings) -> dict[str, str]:
-    """Return the agents' folders as an action stores them."""
+    """Return the agents' folders in the form that an action stores."""
     return {name: str(getattr(settings, name)) for name in AGENT_FOLDERS}
 
 
 _SUMMARIES = {
     SystemName.LAUNCHD: "Start the worker and the watcher at login (launchd)",
     SystemName.SYSTEMD: "Start the worker and the watcher at login (systemd user units)",
-    SystemName.BACKGROUND: "Start the worker and the watcher in the background (no launchd or systemd here)",
+    SystemName.BACKGROUND: "Start the worker and the watcher in the background (there is no launchd or systemd)",
 }
 
 
@@ -226,11 +225,11 @@ def _is_running(system: ServiceSystem) -> bool:
         return False
 
 
-# -- The example service files in the repository, which are those of a user called "you".
+# -- The example service files in the repository, for a user called "you".
 
 
 def example_files() -> dict[str, bytes]:
-    """Return each path in the repository → the file's content."""
+    """Return the example files: path in the repository → content."""
     files: dict[str, bytes] = {}
     for system, home in (("launchd", Path("/Users/you")), ("systemd", Path("/home/you"))):
         settings = Settings(home=home / ".claude-memory", claude_folder=home / ".claude", codex_folder=home / ".codex")

@@ -24,10 +24,10 @@ _POLL_SECONDS = 0.05
 
 @dataclass(frozen=True, slots=True)
 class Finished:
-    """A command that ended."""
+    """The result of a command."""
 
     code: int
-    #: What it printed, with standard output first.
+    #: Its output, standard output first.
     text: str
 
     @property
@@ -38,10 +38,10 @@ class Finished:
 
 
 def run_command(command: Sequence[str], environ: Mapping[str, str] | None = None) -> Finished:
-    """Run a command and wait until it ends.
+    """Run a command and wait for it to exit.
 
     Raises:
-        ServiceError: it can't be run, or does not end in time.
+        ServiceError: it can't be run, or does not exit in time.
     """
     try:
         finished = subprocess.run(
@@ -58,7 +58,7 @@ def run_command(command: Sequence[str], environ: Mapping[str, str] | None = None
 
 
 def wait_until(condition: Callable[[], bool], seconds: float) -> bool:
-    """Wait until ``condition`` is true; returns False if that takes longer than ``seconds``."""
+    """Wait until ``condition`` is true; return False if that takes longer than ``seconds``."""
     until = time.monotonic() + seconds
     while not condition():
         if time.monotonic() > until:
@@ -76,7 +76,7 @@ def wait_until_working(home: Home, read_reason: Callable[[], str]) -> None:
     """Wait until both processes are running.
 
     Args:
-        read_reason: returns what the processes printed, for the message of a failure.
+        read_reason: returns the processes' output, for the error message.
 
     Raises:
         ServiceError: one of them is not running after half a minute.
@@ -101,7 +101,9 @@ def last_lines(path: Path, lines: int) -> str:
 
 
 def with_runtime_folder() -> dict[str, str]:
-    """Return the environment, with the address of the user's service manager, which ``su`` and some hooks lack."""
+    """Return the environment with the address of the user's service manager, which is missing under ``su`` and in some
+    hooks.
+    """
     kept = dict(os.environ)
     folder = f"/run/user/{os.getuid()}"
     if not kept.get("XDG_RUNTIME_DIR") and os.path.isdir(folder):

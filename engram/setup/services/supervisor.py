@@ -29,11 +29,11 @@ from engram.system.process_lock import EXIT_RESTART, MAX_SILENCE_SECONDS, Proces
 from engram.version import code_version
 from engram.worker.worker_client import announce_worker
 
-#: Shortest time between two starts of a child that failed, in seconds.
+#: Minimum time between two starts of a child that failed, in seconds.
 THROTTLE_SECONDS = 5.0
 #: Maximum time between two starts of a child that keeps failing, for example because of a wrong setting, in seconds.
 MAX_THROTTLE_SECONDS = 60.0
-#: Failures in a row, each soon after a start, after which a child is given up on, unless it has ``is_kept``.
+#: Number of consecutive failures, each soon after a start, after which a child is given up on, unless ``is_kept``.
 MAX_FAILURES = 5
 #: A child that has run for this long, in seconds, did not fail at startup.
 STEADY_SECONDS = 60.0
@@ -54,21 +54,21 @@ class Child:
     #: The lock that it holds while it works, and touches with every heartbeat; None if it has none.
     lock: Path | None = None
     process: subprocess.Popen[bytes] | None = None
-    #: Our end of the pipe; the child sees it closed when this process has ended.
+    #: Our end of the pipe; the child sees it closed once this process has exited.
     lifeline: int | None = None
     errors: IO[bytes] | None = None
     started_seconds: float = 0.0
     starts: int = 0
     failures: int = 0
-    #: When it will be restarted, by the steady clock; None while it runs, or if it will not be restarted.
+    #: When it will be restarted, by the monotonic clock; None while it runs, or if it will not be restarted.
     again_seconds: float | None = None
-    #: Why it has ended for good; "" while it runs or will be restarted.
+    #: Why it has stopped for good; "" while it runs or will be restarted.
     ended: str = ""
-    #: The last line that it printed before it ended; "" if it has never ended, or printed nothing.
+    #: The last line that it printed before it exited; "" if it has never exited, or printed nothing.
     last_words: str = ""
     #: True if it was given up on after too many failures.
     has_failed: bool = False
-    #: The time of the last heartbeat, and when it was first seen by the steady clock.
+    #: The time of the last heartbeat, and when it was first seen, by the monotonic clock.
     _beat_ns: int = 0
     _beat_seen_seconds: float = 0.0
 
@@ -80,7 +80,7 @@ class Child:
         """Start the child in its own group, so that Ctrl-C reaches only this process, which stops the child cleanly."""
         ours, theirs = os.pipe()[::-1]
         self._drop_errors()
-        self.errors = tempfile.TemporaryFile()  # noqa: SIM115 - read after the process has ended
+        self.errors = tempfile.TemporaryFile()  # noqa: SIM115 - read after the process has exited
         try:
             self.process = subprocess.Popen(
                 [*self.command, "--lifeline", str(theirs)],
@@ -100,7 +100,7 @@ class Child:
         self.started_seconds = self._beat_seen_seconds = time.monotonic()
 
     def look(self) -> None:
-        """Restart the process if it has ended or hangs; otherwise record why it ended."""
+        """Restart the process if it has exited or hangs; if it is not to be restarted, record why it exited."""
         if self.is_running:
             self._end_if_silent()
         if self.ended or self.is_running:
@@ -132,7 +132,7 @@ class Child:
             self.wait(1.0)
 
     def _note_end(self, code: int) -> None:
-        """Decide what to do about an ended process: restart it now, later, or not at all."""
+        """Decide what to do about a process that exited: restart it now, later, or not at all."""
         self._let_go()
         self.last_words = self._read_last_words()
         if code == EXIT_RESTART:
@@ -183,7 +183,7 @@ class Child:
             self.process.send_signal(signal.SIGTERM)
 
     def wait(self, seconds: float) -> bool:
-        """Wait until the process ends, and kill it with its group if that takes too long; returns False then."""
+        """Wait for the process to exit; if that takes too long, kill it with its group and return False."""
         if self.process is None:
             return True
         try:
@@ -199,7 +199,7 @@ class Child:
 
 @dataclass(slots=True)
 class Supervisor:
-    """All children."""
+    """All child processes, which are managed together."""
 
     children: list[Child] = field(default_factory=list)
 
@@ -208,13 +208,13 @@ class Supervisor:
             child.start()
 
     def look(self) -> bool:
-        """Check each child once; returns False if none is running or will run again, or if one was given up on."""
+        """Check each child once; return False if none is running or will run again, or if one was given up on."""
         for child in self.children:
             child.look()
         return not any(child.has_failed for child in self.children) and not all(child.ended for child in self.children)
 
     def stop(self) -> bool:
-        """Stop all children together, and wait for them; returns False if one had to be killed."""
+        """Stop all children together, and wait for them; return False if one had to be killed."""
         until = time.monotonic() + STOP_SECONDS
         for child in self.children:
             child.ask_to_stop()
@@ -259,7 +259,7 @@ def run_supervisor(settings: Settings, arguments: Sequence[str] = ()) -> int:
         _keep_running(supervisor, lock, stopping, home.memory_db)
     finally:
         was_clean = supervisor.stop()
-        # The lock is held until the process has ended, so waiting for the lock means waiting for all three processes.
+        # The lock is held until the process has exited, so waiting for the lock means waiting for all three processes.
         logger.info("action=end clean=%s", was_clean)
     return 0 if was_clean else 1
 
@@ -277,7 +277,7 @@ def _keep_running(supervisor: Supervisor, lock: ProcessLock, stopping: threading
         try:
             supervisor.look()
         except OSError as error:
-            # This machine has no processes or files left: try again.
+            # This machine has run out of processes or file descriptors: try again.
             logger.warning("action=look failed=%s", error)
         for child in supervisor.children:
             if child.starts != starts[child.name]:
@@ -347,15 +347,15 @@ class Background:
             raise ServiceError(f"can't start the supervisor: {error}") from error
 
     def stop(self) -> None:
-        """Stop the supervisor, which stops both processes, and wait until all three have ended."""
+        """Stop the supervisor, which stops both processes, and wait until all three have exited."""
         if not self._signal(signal.SIGTERM, STOP_SECONDS + 10.0):
-            # Its children exit by themselves once it has ended.
+            # Its children exit by themselves once it has exited.
             self._signal(signal.SIGKILL, 10.0)
         if is_held(self._home.supervisor_lock):
-            raise ServiceError(f"the supervisor (pid {holder_of(self._home.supervisor_lock)}) does not end")
+            raise ServiceError(f"the supervisor (pid {holder_of(self._home.supervisor_lock)}) does not stop")
 
     def _signal(self, number: signal.Signals, seconds: float) -> bool:
-        """Send a signal to the supervisor; returns False if it still runs after ``seconds``."""
+        """Send a signal to the supervisor; return False if it is still running after ``seconds``."""
         lock = self._home.supervisor_lock
         pid = holder_of(lock)
         if pid is not None:

@@ -24,9 +24,9 @@ from engram.setup.services.service_tools import Finished, run_command, wait_unti
 from engram.system.process_lock import MAX_SILENCE_SECONDS
 from engram.worker.worker_client import announce_worker
 
-# -- The files of systemd (Linux): one user unit for the worker, one for the watcher, and the links that start them.
+# -- systemd's files (Linux): one user unit for the worker, one for the watcher, and the links that start them.
 
-#: Units hold no secrets; by convention, others may read them.
+#: Units do not contain secrets; by convention, others may read them.
 _MODE = 0o644
 
 
@@ -43,7 +43,9 @@ def unit_folder(environ: Mapping[str, str]) -> Path:
 
 
 def unit_files(services: Sequence[Service], folder: Path) -> tuple[FileChange, ...]:
-    """Return the units of both services, and the links by which ``systemctl enable`` starts them at login."""
+    """Return the units of both services, and the links that ``systemctl enable`` would create to start them at
+    login.
+    """
     units = tuple(
         FileChange(folder / unit_name(service), content=unit_text(service).encode(), mode=_MODE) for service in services
     )
@@ -53,9 +55,9 @@ def unit_files(services: Sequence[Service], folder: Path) -> tuple[FileChange, .
 
 
 def unit_text(service: Service) -> str:
-    """Return the text of a unit, which means the same as the launchd agent.
+    """Return the text of a unit, equivalent to the launchd agent.
 
-    The process says when it is ready, and then sends heartbeats, so that systemd can restart it if it hangs.
+    The process reports when it is ready, and then sends heartbeats, so that systemd can restart it if it hangs.
     """
     command = " ".join(_quoted(part).replace("$", "$$") for part in service.command)
     environment = "\n".join(f"Environment={_quoted(f'{key}={value}')}" for key, value in service.environment.items())
@@ -87,7 +89,7 @@ WantedBy=default.target
 
 
 def _quoted(text: str) -> str:
-    """Return a word quoted for a line. ``%`` is doubled, since systemd expands it everywhere."""
+    """Return a word quoted for a unit file. ``%`` is doubled, since systemd expands it everywhere."""
     escaped = text.replace("\\", "\\\\").replace('"', '\\"').replace("%", "%%")
     return f'"{escaped}"'
 
@@ -116,8 +118,8 @@ class Systemd:
         return unit_files(self._services, self._folder)
 
     def is_available(self) -> bool:
-        """Return True if a service manager runs for this user. In most containers, and in WSL without systemd, none
-        does.
+        """Return True if a service manager is running for this user. In most containers, and in WSL without systemd,
+        none is.
         """
         try:
             return self._systemctl("is-system-running").last_line in _AVAILABLE
@@ -125,7 +127,7 @@ class Systemd:
             return False
 
     def start(self) -> None:
-        """Read the units, start both, and wait until they are running."""
+        """Reload the units, start both, and wait until they are running."""
         missing = [unit for unit in self._units if not (self._folder / unit).is_file()]
         if missing:
             raise ServiceError(f"{self._folder / missing[0]} does not exist. Run: engram install")
@@ -133,7 +135,7 @@ class Systemd:
         self._change("start")
 
     def stop(self) -> None:
-        """Stop both units, and wait until their processes have ended. They start again at the next login."""
+        """Stop both units, and wait until their processes have exited. They start again at the next login."""
         finished = self._systemctl("stop", *self._units)
         if finished.code not in (0, _NOT_LOADED):
             raise ServiceError(f"systemd did not stop Engram's units: {finished.last_line}")
@@ -152,7 +154,7 @@ class Systemd:
     def status(self) -> ServiceStatus:
         finished = self._systemctl("show", f"--property={_PROPERTIES}", *self._units)
         if finished.code != 0:
-            raise ServiceError(f"systemd can't be asked: {finished.last_line}")
+            raise ServiceError(f"can't query systemd: {finished.last_line}")
         shown = {block.get("Id", ""): block for block in _blocks(finished.text)}
         blocks = {service.name: shown.get(unit, {}) for service, unit in zip(self._services, self._units, strict=True)}
         return ServiceStatus(
@@ -186,7 +188,7 @@ class Systemd:
 
     def _change(self, verb: str) -> None:
         """Start or restart both units, and wait until their processes are running."""
-        # This does not block, since the first start after an update may migrate memory.db for minutes.
+        # This does not block, since the first start after an update may spend minutes migrating memory.db.
         finished = self._systemctl(verb, "--no-block", *self._units)
         if finished.code != 0:
             raise ServiceError(f"systemd did not {verb} Engram's units: {finished.last_line}")
