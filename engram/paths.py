@@ -33,6 +33,11 @@ def absolute_path(name: str | Path) -> Path:
         raise HomeError(f"the home folder in {str(name)!r} is unknown: set HOME, or write the path in full") from None
 
 
+def is_text(name: str) -> bool:
+    """Return False for a name with bytes that are not UTF-8, which no database, settings or service file can hold."""
+    return not any("\ud800" <= letter <= "\udfff" for letter in name)
+
+
 def current_folder() -> str:
     """Return the current folder. If it was deleted, as a finished worktree is, this is its name as the shell knows it,
     or "".

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from engram.errors import SettingsError
+from engram.errors import HomeError, SettingsError
 from engram.paths import (
     Home,
     absolute_path,
@@ -20,6 +20,7 @@ from engram.paths import (
     default_codex_folder,
     default_gemini_folder,
     default_home,
+    is_text,
     named_home,
 )
 from engram.system.atomic import read_regular
@@ -298,6 +299,8 @@ def load(
     if text := environ.get("CLAUDE_MEMORY_PROJECT_ROOTS"):
         lay("project_roots", text, "environment")
     home = values.get("home") or default_home()
+    if not is_text(str(home)):
+        raise HomeError(f"the name of the memory folder {home} is not UTF-8: choose another one with ENGRAM_HOME")
     try:
         stored = read_config(Home(home).config_file)
     except SettingsError as error:

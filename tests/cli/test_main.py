@@ -99,9 +99,10 @@ def test_where_no_name_of_a_deleted_folder_is_known_a_project_must_be_named(
         ({}, "the home folder in '~' is unknown: set HOME"),
         ({"ENGRAM_HOME": "~/memory"}, "ENGRAM_HOME is '~/memory', which the hooks take literally"),
         ({"ENGRAM_HOME": "/tmp", "CLAUDE_CONFIG_DIR": "~nobody-here/claude"}, "in '~nobody-here/claude' is unknown"),
+        ({"ENGRAM_HOME": os.fsdecode(b"/tmp/caf\xe9")}, " is not UTF-8: choose another one with ENGRAM_HOME"),
     ],
 )
-def test_a_home_folder_that_nobody_knows_is_one_clear_line(
+def test_a_home_folder_that_cannot_be_is_one_clear_line(
     monkeypatch: pytest.MonkeyPatch, variables: dict[str, str], said: str
 ) -> None:
     """A container's user has no entry in the system's list; a job of cron may have no HOME."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import plistlib
 import re
 import shlex
@@ -143,9 +144,10 @@ def test_a_unit_names_awkward_paths_as_systemd_reads_them(settings: Settings) ->
     assert "%% and $HOME and " + chr(92) + '"quotes' in text
 
 
-def test_a_path_with_a_line_break_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(BadRequest, match="control character"):
-        define_services(Settings(home=tmp_path / "a\nExecStartPre=evil", claude_folder=tmp_path))
+@pytest.mark.parametrize("name", ["a\nExecStartPre=evil", os.fsdecode(b"caf\xe9"), "tab\t"])
+def test_a_path_that_a_service_file_cannot_hold_is_refused(tmp_path: Path, name: str) -> None:
+    with pytest.raises(BadRequest, match="contains a control character or a byte that is not UTF-8"):
+        define_services(Settings(home=tmp_path, claude_folder=tmp_path / name))
 
 
 @pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="systemd-analyze is not on this machine")

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Protocol
 
 from engram.errors import BadRequest
-from engram.paths import user_home
+from engram.paths import is_text, user_home
 from engram.settings import Settings
 from engram.setup.edits.install_steps import FileChange
 
@@ -86,7 +86,7 @@ def define_services(
         environ: the source of PATH and HOME; this process's environment by default.
 
     Raises:
-        BadRequest: a path contains a control character.
+        BadRequest: a service file can't hold a path.
     """
     environ = os.environ if environ is None else environ
     home = Path(environ.get("HOME") or user_home())
@@ -108,7 +108,7 @@ def define_services(
         )
         for name in DESCRIPTIONS
     )
-    _refuse_control_characters([*services[0].command, *environment.values()])
+    _refuse_unwritable([*services[0].command, *environment.values()])
     return services
 
 
@@ -146,12 +146,13 @@ def _suffix(memory_folder: Path, home: Path) -> str:
     return "-" + hashlib.blake2b(os.fsencode(memory_folder), digest_size=4).hexdigest()
 
 
-def _refuse_control_characters(values: Iterable[str]) -> None:
-    """Raise BadRequest for a line break in a path, which would add a line to a service file."""
+def _refuse_unwritable(values: Iterable[str]) -> None:
+    """Raise BadRequest for a path that a service file can't hold: a line break would add a line to it."""
     for value in values:
-        if any(ord(letter) < 32 for letter in value):
+        if any(ord(letter) < 32 for letter in value) or not is_text(value):
             raise BadRequest(
-                f"{value!r} contains a control character, which service files do not allow. Choose another folder."
+                f"{value!r} contains a control character or a byte that is not UTF-8, which service files do not allow. "
+                "Choose another folder."
             )
 
 
