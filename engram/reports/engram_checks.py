@@ -23,6 +23,7 @@ from engram.extraction.model.claude_provider import (
     billed_key,
     call_environment,
     find_claude,
+    find_moved_claude,
     seems_logged_out,
     who_pays,
 )
@@ -431,7 +432,9 @@ def _check_claude(settings: Settings) -> Check:
             "language model",
             State.BAD,
             f"extractor = claude, but {settings.claude_command!r} can't be found: the local extractor is used",
-            "install Claude Code, or run: engram config set claude_command /path/to/claude",
+            f"run: engram config set claude_command {shlex.quote(moved)}"
+            if (moved := find_moved_claude(settings))
+            else "install Claude Code, or run: engram config set claude_command /path/to/claude",
         )
     help_text = _help_text(command)
     missing = [flag for flag in _NEEDED_FLAGS if flag not in help_text]

@@ -330,6 +330,24 @@ def test_yes_never_chooses_a_model_and_a_choice_is_kept_with_an_absolute_command
     assert "2.1.330" in said
 
 
+def test_a_claude_that_moved_is_found_by_the_next_installation_and_named_by_doctor(
+    run: Callable[..., Result], user: Path, home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A version manager keeps one folder a version of Node."""
+    command = add_claude(user, monkeypatch, "2.1.330")
+    run("install", "--yes", "--no-service", "--no-import", "--extractor", "claude")
+    moved = command.parent.with_name("newer") / command.name
+    command.parent.rename(moved.parent)
+    monkeypatch.setenv("PATH", f"{moved.parent}{os.pathsep}{os.environ['PATH']}")
+    findings = json.loads(run("doctor", "--json", code=1).output)["checks"]
+    (advice,) = [found["advice"] for found in findings if found["name"] == "language model"]
+
+    run("install", "--yes", "--no-service", "--no-import")
+
+    assert advice == f"run: engram config set claude_command {moved}"
+    assert home.config_file.read_text() == f'extractor = "claude"\nclaude_command = "{moved}"\n'
+
+
 def test_the_questions_say_what_leaves_the_machine_and_what_it_costs(
     run: Callable[..., Result], user: Path, home: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -11,7 +11,7 @@ import os
 import shutil
 import threading
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -125,6 +125,15 @@ def find_claude(settings: Settings, environ: Mapping[str, str] | None = None) ->
         return None
     folders = _absolute_folders(os.environ if environ is None else environ)
     return shutil.which(command, path=os.pathsep.join(folders) or os.devnull)
+
+
+def find_moved_claude(settings: Settings) -> str | None:
+    """Return where a command that is gone from the path in the settings is now, by its name; None if it is not gone.
+
+    A version manager deletes the folder of an old Node, and Claude Code's own installer replaces the command of npm.
+    """
+    named = replace(settings, claude_command=os.path.basename(settings.claude_command))
+    return find_claude(named) if os.path.isabs(settings.claude_command) and find_claude(settings) is None else None
 
 
 def _absolute_folders(environ: Mapping[str, str]) -> list[str]:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from engram.errors import BadRequest, InstallError
-from engram.extraction.model.claude_provider import call_environment, find_claude
+from engram.extraction.model.claude_provider import call_environment, find_claude, find_moved_claude
 from engram.paths import is_default_home
 from engram.reports.claude_checks import MAX_FILE_BYTES, claude_json
 from engram.reports.engram_checks import Check, State
@@ -105,7 +105,7 @@ class ClaudeCode:
 
 def find_claude_code(settings: Settings) -> ClaudeCode:
     """Find Claude Code and its version. No model is called."""
-    command = find_claude(settings)
+    command = find_claude(settings) or find_moved_claude(settings)
     if command is None:
         return ClaudeCode(None, "")
     finished = _run(command, "--version")
