@@ -19,8 +19,8 @@ from engram.transcripts.project import find_repository
 
 #: Maximum number of projects in Claude Code's user file whose servers are checked.
 _MAX_PROJECTS = 500
-#: Size above which a file of Claude Code is not read, in bytes.
-MAX_FILE_BYTES = 4_000_000
+#: Size above which a file of Claude Code is not read, in bytes. Its user file keeps what was typed in every project.
+MAX_FILE_BYTES = 200_000_000
 #: Word in the command of every Engram hook.
 HOOK_MARK = "engram_hooks"
 #: Word in the arguments of Engram's MCP server.
@@ -112,10 +112,16 @@ def check_claude(
         rule: the permission rule that lets Claude use every tool of the server.
         has_plugin: a plugin provides hooks and server, so the settings need not contain them.
     """
-    if not has_plugin:
+    settings_path, servers_path = settings.claude_folder / "settings.json", claude_json(settings)
+    not_loaded = {path: why for path in (settings_path, servers_path) if (why := why_not_loaded(path))}
+    for path, why in not_loaded.items():
+        yield Check("settings file", State.BAD, why, f"correct {path}")
+    if not has_plugin and settings_path not in not_loaded:
         yield from _check_hooks(settings, block)
+    if not has_plugin and servers_path not in not_loaded:
         yield from _check_server(settings, folder)
-    yield _check_permission(settings, folder, rule)
+    if settings_path not in not_loaded:
+        yield _check_permission(settings, folder, rule)
 
 
 def _check_hooks(settings: Settings, block: Mapping[str, Any]) -> Iterator[Check]:
@@ -294,6 +300,24 @@ def read_object(path: Path) -> dict[str, Any] | None:
     except (ValueError, RecursionError):
         return None
     return value if isinstance(value, dict) else None
+
+
+def why_not_loaded(path: Path) -> str:
+    """Say why Claude Code does not load one of its files, which it does only if the file is JSON; "" if it does.
+
+    Measured with 2.1.197 and 2.1.332: a comment or a comma before a bracket is enough, a byte order mark is not.
+    """
+    data = read_regular(path, MAX_FILE_BYTES) or b""
+    if not data.strip():
+        return ""
+    try:
+        found = json.loads(data)
+        where = "" if isinstance(found, dict) else "it holds no object in braces"
+    except json.JSONDecodeError as error:
+        where = f"line {error.lineno}, column {error.colno} is not JSON, which has no comments and no last comma"
+    except (ValueError, RecursionError):
+        where = "it is not JSON"
+    return f"Claude Code does not load {path}, so nothing in it is in effect: {where}" if where else ""
 
 
 def _read(path: Path) -> dict[str, Any]:

@@ -59,11 +59,14 @@ def test_a_fresh_machine_is_told_to_start_and_to_connect(run: Run, claude: Path)
 
 
 def test_installed_hooks_and_server_are_found(run: Run, claude: Path) -> None:
-    install(run, claude)
+    block = install(run, claude)
+    # Claude Code keeps there what was typed in every project.
+    typed = {f"/work/{number}": {"history": ["x" * 100_000]} for number in range(100)}
+    (claude / ".claude.json").write_text(json.dumps({"projects": typed, "mcpServers": block["mcpServers"]}))
 
     findings = checks(run)
 
-    assert findings["hooks"]["state"] == "ok"
+    assert (findings["hooks"]["state"], findings["MCP server"]["state"]) == ("ok", "ok")
     assert "hooks' interpreter" not in findings
 
 
@@ -95,6 +98,29 @@ def test_hooks_of_an_earlier_version_are_named(run: Run, claude: Path) -> None:
     settings = {"hooks": block["hooks"] | {"SessionStart": block["hooks"]["SessionStart"][:1]}}
     (claude / "settings.json").write_text(json.dumps(settings))
     assert "SessionStart" in checks(run)["hooks"]["detail"]
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ('{\n  // mine\n  "model": "opus"\n}', "line 2, column 3 is not JSON"),
+        ('{"model": "opus",}', "line 1, column 18 is not JSON"),
+        ("[]", "it holds no object in braces"),
+    ],
+)
+def test_a_settings_file_that_claude_code_does_not_load_is_named_and_nothing_else_is_missed_in_it(
+    run: Run, claude: Path, text: str, why: str
+) -> None:
+    """Another installation would change nothing about it."""
+    (claude / "settings.json").write_text(text)
+    (claude / ".claude.json").write_text('\ufeff{"mcpServers": {}}')
+
+    findings = checks(run)
+
+    assert findings["settings file"]["state"] == "bad"
+    assert f"{claude}/settings.json, so nothing in it is in effect: {why}" in findings["settings file"]["detail"]
+    assert not {"hooks", "permission"} & set(findings)
+    assert "MCP server" in findings
 
 
 def test_a_plugin_is_checked_instead_of_the_settings(run: Run, claude: Path, tmp_path: Path) -> None:
@@ -218,7 +244,8 @@ def test_settings_of_another_form_do_no_harm(run: Run, claude: Path) -> None:
     for text in ("not json", "[]", '{"hooks": 3}', '{"hooks": {"Stop": [5, {"hooks": "x"}]}}'):
         (claude / "settings.json").write_text(text)
 
-        assert checks(run)["hooks"]["state"] == "bad"
+        findings = checks(run)
+        assert findings["settings file" if text in ("not json", "[]") else "hooks"]["state"] == "bad"
 
 
 def test_a_missing_transcript_folder_is_named(run: Run, claude: Path) -> None:

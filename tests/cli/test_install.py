@@ -406,6 +406,19 @@ def test_both_ways_give_every_byte_mode_and_link_back(
     assert snapshot(user, tmp_path / "elsewhere") == before
 
 
+@pytest.mark.parametrize(
+    ("form", "is_loaded"), [("comments", False), ("trailing commas", False), ("BOM and CRLF", True), ("blank", True)]
+)
+def test_settings_that_claude_code_does_not_load_are_named(
+    run: Callable[..., Result], user: Path, form: str, is_loaded: bool
+) -> None:
+    SETTINGS[form](user / ".claude" / "settings.json")
+
+    said = " ".join(run("install", "--yes", "--no-service", "--no-import").output.split())
+
+    assert ("settings.json, so nothing in it is in effect: line " in said) is not is_loaded
+
+
 def test_without_a_terminal_nothing_is_asked_or_changed(run: Callable[..., Result], user: Path) -> None:
     before = claude_folder(user)
 

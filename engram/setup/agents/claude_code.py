@@ -12,7 +12,7 @@ from typing import Any
 from engram.errors import BadRequest, InstallError
 from engram.extraction.model.claude_provider import call_environment, find_claude, find_moved_claude
 from engram.paths import is_default_home
-from engram.reports.claude_checks import MAX_FILE_BYTES, claude_json
+from engram.reports.claude_checks import MAX_FILE_BYTES, claude_json, why_not_loaded
 from engram.reports.engram_checks import Check, State
 from engram.settings import Settings
 from engram.setup.agents.plugin import (
@@ -174,6 +174,11 @@ def plan_connection(settings: Settings, choices: Choices, claude: ClaudeCode) ->
         if is_plugin:
             name = known.plugin_name if market is None else market.plugin_id.partition("@")[0]
         steps.append(_plan_permission(settings_path, permission_rule(name, is_plugin=is_plugin)))
+    steps += [
+        Step("settings file", f"Correct {path} yourself", notes=(f"{why}.",))
+        for path in documents
+        if (why := why_not_loaded(path))
+    ]
     return steps
 
 
