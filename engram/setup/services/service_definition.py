@@ -151,8 +151,8 @@ def _refuse_unwritable(values: Iterable[str]) -> None:
     for value in values:
         if any(ord(letter) < 32 for letter in value) or not is_text(value):
             raise BadRequest(
-                f"{value!r} contains a control character or a byte that is not UTF-8, which service files do not allow. "
-                "Choose another folder."
+                f"{value!r} contains a control character or a byte that is not UTF-8, which service files do not "
+                "allow. Choose another folder."
             )
 
 
