@@ -34,7 +34,7 @@ SECTIONS: Mapping[str, Sequence[tuple[Mapping[str, str], str]]] = {
         ({"recall": "recall_commands"}, "Find what answers a question: memories, then passages"),
         ({"search": "recall_commands"}, "Find exact words in sessions and notes"),
         ({"timeline": "memory_commands"}, "List memories by time, latest first"),
-        ({"sessions": "memory_commands"}, "List sessions, or show everything about one"),
+        ({"sessions": "project_commands"}, "List sessions, or show everything about one"),
         ({"expand": "memory_commands"}, "Show a memory in full, or the turn of a quotation"),
         ({"where": "why_commands"}, "Show where the work in this folder stands"),
         ({"fix": "why_commands", "how": "why_commands"}, "Show what fixed an error, or how a tool was run here"),

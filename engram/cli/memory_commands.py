@@ -1,4 +1,4 @@
-"""``engram expand``, ``timeline``, ``save``, ``pin``, ``undo`` and ``sessions``: one memory, and lists of them."""
+"""``engram expand``, ``timeline``, ``save``, ``pin`` and ``undo``: one memory, and lists of them."""
 
 from __future__ import annotations
 
@@ -38,8 +38,7 @@ from engram.models.memories.memory_records import Memory, new_memory_id
 from engram.models.search import memory_lists
 from engram.models.sessions.passage_rows import EvidencePlace
 from engram.models.sessions.quotation_ids import is_quotation_id
-from engram.models.sessions.reading_progress import FileTotals
-from engram.models.sessions.sessions import MAX_ROLLING_SUMMARY_CHARACTERS, find_session, list_sessions, session_titles
+from engram.models.sessions.sessions import find_session, session_titles
 from engram.models.shown.injections import Injection
 from engram.paths import current_folder
 from engram.recollection.branch_state import resume_of
@@ -57,14 +56,10 @@ from engram.reports.memory_report import (
     who_changed,
     whole_id,
 )
-from engram.reports.session_report import Activity, SessionReport, find_session_row, report_session, summarize_rows
 from engram.search.question import end_of_day
 from engram.system.clock import parse_time_ms
-from engram.text.titles import MAX_TITLE_CHARACTERS
-from engram.transcripts.claude_code.agent import ClaudeCode
 from engram.transcripts.git_files import read_branch
-from engram.transcripts.registry import title_of
-from engram.trust.display import counted, number_of
+from engram.trust.display import number_of
 
 
 @click.command("expand")
@@ -475,121 +470,3 @@ def _print(plan: UndoPlan, is_dry: bool) -> None:
         say(f"  {line}")
     if not is_dry:
         advise(f"`engram undo {plan.change.episode_id}` once more reverts this.")
-
-
-# -- ``engram sessions``: the sessions that were read; with an ID, everything that is known about one.
-
-
-@click.command("sessions")
-@click.argument("session_id", metavar="[ID]", required=False)
-@project_option
-@limit_option(30, "sessions")
-@json_option
-@pass_workspace
-def sessions(workspace: Workspace, session_id: str | None, project: str | None, limit: int, as_json: bool) -> None:
-    """List the sessions that were read, latest first; with an ID, show everything that is known about that session.
-
-    A session is active while it grows, idle after `idle_seconds` without one, and over after `live_seconds`.
-
-    For one session: what it is about, if a language model read it, its files and how far they were read, its
-    prompts, the memories made of it, and what Claude was shown in it, when, and how many tokens that took. The
-    beginning of an ID is enough. `engram why ID` says why, prompt by prompt.
-
-    Example: engram sessions 81d05d22
-    """
-    with workspace.store() as store:
-        if session_id is not None:
-            report = report_session(store, workspace.settings, find_session_row(store, session_id))
-            if as_json:
-                print_json(report.to_json())
-            else:
-                _print_session(report)
-            return
-        place = find_project(store, workspace.settings, project)
-        project_id = None if place is None else place.id
-        rows = list_sessions(store, project_id=project_id)
-        summaries = summarize_rows(store, workspace.settings, rows[:limit])
-    if as_json:
-        print_json({"sessions": [summary.to_json() for summary in summaries]})
-        return
-    print_titles(
-        [
-            Result(
-                one_line(summary.title, MAX_TITLE_CHARACTERS) or "(no prompt)",
-                [
-                    when(summary.session.last_at_ms),
-                    summary.project,
-                    "" if summary.session.agent == ClaudeCode.name else title_of(summary.session.agent),
-                    "" if summary.activity is Activity.OVER else summary.activity.value,
-                    counted(summary.totals.turns, "turn"),
-                    counted(summary.totals.memories, "memory"),
-                    f"shown {summary.totals.shown}" if summary.totals.shown else "",
-                ],
-                id=summary.session.session_id,
-            )
-            for summary in summaries
-        ],
-        empty="No session was read yet. `engram up --once` reads them now."
-        if place is None
-        else f"No session of {place.name} was read. `engram sessions` lists the existing ones.",
-    )
-    print_rest(len(rows), len(summaries))
-
-
-def _print_session(report: SessionReport) -> None:
-    summary = report.summary
-    session = summary.session
-    print_head(summary.title or "(no prompt)", [when(session.last_at_ms), summary.project])
-    print_facts(
-        [
-            ("id", session.session_id),
-            ("agent", title_of(session.agent)),
-            ("project", summary.project),
-            ("folder", session.cwd),
-            ("branch", session.branch),
-            ("began", when(session.first_at_ms)),
-            ("last entry", when(session.last_at_ms)),
-            ("state", summary.activity.value),
-            ("messages", session.message_count),
-            ("prompts", report.prompts),
-            ("waiting", _waiting(report)),
-            ("summary", one_line(session.rolling_summary, MAX_ROLLING_SUMMARY_CHARACTERS)),
-        ]
-    )
-    click.echo()
-    print_table(
-        ["read#", "lines#", "transcript"],
-        [(_share_read(file), file.lines, file.path) for file in report.files],
-        empty="No files.",
-    )
-    click.echo()
-    print_table(
-        ["at", "prompt"],
-        [(when(stored.turn.started_at_ms), one_line(stored.turn.prompt, 100)) for stored in report.turns],
-        empty="No turns.",
-    )
-    click.echo()
-    print_table(
-        ["memory", "kind", "title"],
-        [(memory.episode_id, memory.kind, one_line(memory.shown_title)) for memory in report.memories],
-        empty="No memories of this session yet.",
-    )
-    click.echo()
-    shown: list[tuple[object, ...]] = [
-        (when(injection.at_ms), injection.channel, injection.state, injection.episode_id, injection.tokens)
-        for injection in report.injections
-    ]
-    shown += [(when(briefing.at_ms), briefing.what, "shown", "", briefing.tokens) for briefing in report.briefings]
-    print_table(["at", "channel", "state", "memory", "tokens#"], shown, empty="Claude was shown nothing here.")
-    if report.prompts:
-        advise(f"\nWhy, prompt by prompt: engram why {session.session_id}")
-
-
-def _share_read(file: FileTotals) -> str:
-    return "all" if file.offset >= file.size else f"{100 * file.offset // max(file.size, 1)} %"
-
-
-def _waiting(report: SessionReport) -> str:
-    """Return how many prompts have not yet been turned into memories; "" for none."""
-    waiting = sum(stored.extracted_revision != stored.revision for stored in report.turns)
-    return f"{counted(waiting, 'turn')}: memories are made from them later" if waiting else ""

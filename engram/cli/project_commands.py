@@ -1,4 +1,4 @@
-"""``engram projects``: the known projects and their folders, and what to do when a folder was renamed or moved."""
+"""``engram projects`` and ``engram sessions``: the known projects, their folders and moves, and their sessions."""
 
 from __future__ import annotations
 
@@ -7,9 +7,10 @@ from typing import Any
 
 import click
 
-from engram.cli.options import DefaultGroup, confirm, json_option, tell, yes_option
-from engram.cli.output import one_line, print_facts, print_json, print_table
-from engram.cli.workspace import Workspace, advise, pass_workspace
+from engram.cli.options import DefaultGroup, confirm, json_option, limit_option, project_option, tell, yes_option
+from engram.cli.output import one_line, print_facts, print_json, print_table, when
+from engram.cli.results import Result, in_folder, print_head, print_rest, print_titles
+from engram.cli.workspace import Workspace, advise, find_project, pass_workspace
 from engram.enums import Actor
 from engram.errors import BadRequest, NotFound
 from engram.forgetting.forget_project import ForgottenProject, forget_project
@@ -30,11 +31,20 @@ from engram.models.projects.project_folders import (
     undo_merge,
     undo_sorting,
 )
-from engram.models.projects.projects import find_project, find_project_of_identity
+from engram.models.projects.projects import find_project as find_project_row
+from engram.models.projects.projects import find_project_of_identity
+from engram.models.sessions.reading_progress import FileTotals
+from engram.models.sessions.sessions import MAX_ROLLING_SUMMARY_CHARACTERS, list_sessions
 from engram.models.shown.usage import count_without_project
-from engram.paths import absolute_path
+from engram.paths import absolute_path, current_folder
+from engram.recollection.branch_state import resume_of
+from engram.reports.session_report import Activity, SessionReport, find_session_row, report_session, summarize_rows
 from engram.reports.settings_report import list_moves, list_project_reports, move_to_json, sorting_to_json
 from engram.system.clock import day_of
+from engram.text.titles import MAX_TITLE_CHARACTERS
+from engram.transcripts.claude_code.agent import ClaudeCode
+from engram.transcripts.registry import title_of
+from engram.transcripts.turns import Opening
 from engram.trust.display import counted, number_of
 from engram.vaults import find_vault, list_vaults
 
@@ -132,7 +142,7 @@ def vault(workspace: Workspace, name: str, yes: bool, as_json: bool) -> None:
     with workspace.store() as store:
         settings = workspace.settings
         begun = find_vault(settings.places, name)
-        project = find_project(store, name) if begun is None else find_project(store, begun.identities[0])
+        project = find_project_row(store, name) if begun is None else find_project_row(store, begun.identities[0])
         if begun is not None and project is None:
             seal(begun)
             tell(as_json, {"project": begun.name, "vault": str(begun.folder)}, f"{begun.name} is in its vault.")
@@ -418,3 +428,130 @@ def _shown(value: object) -> object:
     if isinstance(value, bool):
         return "yes" if value else "no"
     return ", ".join(map(str, value)) if isinstance(value, list) else value
+
+
+# -- ``engram sessions``: the sessions that were read; with an ID, everything that is known about one.
+
+
+@click.command("sessions")
+@click.argument("session_id", metavar="[ID]", required=False)
+@project_option
+@limit_option(30, "sessions")
+@json_option
+@pass_workspace
+def sessions(workspace: Workspace, session_id: str | None, project: str | None, limit: int, as_json: bool) -> None:
+    """List the sessions that were read, latest first; with an ID, show everything that is known about that session.
+
+    A session is active while it grows, idle after `idle_seconds` without one, and over after `live_seconds`.
+
+    For one session: the command that resumes it, what it is about, if a language model read it, the memories made
+    of it, its prompts, what Claude was shown in it, when, and how many tokens that took, and its files with how far
+    they were read. The beginning of an ID is enough. `engram why ID` says why, prompt by prompt.
+
+    Example: engram sessions 81d05d22
+    """
+    with workspace.store() as store:
+        if session_id is not None:
+            session = find_session_row(store, session_id)
+            report, resume = report_session(store, workspace.settings, session), resume_of(store, session)
+            if as_json:
+                print_json(report.to_json() | {"resume": resume or None})
+            else:
+                _print_session(report, in_folder(resume, session.cwd, current_folder()))
+            return
+        place = find_project(store, workspace.settings, project)
+        project_id = None if place is None else place.id
+        rows = list_sessions(store, project_id=project_id)
+        summaries = summarize_rows(store, workspace.settings, rows[:limit])
+    if as_json:
+        print_json({"sessions": [summary.to_json() for summary in summaries]})
+        return
+    print_titles(
+        [
+            Result(
+                one_line(summary.title, MAX_TITLE_CHARACTERS) or "(no prompt)",
+                [
+                    when(summary.session.last_at_ms),
+                    summary.project,
+                    "" if summary.session.agent == ClaudeCode.name else title_of(summary.session.agent),
+                    "" if summary.activity is Activity.OVER else summary.activity.value,
+                    counted(summary.totals.turns, "turn"),
+                    counted(summary.totals.memories, "memory"),
+                    f"shown {summary.totals.shown}" if summary.totals.shown else "",
+                ],
+                id=summary.session.session_id,
+            )
+            for summary in summaries
+        ],
+        empty="No session was read yet. `engram up --once` reads them now."
+        if place is None
+        else f"No session of {place.name} was read. `engram sessions` lists the existing ones.",
+    )
+    print_rest(len(rows), len(summaries))
+
+
+def _print_session(report: SessionReport, resume: str) -> None:
+    summary = report.summary
+    session = summary.session
+    print_head(summary.title or "(no prompt)", [when(session.last_at_ms), summary.project])
+    prompts = sum(stored.turn.opening is not Opening.CONTINUATION for stored in report.turns)
+    print_facts(
+        [
+            ("id", session.session_id),
+            ("resume", resume or "its transcript is gone"),
+            ("agent", title_of(session.agent)),
+            ("project", ", ".join(filter(None, (summary.project, *summary.other_projects)))),
+            ("folder", session.cwd),
+            ("branch", session.branch),
+            ("began", when(session.first_at_ms)),
+            ("last entry", when(session.last_at_ms)),
+            ("state", summary.activity.value),
+            ("messages", session.message_count),
+            ("prompts", prompts),
+            ("memories", summary.totals.memories),
+            ("shown", report.prompts),
+            ("summary", one_line(session.rolling_summary, MAX_ROLLING_SUMMARY_CHARACTERS)),
+        ]
+    )
+    click.echo()
+    waiting = sum(stored.extracted_revision != stored.revision for stored in report.turns)
+    later = f"Memories of {number_of(waiting, 'turn')} are made later."
+    print_table(
+        ["memory", "kind", "title"],
+        [
+            (
+                memory.episode_id,
+                memory.kind if memory.is_current else f"{memory.kind}, {memory.status.told}",
+                one_line(memory.shown_title),
+            )
+            for memory in report.memories
+        ],
+        empty=later if waiting else "No memory was made of it. Search finds all that was said.",
+    )
+    if waiting and report.memories:
+        click.echo(later)
+    click.echo()
+    print_table(
+        ["at", "prompt"],
+        [(when(stored.turn.started_at_ms), one_line(stored.turn.prompt, 100)) for stored in report.turns],
+        empty="No turns.",
+    )
+    click.echo()
+    shown: list[tuple[object, ...]] = [
+        (when(injection.at_ms), injection.channel, injection.state, injection.episode_id, injection.tokens)
+        for injection in report.injections
+    ]
+    shown += [(when(briefing.at_ms), briefing.what, "shown", "", briefing.tokens) for briefing in report.briefings]
+    print_table(["at", "channel", "state", "memory", "tokens#"], shown, empty="Claude was shown nothing here.")
+    click.echo()
+    print_table(
+        ["read#", "lines#", "transcript"],
+        [(_share_read(file), file.lines, file.path) for file in report.files],
+        empty="No files.",
+    )
+    if report.prompts:
+        advise(f"\nWhy, prompt by prompt: engram why {session.session_id}")
+
+
+def _share_read(file: FileTotals) -> str:
+    return "all" if file.offset >= file.size else f"{100 * file.offset // max(file.size, 1)} %"

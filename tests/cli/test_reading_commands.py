@@ -398,6 +398,19 @@ def test_sessions_lists_all_and_tells_everything_of_one(filled: Store, run: Run,
     assert bite.episode_id in shown
 
 
+def test_a_session_is_shown_with_what_resumes_it_and_what_it_holds(filled: Store, run: Run, run_json: RunJson) -> None:
+    session = next(row for row in sessions.list_sessions(filled) if row.session_id.startswith("5d4da058"))
+    told = run_json("sessions", "5d4d")
+
+    facts = dict(re.findall(r"^(\w[\w ]*?)  +(.*)$", run("sessions", "5d4d").stdout, re.M))
+
+    assert facts["resume"] == told["resume"] == f"claude --resume {session.session_id}"
+    assert (facts["prompts"], facts["memories"]) == ("2", str(len(told["episode_list"])))
+    assert told["episode_list"][0]["id"] in facts
+    run("forget", told["episode_list"][0]["id"], "--yes")
+    assert "No memory was made of it." in run("sessions", "5d4d").stdout
+
+
 def test_a_session_is_shown_without_the_offsets_that_only_a_program_needs(filled: Store, run: Run) -> None:
     session = next(row for row in sessions.list_sessions(filled) if row.session_id.startswith("5d4da058"))
 
@@ -409,7 +422,8 @@ def test_a_session_is_shown_without_the_offsets_that_only_a_program_needs(filled
     assert not any(word in whole for word in ("bytes", "offset", "Z  ", "waiting"))
     assert re.search(r"^ +all +\d+  /.*jsonl$", whole, re.M)
     assert re.search(r"^50 % +\d+  /", half, re.M)
-    assert "waiting     2 turns: memories are made from them later" in half
+    assert "Memories of 2 turns are made later." in half
+    assert "Memories of" not in whole
 
 
 def test_sessions_tells_what_a_model_wrote_of_one(filled: Store, run: Run, run_json: RunJson) -> None:
