@@ -169,11 +169,7 @@ class EditedFiles:
 def edited_files(store: Reader, turn_ids: Iterable[int]) -> list[EditedFiles]:
     """Return the files that turns edited with tools that list them; turns without a file or a project are left out."""
     found: list[EditedFiles] = []
-    turn = tables.Turn
-    query = turn.select(
-        turn.id, turn.project.alias("project_id"), turn.cwd, turn.started_at_ms, turn.ended_at_ms, turn.actions
-    ).where(in_json_list(turn.id, turn_ids) & turn.project.is_null(False))
-    for row in store.fetch(query):
+    for row in store.fetch(_turns_in_projects(turn_ids)):
         facts = unpack_facts(row.actions)
         edits = (fact.get("files") for fact in facts if fact.get("is_edit") and not fact.get("is_error"))
         files = dict.fromkeys(str(file) for edit in edits if isinstance(edit, list) for file in edit)
@@ -208,6 +204,13 @@ def _unnamed_commit_of(fact: Mapping[str, Any]) -> Commit | None:
         return None
     subject, _ = read_message(str(fact.get("command") or ""), by_runner=True)
     return Commit("", subject) if subject else None
+
+
+@prepared
+def _turns_in_projects(turn_ids: Iterable[int]) -> Query:
+    turn = tables.Turn
+    columns = (turn.id, turn.project.alias("project_id"), turn.cwd, turn.started_at_ms, turn.ended_at_ms, turn.actions)
+    return turn.select(*columns).where(in_json_list(turn.id, turn_ids) & turn.project.is_null(False))
 
 
 @prepared
@@ -248,9 +251,13 @@ def add_pull_requests(tx: Tx, session_ref: int, links: Iterable[PullRequest]) ->
 def pull_requests_of(store: Reader, session_ids: Iterable[str]) -> Mapping[str, Sequence[PullRequest]]:
     """Return session id → its pull requests, earliest first; sessions without any are left out."""
     links: dict[str, list[PullRequest]] = {}
-    session, link = tables.Session, tables.PullRequest
-    named = link.select(session.session_id, link.at_ms, link.url).join(session)
-    query = named.where(in_json_list(session.session_id, session_ids)).order_by(link.at_ms, link.url)
-    for row in store.fetch(query):
+    for row in store.fetch(_links_of(session_ids)):
         links.setdefault(row.session_id, []).append(PullRequest(row.at_ms, row.url))
     return links
+
+
+@prepared
+def _links_of(session_ids: Iterable[str]) -> Query:
+    session, link = tables.Session, tables.PullRequest
+    named = link.select(session.session_id, link.at_ms, link.url).join(session)
+    return named.where(in_json_list(session.session_id, session_ids)).order_by(link.at_ms, link.url)

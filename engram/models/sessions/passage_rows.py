@@ -164,18 +164,33 @@ class LaterText:
 
 def said_after(store: Reader, row_id: int, limit: int) -> list[LaterText]:
     """Return the beginnings of what was said after a passage in its session, in order."""
-    passage, block, turn = tables.Passage, tables.TextBlock, tables.Turn
-    said_at_ms = fn.COALESCE(block.at_ms, turn.started_at_ms, 0)
-    query = passage.select(passage.session_ref, passage.text_block, said_at_ms.alias("at_ms")).join(block)
-    query = query.join_from(passage, turn, on=turn.id == passage.turn_id)
-    place = store.fetch_first(query.where(passage.id == row_id))
+    place = store.fetch_first(_moment_of(row_id))
     if place is None:
         return []
-    is_later = (said_at_ms > place.at_ms) | ((said_at_ms == place.at_ms) & (block.id > place.said_id))
+    rows = store.fetch(_texts_after(place.session_ref, place.at_ms, place.said_id, limit))
+    return [LaterText(row.role, row.text, row.at_ms) for row in rows]
+
+
+def _said_at_ms() -> Any:
+    return fn.COALESCE(tables.TextBlock.at_ms, tables.Turn.started_at_ms, 0)
+
+
+@prepared
+def _moment_of(row_id: int) -> Query:
+    passage, turn = tables.Passage, tables.Turn
+    query = passage.select(passage.session_ref, passage.text_block, _said_at_ms().alias("at_ms"))
+    query = query.join(tables.TextBlock).join_from(passage, turn, on=turn.id == passage.turn_id)
+    return query.where(passage.id == row_id)
+
+
+@prepared
+def _texts_after(session_ref: int, at_ms: int, said_id: int, limit: int) -> Query:
+    block, turn, said_at_ms = tables.TextBlock, tables.Turn, _said_at_ms()
+    is_later = (said_at_ms > at_ms) | ((said_at_ms == at_ms) & (block.id > said_id))
     text = fn.SUBSTR(block.text, 1, MAX_LATER_CHARACTERS).alias("text")
-    later = block.select(block.role, text, said_at_ms.alias("at_ms")).join(turn)
-    later = later.where((turn.session == place.session_ref) & is_later).order_by(said_at_ms, block.id)
-    return [LaterText(row.role, row.text, row.at_ms) for row in store.fetch(later.limit(limit))]
+    query = block.select(block.role, text, said_at_ms.alias("at_ms")).join(turn)
+    query = query.where((turn.session == session_ref) & is_later)
+    return query.order_by(said_at_ms, block.id).limit(limit)
 
 
 # -- judgements on quotations; their history is written like that of memories

@@ -139,15 +139,20 @@ def session_titles(store: Reader, sessions: Iterable[SessionRow]) -> dict[str, s
     "" for a session without either.
     """
     rows = list(sessions)
-    without = [row.id for row in rows if not row.title]
+    prompts = _first_prompts(store, [row.id for row in rows if not row.title])
+    first = {session_ref: title_from(text) for session_ref, text in prompts.items()}
+    return {row.session_id: row.title or first.get(row.id, "") for row in rows}
+
+
+@asks_rows(lambda rows: {int(row.session_ref): str(row.text) for row in rows})
+def _first_prompts(session_refs: Sequence[int]) -> Query:
+    """Return row id of a session → the beginning of its first prompt, for those that have one."""
     text, turn = tables.TextBlock, tables.Turn
     is_prompt = text.role.in_([role.value for role in OPENING_ROLES]) & (text.message_id == "")
-    firsts = text.select(fn.MIN(text.id)).join(turn).where(in_json_list(turn.session, without) & is_prompt)
+    firsts = text.select(fn.MIN(text.id)).join(turn).where(in_json_list(turn.session, session_refs) & is_prompt)
     prompt = fn.SUBSTR(text.text, 1, MAX_PROMPT_CHARACTERS).alias("text")
     query = text.select(turn.session.alias("session_ref"), prompt).join(turn)
-    query = query.where(text.id.in_(firsts.group_by(turn.session)))
-    first = {row.session_ref: title_from(row.text) for row in store.fetch(query)}
-    return {row.session_id: row.title or first.get(row.id, "") for row in rows}
+    return query.where(text.id.in_(firsts.group_by(turn.session)))
 
 
 @asks_rows(lambda rows: frozenset(bytes(row.hash) for row in rows))
