@@ -64,7 +64,9 @@ _TIME = lazy_regex(
     re.I,
 )
 _NUMBER = lazy_regex(r"\d")
-_CODE = lazy_regex(r"/\w+\.|\w\(\)|\w_\w")
+#: ``/name.``, ``name()`` or ``one_two``. Every alternative begins with a sign, since few places of a text have one, and
+#: looks behind it for the letter.
+_CODE = lazy_regex(r"/\w+\.|\((?<=\w\()\)|_(?<=\w_)\w")
 _DIRECTIVE = lazy_regex(
     r"\b(?:always|never|don'?t|do not|prefer|instead|should|must|want|need to|make sure|please|only|avoid|rather"
     r"|no need|stop|keep|use|let'?s|can you|i'd like|remove|not)\b",

@@ -75,3 +75,10 @@ def test_words_of_change_are_a_feature() -> None:
     changes = [text_traits(text, is_user=False, intent=intent).is_change for text in (NEW, OLD, "It is no longer so.")]
 
     assert changes == [1, 0, 1]
+
+
+def test_files_calls_and_symbols_are_code() -> None:
+    intent = parse_intent("What is the limit?")
+    texts = ("see src/parse.py", "call main() first", "raise max_rows", "a/b (or not)", "() and _ alone", "")
+
+    assert [text_traits(text, is_user=False, intent=intent).has_code for text in texts] == [1, 1, 1, 0, 0, 0]
