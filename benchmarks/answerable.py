@@ -15,6 +15,7 @@ import argparse
 import random
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 
@@ -66,7 +67,7 @@ class Asker:
         """Every sign of a question."""
         query = Query(text, now_ms=self._now_ms, limit=TOP_COSINES)
         parsed = parse_query(query, self._now_ms)
-        shortlist, coverage = retrieve_passages(self._index, query, parsed, self._embedder.embed_query(text))
+        shortlist, coverage = retrieve_passages(self._index, query, parsed, partial(self._embedder.embed_query, text))
         groups = best_groups(shortlist, coverage, rank_passages(shortlist, parsed, coverage).score, TOP_COSINES)
         cosines = shortlist.candidates.cosine[shortlist.candidates.cosine > 0]
         return {

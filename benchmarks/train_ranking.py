@@ -30,6 +30,7 @@ from engram.search.passages.candidate_set import SearchIndex, Shortlist, retriev
 from engram.search.passages.features import FEATURE_GROUPS, GROUP_NAMES, extract_features
 from engram.search.passages.passage_search import HitGroup, best_groups, passage_support
 from engram.search.question import Coverage, Query, TermCounts, parse_query
+from engram.search.searcher import QueryEmbedder
 from engram.search.vectors.loaded_vectors import VectorCache
 from engram.settings import Settings, load
 
@@ -139,13 +140,12 @@ def rows_of(
         vectors = VectorCache("p", embedder.model_id, embedder.dimension)
         vectors.refresh(store)
     index = SearchIndex(store, vectors, TermCounts("passage_fts"), floor)
-    now_ms = question_time_ms(store)
+    now_ms, questions_embedder = question_time_ms(store), QueryEmbedder(embedder)
     rows = []
     for question in questions:
         query = Query(question.text, now_ms=now_ms, limit=LIMIT)
         parsed = parse_query(query, now_ms)
-        vector = embedder.embed_query(question.text) if embedder is not None else None
-        shortlist, coverage = retrieve_passages(index, query, parsed, vector)
+        shortlist, coverage = retrieve_passages(index, query, parsed, questions_embedder.start(question.text))
         if not len(shortlist):
             continue
         features = extract_features(shortlist, parsed, coverage)

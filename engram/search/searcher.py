@@ -28,7 +28,7 @@ from engram.models.search.vector_rows import vectors_of
 from engram.models.sessions.passage_rows import EvidencePlace, passage_rows, places_of, texts_of_blocks
 from engram.search.abstain import is_far, is_unanswered, select_relevant
 from engram.search.hits import Hit, sink_other_branches
-from engram.search.passages.candidate_set import CandidateSet, SearchIndex
+from engram.search.passages.candidate_set import CandidateSet, SearchIndex, VectorWait
 from engram.search.passages.passage_search import find_notes, find_passages
 from engram.search.question import Coverage, ParsedQuery, Query, TermCounts, parse_query, phrases_of, select_terms
 from engram.search.ranking import (
@@ -80,7 +80,7 @@ class QueryEmbedder:
                 del self._vectors[next(iter(self._vectors))]
         return vector
 
-    def start(self, text: str) -> Callable[[], Floats | None]:
+    def start(self, text: str) -> VectorWait:
         """Start embedding a question in another thread; call the result to wait for its vector.
 
         Both the model and SQLite release the interpreter lock, so text can be searched in the meantime.
@@ -204,9 +204,7 @@ class Searcher:
         ranking = rank_classic(candidates, parsed.now_ms)
         return self._memory_hits(candidates, ranking, best_places(ranking.score, query.limit), query.branch)
 
-    def _retrieve_memories(
-        self, query: Query, parsed: ParsedQuery, wait_for_vector: Callable[[], Floats | None]
-    ) -> MemoryCandidates:
+    def _retrieve_memories(self, query: Query, parsed: ParsedQuery, wait_for_vector: VectorWait) -> MemoryCandidates:
         """Return the text and vector matches; the text index is searched while the question is being embedded."""
         terms = self._select_terms(parsed, "episode_fts")
         bm25 = dict(
@@ -233,24 +231,24 @@ class Searcher:
         Passages from folders that are now excluded and quotations that were judged wrong are left out. ``without``
         names feature groups to leave out, in order to measure what each contributes.
         """
-        parsed, vector = self._parse(query), self._query_embedder.embed(query.text)
-        hits = self._find_passages(query, parsed, vector, without=without)
+        parsed, wait_for_vector = self._parse(query), self._query_embedder.start(query.text)
+        hits = self._find_passages(query, parsed, wait_for_vector, without=without)
         if query.project_id is None or query.with_global:
-            hits += find_notes(self._search_index("n", "note_fts"), query, parsed, vector)
+            hits += find_notes(self._search_index("n", "note_fts"), query, parsed, wait_for_vector())
         return sorted(hits, key=lambda hit: -hit.score)[: query.limit]
 
     def _find_passages(
         self,
         query: Query,
         parsed: ParsedQuery,
-        vector: Floats | None,
+        wait_for_vector: VectorWait,
         *,
         without: Collection[str] = (),
         is_worth: Callable[[CandidateSet], bool] | None = None,
     ) -> list[Hit]:
         """Return the best passages, without those that were read before their folder was excluded."""
         index = self._search_index("p", "passage_fts")
-        hits = find_passages(index, query, parsed, vector, without=without, is_worth=is_worth)
+        hits = find_passages(index, query, parsed, wait_for_vector, without=without, is_worth=is_worth)
         return [hit for hit in hits if not is_excluded(hit.cwd, self._settings.exclude)]
 
     def look_up(self, query: Query) -> tuple[list[Hit], str]:
@@ -340,7 +338,7 @@ class Searcher:
             return [], Support()
         usual = usual_cosine(passages, vector, query.project_id)
         is_worth = None if floor is None else partial(self._reaches, floor, query.text, usual)
-        found = self._find_passages(query, self._parse(query), vector, is_worth=is_worth)
+        found = self._find_passages(query, self._parse(query), lambda: vector, is_worth=is_worth)
         found = [hit for hit in sorted(found, key=lambda hit: -hit.score)[: query.limit] if not hit.is_doubtful]
         rows = passage_rows(self._store, [hit.row_id for hit in found])
         hits = [replace(hit, text=rows[hit.row_id].text) for hit in found if hit.row_id in rows and hit.cosine]

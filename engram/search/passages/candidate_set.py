@@ -31,6 +31,8 @@ _NEIGHBOUR_SHARE, _SECOND_NEIGHBOUR_SHARE, _SESSION_SHARE = 0.2, 0.1, 0.3
 _SESSION_BEST = 3
 
 Indexes: TypeAlias = NDArray[np.int64]
+#: Waits for a question's vector, which is computed in another thread, and returns it; None without a model.
+VectorWait: TypeAlias = Callable[[], Floats | None]
 #: Row id, session, turn and text block of each passage.
 PassageKeys: TypeAlias = Sequence[tuple[int, int, int, int]]
 
@@ -207,7 +209,7 @@ def retrieve_passages(
     index: SearchIndex,
     query: Query,
     parsed: ParsedQuery,
-    vector: Floats | None,
+    wait_for_vector: VectorWait,
     among: Collection[int] | None = None,
     *,
     is_worth: Callable[[CandidateSet], bool] | None = None,
@@ -216,7 +218,7 @@ def retrieve_passages(
 
     Args:
         query, parsed: the question.
-        vector: the question's vector; None without a model.
+        wait_for_vector: called when the text has been searched.
         among: row ids of the passages to rank, whether they match or not; None for all that match.
         is_worth: called before any text is read; if it returns False, the shortlist is empty.
     """
@@ -224,7 +226,7 @@ def retrieve_passages(
     counts, total = index.term_counts.count(store, parsed.terms)
     terms = select_terms(parsed.terms, counts, total)
     bm25 = dict(search_passages(store, terms, MAX_TEXT_CANDIDATES, project_id=query.project_id))
-    matches = set(bm25) if among is None else set(among)
+    matches, vector = set(bm25) if among is None else set(among), wait_for_vector()
     if among is None and vector is not None and vectors is not None:
         nearest = vectors.search(vector, MAX_VECTOR_CANDIDATES, query.project_id, with_global=query.with_global)
         matches |= set(nearest)

@@ -29,6 +29,7 @@ from engram.search.passages.candidate_set import (
     CandidateSet,
     SearchIndex,
     Shortlist,
+    VectorWait,
     build_candidate_set,
     retrieve_passages,
     select_shortlist,
@@ -179,7 +180,7 @@ def find_passages(
     index: SearchIndex,
     query: Query,
     parsed: ParsedQuery,
-    vector: Floats | None,
+    wait_for_vector: VectorWait,
     *,
     without: Collection[str] = (),
     is_worth: Callable[[CandidateSet], bool] | None = None,
@@ -190,8 +191,8 @@ def find_passages(
     ``is_worth`` returns False, the search ends before the candidates are read and ranked.
     """
     if query.phrases:
-        return _find_phrases(index, query, parsed, vector)
-    shortlist, coverage = retrieve_passages(index, query, parsed, vector, is_worth=is_worth)
+        return _find_phrases(index, query, parsed, wait_for_vector)
+    shortlist, coverage = retrieve_passages(index, query, parsed, wait_for_vector, is_worth=is_worth)
     if not len(shortlist):
         return []
     ranking = rank_passages(shortlist, parsed, coverage, without=without)
@@ -208,12 +209,12 @@ def find_passages(
     return [replace(hit, support=support) for hit in hits]
 
 
-def _find_phrases(index: SearchIndex, query: Query, parsed: ParsedQuery, vector: Floats | None) -> list[Hit]:
+def _find_phrases(index: SearchIndex, query: Query, parsed: ParsedQuery, wait_for_vector: VectorWait) -> list[Hit]:
     """Return the texts that contain every phrase, best first, each by the passage in which the first phrase begins."""
     spans = _phrase_spans(index.store, query)
     if not spans:
         return []
-    shortlist, coverage = retrieve_passages(index, query, parsed, vector, among=list(spans))
+    shortlist, coverage = retrieve_passages(index, query, parsed, wait_for_vector, among=list(spans))
     ranking = rank_passages(shortlist, parsed, coverage)
     shown = {row_id: text_around(text, found) for row_id, (text, found) in spans.items()}
     groups = group_hits(shortlist, ranking.score, query.limit, lambda index: shown[shortlist.ranked_row(index).id])
