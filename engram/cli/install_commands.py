@@ -33,7 +33,7 @@ from engram.errors import BadRequest, EngramError, InstallError, NewerSchema, Se
 from engram.extraction.model.compare_extractors import note_answer
 from engram.models.open_memory import open_memory
 from engram.models.rescue.restore import put_copy_back
-from engram.reports.processes import OtherProcess, process_state, processes_of_other_code
+from engram.reports.processes import OtherProcess, process_state, processes_of_other_code, terminal_run
 from engram.settings import MODEL_EXTRACTORS, Settings
 from engram.setup.agents.claude_code import AGENTS, Choices, ClaudeCode, choose, find_claude_code
 from engram.setup.edits.install_steps import Step
@@ -544,7 +544,7 @@ def _import_earlier(workspace: Workspace, machine: Machine, no_import: bool) -> 
 
 
 def _terminal_notes(workspace: Workspace) -> list[str]:
-    is_running = process_state(workspace.places.worker_lock).is_alive
+    is_running = terminal_run(workspace.places) is not None
     return ["An `engram up` is still running the old code: stop it and start it again."] if is_running else []
 
 

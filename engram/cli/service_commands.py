@@ -23,7 +23,7 @@ from engram.cli.workspace import Workspace, advise, as_called_here, find_project
 from engram.errors import AlreadyRunning, MissingDatabase
 from engram.models.work.pauses import FOREVER_MS, current_pauses, resume
 from engram.models.work.pauses import pause as pause_scope
-from engram.reports.processes import ProcessState, process_state
+from engram.reports.processes import ProcessState, process_state, terminal_run
 from engram.settings import Settings
 from engram.setup.edits.install_steps import FileChange
 from engram.setup.services.service_definition import PROCESSES, ServiceStatus, ServiceSystem, SystemName
@@ -62,6 +62,9 @@ def start(workspace: Workspace, as_json: bool) -> None:
     Example: engram service start
     """
     system = _system_to_start(workspace)
+    _leave_terminal_alone(
+        workspace, "started", "To let the service run them, press Ctrl-C there, then: engram service start"
+    )
     system.start()
     _tell(workspace, system, "Running", as_json)
 
@@ -88,11 +91,23 @@ def stop(workspace: Workspace, as_json: bool) -> None:
 def restart(workspace: Workspace, as_json: bool) -> None:
     """Stop the worker and the watcher and start them again, such as after an update or a changed setting.
 
+    Processes of an `engram up` in a terminal are left alone.
+
     Example: engram service restart
     """
     system = _system_to_start(workspace)
+    _leave_terminal_alone(workspace, "restarted", "To restart them, press Ctrl-C there and start it again")
     system.restart()
     _tell(workspace, system, "Running", as_json)
+
+
+def _leave_terminal_alone(workspace: Workspace, verb: str, instead: str) -> None:
+    """Raise AlreadyRunning if an `engram up` runs the worker or the watcher, since a second starter would only wait."""
+    up = terminal_run(settings_around(workspace.settings).places)
+    if up is not None:
+        raise AlreadyRunning(
+            f"nothing was {verb}: `engram up` (pid {up}) runs the worker and the watcher in a terminal. {instead}"
+        )
 
 
 @service.command("status")
@@ -106,12 +121,13 @@ def status(ctx: click.Context, workspace: Workspace, as_json: bool) -> None:
     """
     system = _system(workspace)
     said, states = system.status(), _states(workspace)
+    up = terminal_run(settings_around(workspace.settings).places)
     if as_json:
-        print_json(_status_json(said, states))
+        print_json(_status_json(said, states) | {"terminal": up})
     else:
         print_facts(
             [
-                ("run by", _TITLES[said.system]),
+                ("run by", _TITLES[said.system] if up is None else f"`engram up` in a terminal, pid {up}"),
                 ("starts by itself", _describe_start(said)),
                 *((name, _describe(state)) for name, state in states.items()),
                 (said.system.value, "; ".join(f"{PROCESSES[name]} {text}" for name, text in said.details.items())),

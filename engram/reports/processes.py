@@ -137,6 +137,28 @@ def _silent_seconds(lock: Path) -> float | None:
     return silent_seconds if silent_seconds >= 0 else None
 
 
+def terminal_run(home: Home) -> int | None:
+    """Return the id of the `engram up` whose children are the worker or the watcher; None if none runs them.
+
+    What it runs belongs to its terminal: neither a supervisor nor launchd or systemd can restart it.
+    """
+    for lock in (home.worker_lock, home.watcher_lock):
+        pid = holder_of(lock)
+        parent = None if pid is None else parent_of(pid)
+        if parent is not None and "up" in _command_of(parent).split():
+            return parent
+    return None
+
+
+def _command_of(pid: int) -> str:
+    """Return the command line of a process; "" if unknown."""
+    with contextlib.suppress(OSError, subprocess.SubprocessError):
+        return subprocess.run(
+            ["ps", "-o", "args=", "-p", str(pid)], capture_output=True, text=True, timeout=_PS_SECONDS, check=True
+        ).stdout
+    return ""
+
+
 def parent_of(pid: int) -> int | None:
     """Return the id of a process's parent; None if unknown."""
     with contextlib.suppress(OSError, ValueError, subprocess.SubprocessError):

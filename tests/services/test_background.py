@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner
+from click.testing import CliRunner, Result
 from processes import WAIT_SECONDS, end_processes_of_home, processes_of_home, wait_for, wait_until_gone
 from workers import status, write_rule
 
@@ -22,7 +22,7 @@ from engram.models.open_memory import open_store
 from engram.reports.processes import holder_of, process_state
 from engram.settings import Settings
 from engram.setup.services import service_tools
-from engram.setup.services.service_plan import installed_system, restart_if_running
+from engram.setup.services.service_plan import installed_system, plan_service, restart_if_running
 from engram.setup.services.service_tools import last_lines
 from engram.setup.services.supervisor import Background
 
@@ -56,6 +56,10 @@ def run_service(*arguments: str, code: int = 0) -> str:
     result = CliRunner().invoke(engram, ["service", *arguments])
     assert result.exit_code == code, result.output
     return result.output
+
+
+def doctor(*arguments: str) -> Result:
+    return CliRunner().invoke(engram, ["doctor", *arguments])
 
 
 def pids(settings: Settings) -> list[int]:
@@ -151,6 +155,35 @@ def test_a_supervisor_leaves_the_work_of_others_alone_and_ends_with_its_folder(
     assert other.wait(WAIT_SECONDS) == 0
     assert processes_of_home(settings.home) == {}
     assert not settings.home.exists()
+
+
+def test_what_an_up_runs_in_a_terminal_is_named_and_left_alone(settings: Settings) -> None:
+    up = subprocess.Popen(
+        [sys.executable, "-P", "-m", "engram.cli.main", "up"],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    wait_for(lambda: status(settings.places))
+    wait_for(lambda: process_state(settings.places.watcher_lock).is_alive)
+    before = pids(settings)
+
+    for verb, done in (("restart", "restarted"), ("start", "started")):
+        said = run_service(verb, code=1)
+        assert f"nothing was {done}: `engram up` (pid {up.pid}) runs the worker and the watcher in a terminal" in said
+    assert f"`engram up` in a terminal, pid {up.pid}" in run_service("status")
+    assert f"`engram up` (pid {up.pid}) already runs them" in plan_service(settings).notes[0]
+    with settings.places.config_file.open("a") as file:
+        file.write("inject = false\n")
+    later = time.time() + 60
+    os.utime(settings.places.config_file, (later, later))
+    (finding,) = [
+        check for check in json.loads(doctor("--json").stdout)["checks"] if check["name"] == "worker's settings"
+    ]
+    assert not finding["command"]
+    assert f"`engram up` (pid {up.pid}) runs it in a terminal: press Ctrl-C there" in finding["advice"]
+    assert pids(settings) == before
+    up.send_signal(signal.SIGINT)
+    assert up.wait(WAIT_SECONDS) == 0
 
 
 def test_a_start_that_fails_says_why(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:

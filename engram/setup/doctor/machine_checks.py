@@ -20,7 +20,7 @@ from engram.reports.claude_checks import check_claude, server_command, server_na
 from engram.reports.engram_checks import Check, State, check_all, check_config, check_language_model
 from engram.reports.health import Health
 from engram.reports.hub_report import report_hubs
-from engram.reports.processes import ProcessState, holder_of, process_state
+from engram.reports.processes import ProcessState, holder_of, process_state, terminal_run
 from engram.settings import ConfigFault, Settings
 from engram.setup.agents.claude_code import check_mod
 from engram.setup.agents.plugin import check_registrations, has_plugin, is_switched_off, permission_rule, plugin_name
@@ -395,7 +395,14 @@ def _same_folder(one: Path, other: Path) -> bool:
 #: How long a silent process is given to show a heartbeat, in seconds; a laptop that has just woken up needs a moment.
 PATIENCE_SECONDS = 7.0
 _POLL_SECONDS = 0.1
-_RESTART = "run: engram service restart (or stop and start `engram up`)"
+
+
+def _restarting(machine: Machine) -> dict[str, str]:
+    """Return how the processes are restarted, as fields of a finding: by hand, if they run in a terminal."""
+    up = terminal_run(machine.around.places)
+    if up is not None:
+        return {"advice": f"`engram up` (pid {up}) runs it in a terminal: press Ctrl-C there, and start it again"}
+    return {"advice": "run: engram service restart", "command": "engram service restart", "fix": "restart"}
 
 
 def check_processes(machine: Machine) -> Iterator[Check]:
@@ -410,9 +417,7 @@ def check_processes(machine: Machine) -> Iterator[Check]:
                 f"{name}'s heartbeat",
                 State.BAD,
                 f"the {name} (pid {state.pid}) has done nothing for {state.silent_seconds:.0f} s: it hangs",
-                _RESTART,
-                command="engram service restart",
-                fix="restart",
+                **_restarting(machine),
                 public=f"stale for {state.silent_seconds:.0f} s",
             )
         elif state.code != code_version():
@@ -438,8 +443,7 @@ def check_worker(machine: Machine) -> Iterator[Check]:
             "worker's answers",
             State.WARN,
             "the worker does not answer on engram.sock: it is starting, or it hangs",
-            f"wait a minute; then {_RESTART}",
-            command="engram service restart",
+            **{**_restarting(machine), "advice": f"wait a minute; then {_restarting(machine)['advice']}", "fix": ""},
             public="silent",
         )
         return
@@ -448,9 +452,7 @@ def check_worker(machine: Machine) -> Iterator[Check]:
             "worker's settings",
             State.WARN,
             f"{machine.around.places.config_file} was changed after the worker started",
-            _RESTART,
-            command="engram service restart",
-            fix="restart",
+            **_restarting(machine),
             public="older than config.toml",
         )
     yield from _check_vectors(machine, status)

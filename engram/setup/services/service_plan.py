@@ -15,7 +15,7 @@ from typing import Any, ClassVar
 
 from engram.errors import ServiceError
 from engram.paths import Home
-from engram.reports.processes import OtherProcess, processes_of_other_code
+from engram.reports.processes import OtherProcess, processes_of_other_code, terminal_run
 from engram.settings import Settings
 from engram.setup.edits.install_steps import Step
 from engram.setup.services.launchd import Launchd, agent_files
@@ -201,6 +201,17 @@ _SUMMARIES = {
 
 
 def _notes(system: ServiceSystem, settings: Settings) -> tuple[str, ...]:
+    up = terminal_run(settings.places)
+    if up is not None:
+        return (
+            f"`engram up` (pid {up}) already runs them in a terminal, so the service waits. Press Ctrl-C there, then: "
+            "engram service start",
+            *_notes_of(system, settings),
+        )
+    return _notes_of(system, settings)
+
+
+def _notes_of(system: ServiceSystem, settings: Settings) -> tuple[str, ...]:
     if isinstance(system, Systemd) and system.is_lingering() is False:
         return ("Worker and watcher stop when you log out. To keep them running, run: loginctl enable-linger",)
     if system.name is SystemName.BACKGROUND and settings.start_with_session:

@@ -20,7 +20,7 @@ from engram.extraction.model.claude_provider import drop_session
 from engram.log import start_logging
 from engram.models.engine.database import is_deleted
 from engram.redaction import redact
-from engram.reports.processes import holder_of, is_held
+from engram.reports.processes import holder_of, is_held, parent_of
 from engram.settings import Settings
 from engram.setup.edits.install_steps import FileChange
 from engram.setup.services.service_definition import ServiceStatus, SystemName, folder_variables, process_command
@@ -375,7 +375,8 @@ class Background:
         details = {}
         for name, lock in locks.items():
             child = holder_of(lock) if pid is not None else None
-            details[name] = f"running, pid {child}" if child is not None else "not running"
+            is_own = child is not None and parent_of(child) == pid
+            details[name] = f"running, pid {child}" if is_own else "not running"
         return ServiceStatus(
             system=self.name,
             is_installed=self._settings.start_with_session,
