@@ -33,6 +33,7 @@ from engram.errors import BadRequest, EngramError, InstallError, NewerSchema, Se
 from engram.extraction.model.compare_extractors import note_answer
 from engram.models.open_memory import open_memory
 from engram.models.rescue.restore import put_copy_back
+from engram.reports.engram_checks import find_missing
 from engram.reports.processes import OtherProcess, process_state, processes_of_other_code, terminal_run
 from engram.settings import MODEL_EXTRACTORS, Settings
 from engram.setup.agents.claude_code import AGENTS, Choices, ClaudeCode, choose, find_claude_code
@@ -185,7 +186,7 @@ def print_report(
         "Claude Code": claude.version
         or (claude.command or "not on this machine yet: it finds Engram at its first start"),
         "service": _service(result.steps) if choices.service else "none: start it with `engram up`",
-        "writer": _writer(settings.extractor, is_writer_chosen=is_writer_chosen),
+        "writer": _writer(settings, is_writer_chosen=is_writer_chosen),
     }
     if choices.service and result.imported:
         rows["search"] = "by words now; by meaning too when the service has prepared it, in some minutes"
@@ -222,7 +223,10 @@ def _service(steps: Sequence[Step]) -> str:
     return summary.replace("Start the worker and the watcher", "worker and watcher, started")
 
 
-def _writer(extractor: str, *, is_writer_chosen: bool) -> str:
+def _writer(settings: Settings, *, is_writer_chosen: bool) -> str:
+    extractor, missing = settings.extractor, find_missing(settings)
+    if missing is not None:
+        return f"{missing.detail.removeprefix('extractor = ')}. To change that, {missing.advice}"
     if extractor in MODEL_EXTRACTORS:
         return f"{extractor}, for what is said from now on; `engram cost` shows what it spends"
     more = "" if is_writer_chosen else ". To let Claude write: engram install --extractor claude"

@@ -16,10 +16,11 @@ from engram.cli.options import DefaultGroup, as_typed, confirm, if_stopped, json
 from engram.cli.output import print_json, print_table, say
 from engram.cli.workspace import Workspace, advise, pass_workspace, restart_with_settings
 from engram.config_file import set_value, unset_value
-from engram.errors import BadRequest, InstallError, NotFound
+from engram.errors import BadRequest, InstallError, NotFound, SettingsError
 from engram.page.open_page import stop_page
 from engram.paths import Home, absolute_path, is_default_home
 from engram.reports.claude_checks import NAME
+from engram.reports.engram_checks import find_missing
 from engram.reports.health import home_bytes
 from engram.reports.processes import is_held
 from engram.reports.settings_report import default_of, explained_settings, plain_settings, plain_value, shown_value
@@ -399,6 +400,7 @@ def set_setting(workspace: Workspace, name: str, value: str, as_json: bool) -> N
     else:
         click.echo(f"{setting} = {shown_value(plain_value(stored))}")
     _note_override(workspace, setting)
+    _note_missing(workspace, setting)
     restart_with_settings(workspace)
 
 
@@ -422,6 +424,7 @@ def unset_setting(workspace: Workspace, name: str, as_json: bool) -> None:
     else:
         say(f"{setting} is no longer in config.toml.")
     _note_override(workspace, setting)
+    _note_missing(workspace, setting)
     if was_set:
         restart_with_settings(workspace)
 
@@ -431,6 +434,19 @@ def _config_home(workspace: Workspace) -> Path:
     it.
     """
     return config_home(_beside_file(workspace).settings.home)
+
+
+def _note_missing(workspace: Workspace, setting: str) -> None:
+    """Say what a language model lacks that this setting has chosen; the setting stays, and works once that is there."""
+    if setting in _OF_MODEL:
+        with contextlib.suppress(SettingsError):
+            missing = find_missing(Workspace(workspace.flags).settings)
+            if missing is not None:
+                advise(f"Note: {missing.detail}. {missing.advice[0].upper()}{missing.advice[1:]}", err=True)
+
+
+#: Settings that choose who writes the memories.
+_OF_MODEL = ("extractor", "claude_command", "llm_base_url")
 
 
 def _note_override(workspace: Workspace, setting: str) -> None:

@@ -25,7 +25,7 @@ from engram.models.work.pauses import current_pauses
 from engram.page.open_page import ensure_page, open_browser, stop_page
 from engram.page.page_access import ADDRESS, make_entry
 from engram.paths import Home, current_folder
-from engram.reports.engram_checks import Check, State, offer_claude
+from engram.reports.engram_checks import Check, State, find_missing, offer_claude
 from engram.reports.health import STAGE_NAMES, Health, home_bytes, status_to_json, take_health
 from engram.reports.hub_report import report_hubs
 from engram.reports.processes import ProcessState, is_held
@@ -157,6 +157,9 @@ def _transcripts(settings: Settings, health: Health) -> str:
 
 def _extractor(settings: Settings) -> str:
     model = {"claude": settings.claude_model, "openai": settings.llm_model}.get(settings.extractor, "")
+    missing = find_missing(settings)
+    if missing is not None:
+        return f"{missing.detail.removeprefix('extractor = ')} (`engram doctor` says what to do)"
     if settings.extractor == "local":
         return "local (rules on this machine)"
     return f"{settings.extractor} ({model})" if model else settings.extractor

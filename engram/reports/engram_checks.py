@@ -23,7 +23,6 @@ from engram.extraction.model.claude_provider import (
     billed_key,
     call_environment,
     find_claude,
-    find_moved_claude,
     seems_logged_out,
     who_pays,
 )
@@ -407,45 +406,26 @@ _OFFER = (
 )
 
 
-def check_language_model(settings: Settings) -> Iterator[Check]:
-    """Check that the configured language model can be used. Nothing is sent."""
-    if settings.extractor == "claude":
-        yield _check_claude(settings)
-    elif settings.extractor == "openai":
-        has_key = bool(find_api_key(settings.places.env_file)) or bool(settings.llm_base_url)
-        server = settings.llm_base_url or "OpenAI"
-        if has_key:
-            yield Check("language model", State.OK, f"{settings.llm_model} at {server}")
-        else:
-            yield Check(
-                "language model",
-                State.BAD,
-                "extractor = openai, but OPENAI_API_KEY is not set: the local extractor is used",
-                f"write OPENAI_API_KEY=… into {settings.places.env_file} (mode 0600)",
-            )
+def find_missing(settings: Settings) -> Check | None:
+    """Return what the chosen language model lacks, so that rules write the memories instead; None for nothing.
 
-
-def _check_claude(settings: Settings) -> Check:
-    command = find_claude(settings)
-    if command is None:
+    Starts no process and sends nothing, so that it can be asked wherever somebody chooses or sees the extractor.
+    """
+    if settings.extractor == "openai" and not (settings.llm_base_url or find_api_key(settings.places.env_file)):
+        return Check(
+            "language model",
+            State.BAD,
+            "extractor = openai, but OPENAI_API_KEY is not set: the local extractor is used",
+            f"write OPENAI_API_KEY=… into {settings.places.env_file} (mode 0600), then run: engram service restart",
+        )
+    if settings.extractor != "claude":
+        return None
+    if find_claude(settings) is None:
         return Check(
             "language model",
             State.BAD,
             f"extractor = claude, but {settings.claude_command!r} can't be found: the local extractor is used",
-            f"run: engram config set claude_command {shlex.quote(moved)}"
-            if (moved := find_moved_claude(settings))
-            else "install Claude Code, or run: engram config set claude_command /path/to/claude",
-        )
-    help_text = _help_text(command)
-    missing = [flag for flag in _NEEDED_FLAGS if flag not in help_text]
-    if missing:
-        return Check(
-            "language model",
-            State.BAD,
-            f"{command} doesn't know {', '.join(missing)}: the local extractor is used",
-            "update Claude Code: claude update",
-            command="claude update",
-            public="too old",
+            "install Claude Code, or run: engram config set claude_command /path/to/claude",
         )
     if seems_logged_out(settings):
         return Check(
@@ -455,8 +435,38 @@ def _check_claude(settings: Settings) -> Check:
             "run: claude, and log in with /login",
             public="no login",
         )
-    key = f". {who_pays()}" if billed_key() else ""
-    return Check("language model", State.OK, f"{settings.claude_model} by {command}{key}")
+    return None
+
+
+def check_language_model(settings: Settings) -> Iterator[Check]:
+    """Check that the configured language model can be used. Nothing is sent."""
+    missing = find_missing(settings)
+    if settings.extractor == "claude" and (missing is None or missing.state is State.WARN):
+        missing = _check_flags(settings) or missing
+    if missing is not None:
+        yield missing
+    elif settings.extractor == "claude":
+        key = f". {who_pays()}" if billed_key() else ""
+        yield Check("language model", State.OK, f"{settings.claude_model} by {find_claude(settings)}{key}")
+    elif settings.extractor == "openai":
+        yield Check("language model", State.OK, f"{settings.llm_model} at {settings.llm_base_url or 'OpenAI'}")
+
+
+def _check_flags(settings: Settings) -> Check | None:
+    """Return that Claude Code is too old for print mode as it is used; None if it isn't. Starts it."""
+    command = find_claude(settings) or ""
+    help_text = _help_text(command)
+    missing = [flag for flag in _NEEDED_FLAGS if flag not in help_text]
+    if not missing:
+        return None
+    return Check(
+        "language model",
+        State.BAD,
+        f"{command} doesn't know {', '.join(missing)}: the local extractor is used",
+        "update Claude Code: claude update",
+        command="claude update",
+        public="too old",
+    )
 
 
 def _help_text(command: str) -> str:

@@ -39,12 +39,37 @@ def invoke(home: Home, *arguments: str) -> tuple[int, str, str]:
 
 
 def test_a_setting_is_written_and_read_back(home: Home) -> None:
-    assert invoke(home, "set", "extractor", "claude") == (0, "extractor = claude\n", "")
+    assert invoke(home, "set", "extractor", "off") == (0, "extractor = off\n", "")
 
     loaded = load({"home": str(home.root)}, environ={})
-    assert (loaded.settings.extractor, loaded.sources["extractor"]) == ("claude", "config.toml")
-    assert invoke(home, "extractor")[1] == "claude\n"
+    assert (loaded.settings.extractor, loaded.sources["extractor"]) == ("off", "config.toml")
+    assert invoke(home, "extractor")[1] == "off\n"
     assert stat.S_IMODE(home.config_file.stat().st_mode) == 0o600
+
+
+@pytest.mark.parametrize(
+    ("extractor", "missing", "advice"),
+    [
+        ("openai", "OPENAI_API_KEY is not set: the local extractor is used", "Write OPENAI_API_KEY=… into "),
+        ("claude", "'claude' can't be found: the local extractor is used", "Install Claude Code, or run: "),
+    ],
+)
+def test_a_model_that_lacks_something_is_chosen_with_what_it_lacks(
+    home: Home, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, extractor: str, missing: str, advice: str
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+
+    code, printed, said = invoke(home, "set", "extractor", extractor)
+    status = CliRunner().invoke(engram, ["--home", str(home.root), "status"]).output
+
+    assert (code, printed) == (0, f"extractor = {extractor}\n")
+    assert f"Note: extractor = {extractor}, but {missing}. {advice}" in said
+    assert f"{extractor}, but {missing}" in status
+    home.env_file.write_text("OPENAI_API_KEY=sk-made-up-for-a-test\n")
+    home.env_file.chmod(0o600)
+    if extractor == "openai":
+        assert invoke(home, "set", "extractor", "openai")[2] == ""
 
 
 def test_comments_order_and_formatting_stay(home: Home) -> None:
