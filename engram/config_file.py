@@ -72,7 +72,7 @@ def _rewrite(home: Path, name: str, value: object) -> bool:
     make_private_folder(home, with_parents=True)
     path = Home(home).config_file
     with locked_folder(home):
-        # Fails before an unreadable file would be rewritten.
+        # This fails before an unreadable file would be rewritten.
         read_config(path)
         old = path.read_text(encoding="utf-8-sig") if path.exists() else ""
         if path.exists() and not path.stat().st_mode & stat.S_IWUSR:

@@ -71,11 +71,11 @@ class Kind(StoredEnum):
 
 
 class Refusal(StrEnum):
-    """Why a language model's proposal was not kept, or did not end its target."""
+    """Why a language model's proposal was not kept, or did not withdraw its target."""
 
     #: It does not have the requested form.
     UNREADABLE = "unreadable"
-    #: It cites nothing that was sent.
+    #: It does not cite anything that was sent.
     NO_EVIDENCE = "no-evidence"
     NO_SUMMARY = "no-summary"
     #: It withdraws a memory that was not shown or that it is not about.
@@ -123,7 +123,7 @@ class Status(StoredEnum):
 
     @property
     def told(self) -> str:
-        """The word for people."""
+        """The word shown to people."""
         return "replaced" if self is Status.SUPERSEDED else self.value
 
 
@@ -244,7 +244,7 @@ class Verdict(StoredEnum):
     PENDING = "pending"
     #: It waited for a tool call, but none came in time, or it was replaced.
     WITHDRAWN = "withdrawn"
-    #: The hook ended before the answer came.
+    #: The hook exited before the answer arrived.
     TOO_LATE = "too late"
 
     # Why nothing was searched
@@ -258,11 +258,11 @@ class Verdict(StoredEnum):
     NOT_TYPED = "not typed"
     #: A subagent sent it.
     SUBAGENT = "subagent"
-    #: It names no topic: agreement, thanks, a bare command, or fewer than two meaningful words.
+    #: It has no topic: agreement, thanks, a bare command, or fewer than two meaningful words.
     TOO_SHORT = "too short"
     #: Another hook has already received the answer to the same prompt.
     ASKED_BEFORE = "asked before"
-    #: It has the same topic as the last recollection, which stays in use.
+    #: It has the same topic as the last recollection, which remains in use.
     SAME_TOPIC = "same topic"
     #: The session is a fork whose transcript has not been read yet, so its context is unknown.
     UNREAD_FORK = "unread fork"
@@ -272,7 +272,7 @@ class Verdict(StoredEnum):
     USED_UP = "used up"
     #: Nothing was recorded for a prompt in the transcript, since no worker answered. Never stored.
     NO_WORKER = "no worker"
-    #: The same, of a prompt from before the memory was made. Never stored.
+    #: The same, for a prompt from before the memory was created. Never stored.
     BEFORE_ENGRAM = "before engram"
 
     # Why none of the found memories was shown
@@ -292,7 +292,7 @@ class Verdict(StoredEnum):
     NOT_CURRENT = "not current"
     #: It belongs to another project.
     OTHER_PROJECT = "other project"
-    #: A better one says the same.
+    #: A better memory says the same.
     REPEATS = "repeats"
     #: It is a passage of a transcript without a sentence that is clear on its own.
     NOT_QUOTABLE = "not quotable"

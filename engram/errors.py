@@ -16,7 +16,7 @@
     │   ├── RetryLater          extraction failed temporarily; try again later
     │   ├── ModelUnavailable    the language model needs the user's action; the local extractor is used meanwhile
     │   └── BudgetReached       a spending cap has been reached; nothing was sent
-    ├── HubError                a hub can't be reached, or refuses
+    ├── HubError                a hub can't be reached, or refuses a request
     │   ├── HubUnreachable      no response (offline, or the hub is down); Engram will try again
     │   └── HubRefused          the hub refused the request; the message says why
     ├── ServiceError            launchd, systemd or the supervisor could not start or stop the processes

@@ -92,7 +92,7 @@ def start_logging(folder: Path, kind: LogKind, level: str, redact: Callable[[str
 def append_warning(folder: Path, kind: LogKind, message: str) -> None:
     """Append a warning to ``folder/kind.log`` without setting up logging, for hooks; a failure is ignored.
 
-    The message is not redacted, so it must not contain text that could hold a secret.
+    The message is not redacted, so it must not include text that could contain a secret.
     """
     record = logging.LogRecord(f"engram.{kind}", logging.WARNING, "", 0, message, (), None)
     line = logging.Formatter(RECORD_FORMAT).format(record) + "\n"
@@ -121,5 +121,5 @@ def read_records(folder: Path, kind: LogKind) -> Iterator[Record]:
 
 
 def has_problems(folder: Path) -> bool:
-    """Return True if any log in the folder has a warning or an error."""
+    """Return True if any log in the folder contains a warning or an error."""
     return any(record.is_problem for kind in LOG_KINDS for record in read_records(folder, kind))

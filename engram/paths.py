@@ -1,4 +1,4 @@
-"""The names of all files and folders in ENGRAM_HOME, and of the agents' folders."""
+"""The paths of all files and folders in ENGRAM_HOME, and of the agents' folders."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ _SESSION_ID = lazy_regex(r"[0-9A-Za-z][0-9A-Za-z_-]{0,127}")
 
 
 def is_session_id(text: object) -> bool:
-    """Return True for a text that can be a session id, and so is safe in a file name."""
+    """Return True for a string that can be a session id, and is therefore safe in a file name."""
     return isinstance(text, str) and _SESSION_ID.fullmatch(text) is not None
 
 
 def user_home() -> Path:
-    """Return the user's home folder. Raises HomeError if the system knows none, as in some containers."""
+    """Return the user's home folder. Raises HomeError if it is unknown, as in some containers."""
     return absolute_path("~")
 
 
 def absolute_path(name: str | Path) -> Path:
-    """Return the absolute path of a name that may begin with ``~``. Raises HomeError if ``~`` leads nowhere."""
+    """Return the absolute path of a name that may begin with ``~``. Raises HomeError if ``~`` can't be resolved."""
     try:
         return Path(name).expanduser().absolute()
     except RuntimeError:
@@ -39,8 +39,8 @@ def is_text(name: str) -> bool:
 
 
 def current_folder() -> str:
-    """Return the current folder. If it was deleted, as a finished worktree is, this is its name as the shell knows it,
-    or "".
+    """Return the current folder. If it was deleted, like the worktree of a finished task, return the shell's path for
+    it, or "" if there is none.
     """
     try:
         return os.getcwd()
@@ -53,17 +53,17 @@ def default_home() -> Path:
     """Return ``ENGRAM_HOME``, or ``~/.claude-memory``.
 
     Raises:
-        HomeError: that folder can't be found by its name.
+        HomeError: its path can't be resolved.
     """
     named = os.environ.get("ENGRAM_HOME", "")
     return named_home(named) if named else user_home() / ".claude-memory"
 
 
 def named_home(named: str) -> Path:
-    """Return the folder that a value of ``ENGRAM_HOME`` names.
+    """Return the folder given as a value of ``ENGRAM_HOME``.
 
     Raises:
-        HomeError: it begins with ``~``. The hooks are lines of shell, which does not expand that in a variable.
+        HomeError: it begins with ``~``, which the hooks' shell does not expand in a variable.
     """
     if named.startswith("~"):
         raise HomeError(f"ENGRAM_HOME is {named!r}, which the hooks take literally: write the folder in full")
@@ -95,7 +95,7 @@ def default_gemini_folder() -> Path:
 
 @dataclass(frozen=True, slots=True)
 class Home:
-    """The memory folder, with every file and folder in it by name."""
+    """The memory folder, and the path of every file and folder in it."""
 
     root: Path
 
@@ -116,7 +116,7 @@ class Home:
 
     @property
     def worker_coming(self) -> Path:
-        """Its time shows when a worker began to start; a prompt's hook waits for the worker up to 10 s after that."""
+        """Its time shows when a worker began to start; a prompt's hook waits up to 10 s for the worker after that."""
         return self.root / "worker.coming"
 
     @property
@@ -184,7 +184,7 @@ class Home:
 
     @property
     def recollections(self) -> Path:
-        """Bites that wait for a hook."""
+        """Bites waiting for a hook."""
         return self.root / "recollections"
 
     @property
@@ -226,7 +226,7 @@ class Home:
         return self.root / "calls"
 
     def prepare(self, *, must_exist: bool = False) -> Home:
-        """Create missing folders (mode 0700) and make sure that no other user can enter.
+        """Create missing folders (mode 0700) and make sure that no other user can access them.
 
         Args:
             must_exist: do not create the memory folder itself.

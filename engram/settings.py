@@ -109,22 +109,23 @@ class Settings:
     #: Inject memories through the hooks.
     inject: bool = True
     #: Maximum time that a prompt waits while the worker looks for its memories, in seconds, at most 1.5. It waits only
-    #: 0.2 seconds for a dead or hanging worker, or after two waits in vain.
+    #: 0.2 seconds if the worker is dead or hangs, or after two waits in vain.
     prompt_wait_seconds: float = 1.5
     #: Maximum number of bites for one prompt, including those at its tool calls.
     bites: int = 3
-    #: Quote earlier sessions if no memory fits a prompt. Answers to questions quote them in any case.
+    #: Quote earlier sessions if no memory matches a prompt. Answers to questions quote them in any case.
     quotations: bool = True
     #: Maximum number of tokens (characters / 4) for all bites of a prompt.
     bite_tokens: int = 120
     #: Maximum number of tokens of the briefing at the start of a session.
     briefing_tokens: int = 200
-    #: Minimum cosine at which two prompts have the same topic and share a recollection; 0 uses the model's own
-    #: threshold.
+    #: Minimum cosine at which two prompts count as having the same topic and share a recollection; 0 uses the model's
+    #: own threshold.
     topic_threshold: float = 0.0
     #: A pending recollection older than this is not injected, in seconds.
     stale_seconds: int = 300
-    #: Days for which the outcome of each prompt is kept (`engram why`): ids and figures, no text. 0 keeps none.
+    #: Number of days for which the outcome of each prompt is kept (`engram why`): ids and figures, no text. 0 keeps
+    #: none.
     outcome_days: int = 180
 
     # The page (engram ui)
@@ -148,13 +149,13 @@ class Settings:
     # The language model, if one is chosen
     #: Command of the claude extractor: a name on PATH or a path.
     claude_command: str = "claude"
-    #: Model of the claude extractor, as `claude --model` takes it.
+    #: Model of the claude extractor, as accepted by `claude --model`.
     claude_model: str = "haiku"
     #: Maximum duration of a call of the claude extractor, in seconds.
     claude_timeout_seconds: float = 180.0
     #: Model of the openai extractor.
     llm_model: str = "gpt-4.1-nano"
-    #: Base URL of a compatible server; "" is OpenAI.
+    #: Base URL of a compatible server; "" means OpenAI.
     llm_base_url: str = ""
     #: Spending cap for a day, in dollars.
     llm_dollars_per_day: float = 1.0
@@ -162,7 +163,7 @@ class Settings:
     llm_dollars_per_hour: float = 0.5
     #: Spending cap for a day and project, in dollars.
     llm_dollars_per_project: float = 1.0
-    #: Highest cost of one call of the claude extractor at list price, in dollars; reserved before each call.
+    #: Maximum cost of one call of the claude extractor at list price, in dollars; reserved before each call.
     llm_dollars_per_call: float = 0.2
     #: Cap on tokens for a day, input and output together.
     llm_tokens_per_day: int = 2_000_000
@@ -181,11 +182,11 @@ class Settings:
 
     # Other machines
     #: Keep a request open at each joined hub, so that changes on other machines arrive at once. If false, the worker
-    #: asks every three seconds.
+    #: polls every three seconds.
     hub_wait: bool = True
 
     # The processes
-    #: Start watcher and worker with a Claude Code session if they are not running. For machines without launchd and
+    #: Start watcher and worker with a Claude Code session if they are not running. For machines without launchd or
     #: systemd.
     start_with_session: bool = False
     #: cysqlite, or sqlite3 (the standard library's); auto uses cysqlite if it is installed.
@@ -232,7 +233,7 @@ _CHOICES = {
 
 
 def _fault_of(name: str, value: Any) -> str:
-    """Return why a setting can't have a value of the right type; "" if it can."""
+    """Return why a value of the right type is invalid for a setting; "" if it is valid."""
     if value not in _CHOICES.get(name, (value,)):
         return f"the setting {name} = {value!r} must be one of {', '.join(_CHOICES[name])}"
     if isinstance(value, int | float) and value < 0:
@@ -250,7 +251,7 @@ class Loaded:
 
 
 class ConfigFault(NamedTuple):
-    """What is wrong in config.toml."""
+    """A fault in config.toml."""
 
     #: The setting; "" for the whole file.
     name: str
@@ -268,11 +269,11 @@ def load(
     Args:
         flags: values by name; None means that the flag was not given.
         environ: the environment; the process's own by default.
-        faults: gets what is wrong in config.toml, which is then left out instead of being an error.
+        faults: collects the faults in config.toml, which are then ignored instead of raising an error.
 
     Raises:
         SettingsError: a value is invalid, or config.toml can't be read.
-        HomeError: the memory folder can't be found by its name.
+        HomeError: the path of the memory folder can't be resolved.
     """
     environ = os.environ if environ is None else environ
     names = typing.get_type_hints(Settings)
@@ -317,10 +318,10 @@ def load(
 
 
 def _set_by(name: str, source: str) -> str:
-    """Return how a message about a setting's value ends: where the value comes from; "" if the user just typed it."""
+    """Return the end of a message about a setting's value: where it is set; "" if the user just typed it."""
     if source == "config.toml":
-        return f" (config.toml has it; to remove it: engram config unset {name})"
-    return f" (ENGRAM_{name.upper()} sets it)" if source == "environment" else ""
+        return f" (set in config.toml; to remove it: engram config unset {name})"
+    return f" (set by ENGRAM_{name.upper()})" if source == "environment" else ""
 
 
 def read_config(path: Path) -> dict[str, Any]:
@@ -333,7 +334,7 @@ def read_config(path: Path) -> dict[str, Any]:
         return {}
     owner = os.stat(path).st_uid
     if owner != os.geteuid():
-        # Whoever can write it could choose the server that texts are sent to, or disable exclusions.
+        # Whoever can write it could choose the server to which text is sent, or disable exclusions.
         raise SettingsError(
             f"{path} belongs to another user (uid {owner}), so it isn't read. Make it your own with chown, or delete it"
         )
@@ -346,7 +347,9 @@ def read_config(path: Path) -> dict[str, Any]:
 
 
 def parse_value(name: str, value: Any) -> Any:
-    """Return the value of a setting, given as text or as config.toml has it. Raises SettingsError if it is invalid."""
+    """Return the value of a setting, given as text or parsed from config.toml. Raises SettingsError if it is
+    invalid.
+    """
     wanted = typing.get_type_hints(Settings).get(name)
     if wanted is None:
         raise SettingsError(f"unknown setting {name!r}")
@@ -366,7 +369,7 @@ def _as_type(name: str, value: Any, wanted: Any) -> Any:
             return _as_number(value, wanted)
         if wanted is str:
             if not isinstance(value, str):
-                raise ValueError("it must be a text")
+                raise ValueError("it must be a string")
             return value
         return _as_list(value)
     except (TypeError, ValueError, OverflowError) as error:

@@ -1,8 +1,8 @@
 """Vaults: projects whose memory is in a separate database, in its own folder inside the memory folder.
 
 A vault (``ENGRAM_HOME/vaults/NAME``) is a complete memory folder, so forget, purge, backup, restore, status and
-consolidation work on it. Its file ``vault.json`` names its only project, of which the memory folder around it stores
-nothing.
+consolidation work on it. Its file ``vault.json`` names its only project; the enclosing memory folder does not store
+anything of that project.
 """
 
 from __future__ import annotations
@@ -53,7 +53,9 @@ class Vault:
 
 
 def list_vaults(home: Home) -> tuple[Vault, ...]:
-    """Return a memory folder's vaults, by name. Raises HomeError if one, and so its project, can't be read."""
+    """Return a memory folder's vaults, by name. Raises HomeError if one can't be read, since its project is then
+    unknown.
+    """
     folder = home.root / FOLDER_NAME
     if not folder.is_dir():
         return ()
@@ -62,13 +64,13 @@ def list_vaults(home: Home) -> tuple[Vault, ...]:
 
 
 def own_vault(home: Home) -> Vault | None:
-    """Return the vault that a memory folder is, if any."""
+    """Return the vault whose folder a memory folder is; None if it is not a vault."""
     file = home.root / FILE_NAME
     return _read(str(file), file.stat().st_mtime_ns) if file.is_file() else None
 
 
 def config_home(home: Path) -> Path:
-    """Return the folder whose config.toml applies: for a vault, the one around it, else the folder itself."""
+    """Return the folder whose config.toml applies: for a vault, the enclosing memory folder's; else its own."""
     own = own_vault(Home(home))
     return home if own is None else own.around
 
@@ -84,7 +86,7 @@ def vault_of_identity(home: Home, identity: str) -> Vault | None:
 
 
 def vault_of_folder(home: Home, folder: str) -> Vault | None:
-    """Return the vault that a working folder belongs to, judging by its path only."""
+    """Return the vault that a working folder belongs to, judging by its path alone."""
     return next((vault for vault in list_vaults(home) if vault.holds_folder(folder)), None)
 
 
@@ -97,12 +99,12 @@ def keeps_out(home: Home, identity: str, folder: str = "") -> bool:
 
 
 def settings_of(vault: Vault, settings: Settings) -> Settings:
-    """Return a vault's settings: those of the memory folder around it, applied to the vault's folder."""
+    """Return a vault's settings: those of the enclosing memory folder, applied to the vault's folder."""
     return replace(settings, home=vault.folder)
 
 
 def settings_around(settings: Settings) -> Settings:
-    """Return the settings of the folder whose worker serves a memory folder: for a vault, the one around it."""
+    """Return the settings of the folder whose worker serves a memory folder: for a vault, the enclosing one."""
     home = config_home(settings.home)
     return settings if home == settings.home else replace(settings, home=home)
 
@@ -142,7 +144,7 @@ def free_folder(home: Home, name: str) -> Path:
 
 
 def write_vault(vault: Vault) -> None:
-    """Write a vault's file; from then on, the memory folder around it stores nothing of its project."""
+    """Write a vault's file; from then on, the enclosing memory folder does not store its project."""
     make_private_folder(vault.folder.parent)
     make_private_folder(vault.folder)
     facts = {"name": vault.name, "identities": list(vault.identities), "sealed": vault.is_sealed}
@@ -151,12 +153,12 @@ def write_vault(vault: Vault) -> None:
 
 @lru_cache(maxsize=64)
 def _read(file: str, changed_at_ns: int) -> Vault:
-    del changed_at_ns  # the key of the cache
+    del changed_at_ns  # part of the cache key
     path = Path(file)
     try:
         facts = json.loads(read_regular(path, _MAX_FILE_BYTES) or b"")
         if not isinstance(facts, Mapping):
-            raise ValueError("it holds no object")
+            raise ValueError("it is not an object")
         return Vault(
             name=str(facts["name"]),
             identities=tuple(str(identity) for identity in facts["identities"]),

@@ -1,7 +1,7 @@
 """The released version, the version of the code in this folder, and how Engram is installed.
 
-The build reads ``VERSION``. Functions import what they need themselves, since every Claude Code session waits for
-processes that need only the constants.
+The build reads ``VERSION``. Functions import modules locally, since every Claude Code session waits for processes that
+need only the constants.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ def code_version(package: Path = _PACKAGE) -> str:
     """Return the version and a fingerprint of the source files, such as ``0.1.0+3f9a12c4``.
 
     The fingerprint covers the files' names, sizes and times, so it changes with every update and every edit of a
-    checkout. Takes a few milliseconds.
+    checkout. This takes a few milliseconds.
     """
     import hashlib
 
@@ -47,7 +47,7 @@ def install_command(extra: str = "") -> str:
 
 
 def update_command() -> str:
-    """Return a command that installs the packages that this installation's code needs, for any folder."""
+    """Return a command that installs the packages that this installation's code needs; it works in any folder."""
     import shlex
     import sys
 

@@ -1,1 +1,1 @@
-"""What Engram needs from the system: atomic files, the clock, locks, limits, sockets."""
+"""Engram's use of the operating system: atomic files, the clock, locks, limits, sockets."""

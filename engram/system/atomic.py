@@ -36,13 +36,13 @@ def write_atomic(path: Path, data: bytes) -> None:
         with contextlib.suppress(OSError):
             temporary.unlink()
         if isinstance(error, OSError):
-            error.filename, error.filename2 = str(path), None  # nobody knows the temporary file
+            error.filename, error.filename2 = str(path), None  # the temporary file means nothing to the user
         raise
 
 
 @contextlib.contextmanager
 def locked_folder(folder: Path) -> Iterator[None]:
-    """Hold a lock (flock) on the folder itself; wait while another process holds it. Raises OSError, HomeError."""
+    """Hold a lock (flock) on the folder itself; wait while another process holds it. Raises OSError or HomeError."""
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         lock_file(descriptor, fcntl.LOCK_EX, folder)
@@ -56,7 +56,7 @@ def lock_file(descriptor: int, operation: int, folder: Path) -> None:
 
     Raises:
         BlockingIOError: another process holds it, and ``operation`` does not wait.
-        HomeError: the file system has no locks.
+        HomeError: the file system does not support locks.
     """
     with needing(folder, "locks"):
         fcntl.flock(descriptor, operation)
@@ -75,8 +75,8 @@ def needing(folder: Path, feature: str) -> Iterator[None]:
         if error.errno not in _LACKING:
             raise
         raise HomeError(
-            f"can't use the memory folder {folder}: its file system has no {feature} ({error.strerror}). Folders of a "
-            "network or of another system often have none: set ENGRAM_HOME to a folder on a disk of this machine"
+            f"can't use the memory folder {folder}: its file system does not support {feature} ({error.strerror}). "
+            "Folders on a network or of another system often don't: set ENGRAM_HOME to one on a disk of this machine"
         ) from error
 
 
@@ -105,9 +105,9 @@ def read_regular(path: Path, limit_bytes: int) -> bytes | None:
 
 
 def read_whole(path: Path, limit_bytes: int) -> bytes | None:
-    """Return all bytes of a regular file, ``b""`` if it does not exist.
+    """Return all bytes of a regular file; ``b""`` if it does not exist.
 
-    Returns None if the file must not be rewritten from what was read: it is larger than ``limit_bytes``, a link, a
+    Return None if the file must not be rewritten from what was read: it is larger than ``limit_bytes``, a link, a
     device, or unreadable.
     """
     data = read_regular(path, limit_bytes + 1)
@@ -119,8 +119,8 @@ def read_whole(path: Path, limit_bytes: int) -> bytes | None:
 def make_private_folder(path: Path, *, with_parents: bool = False) -> Path:
     """Create ``path`` with mode 0700 if it is missing.
 
-    Without ``with_parents``, a missing parent is an OSError: what works inside the memory folder must not recreate that
-    folder after it was moved away.
+    Without ``with_parents``, a missing parent raises OSError: code that works inside the memory folder must not
+    recreate that folder after it was moved away.
     """
     path.mkdir(mode=FOLDER_MODE, parents=with_parents, exist_ok=True)
     return path
@@ -133,7 +133,7 @@ _FULL_BYTES = 1_000_000
 
 
 def explain_disk(path: Path) -> str:
-    """Return what prevents writing to ``path``; "" if nothing can be seen."""
+    """Return what prevents writing to ``path``; "" if no cause is found."""
     with contextlib.suppress(OSError):
         folder = path if path.is_dir() else path.parent
         facts = os.statvfs(folder)
@@ -152,7 +152,7 @@ def explain_disk(path: Path) -> str:
 
 
 def explain_error(error: OSError, path: Path | None = None) -> str:
-    """Return one line that names the system's error, and the state of the disk if that is the cause."""
+    """Return one line with the system's error and, if that is the cause, the state of the disk."""
     if path is None and isinstance(error.filename, str | os.PathLike):
         path = Path(error.filename)
     reason = error.strerror or str(error) or type(error).__name__
@@ -163,7 +163,7 @@ def explain_error(error: OSError, path: Path | None = None) -> str:
 
 
 def behind_rollback(error: BaseException) -> BaseException:
-    """Return what ended a transaction if the error is only that nothing was left to roll back.
+    """Return the error that ended a transaction, if ``error`` only reports that nothing was left to roll back.
 
     SQLite itself rolls back if the disk is full or fails.
     """

@@ -1,4 +1,4 @@
-"""The clock: wall time in milliseconds for what is stored, steady seconds for waiting."""
+"""The clock: wall time in milliseconds for stored times, monotonic seconds for waiting."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ class Clock(Protocol):
     """The current time. All code that decides by time takes a Clock."""
 
     def now_ms(self) -> int:
-        """Wall time in milliseconds since 1970, which may jump."""
+        """Return the wall time in milliseconds since 1970, which may jump."""
 
     def steady_seconds(self) -> float:
-        """Return seconds of a clock that never goes back; only differences are meaningful."""
+        """Return seconds of a clock that never goes backwards; only differences are meaningful."""
 
 
 class SystemClock:
     """The system clock."""
 
     def now_ms(self) -> int:
-        """Wall time in milliseconds since 1970."""
+        """Return the wall time in milliseconds since 1970."""
         return time.time_ns() // 1_000_000
 
     def steady_seconds(self) -> float:
@@ -40,7 +40,7 @@ class FixedClock:
     steady: float = field(default=0.0)
 
     def now_ms(self) -> int:
-        """Wall time in milliseconds since 1970."""
+        """Return the wall time in milliseconds since 1970."""
         return self.at_ms
 
     def steady_seconds(self) -> float:
@@ -60,7 +60,7 @@ LAST_MS = 253_402_214_400_000
 
 
 def parse_time_ms(text: object) -> int | None:
-    """Milliseconds since 1970 of an ISO 8601 text; None for any other text. A time without a zone is UTC.
+    """Return the milliseconds since 1970 of an ISO 8601 time; None for anything else. A time without a zone is UTC.
 
     A time before 1970 or at the end of the calendar doesn't count, since nothing was said then.
     """
@@ -84,7 +84,7 @@ def moment_of(at_ms: int, zone: tzinfo | None = None) -> datetime:
 
 
 def iso_time(at_ms: int) -> str:
-    """ISO 8601 in UTC, to the second."""
+    """Return a time as ISO 8601 in UTC, to the second."""
     return moment_of(at_ms, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
@@ -94,7 +94,7 @@ def day_of(at_ms: int) -> str:
 
 
 def noon_of(day: str) -> int | None:
-    """Return the local noon of a day ``YYYY-MM-DD``, in milliseconds since 1970; None for a text that is not a day."""
+    """Return the local noon of a day ``YYYY-MM-DD``, in milliseconds since 1970; None if it is not a day."""
     try:
         noon_ms = int(datetime.strptime(day, "%Y-%m-%d").replace(hour=12).timestamp() * 1000)
     except (ValueError, OverflowError, OSError):

@@ -69,7 +69,7 @@ _left = int(_count) if _count.isdigit() else 1
 
 
 def reach(name: str) -> None:
-    """Pass the point ``name``; kills this process if the environment asks for it."""
+    """Pass the point ``name``; kill this process if the environment requests it."""
     if _wanted and name == _wanted:
         _hit()
 

@@ -22,7 +22,7 @@ class LazyRegex:
         return re.compile(self.pattern, self._given_flags)
 
     def __getattr__(self, name: str) -> Any:
-        """What the compiled expression has under this name; from now on, it is found without this method."""
+        """Return an attribute of the compiled expression; from now on, it is found without this method."""
         value = getattr(self._compiled, name)
         setattr(self, name, value)
         return value
@@ -32,14 +32,14 @@ class LazyRegex:
 
 
 def lazy_regex(pattern: AnyStr, flags: int = 0) -> re.Pattern[AnyStr]:
-    """Return a pattern that is compiled at its first use; a mistake in it raises ``re.error`` only there, and in its
-    test.
+    """Return a pattern that is compiled at its first use; a mistake in it raises ``re.error`` only then, and in the
+    test of all patterns.
     """
     return cast("re.Pattern[AnyStr]", LazyRegex(pattern, flags))
 
 
 def has_one(text: str, marks: tuple[str, ...]) -> bool:
-    """Return whether one of the marks, if there are any, is in the text; if none is, the regex need not be tried."""
+    """Return True if the text contains one of the marks, or there are no marks; else the regex need not be tried."""
     for mark in marks:
         if mark in text:
             return True

@@ -1,4 +1,4 @@
-"""Resident memory, threads, open files and cyclic garbage of this process, and which of its threads go first."""
+"""Resident memory, threads, open files and cyclic garbage of this process, and the precedence of its threads."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ import threading
 from collections.abc import Iterator
 from pathlib import Path
 
-#: glibc's name for the number of arenas.
+#: glibc's ``mallopt`` parameter for the number of arenas.
 _ARENA_MAX = -8
-#: glibc's name for the size from which blocks are mapped separately, and that size in bytes; such blocks are returned
-#: at once.
+#: glibc's ``mallopt`` parameter for the size from which blocks are mapped separately, and that size in bytes; such
+#: blocks are returned at once.
 _MMAP_THRESHOLD, _MAPPED_BYTES = -3, 1 << 20
 #: Open files that this process may need: databases, sockets and clients.
 _FILES = 1024
 #: How far the load may exceed the number of processors without any other program having to wait.
 QUIET_LOAD = 0.5
-#: Time limit of ``ps``, in seconds.
+#: Time limit for ``ps``, in seconds.
 _PS_SECONDS = 5
 
 
@@ -47,7 +47,7 @@ def rss_mb() -> float:
 def is_quiet() -> bool:
     """Return True if two threads of this process would leave no processor for others that want it.
 
-    The load includes these threads, so there remain two of them while nothing else runs.
+    The load includes these threads, so there are still two of them while nothing else is running.
     """
     processors = os.cpu_count() or 1
     return processors > 1 and os.getloadavg()[0] <= processors + QUIET_LOAD
@@ -61,9 +61,9 @@ def give_back_memory() -> None:
 
 @contextlib.contextmanager
 def collector_paused() -> Iterator[None]:
-    """Disable the search for cyclic garbage, for short work that makes many objects but no cycles.
+    """Disable the search for cyclic garbage, for short work that creates many objects but no cycles.
 
-    This applies to all threads. If several pause the search, whoever found it running starts it again.
+    This applies to all threads. If several pause the search, the one that found it running starts it again.
     """
     was_enabled = gc.isenabled()
     gc.disable()
@@ -86,7 +86,7 @@ def limit_arenas() -> None:
 
 
 def limit_matrix_threads() -> None:
-    """Let numpy multiply in one thread unless the user set another number; call it before numpy is loaded.
+    """Let numpy multiply in one thread unless the user set another number; call this before numpy is loaded.
 
     Its threads wait for one another by spinning, which doubled the processor time on a busy machine and took longer.
     """
@@ -103,10 +103,10 @@ def raise_file_limit() -> None:
             resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
 
 
-# -- those who ask go before those who work
+# -- Threads that answer questions go before threads that do background work.
 #
 # Threads of one process share an interpreter and its processors. Lowering the priority of the working threads would let
-# one of them hold the interpreter's lock while it waits for a processor; so they stop at their next step instead.
+# one of them hold the interpreter's lock while it waits for a processor; so they pause at their next step instead.
 
 #: Maximum pause of one step, in seconds, so that work continues slowly however many questions there are.
 MAX_PAUSE_SECONDS = 1.0
@@ -136,7 +136,7 @@ def asking() -> Iterator[None]:
 
 @contextlib.contextmanager
 def giving_way() -> Iterator[None]:
-    """Mark what this thread does as work that can wait."""
+    """Mark this thread's work as work that can wait."""
     before = is_giving_way()
     _thread.gives_way = True
     try:
@@ -146,18 +146,18 @@ def giving_way() -> Iterator[None]:
 
 
 def is_giving_way() -> bool:
-    """Return True if what this thread does can wait."""
+    """Return True if this thread's work can wait."""
     return getattr(_thread, "gives_way", False)
 
 
 def pause() -> None:
-    """Wait while a question is being answered, if what this thread does can wait. Call it without holding a lock."""
+    """Wait while a question is being answered, if this thread's work can wait. Call this without holding a lock."""
     if is_giving_way():
         let_questions_pass()
 
 
 def let_questions_pass() -> None:
-    """Wait while a question is being answered, whatever this thread does. Call it without holding a lock."""
+    """Wait while a question is being answered, whatever this thread does. Call this without holding a lock."""
     _nobody_asks.wait(MAX_PAUSE_SECONDS)
 
 
@@ -173,7 +173,7 @@ def import_without_drivers(module: str) -> None:
     if module in sys.modules:
         return
     hidden = set(DRIVERS) - sys.modules.keys()
-    # None makes an import fail; whoever needs a driver imports it afterwards.
+    # None makes an import fail; code that needs a driver imports it afterwards.
     sys.modules.update(dict.fromkeys(hidden))  # type: ignore[arg-type]
     try:
         importlib.import_module(module)

@@ -1,4 +1,4 @@
-"""A lock that only one process can hold (flock). The system releases it when its holder dies, in any way."""
+"""A lock that only one process can hold (flock). The system releases it when its holder dies, however that happens."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from pathlib import Path
 from engram.errors import AlreadyRunning
 from engram.system.atomic import FILE_MODE, lock_file
 
-#: Exit code of a worker or watcher that asks to be restarted (EX_TEMPFAIL).
+#: Exit code of a worker or watcher that requests a restart (EX_TEMPFAIL).
 EXIT_RESTART = 75
 #: How long a held lock is retried, in seconds, since a status command holds a shared one for an instant.
 PATIENCE_SECONDS = 0.3
 
 
 class ProcessLock:
-    """A held lock, whose file names the process. Keep the object for as long as the lock must be held."""
+    """A held lock, whose file contains the process id. Keep the object for as long as the lock must be held."""
 
     def __init__(self, path: Path, note: str = "") -> None:
         """Take the lock.
@@ -33,7 +33,7 @@ class ProcessLock:
 
         Raises:
             AlreadyRunning: another process holds it.
-            HomeError: the file system has no locks.
+            HomeError: the file system does not support locks.
         """
         self.path = path
         self._descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, FILE_MODE)
@@ -66,7 +66,7 @@ class ProcessLock:
             return False
 
     def release(self) -> None:
-        """Release the lock; the file stays."""
+        """Release the lock; the file is kept."""
         os.close(self._descriptor)
 
 
@@ -84,14 +84,14 @@ def is_process_alive(pid: int) -> bool:
 # -- The heartbeat of watcher and worker: the time of the lock file for every reader, and systemd's watchdog.
 #
 # A beat means progress: the process calls ``beat`` only after it has done something. A process that hangs falls silent,
-# and one of its own threads then ends it: launchd has no watchdog, but restarts what failed.
+# and one of its own threads then terminates it: launchd has no watchdog, but restarts what failed.
 
 #: A process that is silent for more seconds than this counts as hanging. Its slowest step (a backup of a large
 #: memory.db on a slow disk) is much shorter.
 MAX_SILENCE_SECONDS = 300
-#: Shortest time between two beats that are recorded, in seconds.
+#: Minimum time between two beats that are recorded, in seconds.
 MIN_INTERVAL_SECONDS = 1.0
-#: Seconds between two checks by the thread that ends a silent process.
+#: Seconds between two checks by the thread that terminates a silent process.
 LOOK_SECONDS = 5.0
 
 
@@ -104,7 +104,7 @@ class Heartbeat:
         """
         self._lock = lock
         self._address = os.environ.pop("NOTIFY_SOCKET", "")
-        #: When the process last beat, by the steady clock.
+        #: When the process last beat, by the monotonic clock.
         self.last_beat_seconds = float("-inf")
         self._is_stopping = threading.Event()
 
@@ -140,9 +140,9 @@ class Heartbeat:
 
 
 def _end_if_silent(of_process: weakref.ref[Heartbeat], is_stopping: threading.Event) -> None:
-    """End the process with ``EXIT_RESTART`` after too long a silence; print its threads first.
+    """Exit with ``EXIT_RESTART`` if the process is silent for too long, after printing its threads.
 
-    Returns once the process stops on purpose, or the heartbeat is gone.
+    Return once the process stops on purpose, or the heartbeat is gone.
     """
     last_beat, silent_seconds, last_look = float("-inf"), 0.0, time.monotonic()
     while not is_stopping.wait(LOOK_SECONDS):

@@ -42,7 +42,7 @@ def socket_address(path: Path) -> Iterator[str]:
 
 
 def _make_short_folder() -> str:
-    """Make a private folder with a short path, if the system allows it. Raises OSError if no folder does."""
+    """Create a private folder with a short path. Raises OSError if that is not possible anywhere."""
     error: OSError | None = None
     for parent in dict.fromkeys(("/tmp", os.environ.get("XDG_RUNTIME_DIR", ""), *_FOLDERS, os.path.expanduser("~"))):
         if not os.path.isabs(parent) or len(os.fsencode(parent)) > MAX_PARENT_BYTES:
@@ -58,8 +58,8 @@ def bind_at(listener: socket.socket, path: Path) -> None:
     """Bind a Unix socket to ``path``, mode 0600. An existing file is replaced atomically.
 
     Raises:
-        OSError: the socket can't be made, or ``path`` is a folder.
-        HomeError: the file system has no sockets.
+        OSError: the socket can't be created, or ``path`` is a folder.
+        HomeError: the file system does not support sockets.
     """
     temporary = path.with_name(f".{os.getpid()}.{path.name[0]}.tmp")
     with contextlib.suppress(OSError):

@@ -52,11 +52,11 @@ def test_an_expected_failure_is_one_line_and_code_1(home: Home, monkeypatch: pyt
     assert result.stdout == ""
     assert result.stderr.strip() == (
         "Error: the setting bites = -1 must not be negative "
-        "(config.toml has it; to remove it: engram config unset bites)"
+        "(set in config.toml; to remove it: engram config unset bites)"
     )
     assert run_command("config", "unset", "bites").returncode == 0
     monkeypatch.setenv("ENGRAM_BITES", "-1")
-    assert "ENGRAM_BITES sets it" in run_command("status").stderr
+    assert "(set by ENGRAM_BITES)" in run_command("status").stderr
 
 
 @pytest.mark.parametrize(

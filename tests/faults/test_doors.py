@@ -271,5 +271,7 @@ def test_a_file_system_that_lacks_locks_or_sockets_is_named(
         uses += [lambda: WakeListener(settings.places.wake_socket), lambda: open_listener(settings.places.mcp_socket)]
 
     for use in uses:
-        with pytest.raises(HomeError, match=rf"can't use the memory folder .*: its file system has no {feature} \("):
+        with pytest.raises(
+            HomeError, match=rf"can't use the memory folder .*: its file system does not support {feature} \("
+        ):
             use()
