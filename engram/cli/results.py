@@ -352,7 +352,7 @@ def _wrapped(text: str, width: int) -> Iterable[str]:
             continue
         plain = _HEADING.sub("", line.strip())
         hanging = "  " if _BULLET.match(plain) else ""
-        yield from wrapped(" ".join(plain.split()), max(width, 1), rest=hanging)
+        yield from wrapped(plain, max(width, 1), rest=hanging)
 
 
 def _plain(text: str) -> str:
