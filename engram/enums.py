@@ -194,7 +194,7 @@ class Judgement(StoredEnum):
     HELPFUL = "helpful"
     #: It is not true: it is no longer shown unasked, and it ranks last.
     WRONG = "wrong"
-    #: It is no longer true, so it ends.
+    #: It is no longer true, so it is archived.
     OUTDATED = "outdated"
 
 

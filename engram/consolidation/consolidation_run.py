@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from engram.extraction.model.reconcile import Reconciler
     from engram.extraction.model.second_chance import SecondChance
 
-#: Name of the lease that keeps two workers from consolidating at once.
+#: Name of the lease that prevents two workers from consolidating at once.
 LEASE = "consolidate"
 #: Maximum number of report lines that are stored.
 _MAX_REPORT_LINES = 500
@@ -40,7 +40,7 @@ class Report:
     run_id: int
     #: A line for each change.
     lines: tuple[str, ...]
-    #: False if the time budget ended first; the next run resumes.
+    #: False if the time budget was used up first; the next run resumes.
     is_complete: bool = True
     #: False if another process held the lease, or the last run was too recent.
     has_run: bool = True

@@ -1,4 +1,6 @@
-"""Use git to mark memories stale whose files changed a lot or are gone, and to confirm those of merged branches."""
+"""Use git to mark memories as stale if their files changed a lot or are gone, and to confirm those of merged
+branches.
+"""
 
 from __future__ import annotations
 
@@ -126,7 +128,7 @@ def _since_ms(context: Context, memory: Memory) -> int:
 def bound_files(context: Context, memory: Memory, root: str) -> list[str]:
     """Return the project files that the memory names and its turn touched, relative to the root.
 
-    For a decision all turns of its sessions count, since decisions are carried out in later turns.
+    For a decision, all turns of its sessions count, since decisions are carried out in later turns.
     """
     names = {PurePosixPath(entity.replace("\\", "/")).name.lower() for entity in memory.entities}
     names |= {word.strip(".,;:()`'\"").rpartition("/")[2].lower() for word in memory.summary.split()}
@@ -182,7 +184,7 @@ def _count_lines(path: Path) -> int | None:
 
 
 def changes_since(root: str, since_ms: int) -> Mapping[str, list[FileChange]]:
-    """Return path relative to the root → its changes since a time; {} if git is missing, slow or fails."""
+    """Return path relative to the root → its changes since a time; {} if git is missing, fails or takes too long."""
     span = f"--since=@{since_ms // 1000}", f"--max-count={_MAX_COMMITS}"
     changes: dict[str, list[FileChange]] = {}
     for at_ms, line in read_log(root, *span, "--numstat", seconds=MAX_GIT_SECONDS):
@@ -192,11 +194,11 @@ def changes_since(root: str, since_ms: int) -> Mapping[str, list[FileChange]]:
 
 
 def head_of(root: str) -> str:
-    """Return the current commit of a repository; "" if there is none, or git is missing, slow or fails."""
+    """Return the current commit of a repository; "" if there is none, or git is missing, fails or takes too long."""
     return (run_git(root, "rev-parse", "--verify", "HEAD", seconds=MAX_GIT_SECONDS) or "").strip()
 
 
-# -- Read whether the branches of sessions were merged, and confirm the memories of merged ones.
+# -- Find out whether the branches of sessions were merged, and confirm the memories of merged ones.
 
 #: A new branch whose last turn is older than this, in milliseconds, is not read.
 MAX_AGE_MS = 90 * 86_400_000
@@ -211,7 +213,7 @@ _MERGED_CONFIDENCE = 0.75
 
 
 def read_branches(store: Store, settings: Settings, *, only_lively: bool) -> int:
-    """Read the branches of all projects whose repositories exist here; return how many branches changed.
+    """Read the branches of all projects whose repositories exist on this machine; return how many branches changed.
 
     Args:
         settings: excluded folders are not read.
@@ -276,7 +278,7 @@ def _wanted_branches(store: Store, project_id: int, stored: Sequence[BranchRow])
 
 
 def _read_branch(root: Path, refs: Refs, branch: BranchRow) -> BranchRow:
-    """Ask git about a branch, unless nothing has changed since the last time."""
+    """Query git about a branch, unless nothing has changed since the last time."""
     tip = refs.tip_of(branch.name)
     compared_with = " ".join(
         [refs.default, *refs.main_tips, "gone" if refs.has_lost_upstream(branch.name) else "", tip or "deleted"]
@@ -288,7 +290,7 @@ def _read_branch(root: Path, refs: Refs, branch: BranchRow) -> BranchRow:
     is_proved = branch.state is BranchState.MERGED and reading.state is BranchState.UNKNOWN
     return replace(
         branch,
-        # A branch that was merged stays so after it is deleted.
+        # A branch that was merged still counts as merged after it is deleted.
         state=BranchState.MERGED if is_proved else reading.state,
         tip=reading.tip,
         has_commits=branch.has_commits or reading.has_commits,

@@ -123,7 +123,7 @@ def _fits(text: str) -> bool:
 
 
 NOTE = "MEMORY.md"
-#: A larger MEMORY.md is not rewritten, in bytes.
+#: Maximum size of a MEMORY.md that is rewritten, in bytes.
 _MAX_NOTE_BYTES = 1_000_000
 #: Maximum length of a line, in characters.
 _MAX_LINE_CHARACTERS = 240
@@ -241,7 +241,7 @@ def _retire(context: Context) -> None:
 
 
 def follow_graduation(store: Store, settings: Settings, episode_ids: Sequence[str]) -> None:
-    """Update MEMORY.md after an undo: of ``episode_ids``, exactly the graduated memories have a line."""
+    """Update MEMORY.md after an undo, so that of ``episode_ids``, exactly the graduated memories have a line."""
     path = settings.places.notes / NOTE
     with notes_lock(settings.places):
         text = read_text(path)
@@ -270,7 +270,7 @@ def without_lines(text: str, ids: Sequence[str]) -> str:
 
 
 def _why_out(memory: Memory | None) -> str:
-    """Return why a memory's line no longer belongs in MEMORY.md; "" if it does, and without a memory."""
+    """Return why a memory's line no longer belongs in MEMORY.md; "" if it does, or if there is no memory."""
     if memory is None:
         return ""
     if not memory.status.is_current:
@@ -294,7 +294,7 @@ def _write(context: Context, before: str, kept: str, moved: str) -> None:
     archive = f"archive/{day_of(context.store.now_ms())[:7]}.md"
     old = context.read_note(archive) if moved else None
     if moved and old is None:
-        context.add_line(f"{archive} cannot be rewritten; {NOTE} stays as it is")
+        context.add_line(f"{archive} cannot be rewritten; {NOTE} is left unchanged")
         return
     context.will_write(NOTE, before)
     if moved:

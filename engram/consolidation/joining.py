@@ -56,7 +56,7 @@ def end_open_work(context: Context) -> None:
 
 
 def _went_on(store: Store, memory: Memory, branches: Collection[str]) -> str:
-    """Return the id of the latest other session that later worked on one of the branches; "" for none.
+    """Return the id of the latest other session that later worked on one of the branches; "" if there is none.
 
     A session that ran at the same time but ended earlier does not count.
     """
@@ -80,11 +80,11 @@ def reconcile_new(
 
     A memory that says the same as another one is merged into it. A decision or preference that abandons or changes an
     older one supersedes it. Provisional memories that the session confirms become active, and open work that the
-    session continued is archived. ``row_ids`` are not compared with each other. The changes are a run, which
+    session continued is archived. ``row_ids`` are not compared with each other. The changes form a run, which
     ``undo_run`` can undo.
 
     Args:
-        duplicate_cosine: minimum cosine for two memories to say the same; depends on the embedding model.
+        duplicate_cosine: minimum cosine at which two memories say the same; depends on the embedding model.
     """
     with store.transaction() as tx:
         run_id = memory_history.add_run(tx, "extract")
@@ -116,7 +116,7 @@ def join_waiting(
 
     Args:
         bring_up_to_date: embeds changed memories and loads their vectors.
-        duplicate_cosine: minimum cosine for two memories to say the same; depends on the embedding model.
+        duplicate_cosine: minimum cosine at which two memories say the same; depends on the embedding model.
     """
     lines: list[str] = []
     horizon_ms = join_horizon_ms(store)

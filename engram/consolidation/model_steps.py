@@ -23,14 +23,14 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-#: Minimum number of common words of two memories that the model relates.
+#: Minimum number of words that two memories related by the model must have in common.
 MIN_SHARED_WORDS = 2
 
 
 def reconcile(context: Context) -> None:
     """Relate the memories of each project with new or changed memories since the last run.
 
-    If the model is unavailable, the next complete comparison tries again. A dry run doesn't ask the model.
+    If the model is unavailable, the next complete comparison tries again. A dry run doesn't call the model.
     """
     if context.reconciling is None or context.is_dry:
         return

@@ -53,7 +53,7 @@ _AT_A_TIME = 200
 MAX_OF_TURN = 60
 #: Key in ``meta`` of the names of persons' elements by which everything was judged.
 _ELEMENTS_JUDGED_BY = "elements_judged_by"
-#: Minimum share of a memory's words that the sentence it was made from must have.
+#: Minimum share of a memory's words that the sentence it was made from must contain.
 _MIN_SHARE = 0.5
 #: Reasons for archiving a rule: no sentence is worded as one, or the user did not send it.
 NOT_WORDED = "it is not worded as a rule"
@@ -67,10 +67,11 @@ class _Verdict:
 
 
 def rejudge_rules(context: Context) -> None:
-    """Archive memories that are no rules of the user's, and limit those not meant for all projects to their own.
+    """Archive memories that are not rules of the user's, and limit those not meant for all projects to their own
+    project.
 
-    Runs once per ``JUDGE_VERSION``. Memories that a person edited, pinned, judged or restored are left alone. This is
-    tidying, which is not sent to a hub.
+    This runs once per ``JUDGE_VERSION``. Memories that a person edited, pinned, judged or restored are left alone. This
+    is tidying, which is not sent to a hub.
     """
     if get_meta(context.store, _JUDGED_BY) == str(JUDGE_VERSION):
         return
@@ -252,7 +253,9 @@ def _judge_again(store: Store, memory: Memory) -> _Verdict:
 
 
 def _is_by_program(store: Store, memory: Memory) -> bool:
-    """Return True if programs sent all prompts in a memory's evidence, which earlier versions took for the user's."""
+    """Return True if programs sent all prompts in a memory's evidence, which earlier versions mistook for the
+    user's.
+    """
     cited = evidence_of(store, memory.id)
     uuids = {entry.uuid for entry in cited}
     speakers = {

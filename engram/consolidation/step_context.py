@@ -54,11 +54,11 @@ class Context:
     is_dry: bool = False
     #: True if a person started the run.
     is_forced: bool = False
-    #: Steady time at which the time budget ends, in seconds; None for no limit.
+    #: Monotonic time at which the time budget is used up, in seconds; None if there is no limit.
     until_seconds: float | None = None
     #: Lines of the report, one for each change.
     lines: list[str] = field(default_factory=list)
-    #: Note file → its text before this run, for an undo; "" for none.
+    #: Note file → its text before this run, for an undo; "" if there was none.
     files_before: dict[str, str] = field(default_factory=dict)
     #: Note file → digest of the text that this run wrote, by which an undo recognises later changes.
     files_after: dict[str, str] = field(default_factory=dict)
@@ -80,9 +80,9 @@ class Context:
         return self.until_seconds is not None and self.store.clock.steady_seconds() > self.until_seconds
 
     def check_time(self) -> None:
-        """Let waiting requests go first; raise TimeIsUp if the time budget has ended.
+        """Let waiting requests go first; raise TimeIsUp if the time budget is used up.
 
-        It isn't raised before the run has changed something, so that every run makes progress.
+        The error isn't raised before the run has changed something, so that every run makes progress.
         """
         process_limits.pause()
         if len(self.lines) > self.lines_before and self.is_over:
@@ -111,7 +111,7 @@ class Context:
     def pairs(self, min_cosine: float) -> Iterator[tuple[int, int, float]]:
         """Yield pairs of similar memories that include a new or changed one; none without vectors.
 
-        Memories that wait for older turns are left to ``join_waiting``.
+        Memories waiting for older turns are left to ``join_waiting``.
         """
         if self.similar is None:
             return
@@ -128,7 +128,9 @@ class Context:
         return now if is_same else None
 
     def change(self, memory: Memory, action: str, reason: str, *, actor: Actor, **changes: Any) -> bool:
-        """Change a memory in its own transaction; return False if it has changed since it was read. Reports nothing."""
+        """Change a memory in its own transaction; return False if it has changed since it was read. No line is
+        reported.
+        """
         if self.is_dry:
             return True
         with self.store.transaction() as tx:
@@ -153,7 +155,7 @@ class Context:
     def read_note(self, name: str) -> str | None:
         """Return a note in the memory folder; "" if there is none.
 
-        Returns None if it must not be rewritten: too large, a link, not readable, or not UTF-8. Hold ``notes_lock``
+        Return None if it must not be rewritten: too large, a link, not readable, or not UTF-8. Hold ``notes_lock``
         while reading, changing and writing it.
         """
         data = read_whole(self.settings.places.notes / name, MAX_NOTE_BYTES)
@@ -163,7 +165,7 @@ class Context:
             return None
 
     def will_write(self, name: str, before: str) -> None:
-        """Record a note's text before this run, for an undo. Call it before ``write_note``."""
+        """Record a note's text before this run, for an undo. Call this before ``write_note``."""
         self.files_before.setdefault(name, before)
         self.save()
 

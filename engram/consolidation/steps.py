@@ -179,8 +179,8 @@ def _values(words: frozenset[str]) -> frozenset[str]:
 def supersede_pairs(context: Context, pairs: Iterable[tuple[int, int, float]]) -> None:
     """Supersede the older memory of each pair if the newer one replaces it.
 
-    If ``ending_of`` leaves the decision to the user, both stay and a contradiction is recorded. ``pairs`` are those of
-    ``Context.pairs``.
+    If ``ending_of`` leaves the decision to the user, both are kept and a contradiction is recorded. ``pairs`` are those
+    of ``Context.pairs``.
     """
     gone: set[int] = set()
     for first_id, second_id, cosine in pairs:
@@ -231,7 +231,7 @@ _MERGED_KINDS = (Kind.DECISION, Kind.PREFERENCE, Kind.FIX, Kind.FACT, Kind.DEAD_
 def archive_exact_duplicates(context: Context) -> None:
     """Archive exact duplicates in a project and scope; keep the one that was judged wrong, else the most trusted.
 
-    A memory is not merged into one with less authority: either the other one is archived, or both stay.
+    A memory is not merged into one with less authority: either the other one is archived, or both are kept.
     """
     if context.changed is not None and not context.changed:
         return
@@ -396,7 +396,9 @@ def age(context: Context) -> None:
 
 
 def pack_old(context: Context) -> None:
-    """Compress the content of memories not changed or used for ``compress_days`` days; summary and evidence stay."""
+    """Compress the content of memories not changed or used for ``compress_days`` days, but not their summary and
+    evidence.
+    """
     days = context.settings.compress_days
     for memory in memory_lists.unpacked_before(context.store, context.store.now_ms() - days * 86_400_000):
         context.check_time()
@@ -428,7 +430,7 @@ USER_AGREED, TEST_PASSED = "the user agreed", "a test passed"
 
 
 def passed_test(turn: Turn) -> str:
-    """Return the last test command of a turn if it passed; "" if it failed, its end is unknown, or none ran."""
+    """Return the last test command of a turn if it passed; "" if it failed, its outcome is unknown, or none was run."""
     ran = [a for a in turn.actions if a.command and a.is_error is not None and is_test_command(a.command)]
     has_passed = bool(ran) and not ran[-1].is_error and is_test_command(told_part(ran[-1].command))
     return ran[-1].command[:80] if has_passed else ""
@@ -459,7 +461,7 @@ def why_confirmed(memory: Memory, evidence: Sequence[Evidence], turns: Sequence[
 
 
 def confirm_session(context: Context, session_id: str) -> None:
-    """Confirm the provisional memories of a session that ``why_confirmed`` gives a reason for."""
+    """Confirm the provisional memories of a session for which ``why_confirmed`` gives a reason."""
     session = find_session(context.store, session_id)
     provisional = [
         memory

@@ -34,7 +34,7 @@ from engram.system.lazy_regex import lazy_regex
 
 #: Kind of a run that undoes other changes.
 KIND = "undo"
-#: Actions that consolidation doesn't repeat once they were undone.
+#: Actions that consolidation doesn't repeat once they have been undone.
 NOT_AGAIN = ("archive", "supersede", "graduate")
 #: Kinds of runs that were a single action, so that all their changes belong together.
 _WHOLE_RUNS = ("save", "decide", KIND)
@@ -47,7 +47,7 @@ _ID = lazy_regex(r"\bep_[0-9a-f]{12}\b")
 class UndoPlan:
     """The last change to a memory, and everything that is undone with it."""
 
-    #: The change that was asked for.
+    #: The last change itself.
     change: Change
     #: All changes that belong to it, including itself, oldest first.
     together: tuple[Change, ...]
@@ -142,7 +142,7 @@ def take_back(
 
 
 def _is_visible(step: Change) -> bool:
-    """Return True for a step that counts as a change for people."""
+    """Return True for a step that people see as a change."""
     is_empty_undo = step.action in (UNDO, REDO) and not step.before
     return step.action not in QUIET_ACTIONS and not is_empty_undo
 
@@ -281,7 +281,7 @@ def _restore_note(settings: Settings, name: str, text: str, written: str | None,
     with notes_lock(settings.places):
         now = read_text(path)
         if now is None:
-            return f"notes/{name} cannot be rewritten and stays as it is"
+            return f"notes/{name} cannot be rewritten and is left unchanged"
         if written is not None and now != text and digest_of(now) != written:
             if name == NOTE:
                 write_text(path, without_lines(now, graduated))
