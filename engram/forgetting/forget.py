@@ -26,7 +26,7 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class ForgetReport:
-    """What was forgotten, and what stays."""
+    """What was forgotten, and what was kept."""
 
     #: Ids of the deleted memories, the requested one first; empty for a quotation on which no memory depended.
     episode_ids: tuple[str, ...]
@@ -34,9 +34,9 @@ class ForgetReport:
     summary: str
     #: Number of turns that were deleted completely.
     turns: int
-    #: Number of entries whose words were deleted while their turns stay.
+    #: Number of entries whose words were deleted while their turns were kept.
     entries: int
-    #: Entries that stay, with the memories that need them.
+    #: Entries that were kept, with the memories that need them.
     needed: tuple[NeededEntry, ...]
     #: Ids of memories that are current again.
     restored: tuple[str, ...]
@@ -50,11 +50,11 @@ class ForgetReport:
     searched_backups: int = 0
     #: Names of other programs' databases in the memory folder that still contain the forgotten words.
     foreign: tuple[str, ...] = ()
-    #: Memories that stay although they also rest on the quotation.
+    #: Memories that were kept although they also rest on the quotation.
     staying: tuple[Memory, ...] = ()
 
     def describe(self, may_show: Callable[[Memory], bool] | None = None) -> str:
-        """Return a few lines for a person or a model: what was deleted and what stays.
+        """Return a few lines for a person or a model: what was deleted and what was kept.
 
         Args:
             may_show: returns False for a memory whose text and session must not be shown; None if everything may be.
@@ -73,7 +73,7 @@ class ForgetReport:
             f"Current again, since the memory that replaced it is gone: {episode_id}." for episode_id in self.restored
         ]
         lines += [
-            f"{memory.episode_id} stays with its own summary, and no longer rests on it; forget it too if it says "
+            f"{memory.episode_id} is kept with its own summary, but no longer rests on it; forget it too if it says "
             "what has to go."
             for memory in self.staying
             if may_show is None or may_show(memory)
@@ -95,7 +95,7 @@ def _needed_line(needed: NeededEntry, may_show: Callable[[Memory], bool] | None)
     ]
     needers = "; ".join(shown if len(shown) == len(needed.needed_by) else [*shown, "a memory of another project"])
     where = f" in {needed.said_in}" if may_show is None and needed.said_in else ""
-    return f"A message{where} stays, since another memory rests on it: {needers}."
+    return f"A message{where} is kept, since another memory rests on it: {needers}."
 
 
 def forget_memory(
@@ -108,7 +108,7 @@ def forget_memory(
 
     This covers rows, text indexes, vectors, history, runs, recollections, notes, exports, backups and set-aside
     databases. Tombstones prevent a return by reading, extraction, import or restore. The transcript belongs to Claude
-    Code and stays. Files are cleaned before the database, so that an interrupted forget can be repeated.
+    Code and is kept. Files are cleaned before the database, so that an interrupted forget can be repeated.
 
     Args:
         episode_id: the memory or quotation, or the agent's id of the session.
@@ -173,7 +173,7 @@ def forget_together(
 ) -> int:
     """Delete memories everywhere in the memory folder, as ``forget_memory`` does; return their number.
 
-    Memories that a consolidation on this machine merged with them stay, since they were not forgotten.
+    Memories that a consolidation on this machine merged with them are kept, since they were not forgotten.
 
     Args:
         episode_ids: the memories; unknown ids are skipped.

@@ -31,9 +31,9 @@ FAILURES_SUFFIX = ".failures"
 MARKDOWN_EXPORT = b"---\nengram: 1\n"
 #: Maximum size of a note or export that is searched and rewritten, in bytes.
 _MAX_FILE_BYTES = 200_000_000
-#: How much of another program's database is searched at a time, in bytes.
+#: Number of bytes of another program's database that are searched at a time.
 _PART_BYTES = 4_000_000
-#: Minimum length of a text searched for in notes, in characters; shorter texts may occur by chance.
+#: Minimum length of text searched for in notes, in characters; shorter text may occur by chance.
 _MIN_TEXT_CHARACTERS = 24
 #: How much of a line is searched for, in characters, since notes and bites truncate long lines.
 _MAX_LINE_CHARACTERS = 60
@@ -46,7 +46,7 @@ def line_beginnings(texts: Sequence[str]) -> list[str]:
 
 
 def plain_line(text: str) -> str:
-    """Return a text as it appears in a line of a note: without line breaks and hidden characters."""
+    """Return text as it appears in a line of a note: without line breaks and hidden characters."""
     return " ".join(fence_safe(text).split())
 
 
@@ -55,8 +55,8 @@ def clean_recollections(
 ) -> list[str]:
     """Remove the recollection files of some sessions and those whose text must go; return their names.
 
-    Lists of failed programs are also removed, but not returned, since the worker makes new ones. With ``is_dry``, here
-    and below, nothing is changed, and the return value says what would be.
+    Lists of failed programs are also removed, but not returned, since the worker creates new ones. With ``is_dry``, in
+    this function and those below, nothing is changed, and the return value is what would be.
     """
     removed = []
     for path in _files(places.recollections, ("*",)):
@@ -71,7 +71,7 @@ def clean_recollections(
 
 
 def withdraw_bites(places: Home, episode_id: str) -> list[str]:
-    """Remove pending recollection files that name a memory whose text has changed; return their names."""
+    """Remove pending recollection files that mention a memory whose text has changed; return their names."""
     removed = []
     for path in _files(places.recollections, ("*.pending",)):
         if episode_id.encode() in (read_regular(path, _MAX_FILE_BYTES) or b""):
@@ -99,10 +99,10 @@ def clean_lines(
     *,
     is_dry: bool = False,
 ) -> list[Path]:
-    """Remove lines that name or repeat a forgotten memory from notes.
+    """Remove lines from notes that refer to or repeat a forgotten memory.
 
     A session's section of the daily log repeats its stored turns and is rewritten if forgetting changes them. So the
-    same words stay if another session said them.
+    same words are kept if another session said them.
 
     Args:
         is_kept_in_session: like ``is_kept``, for the lines of a session's section.
@@ -149,7 +149,7 @@ def clean_exports(
     A JSON Lines export loses a memory's line; a Markdown export, its file and the files that quote its words.
 
     Args:
-        is_kept: returns False for a text that quotes the memories.
+        is_kept: returns False for text that quotes the memories.
     """
     changed = _clean_markdown_exports(places, ids, is_kept, is_dry=is_dry)
     for path in _files(places.root, ("*.jsonl", "*/*.jsonl")):

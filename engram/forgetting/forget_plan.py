@@ -71,39 +71,39 @@ MIN_SAME_SHARE = 0.6
 
 @dataclass(frozen=True, slots=True)
 class NeededEntry:
-    """An entry that stays because another memory also rests on it."""
+    """An entry that is kept because another memory also rests on it."""
 
     #: Uuid of the entry; the key of its turn for a queued prompt.
     entry: str
     #: The memories that need it.
     needed_by: tuple[Memory, ...]
-    #: Title of its session and day, for people; "" if no longer stored.
+    #: Title of its session and day, for display; "" if no longer stored.
     said_in: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class ForgetPlan:
-    #: The named memory with its earlier and merged versions and, with the source, all memories that rest on its turns.
+    #: The given memory with its earlier and merged versions and, with the source, all memories that rest on its turns.
     memories: tuple[Memory, ...]
     #: Row ids of turns that are deleted completely; only with the source.
     turn_ids: tuple[int, ...]
-    #: Entries whose words are deleted while their turns stay.
+    #: Entries whose words are deleted while their turns are kept.
     erased: tuple[str, ...]
     #: Entries on which the memories rested; they never become evidence of an automatic memory again.
     barred: tuple[str, ...]
-    #: Entries that stay, with the memories that need them.
+    #: Entries that are kept, with the memories that need them.
     needed: tuple[NeededEntry, ...]
     #: Memories that become current again, since the one that replaced them is deleted.
     restored: tuple[Memory, ...]
-    #: The memory into which the named one was merged, without the latter's words.
+    #: The memory into which the given one was merged, without the latter's words.
     cut: CutMemory | None = None
-    #: The quotation that was named instead of a memory.
+    #: The quotation that was given instead of a memory.
     quotation: Quotation | None = None
-    #: The session that was named instead; its turns are deleted with every memory that rests on them.
+    #: The session that was given instead; its turns are deleted with every memory that rests on them.
     session_id: str = ""
     #: Title of that session.
     session_title: str = ""
-    #: Memories that rest on its words but stay, since they also rest on others or were kept by a person.
+    #: Memories that rest on its words but are kept, since they also rest on others or were kept by a person.
     staying: tuple[Memory, ...] = ()
 
     @property
@@ -138,7 +138,7 @@ class ForgetPlan:
 
 
 def said_in(store: Store, source: str) -> str:
-    """Return the title of an entry's session and the day, for people; "" if its turn is not stored."""
+    """Return the title of an entry's session and the day, for display; "" if its turn is not stored."""
     turn_id = turn_of_source(store, source)
     stored = None if turn_id is None else load_turn_row(store, turn_id)
     session = None if stored is None else find_session(store, stored.turn.session_id)
@@ -153,7 +153,7 @@ def account_of(*, memories: int, turns: int, entries: int, files: int, backups: 
 
     Args:
         turns: number of turns that are deleted completely.
-        entries: number of messages whose words are deleted while their turns stay.
+        entries: number of messages whose words are deleted while their turns are kept.
         files: number of files in the memory folder that change.
         backups: number of backups and set-aside databases that are searched.
     """
@@ -324,7 +324,7 @@ def _needed(
     host: Memory | None,
     target: Memory,
 ) -> list[NeededEntry]:
-    """Return the entries that are needed by a memory that stays current."""
+    """Return the entries that are needed by a memory that remains current."""
     from_target = set() if host is None else _given_to_host(store, host, target)
     needed = []
     for source in sources:

@@ -30,7 +30,7 @@ from engram.system.clock import iso_time
 
 @dataclass(frozen=True, slots=True)
 class ForgottenFiles:
-    """What a plan removes from the files of the memory folder."""
+    """What a plan removes from the memory folder's files."""
 
     forgotten: Forgotten
     #: Sessions whose sections of the daily log are rewritten.
@@ -54,7 +54,7 @@ class ForgottenFiles:
     def clean(self, places: Home, *, is_dry: bool = False) -> tuple[list[str], list[Path]]:
         """Remove everything from recollections, exports and notes; return the names of changed files, and the notes.
 
-        With ``is_dry``, nothing is changed, and the return value says what would be.
+        With ``is_dry``, nothing is changed, and the return value is what would be.
         """
         changed = [self.forgotten.cut.episode_id] if self.forgotten.cut else []
         ids = self.forgotten.episode_ids
@@ -70,18 +70,18 @@ class ForgottenFiles:
 
 @dataclass(frozen=True, slots=True)
 class ErasedEntry:
-    """An entry whose words are deleted while its turn stays."""
+    """An entry whose words are deleted while its turn is kept."""
 
     place: EvidencePlace
     #: Its stored texts: what was said, and facts about tool calls.
     texts: tuple[str, ...]
-    #: Title of its session and day, for people.
+    #: Title of its session and day, for display.
     said_in: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class ForgetPreview:
-    """Exactly what a forget deletes, and what stays."""
+    """Exactly what a forget deletes, and what it keeps."""
 
     plan: ForgetPlan
     #: Empty if entire turns are deleted.
@@ -146,7 +146,7 @@ class ForgetPreview:
 
 
 def preview_forget(store: Store, places: Home, episode_id: str, *, also_source: bool = False) -> ForgetPreview:
-    """Return what ``forget_memory`` would do now, by the same plan. Raises NotFound if nothing has this id."""
+    """Return what ``forget_memory`` would do now, from the same plan. Raises NotFound if nothing has this id."""
     plan = plan_forget(store, episode_id, also_source=also_source)
     erased = () if plan.turn_ids else plan.erased
     files = ForgottenFiles.of(store, plan)

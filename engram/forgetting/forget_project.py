@@ -48,15 +48,15 @@ _MEMORY_ID = lazy_regex(r"ep_[0-9a-f]{12}")
 
 @dataclass(frozen=True, slots=True)
 class ForgottenProject:
-    """What was deleted with a project, and what stays."""
+    """What was deleted with a project, and what was kept."""
 
     name: str
-    #: The folder that identifies the project, which stays known.
+    #: The folder that identifies the project, which remains known.
     folder: str
     sessions: int
     turns: int
     memories: int
-    #: Global memories that came from the project and stay, without their evidence.
+    #: Global memories that came from the project and were kept, without their evidence.
     kept_global: tuple[Memory, ...]
     #: Files in the memory folder that were removed or rewritten.
     files: tuple[str, ...]
@@ -82,10 +82,10 @@ def forget_project(
     sections of the daily log and of ``MEMORY.md``, saved notes, recollections and lines of exports; and all of this in
     backups and set-aside databases. A mark prevents everything said in it so far from being stored again; later
     sessions are read as before. Global memories that came from it keep only their summary. The transcripts belong to
-    Claude Code and stay.
+    Claude Code and are kept.
 
-    Whatever refers to a memory by id (files, copies, reports of runs) is cleaned before the memory is deleted, so that
-    an interrupted forget can be repeated.
+    Anything that refers to a memory by id (files, copies, reports of runs) is cleaned before the memory is deleted, so
+    that an interrupted forget can be repeated.
 
     Args:
         in_copy: called for each backup and set-aside database with the function that erases the project there.
@@ -173,11 +173,11 @@ class _ProjectTraces:
         self._marks = erasing.forgotten_marks(store, identities)
 
     def is_line_kept(self, line: str) -> bool:
-        """Return False for a line that names one of the memories."""
+        """Return False for a line that contains the id of one of the memories."""
         return not self.episode_ids & set(_MEMORY_ID.findall(line))
 
     def clean_note(self, source: str, text: str) -> str:
-        """Return a note without the project's lines; another project's lines stay, whatever they say."""
+        """Return a note without the project's lines; another project's lines are kept, whatever they contain."""
         lines = text.splitlines(keepends=True)
         owners = owners_of_lines(source, [line.rstrip("\r\n") for line in lines])
         return "".join(line for line, owner in zip(lines, owners, strict=True) if not self._owns(owner, line))

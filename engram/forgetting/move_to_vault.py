@@ -115,7 +115,7 @@ def _tombstones_before(store: Store, vault: Vault) -> dict[tuple[str, bytes], in
 
 
 def move_out_of_vault(store: Store, settings: Settings, vault: Vault) -> Moved:
-    """Move everything in a vault back into the folder around it, and delete the vault. Raises StoreError.
+    """Move everything in a vault back into the enclosing memory folder, and delete the vault. Raises StoreError.
 
     An interrupted move is continued by calling this again.
     """

@@ -1,4 +1,4 @@
-"""Purge archived and superseded memories: delete them for good, on request only. Their turns stay."""
+"""Purge archived and superseded memories: delete them for good, on request only. Their turns are kept."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class PurgePlan:
     memories: tuple[Memory, ...]
     #: Their size in the database without the text index, in bytes.
     size_bytes: int
-    #: Number of old memories that are pinned or of high importance, and so are only purged by name.
+    #: Number of old memories that are spared because they are pinned or of high importance.
     spared: int = 0
 
 
@@ -43,7 +43,7 @@ class PurgeReport:
     #: Number of the recorded run; 0 if nothing was deleted.
     run_id: int
     episode_ids: tuple[str, ...]
-    #: Number of memories that stay because they were changed or used since the plan was made.
+    #: Number of memories that were kept because they were changed or used since the plan was made.
     kept: int = 0
 
 
@@ -94,7 +94,7 @@ def plan_purge(
 
 
 def plan_named(store: Store, episode_ids: Sequence[str]) -> PurgePlan:
-    """Plan to purge memories that the user names, of any age and importance.
+    """Plan to purge the given memories, whatever their age and importance.
 
     Raises:
         NotFound: there is no such memory.
@@ -119,9 +119,9 @@ def plan_named(store: Store, episode_ids: Sequence[str]) -> PurgePlan:
 def purge(store: Store, plan: PurgePlan, *, actor: Actor) -> PurgeReport:
     """Delete the memories of a plan with their index, vectors and history; this cannot be undone.
 
-    Their turns stay, and tombstones prevent extraction and import from making the same memories again. Memories that
-    were changed or used since the plan was made stay. If the process is killed, only the memories deleted so far are
-    gone.
+    Their turns are kept, and tombstones prevent extraction and import from making the same memories again. Memories
+    that were changed or used since the plan was made are kept, too. If the process is killed, only the memories deleted
+    so far are gone.
 
     Raises:
         StoreError: the database can't be written; what has been deleted so far is logged.
