@@ -1,1 +1,1 @@
-"""What people and agents do to a memory: save, edit, correct, forget, purge."""
+"""What people and agents do to a memory: save, edit, correct, judge, and propose it as a rule."""

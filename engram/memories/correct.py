@@ -27,7 +27,7 @@ from engram.models.memories.memory_records import Memory, may_stand_for
 class Correction:
     #: The memory as it was.
     old: Memory
-    #: The memory that holds the new text.
+    #: The memory that contains the new text.
     made: Memory
     #: Number of the contradiction for the user to decide; 0 if the old memory was replaced.
     contradiction: int = 0
@@ -54,7 +54,7 @@ def correct_memory(
         why: the reason, 1 to 500 characters.
         redact: removes secrets.
         actor: the user or an agent.
-        session_id: Claude Code's session; "" for none.
+        session_id: Claude Code's session; "" if there is none.
 
     Raises:
         NotFound: there is no such memory.
@@ -90,7 +90,7 @@ def correct_memory(
 
 
 def supersede_memory(store: Store, episode_id: str, successor_id: str, *, actor: Actor) -> Memory:
-    """Let a current memory replace another one; return the replaced one. This is a run, which can be undone.
+    """Make a current memory replace another one; return the replaced one. The change is a run, which can be undone.
 
     Raises:
         NotFound: there is no such memory.
@@ -100,7 +100,7 @@ def supersede_memory(store: Store, episode_id: str, successor_id: str, *, actor:
     with store.transaction() as tx:
         old, new = require_memory(store, episode_id), require_memory(store, successor_id)
         if old.episode_id == new.episode_id:
-            raise BadRequest("a memory can't replace itself; name another one")
+            raise BadRequest("a memory can't replace itself; choose another one")
         for memory in (old, new):
             if not memory.is_current:
                 raise BadRequest(f"{memory.episode_id} is already {memory.status.told}; choose current memories")
@@ -176,7 +176,7 @@ def keep_both(store: Store, which: str, *, actor: Actor) -> list[str]:
                     reason = f"both hold: {contradiction.older_id} and {contradiction.newer_id}"
                     memory_changes.note_kept(tx, memory, reason, actor=actor, run_id=run_id)
             note_decision(tx, contradiction.id, BOTH, run_id)
-            lines.append(f"both {contradiction.older_id} and {contradiction.newer_id} stay")
+            lines.append(f"keep both {contradiction.older_id} and {contradiction.newer_id}")
         close_run(tx, run_id, lines)
     return lines
 

@@ -29,8 +29,8 @@ def judge_memory(
     """Record a judgement on a memory; return the memory afterwards.
 
     A helpful memory is shown slightly more often and never counts as unused. A wrong one is no longer injected, ranks
-    last in every answer, and is named to later distillations. An outdated one is archived; what it had replaced stays
-    replaced. Nothing is deleted, and ``take_back_judgement`` restores the former state.
+    last in every answer, and is mentioned to later distillations. An outdated one is archived; what it had replaced
+    remains replaced. Nothing is deleted, and ``take_back_judgement`` restores the former state.
 
     Args:
         judgement: the judgement; repeating the current one changes nothing.
@@ -40,7 +40,7 @@ def judge_memory(
 
     Raises:
         NotFound: there is no such memory.
-        BadRequest: the reason cannot be used, the memory is not current, or only the user may judge it so.
+        BadRequest: the reason cannot be used, the memory is not current, or only the user may give this judgement.
     """
     reason = clean_reason(why, redact)
     with store.transaction() as tx:

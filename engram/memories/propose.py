@@ -1,4 +1,4 @@
-"""Propose lines for CLAUDE.md: rules of the user's that are often needed and not in it yet."""
+"""Propose lines for CLAUDE.md: the user's rules that are often needed and not in it yet."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ def propose_lines(
     A rule that the user gave in several projects is proposed for the user's own file.
 
     Args:
-        settings: Claude Code's folder.
+        settings: give Claude Code's folder.
         project: the project; None for the user's own file only.
         target: the file for the project's lines; by default CLAUDE.md or .claude/CLAUDE.md in its folder.
 

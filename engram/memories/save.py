@@ -21,11 +21,11 @@ from engram.text.titles import clean_questions
 from engram.text.words import has_words
 from engram.trust.suspicion import why_any_suspect
 
-#: What a message says can be done with a quotation.
+#: Words for messages about what can be done with a quotation.
 QUOTATION_VERBS = "It can be expanded, judged and forgotten; what it says can be saved as a memory"
 #: Maximum length of a saved text, in characters.
 MAX_SAVED_CHARACTERS = 20_000
-#: Kinds of a saved memory.
+#: Kinds that a saved memory may have.
 SAVED_KINDS = (Kind.DECISION, Kind.PREFERENCE, Kind.FIX, Kind.FACT, Kind.DEAD_END)
 
 #: Maximum length of the reason of a judgement, in characters.
@@ -51,7 +51,7 @@ def save_memory(
     questions: Sequence[str] = (),
     episode_id: str = "",
 ) -> Memory:
-    """Store a text as a memory, unchanged except for secrets.
+    """Store text as a memory, unchanged except for secrets.
 
     An agent's text is checked (see ``judged``). If a current memory with the same text, scope, voice and importance
     exists, it is returned and nothing is stored.
@@ -67,7 +67,8 @@ def save_memory(
         kind: one of ``SAVED_KINDS``; by default a fact, or for a rule of the user's ("From now on …") the kind that the
             extraction rules assign.
         questions: questions that the text answers, in other words, which search also matches. At most two are stored.
-        episode_id: the id of the new memory; by default a new one. A memory with another id was known already.
+        episode_id: the id of the new memory; by default a new one. If a memory with another id is returned, it existed
+            already.
 
     Raises:
         BadRequest: a value cannot be used.
@@ -135,7 +136,7 @@ def _kept_alike(store: Reader, made: Memory) -> Memory | None:
 
 
 def kind_of_saved(text: str) -> Kind:
-    """Return the kind of a text that the user saves: that of a rule if its first sentence is one, else a fact.
+    """Return the kind of text that the user saves: that of a rule if its first sentence is one, else a fact.
 
     What the user saves is meant to last, so a single order counts as a rule.
     """
@@ -165,7 +166,7 @@ def replace_memory(tx: Tx, old: Memory, new: Memory, *, actor: Actor, action: st
 
 
 def _said_in(tx: Tx, made: Memory) -> list[Evidence]:
-    """Return evidence that names the session of a saved memory, if its transcript has not been read yet.
+    """Return evidence that refers to the session of a saved memory, if its transcript has not been read yet.
 
     It prevents the session from being shown the memory that was saved in it.
     """
@@ -174,7 +175,7 @@ def _said_in(tx: Tx, made: Memory) -> list[Evidence]:
 
 
 def judged(made: Memory, actor: Actor) -> Memory:
-    """Return a new memory as it may be stored: an agent may be saving a planted instruction.
+    """Return a new memory in the form in which it may be stored: an agent may be saving a planted instruction.
 
     Suspect text is marked for the user to review, and is neither pinned nor global.
 
@@ -196,7 +197,7 @@ def voice_of(actor: Actor) -> Voice:
 
 
 def clean_content(text: str, redact: Redact) -> str:
-    """Return a text as it is stored. Raises BadRequest if it says nothing or is too long."""
+    """Return text in the form in which it is stored. Raises BadRequest if it contains no words or is too long."""
     clean = redact(text.replace("\0", "")).strip()
     if not has_words(clean):
         raise BadRequest("the text has no words: say what the memory should say")
@@ -206,7 +207,7 @@ def clean_content(text: str, redact: Redact) -> str:
 
 
 def clean_reason(why: str, redact: Redact) -> str:
-    """Return a reason as it is stored. Raises BadRequest if it says nothing or is too long."""
+    """Return a reason in the form in which it is stored. Raises BadRequest if it contains no words or is too long."""
     reason = " ".join(redact(why.replace("\0", "")).split())
     if not has_words(reason) or len(reason) > MAX_WHY_CHARACTERS:
         raise BadRequest(f"give a reason in words, of at most {MAX_WHY_CHARACTERS} characters")
@@ -241,13 +242,13 @@ def edit_memory(
     }
     changes = {name: value for name, value in changes.items() if value is not None}
     if not changes:
-        raise BadRequest("say what to change: a summary, a content, an importance or a scope")
+        raise BadRequest("say what to change: the summary, content, importance or scope")
     with store.transaction() as tx:
         memory = require_memory(store, episode_id)
         if memory.origin and changes.keys() & {"summary", "content"}:
             raise BadRequest(f"it is {memory.origin}'s: `engram correct {episode_id}` replaces it with your own words")
         if changes.get("scope") == Scope.PROJECT and memory.project_id is None:
-            raise BadRequest("this memory belongs to no project, so its scope stays global")
+            raise BadRequest("this memory does not belong to a project, so its scope remains global")
         changes = _in_step(memory, changes)
         return memory_changes.change_memory(tx, memory, "edit", "by hand", **changes, actor=actor)
 
@@ -263,14 +264,14 @@ def _in_step(memory: Memory, changes: dict[str, Any]) -> dict[str, Any]:
 
 
 def _says(content: str, summary: str) -> bool:
-    """Return True if a content contains a summary, ignoring white space and a truncated end."""
+    """Return True if the content contains the summary, ignoring white space and a truncated end."""
     return " ".join(summary.split()).rstrip(".…").lower() in " ".join(content.split()).lower()
 
 
 def pin_memory(store: Store, episode_id: str, *, actor: Actor, is_pinned: bool = True) -> Memory:
     """Pin a memory, so that it never ages and comes first in every briefing, or unpin it.
 
-    Nothing is recorded if it is so already: the last change stays the one that can be undone.
+    If it already is, nothing is recorded, so that the last change can still be undone.
     """
     with store.transaction() as tx:
         memory = require_memory(store, episode_id)
@@ -299,7 +300,7 @@ def require_memory(store: Reader, episode_id: str) -> Memory:
 
 
 def first_sentence(text: str, limit: int = 240) -> str:
-    """Return the first line or sentence of a text that has words, on one line of at most ``limit`` characters."""
+    """Return the first line or sentence that contains words, on one line of at most ``limit`` characters."""
     lines = [line.strip(" #*->\t") for line in text.splitlines()]
     first = next(filter(has_words, lines), "")
     if len(first) <= limit:
