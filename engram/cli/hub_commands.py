@@ -15,6 +15,7 @@ from engram.errors import BadRequest, HubError
 from engram.hub.client.folder_files import folder_of, is_folder
 from engram.hub.client.membership import (
     Keyring,
+    check_join,
     check_key,
     connect,
     give_key,
@@ -241,8 +242,9 @@ def join(workspace: Workspace, url: str, code: str, name: str, phrase: bool, as_
 
     Example: engram hub join https://hub.example.org K7QM-2XHD-RT
     """
-    words = ask_phrase("Recovery phrase") if phrase else ""
     with workspace.store() as store:
+        check_join(store, url, code)
+        words = ask_phrase("Recovery phrase") if phrase else ""
         joined = join_hub(store, workspace.places, url, code, device_name=name, phrase=words)
     workspace.wake_worker()
     spaces = [space.name for space in joined.spaces]

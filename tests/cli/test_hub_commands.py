@@ -167,3 +167,14 @@ def test_a_link_by_hand_needs_a_project_that_only_another_machine_knows(tmp_path
         assert type_command(home, f"engram {words}").exit_code == 1
     assert "is notes here" in type_command(home, "engram hub link notes jottings --yes").output
     assert type_command(home, "engram hub leave").exit_code == 1
+
+
+@pytest.mark.parametrize(
+    ("line", "reason"), [("ftp://x.example K7QM-2XHD-RT", "https"), ("https://x.example K7", "code")]
+)
+def test_what_fails_anyway_is_refused_before_the_phrase_is_asked_for(tmp_path: Path, line: str, reason: str) -> None:
+    result = type_command(tmp_path / "home", f"engram hub join {line} --phrase", input="never read\n")
+
+    assert result.exit_code == 1
+    assert "Recovery phrase" not in result.output
+    assert reason in result.output

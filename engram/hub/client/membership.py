@@ -269,6 +269,21 @@ class Joined:
     phrase: str
 
 
+def check_join(store: Store, url: str, code: str) -> tuple[str, str, str]:
+    """Return the address of a hub and the halves of a code, as they are used.
+
+    Ask it before a person types a phrase: what it refuses would fail anyway.
+
+    Raises:
+        BadRequest: the address or code can't be used, or the hub has already been joined.
+    """
+    url = check_url(url)
+    hub_half, key_half = split_code(code)
+    if find_server(store, url) is not None:
+        raise BadRequest(f"{url} has already been joined; `engram hub status` shows it")
+    return url, hub_half, key_half
+
+
 def join_hub(store: Store, places: Home, url: str, code: str, *, device_name: str = "", phrase: str = "") -> Joined:
     """Join a hub with a one-time code.
 
@@ -280,11 +295,8 @@ def join_hub(store: Store, places: Home, url: str, code: str, *, device_name: st
         WrongKey: the key is missing or wrong; this machine is not a device of the hub.
         HubError: the hub can't be reached, or refuses the code.
     """
-    url = check_url(url)
-    hub_half, key_half = split_code(code)
+    url, hub_half, key_half = check_join(store, url, code)
     given = key_of(phrase) if phrase else None
-    if find_server(store, url) is not None:
-        raise BadRequest(f"{url} has already been joined; `engram hub status` shows it")
     keyring = Keyring(places.hub_keys)
     with Connection(url) as connection:
         member = _ask_in(connection, keyring, url, {"code": hub_half, "name": device_name or platform.node()})
