@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from engram.cli.options import DefaultGroup, confirm, json_option, limit_option, project_option, tell, yes_option
-from engram.cli.output import one_line, print_facts, print_json, print_table, when
+from engram.cli.output import one_line, print_facts, print_json, print_table, say, when
 from engram.cli.results import Result, in_folder, print_head, print_rest, print_titles
 from engram.cli.workspace import Workspace, advise, find_project, pass_workspace
 from engram.enums import Actor
@@ -53,17 +53,18 @@ from engram.vaults import find_vault, list_vaults
 
 @click.command("forget")
 @click.argument("name")
+@click.option("--dry-run", is_flag=True, help="Show what would be deleted (default: delete it).")
 @yes_option
 @json_option
 @pass_workspace
-def forget(workspace: Workspace, name: str, yes: bool, as_json: bool) -> None:
+def forget(workspace: Workspace, name: str, dry_run: bool, yes: bool, as_json: bool) -> None:
     """Delete everything in the project NAME for good: turns, memories and notes, also in backups.
 
     What was said in it until now is never read again. The folder stays known: new sessions in it are read as before,
     unless the setting `exclude` names it. Global memories that came from the project stay, without their evidence, and
     are listed. The transcripts belong to Claude Code and are not changed.
 
-    Example: engram projects forget harbor-2
+    Example: engram projects forget harbor-2 --dry-run
     """
     with workspace.store() as store:
         place = named_project(store, name)
@@ -71,16 +72,21 @@ def forget(workspace: Workspace, name: str, yes: bool, as_json: bool) -> None:
         for memory in () if as_json else contents.released:
             click.echo(f"stays, global: {memory.episode_id}  {one_line(memory.summary)}")
         sessions = count_projects(store).get(place.id, ProjectCounts()).sessions
-        confirm(
-            # If nothing is left, this completes an interrupted deletion.
-            yes or not (contents.turn_ids or contents.memories or contents.released),
-            as_json,
-            f"This deletes {number_of(sessions, 'session')} with "
-            f"{number_of(len(contents.turn_ids), 'turn')}, "
-            f"{number_of(len(contents.memories), 'memory')} and the notes "
-            f"of {place.name} ({place.root}) for good, also in backups. "
-            "It can't be undone. Continue?",
+        what = (
+            f"{number_of(sessions, 'session')} with {number_of(len(contents.turn_ids), 'turn')}, "
+            f"{number_of(len(contents.memories), 'memory')} and the notes of {place.name} ({place.root}) for good, "
+            "also in backups. It can't be undone."
         )
+        if dry_run:
+            for memory in () if as_json else contents.memories:
+                say(f"would go: {memory.episode_id}  {one_line(memory.summary)}")
+            facts = {"dry": True, "project": place.name, "folder": place.root, "sessions": sessions}
+            facts |= {"turns": len(contents.turn_ids), "memories": len(contents.memories)}
+            tell(as_json, facts, f"Would delete {what} Nothing was changed.")
+            return
+        # If nothing is left, this completes an interrupted deletion.
+        is_asked = contents.turn_ids or contents.memories or contents.released
+        confirm(yes or not is_asked, as_json, f"This deletes {what} Continue?")
         report = forget_project(store, workspace.places, place, actor=Actor.USER)
     workspace.wake_worker()
     tell(as_json, _forgotten_as_json(report), _forgotten_sentence(report))
