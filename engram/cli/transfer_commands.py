@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -25,13 +25,14 @@ from engram.cli.output import (
     write_file,
 )
 from engram.cli.workspace import Workspace, advise, find_project, pass_workspace
-from engram.errors import AlreadyRunning, BadRequest, BrokenDatabase, NotFound
+from engram.errors import AlreadyRunning, BadRequest, BrokenDatabase, NotFound, StoreError
 from engram.models.engine.database import owning_database
 from engram.models.engine.transaction import Store
 from engram.models.memories.memory_records import Memory
+from engram.models.open_memory import open_memory
 from engram.models.rescue.backup import Backup, list_backups
 from engram.models.rescue.carry_over import carry_forgotten
-from engram.models.rescue.restore import restore_backup
+from engram.models.rescue.restore import find_newer, restore_backup
 from engram.paths import absolute_path
 from engram.reports.health import start_command
 from engram.system.process_lock import ProcessLock
@@ -366,6 +367,8 @@ def restore(
         _begin_anew(workspace, as_json)
         return
     chosen = _choose(backups, places.backups, file)
+    if not (yes or as_json):
+        _say_what_is_newer(workspace, backups, chosen)
     confirm(yes, as_json, f"Replace {places.memory_db} with {chosen.name}?")
     locks = _take_locks(places.watcher_lock, places.worker_lock)
     try:
@@ -390,6 +393,26 @@ def restore(
         carried = f"{number_of(done.carried.memories, 'memory')} of it and changes of {done.carried.changed} others"
         say(f"The previous database was kept as {done.aside}; {carried} were carried over.")
     click.echo(f"Start Engram again: {start_command(workspace.settings)}")
+
+
+def _say_what_is_newer(workspace: Workspace, backups: Sequence[Backup], chosen: Path) -> None:
+    """Say what a restore takes back, and what of it comes again; nothing of a memory that can't be read."""
+    made_at_ms = next((one.made_at_ms for one in backups if one.path == chosen), chosen.stat().st_mtime_ns // 1_000_000)
+    path = workspace.places.memory_db
+    if not path.is_file():
+        return
+    with (
+        contextlib.suppress(StoreError),
+        open_memory(path, driver=workspace.settings.sqlite_driver, is_made=False) as store,
+    ):
+        newer = find_newer(store, made_at_ms)
+        say(f"{chosen.name} was made on {when(made_at_ms)}. memory.db has of the time since:")
+        say(f"  {number_of(newer.turns, 'turn')}: read again from the transcripts")
+        if newer.gone_turns:
+            say(f"  but {number_of(newer.gone_turns, 'turn')} of them would be lost: their transcripts are gone")
+        say(f"  {number_of(newer.memories, 'memory')} that nobody saved by hand: made again, and perhaps otherwise")
+        say(f"  {number_of(newer.shown, 'record')} of what Claude was shown: lost")
+        say("What you saved, changed, judged, decided or forgot is carried over; memory.db as it is now is kept.")
 
 
 def _begin_anew(workspace: Workspace, as_json: bool) -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import sqlite3
 from pathlib import Path
 
 import pytest
@@ -65,6 +67,19 @@ def test_the_newest_is_put_back(home: Home) -> None:
     with open_store(home.memory_db) as store:
         assert [memory.summary for memory in memory_records.all_memories(store)] == ["The mast is brown"]
     assert (home.root / "memory.replaced.db").exists()
+
+
+def test_before_it_asks_it_says_what_would_be_lost(home: Home) -> None:
+    with contextlib.closing(sqlite3.connect(home.memory_db)) as database, database:
+        database.execute("UPDATE episode SET kept_at_ms = kept_at_ms + 100000000 WHERE source != 'manual'")
+
+    asked = CliRunner().invoke(engram, ["restore"], input="n\n").output
+
+    assert "1 memory that nobody saved by hand: made again" in asked
+    assert "0 turns: read again from the transcripts" in asked
+    assert "0 records of what Claude was shown: lost" in asked
+    assert asked.index("carried over") < asked.index("Replace ")
+    assert not (home.root / "memory.replaced.db").exists()
 
 
 def test_what_starts_engram_again_is_named(home: Home) -> None:

@@ -11,9 +11,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import peewee
+from peewee import fn
 
-from engram.enums import Actor
+from engram.enums import Actor, Source
 from engram.errors import BadRequest, BrokenDatabase, EngramError, StoreError
+from engram.models import tables
 from engram.models.engine.database import (
     UNCLEAN_NAME,
     free_name,
@@ -96,6 +98,36 @@ class Restored:
     turns: int
     #: What was carried over from the former memory.db.
     carried: Recovered
+
+
+@dataclass(frozen=True, slots=True)
+class Newer:
+    """What memory.db has of the time since a backup was made."""
+
+    turns: int
+    #: Those of them whose transcripts are gone, so that they can't be read again.
+    gone_turns: int
+    #: Memories that nobody saved by hand, which are made again of the turns.
+    memories: int
+    #: How often Claude was shown something, which is only recorded here.
+    shown: int
+
+
+def find_newer(store: Reader, made_at_ms: int) -> Newer:
+    """Return what a restore of a backup from this time would take back."""
+    turn, memory = tables.Turn, tables.Memory
+    turns = turn.select(fn.COUNT(turn.id)).where(turn.started_at_ms > made_at_ms)
+    is_made = (memory.kept_at_ms > made_at_ms) & (memory.source != Source.MANUAL)
+    return Newer(
+        turns=int(store.fetch_value(turns)),
+        gone_turns=int(store.fetch_value(turns.join(tables.Transcript).where(tables.Transcript.is_gone == 1))),
+        memories=int(store.fetch_value(memory.select(fn.COUNT(memory.id)).where(is_made))),
+        shown=int(
+            store.fetch_value(
+                tables.Injection.select(fn.COUNT(tables.Injection.id)).where(tables.Injection.at_ms > made_at_ms)
+            )
+        ),
+    )
 
 
 def restore_backup(path: Path, backup: Path, *, driver: str) -> Restored:
