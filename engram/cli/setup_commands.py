@@ -16,7 +16,10 @@ from engram.cli.options import DefaultGroup, as_typed, confirm, if_stopped, json
 from engram.cli.output import print_json, print_table, say
 from engram.cli.workspace import Workspace, advise, pass_workspace, restart_with_settings
 from engram.config_file import set_value, unset_value
-from engram.errors import BadRequest, InstallError, NotFound, SettingsError
+from engram.errors import BadRequest, InstallError, NotFound, SettingsError, StoreError
+from engram.hub.client.folder_files import folder_of, is_folder
+from engram.models.hub.spaces import list_servers
+from engram.models.open_memory import open_memory
 from engram.page.open_page import stop_page
 from engram.paths import Home, absolute_path, is_default_home
 from engram.reports.claude_checks import NAME
@@ -67,8 +70,9 @@ def uninstall(ctx: click.Context, workspace: Workspace, purge: bool, dry_run: bo
     places = workspace.places
     journal = load_journal(places) or find_stray(workspace.settings)
     steps = [step.summary for step in journal.ledger.steps] if journal else []
+    copies = _copies_elsewhere(workspace)
     if dry_run:
-        _print_uninstall(places, steps, purge, as_json)
+        _print_uninstall(places, steps, copies, purge, as_json)
         return
     if journal is None and not (purge and places.root.is_dir()):
         _end_pages(places)
@@ -82,6 +86,8 @@ def uninstall(ctx: click.Context, workspace: Workspace, purge: bool, dry_run: bo
     if not as_json and not yes:
         for step in steps:
             say(f"Will be taken back: {step}")
+        for copy in copies if purge else ():
+            advise(f"Will stay: {copy}")
     question = f"Delete the memory in {places.root} for good?" if purge else "Uninstall?"
     confirm(yes, as_json, question)
 
@@ -101,6 +107,7 @@ def uninstall(ctx: click.Context, workspace: Workspace, purge: bool, dry_run: bo
         left = [str(path) for path in purge_memory(places, keep=find_earlier(workspace.settings).files)]
     _drop_empty(places)
     facts = {"changed": outcome.changed, "notes": outcome.notes, "problems": outcome.problems, "left": left}
+    facts |= {"copies": copies} if purge else {}
     if as_json:
         print_json(facts)
     else:
@@ -109,15 +116,44 @@ def uninstall(ctx: click.Context, workspace: Workspace, purge: bool, dry_run: bo
         for problem in outcome.problems:
             say(f"Problem: {problem}", err=True)
         _print_end(places, purge, left, bool(outcome.problems))
+        for copy in copies if purge and not outcome.problems else ():
+            say(f"Not deleted: {copy.rpartition(' (')[0]}")
     ctx.exit(options.FAILED if outcome.problems else options.OK)
 
 
-def _print_uninstall(places: Home, steps: list[str], purge: bool, as_json: bool) -> None:
+def _copies_elsewhere(workspace: Workspace) -> list[str]:
+    """Return the folders and hubs with a sealed copy of this memory, which no uninstallation reaches.
+
+    Whoever wants them gone, too, must leave them before the keys are deleted.
+    """
+    path = workspace.places.memory_db
+    if not path.is_file():
+        return []
+    with (
+        contextlib.suppress(StoreError),
+        open_memory(path, driver=workspace.settings.sqlite_driver, is_made=False) as store,
+    ):
+        places = [str(folder_of(one.url)) if is_folder(one.url) else one.url for one in list_servers(store)]
+        hint = "(`engram hub leave` first deletes it, unless another machine uses it)"
+        return [f"the sealed copy in {place} {hint}" for place in places]
+    return []
+
+
+def _print_uninstall(places: Home, steps: list[str], copies: list[str], purge: bool, as_json: bool) -> None:
     """Print what would be undone and deleted; nothing is changed."""
     vaults = [folder.name for folder in vault_folders(places)]
     size_mb = round(home_bytes(places.root) / 1e6, 1)
     if as_json:
-        print_json({"steps": steps, "purge": purge, "home": str(places.root), "home_mb": size_mb, "vaults": vaults})
+        print_json(
+            {
+                "steps": steps,
+                "purge": purge,
+                "home": str(places.root),
+                "home_mb": size_mb,
+                "vaults": vaults,
+                "copies": copies,
+            }
+        )
         return
     for step in steps:
         say(f"Would be taken back: {step}")
@@ -127,6 +163,8 @@ def _print_uninstall(places: Home, steps: list[str], purge: bool, as_json: bool)
     verb = "Would be deleted" if purge else "Would stay"
     if places.root.is_dir():
         say(f"{verb}: the memory in {places.root}, {size_mb} MB{with_vaults}")
+    for copy in copies:
+        advise(f"Would stay: {copy}")
     click.echo("Nothing was changed.")
 
 
