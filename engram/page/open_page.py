@@ -17,7 +17,7 @@ from pathlib import Path
 
 from engram.errors import EngramError
 from engram.paths import Home
-from engram.reports.processes import is_held
+from engram.reports.processes import is_elsewhere, is_held, signal_holder
 from engram.system.atomic import read_regular, write_atomic
 
 # -- The file that tells other commands where the running page listens.
@@ -82,6 +82,8 @@ def ensure_page(places: Home, flags: Mapping[str, str], vault: str | None = None
         EngramError: the page can't be started, with the reason.
     """
     page = find_page(places)
+    if page is not None and is_elsewhere(places.page_lock):
+        raise EngramError(f"the page runs in another container (process {page.pid}); use it, or stop it there")
     if page is not None and page.version == own_version():
         return page
     if page is not None:
@@ -100,8 +102,7 @@ def stop_page(places: Home) -> bool:
     page = find_page(places)
     if page is None:
         return False
-    with contextlib.suppress(ProcessLookupError):
-        os.kill(page.pid, signal.SIGTERM)
+    signal_holder(places.page_lock, signal.SIGTERM)
     until = time.monotonic() + MAX_END_SECONDS
     while is_held(places.page_lock):
         if time.monotonic() > until:

@@ -5,15 +5,17 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import os
+import signal
 import subprocess
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from engram.errors import ServiceError
 from engram.paths import Home
 from engram.system.atomic import read_regular
-from engram.system.process_lock import is_process_alive
+from engram.system.process_lock import is_process_alive, process_space
 from engram.version import code_version
 
 #: Time limit for ``ps``, in seconds.
@@ -90,7 +92,7 @@ def processes_of_other_code(
 def is_held(lock: Path) -> bool:
     """Return True if a process holds the lock. Tries to take a shared lock and releases it at once."""
     try:
-        descriptor = os.open(lock, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
+        descriptor = os.open(lock, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
     except OSError:
         return False
     try:
@@ -106,6 +108,27 @@ def holder_of(lock: Path) -> int | None:
     """Return the id of the process that holds the lock, if any."""
     holder = _read_holder(lock)
     return None if holder is None else holder[0]
+
+
+def is_elsewhere(lock: Path) -> bool:
+    """Return True if the lock's holder runs in another container, where its id names another process than here."""
+    space = (read_regular(lock, 200) or b"").decode("ascii", "replace").splitlines()[2:3]
+    return bool(space and space[0]) and space[0] != process_space()
+
+
+def signal_holder(lock: Path, number: signal.Signals) -> None:
+    """Send a signal to the process that holds the lock, if one does.
+
+    Raises:
+        ServiceError: it runs in another container that uses the same memory folder.
+    """
+    pid = holder_of(lock)
+    if pid is None:
+        return
+    if is_elsewhere(lock):
+        raise ServiceError(f"process {pid} of {lock.name} runs in another container, so it must be stopped there")
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(pid, number)
 
 
 def _read_holder(lock: Path) -> tuple[int | None, str] | None:

@@ -29,7 +29,8 @@ class ProcessLock:
 
         Args:
             path: the lock file; it is created if it is missing.
-            note: the second line of the file, after the process id: the version of the code.
+            note: the second line of the file, after the process id: the version of the code. The third line says where
+                that id counts.
 
         Raises:
             AlreadyRunning: another process holds it.
@@ -44,7 +45,7 @@ class ProcessLock:
                 raise AlreadyRunning(f"another process holds {path}. Nothing to do")
             time.sleep(0.02)
         os.ftruncate(self._descriptor, 0)
-        os.pwrite(self._descriptor, f"{os.getpid()}\n{note}\n".encode(), 0)
+        os.pwrite(self._descriptor, f"{os.getpid()}\n{note}\n{process_space()}\n".encode(), 0)
 
     def _try(self) -> bool:
         try:
@@ -68,6 +69,13 @@ class ProcessLock:
     def release(self) -> None:
         """Release the lock; the file is kept."""
         os.close(self._descriptor)
+
+
+def process_space() -> str:
+    """Return the name of the space in which process ids count, of which each container has its own; "" if unknown."""
+    with contextlib.suppress(OSError):
+        return os.readlink("/proc/self/ns/pid")
+    return ""
 
 
 def is_process_alive(pid: int) -> bool:

@@ -6,13 +6,19 @@ import fcntl
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import IO
 
 import pytest
 
+from engram.errors import ServiceError
+from engram.page.open_page import PageState, stop_page, write_state
 from engram.reports import processes
 from engram.reports.processes import holder_of, process_state
+from engram.settings import Settings
+from engram.setup.services.service_plan import end_other_versions
+from engram.setup.services.supervisor import Background
 from engram.system.process_lock import ProcessLock
 
 
@@ -60,3 +66,25 @@ def test_a_free_lock_has_no_holder_and_a_nameless_one_is_told_as_held(tmp_path: 
     assert not process_state(path).is_alive
     path.write_text(f"{os.getpid()}\nv\n")
     assert holder_of(path) is None
+
+
+@pytest.mark.parametrize("name", ["supervisor.lock", "worker.lock", "page.lock"])
+def test_a_process_of_another_container_is_left_alone_whatever_has_its_number_here(tmp_path: Path, name: str) -> None:
+    """Containers and their host may share a memory folder, but each counts its processes from 1."""
+    settings = Settings(home=tmp_path, claude_folder=tmp_path)
+    stop: Callable[[], object] = {
+        "supervisor.lock": Background(settings).stop,
+        "worker.lock": lambda: end_other_versions(settings),
+        "page.lock": lambda: stop_page(settings.places),
+    }[name]
+    bystander = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
+    lock = ProcessLock(tmp_path / name, "another version")
+    (tmp_path / name).write_text(f"{bystander.pid}\nanother version\npid:[1]\n")
+    write_state(settings.places.page_state, PageState(bystander.pid, 1, "another version"))
+
+    with pytest.raises(ServiceError, match=rf"process {bystander.pid} of {name} runs in another container"):
+        stop()
+
+    bystander.communicate(b"\n")
+    assert bystander.returncode == 0
+    lock.release()

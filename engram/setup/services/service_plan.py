@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
-import os
 import shutil
 import signal
 import sys
@@ -15,7 +13,7 @@ from typing import Any, ClassVar
 
 from engram.errors import ServiceError
 from engram.paths import Home
-from engram.reports.processes import OtherProcess, processes_of_other_code, terminal_run
+from engram.reports.processes import OtherProcess, processes_of_other_code, signal_holder, terminal_run
 from engram.settings import Settings
 from engram.setup.edits.install_steps import Step
 from engram.setup.services.launchd import Launchd, agent_files
@@ -92,8 +90,7 @@ def end_other_versions(settings: Settings) -> list[OtherProcess]:
         for other in others:
             if other.pid is None or time.monotonic() > until + END_SECONDS:
                 raise ServiceError(f"another version's {other.described} does not stop. Kill it yourself")
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(other.pid, signal.SIGKILL if is_late else signal.SIGTERM)
+            signal_holder(other.lock, signal.SIGKILL if is_late else signal.SIGTERM)
         wait_until(lambda: not processes_of_other_code(home), 1.0)
     return ended
 

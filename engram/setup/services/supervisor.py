@@ -20,7 +20,7 @@ from engram.extraction.model.claude_provider import drop_session
 from engram.log import start_logging
 from engram.models.engine.database import is_deleted
 from engram.redaction import redact
-from engram.reports.processes import holder_of, is_held, parent_of
+from engram.reports.processes import holder_of, is_held, parent_of, signal_holder
 from engram.settings import Settings
 from engram.setup.edits.install_steps import FileChange
 from engram.setup.services.service_definition import ServiceStatus, SystemName, folder_variables, process_command
@@ -357,10 +357,7 @@ class Background:
     def _signal(self, number: signal.Signals, seconds: float) -> bool:
         """Send a signal to the supervisor; return False if it is still running after ``seconds``."""
         lock = self._home.supervisor_lock
-        pid = holder_of(lock)
-        if pid is not None:
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(pid, number)
+        signal_holder(lock, number)
         return wait_until(lambda: not is_held(lock), seconds)
 
     def restart(self) -> None:
