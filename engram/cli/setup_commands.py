@@ -6,7 +6,11 @@ from __future__ import annotations
 
 import contextlib
 import shlex
+from collections.abc import Mapping
+from itertools import groupby
+from operator import attrgetter
 from pathlib import Path
+from typing import Any
 
 import click
 from click.shell_completion import get_completion_class
@@ -363,7 +367,8 @@ def config() -> None:
 @json_option
 @pass_workspace
 def show(workspace: Workspace, name: str | None, as_json: bool) -> None:
-    """Show every setting, its value, and its source: a flag, the environment, config.toml or the default.
+    """Show every setting with its value: first those that were changed, with the source of each (a flag, the
+    environment or config.toml) and its default; then all others, by what they concern.
 
     Change one with `engram config set NAME VALUE`, with a variable ENGRAM_<NAME>, or for one call with
     --set NAME=VALUE.
@@ -383,15 +388,28 @@ def show(workspace: Workspace, name: str | None, as_json: bool) -> None:
     elif name is not None:
         say(shown_value(next(iter(values.values()))))
     else:
-        defaults = {
-            name: "" if source == "default" else default_of(name).replace("`", "") for name, source in sources.items()
-        }
-        table = [
-            (setting, shown_value(value), sources[setting], defaults[setting]) for setting, value in values.items()
-        ]
-        print_table(["setting", "value", "from", "default"], table, empty="")
+        _print_groups(values, sources)
         advise("\nengram config explain NAME says what one means, engram config set NAME VALUE changes it, and")
         advise("engram config unset NAME restores its default.")
+
+
+def _print_groups(values: Mapping[str, Any], sources: Mapping[str, str]) -> None:
+    """Print the settings that were changed, and then all others by what they concern."""
+    width = max(map(len, values))
+    changed = [
+        (name.ljust(width), shown_value(value) or "–", sources[name], default_of(name).replace("`", ""))
+        for name, value in values.items()
+        if sources[name] != "default"
+    ]
+    if changed:
+        print_table(["Changed", "value", "from", "default"], changed, empty="")
+        click.echo()
+    groups = groupby(explained_settings(), attrgetter("section"))
+    as_shipped = {section: [one.name for one in group if sources[one.name] == "default"] for section, group in groups}
+    for place, (section, names) in enumerate((section, names) for section, names in as_shipped.items() if names):
+        if place:
+            click.echo()
+        print_table([section, ""], [(name.ljust(width), shown_value(values[name]) or "–") for name in names], empty="")
 
 
 @config.command("explain")

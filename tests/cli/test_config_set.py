@@ -20,6 +20,7 @@ from engram.errors import EngramError, ServiceError, SettingsError
 from engram.extraction.model.provider import read_env
 from engram.models.open_memory import open_store
 from engram.paths import Home
+from engram.reports.settings_report import explained_settings
 from engram.settings import Settings, load
 from engram.setup.services import service_plan
 from engram.system.process_lock import ProcessLock
@@ -347,6 +348,19 @@ def test_a_setting_is_explained_in_the_words_of_its_reference(home: Home) -> Non
     assert "bites has its default again: 3" in invoke(home, "unset", "bites")[1]
     assert "config explain NAME" in invoke(home)[1]
     assert invoke(home, "explain", "nosuch")[0] == 1
+
+
+def test_settings_are_listed_by_what_they_concern_and_changed_ones_first(home: Home) -> None:
+    invoke(home, "set", "bites", "2")
+
+    lines = [line.rstrip() for line in invoke(home)[1].splitlines()]
+
+    groups = [line for line in lines if line and not re.match(r"[a-z_]+(  |$)|engram ", line)]
+    assert re.split(r" {2,}", groups[0]) == ["Changed", "value", "from", "default"]
+    assert groups[1:] == list(dict.fromkeys(setting.section for setting in explained_settings()))
+    (bites,) = (line for line in lines if line.startswith("bites "))
+    assert re.split(r" {2,}", bites) == ["bites", "2", "config.toml", "3"]
+    assert lines.index("Recollection") < next(place for place, line in enumerate(lines) if line.startswith("inject "))
 
 
 def test_nothing_is_restarted_where_nothing_runs_and_a_terminal_is_named(
