@@ -8,8 +8,8 @@ from typing import NamedTuple
 
 from engram.redaction.composed import is_composed
 from engram.redaction.literals import WORD_LIMIT, Run, block, element, literal
-from engram.redaction.phrases import FUNCTION_WORDS
 from engram.redaction.public_labels import is_encrypted, is_key_id
+from engram.redaction.told_cues import FUNCTION_WORDS
 from engram.redaction.values import (
     Span,
     has_digit,

@@ -49,7 +49,25 @@ _TABLE_NAME = lazy_regex(
 )
 #: A name in the headings of a table without lines, the form of such headings, and cells separated by several blanks.
 _HEADING = lazy_regex(rf"(?:{NAMES_OF_PHRASES}|{NAMES_OF_PASSWORDS}|{NAMES_OF_KEYS}|passw?d?|pwd?)(?=[\s,;\"(]|s?$)")
-_HEADING_BEGINNINGS = Gate("pass", "pw")
+_HEADING_BEGINNINGS = Gate(
+    *("pass", "pw", "passwort", "kennwort", "losungswort", "mot de passe", "zugangscode", "toegangscode", "code d"),
+    *(
+        "code secret",
+        "phrase ",
+        "frase",
+        "clave",
+        "llave",
+        "chave",
+        "puk",
+        "wachtwoord",
+        "wachtzin",
+        "codigo",
+        "codice",
+    ),
+    *("api key", "api-key", "pin", "token", "login", "secret", "mdp", "geheimzahl", "jeton", "parola", "palavra"),
+    *("chiave", "senha", "sleutel", "hasl", "kod dost", "klucz", "heslo", "passwört", "schlüssel", "clé", "código"),
+    *("contrase", "hasł", "парол", "секрет", "пин", "токен", "ключ"),
+)
 _HEADING_CELLS = {
     "\t": lazy_regex(r"[\w .#/()-]{0,32}"),
     "  ": lazy_regex(r"[\w.#/()-]{1,24}(?: [\w.#/()-]{1,24})?"),
@@ -64,14 +82,13 @@ _TABLE_LINE = 2_000
 _TABLE_ROWS = 400
 
 
-def listed_spans(text: str, low: str, held: int, starts: list[int]) -> Iterator[Span]:
+def listed_spans(text: str, low: str, held: int) -> Iterator[Span]:
     """Yield the spans of secrets in lists and tables.
 
     Args:
         text: the text.
         low: the same text in lower case, of the same length.
         held: the literals that the text may hold, as ``Gate`` takes them.
-        starts: where words that introduce a secret may begin, according to ``phrases.told_starts``.
     """
     if _CODES.is_open(low, held):
         for head in matches(starts_of(_RECOVERY_BEGINNINGS, low), _RECOVERY, low):
@@ -82,7 +99,7 @@ def listed_spans(text: str, low: str, held: int, starts: list[int]) -> Iterator[
         for rule in _TABLE_RULE.finditer(text):
             begin = low.rfind("\n", max(0, rule.start() - _TABLE_LINE), rule.start()) + 1
             yield from _rows(text, _columns(low, begin, rule.start(), "|"), rule.end() + 1, "|")[0]
-    yield from _plain_tables(text, low, sorted({*starts, *_HEADING_BEGINNINGS.starts(low, held)}))
+    yield from _plain_tables(text, low, _HEADING_BEGINNINGS.starts(low, held))
 
 
 def _recovery_codes(low: str, at: int) -> Iterator[Span]:

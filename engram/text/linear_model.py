@@ -50,6 +50,10 @@ class LinearModel(NamedTuple):
     #: Scores from which on a text counts, by name.
     floors: Mapping[str, float]
 
+    def part_score(self, parts: Sequence[int]) -> float:
+        """Return what the parts alone add to a score."""
+        return sum(self.parts[bucket] for bucket in parts) * Features((), parts).shares[1] * self.scale
+
     def score(self, found: Features) -> float:
         """Return the logarithm of the odds that a text is what the model was fitted on."""
         of_words, of_parts = found.shares
@@ -69,7 +73,7 @@ def features(text: str) -> Features:
         for length in _PART_LENGTHS
         for at in range(max(1, len(padded) - length + 1))
     }
-    return Features(_hashed({*words, *pairs}, WORD_BUCKETS), _hashed(parts, PART_BUCKETS))
+    return Features(hashed({*words, *pairs}, WORD_BUCKETS), hashed(parts, PART_BUCKETS))
 
 
 def load_model(path: Path) -> LinearModel:
@@ -85,5 +89,6 @@ def load_model(path: Path) -> LinearModel:
     )
 
 
-def _hashed(texts: set[str], buckets: int) -> list[int]:
+def hashed(texts: set[str], buckets: int = WORD_BUCKETS) -> list[int]:
+    """Return the buckets of texts, each once and in order."""
     return sorted({zlib.crc32(text.encode("utf-8", "surrogatepass")) % buckets for text in texts})
