@@ -46,7 +46,7 @@ CUES: dict[str, str] = {
         "pinpad tastenfeld tastatur clavier teclad tastier klawiat raute almohadilla asteris sternchen sterretje "
         "hekje krzyżyk gwiazdk решётк решетк звёздоч звездоч voicemail mailbox anrufbeantw schrank spind locker "
         "skrytk kłódk padlock cadenas candado lucchett cadeado hangslot schlüsselkasten caixinha шкаф сигнализ "
-        "охран 玄関 門 金庫 ロッカー 门禁 門禁 机房 门 柜 保险 警報 アラーム badge building studio_door entrance "
+        "охран 玄関 門 金庫 ロッカー 门禁 門禁 机房 门 柜 保险 警報 アラーム building studio_door entrance "
         "eingang entrée ingresso entrada ingang wejści вход panel_by"
     ),
     "net": (
@@ -71,7 +71,7 @@ CUES: dict[str, str] = {
         "спрашив просит 聞かれ 求め"
     ),
     "logs in": (
-        "anmeld einlogg connect connexion entrar entras entra$ entri$ entrare accedi acced acess inlog inlogg "
+        "anmeld einlogg connecte$ connecter$ connectez connexion conecta entrar entras entra$ entri$ entrare accedi acced acess inlog inlogg "
         "zalog logow wchodz wejd зайд заход войти входи логин 登录 登陆 登錄 ログイン サインイン sign$ sign_in "
         "log_into logged_in ssh_in"
     ),
@@ -171,20 +171,17 @@ FUNCTION_WORDS = frozenset(
 #: of cues of which all are too common.
 _COMMON = frozenset(
     (
-        "pass$ code$ codes$ user$ username token combin red$ answer seed sentence phrases$ questions$ "
+        "pass$ key$ keys$ root$ badge badge$ code$ codes$ user$ username token combin red$ answer seed sentence phrases$ questions$ "
         "typ building secret activation serial licen[cs]e licence animal inter 番号 コード 门 柜 用户 ユーザ キー "
         "ログイン 登录"
     ).split()
 )
 _FOR_SHORT = frozenset(
-    (
-        "key$ keys$ log$ reset question$ root$ safe$ gate$ lock$ badge staging connect sign$ recovery box$ garage "
-        "unlock$ phrase$"
-    ).split()
+    "pwd$ log$ question$ safe$ gate$ lock$ staging sign$ recovery box$ garage unlock$ phrase$".split()
 )
 _NEVER_OPENING = frozenset({"enter", "old", "new", "secrecy", "numbered", "kept", "rules", "spelling"})
 #: Those of the other kinds.
-_NOT_CHANGING = frozenset("chang modifi alter mud 改 換 换".split())
+_NOT_CHANGING = frozenset("chang reset modifi alter mud 改 換 换".split())
 #: Words as they stand alone, beginnings of words, and parts of Japanese and Chinese text, by kind; expressions of
 #: several words; and those of all that open.
 _WHOLE: dict[str, str] = {}
@@ -220,6 +217,7 @@ _OPENERS.update(_INNER)
 _OPENING_PARTS = tuple(stem for stem in sorted(_OPENERS) if stem[0] >= "\u3000")
 _LONGEST_OPENER = 40
 _IS_CJK = lazy_regex(r"[\u3040-\u30ff\u3400-\u9fff]")
+_LOG, _LOG_IN = lazy_regex(r"(?i)\W{0,3}(?:log|sign)\b"), lazy_regex(r"(?i)\W{0,3}(?:log|sign) ?-?(?:in|on)")
 _JOINED_WORD = lazy_regex(r"[^\W_]++(?:[-/'’][^\W_]++){1,3}+")
 _BETWEEN = lazy_regex(r"[-/'’]")
 _WORD = lazy_regex(r"[^\W_]+(?:['’][^\W_]+)?")
@@ -277,6 +275,11 @@ def _opens(word: str) -> int:
         return 0
     parts = _BETWEEN.split(bare)
     return max(map(_bit_of, parts)) if len(parts) == 2 else _bit_of(parts[-1])
+
+
+def may_open(text: str, place: int) -> bool:
+    """Return whether a common word opens: "log" and "sign" do with "in" behind."""
+    return not _LOG.match(text, place) or _LOG_IN.match(text, place) is not None
 
 
 def _bit_of(word: str) -> int:

@@ -14,7 +14,7 @@ from functools import cache, lru_cache
 from pathlib import Path
 
 from engram.redaction.told_candidates import CJK, Candidate, candidates, group_of
-from engram.redaction.told_cues import FUNCTION_WORDS, Cue, cues_in, kind_of
+from engram.redaction.told_cues import FUNCTION_WORDS, Cue, cues_in, kind_of, may_open
 from engram.redaction.values import Span, has_digit, total_bits
 from engram.system.lazy_regex import lazy_regex
 from engram.text.linear_model import Features, LinearModel, hashed, load_model
@@ -96,7 +96,8 @@ def regions(text: str, places: Mapping[int, bool]) -> list[tuple[int, int]]:
         end = text.find(BETWEEN, place, place + SHORT)
         is_whole = (begin or place <= SHORT) and (end >= 0 or place + SHORT >= len(text))
         end = end if end >= 0 else len(text)
-        if not places[place] and (not is_whole or end - begin > SHORT):
+        is_short = is_whole and end - begin <= SHORT
+        if not places[place] and not (is_short and may_open(text, place)):
             continue
         first, last = max(begin, place - REACH), min(end, place + REACH)
         if first > begin:
