@@ -42,17 +42,25 @@ class Refusal(StrEnum):
 
     QUESTION = "it is a question"
     LIST = "it is a point of a list that is not a list of rules"
-    TAKEN_BACK = "it was taken back or corrected"
+    TAKEN_BACK = "it was taken back, corrected or contradicted"
     PART = "it belongs to a role that the assistant was given"
     LENGTH = "it is too long or too short for a rule"
     ORDER = (
-        "it is an order without a word for later, such as always, never or from now on; it becomes a rule when you say "
-        "it again in another session"
+        "it is an order, which may be meant for now only; it becomes a rule when you say it again in another session, "
+        "or with “from now on”"
     )
+    MOMENT = "it holds for a moment or a task only"
+    DANGLING = "it names what it is about only by a word such as “that”, “it” or “this way”"
+    JOKE = "it reads like a joke"
+    UNWORDED = "it has no word for later, such as always or never; with “from now on” it becomes a rule"
     UNSURE = (
-        "it may hold for a moment or a task only, describe how something is, or be a guess, a joke or somebody else's "
-        "opinion; worded with “from now on” or “in this project we always”, it becomes a rule"
+        "it may describe how something is, or be a guess or somebody else's opinion; with “from now on” in front, it "
+        "mostly becomes a rule"
     )
+
+
+#: Refusals of what may be a rule all the same, if its neighbours explain it.
+_OPEN = frozenset({Refusal.MOMENT, Refusal.DANGLING, Refusal.JOKE, Refusal.UNWORDED, Refusal.UNSURE})
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,7 +227,7 @@ def lays_down_for_all_projects(typed: str, summary: str, project: str = "") -> b
     said = prefixes(content_words(summary))
     return any(
         rule.scope is Scope.GLOBAL
-        and rule.refusal in (None, Refusal.UNSURE)
+        and (rule.refusal is None or rule.refusal in _OPEN)
         and said & prefixes(content_words(rule.sentence))
         for rule in judge(typed, project=project)
     )
@@ -253,7 +261,8 @@ def _judge(sentence: str, statement: Statement, after: str, project: str, model:
     refusal = _refusal(sentence, statement, after)
     is_worded_so = beginning != "rule" or _has_lasting_word(meant)
     if refusal is None and not (is_worded_so and score >= floors[beginning]):
-        refusal = Refusal.ORDER if is_order and score >= floors["order"] else Refusal.UNSURE
+        by_words = Refusal.UNSURE if is_worded_so else Refusal.UNWORDED
+        refusal = Refusal.ORDER if is_order and score >= floors["order"] else by_words
     is_decision = words.TEAM.search(sentence) or languages.DECIDES.search(sentence)
     return Judgement(
         sentence,
@@ -293,9 +302,12 @@ def _refusal(sentence: str, statement: Statement, after: str) -> Refusal | None:
         return Refusal.QUESTION
     if statement.block is Block.ROW or (statement.block is Block.BULLET and not _is_in_rules(statement)):
         return Refusal.LIST
-    unsure = (words.MOMENT, words.DANGLING, words.LAUGHS)
-    if any(pattern.search(sentence) for pattern in unsure) or words.LAUGHS.search(after):
-        return Refusal.UNSURE
+    if words.LAUGHS.search(sentence) or words.LAUGHS.search(after):
+        return Refusal.JOKE
+    if words.MOMENT.search(sentence):
+        return Refusal.MOMENT
+    if words.DANGLING.search(sentence):
+        return Refusal.DANGLING
     if words.OVER.search(sentence) or words.ALLOWED_AGAIN.search(sentence):
         return Refusal.TAKEN_BACK
     if words.DISAGREES.search(sentence) or words.DISAGREES.search(after):

@@ -378,11 +378,27 @@ def test_whatever_is_less_is_no_rule(prompt: str) -> None:
         (Refusal.PART, "Act as a reviewer. Never push to main."),
         (Refusal.LENGTH, "Never push to main, " * 15 + "please."),
         (Refusal.ORDER, "Don't push to main."),
-        (Refusal.UNSURE, "Never touch the tests for now."),
+        (Refusal.ORDER, "dont ever suggest cmake to me again"),
+        (Refusal.MOMENT, "Never touch the tests for now."),
+        (Refusal.DANGLING, "Always do it like that."),
+        (Refusal.JOKE, "Never push to main lol"),
+        (Refusal.UNWORDED, "We build with bazel and nothing else."),
+        (Refusal.UNSURE, "I always get a 403 on logout."),
     ],
 )
 def test_a_sentence_that_sounds_like_a_rule_is_told_why_it_is_none(refusal: Refusal, prompt: str) -> None:
     assert refusal in [found.refusal for found in judge(prompt)]
+
+
+@pytest.mark.parametrize(
+    "sentence", ["use pnpm please", "We build with bazel and nothing else.", "Don't push to main."]
+)
+def test_with_the_words_that_a_refusal_advises_a_sentence_becomes_a_rule(sentence: str) -> None:
+    (found,) = judge(sentence)
+
+    assert found.refusal in (Refusal.ORDER, Refusal.UNWORDED)
+    assert "“from now on”" in found.refusal
+    assert rules(f"From now on, {sentence[0].lower()}{sentence[1:]}")
 
 
 @pytest.mark.parametrize(
@@ -814,5 +830,5 @@ def test_why_says_which_sentences_are_no_rules(workshop: Workshop) -> None:
     (moment,) = why_session(workshop.store, session_id, find_session(workshop.store, session_id)).moments
 
     assert moment.to_json({})["no_rules"] == [
-        {"sentence": "Never touch the tests for now.", "why": Refusal.UNSURE.value}
+        {"sentence": "Never touch the tests for now.", "why": Refusal.MOMENT.value}
     ]
