@@ -37,6 +37,8 @@ class Place:
     #: Hints by which the same repository is recognised in another folder; "" if there are none.
     remote: str = ""
     first_commit: str = ""
+    #: Name of the project that ``name`` seems to be a worktree of; "" if of none.
+    worktree_of: str = ""
 
 
 @dataclass(frozen=True, slots=True)

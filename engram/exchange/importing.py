@@ -19,7 +19,6 @@ from engram.exchange.exchange_records import (
     Incoming,
     IncomingMemory,
     IncomingTombstones,
-    Place,
     Unusable,
     is_proven,
     with_project_ids,
@@ -55,6 +54,7 @@ from engram.models.sessions.sessions import find_session
 from engram.models.sessions.stored_turns import turn_of_entry
 from engram.settings import Settings
 from engram.system.atomic import read_regular
+from engram.system.clock import SYSTEM_CLOCK
 from engram.text.titles import clean_questions, clean_title
 from engram.transcripts.claude_code import AGENT
 from engram.transcripts.project import Project
@@ -129,10 +129,15 @@ class PlaceFinder:
         if place.identity:
             identity, root = self._map_folder(place.identity), self._map_folder(place.root)
             return self._with_row(Project(identity, root, place.name))
-        for wanted in (self._project_of_session(memory.memory.session_id), self._folder_of_name(place.name)):
-            if wanted is not None:
-                return self._with_row(wanted)
-        return self._known_by_name(place), Project(f"{NAME_ONLY}{place.name}", "", PurePath(place.name).name)
+        wanted = self._project_of_session(memory.memory.session_id)
+        if wanted is not None:
+            return self._with_row(wanted)
+        for name in filter(None, (place.name, place.worktree_of)):
+            wanted = self._folder_of_name(name)
+            known = self._known_by_name(name) if wanted is None else None
+            if wanted is not None or known is not None:
+                return (known, None) if wanted is None else self._with_row(wanted)
+        return None, Project(f"{NAME_ONLY}{place.name}", "", PurePath(place.name).name)
 
     def _with_row(self, project: Project) -> tuple[ProjectRow | None, Project]:
         return find_project_of_identity(self._store, project.identity), project
@@ -168,9 +173,9 @@ class PlaceFinder:
         }
         return next(iter(found.values())) if len(found) == 1 else None
 
-    def _known_by_name(self, place: Place) -> ProjectRow | None:
+    def _known_by_name(self, name: str) -> ProjectRow | None:
         """Return the project with the given name, or the only one whose folder ends with it."""
-        ending = tuple(part.casefold() for part in PurePath(place.name).parts)
+        ending = tuple(part.casefold() for part in PurePath(name).parts)
         fitting = [
             project
             for project in list_projects(self._store)
@@ -179,10 +184,10 @@ class PlaceFinder:
         if len(fitting) == 1:
             return fitting[0]
         # With several such folders it is unclear which is meant, and no project may see another one's memories.
-        project_id = None if fitting else project_id_of_name(self._store, place.name)
+        project_id = None if fitting else project_id_of_name(self._store, name)
         if project_id is not None:
             return project_by_id(self._store, project_id)
-        return find_project_of_identity(self._store, f"{NAME_ONLY}{place.name}")
+        return find_project_of_identity(self._store, f"{NAME_ONLY}{name}")
 
 
 def _working_folder(path: Path) -> str:
@@ -201,6 +206,8 @@ def _working_folder(path: Path) -> str:
 
 #: Number of memories added in one transaction, so that other writers don't wait long.
 BATCH = 50
+#: Fields with a time that no memory of somebody else has from the future.
+_TIMES = ("created_at_ms", "kept_at_ms", "valid_from_ms", "accessed_at_ms")
 #: Maximum number of unusable parts that a report lists.
 MAX_PROBLEMS = 50
 
@@ -406,13 +413,17 @@ class _Importer:
         return memory.record is not None and (self._is_mine or is_proven(self._store, memory.record))
 
     def _as_received(self, incoming: IncomingMemory) -> IncomingMemory:
-        """Return a memory as this machine stores it. Only one proven to be its own counts as the user's wish."""
+        """Return a memory as this machine stores it. Only one proven to be its own counts as the user's wish; any other
+        can't be newer than its arrival.
+        """
         memory = incoming.memory
         if self._is_own(incoming):
             return incoming
         is_project = memory.scope is Scope.PROJECT or not self._is_global
+        now_ms = max(self._store.now_ms(), SYSTEM_CLOCK.now_ms())
+        past = {name: min(at_ms, now_ms) for name in _TIMES if (at_ms := getattr(memory, name)) is not None}
         scope = Scope.PROJECT if is_project else Scope.GLOBAL
-        memory = dataclasses.replace(memory, voice=Voice.IMPORTED, is_pinned=False, scope=scope)
+        memory = dataclasses.replace(memory, voice=Voice.IMPORTED, is_pinned=False, scope=scope, **past)
         return dataclasses.replace(incoming, memory=memory)
 
     def _add_memory(self, tx: Tx, incoming: IncomingMemory) -> None:

@@ -221,6 +221,8 @@ def _memory(
     own_session = text_or_empty(row.get("memory_session_id")) or text_or_empty(row.get("sdk_session_id"))
     session_id = sessions.get(own_session, "")
     project = "" if is_global else text_or_empty(row.get("merged_into_project")) or text_or_empty(row["project"])
+    # claude-mem names a worktree "repository/worktree", or "repository/repository" if both folders have one name.
+    repository = project.partition("/")[0] if project.count("/") == 1 else ""
     made_at_ms = time_ms(row["created_at_epoch"]) or time_ms(row["created_at"])
     memory = Memory(
         **derived_ids(FORMAT, where, own_session, str(made_at_ms), summary),
@@ -233,7 +235,7 @@ def _memory(
     )
     return IncomingMemory(
         memory=memory,
-        place=Place(project) if project else None,
+        place=Place(project, worktree_of=repository) if project else None,
         evidence=(Evidence("", session_id),) if session_id else (),
         agent=AGENT,
         reason=f"from claude-mem, {where}",

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import os
 import sqlite3
-from pathlib import Path
+from pathlib import Path, PurePath
 
 import pytest
 
@@ -16,10 +17,13 @@ from engram.models.engine.transaction import Store
 from engram.models.memories.memory_records import Memory, all_memories
 from engram.models.projects.projects import ensure_project
 from engram.settings import Settings
+from engram.system.clock import SYSTEM_CLOCK, iso_time
 from tests.exchange.exports import import_into
 
 #: 2025-12-08, noon, in milliseconds since 1970.
 DECEMBER_MS = 1_765_195_200_000
+#: 2099, in milliseconds since 1970.
+LATER_MS = 4_070_952_000_000
 
 #: The tables as its schema 35 has them, without what no import reads.
 _CLAUDE_MEM = """
@@ -99,6 +103,87 @@ def test_claude_mem_comes_in_with_kinds_dates_projects_and_sessions(store: Store
     assert report.remarks == ("1 prompts that claude-mem logged are left out: the transcripts contain them",)
     assert again.counts == {Outcome.KNOWN: 4, Outcome.BAD: 1}
     assert path.read_bytes() == before
+
+
+def test_what_claude_mem_kept_of_a_worktree_comes_to_the_repository(
+    store: Store, settings: Settings, tmp_path: Path
+) -> None:
+    """It names a worktree "repository/worktree"; only a repository that is known is taken for one."""
+    path = tmp_path / "claude-mem.db"
+    with sqlite3.connect(path) as connection:
+        connection.executescript(_CLAUDE_MEM)
+        for number, (name, title) in enumerate(
+            [
+                ("harbor/tide-fix", "A worktree"),
+                ("harbor/harbor", "A worktree with the repository's name"),
+                ("docks/east", "A folder that is known by both names"),
+                ("acme/crane", "A name that somebody chose"),
+                ("acme/buoy", "Another name that somebody chose"),
+                ("harbor/east/pier", "No name of a worktree"),
+            ],
+            start=10,
+        ):
+            connection.execute(
+                "INSERT INTO observations (id, memory_session_id, project, type, title, created_at, created_at_epoch)"
+                " VALUES (?, 'gone', ?, 'discovery', ?, '', ?)",
+                (number, name, title, DECEMBER_MS),
+            )
+    connection.close()
+    with store.transaction() as tx:
+        for root in ("/src/harbor", "/src/docks", "/src/docks/east"):
+            ensure_project(tx, root, PurePath(root).name, root)
+
+    bring(store, settings, path)
+
+    found = {summary: memory.project for summary, memory in by_summary(store).items()}
+    assert found["A worktree"] == "harbor"
+    assert found["A worktree with the repository's name"] == "harbor"
+    assert found["A folder that is known by both names"] == "east"
+    assert (found["A name that somebody chose"], found["Another name that somebody chose"]) == ("crane", "buoy")
+    assert found["No name of a worktree"] == "pier"
+
+
+def test_nothing_of_others_is_newer_than_its_arrival(store: Store, settings: Settings, tmp_path: Path) -> None:
+    """Or it would be the newest, and win against what is said later, until its time comes."""
+    database = tmp_path / "claude-mem.db"
+    with sqlite3.connect(database) as connection:
+        connection.executescript(_CLAUDE_MEM)
+        connection.execute("UPDATE observations SET created_at_epoch = ? WHERE id = 1", (LATER_MS,))
+    connection.close()
+    notes = tmp_path / "vault"
+    notes.mkdir()
+    (notes / "log.md").write_text(f"---\ndate: {iso_time(LATER_MS)}\n---\nBuoys are red.\n")
+    earlier = tmp_path / "other.jsonl"
+    earlier.write_text(
+        json.dumps(
+            {
+                "id": "ep_0123456789ab",
+                "kind": "fact",
+                "project": "harbor",
+                "session": "",
+                "summary": "Cranes are rented.",
+                "content": "Cranes are rented.",
+                "importance": "high",
+                "created_at_ms": LATER_MS,
+                "valid_from_ms": LATER_MS,
+                "accessed_at_ms": LATER_MS,
+                "evidence": [],
+            }
+        )
+        + "\n"
+    )
+
+    begun_ms = SYSTEM_CLOCK.now_ms()
+    bring(store, settings, database)
+    bring(store, settings, notes, is_global=True)
+    with open_source(earlier, None, settings, has_project=False, is_global=False) as source:
+        import_into(store, settings, source, is_mine=False)
+
+    found = by_summary(store)
+    for summary in ("Tide table was off by an hour", "log: Buoys are red.", "Cranes are rented."):
+        assert begun_ms <= found[summary].created_at_ms <= SYSTEM_CLOCK.now_ms()
+        assert max(found[summary].holds_from_ms, found[summary].accessed_at_ms or 0) <= SYSTEM_CLOCK.now_ms()
+    assert found["Use SQLite for the log"].created_at_ms < begun_ms
 
 
 def test_an_older_claude_mem_database_is_read_too(store: Store, settings: Settings, tmp_path: Path) -> None:
