@@ -23,6 +23,7 @@ from engram.extraction.model.claude_provider import (
     billed_key,
     call_environment,
     find_claude,
+    find_moved_claude,
     seems_logged_out,
     who_pays,
 )
@@ -421,11 +422,14 @@ def find_missing(settings: Settings) -> Check | None:
     if settings.extractor != "claude":
         return None
     if find_claude(settings) is None:
+        moved = find_moved_claude(settings)
         return Check(
             "language model",
             State.BAD,
             f"extractor = claude, but {settings.claude_command!r} can't be found: the local extractor is used",
-            "install Claude Code, or run: engram config set claude_command /path/to/claude",
+            f"run: engram config set claude_command {shlex.quote(moved)}"
+            if moved
+            else "install Claude Code, or run: engram config set claude_command /path/to/claude",
         )
     if seems_logged_out(settings):
         return Check(
