@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import contextlib
 import time
-from collections.abc import Sequence
-from dataclasses import dataclass
-from pathlib import Path
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import click
@@ -14,7 +12,7 @@ import click
 from engram.cli import options
 from engram.cli.options import agrees, if_stopped, json_option, yes_option
 from engram.cli.output import has_terminal, print_json, say, say_wrapped
-from engram.cli.report_commands import can_compare, offer_comparison, store_extractor
+from engram.cli.report_commands import can_compare, extractor_settings, offer_comparison, store_settings
 from engram.cli.up_once import (
     Existing,
     OwnQuestion,
@@ -27,11 +25,9 @@ from engram.cli.up_once import (
     say_unless,
 )
 from engram.cli.workspace import Workspace, advise, as_called_here, pass_workspace
-from engram.config_file import set_value
 from engram.enums import ComparisonAnswer
-from engram.errors import BadRequest, EngramError, InstallError, NewerSchema, ServiceError, StoreError
+from engram.errors import BadRequest, InstallError
 from engram.extraction.model.compare_extractors import note_answer
-from engram.models.open_memory import open_memory
 from engram.models.rescue.restore import put_copy_back
 from engram.reports.engram_checks import find_missing
 from engram.reports.processes import OtherProcess, process_state, processes_of_other_code, terminal_run
@@ -39,7 +35,7 @@ from engram.settings import MODEL_EXTRACTORS, Settings
 from engram.setup.agents.claude_code import AGENTS, Choices, ClaudeCode, choose, find_claude_code
 from engram.setup.edits.install_steps import Step
 from engram.setup.edits.journal import Journal, load_journal
-from engram.setup.installing.install_plan import plan_installation, preview
+from engram.setup.installing.install_plan import Installation, is_upgrade, make_way, plan_installation
 from engram.setup.installing.install_run import Outcome
 from engram.setup.installing.installation import install_steps
 from engram.setup.installing.preflight import (
@@ -57,9 +53,8 @@ from engram.setup.installing.preflight import (
 )
 from engram.setup.old_engram.find import EarlierEngram, find_earlier
 from engram.setup.services.service_definition import SystemName
-from engram.setup.services.service_plan import best_system, end_other_versions, installed_system
+from engram.setup.services.service_plan import best_system
 from engram.version import VERSION
-from engram.worker.memory_file import upgrade_memory
 from engram_hooks.block import link_interpreter
 
 # -- What `engram install` asks: the earlier Engram, the permission, and who writes the memories.
@@ -297,14 +292,23 @@ def install(
     """
     settings = workspace.settings
     check_machine(settings, is_dry=dry_run)
-    _refuse_newer_memory(workspace)
+    has_upgrade = is_upgrade(settings)
     journal = load_journal(settings.places)
     machine = _look(workspace, journal)
     stored = journal.options if journal else {}
     agents = tuple(sorted({*stored.get("agents", ()), *agents}))
     choices = choose(stored, service=service, plugin=plugin, statusline=statusline, mod=mod, agents=agents)
+    _require_claude(extractor, machine.claude)
+    answers = Answers(choices)
+    questions = [] if yes else list(_questions(workspace, choices, machine, extractor))
+
+    def plan() -> Installation:
+        writer = extractor or ("local" if answers.writer == COMPARE else answers.writer)
+        wanted = extractor_settings(workspace, writer, machine.claude.command) | answers.settings
+        return _plan(workspace, answers.choices, machine, wanted, reads=not no_import, is_upgrade=has_upgrade)
+
     if dry_run:
-        _print_plan(workspace, _plan(workspace, choices, machine), machine, as_json)
+        _print_plan(workspace, plan(), [question.decides for question in questions], machine, as_json)
         return
     if as_json and not yes:
         raise BadRequest("--json can't ask: add --yes")
@@ -312,40 +316,26 @@ def install(
         show_earlier(machine.earlier)
     if machine.others and not as_json:
         show_other_versions(machine.others)
-    answer = None
-    if not yes:
-        try:
-            choices, answer = _ask(workspace, choices, machine, extractor)
-        except click.Abort:
-            go_on = "To go on, type: engram install" if has_terminal() else "Without a terminal to ask, add --yes"
-            raise InstallError(f"nothing was changed. {go_on}") from None
-    _set_extractor(workspace, extractor or ("local" if answer == COMPARE else answer), machine.claude)
+    try:
+        for question in questions:
+            question.ask(answers)
+    except click.Abort:
+        go_on = "To go on, type: engram install" if has_terminal() else "Without a terminal to ask, add --yes"
+        raise InstallError(f"nothing was changed. {go_on}") from None
+    planned = plan()
     with if_stopped(
         "What this installation had changed is taken back, but for the memory in "
         f"{settings.home}. To go on, type: engram install. To delete the memory: engram uninstall --purge"
     ):
-        result = _apply(workspace, choices, machine, no_import=no_import, is_quiet=as_json)
+        result = _apply(workspace, answers.choices, machine, planned, is_quiet=as_json)
     with if_stopped(
         "Engram is installed, only the end of this report is missing: `engram status` shows what works. "
         "To take everything back, type: engram uninstall"
     ):
-        _finish(workspace, choices, machine, result, as_json, is_writer_chosen=bool(extractor or answer))
-        _compare(workspace, answer)
+        is_chosen = bool(extractor or answers.writer)
+        _finish(workspace, answers.choices, machine, result, as_json, is_writer_chosen=is_chosen)
+        _compare(workspace, answers.writer)
     ctx.exit(options.OK)
-
-
-def _refuse_newer_memory(workspace: Workspace) -> None:
-    """Raise NewerSchema, before anything is asked or changed, if this version can't work with the memory."""
-    path = workspace.places.memory_db
-    if not path.is_file():
-        return
-    try:
-        with open_memory(path, driver=workspace.settings.sqlite_driver, is_made=False):
-            return
-    except NewerSchema:
-        raise
-    except StoreError:
-        return
 
 
 @dataclass(frozen=True, slots=True)
@@ -382,45 +372,89 @@ def _look(workspace: Workspace, journal: Journal | None) -> Machine:
     )
 
 
-def _plan(workspace: Workspace, choices: Choices, machine: Machine) -> list[Step]:
-    return plan_installation(
-        workspace.settings, choices, claude=machine.claude, earlier=machine.earlier, journal=machine.journal
+def _plan(
+    workspace: Workspace,
+    choices: Choices,
+    machine: Machine,
+    wanted: Mapping[str, str],
+    *,
+    reads: bool,
+    is_upgrade: bool,
+) -> Installation:
+    """Return everything that is done, with the settings that are written first."""
+    settings = workspace.with_flags(**wanted).settings
+    is_first = machine.journal is None or machine.journal.is_half_done
+    reads_now = reads and not (choices.service and not is_first)
+    return Installation(
+        home=settings.places,
+        settings=wanted,
+        others=machine.others,
+        is_upgrade=is_upgrade,
+        steps=plan_installation(
+            settings, choices, claude=machine.claude, earlier=machine.earlier, journal=machine.journal
+        ),
+        reads=machine.existing.number if reads_now else 0,
+        left=0 if reads_now else machine.existing.number,
+        imports_earlier=reads and any(database.memories for database in machine.earlier.databases),
     )
 
 
-def _ask(workspace: Workspace, choices: Choices, machine: Machine, extractor: str | None) -> tuple[Choices, str | None]:
-    """Ask what only the user can decide, which is mostly done at the first installation only.
+@dataclass(slots=True)
+class Answers:
+    """What the user has chosen."""
 
-    Returns:
-        The choices, and the answer to who should write the memories; None if that was not asked.
+    choices: Choices
+    #: Who writes the memories, or COMPARE; None if that was not asked.
+    writer: str | None = None
+    #: Settings that an answer writes.
+    settings: dict[str, str] = field(default_factory=dict)
 
-    Raises:
-        Abort: the user declined, or there is nobody to answer.
-    """
-    settings = workspace.settings
-    if machine.earlier.is_active and not agrees("Stop it and go on?"):
-        raise click.Abort
-    if machine.others and not agrees("Stop them and go on?", default=True):
-        raise click.Abort
-    answer = None
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """A question that only the user can decide; most are asked at the first installation only."""
+
+    #: What it decides, for a dry run.
+    decides: str
+    #: Asks and changes the answers. Raises Abort if the user declined, or there is nobody to answer.
+    ask: Callable[[Answers], None]
+
+
+def _questions(workspace: Workspace, choices: Choices, machine: Machine, extractor: str | None) -> Iterator[Question]:
+    """Yield what is asked, in order. A dry run names these questions; a run asks them."""
+
+    def permission(answers: Answers) -> None:
+        answers.choices = choose(answers.choices.to_json(), permissions=ask_permission())
+
+    def writer(answers: Answers) -> None:
+        cost = estimate_cost([*machine.existing.first, *machine.existing.rest], time.time())
+        answers.writer = ask_extractor(workspace.settings, machine.claude, cost)
+
+    def start(answers: Answers) -> None:
+        if ask_session_start():
+            answers.settings["start_with_session"] = "true"
+
+    def mod(answers: Answers) -> None:
+        answers.choices = choose(answers.choices.to_json(), mod=ask_mod(machine.existing))
+
+    config = workspace.places.config_file
+    if machine.earlier.is_active:
+        yield Question("whether the earlier Engram may be stopped", lambda _: _require("Stop it and go on?", False))
+    if machine.others:
+        yield Question("whether the other version may be stopped", lambda _: _require("Stop them and go on?", True))
     if machine.journal is None:
-        choices = choose(choices.to_json(), permissions=ask_permission())
+        yield Question("whether Claude may use the memory tools without asking", permission)
         if extractor is None:
-            cost = estimate_cost([*machine.existing.first, *machine.existing.rest], time.time())
-            answer = ask_extractor(settings, machine.claude, cost)
-    may_start = _may_ask_session_start(workspace, choices) and ask_session_start()
-    choices = _with_mod(choices, machine)
-    if may_start:  # stored after the last question, so that Ctrl-C at one leaves nothing behind
-        set_value(settings.home, "start_with_session", "true")
-        workspace.reload()
-    return choices, answer
+            yield Question(f"who writes the memories (extractor in {config})", writer)
+    if _may_ask_session_start(workspace, choices):
+        yield Question(f"whether a Claude Code session may start it (start_with_session in {config})", start)
+    if choices.mod is None and choices.plugin and machine.claude.supports_mods and has_terminal():
+        yield Question("whether the mod is added to the plugin", mod)
 
 
-def _with_mod(choices: Choices, machine: Machine) -> Choices:
-    """Ask about the mod, once: if Claude Code loads it and there is a terminal."""
-    if choices.mod is not None or not choices.plugin or not machine.claude.supports_mods or not has_terminal():
-        return choices
-    return choose(choices.to_json(), mod=ask_mod(machine.existing))
+def _require(question: str, default: bool) -> None:
+    if not agrees(question, default=default):
+        raise click.Abort
 
 
 def _may_ask_session_start(workspace: Workspace, choices: Choices) -> bool:
@@ -431,26 +465,31 @@ def _may_ask_session_start(workspace: Workspace, choices: Choices) -> bool:
     return choices.service and is_open and best_system(workspace.settings).name is SystemName.BACKGROUND
 
 
-def _print_plan(workspace: Workspace, steps: Sequence[Step], machine: Machine, as_json: bool) -> None:
-    """Show what an installation would do."""
+def _print_plan(
+    workspace: Workspace, plan: Installation, asked: Sequence[str], machine: Machine, as_json: bool
+) -> None:
+    """Show what an installation would ask, and what it would do without an answer."""
     redact = workspace.redactor()
-    lines = [redact(line) for line in preview(steps)]
+    lines = [redact(line) for line in plan.lines()]
     if as_json:
-        print_json({"plan": lines, "sessions": machine.existing.number})
+        print_json({"asks": list(asked), "plan": lines, "sessions": machine.existing.number})
         return
-    for line in [*lines, f"Read {machine.existing.number} existing sessions into {workspace.settings.home}"]:
+    for question in asked:
+        say(f"Ask {question}")
+    if asked:
+        click.echo("With --yes, nothing is asked, and this is done:")
+    for line in lines:
         say(line)
     click.echo("Nothing was changed.")
 
 
-def _set_extractor(workspace: Workspace, extractor: str | None, claude: ClaudeCode) -> None:
-    """Store who writes the memories, and the absolute path of the command that does it."""
+def _require_claude(extractor: str | None, claude: ClaudeCode) -> None:
+    """Raise BadRequest, before anything is asked, if the chosen writer is not there."""
     if extractor == "claude" and claude.command is None:
         raise BadRequest(
             "Claude Code was not found, so it can't write the memories. Install it, or choose --extractor local; "
             "`engram config set extractor claude` chooses it later"
         )
-    store_extractor(workspace, extractor, claude.command)
 
 
 def _compare(workspace: Workspace, answer: str | None) -> None:
@@ -464,15 +503,14 @@ def _compare(workspace: Workspace, answer: str | None) -> None:
             note_answer(store, ComparisonAnswer.NO)
 
 
-def _apply(workspace: Workspace, choices: Choices, machine: Machine, *, no_import: bool, is_quiet: bool) -> Result:
+def _apply(workspace: Workspace, choices: Choices, machine: Machine, plan: Installation, *, is_quiet: bool) -> Result:
     """Change the machine, read sessions before the service starts, and test the result."""
+    store_settings(workspace, plan.settings)
     settings = workspace.settings
-    steps = _plan(workspace, choices, machine)
-    is_first = machine.journal is None or machine.journal.is_half_done
     imported: dict[str, Any] = {}
 
     def read_sessions() -> None:
-        if no_import or imported or (choices.service and not is_first):
+        if plan.left or imported:
             return
         imported.update(import_existing(workspace, machine.existing, has_service=choices.service, is_quiet=is_quiet))
 
@@ -491,12 +529,12 @@ def _apply(workspace: Workspace, choices: Choices, machine: Machine, *, no_impor
         # This creates the memory even if no session was read.
         with workspace.store():
             pass
-        imported_earlier = _import_earlier(workspace, machine, no_import)
+        imported_earlier = _import_earlier(workspace, machine, plan)
         test = run_self_test(settings)
         if test.problem:
             raise InstallError(f"the self-test failed: {test.problem}")
 
-    ended, copy = _make_way(settings, machine)
+    ended, copy = make_way(settings, plan.others)
 
     def put_back() -> None:
         if copy is not None:
@@ -505,7 +543,7 @@ def _apply(workspace: Workspace, choices: Choices, machine: Machine, *, no_impor
     link_interpreter(settings.places)
     outcome = install_steps(
         settings.places,
-        steps,
+        plan.steps,
         options=choices.to_json(),
         version=VERSION,
         before_step=before_step,
@@ -518,31 +556,13 @@ def _apply(workspace: Workspace, choices: Choices, machine: Machine, *, no_impor
             f"memory.db was brought up to date. The way back: `engram restore {copy.name}` with the version of before"
         )
     outcome.notes += variable_notes(workspace) if choices.service else _terminal_notes(workspace)
-    return Result(outcome, steps, imported, imported_earlier, test)
+    return Result(outcome, plan.steps, imported, imported_earlier, test)
 
 
-def _make_way(settings: Settings, machine: Machine) -> tuple[list[OtherProcess], Path | None]:
-    """Stop another version's processes, and upgrade memory.db; returns what was stopped, and the copy from before.
-
-    Raises:
-        EngramError: nothing was upgraded, and a service's processes are running again.
-    """
-    system = installed_system(settings)
-    was_running = bool(machine.others) and system.status().is_running
-    try:
-        ended = end_other_versions(settings) if machine.others else []
-        return ended, upgrade_memory(settings.places, settings)
-    except (EngramError, KeyboardInterrupt):
-        if was_running:
-            with contextlib.suppress(ServiceError):
-                system.start()
-        raise
-
-
-def _import_earlier(workspace: Workspace, machine: Machine, no_import: bool) -> str:
+def _import_earlier(workspace: Workspace, machine: Machine, plan: Installation) -> str:
     if not any(database.memories for database in machine.earlier.databases):
         return ""
-    if no_import:
+    if not plan.imports_earlier:
         return "The earlier Engram's memories were not imported; `engram import --from earlier` does that at any time."
     return import_earlier(workspace)
 

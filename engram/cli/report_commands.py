@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -127,27 +127,35 @@ def comparison_json(workspace: Workspace, store: Store) -> dict[str, Any] | None
     return {"command": "engram compare", "answer": answer, "offer": offer.to_json()}
 
 
-def store_extractor(workspace: Workspace, extractor: str | None, command: str | None) -> None:
-    """Write to config.toml who makes the memories, and the absolute path of the command that does it.
+def extractor_settings(workspace: Workspace, extractor: str | None, command: str | None) -> dict[str, str]:
+    """Return what config.toml is to say of who makes the memories, and of the command that does it.
 
     Args:
         extractor: the value; None leaves it as it is.
         command: the absolute path of Claude Code; None if it was not found.
-
-    Raises:
-        SettingsError: config.toml is not valid.
-        EngramError: it can't be written.
     """
-    home, sources = config_home(workspace.settings.home), workspace.loaded.sources
+    sources, wanted = workspace.loaded.sources, {}
     if extractor is not None and (extractor != "local" or sources["extractor"] != "default"):
-        set_value(home, "extractor", extractor)
+        wanted["extractor"] = extractor
     if (
         (extractor or workspace.settings.extractor) == "claude"
         and command is not None
         and sources["claude_command"] in ("default", "config.toml")
     ):
         # The path must be absolute, since a service has a short PATH.
-        set_value(home, "claude_command", command)
+        wanted["claude_command"] = command
+    return wanted
+
+
+def store_settings(workspace: Workspace, wanted: Mapping[str, str]) -> None:
+    """Write settings to config.toml, and use them.
+
+    Raises:
+        SettingsError: config.toml is not valid.
+        EngramError: it can't be written.
+    """
+    for name, value in wanted.items():
+        set_value(config_home(workspace.settings.home), name, value)
     workspace.reload()
 
 
@@ -277,7 +285,7 @@ def _switch(workspace: Workspace, store: Store, extractor: ModelExtractor, compa
     """Let the model write the memories from now on, and keep those that it made for the comparison."""
     provider = comparison.offer.provider
     is_overridden = workspace.loaded.sources["extractor"] in ("flag", "environment")
-    store_extractor(workspace, provider, find_claude(workspace.settings))
+    store_settings(workspace, extractor_settings(workspace, provider, find_claude(workspace.settings)))
     note_answer(store, ComparisonAnswer.SWITCHED)
     try:
         kept = keep(store, workspace.settings, extractor, comparison)

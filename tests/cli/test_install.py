@@ -171,6 +171,39 @@ def test_a_dry_run_shows_every_line_and_writes_nothing(run: Callable[..., Result
     assert snapshot(user) == before
 
 
+def test_a_dry_run_lists_the_settings_that_the_run_writes(
+    run: Callable[..., Result], user: Path, home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    command = add_claude(user, monkeypatch, "2.1.330")
+    options = ("--yes", "--no-service", "--no-import", "--extractor", "claude")
+
+    told = json.loads(run("install", "--dry-run", *options, "--json").stdout)
+    assert not home.config_file.exists()
+    run("install", *options)
+
+    written = tomllib.loads(home.config_file.read_text())
+    assert told["asks"] == []
+    assert [line for line in told["plan"] if " = " in line][:2] == [f"  {name} = {written[name]}" for name in written]
+    assert written == {"extractor": "claude", "claude_command": str(command)}
+    assert "Leave 5 existing sessions to the service or `engram up`" in told["plan"]
+    assert f"Create the memory {home.memory_db}" in told["plan"]
+
+
+def test_a_dry_run_names_the_questions_and_what_they_write(
+    run: Callable[..., Result], user: Path, home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", str(user / "none"))
+
+    told = run("install", "--dry-run").output
+    asked = run("install", stdin="y\nlocal\n", code=1).output
+
+    assert f"Ask who writes the memories (extractor in {home.config_file})" in told
+    assert f"Ask whether a Claude Code session may start it (start_with_session in {home.config_file})" in told
+    assert "With --yes, nothing is asked, and this is done:" in told
+    assert "May a Claude Code session start it" in asked
+    assert not home.config_file.exists()
+
+
 def test_a_second_installation_keeps_the_choices_and_changes_nothing(run: Callable[..., Result], user: Path) -> None:
     run("install", "--yes", "--no-service", "--no-plugin")
     before = claude_folder(user)
@@ -436,7 +469,7 @@ def test_settings_that_are_read_only_stay_and_the_permission_is_explained(
 
     said = run("install", "--yes", "--no-service", "--no-import").output
 
-    assert "is read-only" in said
+    assert "is read-only" in " ".join(said.split())
     assert "add mcp__plugin_engram_engram to permissions.allow yourself" in " ".join(said.split())
     assert snapshot(settings) == before
 
@@ -762,15 +795,16 @@ def test_ctrl_c_says_what_was_done_and_what_to_type(
 
 
 def test_a_question_that_is_not_answered_leaves_nothing_behind(
-    run: Callable[..., Result], home: Home, monkeypatch: pytest.MonkeyPatch
+    run: Callable[..., Result], user: Path, home: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    add_claude(user, monkeypatch, "2.1.332")
     monkeypatch.setattr("engram.cli.install_commands._may_ask_session_start", lambda *_: True)
     monkeypatch.setattr("engram.cli.install_commands.has_terminal", lambda: True)
 
     def interrupt(*_: object) -> None:
         raise click.Abort
 
-    monkeypatch.setattr("engram.cli.install_commands._with_mod", interrupt)
+    monkeypatch.setattr("engram.cli.install_commands.ask_mod", interrupt)
 
     said = run("install", "--no-service", stdin="y\nlocal\ny\n", code=1).output
 

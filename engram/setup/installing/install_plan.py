@@ -4,13 +4,16 @@ kept.
 
 from __future__ import annotations
 
+import contextlib
 import difflib
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
-from engram.errors import InstallError
-from engram.paths import is_default_home
+from engram.errors import EngramError, InstallError, NewerSchema, OlderSchema, ServiceError, StoreError
+from engram.models.open_memory import open_memory
+from engram.paths import Home, is_default_home
+from engram.reports.processes import OtherProcess
 from engram.settings import Settings
 from engram.setup.agents.claude_code import CODEX, GEMINI, OPENCODE, Choices, ClaudeCode, plan_connection
 from engram.setup.agents.other_agents import opencode_folder, plan_codex, plan_gemini, plan_opencode
@@ -22,7 +25,9 @@ from engram.setup.installing.apply_steps import plan_files
 from engram.setup.installing.install_run import with_former
 from engram.setup.old_engram.find import EarlierEngram
 from engram.setup.old_engram.retire import STEP_NAME, plan_retirement
-from engram.setup.services.service_plan import plan_service
+from engram.setup.services.service_plan import end_other_versions, installed_system, plan_service
+from engram.trust.display import number_of
+from engram.worker.memory_file import upgrade_memory
 
 
 def plan_installation(
@@ -56,6 +61,85 @@ def _plan_agents(settings: Settings, choices: Choices) -> list[Step]:
         (OPENCODE, plan_opencode, opencode_folder()),
     )
     return [plan(folder, home) for agent, plan, folder in planners if agent in choices.agents]
+
+
+@dataclass(frozen=True, slots=True)
+class Installation:
+    """Everything that one run of `engram install` does. It is decided before anything is done.
+
+    A dry run prints ``lines``; a run does what the fields say, and decides nothing else.
+    """
+
+    home: Home
+    #: What is written to config.toml.
+    settings: Mapping[str, str]
+    #: Processes of another version, which are stopped.
+    others: Sequence[OtherProcess]
+    #: True if memory.db is brought up to date.
+    is_upgrade: bool
+    steps: Sequence[Step]
+    #: Number of existing sessions that are read, and that are left to the service or `engram up`.
+    reads: int
+    left: int
+    #: True if the memories of the earlier Engram are imported.
+    imports_earlier: bool
+
+    def lines(self) -> Iterator[str]:
+        """Yield what is done, line by line, in order. Raises InstallError, as ``preview``."""
+        if self.settings:
+            yield f"Write the settings {self.home.config_file}"
+            yield from (f"  {name} = {value}" for name, value in self.settings.items())
+        yield from (f"Stop a process of another version: {other.described}" for other in self.others)
+        if self.is_upgrade:
+            yield f"Bring {self.home.memory_db} up to date, after a copy of it"
+        elif not self.home.memory_db.exists():
+            yield f"Create the memory {self.home.memory_db}"
+        yield from preview(self.steps)
+        if self.left:
+            yield f"Leave {number_of(self.left, 'existing session')} to the service or `engram up`"
+        else:
+            yield f"Read {number_of(self.reads, 'existing session')} into {self.home.root}"
+        if self.imports_earlier:
+            yield "Import the memories of the earlier Engram"
+
+
+# -- What comes before the steps: is memory.db of an earlier version, and who uses it?
+
+
+def is_upgrade(settings: Settings) -> bool:
+    """Return True if memory.db is of an earlier version.
+
+    Raises:
+        NewerSchema: this version can't work with it; nothing was asked or changed yet.
+    """
+    path = settings.places.memory_db
+    if not path.is_file():
+        return False
+    try:
+        with open_memory(path, driver=settings.sqlite_driver, is_made=False):
+            return False
+    except NewerSchema:
+        raise
+    except StoreError as error:
+        return isinstance(error, OlderSchema)
+
+
+def make_way(settings: Settings, others: Sequence[OtherProcess]) -> tuple[list[OtherProcess], Path | None]:
+    """Stop another version's processes, and upgrade memory.db; returns what was stopped, and the copy from before.
+
+    Raises:
+        EngramError: nothing was upgraded, and a service's processes are running again.
+    """
+    system = installed_system(settings)
+    was_running = bool(others) and system.status().is_running
+    try:
+        ended = end_other_versions(settings) if others else []
+        return ended, upgrade_memory(settings.places, settings)
+    except (EngramError, KeyboardInterrupt):
+        if was_running:
+            with contextlib.suppress(ServiceError):
+                system.start()
+        raise
 
 
 # -- Show what a plan would do, as lines for `engram install --dry-run`. Nothing is written.
