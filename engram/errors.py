@@ -12,7 +12,7 @@
     │   └── Conflict            a compare-and-set found a change; try again
     ├── TranscriptError         a transcript can't be read at all
     ├── EmbeddingError          the model is missing, damaged, or returned unusable numbers
-    ├── ExtractionError         an extractor failed; the turns stay due
+    ├── ExtractionError         an extractor failed; the turns remain due
     │   ├── RetryLater          extraction failed temporarily; try again later
     │   ├── ModelUnavailable    the language model needs the user's action; the local extractor is used meanwhile
     │   └── BudgetReached       a spending cap has been reached; nothing was sent

@@ -34,7 +34,9 @@ def absolute_path(name: str | Path) -> Path:
 
 
 def is_text(name: str) -> bool:
-    """Return False for a name with bytes that are not UTF-8, which no database, settings or service file can hold."""
+    """Return False for a name with bytes that are not UTF-8, which no database, settings or service file can
+    contain.
+    """
     return not any("\ud800" <= letter <= "\udfff" for letter in name)
 
 

@@ -200,7 +200,7 @@ def _is_kept(context: Context, memory: Memory, proposed: Sequence[Candidate]) ->
 
 
 def rejudge_elements(context: Context) -> None:
-    """Turn text in elements that are now known to hold a person's words into prompts; once per set of elements."""
+    """Turn text in elements that are now known to contain a person's words into prompts; once per set of elements."""
     known = persons_elements()
     if get_meta(context.store, _ELEMENTS_JUDGED_BY) == known:
         return

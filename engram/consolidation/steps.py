@@ -73,7 +73,7 @@ def aged(memory: Memory, now_ms: int, archive_days: int) -> Ageing:
 _CHANGING = (Kind.DECISION, Kind.PREFERENCE)
 #: Minimum cosine if the newer memory names what it abandons and the older one chose it.
 NAMED_COSINE = 0.40
-#: Minimum cosine if the newer memory only says that something changed.
+#: Minimum cosine if the newer memory states only that something changed.
 CHANGED_COSINE = 0.55
 #: Minimum cosine of the same statement with another value, or of its opposite.
 SAME_COSINE = 0.70

@@ -9,7 +9,7 @@ from typing import Protocol
 
 
 class Clock(Protocol):
-    """The current time. All code that decides by time takes a Clock."""
+    """The current time. All code whose decisions depend on time accepts a Clock."""
 
     def now_ms(self) -> int:
         """Return the wall time in milliseconds since 1970, which may jump."""

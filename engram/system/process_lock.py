@@ -29,8 +29,8 @@ class ProcessLock:
 
         Args:
             path: the lock file; it is created if it is missing.
-            note: the second line of the file, after the process id: the version of the code. The third line says where
-                that id counts.
+            note: the second line of the file, after the process id: the version of the code. The third line names the
+                namespace in which that id is valid (``process_space``).
 
         Raises:
             AlreadyRunning: another process holds it.
@@ -72,7 +72,7 @@ class ProcessLock:
 
 
 def process_space() -> str:
-    """Return the name of the space in which process ids count, of which each container has its own; "" if unknown."""
+    """Return the name of the namespace in which process ids are valid (each container has its own); "" if unknown."""
     with contextlib.suppress(OSError):
         return os.readlink("/proc/self/ns/pid")
     return ""

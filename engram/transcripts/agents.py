@@ -30,7 +30,7 @@ class Source:
     session_id: str
     #: Changes whenever the content changes. It is only compared with the stamp of the last read, never interpreted.
     stamp: str
-    #: Bytes, to show how much is unread; None if the agent does not know.
+    #: Size in bytes, to show how much is unread; None if unknown.
     size: int | None = None
     #: Last change in nanoseconds since 1970.
     changed_at_ns: int = 0
@@ -38,7 +38,7 @@ class Source:
     part: str = ""
     #: The session that started this one as a subagent; "" if none did.
     parent_id: str = ""
-    #: True if everything read from it must be compared with its present content, although nothing looks wrong.
+    #: True if everything read from it must be compared with its current content, although nothing looks wrong.
     is_doubtful: bool = False
 
     @property

@@ -460,7 +460,7 @@ def parse_status(printed: str) -> WorkTree:
 
 # -- What identifies a repository besides its folder: the URL of its remote and its first commit.
 #
-# Both are hints, never a key: anybody can write a remote's URL into a forged repository.
+# Both are hints, never a key: anyone can write a remote's URL into a forged repository.
 
 #: Maximum duration of each git call, in seconds. If reading the history takes longer, the first commit is unknown.
 GIT_SECONDS = 5.0

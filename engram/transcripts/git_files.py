@@ -106,9 +106,9 @@ def worktrees_of(root: Path) -> Iterator[Path]:
 
 
 def broken_worktree_link(folder: Path) -> Path | None:
-    """Return where a worktree says that its repository describes it, if that place is gone; None for any other folder.
+    """Return the place in its repository to which a worktree points, if that place is gone; None for any other folder.
 
-    So it is after the repository, or a folder around both, was moved or renamed.
+    This happens after the repository, or a folder that contains both, was moved or renamed.
     """
     link = folder / ".git"
     target = read_link(link, folder, prefix="gitdir:") if os.path.isfile(link) and not os.path.islink(link) else None
@@ -118,10 +118,10 @@ def broken_worktree_link(folder: Path) -> Path | None:
 
 
 def describes_moved_worktree(root: Path, worktree: Path, link: Path) -> bool:
-    """Return True if a repository describes a worktree under the name of its broken link.
+    """Return True if a repository lists a worktree under the name in its broken link.
 
-    The description must name the worktree's folder, or one that is gone and that lay to the former repository as the
-    worktree lies to this one.
+    The repository's entry must point to the worktree's folder, or to one that is gone and whose path relative to the
+    former repository was the same as the worktree's relative to this one.
     """
     folder = git_folder(root)
     described = folder / "worktrees" / link.name if folder is not None else None

@@ -56,7 +56,7 @@ class Message:
     calls: tuple[Call, ...] = ()
     #: Working folder, if the message records one.
     cwd: str = ""
-    #: Id of the message that this one follows in the conversation; "" if the agent doesn't tell.
+    #: Id of the message that this one follows in the conversation; "" if unknown.
     behind: str = ""
 
 

@@ -2,8 +2,8 @@
 
 An existing folder belongs to the repository that contains it. For a folder that is gone, evidence decides: git's own
 list of worktrees, the nearest ancestor that still exists, or the only known repository with the name that a tool's
-worktree folder implies. Without evidence, folders stay separate: splitting one project does less harm than showing one
-project's memories in another.
+worktree folder implies. Without evidence, folders are kept separate: splitting one project does less harm than showing
+one project's memories in another.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ _HOME = lazy_regex(r"/(?:var/|export/)?(?:home|users)/[^/]+|/root|[a-z]:\\users\
 #: Uninformative names of bare repositories; the name of the enclosing folder is used instead.
 _NAMELESS = frozenset({".bare", ".git", ".repo", "bare", "git", "repo", "bare.git", "repo.git"})
 _WINDOWS = lazy_regex(r"[A-Za-z]:[\\/]|\\\\")
-#: How programs in Windows mark a path that is not to be interpreted, and a share among these.
+#: How Windows programs mark a path that is not to be interpreted, and a network share in such a path.
 _VERBATIM = lazy_regex(r"(?:\\\\[?.]\\|//\?/)(UNC[\\/])?", re.IGNORECASE)
 #: A Linux folder within Windows, as Windows names it; a folder on a drive; a home folder on a drive, as Linux names it.
 _IN_LINUX = lazy_regex(r"[\\/]{2}wsl(?:\$|\.localhost)[\\/][^\\/]+(.*)", re.IGNORECASE | re.DOTALL)
@@ -220,7 +220,7 @@ def is_excluded(cwd: str, globs: Iterable[str]) -> bool:
 def _repository_around(folder: Path, join_worktrees: bool = True, gone: PurePath | None = None) -> Path | None:
     """Return the repository of an existing folder; ``gone`` is a folder below it that doesn't exist.
 
-    A worktree whose repository is not where it was belongs to the repository around it, if there is one.
+    A worktree whose repository is no longer in its place belongs to the enclosing repository, if there is one.
     """
     here = Path(os.path.realpath(folder))
     broken = None

@@ -286,7 +286,7 @@ _TAG = lazy_regex(rf"</?(?!private\b){_NAME}(?:\s[^<>]{{0,2000}})?/?>", re.IGNOR
 _BEGINNING = lazy_regex(rf"<({_NAME})(?=[\s>/])")
 _COMMAND_PART = lazy_regex(r"\s*<(command-(?:message|name|args|contents)|skill-format)>(.*?)</\1>", re.DOTALL)
 _SHELL_COMMAND = lazy_regex(r"<bash-input>(.*?)</bash-input>", re.DOTALL)
-#: What older versions show where the model, not the person, calls a skill.
+#: Text with which older versions show that the model, not the person, called a skill.
 _LOADED_SKILL = lazy_regex(r'The "[^"\n]{1,100}" skill is loading')
 #: A slash command as it was typed, without tags.
 _TYPED_COMMAND = lazy_regex(r"/[\w:.-]+(?=\s|$)")

@@ -25,7 +25,8 @@ MAX_TODO_CHARS, MAX_TODOS = 200, 30
 FOLDERS, MAX_FOLDERS = "folders", 20
 #: Key in ``Turn.extra`` of a prompt that was queued and then moved back into the input field.
 UNSENT = "unsent"
-#: Key in ``Turn.extra`` of the entry or turn that a prompt follows in the conversation; its value if it begins one.
+#: Key in ``Turn.extra`` of the entry or turn that a prompt follows in the conversation, and its value for a prompt that
+#: begins one.
 BEHIND, AT_START = "behind", "start"
 
 
@@ -412,7 +413,8 @@ def standing_turns(turns: Sequence[Turn]) -> list[Turn]:
     """Return the turns of a session without those that the user rewound and replaced by another prompt.
 
     Such a prompt follows the same entry as an earlier one; the earlier one and what follows it are no longer part of
-    the conversation. They still are if a later prompt follows them: then the session was open in two places at once.
+    the conversation. They still are if a later prompt follows them, since the session was then open in two places at
+    once.
     """
     is_linked = any(turn.extra.get(BEHIND, AT_START) != AT_START for turn in turns)
     place_of: dict[str, int] = {}
@@ -452,7 +454,7 @@ def without_rewound(turns: Sequence[Turn]) -> list[Turn]:
 
 
 def _branch(place: int, parents: Sequence[int]) -> set[int]:
-    """Return a turn and every later one that follows it, directly or not."""
+    """Return a turn and every later one that follows it, directly or indirectly."""
     branch = {place}
     for later in range(place + 1, len(parents)):
         if parents[later] in branch:

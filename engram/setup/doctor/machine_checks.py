@@ -166,7 +166,7 @@ def check_cleanup(machine: Machine) -> Iterator[Check]:
         )
 
 
-# -- Checks around the installer: interpreters, service files, a half-done installation, the earlier Engram.
+# -- Checks of the installation: interpreters, service files, a half-done installation, the earlier Engram.
 
 #: Maximum size of a service file that is read, in bytes.
 _MAX_FILE_BYTES = 100_000

@@ -1,4 +1,4 @@
-"""Check conditions that must hold before anything is changed; each failure says what to do."""
+"""Check conditions that must be met before anything is changed; each failure's message says what to do."""
 
 from __future__ import annotations
 
@@ -127,7 +127,7 @@ _USER, _NO_PROMPT = (
 class CostEstimate:
     """The cost of a month like the last one."""
 
-    #: Sessions of Claude Code that changed in the last ``DAYS`` days.
+    #: Claude Code's sessions that changed in the last ``DAYS`` days.
     sessions: int
     #: The estimated number of their turns.
     turns: int

@@ -117,7 +117,7 @@ class SetDatabaseAside:
         return f"move the earlier Engram's memory.db in {self.folder} to memory.v2.db"
 
     def apply(self) -> None:
-        """Move it. Raises StoreError if another program is using it."""
+        """Move it. Raises HomeError or OSError if that is not possible."""
         set_earlier_aside(Path(self.folder))
 
     def verify(self) -> str:
@@ -179,7 +179,7 @@ STEP_NAME = "earlier"
 def plan_retirement(found: EarlierEngram, settings: Settings) -> Step:
     """Return the step that stops the earlier Engram and removes it from Claude Code. Its files are kept.
 
-    First, the LaunchAgent that would start it again is unregistered, and then its running processes are ended. The
+    First, the LaunchAgent that would start it again is unregistered, and then its running processes are stopped. The
     LaunchAgent's file is moved into the backup, and its entries are removed from the settings files. Undo restores all
     of that.
     """

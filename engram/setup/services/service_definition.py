@@ -86,7 +86,7 @@ def define_services(
         environ: the source of PATH and HOME; this process's environment by default.
 
     Raises:
-        BadRequest: a service file can't hold a path.
+        BadRequest: a path is not allowed in a service file.
     """
     environ = os.environ if environ is None else environ
     home = Path(environ.get("HOME") or user_home())
@@ -147,7 +147,7 @@ def _suffix(memory_folder: Path, home: Path) -> str:
 
 
 def _refuse_unwritable(values: Iterable[str]) -> None:
-    """Raise BadRequest for a path that a service file can't hold: a line break would add a line to it."""
+    """Raise BadRequest for a path that is not allowed in a service file: a line break would add a line to it."""
     for value in values:
         if any(ord(letter) < 32 for letter in value) or not is_text(value):
             raise BadRequest(

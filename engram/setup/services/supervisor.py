@@ -387,10 +387,10 @@ class Background:
 
 
 def _own_environment(environ: Mapping[str, str]) -> dict[str, str]:
-    """Return an environment without what concerns the session or the terminal that starts the supervisor.
+    """Return the environment without variables that concern the session or terminal that starts the supervisor.
 
-    A project's PYTHON… variables may lead to its own modules. They stay only if Engram itself is found by them, as when
-    it is run from a checkout.
+    A project's PYTHON… variables may lead to its own modules. They are kept only if Engram itself is found through
+    them, as when it is run from a checkout.
     """
     is_found_by_path = _OWN_FOLDER in environ.get("PYTHONPATH", "").split(os.pathsep)
     return {

@@ -35,7 +35,7 @@ _APPROVED = "User has approved"
 #: Claude Code's text in place of a comment when questions are left open, and an answer in it.
 _OPEN_QUESTIONS = ("The user wants to clarify these questions", "The user has indicated they have provided enough")
 _EARLY_ANSWER = lazy_regex(r"^- \"(.*)\"\n {2}Answer: (.+)$", re.MULTILINE)
-#: Key of a dialog's result that says that it closed by itself, since nobody answered in time.
+#: Key in a dialog's result which shows that the dialog closed by itself, since nobody answered in time.
 _TIMED_OUT = "afkTimeoutMs"
 _RECOMMENDED = lazy_regex(r"\s*\(recommended\)\s*$", re.IGNORECASE)
 #: Maximum number of questions read from one dialog; Claude Code allows four.

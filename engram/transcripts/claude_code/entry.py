@@ -106,7 +106,7 @@ class Entry(NamedTuple):
         rank, keys = _TITLES[self.kind]
         text = next((text for key in keys if (text := storable_text(self.data.get(key)).strip())), "")
         entry = storable_id(self.data.get("leafUuid")) if self.kind is Kind.SUMMARY else ""
-        # A summary that doesn't name its last entry may belong to any session.
+        # A summary without its last entry may belong to any session.
         return Title(text, rank, entry) if text and (entry or self.kind is not Kind.SUMMARY) else None
 
 
@@ -173,7 +173,7 @@ def _is_queued_command(data: dict[str, Any]) -> bool:
 # -- The words in a Claude Code line in the user's place, by the rule in ``engram.transcripts.speaker``.
 
 NO_WORDS = Words(Speaker.HARNESS)
-#: Claude Code's texts before and after a plan that the user approved.
+#: Claude Code's text before and after a plan that the user approved.
 _PLAN_BEGINNING = "Implement the following plan:\n"
 _PLAN_END = lazy_regex(r"\s*If you need specific details from before exiting plan mode\b.*", re.DOTALL)
 

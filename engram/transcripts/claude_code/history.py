@@ -31,7 +31,7 @@ from engram.transcripts.turns import Role, TurnUpdate
 AGENT = "claude-code-history"
 #: Prefix of the ids of these sessions, followed by Claude Code's session id.
 PREFIX = "prompts-"
-#: Maximum size of the history, in bytes, and of a pasted text, in characters; the rest is not read.
+#: Maximum size of the history, in bytes, and of pasted text, in characters; the rest is not read.
 MAX_HISTORY_BYTES, MAX_PASTE_CHARS = 100_000_000, 20_000
 #: A prompt without a session counts as already stored if a stored one is at most this many milliseconds from it.
 SAME_MOMENT_MS = 5_000

@@ -29,7 +29,7 @@ from engram.transcripts.turns import Role, TextBlock
 
 #: Maximum delay between a text and its copy in the other log, in milliseconds.
 MAX_APART_MS = 10_000
-#: Placeholder in a stored text for a secret that the file still shows.
+#: Placeholder in stored text for a secret that is still in the file.
 PLACEHOLDER = lazy_regex(r"\[(?:secret|opaque):")
 
 

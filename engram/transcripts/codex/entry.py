@@ -93,7 +93,7 @@ class Kind(StrEnum):
     #: A call with its result.
     FINISHED_CALL = "finished call"
     COMPACTION = "compaction"
-    #: The user went back from the last prompts; ``data`` has their number.
+    #: The user went back past the last prompts; ``data`` contains their number.
     ROLLBACK = "rollback"
 
 

@@ -6,9 +6,9 @@ The rules:
   next prompt, and the calls of the previous turn that still wait for a result.
 * Every text, call and result belongs to one turn, in whichever file it was read first. The history at the beginning of
   a fork or a resumed copy is skipped; entries after it without a prompt form a continuation turn.
-* A prompt follows the last one that the user did not go back from.
-* What Codex copied from a session of another program is skipped: it is that program's, which has its own transcripts,
-  and the copy shows results of tools as if Codex had said them.
+* A prompt follows the last one past which the user did not go back.
+* Anything that Codex copied from another program's session is skipped: that program has its own transcripts, and the
+  copy shows tool results as if Codex had said them.
 * A prompt is what the screen showed. Some versions write it only to the model's log, where context that Codex adds
   looks the same. Such a turn is withdrawn if the screen shows another prompt before there is a reply.
 """
@@ -101,7 +101,7 @@ class ReaderState:
     standing: list[str] = field(default_factory=list)
     #: True if Codex's current turn showed a prompt on the screen; the other log's prompts then don't count.
     is_confirmed: bool = False
-    #: True in a turn that was copied from a session of another program.
+    #: True in a turn that was copied from another program's session.
     is_copied: bool = False
     #: True once the head of the session has been read.
     has_head: bool = False
@@ -175,7 +175,7 @@ def dump_cursor(position: Position, state: ReaderState) -> Cursor:
 
 # -- Giving each entry of a rollout an id, and finding the texts that both of its logs show.
 #
-# The lines of a rollout have no ids. An id is a hash of what stays the same in a copy of the line: Codex's id of its
+# The lines of a rollout have no ids. An id is a hash of what is the same in a copy of the line: Codex's id of its
 # turn, the text or the id of the call, and the text's number within the turn. So the history at the beginning of a fork
 # has the same ids as in the session that it was copied from, and is not read twice. In versions that write no turn ids,
 # the session and the line's number below its head are used instead; a copy keeps these too.
@@ -384,7 +384,7 @@ class TurnBuilder:
         self._state.unconfirmed = []
 
     def _stand(self, key: str) -> str:
-        """Add a prompt to those that stand, and return the one that it follows."""
+        """Add a prompt to those that the user did not go back past, and return the one that it follows."""
         behind = next((other for other in reversed(self._state.standing) if other != key), AT_START)
         if key not in self._state.standing:
             self._state.standing = [*self._state.standing, key][-MAX_STANDING:]

@@ -184,7 +184,7 @@ class Chat:
     def __init__(self, session_id: str) -> None:
         self._session_id = session_id
         self._records: dict[str, dict[str, Any]] = {}
-        #: Ids of the words that the user did not rewind, and for every message the one of them that it follows.
+        #: Ids of the messages that the user did not rewind, and for every message the one of these that it follows.
         self._standing: list[str] = []
         self._behind: dict[str, str] = {}
         self.unreadable: list[Unreadable] = []
