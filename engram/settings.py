@@ -284,6 +284,10 @@ def load(
         if name in sources:
             return
         try:
+            is_folder = source == "config.toml" and names.get(name) is Path
+            if is_folder and not os.path.isabs(os.path.expanduser(str(value))):
+                # Each process has another current folder, so this would name another folder in each.
+                raise SettingsError(f"the setting {name} = {value!r} must be a full path, or begin with ~/")
             values[name] = parse_value(name, value)
             sources[name] = source
         except SettingsError as error:

@@ -157,6 +157,22 @@ def test_a_number_in_the_file_that_is_none_is_refused(home: Home, line: str) -> 
     assert line.partition(" ")[0] in errors
 
 
+@pytest.mark.parametrize("line", ["claude_folder = 'work'", "codex_folder = './codex'", "gemini_folder = '..'"])
+def test_a_folder_in_the_file_is_the_same_for_each_process(
+    home: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, line: str
+) -> None:
+    """Commands, worker and services have other current folders."""
+    monkeypatch.chdir(tmp_path)
+    name = line.partition(" ")[0]
+    home.config_file.write_text(f"{line}\n")
+
+    code, _, errors = invoke(home, "bites")
+
+    assert (code, f"the setting {name} = {line.split(chr(39))[1]!r} must be a full path" in errors) == (1, True)
+    assert invoke(home, "set", name, "mine")[0] == 0
+    assert f'{name} = "{tmp_path}/mine"' in home.config_file.read_text()
+
+
 def test_a_broken_file_is_not_overwritten(home: Home) -> None:
     home.config_file.write_text("bites = = 2\n")
 
