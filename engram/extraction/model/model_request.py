@@ -14,7 +14,6 @@ from engram.models.memories.memory_records import Memory
 from engram.redaction import redact
 from engram.system.clock import moment_of
 from engram.system.lazy_regex import lazy_regex
-from engram.text.shell import hides_status
 from engram.text.splitting import sentences
 from engram.text.titles import MAX_TITLE_WORDS
 from engram.text.words import content_words, prefixes
@@ -160,8 +159,6 @@ def action_line(short: str, action: Action) -> str:
         outcome = "no result"
     elif action.commit:
         outcome = f"committed: {_beginning(action.commit.partition(' ')[2], MAX_ERROR_CHARACTERS)}"
-    elif hides_status(action.command):
-        outcome = "ended"
     command = _beginning(" ".join(action.command.split()), MAX_COMMAND_CHARACTERS)
     return redact(f"[{short}] ran: {command} → {outcome}")
 
