@@ -26,11 +26,19 @@ def user_home() -> Path:
 
 
 def absolute_path(name: str | Path) -> Path:
-    """Return the absolute path of a name that may begin with ``~``. Raises HomeError if ``~`` can't be resolved."""
+    """Return the absolute path of a name that may begin with ``~``, without ``..`` unless a link stands before it.
+
+    One folder has one path, however it is typed; stored paths are compared with it.
+
+    Raises:
+        HomeError: ``~`` can't be resolved.
+    """
     try:
-        return Path(name).expanduser().absolute()
+        path = Path(name).expanduser().absolute()
     except RuntimeError:
         raise HomeError(f"the home folder in {str(name)!r} is unknown: set HOME, or write the path in full") from None
+    plain = os.path.normpath(path)
+    return Path(plain) if ".." in path.parts and os.path.realpath(plain) == os.path.realpath(path) else path
 
 
 def is_text(name: str) -> bool:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from itertools import groupby
+from operator import itemgetter
 
 import click
 
@@ -116,9 +118,10 @@ def _print_quotation(report: QuotationReport, session: tuple[str, str], why: boo
     print_remarks([judged])
     print_lines(quoted.text, indent="  ")
     click.echo()
-    for role, text in report.said:
+    for role, texts in groupby(report.said, itemgetter(0)):
         print_lines(f"{speaker_of(role)}:", bold=True)
-        print_lines(text, indent="  ")
+        for _, text in texts:
+            print_lines(text, indent="  ")
     click.echo()
     print_last(quoted.quotation_id, session[1])
     if why:

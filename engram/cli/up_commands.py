@@ -21,6 +21,7 @@ from engram.cli.output import console, one_line, print_json, say, span
 from engram.cli.workspace import Workspace, advise, pass_workspace
 from engram.errors import BadRequest, EngramError, StoreError
 from engram.models.open_memory import open_memory
+from engram.paths import absolute_path
 from engram.reports.health import STAGE_NAMES, Health, take_health
 from engram.reports.processes import process_state
 from engram.setup.services.service_definition import PROCESSES, process_command
@@ -153,7 +154,7 @@ def up(
             click.echo(f"There are no transcripts in {where} yet.", err=True)
         else:
             workspace.use_flags(
-                home=str(samples_in.absolute()),
+                home=str(absolute_path(samples_in)),
                 claude_folder=str(SAMPLES),
                 codex_folder=str(SAMPLES),
                 gemini_folder=str(SAMPLES),

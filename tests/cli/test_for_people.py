@@ -17,7 +17,7 @@ from rich.console import Console
 from engram.cli import up_commands
 from engram.cli.main import engram
 from engram.cli.output import one_line, safe, span, when
-from engram.cli.up_commands import draw, line
+from engram.cli.up_commands import SAMPLES, draw, line
 from engram.cli.up_once import find_own_question
 from engram.cli.workspace import Workspace
 from engram.errors import AlreadyRunning, EngramError
@@ -27,7 +27,7 @@ from engram.models.sessions import reading_progress
 from engram.models.shown import usage
 from engram.models.shown.usage import LatestPrompt
 from engram.models.work import task_runs, work
-from engram.paths import Home
+from engram.paths import Home, absolute_path
 from engram.reports.health import home_bytes, take_health
 from engram.search.hits import Hit, PublicHit
 from engram.settings import Settings, load
@@ -122,6 +122,28 @@ def test_work_is_steered_in_sentences(filled: Store, run: Run) -> None:
     assert "extract" in run("tasks", "show", str(task.id)).stdout
     assert "1 piece of work: due now." in run("tasks", "retry", str(task.id)).stdout
     assert "1 piece of work: cancelled." in run("tasks", "cancel", str(task.id)).stdout
+
+
+def test_a_turn_names_its_speaker_once_until_another_speaks(filled: Store, run: Run, run_json: RunJson) -> None:
+    (quoted,) = {hit["id"] for hit in run_json("search", '"goes to the even neighbour, so exact"')["hits"]}
+
+    speakers = [line for line in run("expand", quoted).stdout.splitlines() if line in ("you:", "Claude:")]
+
+    assert speakers == ["you:", "Claude:"]
+
+
+def test_a_folder_is_the_same_however_it_is_typed(
+    filled: Store, run_json: RunJson, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "deep" / "er").mkdir(parents=True)
+    (tmp_path / "link").symlink_to(tmp_path / "deep" / "er")
+    monkeypatch.chdir(tmp_path / "deep")
+
+    stage = run_json("--claude-folder", f"{SAMPLES}/projects/..", "status")["stages"]["ingest"]
+
+    assert (stage["seen"], stage["done"], stage["lag_seconds"]) == (5, 5, 0.0)
+    assert absolute_path("../x") == absolute_path("er/../../x") == tmp_path / "x"
+    assert absolute_path(tmp_path / "link" / ".." / "x") == tmp_path / "link" / ".." / "x"
 
 
 def test_every_figure_of_what_was_kept_is_the_same(filled: Store, run: Run, run_json: RunJson, folder: Path) -> None:
