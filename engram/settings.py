@@ -331,6 +331,9 @@ def _set_by(name: str, source: str) -> str:
 def read_config(path: Path) -> dict[str, Any]:
     """Return the content of config.toml; {} if there is none. Raises SettingsError if it can't be read."""
     data = read_regular(path, _CONFIG_LIMIT_BYTES + 1)
+    if data is None and os.path.lexists(path):
+        # Another process may have just written the first one.
+        data = read_regular(path, _CONFIG_LIMIT_BYTES + 1)
     if data is None:
         if os.path.lexists(path):
             # Ignoring it would silently drop exclusions and caps.
