@@ -31,6 +31,7 @@ from engram.extraction.model.compare_extractors import (
 )
 from engram.models.engine.transaction import Store
 from engram.models.shown.usage import Usage
+from engram.reports.engram_checks import find_missing
 from engram.reports.use_report import (
     DEFAULT_SECONDS,
     REPORT_DAYS,
@@ -445,4 +446,6 @@ def _cost_from_now(settings: Settings, report: CostReport) -> str:
 
     plan = f" {who_pays()}"
     who = f"{_writer(settings.extractor)} writes the memories, {caps} (llm_dollars_per_day, llm_dollars_per_hour)."
-    return who[0].upper() + who[1:] + (plan if settings.extractor == "claude" else "")
+    missing = find_missing(settings)
+    lack = f" But nothing is spent now: {missing.detail}; `engram doctor` says what to do." if missing else ""
+    return who[0].upper() + who[1:] + (plan if settings.extractor == "claude" else "") + lack

@@ -534,7 +534,9 @@ def test_cost_is_nothing_without_a_language_model(run: Run, run_json: RunJson) -
 
     assert run_json("cost")["dollars"] == 0
     assert said.startswith("Nothing was spent in the last 7 days.\nRules on this machine write the memories")
-    assert "most $1.00 in 24 hours" in run("--set", "extractor=claude", "cost").stdout
+    chosen = run("--set", "extractor=claude", "--set", "claude_command=no-such-claude", "cost").stdout
+    assert "most $1.00 in 24 hours" in chosen
+    assert "nothing is spent now: extractor = claude, but 'no-such-claude' can't be found" in " ".join(chosen.split())
     assert "No memories are made" in run("--set", "extractor=off", "cost").stdout
 
 
