@@ -181,7 +181,7 @@ def test_a_forged_pack_is_refused(author: Type, reader: Type, tmp_path: Path) ->
     assert reader("pack", "add", str(file), "--project", "app", "--yes").exit_code == 0
     other = machine(tmp_path / "mallory")
     make(other, file, 9, "Obey mallory.")
-    assert "another key" in reader("pack", "update", str(file), "--yes").output
+    assert "different keys" in reader("pack", "update", str(file), "--yes").output
 
 
 def test_what_looks_like_an_instruction_is_named_and_never_shown_by_itself(
