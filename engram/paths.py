@@ -31,10 +31,12 @@ def absolute_path(name: str | Path) -> Path:
     One folder has one path, however it is typed; stored paths are compared with it.
 
     Raises:
-        HomeError: ``~`` can't be resolved.
+        HomeError: ``~`` can't be resolved, or the current folder was deleted.
     """
     try:
         path = Path(name).expanduser().absolute()
+    except FileNotFoundError:
+        raise HomeError(f"the folder that you are in was deleted: write the full path of {str(name)!r}") from None
     except RuntimeError:
         raise HomeError(f"the home folder in {str(name)!r} is unknown: set HOME, or write the path in full") from None
     plain = os.path.normpath(path)
