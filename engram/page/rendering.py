@@ -69,7 +69,9 @@ MAX_LINE_CHARACTERS = 160
 
 
 def make_environment(*, autoescape: bool = True) -> Environment:
-    """Return the environment of all templates. Only tests turn escaping off."""
+    """Return the environment of all templates, in which ``engram`` is how a person calls Engram on this memory. Only
+    tests turn escaping off.
+    """
     environment = Environment(
         loader=FileSystemLoader(TEMPLATES),
         autoescape=autoescape,
@@ -95,6 +97,7 @@ def make_environment(*, autoescape: bool = True) -> Environment:
         "blocks": text_blocks,
         "speaker": SPEAKERS.__getitem__,
     }
+    environment.globals["engram"] = "engram"
     return environment
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import shlex
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -27,7 +28,7 @@ from engram.page.page_access import ENTRY_PATH, Access, spend_entry
 from engram.page.rendering import ASSETS, make_environment, make_link, render
 from engram.page.view import Activity, Answer, PageRequest, Redirect, Route, View, changes, frame_values, to_event
 from engram.page.views import VIEWS
-from engram.paths import Home
+from engram.paths import Home, absolute_path, default_home
 from engram.settings import Loaded
 from engram.vaults import load_inside
 from engram.worker.worker_client import wake_worker
@@ -260,7 +261,15 @@ def build_page(
         limiter=anyio.CapacityLimiter(MAX_THREADS),
         command_limiter=anyio.CapacityLimiter(MAX_COMMANDS),
     )
+    page.environment.globals["engram"] = call_of(flags, vault)
     return Router(page.routes(), redirect_slashes=False)
+
+
+def call_of(flags: Mapping[str, str], vault: str | None) -> str:
+    """Return how a person calls Engram on the memory of a page."""
+    home = absolute_path(flags.get("home") or default_home())
+    folder = [] if home == default_home() else ["--home", str(home)]
+    return shlex.join(["engram", *folder, *([] if vault is None else ["--vault", vault])])
 
 
 def _project_of(store: Store, request: Request) -> ProjectRow | None:

@@ -55,7 +55,7 @@ def texts_of(path: Path) -> Iterator[tuple[int, str]]:
     """Yield the texts of a source file with their lines; what is filled in is ``VALUE``."""
     source = path.read_text(encoding="utf-8")
     if path.suffix != ".py":
-        yield from enumerate(source.splitlines(), 1)
+        yield from enumerate(source.replace("{{ engram }}", "engram").splitlines(), 1)
         return
     if "engram " not in source:
         return

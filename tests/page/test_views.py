@@ -36,7 +36,7 @@ from engram.transcripts.turns import Role
 from tests.models.conversations import make_turn, store_session, store_turn
 from tests.models.hub_spaces_made import join_made_up, join_team_made_up
 from tests.page.lived import PROMPT, QUIET, SESSION, SUMMARY, Lived, live, live_earlier
-from tests.page.serving import ServedPage
+from tests.page.serving import ServedPage, serve_page
 from tests.page.test_later_views import give_work
 
 #: Largest answer of a view, in bytes.
@@ -229,6 +229,19 @@ def test_the_start_page_of_an_empty_memory_says_the_next_steps(page: ServedPage)
     assert "Nothing has been read yet" in text
     assert "engram up" in text
     assert "0 transcripts" in text
+
+
+def test_a_command_on_the_page_names_a_memory_that_is_not_the_default(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ENGRAM_HOME", str(settings.home.parent / "other"))
+
+    with serve_page(settings) as page:
+        assert f"engram --home {settings.home} config set NAME VALUE" in page.see("settings").text
+        assert f"engram --home {settings.home} up" in page.see("").text
+    monkeypatch.setenv("ENGRAM_HOME", str(settings.home))
+    with serve_page(settings) as page:
+        assert "engram config set NAME VALUE" in page.see("settings").text
 
 
 def test_the_start_page_counts_what_happened_today(page: ServedPage, lived: Lived) -> None:
