@@ -365,8 +365,8 @@ def _print(usage: Usage, days: int) -> None:
             ("used most", _named(used.summary, used.episode_id, used.project, used.uses) if used else "none yet"),
         ]
     )
-    if not usage.sessions:
-        advise("There were no sessions in that time. Further back: engram report --days 365")
+    if not usage.sessions and usage.earlier_sessions:
+        advise(f"There were no sessions in that time. Further back: engram report --days {365 if days < 365 else 3650}")
 
 
 def _earlier(usage: Usage) -> str:

@@ -332,7 +332,7 @@ def why_not_in_force(memory: Memory, now_ms: int) -> str:
     if memory.status not in (Status.ACTIVE, Status.PROVISIONAL):
         return f"it is {memory.status.told}"
     if memory.is_lowered:
-        return "it was lowered: shown often and never used, or judged wrong"
+        return "it was judged wrong"
     is_over = memory.valid_to_ms is not None and now_ms > 0 and memory.valid_to_ms <= now_ms
     return "it is no longer valid" if is_over else ""
 

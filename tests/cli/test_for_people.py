@@ -124,6 +124,15 @@ def test_work_is_steered_in_sentences(filled: Store, run: Run) -> None:
     assert "1 piece of work: cancelled." in run("tasks", "cancel", str(task.id)).stdout
 
 
+def test_a_report_without_sessions_looks_further_back_only_if_there_are_any(
+    filled: Store, run: Run, tmp_path: Path
+) -> None:
+    assert "engram report --days 365" in run("report", "--days", "1").stdout
+    assert "Further back" not in run("report", "--days", "3650").stdout
+    run("--home", str(tmp_path / "new"), "save", "--global", "The mast is cedar.")
+    assert "Further back" not in run("--home", str(tmp_path / "new"), "report").stdout
+
+
 def test_a_turn_names_its_speaker_once_until_another_speaks(filled: Store, run: Run, run_json: RunJson) -> None:
     (quoted,) = {hit["id"] for hit in run_json("search", '"goes to the even neighbour, so exact"')["hits"]}
 

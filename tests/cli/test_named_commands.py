@@ -139,7 +139,6 @@ def test_every_message_with_a_command_is_completed_for_the_memory_that_it_is_abo
         (("--home", "a b"), ("sessions",), "`engram --home 'a b' up --once`"),
         (("--home", "a b", "--claude-folder", "c"), ("sessions",), "`engram --home 'a b' --claude-folder c up --once`"),
         (("--home", "a b", "--claude-folder", "c"), ("timeline", "2001-01-01"), "`engram --home 'a b' timeline`"),
-        (("--home", "a b"), ("report",), "engram --home 'a b' report --days 365"),
         (("--home", "a b"), ("status",), "Run: engram --home 'a b' install"),
         (("--home", "a b"), ("why", "x"), "`engram --home 'a b' sessions` lists them"),
         (("--home", "d"), ("status",), "engram --home d up --once"),

@@ -142,7 +142,7 @@ def test_the_report_of_a_session_counts_what_became_of_its_prompts(filled: Store
         ({"superseded_by": "ep_2"}, "ep_2 replaced it"),
         ({"status": Status.ARCHIVED}, "it is archived"),
         ({"status": Status.PROVISIONAL, "confidence": 0.1}, "it is doubtful"),
-        ({"is_lowered": True}, "it was lowered"),
+        ({"is_lowered": True}, "it was judged wrong"),
         ({"valid_to_ms": 5}, "it is no longer valid"),
     ],
 )
