@@ -69,10 +69,12 @@ class CandidateSet:
         unknown = np.full(len(self), np.nan)
         return replace(self, cosine=unknown, prerank_score=_prerank(self.text, unknown))
 
-    def neighbour_values(self, distance: int, values: Column, places: Indexes | slice = slice(None)) -> Column:
+    def neighbour_values(
+        self, distance: int | Indexes, values: Column, places: Indexes | slice = slice(None)
+    ) -> Column:
         """Return, for each place, the value of the passage ``distance`` later in its session; 0 if there is none.
 
-        A negative distance means earlier.
+        A negative distance means earlier. A column of distances returns a row for each.
         """
         wanted = self.ids[places] + distance
         index = np.minimum(np.searchsorted(self.ids, wanted), max(len(self) - 1, 0))

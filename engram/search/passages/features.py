@@ -79,10 +79,9 @@ def _similarity(word_sets: Sequence[frozenset[str]], rivals: int) -> Column:
     # Most words occur in a single text and are never shared, so they need no column.
     frequent = [word for word, count in Counter(chain.from_iterable(word_sets)).items() if count > 1]
     columns = {word: place for place, word in enumerate(frequent)}
-    places = [[columns[word] for word in words if word in columns] for words in word_sets]
     table: NDArray[np.float32] = np.zeros((len(word_sets), max(len(columns), 1)), dtype=np.float32)
-    for number, word_columns in enumerate(places):
-        table[number, word_columns] = 1
+    for number, words in enumerate(word_sets):
+        table[number, [columns[word] for word in words if word in columns]] = 1
     sizes = np.array([len(words) for words in word_sets], dtype=np.float32)
     shared = table @ table[:rivals].T
     share = shared / np.maximum(np.minimum(sizes[:, None], sizes[None, :rivals]), 1.0)
@@ -102,12 +101,11 @@ def _time_order(rows: Sequence[PassageRow]) -> NDArray[np.intp]:
 
 def _place_in_session(rows: Sequence[PassageRow]) -> Column:
     """Return the position among these passages of the same session, from 0 (first) to 1 (last); 0 for a single one."""
-    places = np.zeros(len(rows))
     sessions, ids = np.array([row.session_ref for row in rows]), np.array([row.id for row in rows])
-    for session in np.unique(sessions):
-        inside = np.flatnonzero(sessions == session)
-        if len(inside) > 1:
-            places[inside] = np.argsort(np.argsort(ids[inside])) / (len(inside) - 1)
+    order = np.lexsort((ids, sessions))
+    _, starts, sizes = np.unique(sessions[order], return_index=True, return_counts=True)
+    places = np.empty(len(rows))
+    places[order] = (np.arange(len(rows)) - np.repeat(starts, sizes)) / np.repeat(np.maximum(sizes - 1, 1), sizes)
     return places
 
 
@@ -211,10 +209,8 @@ def _follows_question(shortlist: Shortlist, place: int) -> bool:
 
 def _near_mean(candidates: CandidateSet, places: Indexes) -> Column:
     """Return the mean of the three best prerank scores within ten passages in the session, excluding its own."""
-    distances = [distance for distance in range(-_NEAR_PASSAGES, _NEAR_PASSAGES + 1) if distance]
-    values = np.stack(
-        [candidates.neighbour_values(distance, candidates.prerank_score, places) for distance in distances]
-    )
+    distances = np.array([distance for distance in range(-_NEAR_PASSAGES, _NEAR_PASSAGES + 1) if distance])
+    values = candidates.neighbour_values(distances[:, np.newaxis], candidates.prerank_score, places)
     return np.asarray(np.partition(values, -3, axis=0)[-3:].sum(axis=0) / 3, dtype=np.float64)
 
 
