@@ -264,7 +264,7 @@ def answer_question(
     wanted = _coverage_of(query.text)
     asked_for = searcher.coverage_of(query.text)
     near = near_as_passages(raise_with_source(candidates, found), found, asked_for)
-    best = sorted(near, key=lambda hit: PublicHit.of(hit).is_retired)[: query.limit]
+    best = sorted(near, key=lambda hit: hit.is_retired)[: query.limit]
     of_both = public_hits(store, [*best, *found[:MAX_PASSAGES]], query.project_id)
     recalled, said = of_both[: len(best)], of_both[len(best) :]
     recalled = [replace(hit, standing=Standing(*standing_of(hit.text))) for hit in recalled]
@@ -453,10 +453,8 @@ def raise_with_source(memories: Sequence[Hit], passages: Sequence[Hit]) -> list[
 
 
 def _raised(memory: Hit, of_turn: Mapping[int, float]) -> Hit:
-    is_good = memory.status.is_current and not memory.branch
-    is_good = is_good and not (memory.memory is not None and memory.memory.is_lowered)
     gain = SOURCE_SHARE * of_turn.get(memory.turn_id or 0, 0.0)
-    if not is_good or gain <= 0:
+    if memory.is_retired or memory.branch or gain <= 0:
         return memory
     return replace(memory, score=memory.score + gain, parts={**memory.parts, "source": gain})
 

@@ -93,6 +93,15 @@ class Hit:
     #: For a passage: how well all passages support the question (``engram.search.abstain``); None if not computed.
     support: float | None = field(default=None, compare=False)
 
+    @property
+    def is_retired(self) -> bool:
+        """True for a memory that was replaced, archived or judged wrong: whatever else was found comes before it."""
+        return is_retired(self)
+
+
+def is_retired(hit: Hit | PublicHit) -> bool:
+    return hit.status not in CURRENT_STATUSES or (hit.memory is not None and hit.memory.is_lowered)
+
 
 # -- A search result as commands and the MCP server show it. Its JSON crosses engram.sock; ``--json`` prints it.
 
@@ -190,8 +199,8 @@ class PublicHit:
 
     @property
     def is_retired(self) -> bool:
-        """True for a memory that was replaced, archived or judged wrong: whatever else was found comes before it."""
-        return self.memory is not None and (self.memory.is_lowered or self.status not in CURRENT_STATUSES)
+        """As in ``Hit``."""
+        return is_retired(self)
 
     @property
     def names_speakers(self) -> bool:
