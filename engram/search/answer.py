@@ -522,6 +522,8 @@ def _fitting_passages(
     """Yield the passages that the budget has room for, each with what its session later said against it."""
     said = [stems_said(memory) for memory in memories]
     for passage in passages:
+        if budget.is_spent:
+            break
         room = budget.left - budget.overhead(passage)
         text = passage.part(without_said(passage.text, said)) if room >= MIN_PASSAGE_WORDS else ""
         if not text:
@@ -568,6 +570,11 @@ class _Budget:
         self._hits_left -= 1
         self._sessions.add(session_line(hit, ""))
         return True
+
+    @property
+    def is_spent(self) -> bool:
+        """True if there is no room for another passage, however short its line."""
+        return self.left < MIN_PASSAGE_WORDS or not self._hits_left
 
     def overhead(self, hit: PublicHit) -> int:
         """Return the number of words in a hit's line besides its text; the line about its session counts once."""

@@ -84,6 +84,8 @@ def remarks_of(hit: PublicHit, *, is_foreign: bool = False) -> list[str]:
     return remarks
 
 
+#: Cached because the words of one hit are counted several times until it fits.
+@lru_cache(maxsize=64)
 def may_be_planted(text: str) -> bool:
     """Return True if a text of a transcript reads like an instruction."""
     # Imported here because the rules load slowly, and the MCP server's first answer does not need them.

@@ -7,7 +7,7 @@ shown without what followed.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
 
@@ -89,9 +89,10 @@ def find_later(text: str, role: str, later: Sequence[LaterText]) -> LaterText | 
     """Return the first of the later texts that contradicts or supersedes a text, cut to the relevant part. Pure."""
     is_users = role in (Role.USER, Role.CHOSEN)
     next_prompt = next((following for following in later if following.role == Role.USER), None)
-    said = [sentence for sentence in _sentences(text)[:MAX_SENTENCES] if _telling(sentence)]
+    said = {sentence: old for sentence in _sentences(text)[:MAX_SENTENCES] if (old := _telling(sentence))}
     shown = " ".join(text.split())
     for following in later:
+        words = following.text
         if following.role == Role.USER and (
             following is next_prompt or (is_users and _TAKES_BACK.search(following.text))
         ):
@@ -103,7 +104,9 @@ def find_later(text: str, role: str, later: Sequence[LaterText]) -> LaterText | 
         about = _may_be_about(following.text, said)
         if not about:
             continue
-        for sentence in _sentences(_typed(following.text) if following.role == Role.USER else following.text):
+        if following.role == Role.USER and words is following.text:
+            words = _typed(following.text)
+        for sentence in _sentences(words):
             # A text of several entries may hold the later sentence itself.
             is_later = any(_ends(sentence, earlier) for earlier in _may_be_about(sentence, about))
             if is_later and " ".join(sentence.split()) not in shown:
@@ -111,15 +114,19 @@ def find_later(text: str, role: str, later: Sequence[LaterText]) -> LaterText | 
     return None
 
 
-def _may_be_about(later: str, earlier: Iterable[str]) -> list[str]:
-    """Return the earlier sentences of which a text has enough words. Fast: it searches for stems as substrings."""
-    words, about = later.lower(), []
-    for sentence in earlier:
-        old = _telling(sentence)
-        shared = sum([stem in words for stem in old])
-        if shared >= MIN_SAME_WORDS and shared >= MIN_SAME_SHARE * len(old):
-            about.append(sentence)
-    return about
+def _may_be_about(later: str, earlier: Mapping[str, frozenset[str]]) -> dict[str, frozenset[str]]:
+    """Return the earlier sentences of which a text has enough words. Fast: it searches for stems as substrings.
+
+    Args:
+        earlier: sentence → the stems of its telling words.
+    """
+    words = later.lower()
+    found = {stem for stem in set().union(*earlier.values()) if stem in words}
+    return {
+        sentence: old
+        for sentence, old in earlier.items()
+        if len(old & found) >= max(MIN_SAME_WORDS, MIN_SAME_SHARE * len(old))
+    }
 
 
 def _typed(text: str) -> str:
