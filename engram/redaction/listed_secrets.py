@@ -10,7 +10,16 @@ from engram.redaction.phrases import (
     NAMES_OF_PHRASES,
     is_told,
 )
-from engram.redaction.values import Gate, Span, matches, starts_of
+from engram.redaction.told_cues import FUNCTION_WORDS, kind_of
+from engram.redaction.values import (
+    Gate,
+    Span,
+    has_plain_shape,
+    is_expression,
+    is_placeholder,
+    matches,
+    starts_of,
+)
 from engram.system.lazy_regex import lazy_regex
 
 _RECOVERY = lazy_regex(
@@ -74,6 +83,7 @@ _HEADING_CELLS = {
     ",": lazy_regex(r"\"?[\w.#/-]{1,24}(?:[ _][\w()]{1,16})?\"?"),
     ";": lazy_regex(r"\"?[\w.#/-]{1,24}(?:[ _][\w()]{1,16})?\"?"),
 }
+_JOINED_CELL = lazy_regex(r"[^\W_]{2,24}(?:[._-][^\W_]{2,24}){1,4}")
 _ALIGNED = lazy_regex(r"\S++(?: \S++)*+")
 #: The longest line of such headings, in characters.
 _HEADINGS_LINE = 240
@@ -161,10 +171,28 @@ def _rows(text: str, columns: dict[int, bool], at: int, sign: str, size: int = 0
                 first, last = cells[number]
                 is_marked = first < last and text[first] in '`"'
                 first, last = (first + 1, last - 1) if is_marked and last - first > 2 else (first, last)
-                if is_told(text[first:last], is_chosen=is_chosen, is_direct=True, is_quoted=is_marked):
+                if is_told(text[first:last], is_chosen=is_chosen, is_direct=True, is_quoted=is_marked) or (
+                    is_chosen and _is_cell(text[first:last])
+                ):
                     found.append(Span(first, last, "password" if is_chosen else "token"))
         at = stop + 1
     return found, at
+
+
+def _is_cell(value: str) -> bool:
+    """Return whether a cell below the name of a password holds one of plain words: joined, or two or three."""
+    if (
+        not 6 <= len(value) <= 40
+        or is_placeholder(value)
+        or has_plain_shape(value)
+        or (value.islower() and is_expression(value))
+    ):
+        return False
+    words = value.lower().split()
+    if len(words) == 1:
+        return bool(_JOINED_CELL.fullmatch(value))
+    is_plain = value.islower() and all(word.isalpha() and len(word) > 2 for word in words)
+    return is_plain and len(words) <= 3 and not any(word in FUNCTION_WORDS or kind_of(word) for word in words)
 
 
 def _begins_table(text: str, stop: int) -> bool:

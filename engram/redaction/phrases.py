@@ -46,7 +46,7 @@ _PLAIN_MARKS = bytes((_PLAIN if chr(code) in f"{string.ascii_lowercase} \n" else
 #: Minimum number of such characters before the end of a phrase, the line breaks that end one, and other ends.
 _PLAIN_SIZE = 47
 _PLAIN_LINE_END = lazy_regex(r"\n(?![a-z])")
-_PLAIN_ENDS = "\"'`<"
+_PLAIN_ENDS = "\"'`<.,;)，。"
 _SENTENCE = lazy_regex(
     r"\b(?:the|and|for|are|was|has|not|but|from|its|our|your|their|which|when|then|been|were|does|how|why|who|use|"
     r"uses)\b"
@@ -75,7 +75,7 @@ _LIKE_CODE = lazy_regex(r"\W+|#?\d{1,3}\.?|.*(?:[()\[\]\\]|::|->|//|@\w{1,64}+\.
 _IDENTIFIER = lazy_regex(r"[a-zäöü]{1,64}+\d{0,3}[._/][a-z_]{1,64}+\d{0,2}")
 #: The seed of an authenticator, in groups of four or whole, near a word that says what it is for.
 _SEED = lazy_regex(
-    r"(?<![^\W_])(?:oath\w{0,6}|[th]?otp|2fa|mfa|two-factor|authenticator)(?![^\W_])"
+    r"(?<![a-z0-9])(?:oath\w{0,6}|[th]?otp|2fa|mfa|two-factor|authenticator)(?![a-z0-9])"
     r"[^\n]{0,80}?(?:\n[ \t]{0,8})?[\s\"'`:]"
     r"(?P<seed>(?:[a-z2-7]{4}[ -]){3,15}[a-z2-7]{4}|[a-z2-7]{16,64})(?![\w-])"
 )

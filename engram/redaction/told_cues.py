@@ -35,8 +35,8 @@ CUES: dict[str, str] = {
         "logindaten данные_для_вход"
     ),
     "pin": (
-        "unlock$ entsperr pin$ pins$ pincode pin-code puk$ sim$ sim- geheimzahl code$ codes$ kod$ kodu$ kody$ "
-        "kodem$ código codigo codice codici пин код$ кода$ кодом$ коды$ コード 验证码 通行码 番号 combin kombin "
+        "unlock$ entsperr verification pin$ pins$ pincode pin-code puk$ sim$ sim- geheimzahl code$ codes$ kod$ kodu$ "
+        "kody$ kodem$ código codigo codice codici пин код$ кода$ кодом$ коды$ コード 验证码 通行码 番号 combin kombin "
         "szyfr zahlencode zugangscode toegangscode türcode alarmcode deurcode"
     ),
     "door": (
@@ -71,7 +71,8 @@ CUES: dict[str, str] = {
         "спрашив просит 聞かれ 求め"
     ),
     "logs in": (
-        "anmeld einlogg connecte$ connecter$ connectez connexion conecta entrar entras entra$ entri$ entrare accedi acced acess inlog inlogg "
+        "anmeld einlogg connecte$ connecter$ connectez connexion conecta "
+        "entrar entras entra$ entri$ entrare accedi acced acess inlog inlogg "
         "zalog logow wchodz wejd зайд заход войти входи логин 登录 登陆 登錄 ログイン サインイン sign$ sign_in "
         "log_into logged_in ssh_in"
     ),
@@ -171,9 +172,9 @@ FUNCTION_WORDS = frozenset(
 #: of cues of which all are too common.
 _COMMON = frozenset(
     (
-        "pass$ key$ keys$ root$ badge badge$ code$ codes$ user$ username token combin red$ answer seed sentence phrases$ questions$ "
-        "typ building secret activation serial licen[cs]e licence animal inter 番号 コード 门 柜 用户 ユーザ キー "
-        "ログイン 登录"
+        "pass$ key$ keys$ root$ code$ codes$ user$ username token combin red$ answer seed sentence phrases$ "
+        "questions$ typ building secret activation serial licen[cs]e licence animal inter 番号 コード 门 柜 用户 "
+        "ユーザ キー ログイン 登录"
     ).split()
 )
 _FOR_SHORT = frozenset(

@@ -40,6 +40,7 @@ _FORMS = {
     name: lazy_regex(pattern)
     for name, pattern in (
         ("snake", r"[a-z]+(?:[_.][a-z]+)+\Z"),
+        ("name", r"[A-Za-z][a-z]+(?:[A-Z][a-z]+)+\d{0,2}\Z|[a-z]+(?:_[a-z]+)+\d{0,2}\Z"),
         ("kebab", r"[a-z]+(?:-[a-z]+)+\Z"),
         ("constant", r"(?=[^_]*_)[A-Z0-9_]+\Z"),
         ("host", r"[a-z]+-?\d{1,2}\Z"),
@@ -291,7 +292,8 @@ def _own(value: str, quote: str, how: str) -> Iterator[str]:
     yield f"bits {max(-4, min(4, int(3 * total_bits(value) / size)))} {group}"
     if _YEAR.search(value):
         yield f"year {group}"
-    yield from (name for name, form in _FORMS.items() if form.match(value))
+    forms = [name for name, form in _FORMS.items() if form.match(value)]
+    yield from (*forms, *(f"{name} {quote}" for name in forms))
     yield from (f"sign {c}" for c in set(value).intersection("!@#$%^&*+=~?_.-/'\\:"))
     yield f"last {value[-1] if not value[-1].isalnum() else ''}"
     if len(words) > 1:
