@@ -173,8 +173,8 @@ FUNCTION_WORDS = frozenset(
 _COMMON = frozenset(
     (
         "pass$ key$ keys$ root$ code$ codes$ user$ username token combin red$ answer seed sentence phrases$ "
-        "questions$ typ building secret activation serial licen[cs]e licence animal inter 番号 コード 门 柜 用户 "
-        "ユーザ キー ログイン 登录"
+        "questions$ verification typ building secret activation serial licen[cs]e licence animal inter 番号 コード "
+        "门 柜 用户 ユーザ キー ログイン 登录"
     ).split()
 )
 _FOR_SHORT = frozenset(
