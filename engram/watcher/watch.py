@@ -1,4 +1,4 @@
-"""The watcher: reads new content of the agents' sessions and enqueues work for the worker. One per memory folder."""
+"""The watcher: reads new content from the agents' sessions and enqueues work for the worker. One per memory folder."""
 
 from __future__ import annotations
 
@@ -40,17 +40,17 @@ from engram.tasks.session_tasks import recollect
 from engram.transcripts import registry
 from engram.transcripts.agents import Agent, Place, Source
 
-# -- Which sources may have changed: those that an event named, and those that a sweep found different.
+# -- Which sources may have changed: those that an event reported, and those that a sweep found changed.
 
 
 class Changes:
     """Collects sources to read. Only ``add_path`` may be called from other threads."""
 
     def __init__(self) -> None:
-        """Begin with nothing."""
+        """Start empty."""
         self._paths: set[Path] = set()
         self._sources: dict[Place, Source] = {}
-        #: Sources that must not be read, each with its stamp and the pauses when this was found.
+        #: Sources that must not be read, each with its stamp and the pauses in force when this was determined.
         self._passed_over: dict[Place, tuple[str, frozenset[str]]] = {}
 
     def __bool__(self) -> bool:
@@ -58,7 +58,7 @@ class Changes:
         return bool(self._paths or self._sources)
 
     def add_path(self, path: Path) -> None:
-        """Add a file that an event named."""
+        """Add a file that an event reported."""
         self._paths.add(path)
 
     def add_source(self, source: Source) -> None:
@@ -66,10 +66,10 @@ class Changes:
         self._sources[source.place] = source
 
     def take(self, settings: Settings, load_seen: Callable[[], Mapping[Place, Seen]]) -> Source | Path | None:
-        """Dequeue the next source to read; a path if it holds no source; None if there is nothing.
+        """Dequeue the next source to read; a path if it contains no source; None if there is nothing to read.
 
-        A file that is one session is read whenever an event names it. Of a file that holds several, only the sessions
-        whose stamp has changed since they were read.
+        A file that is a single session is read whenever an event reports it. In a file that contains several sessions,
+        only those whose stamp has changed since they were read are read again.
         """
         while self._paths and not self._sources:
             path = self._paths.pop()
@@ -107,14 +107,14 @@ logger = logging.getLogger(__name__)
 
 #: Reading a file itself causes events (opened, closed), so only these count.
 _WANTED = [FileModifiedEvent, FileCreatedEvent, FileMovedEvent, FileDeletedEvent]
-#: How long ending the observer's threads may take, in seconds.
+#: How long stopping the observer's threads may take, in seconds.
 _JOIN_SECONDS = 2.0
-#: Error of inotify → the limit of Linux that was reached, which editors often use up.
+#: inotify error → the Linux limit that was reached, which editors often exhaust.
 _LIMITS = {errno.EMFILE: "fs.inotify.max_user_instances", errno.ENOSPC: "fs.inotify.max_user_watches"}
 
 
 class Events:
-    """Watches the folders of all agents. ``keep_up`` starts watching, and starts it again if it broke off."""
+    """Watches the folders of all agents. ``keep_up`` starts watching, and restarts it if it failed."""
 
     def __init__(self, agents: Iterable[Agent], settings: Settings, hint: Callable[[Path], None]) -> None:
         """``hint`` is called from another thread with the path of a file that may have changed."""
@@ -123,7 +123,7 @@ class Events:
         ]
 
     def keep_up(self) -> bool:
-        """Watch every folder that exists; True if watching one had to be started."""
+        """Watch every folder that exists; return True if watching one had to be started."""
         started = [folder.keep_up() for folder in self._folders]
         return any(started)
 
@@ -158,20 +158,20 @@ class FolderEvents(FileSystemEventHandler):
         self.error = "not started"
 
     def on_any_event(self, event: FileSystemEvent) -> None:
-        """Handle an event of the file system, for its path and for the path that the file moved to."""
+        """Handle a file system event, for its path and for the path that the file moved to."""
         for name in (event.src_path, event.dest_path):
             path = os.fsdecode(name) if name else ""
             if path.endswith(self._suffixes):
                 self._hint(self._as_configured(path))
 
     def _as_configured(self, path: str) -> Path:
-        """Return the path below the folder as configured, since some systems name it with links resolved."""
+        """Return the path below the folder as configured, since some systems report it with links resolved."""
         if self._real and path.startswith(self._real + os.sep):
             return self.folder / path[len(self._real) + 1 :]
         return Path(path)
 
     def keep_up(self) -> bool:
-        """Watch the folder if it exists and is not watched yet; True if watching had to be started."""
+        """Watch the folder if it exists and is not watched yet; return True if watching had to be started."""
         identity = _identity(self.folder)
         if identity is None:
             self.stop()
@@ -183,9 +183,7 @@ class FolderEvents(FileSystemEventHandler):
         return self._start(identity)
 
     def _is_alive(self) -> bool:
-        """Return True while events may come. A folder that was recreated may have the old inode, but its emitter has
-        ended.
-        """
+        """Return True while events can arrive. A recreated folder may have the old inode, but its emitter is dead."""
         observer = self._observer
         return observer is not None and observer.is_alive() and all(emitter.is_alive() for emitter in observer.emitters)
 
@@ -226,34 +224,34 @@ def _identity(folder: Path) -> tuple[int, int] | None:
     return facts.st_dev, facts.st_ino
 
 
-#: Maximum time between two checks of the folder, in seconds.
+#: Maximum time between two checks of the memory folder, in seconds.
 LOOK_SECONDS = 5.0
-#: Number of bytes of a source that are read at a time, which keeps this process small.
+#: Number of bytes of a source read at a time; small, to keep this process small.
 PORTION_BYTES = 256 * 1024
-#: Reading this many bytes of a source leaves unused memory behind, which is returned to the system afterwards.
+#: Reading this many bytes of a source leaves unused memory, which is then returned to the system.
 LARGE_BYTES = 64 * 1024
 
-#: How much of what was read earlier is compared with the files in one sweep, in bytes and in files.
+#: How much earlier content is compared with the files in one sweep, in bytes and in files.
 SWEEP_CHECK_BYTES, SWEEP_CHECK_FILES = 4 * 1024 * 1024, 20
-#: A source that changed within this many seconds is compared: seven days.
+#: A source that changed within this many seconds (seven days) is compared.
 LIVE_SECONDS = 604_800
 
-#: Reasons given by ingest for which reading again would change nothing.
+#: Reasons given by ingest that make reading again pointless.
 MUST_NOT_BE_READ = frozenset({"excluded", "paused"})
 
 
 class Watcher:
-    """Reads sources that an event named (``step``) or that have changed since they were read (``sweep``)."""
+    """Reads sources that an event reported (``step``) or that have changed since they were read (``sweep``)."""
 
     def __init__(self, settings: Settings, store: Store, *, beat: Callable[[], None] = lambda: None) -> None:
-        """Make a watcher over an open memory; the queue must be bound. ``beat`` is called after each piece of work."""
+        """Create a watcher for an open memory; the queue must be bound. ``beat`` is called after each step."""
         self._beat = beat
         self.settings = settings
         self.store = store
         self.events = Events(registry.all_agents(), settings, self.hint)
         self._changes = Changes()
         self._gone: set[Place] = set()
-        #: Sources whose beginnings must be compared with what was read; None before the first sweep.
+        #: Sources whose earlier content must be compared with what was read; None before the first sweep.
         self._doubtful: list[Source] | None = None
         self._next_sweep = 0.0
         self._opened = store.file_identity()
@@ -270,7 +268,7 @@ class Watcher:
         self._wake()
 
     def step(self) -> list[IngestResult]:
-        """Read every source that may have changed, and enqueue the work that this makes due.
+        """Read every source that may have changed, and enqueue the resulting work.
 
         Raises:
             BrokenDatabase: memory.db is damaged. Any other error is recorded, and the sweep will try again.
@@ -284,7 +282,7 @@ class Watcher:
         return results
 
     def _read(self, item: Source | Path) -> list[IngestResult]:
-        """Read a source; for a path that holds none, record why."""
+        """Read a source; for a path that contains none, record why."""
         result = None
         with self._edge("ingest", item if isinstance(item, Path) else item.path):
             if isinstance(item, Path):
@@ -302,7 +300,7 @@ class Watcher:
         return [result]
 
     def _enqueue(self, result: IngestResult) -> None:
-        """Enqueue the work that a read makes due; if the queue cannot be written, the next sweep does it."""
+        """Enqueue the work that results from a read; if the queue cannot be written, the next sweep does so."""
         if not result.session_id or not result.has_read:
             return
         reach("watch.enqueue")
@@ -319,10 +317,7 @@ class Watcher:
     # -- the sweep
 
     def sweep(self) -> int:
-        """Find every source, of any age, that has changed since it was read; ``step`` reads these.
-
-        Returns how many there are.
-        """
+        """Find every source, however old, that has changed since it was read; return how many. ``step`` reads them."""
         if not self.settings.capture:
             return 0
         seen = self._seen()
@@ -333,13 +328,13 @@ class Watcher:
         return count
 
     def _doubt(self, sources: list[Source]) -> None:
-        """Mark some live sources for a full comparison with what was read; successive sweeps mark all of them.
+        """Mark some live sources for a full comparison with what was read; successive sweeps cover all of them.
 
         This is the only way to notice a change that left the size, time and end of a file plausible.
         """
         since_ns = time.time_ns() - LIVE_SECONDS * 10**9
         if not self._doubtful:
-            # At the start, there is enough to do already.
+            # There is enough to do at startup.
             is_start = self._doubtful is None
             self._doubtful = [source for source in sources if source.changed_at_ns > since_ns]
             if is_start:
@@ -368,7 +363,7 @@ class Watcher:
     # -- the loop
 
     def run(self) -> int:
-        """Follow the transcripts until ``stop``, or until the memory folder is gone; returns the exit code."""
+        """Follow the transcripts until ``stop`` is called or the memory folder is gone; return the exit code."""
         while not self._is_stopping:
             has_failed = True
             try:
@@ -387,7 +382,7 @@ class Watcher:
                     note_damage(self.store)
                 return EXIT_RESTART
             if has_failed:
-                # What failed at once would fail again at once, as often as the processor allows.
+                # Without a pause, an immediate failure would repeat in a busy loop.
                 self._wait(LOOK_SECONDS)
             elif not self._changes:
                 self._wait(min(LOOK_SECONDS, self._next_sweep - time.monotonic()))
@@ -395,7 +390,7 @@ class Watcher:
         return 0
 
     def _turn(self) -> None:
-        """Take one turn of the loop: keep the events coming, sweep when it is time, and read."""
+        """Run the loop once: keep watching for events, sweep when a sweep is due, and read."""
         if self.events.keep_up():
             self._next_sweep = 0.0
         now = time.monotonic()
@@ -417,7 +412,7 @@ class Watcher:
                 note_success(self.store, "watch", seen=1, done=1)
 
     def _wait(self, seconds: float) -> None:
-        """Wait until a file may have changed, until the loop is to end, or for so long."""
+        """Wait until a file may have changed or the loop must stop, but at most ``seconds``."""
         poller = select.poll()
         poller.register(self._pipe[0], select.POLLIN)
         poller.poll(max(0.0, seconds) * 1000)
@@ -429,7 +424,7 @@ class Watcher:
             os.write(self._pipe[1], b"!")
 
     def stop(self) -> None:
-        """End the loop after the current transcript; may be called from a signal handler."""
+        """Stop the loop after the current transcript; may be called from a signal handler."""
         self._is_stopping = True
         self._wake()
 
@@ -445,8 +440,7 @@ class Watcher:
 
     @contextlib.contextmanager
     def _edge(self, stage: str, path: Path | None = None) -> Iterator[None]:
-        """Mark the edge of the loop: an error within it ends only this piece of work and is recorded, and the sweep
-        tries again.
+        """Guard a piece of work: an error ends only this piece and is recorded, and the next sweep tries again.
 
         Raises:
             BrokenDatabase: memory.db is damaged.

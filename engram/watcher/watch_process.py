@@ -24,7 +24,7 @@ from engram.watcher.watch import Watcher
 
 logger = logging.getLogger(__name__)
 
-#: Maximum time that enqueuing waits for another writer of the queue, in seconds.
+#: Maximum time that an enqueue waits for another writer of the queue, in seconds.
 QUEUE_SECONDS = 1.0
 #: Size of memory.db's page cache, in KB; it is small, since storing what was read needs few lookups.
 CACHE_KB = 512
@@ -36,11 +36,11 @@ def run_watcher(settings: Settings, *, has_parent: bool = False) -> int:
     """Run until SIGTERM or SIGINT; call it in its own process, from the main thread.
 
     Args:
-        has_parent: a supervisor started the watcher, so a memory folder that is gone by now is not recreated.
+        has_parent: a supervisor started the watcher, so a missing memory folder is not recreated.
 
     Returns:
-        0 after a clean stop, if the memory folder went away, or immediately if another watcher runs; 75 if the watcher
-        is to be started again.
+        0 after a clean stop, if the memory folder is gone, or immediately if another watcher is running; 75 if the
+        watcher must be restarted.
 
     Raises:
         HomeError: the memory folder can't be used.
@@ -61,7 +61,7 @@ def run_watcher(settings: Settings, *, has_parent: bool = False) -> int:
 def _open_when_upgraded(settings: Settings, home: Home, lock: ProcessLock) -> Store:
     """Open memory.db; if an earlier version wrote it, wait until the worker has brought it up to date.
 
-    A signal ends the process even while it waits. Raises StoreError.
+    A signal ends the process even during the wait. Raises StoreError.
     """
     has_said = False
     while True:
@@ -76,11 +76,11 @@ def _open_when_upgraded(settings: Settings, home: Home, lock: ProcessLock) -> St
 
 
 def _watch(settings: Settings, home: Home, lock: ProcessLock, log_damage: str) -> int:
-    """Open the memory and watch until a signal comes or memory.db is damaged."""
+    """Open the memory and watch until a signal arrives or memory.db is damaged."""
     try:
         store = _open_when_upgraded(settings, home, lock)
     except MissingDatabase as error:
-        # Exit with 0, so that whoever started this process does not start it again and again.
+        # Exit with 0, so that a service manager does not restart this process again and again.
         logger.error("action=open failed=%s", error)
         sys.stderr.write(f"{error}\n")
         return 0
