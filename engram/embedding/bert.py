@@ -39,7 +39,7 @@ class Tensor:
 
 
 def read_header(path: Path) -> dict[str, Tensor]:
-    """Return the tensors in ``path`` by name, from the header only. Raises EmbeddingError if that can't be read."""
+    """Return the tensors in ``path`` by name, from the header only. Raises EmbeddingError if it can't be read."""
     try:
         size = path.stat().st_size
         with path.open("rb") as file:
@@ -67,7 +67,7 @@ def _tensor(field: dict[str, object], start: int, file_bytes: int) -> Tensor:
     return Tensor(dtype, shape, start + begin, end - begin)
 
 
-#: File names in the folder of a model, as sentence-transformers writes them.
+#: File names in a model's folder, as sentence-transformers writes them.
 WEIGHTS_NAME = "model.safetensors"
 TOKENIZER_NAME = "tokenizer.json"
 #: Modules of a sentence encoder. The last one is optional, since Engram scales rows to length 1 itself.
@@ -93,14 +93,14 @@ class BertEncoder:
     epsilon: float
     #: ``mean`` or ``cls``.
     pooling: str
-    #: Number of tokens of a text that are read, special tokens included.
+    #: Maximum number of tokens read from a text, including special tokens.
     max_tokens: int
     #: The model's own prompts.
     prompts: Prompts
 
 
 def read_encoder(folder: Path) -> BertEncoder | None:
-    """Return the encoder in ``folder``; None for another model. Raises EmbeddingError for a damaged file."""
+    """Return the encoder in ``folder``; None for any other model. Raises EmbeddingError for a damaged file."""
     if not ((folder / WEIGHTS_NAME).is_file() and is_encoder(folder)):
         return None
     with _reading(folder):
@@ -202,7 +202,7 @@ def _pooling(folder: Path, modules: list[dict[str, Any]]) -> str:
 
 
 def _has_plain_weights(encoder: BertEncoder) -> bool:
-    """Return True if every tensor of the graph is there, in the right shape, as float32 or float16."""
+    """Return True if every tensor of the graph is present, in the right shape, as float32 or float16."""
     if "encoder.layer.0.intermediate.dense.bias" not in encoder.tensors:
         return False
     for name, shape in weight_shapes(encoder).items():
@@ -216,7 +216,7 @@ def _has_plain_weights(encoder: BertEncoder) -> bool:
 
 # -- Write an ONNX model as protobuf bytes, so that the onnx package is not needed.
 #
-# Only the parts that Engram's graphs use. The numbers of fields and types are those of onnx.proto.
+# This covers only the parts that Engram's graphs use. Field and type numbers are those of onnx.proto.
 
 #: Versions of the file format and of the operators; "" is the domain of ONNX itself.
 _IR_VERSION = 10
@@ -228,12 +228,12 @@ _TYPES = {"F32": FLOAT32, "F16": FLOAT16}
 _FLOAT_ATTRIBUTE, _INT_ATTRIBUTE, _STRING_ATTRIBUTE = 1, 2, 3
 _EXTERNAL = 1
 
-#: Length of a dimension; a name stands for any length.
+#: Length of a dimension; a name means any length.
 Dimension = int | str
 
 
 class OnnxGraph:
-    """Collects the nodes of a graph, whose weights stay in a separate file, which onnxruntime maps."""
+    """Collects the nodes of a graph whose weights are in a separate file, which onnxruntime maps into memory."""
 
     def __init__(self, weights_name: str) -> None:
         """Start a graph; ``weights_name`` is the name of the weights file, without a folder."""
@@ -338,24 +338,24 @@ _MICROSOFT = "com.microsoft"
 
 @dataclass(frozen=True, slots=True)
 class GraphInPlace:
-    """An ONNX model whose weights stay in their own file."""
+    """An ONNX model whose weights are in their own file."""
 
     #: The model, as the bytes of an ONNX file.
     data: bytes
-    #: Folder of the weights file, which the model names.
+    #: Folder of the weights file to which the model refers.
     weights_folder: Path
 
 
 def build_graph(encoder: BertEncoder) -> GraphInPlace:
     """Build the graph, 26 KB in a few milliseconds, over ``input_ids`` and ``attention_mask`` of shape (batch, length).
 
-    It returns one row per text, which has the direction of the model's row but not its length.
+    It returns one row per text, with the direction of the model's row but not its length.
     """
     return GraphInPlace(_Builder(encoder).build(), encoder.weights.parent)
 
 
 class _Builder:
-    """Adds the parts of the encoder. The tokens of all texts form one matrix, except in attention."""
+    """Adds the parts of the encoder. Except in attention, the tokens of all texts form one matrix."""
 
     def __init__(self, encoder: BertEncoder) -> None:
         self._encoder = encoder

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     Matrix: TypeAlias = NDArray[np.float32]
 
 
-#: Maximum number of tokens read of a text, even if the model accepts more, since memory grows with its square.
+#: Maximum number of tokens read from a text, even if the model accepts more, since memory use grows quadratically.
 MAX_TEXT_TOKENS = 512
 #: Minimum cosine for two memories to be duplicates, for a model without its own threshold.
 DUPLICATE_COSINE = 0.92
@@ -47,7 +47,7 @@ class Prompts:
 class Embedder(Protocol):
     """Turns text into float32 vectors of length 1, so that a dot product is a cosine.
 
-    Thread-safe. Text beyond ``max_tokens`` is ignored; ``pieces`` splits a long text into parts that fit. A blank text
+    Thread-safe. Text beyond ``max_tokens`` is ignored; ``pieces`` splits a long text into parts that fit. Blank text
     has a vector, too.
     """
 
@@ -61,7 +61,7 @@ class Embedder(Protocol):
 
     @property
     def max_tokens(self) -> int:
-        """Number of tokens of a text that are read, prompt included."""
+        """Maximum number of tokens read from a text, including the prompt."""
 
     @property
     def thresholds(self) -> Thresholds:
@@ -78,7 +78,7 @@ class Embedder(Protocol):
         """Return the vector of a query, shape (dimension,). Raises EmbeddingError like ``embed``."""
 
     def pieces(self, text: str) -> list[str]:
-        """Split ``text`` at paragraphs, sentences or words into parts that fit the model; [] for a blank text."""
+        """Split ``text`` at paragraphs, sentences or words into parts that fit the model; [] for blank text."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +91,7 @@ class ModelInfo:
     weights_sha256: str
     #: Length of a vector.
     dimension: int
-    #: Number of tokens of a text that are read, special tokens included.
+    #: Maximum number of tokens read from a text, including special tokens.
     max_tokens: int
     #: Prefixes of texts.
     prompts: Prompts

@@ -1,4 +1,4 @@
-"""Load the embedder that a setting names. Only a process that asks for it loads torch."""
+"""Load the embedder chosen in the settings. torch is loaded only by a process that requests it."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ def load_embedder(
 
     Args:
         model: ``bundled``, ``hashed`` (no model), a folder, or the name of a model fetched from the Hugging Face hub.
-        may_load_torch: load torch (about 8 s and 400 MB) for a model that needs it.
+        may_load_torch: whether to load torch (about 8 s and 400 MB) for a model that needs it.
         document_prompt: prefix of each document; "" for the model's own.
         query_prompt: prefix of each query; "" for the model's own.
 
     Raises:
-        EmbeddingError: there is no such model, it is damaged, the extra ``models`` is missing, or the model needs torch
+        EmbeddingError: there is no such model, it is damaged, the ``models`` extra is missing, or the model needs torch
             and ``may_load_torch`` is not set.
     """
     if model == HASHED:
@@ -64,7 +64,7 @@ def needs_torch(model: str) -> bool:
 
 
 def _run_encoder(source: ModelSource, prompts: Prompts, threads: int) -> Embedder | None:
-    """Load the model from its own weights if it is a BERT encoder; else return None."""
+    """Load the model from its own weights if it is a BERT encoder; otherwise, return None."""
     folder = find_folder(source)
     encoder = read_encoder(folder)
     if encoder is None:
@@ -83,13 +83,13 @@ def _run_encoder(source: ModelSource, prompts: Prompts, threads: int) -> Embedde
 
 
 def fetch_model(name: str) -> Embedder:
-    """Fetch the model ``name`` from the hub and load it. Only this uses the network.
+    """Fetch the model ``name`` from the hub and load it. Only this function uses the network.
 
     The small files are fetched first: if packages for the model are missing, its weights are not fetched.
 
     Raises:
         EmbeddingError: ``name`` is not on the hub, the hub can't be reached, its weights are not in safetensors, or it
-            needs the extra ``models``, which is not installed.
+            needs the ``models`` extra, which is not installed.
     """
     if find_source(name).folder is not None:
         raise EmbeddingError(f"{name} is already on this machine; set embedding_model to it")

@@ -1,4 +1,4 @@
-"""Find the model that a setting names: the bundled one, a folder, or a name on the Hugging Face hub."""
+"""Find the model chosen in the settings: the bundled one, a folder, or a model on the Hugging Face hub."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from engram.paths import absolute_path
 from engram.system.lazy_regex import lazy_regex
 from engram.version import install_command
 
-# -- The extra ``models``: optional packages for models other than BERT encoders.
+# -- The ``models`` extra: optional packages for models other than BERT encoders.
 
 #: Name of the extra.
 EXTRA = "models"
@@ -23,12 +23,12 @@ _MODULES = ("torch", "sentence_transformers")
 
 
 def has_extra() -> bool:
-    """Return True if the packages of the extra are installed. Imports none of them."""
+    """Return True if the extra's packages are installed, without importing them."""
     return all(importlib.util.find_spec(name) is not None for name in _MODULES)
 
 
 def require_extra(model: str) -> None:
-    """Raise EmbeddingError if a model other than a BERT encoder can't run, because the extra is missing."""
+    """Raise EmbeddingError if a model other than a BERT encoder can't run because the extra is missing."""
     if not has_extra():
         raise EmbeddingError(f"the model {model} needs packages that are not installed; run: {install_command(EXTRA)}")
 
@@ -38,17 +38,17 @@ def require_extra(model: str) -> None:
 
 #: A model's small files, which show its kind.
 DESCRIPTION_FILES = ("*.json", "*.txt", "*.model")
-#: Files to fetch: none that hold code or pickled data.
+#: Files to fetch; files with code or pickled data are excluded.
 ALL_FILES = (*DESCRIPTION_FILES, "*.safetensors")
 #: Copies of the weights for other runtimes.
 _IGNORED_FILES = ("onnx/*", "openvino/*", "coreml/*")
 
 
 def find_cached(name: str) -> Path:
-    """Return a model's folder in the hub's cache, without the network. Raises EmbeddingError if it was not fetched."""
+    """Return a model's folder in the hub's cache, without network access. Raises EmbeddingError if it is not there."""
     try:
         return _snapshot(name, ALL_FILES, is_offline=True)
-    except Exception as error:  # errors of the cache and of the name share no base class
+    except Exception as error:  # cache and name errors share no base class
         raise EmbeddingError(
             f"the model {name} is not on this machine, and the network is not allowed; run: engram setup model {name}"
         ) from error
@@ -58,7 +58,7 @@ def download(name: str, files: tuple[str, ...] = ALL_FILES) -> Path:
     """Fetch a model's files that match ``files``; return its folder in the hub's cache. Raises EmbeddingError."""
     try:
         return _snapshot(name, files, is_offline=False)
-    except Exception as error:  # errors of network, cache and name share no base class
+    except Exception as error:  # network, cache and name errors share no base class
         reason = (str(error).strip().splitlines() or [type(error).__name__])[0]
         raise EmbeddingError(f"can't fetch the model {name}: {reason}") from error
 
@@ -76,11 +76,11 @@ def _snapshot(name: str, files: tuple[str, ...], *, is_offline: bool) -> Path:
     return Path(folder)
 
 
-# -- The model that a setting names.
+# -- The model chosen in the settings.
 
 #: Value of the setting for the model that is installed with Engram.
 BUNDLED = "bundled"
-#: Value of the setting for no model.
+#: Value of the setting for hashing instead of a model.
 HASHED = "hashed"
 BUNDLED_NAME = "all-minilm-l6-v2"
 #: The bundled model's files, which hatch_build.py puts there when Engram is built.
@@ -91,14 +91,14 @@ BUNDLED_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9
 BUNDLED_FLOAT16_SHA256 = "2fd43e5dffb31bc6f7b748f586ec3daa5ba845d0517dce83af0b35900036e895"
 _WEIGHTS_NAME = "model.safetensors"
 _HUB_NAME = lazy_regex(r"[A-Za-z0-9][\w.-]*(/[A-Za-z0-9][\w.-]*)?")
-#: Folders beside the weights with the same model for other runtimes.
+#: Folders next to the weights that contain the same model for other runtimes.
 _OTHER_RUNTIMES = frozenset({"onnx", "openvino", "coreml"})
 #: Prompts of models whose configuration lacks them, by part of the model's name.
 _KNOWN_PROMPTS = {
     "nomic-embed-text": Prompts("search_document: ", "search_query: "),
     "e5-": Prompts("passage: ", "query: "),
 }
-#: Thresholds by short name of the model; others have the defaults. MiniLM's cosines are low: 9 in 10 memories that
+#: Thresholds by the model's short name; other models use the defaults. MiniLM's cosines are low: 9 in 10 memories that
 #: belong to a prompt are above 0.30, but only 3 in 100 of another project's; prompts with a cosine of 0.6 to 0.7 share
 #: two of their three best memories (measured with 95 prompts and 325 memories).
 _THRESHOLDS = {BUNDLED_NAME: Thresholds(duplicate=0.92, same_topic=0.70, relevance_floor=0.30)}
@@ -112,18 +112,18 @@ class ModelSource:
     name: str
     #: The model's folder; None for a name on the hub.
     folder: Path | None
-    #: The name on the hub; "" for a folder.
+    #: The model's name on the hub; "" for a folder.
     hub_name: str
     #: Required SHA-256 of the original weights; "" for any.
     pinned_sha256: str
-    #: Prompts known for this name.
+    #: Prompts known for this model name.
     prompts: Prompts
 
 
 def find_source(model: str) -> ModelSource:
-    """Return the source that ``model`` names: ``bundled``, a folder (starting with / or ~ or .), or a hub name.
+    """Return the source of ``model``: ``bundled``, a folder (starting with /, ~ or .), or a hub name.
 
-    Uses no network and imports no heavy library. Raises EmbeddingError if there is no such model.
+    This neither uses the network nor imports a heavy library. Raises EmbeddingError if there is no such model.
     """
     if model == BUNDLED:
         if not (BUNDLED_FOLDER / _WEIGHTS_NAME).is_file():
@@ -153,7 +153,7 @@ def thresholds_of(name: str) -> Thresholds:
 
 
 def is_bundled_intact() -> bool:
-    """Return True if the bundled weights are those that Engram was built with. Reads the whole file."""
+    """Return True if the bundled weights are those with which Engram was built. Reads the whole file."""
     try:
         return _file_sha256(BUNDLED_FOLDER / _WEIGHTS_NAME) == BUNDLED_FLOAT16_SHA256
     except OSError:
@@ -161,7 +161,7 @@ def is_bundled_intact() -> bool:
 
 
 def weights_sha256(folder: Path) -> str:
-    """Return the SHA-256 of the safetensors file in ``folder`` or, for several, of their hashes.
+    """Return the SHA-256 of the safetensors file in ``folder`` or, if there are several, of their hashes.
 
     Raises EmbeddingError if part of the model has weights in another format, which could run code.
     """

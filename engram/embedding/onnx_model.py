@@ -17,7 +17,7 @@ from engram.embedding.pieces import Spans, cut, unit_rows, without_surrogates
 from engram.errors import EmbeddingError
 from engram.system import process_limits
 
-# The threads of tokenizers would overload the machine and warn at every fork.
+# The tokenizers library's threads would overload the machine and warn at every fork.
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
 # onnxruntime would report its use to Microsoft and keep a device id in the user's cache. It reads this variable on
 # import; its function disable_telemetry_events comes too late.
@@ -26,8 +26,8 @@ os.environ["ORT_DISABLE_TELEMETRY"] = "1"
 import onnxruntime
 import tokenizers
 
-#: Maximum number of tokens in a call of the model, padding included. More takes more memory (177 MB at 512, 206 at
-#: 1,024), makes others wait longer, and is no faster.
+#: Maximum number of tokens in a model call, including padding. A larger value needs more memory (177 MB at 512, 206 at
+#: 1,024) and makes other callers wait longer, but is no faster.
 MAX_BATCH_TOKENS = 512
 #: Assumed maximum length of a token, in characters. Text beyond ``max_tokens`` times this is not tokenized.
 _MAX_TOKEN_CHARACTERS = 64
@@ -36,7 +36,7 @@ _WEIGHTS_FOLDER_ENTRY = "session.model_external_initializers_file_folder_path"
 
 
 class OnnxEmbedder:
-    """Runs a model's weights with a graph made in memory. Calls hold no lock and release the GIL while computing."""
+    """Runs a model's weights with a graph built in memory. Calls hold no lock and release the GIL while computing."""
 
     runtime = "onnx"
 
@@ -51,8 +51,8 @@ class OnnxEmbedder:
 
         Args:
             folder: contains the tokenizer.
-            info: describes the model, with the prefixes of texts.
-            threads: how many batches of a call are computed at the same time, each in its own thread; 0 for two while
+            info: describes the model, including its prompts.
+            threads: number of batches of a call to compute at the same time, each in its own thread; 0 for two while
                 the machine is idle and one otherwise.
 
         Raises:
@@ -136,7 +136,7 @@ class OnnxEmbedder:
 def batches(lengths: Sequence[int], max_tokens: int) -> Iterator[list[int]]:
     """Yield the indexes of texts in batches of similar length.
 
-    A batch is a single text, or its number of texts times the longest length is at most ``max_tokens``.
+    A batch is either a single text, or its number of texts times its longest length is at most ``max_tokens``.
     """
     batch: list[int] = []
     for index in sorted(range(len(lengths)), key=lambda index: -lengths[index]):

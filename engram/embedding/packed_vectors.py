@@ -63,7 +63,7 @@ def unpack_vectors(stored: Sequence[bytes]) -> list[bytes]:
 
 
 def unpack_rows(stored: Sequence[bytes], dimension: int) -> NDArray[np.float32]:
-    """Return vectors as a matrix, in a third of the time of ``unpack_vectors``.
+    """Return vectors as a matrix, in a third of the time that ``unpack_vectors`` needs.
 
     Raises EmbeddingError if a vector does not have ``dimension`` numbers.
     """

@@ -25,7 +25,7 @@ def unit_rows(rows: ArrayLike) -> NDArray[np.float32]:
     return matrix
 
 
-#: Characters processed at a time, so that a text of megabytes needs little memory.
+#: Number of characters processed at a time, so that megabytes of text need little memory.
 _BLOCK_CHARACTERS = 20_000
 #: Minimum length of a piece, as a share of its limit.
 _FILLED = 0.7
@@ -34,12 +34,12 @@ Spans = Sequence[tuple[int, int]]
 
 
 def without_surrogates(text: str) -> str:
-    """Replace each lone surrogate, which tokenizers reject, with ``?``; the length stays the same."""
+    """Replace each lone surrogate, which tokenizers reject, with ``?``; the length does not change."""
     return text.encode("utf-8", "replace").decode()
 
 
 def cut(text: str, limit_tokens: int, spans_of: Callable[[str], Spans]) -> list[str]:
-    """Split ``text`` into pieces of at most ``limit_tokens`` tokens, as given by ``spans_of``; [] for a blank text."""
+    """Split ``text`` into pieces of at most ``limit_tokens`` tokens, as given by ``spans_of``; [] for blank text."""
     if not text.strip():
         return []
     text = without_surrogates(text)

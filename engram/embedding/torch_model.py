@@ -20,7 +20,7 @@ from engram.embedding.model_source import ModelSource, find_folder, thresholds_o
 from engram.embedding.pieces import Spans, cut, unit_rows, without_surrogates
 from engram.errors import EmbeddingError
 
-#: Texts in one call of the model.
+#: Number of texts in a model call.
 _BATCH_ROWS = 4
 
 
@@ -34,14 +34,14 @@ class OriginalEmbedder:
 
         Args:
             prompts: prefixes of texts; an empty one is replaced by the model's own.
-            threads: torch's threads for a call, a setting of the whole process.
+            threads: number of torch threads for a call; this applies to the whole process.
 
         Raises:
             EmbeddingError: the model is not on this machine or can't be loaded.
         """
         folder = find_folder(source)
         self._model = _load(folder, threads)
-        # The tokenizer's library does not allow two threads to use it at the same time.
+        # The tokenizer must not be used by two threads at the same time.
         self._lock = threading.Lock()
         #: Held while waiting for the lock, so that a prompt comes next after the current batch.
         self._turn = threading.Lock()
@@ -67,7 +67,7 @@ class OriginalEmbedder:
 
     def _rows(self, texts: Sequence[str]) -> NDArray[np.float32]:
         try:
-            # Texts of similar length together, since each costs as much as the longest in its batch.
+            # Batch texts of similar length, since each costs as much as the longest in its batch.
             order = sorted(range(len(texts)), key=lambda place: len(texts[place]))
             some = [order[start : start + _BATCH_ROWS] for start in range(0, len(order), _BATCH_ROWS)]
             rows = np.concatenate(
