@@ -31,11 +31,11 @@ MAX_ATTEMPTS = 12
 
 
 def run_guarded(runtime: Runtime, kind: str, key: str, action: Callable[[], object], *, stage: str = "") -> bool:
-    """Run a piece of work; return False if it failed, in which case it is due again after 15, 30, 60, 120 s.
+    """Run a piece of work; return False if it failed, in which case it is due again after 15, 30, 60 or 120 s.
 
     Args:
-        key: what the work is about, such as a session id; "" for kinds without one.
-        action: may raise anything. A text that it returns is recorded as the outcome: what was done, or ``NOTHING``.
+        key: what the work is about, such as a session id; "" for kinds without a key.
+        action: may raise anything. If it returns text, this is recorded as the outcome: what was done, or ``NOTHING``.
         stage: the stage whose health a failure affects; ``kind`` by default.
     """
     run = _RecordedRun(runtime, kind, key)
@@ -47,7 +47,7 @@ def run_guarded(runtime: Runtime, kind: str, key: str, action: Callable[[], obje
         return False
     run.end_done(result if isinstance(result, str) else "")
     if not stage:
-        # Work that finds nothing to do is healthy, too. A stage that other work shares is judged by that work.
+        # Work that finds nothing to do is also healthy. The health of a stage shared with other work depends on that.
         with contextlib.suppress(StoreError):
             clear_failures(runtime.store, (kind,))
     return True
@@ -127,11 +127,11 @@ def _is_damaged(runtime: Runtime) -> bool:
         return False
 
 
-# -- After a crash: release the dead worker's leases, and set aside work that keeps killing its process.
+# -- After a crash: release the dead worker's leases, and set aside work that keeps crashing its process.
 
-#: Crashes of a piece of work after which it is set aside.
+#: Number of crashes after which a piece of work is set aside.
 MAX_CRASHES = 12
-#: Number of crashes that count as chance, so that the work is retried immediately.
+#: Number of crashes attributed to chance, after which the work is retried immediately.
 FREE_CRASHES = 5
 
 
@@ -148,16 +148,16 @@ def recover_from_crash(store: Store) -> None:
 
 
 def is_owner_gone(owner: str) -> bool:
-    """Return True if the process that took a lease has ended."""
+    """Return True if the process that took a lease has exited."""
     return not is_process_alive(_pid_of(owner))
 
 
 def _is_living_other(pid: int) -> bool:
-    """Return True for another living process. A record with this process's own id is from an earlier process."""
+    """Return True for another living process. A record with this process's id was written by an earlier process."""
     return pid != os.getpid() and is_process_alive(pid)
 
 
 def _pid_of(owner: str) -> int:
-    """Return the process id in the name of a lease's owner; 0, which counts as alive, if there is none."""
+    """Return the process id in the name of a lease's owner; 0, which counts as alive, if it contains none."""
     pid = owner.partition("-")[0]
     return int(pid) if pid.isdigit() else 0

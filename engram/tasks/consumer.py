@@ -17,7 +17,7 @@ from engram.tasks.runtime import Runtime, make_runtime
 
 logger = logging.getLogger(__name__)
 
-#: Threads that run tasks; at most one of them runs a heavy task.
+#: Number of threads that run tasks; at most one of them runs a heavy task.
 WORKERS = 4
 #: Interval between checks of Huey's schedule, in seconds; only Huey's own retries wait there.
 SCHEDULER_SECONDS = 5
@@ -41,7 +41,7 @@ class TaskThread(Worker):
 class EngramConsumer(Consumer):
     """The consumer of ``huey_consumer engram.tasks.queue.huey`` and of ``engram service run worker``.
 
-    The startup hooks run in the main thread before the first task, so that a signal ends the start immediately and a
+    The startup hooks run in the main thread before the first task, so that a signal aborts the start immediately and a
     failing hook ends the process. The shutdown hooks run after the last task.
     """
 
@@ -61,7 +61,7 @@ class EngramConsumer(Consumer):
         """
         Args:
             queue: the ``EngramQueue`` whose tasks run.
-            settings: those of the environment and config.toml by default.
+            settings: from the environment and config.toml by default.
             has_parent: a supervisor started this process; the memory folder must exist.
             worker_type: must be ``thread``, since all tasks share one model and one memory.
             shutdown_timeout: how long a stop waits for running tasks; ``drain_seconds`` by default.
@@ -77,10 +77,10 @@ class EngramConsumer(Consumer):
         if shutdown_timeout is None:
             shutdown_timeout = self.settings.drain_seconds
         super().__init__(queue, worker_type=worker_type, shutdown_timeout=shutdown_timeout, **options)
-        # However long tasks of one kind wait, one thread is left for the others.
+        # However many tasks of one kind are waiting, one thread is left for the others.
         queue.storage.most_of_a_kind = self.workers - 1
         self._stop_flag_timeout = SIGNAL_SECONDS
-        # Signal -> (restart, graceful), see Huey.
+        # Signal -> (restart, graceful); see Huey.
         self._signal_actions = dict.fromkeys(STOP_SIGNALS, (False, True))
         self.make_runtime = make_runtime
         self.has_parent = has_parent
@@ -91,7 +91,7 @@ class EngramConsumer(Consumer):
         self.exit_code = 0
 
     def run(self) -> None:
-        """Serve, and end the process with a message or the exit code; ``huey_consumer`` calls this."""
+        """Serve, then exit the process with a message or the exit code; ``huey_consumer`` calls this."""
         try:
             code = self.serve()
         except EngramError as error:
@@ -126,14 +126,14 @@ class EngramConsumer(Consumer):
         return self.exit_code
 
     def request_restart(self, reason: str) -> None:
-        """Stop, and request a restart by the exit code. Any thread may call this."""
+        """Stop, and request a restart through the exit code. Any thread may call this."""
         if not self.exit_code:
             logger.warning("action=stop reason=%s", reason)
             self.exit_code = EXIT_RESTART
             self.stop_flag.set()
 
     def request_end(self, reason: str) -> None:
-        """Stop for good: the exit code requests no restart. Any thread may call this."""
+        """Stop for good: the exit code does not request a restart. Any thread may call this."""
         if not self.stop_flag.is_set():
             logger.warning("action=stop reason=%s", reason)
             self.stop_flag.set()
@@ -162,5 +162,5 @@ def _run_hooks(hooks: Mapping[str, Callable[[], object]]) -> None:
 
 
 def _end_while_starting(*_: object) -> None:
-    """End immediately on a signal during the start, when no task is running yet."""
+    """Exit immediately on a signal during startup, when no task is running yet."""
     raise SystemExit(0)

@@ -13,7 +13,7 @@ from engram.tasks.runtime import Runtime
 from engram.tasks.session_tasks import Slice, embed_slice, extract_now
 from engram.tasks.upkeep_tasks import index_now, tidy
 
-#: Number of rows embedded in one call; more than in a worker, since nothing else is waiting.
+#: Number of rows embedded in one call; higher than in a worker, since nothing else is waiting.
 DRAIN_ROWS = 128
 
 Progress = Callable[[str, int, int], None]
@@ -42,8 +42,8 @@ def drain(
     Args:
         with_waiting: also extract sessions that have not reached their threshold or delay yet.
         with_consolidation: also consolidate, if the last run is old enough.
-        with_vectors: False leaves the vectors to a worker; until it has made them, search matches words only.
-        progress: called with the stage (extract or embed), how much is done, and the total (0 if unknown).
+        with_vectors: False leaves the vectors to a worker; until it has computed them, search matches words only.
+        progress: called with the stage (extract or embed), the amount done, and the total (0 if unknown).
     """
     done = Drained()
     _extract_all(runtime, done, with_waiting, progress)
@@ -80,7 +80,7 @@ def _embed_all(runtime: Runtime, done: Drained, progress: Progress) -> None:
 
 
 def _embed_slice(runtime: Runtime) -> Slice | None:
-    """Embed a slice; return None if that failed."""
+    """Embed a slice; return None on failure."""
     if runtime.embedder is None:
         return None
     slices: list[Slice] = []

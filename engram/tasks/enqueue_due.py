@@ -1,4 +1,4 @@
-"""Enqueue what the table ``work`` says is due; the queue only notifies the worker. Light to import."""
+"""Enqueue what is due according to the ``work`` table; the queue only notifies the worker. Light to import."""
 
 from __future__ import annotations
 

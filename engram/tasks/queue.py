@@ -1,4 +1,4 @@
-"""The Huey object, ``engram.tasks.queue.huey``: producers enqueue to it, and ``huey_consumer`` is started with it.
+"""The Huey object, ``engram.tasks.queue.huey``: producers enqueue to it, and ``huey_consumer`` runs it.
 
 Importing it is light: a hook that only enqueues loads no model, no model client and no memory database. The
 consumer's modules are imported by ``create_consumer``, which only a consumer calls.
@@ -35,9 +35,9 @@ if TYPE_CHECKING:
     from engram.tasks.consumer import EngramConsumer
 
 
-# -- Messages as JSON: people can read a row, and a forged one can't run code.
+# -- Messages as JSON: people can read them, and a forged message can't run code.
 
-#: Maximum size of a message, in bytes; Engram's tasks carry only ids, so a larger message is not one of them.
+#: Maximum size of a message, in bytes; Engram's messages carry only ids, so a larger one is not from Engram.
 MAX_MESSAGE_BYTES = 16_384
 #: Maximum length of a text argument, in characters.
 MAX_ARGUMENT_CHARS = 512
@@ -63,7 +63,7 @@ _FIELD_TYPES: Mapping[str, tuple[type, ...]] = {
 
 
 class JsonSerializer:
-    """Serializes as JSON what Huey stores: messages with their dates and time spans, and plain values."""
+    """Serializes what Huey stores as JSON: messages with their dates and time spans, and plain values."""
 
     def serialize(self, data: Any) -> bytes:
         return json.dumps(_pack(data), separators=(",", ":"), sort_keys=True).encode()
@@ -147,7 +147,7 @@ def _checked(message: Message) -> Message:
     return message
 
 
-# -- Huey's storage for ``queue.db``: a datagram wakes the worker, and each key waits only once. Huey's own
+# -- Huey's storage for ``queue.db``: a datagram wakes the worker, and each key is queued only once. Huey's own
 # ``SqliteHuey`` is too limited (``benchmarks/queue_storage.py`` compares the two): it polls, so an idle consumer takes
 # seconds to pick up a task; it queues equal tasks repeatedly; every write waits for the disk (``synchronous`` FULL);
 # and it fails for good once the file is deleted or overwritten.
@@ -163,8 +163,8 @@ class QueueStorage(QueueFile):
         super().__init__(name)
         self._listener: WakeListener | None = None
         self._sender: WakeSender | None = None
-        #: How many tasks of one kind may run at the same time; 0 for any number. A consumer sets it so that no kind of
-        #: task occupies all of its threads.
+        #: How many tasks of one kind may run at the same time; 0 for any number. A consumer limits this so that no
+        #: kind of task can occupy all of its threads.
         self.most_of_a_kind = 0
         self._running: Counter[str] = Counter()
         self._taking = threading.Lock()
@@ -235,7 +235,7 @@ class QueueStorage(QueueFile):
         return bytes(data)
 
     def read_schedule(self, ts: datetime) -> list[bytes]:
-        """Remove and return due messages of the schedule. Checks without a lock first, since usually there are none."""
+        """Remove and return due scheduled messages. Checks without a lock first, since there are usually none."""
         if not self.sql(
             "select 1 from schedule where queue = ? and timestamp <= ? limit 1",
             (self.name, ts.timestamp()),
@@ -245,7 +245,7 @@ class QueueStorage(QueueFile):
         return [bytes(data) for data in self._with_repair(lambda: super(QueueStorage, self).read_schedule(ts))]
 
     def pop_data(self, key: str) -> Any:
-        """Remove and return a stored value. Checks without a lock first, since usually there is none."""
+        """Remove and return a stored value. Checks without a lock first, since there is usually none."""
         if not self.has_data_for_key(key):
             return EmptyData
         return self._with_repair(lambda: super(QueueStorage, self).pop_data(key))
@@ -265,7 +265,7 @@ class QueueStorage(QueueFile):
             self._listener.rebind()
 
     def wake(self) -> None:
-        """Wake the worker, if there is one; never waits and never fails."""
+        """Wake the worker if there is one. Never blocks or fails."""
         if self.home is None:
             return
         if self._sender is None or self._sender.path != self.home.wake_socket:
@@ -273,12 +273,12 @@ class QueueStorage(QueueFile):
         self._sender.send()
 
     def stop_waiting(self) -> None:
-        """From now on, make ``dequeue`` return at once in every thread."""
+        """Make ``dequeue`` return immediately in every thread from now on."""
         if self._listener is not None:
             self._listener.release()
 
     def stop_listening(self) -> None:
-        """Remove ``wake.sock``; ``dequeue`` no longer waits."""
+        """Remove ``wake.sock``; from now on, ``dequeue`` does not wait."""
         listener, self._listener = self._listener, None
         if listener is not None:
             listener.close()
@@ -301,13 +301,13 @@ def import_tasks() -> None:
 
 
 class _TaskRegistry(Registry):
-    """Finds tasks by their explicit names, without the names of their modules."""
+    """Finds tasks by their explicit names, without module names."""
 
     def task_to_string(self, task_class: type) -> str:
         return task_class.__name__
 
     def string_to_task(self, task_str: str) -> Any:
-        """Return the task of this name, importing all tasks if it is unknown. Raises HueyException."""
+        """Return the task with this name, importing all tasks if it is unknown. Raises HueyException."""
         if task_str not in self._registry:
             import_tasks()
         return super().string_to_task(task_str)
@@ -321,7 +321,7 @@ class EngramQueue(Huey):
         self._registry = _TaskRegistry()
         #: Called with the reason when a message is dropped.
         self.on_reject: Callable[[str], None] | None = None
-        #: The consumer of this process, for the startup and shutdown hooks; None outside a worker.
+        #: This process's consumer, for the startup and shutdown hooks; None outside a worker.
         self.consumer: EngramConsumer | None = None
 
     def bind(self, home: Home, driver: str = "auto", *, busy_seconds: float = BUSY_SECONDS) -> EngramQueue:
@@ -371,7 +371,7 @@ class EngramQueue(Huey):
         return None
 
     def execute(self, task: Any, timestamp: Any = None) -> Any:
-        """Run a task, then release its place among those of its kind; see Huey."""
+        """Run a task, then release its slot among the tasks of its kind; see Huey."""
         try:
             return super().execute(task, timestamp)
         finally:

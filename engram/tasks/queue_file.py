@@ -19,7 +19,7 @@ from engram.system.atomic import FILE_MODE, behind_rollback, explain_disk, expla
 from engram.system.process_limits import import_without_drivers
 from engram.system.socketpath import bind_at, socket_address
 
-# -- The parts of Huey that Engram uses. Only this module imports it, without the PostgreSQL drivers it would load.
+# -- The parts of Huey that Engram uses. Only this module imports Huey, without the PostgreSQL drivers it would load.
 
 import_without_drivers("huey")
 
@@ -94,7 +94,7 @@ class WakeListener:
         stale.close()
 
     def release(self) -> None:
-        """From now on, let ``wait`` return immediately in every thread."""
+        """Make ``wait`` return immediately in every thread from now on."""
         os.write(self._released[1], b"!")
 
     def close(self) -> None:
@@ -114,7 +114,7 @@ class WakeSender:
         self._socket: socket.socket | None = None
 
     def send(self) -> None:
-        """Wake the worker if there is one; never waits and never fails."""
+        """Wake the worker if there is one. Never blocks or fails."""
         with contextlib.suppress(OSError):
             if self._socket is None:
                 sender = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
@@ -130,14 +130,14 @@ Result = TypeVar("Result")
 
 #: How long an enqueue waits for another writer, in seconds.
 BUSY_SECONDS = 5.0
-#: SQLite messages that the disk may cause; its state is then reported too.
+#: SQLite messages that may be caused by the disk, whose state is then also reported.
 _DISK_SIGNS = ("full", "i/o error", "readonly", "unable to open")
 #: SQLite messages about a file that must be rebuilt. "locked" is not one of them.
 _BROKEN = ("malformed", "not a database", "corrupt", "no such table", "no such column", "readonly", "i/o error")
 
 
 class QueueFile(SqliteStorage):
-    """Huey's tables, with one more column in ``task``: the key of a waiting row. Thread-safe.
+    """Huey's tables, with an additional column in ``task``: the key of a waiting row. Thread-safe.
 
     A deleted, overwritten or replaced file is rebuilt; the scan of memory.db enqueues what is due again.
     """
@@ -158,7 +158,7 @@ class QueueFile(SqliteStorage):
     )
 
     def __init__(self, name: str = "engram") -> None:
-        """Create a storage; ``place`` sets its location, and the first use opens it."""
+        """Create the storage; ``place`` sets its location, and the first use opens it."""
         super().__init__(name, filename="", cache_mb=1, create_tables=False)
         self._conn: Any = None
         self.home: Home | None = None
@@ -209,7 +209,7 @@ class QueueFile(SqliteStorage):
         with _locked_home(home):
             if _identity(self.filename) is None:
                 _unlink(self.filename, "-wal", "-shm")
-                # Only a new file may be opened and closed here, since closing it drops the process's locks on it.
+                # Open and close only a new file, since closing a file drops all of this process's locks on it.
                 with contextlib.suppress(FileExistsError):
                     os.close(os.open(self.filename, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, FILE_MODE))
             self._opened = _identity(self.filename)
@@ -268,7 +268,7 @@ class QueueFile(SqliteStorage):
         except self._errors as error:
             met = behind_rollback(error)
             text = str(met).lower()
-            # Checks the folder, since a file that alone isn't writable is rebuilt.
+            # Check the folder, since a file that isn't writable by itself is rebuilt.
             folder = Path(self.filename).parent
             cause = explain_disk(folder) if any(sign in text for sign in _DISK_SIGNS) else ""
             if cause or "full" in text:
@@ -293,7 +293,7 @@ class QueueFile(SqliteStorage):
 
 @contextlib.contextmanager
 def _locked_home(home: Home) -> Iterator[None]:
-    """Hold a lock on the memory folder. Raises HomeError if it is gone; a queue never recreates it."""
+    """Hold a lock on the memory folder. Raises HomeError if it is gone; the queue never recreates it."""
     try:
         with locked_folder(home.root):
             yield
@@ -302,7 +302,7 @@ def _locked_home(home: Home) -> Iterator[None]:
 
 
 def _identity(filename: str) -> tuple[int, int] | None:
-    """Return device and inode; None if there is no such file."""
+    """Return the device and inode; None if there is no such file."""
     try:
         facts = os.stat(filename)
     except OSError:

@@ -31,19 +31,19 @@ if TYPE_CHECKING:
 
 
 class SerialExecutor:
-    """Runs actions one after the other, each key queued once. Queued actions are lost when the process ends."""
+    """Runs actions one after another; each key is queued only once. Queued actions are lost when the process exits."""
 
     def __init__(self) -> None:
         self._guard = threading.Lock()
         self._queue: dict[str, Callable[[], object]] = {}
         self._is_busy = False
         self._is_closed = False
-        #: Monotonic time at which the running action started, in seconds; None while none runs.
+        #: Monotonic time at which the running action started, in seconds; None while no action is running.
         self._started_seconds: float | None = None
 
     @property
     def running_seconds(self) -> float:
-        """How long the current action has been running, in seconds; 0 while none runs."""
+        """How long the current action has been running, in seconds; 0 while no action is running."""
         started_seconds = self._started_seconds
         return 0.0 if started_seconds is None else time.monotonic() - started_seconds
 
@@ -53,7 +53,7 @@ class SerialExecutor:
 
     @property
     def is_closed(self) -> bool:
-        """True once the process is stopping; a long action then ends at its next step."""
+        """True once the process is stopping; a long action then stops at its next step."""
         return self._is_closed
 
     @property
@@ -63,7 +63,7 @@ class SerialExecutor:
     def run(self, key: str, action: Callable[[], object]) -> None:
         """Run ``action`` and everything queued after it; if another thread is working, queue it and return.
 
-        ``action`` must not raise. If it does, the rest of the queue waits for the next call.
+        ``action`` must not raise an exception. If it does, the rest of the queue waits for the next call.
         """
         if self._enqueue(key, action):
             self._work()
@@ -102,7 +102,7 @@ class SerialExecutor:
             return self._queue.pop(next(iter(self._queue)))
 
     def close(self) -> None:
-        """Drop the queue and start nothing more."""
+        """Drop the queue and start no more actions."""
         with self._guard:
             self._is_closed = True
             self._queue.clear()
@@ -112,7 +112,7 @@ class BackgroundExecutor(SerialExecutor):
     """A serial executor with its own thread, for tasks that may wait a long time for a model or a hub."""
 
     def __init__(self, name: str) -> None:
-        """Name the thread, which lives while there is something to run."""
+        """Name the thread, which exists while there is something to run."""
         super().__init__()
         self._name = name
         self._thread: threading.Thread | None = None
@@ -142,11 +142,11 @@ class Runtime:
     store: Store
     searcher: Searcher
     recollection: RecollectionService
-    #: None if the model can't be used; search then uses text alone.
+    #: None if the model can't be used; search then uses only text.
     embedder: Embedder | None = None
     #: None if extraction is switched off.
     extractor: Extractor | None = None
-    #: The language model behind the extractor; None if none is chosen.
+    #: The language model that the extractor uses; None if none is configured.
     language_model: LanguageModel | None = None
     redact: Callable[..., str] = redact
     #: Runs heavy tasks one at a time.
@@ -165,22 +165,22 @@ class Runtime:
 
     @property
     def is_stopping(self) -> bool:
-        """True once the worker is stopping; a long task then ends at its next step."""
+        """True once the worker is stopping; a long task then stops at its next step."""
         return self.executor.is_closed
 
     @property
     def is_busy(self) -> bool:
-        """True while a heavy task runs or waits for a language model."""
+        """True while a heavy task is running or waiting for a language model."""
         return self.executor.is_busy or self.model_executor.is_busy
 
     @property
     def queued(self) -> int:
-        """The number of heavy tasks that wait for the running ones."""
+        """The number of heavy tasks that are waiting for running ones."""
         return self.executor.queued + self.model_executor.queued
 
     @property
     def extraction_executor(self) -> SerialExecutor:
-        """The executor for extractions: ``model_executor`` if they use a language model."""
+        """The executor for extractions: ``model_executor`` if they use a language model, otherwise ``executor``."""
         return self.executor if self.language_model is None else self.model_executor
 
     @property
@@ -189,7 +189,7 @@ class Runtime:
         return make_model_steps(self.settings, self.store, self.extractor)
 
     def stop_executors(self) -> None:
-        """Start no more heavy tasks, and end a running call to a language model."""
+        """Start no more heavy tasks, and abort any running call to a language model."""
         self.executor.close()
         self.model_executor.close()
         self.hub_executor.close()
@@ -212,13 +212,13 @@ _current: Runtime | None = None
 
 
 def set_runtime(runtime: Runtime | None) -> None:
-    """Set the services that the tasks of this process use; None removes them."""
+    """Set the services that this process's tasks use; None removes them."""
     global _current
     _current = runtime
 
 
 def current_runtime() -> Runtime:
-    """Return the services of this process. Raises EngramError outside a worker."""
+    """Return this process's services. Raises EngramError outside a worker."""
     if _current is None:
         raise EngramError("this process has no services: tasks run in the worker (`engram service run worker`)")
     return _current
@@ -227,8 +227,8 @@ def current_runtime() -> Runtime:
 def make_runtime(settings: Settings, store: Store, *, may_load_torch: bool = True) -> Runtime:
     """Load the embedding model and the extractor; the first ``refresh_index`` loads the vectors.
 
-    A model that can't be used is recorded for `engram status`; everything else works without it. Failures that came
-    from earlier settings are forgotten.
+    A model that can't be used is recorded for ``engram status``; everything else works without it. Failures caused by
+    earlier settings are cleared.
     """
     clear_failures(store, STAGES_OF_SETTINGS)
     embedder = _load_embedder(settings, store, may_load_torch)
@@ -279,7 +279,7 @@ def _load_embedder(settings: Settings, store: Store, may_load_torch: bool) -> Em
 
 
 def make_extractor(settings: Settings, store: Store) -> tuple[Extractor | None, LanguageModel | None]:
-    """Create the extractor chosen in the settings; return it and its language model, each None if there is none."""
+    """Return the extractor chosen in the settings and its language model; each is None if there is none."""
     if settings.extractor == "off":
         return None, None
     from engram.extraction.local.local_extractor import LocalExtractor
@@ -325,7 +325,7 @@ def make_model_steps(
 
 
 def find_model_steps(settings: Settings, store: Store) -> tuple[SecondChance | None, Reconciler | None]:
-    """Create the same steps for a process that is not a worker."""
+    """Create the same steps as ``make_model_steps``, for a process that is not a worker."""
     if settings.extractor not in MODEL_EXTRACTORS:
         return None, None
     return make_model_steps(settings, store, make_extractor(settings, store)[0])

@@ -16,11 +16,11 @@ if TYPE_CHECKING:
     from engram.tasks.runtime import Runtime
 
 
-# -- Task ``embed()``: embed rows without a current vector. Heavy; in slices, so that other tasks can run in between.
+# -- Task ``embed()``: embed rows without a current vector. Heavy; done in slices, so that other tasks can run between.
 
-#: Rows embedded in one call, which is one transaction.
+#: Number of rows embedded in one call, which is one transaction.
 BATCH_ROWS = 32
-#: Approximate duration of a slice, in seconds; then other heavy tasks run.
+#: Approximate duration of a slice, in seconds, after which other heavy tasks run.
 SLICE_SECONDS = 2.0
 
 
@@ -38,7 +38,7 @@ def run_embed(runtime: Runtime) -> None:
     from engram.tasks.boundary import run_guarded
 
     if runtime.embedder is None:
-        # Keeps the stage's error, which says why there is no model.
+        # This keeps the stage's error, which explains why there is no model.
         return
 
     def embed_and_queue() -> None:
@@ -65,7 +65,7 @@ def embed_slice(runtime: Runtime, batch_rows: int = BATCH_ROWS) -> Slice:
     """Embed a slice. Raises EmbeddingError.
 
     Args:
-        batch_rows: rows in one call. Larger batches are more efficient but make other tasks wait longer.
+        batch_rows: number of rows in one call. Larger batches are more efficient but make other tasks wait longer.
     """
     from engram.models.work.task_runs import note_success
     from engram.search.vectors.loaded_vectors import embed_missing
@@ -84,7 +84,7 @@ def embed_slice(runtime: Runtime, batch_rows: int = BATCH_ROWS) -> Slice:
     return Slice(rows=total, has_more=rows == batch_rows)
 
 
-# -- Tasks ``recollect(session_id)`` and ``refresh(session_id)``: choose bites for a prompt not answered on the socket.
+# -- Tasks ``recollect(session_id)`` and ``refresh(session_id)``: choose bites for prompts not answered on the socket.
 
 #: How many of a turn's latest tool calls are considered.
 TOOL_CALLS = 3
@@ -92,7 +92,7 @@ TOOL_CALLS = 3
 
 @huey.task(name="recollect", priority=50)
 def recollect(session_id: str) -> None:
-    """Store fitting bites for the session's latest prompt or, if none fit, for its latest tool calls."""
+    """Store relevant bites for the session's latest prompt or, if there are none, for its latest tool calls."""
     from engram.tasks.boundary import run_guarded
     from engram.tasks.runtime import current_runtime
 
@@ -111,7 +111,7 @@ def refresh(session_id: str) -> None:
 
 
 def recollect_now(runtime: Runtime, session_id: str) -> None:
-    """Choose bites, and finish the work unless a newer prompt has made it due again."""
+    """Choose bites, then finish the work unless a newer prompt has made it due again."""
     from engram.models.work.task_runs import note_success
     from engram.models.work.work import find_work, finish
 
@@ -151,7 +151,7 @@ def extract(session_id: str) -> None:
 
 
 def run_extract(runtime: Runtime, session_id: str) -> None:
-    """Extract after other heavy tasks or, with a language model, other extractions; then embed what changed."""
+    """Extract after other heavy tasks or, with a language model, after other extractions; then embed what changed."""
     from engram.tasks.boundary import run_guarded
 
     def extract_and_refresh() -> str:
@@ -167,7 +167,7 @@ def run_extract(runtime: Runtime, session_id: str) -> None:
 
 
 def run_join(runtime: Runtime) -> None:
-    """After other heavy tasks, join memories that no longer wait for an older turn."""
+    """After other heavy tasks, join memories that are no longer waiting for an older turn."""
     from engram.models.work.task_runs import NOTHING
     from engram.tasks.boundary import run_guarded
 
@@ -179,7 +179,7 @@ def run_join(runtime: Runtime) -> None:
 
 
 def extract_now(runtime: Runtime, session_id: str) -> bool:
-    """Extract; return True if a memory changed. Raises ExtractionError, StoreError."""
+    """Extract; return True if a memory changed. Raises ExtractionError or StoreError."""
     from engram.consolidation.joining import reconcile_new
     from engram.extraction.extracting import extract_session
 
@@ -199,7 +199,7 @@ def extract_now(runtime: Runtime, session_id: str) -> bool:
 
 
 def join_now(runtime: Runtime) -> list[str]:
-    """Join memories with older ones in the order of their turns; return a line per change. Raises StoreError."""
+    """Join memories with older ones in turn order; return a line per change. Raises StoreError."""
     from engram.consolidation.joining import join_waiting
     from engram.embedding.embedder import duplicate_cosine
     from engram.search.vectors.loaded_vectors import embed_memories
@@ -225,7 +225,7 @@ def join_now(runtime: Runtime) -> list[str]:
 
 @huey.task(name="ingest", priority=30)
 def ingest(session_id: str) -> None:
-    """Read the rest of a session's transcripts, close its open turn, and enqueue the work that becomes due."""
+    """Read the rest of a session's transcripts, close its open turn, and enqueue the resulting work."""
     from engram.tasks.boundary import run_guarded
     from engram.tasks.enqueue_due import enqueue_due
     from engram.tasks.runtime import current_runtime
@@ -240,7 +240,7 @@ def ingest(session_id: str) -> None:
 
 
 def read_session(runtime: Runtime, session_id: str) -> None:
-    """Read the sources of a session to their end and close its turn. Raises StoreError."""
+    """Read a session's sources to the end and close its turn. Raises StoreError."""
     from engram.ingest.read_sources import ingest_source, sources_of_session
     from engram.paths import is_session_id
 
@@ -269,7 +269,7 @@ def flush(session_id: str) -> None:
 
 
 def write_log(runtime: Runtime, session_id: str) -> None:
-    """Update the daily log of a session; the scan indexes it. Raises StoreError or OSError."""
+    """Update a session's daily log; the scan indexes it. Raises StoreError or OSError."""
     from engram.models.work.task_runs import note_success
     from engram.notes.daily_log import log_session
 

@@ -23,9 +23,9 @@ if TYPE_CHECKING:
     from engram.tasks.runtime import Runtime
 
 
-# -- Task ``consolidate()``: tidy up memories, at most every ``consolidate_seconds`` (four hours). Heavy. It is due by
-# the time of the last run in memory.db (``is_overdue``). Huey's crontab would skip a run if the laptop sleeps or the
-# worker is down at that minute.
+# -- Task ``consolidate()``: tidy up memories, at most every ``consolidate_seconds`` (four hours). Heavy. Whether it is
+# due depends on the time of the last run in memory.db (``is_overdue``). Huey's crontab would skip a run if the laptop
+# were asleep or the worker were down at that minute.
 
 
 @huey.task(name="consolidate", priority=0)
@@ -49,7 +49,7 @@ def consolidate() -> None:
 
 
 def tidy(runtime: Runtime) -> Report:
-    """Consolidate, holding the lease, if the last run is old enough. Raises StoreError."""
+    """Consolidate under the lease if the last run is old enough. Raises StoreError."""
     from engram.consolidation.consolidation_run import consolidate as run_consolidation
     from engram.embedding.embedder import duplicate_cosine
     from engram.models.work.task_runs import note_success
@@ -107,24 +107,24 @@ def index_now(runtime: Runtime) -> bool:
     return has_changed
 
 
-# -- Task ``sync()``: sync with every joined hub. One process at a time; a hub that fails is retried later. Rounds have
-# their own thread (``runtime.hub_executor``), so that a slow hub does not delay the making of memories. A request
-# during a round leads to one more round.
+# -- Task ``sync()``: sync with every joined hub. One process at a time; a hub that fails is retried later. Rounds run
+# in their own thread (``runtime.hub_executor``), so that a slow hub does not delay memories. A request during a round
+# leads to one more round.
 
-#: How long a round holds its lease without a step, in seconds; longer than a request may take.
+#: How long a round keeps its lease without progress, in seconds; longer than a request may take.
 LEASE_SECONDS = 300
 
 
 @huey.task(name="sync", priority=0)
 def sync() -> None:
-    """Pull what other machines sent, push what is new here."""
+    """Pull what other machines sent, and push what is new on this machine."""
     from engram.tasks.runtime import current_runtime
 
     run_sync(current_runtime())
 
 
 def run_sync(runtime: Runtime, limits: Limits | None = None) -> None:
-    """Make the rounds that are due, after any round in progress; returns at once."""
+    """Start the rounds that are due, after any round in progress, and return immediately."""
     from engram.models.work.task_runs import NOTHING
     from engram.tasks.boundary import run_guarded
     from engram.tasks.session_tasks import embed
@@ -140,9 +140,9 @@ def run_sync(runtime: Runtime, limits: Limits | None = None) -> None:
 
 
 def sync_under_lease(runtime: Runtime, *, is_forced: bool = False, limits: Limits | None = None) -> tuple[str, bool]:
-    """Make the rounds that are due; return what they did, and whether memories changed here.
+    """Run the rounds that are due; return what they did, and whether memories on this machine changed.
 
-    Returns ("", False) while another process or thread makes a round, or if no hub is joined.
+    Return ("", False) while another process or thread runs a round, or if no hub is joined.
     """
     from engram.hub.client.rounds import sync_all
     from engram.models.hub.spaces import list_servers
@@ -176,7 +176,7 @@ def sync_under_lease(runtime: Runtime, *, is_forced: bool = False, limits: Limit
 
 
 def take_sync_lease(store: Store, is_stopping: Callable[[], bool] = lambda: False) -> HeldLease | None:
-    """Take the lease of rounds, also from a process that has ended; return None while another thread holds it."""
+    """Take the lease for rounds, even from a process that has exited; return None while another thread holds it."""
     from engram.models.work.work import HeldLease, drop_lease, lease_owners, take_lease
     from engram.tasks.boundary import is_owner_gone
 
@@ -189,7 +189,7 @@ def take_sync_lease(store: Store, is_stopping: Callable[[], bool] = lambda: Fals
     return HeldLease(store, "sync", owner, LEASE_SECONDS, is_stopping)
 
 
-# -- Task ``scan()``, every minute: enqueue what memory.db says is due, missing or overdue.
+# -- Task ``scan()``, every minute: enqueue what is due, missing or overdue according to memory.db.
 
 #: How old the last scan must be before the next one, in seconds.
 EVERY_SECONDS = 50
@@ -214,7 +214,7 @@ def scan() -> None:
 
 
 def scan_under_lease(runtime: Runtime) -> int | None:
-    """Scan; return the number of enqueued tasks, None during or just after another scan. Raises StoreError."""
+    """Scan; return the number of enqueued tasks; None during or just after another scan. Raises StoreError."""
     from engram.models.work.task_runs import note_success
     from engram.models.work.work import release_lease, take_lease
 
@@ -276,7 +276,7 @@ def _write_due_logs(runtime: Runtime) -> None:
 
 
 def _misses_vectors(runtime: Runtime, model: str) -> bool:
-    """Return True if a row has no current vector; read all rows only after some were added or changed."""
+    """Return True if a row has no current vector; read all rows only if some were added or changed."""
     from engram.models.search.vector_rows import embeddable_watermark, missing_vectors
 
     mark = embeddable_watermark(runtime.store)
