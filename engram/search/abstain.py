@@ -1,7 +1,7 @@
 """Decide how many hits to show, or none: weak matches are dropped. Pure.
 
 Two measures decide together: a hit's score, and how well the store supports the question at all (``query_support``). A
-well supported question gets many hits, a poorly supported one only very likely hits.
+well-supported question gets many hits; a poorly supported one gets only very likely hits.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from engram.search.ranking import MemoryCandidates
 
 #: Number of top cosines that are averaged.
 TOP_COSINES = 5
-#: Minimum score of a hit at a support of 1 (lower in a chat), and how much it falls for each 1 of support more.
+#: Minimum score of a hit at a support of 1 (lower in a chat), and its decrease per additional unit of support.
 MIN_SCORE, MIN_SCORE_CHAT, SCORE_SLOPE = 0.85, 0.45, 0.45
 #: Support above this has no further effect.
 MAX_SUPPORT = 1.33
 #: Deducted from the support of a question with a proper name that occurs nowhere.
 UNKNOWN_NAME_PENALTY = 0.83
-#: Minimum support of a lookup: a few known words, a known name, or a date. From this support on, at least ``MIN_HITS``
+#: Minimum support of a lookup: a few known words, a known name, or a date. At or above it, at least ``MIN_HITS``
 #: hits are shown.
 LOOKUP_SUPPORT, MIN_HITS = 1.2, 3
 #: A question with fewer terms than this is a lookup if all of them are known.
@@ -34,12 +34,12 @@ UNSUPPORTED, UNSUPPORTED_BY_MEMORIES = 1.06, 0.93
 #: Minimum cosine of the nearest hit, in units of the model's relevance floor, if the support is below that of a lookup;
 #: otherwise nothing in the store answers the question.
 MIN_NEAREST = 1.1
-#: Minimum cosine of a memory for a well supported question, and how much it rises for each 1 of support less, in units
-#: of the model's relevance floor.
+#: Minimum cosine of a memory for a well-supported question, and its increase per missing unit of support, in units of
+#: the model's relevance floor.
 MIN_COSINE, COSINE_SLOPE = 0.5, 0.5
 #: A memory with this number and share of the question's terms is shown whatever its cosine.
 _MIN_SHARED_TERMS, _MIN_SHARED_SHARE = 2, 0.5
-#: A text without a vector is no chance match if it has this share of the question's words, weighted by rarity.
+#: Text without a vector is not a chance match if it contains this share of the question's words, weighted by rarity.
 MIN_WORDS_SHARE = 0.25
 
 
@@ -59,7 +59,7 @@ def query_support(
 
     Args:
         unknown_terms: the question's terms that occur nowhere.
-        relevance_floor: the model's cosine below which a text is unrelated to a question; 0 without a model, which
+        relevance_floor: the model's cosine below which text is unrelated to a question; 0 without a model, which
             gives every question full support.
     """
     if relevance_floor <= 0:
@@ -100,8 +100,8 @@ def select_relevant(
 ) -> tuple[NDArray[np.bool_], bool]:
     """Return which memories may be shown, and whether the question is unsupported by all of them.
 
-    A memory may be shown if its cosine is high enough, if it contains a name of the question or half of its terms, or
-    if it has no vector yet. Without a model all may.
+    A memory may be shown if its cosine is high enough, if it contains a name from the question or half of its terms, or
+    if it has no vector yet. Without a model, all may be.
     """
     known = candidates.cosine[~np.isnan(candidates.cosine)]
     if relevance_floor <= 0 or not len(known):
@@ -116,7 +116,7 @@ def select_relevant(
 
 
 def shares_words(text: str, query: ParsedQuery, coverage: Coverage) -> bool:
-    """Return whether a text, in lower case, contains a name of the question, or enough of its terms."""
+    """Return whether lower-case text contains a name from the question, or enough of its terms."""
     shared = len(coverage.stems_in(text))
     if shared >= _MIN_SHARED_TERMS and shared >= _MIN_SHARED_SHARE * len(query.terms):
         return True
@@ -131,7 +131,7 @@ def is_above_floor(
     Args:
         cosine: its cosine to the question; NaN without a vector, in which case words alone decide.
         coverage: the weights of the question's terms.
-        relevance_floor: the model's cosine below which a text is unrelated to a question.
+        relevance_floor: the model's cosine below which text is unrelated to a question.
         nearby: the text with its neighbours; "" to use the text alone.
     """
     text = text.lower()

@@ -56,12 +56,12 @@ MAX_DAY_WORDS = 60
 _DAY_MS = 86_400_000
 _START = "committed, in this order: "
 _LEFT_OUT = "… "
-#: Follows a subject that is known only from the command, because its output is not stored.
+#: Follows a subject that is known only from the command, whose output is not stored.
 _UNNAMED = "(no hash seen)"
 
 
 def day_logs(store: Reader, query: Query) -> list[PublicHit]:
-    """Return one hit for each day that a question names and each project, with its commits; earliest day first."""
+    """Return one hit, listing commits, for each project and each day that a question names; earliest day first."""
     now_ms = store.now_ms() if query.now_ms is None else query.now_ms
     date_range = parse_date_range(query.text, now_ms)
     if date_range is None or date_range.stop_ms - date_range.start_ms > MAX_RANGE_DAYS * _DAY_MS:
@@ -120,8 +120,8 @@ def _commit_entries(commits: Sequence[Commit]) -> Iterable[str]:
 
 # -- The summaries that a language model keeps of the sessions with the best passages.
 #
-# A memory states one thing and a passage holds a few sentences; neither says how a session ended and what it left open.
-# Sessions that no model distilled have no summary.
+# A memory states one thing and a passage contains a few sentences; neither says how a session ended and what it left
+# open. Sessions that no model distilled have no summary.
 
 #: Maximum number of sessions whose summary is shown.
 MAX_SESSIONS = 2
@@ -154,7 +154,7 @@ def _repeats_judged(store: Reader, session: SessionRow) -> bool:
 
 def _may_show(session: SessionRow, query: Query) -> bool:
     is_own = query.project_id is None or session.own_project_id == query.project_id
-    # A model wrote it from the assistant's messages and the output of commands.
+    # A model wrote it from the assistant's messages and command output.
     text = session.rolling_summary
     return is_own and bool(text) and why_suspect(text, is_typed=False, is_assistant=True) is None
 
@@ -185,7 +185,7 @@ DAILY_LOG = "daily/"
 MIN_PASSAGE_WORDS = 12
 #: Maximum number of words in a session's summary.
 MAX_SESSION_WORDS = 80
-#: Number of memories, the best ones, that are shown with their evidence.
+#: Number of the best memories that are shown with their evidence.
 MAX_QUOTED = 2
 #: Marker that the local extractor puts before a citation.
 _MARK = lazy_regex(r"\[(?:also|asked)\]\s*")
@@ -196,17 +196,17 @@ MIN_QUOTE_WORDS, MAX_QUOTE_WORDS = 5, 40
 MAX_CANDIDATES = 40
 #: A memory gains this share of the score of its turn's best passage.
 SOURCE_SHARE = 0.4
-#: A hit with this share of the question's words, weighted by rarity (unknown ones most), is close in any case.
+#: A hit with this share of the question's words, weighted by rarity (unknown ones most), always counts as close.
 MIN_SAID_SHARE = 0.6
 #: Maximum number of hits shown if none is close to the question.
 MAX_DOUBTFUL_HITS = 3
 
-#: Returns the name of the user's file that says the same as a text, and what a file says instead; "" for none.
+#: Returns the name of the user's file that states the same as some text, and what a file states instead; "" for none.
 StandingOf = Callable[[str], tuple[str, str]]
 
 #: Returns turn id → how many of the files that it edited have changed since, and how many it edited.
 ChangesOf = Callable[[Collection[int]], Mapping[int, tuple[int, int]]]
-#: Number of passages, the best ones, whose files are checked.
+#: Number of the best passages whose files are checked.
 MAX_CHECKED = 5
 
 
@@ -308,7 +308,7 @@ def answer_question(
 def without_daily_log(found: Sequence[Hit]) -> list[Hit]:
     """Return the hits that are not from the daily log, or all of them if there are no others.
 
-    The daily log lists prompts, which have the words of a question but not its answer; the passages have both.
+    The daily log lists prompts, which contain the words of a question but not its answer; the passages contain both.
     """
     return [hit for hit in found if not hit.id.startswith(DAILY_LOG)] or list(found)
 
@@ -334,7 +334,7 @@ def _whole_text(hit: PublicHit) -> str:
 
 
 def _said_of(wanted: Coverage, text: str, cosine: float | None) -> float:
-    """Return the share of a question's words that a text contains, weighted by rarity, plus its cosine."""
+    """Return the share of a question's words that some text contains, weighted by rarity, plus its cosine."""
     return wanted.share(wanted.stems_in(text)) + (cosine or 0.0)
 
 
@@ -348,7 +348,7 @@ def closeness_of(hits: Sequence[PublicHit], turns: Mapping[str, int | None], wan
     """Return id → closeness to the question: the share of its words, weighted by rarity, plus the cosine.
 
     A memory that is close enough itself counts as the best passage of its turn. Commits of a day that the question
-    names are always closest, a retired memory is least close.
+    names are always closest; a retired memory is least close.
 
     Args:
         turns: id of a memory or passage → row id of its turn.
@@ -420,7 +420,7 @@ def _pull_request_for(at_ms: int, links: Sequence[PullRequest]) -> str:
 
 
 def public_passages(store: Reader, hits: Sequence[Hit], asked_in: int | None = None) -> list[PublicHit]:
-    """Return passages in their public form, each with what its session later said against it.
+    """Return passages in their public form, each with any later contradiction from its session.
 
     ``asked_in`` as for ``public_hits``.
     """
@@ -519,7 +519,7 @@ def _fitting_passages(
     budget: _Budget,
     followed_of: Callable[[PublicHit], str],
 ) -> Iterator[PublicHit]:
-    """Yield the passages that the budget has room for, each with what its session later said against it."""
+    """Yield the passages that the budget has room for, each with any later contradiction from its session."""
     said = [stems_said(memory) for memory in memories]
     for passage in passages:
         if budget.is_spent:
@@ -547,7 +547,7 @@ def _shortened(text: str, wanted: Coverage, max_words: int) -> str:
 
 
 def _cut(text: str, max_words: int) -> str:
-    """Return a text cut to ``max_words`` words, with its line breaks."""
+    """Return text cut to ``max_words`` words; line breaks are kept."""
     words = list(islice(_WORD.finditer(text), max_words + 1))
     return text if len(words) <= max_words else f"{text[: words[max_words - 2].end()]} …"
 

@@ -17,7 +17,7 @@ from engram.system.lazy_regex import lazy_regex
 from engram.text.titles import MAX_TITLE_CHARACTERS
 from engram.trust.display import fence_safe, one_line
 
-# -- Format a hit. ``remarks_of`` says what a reader must know of a memory besides its text; a new column goes there.
+# -- Format a hit. ``remarks_of`` returns what a reader must know about a memory besides its text; add columns there.
 
 #: Maximum length of a memory's summary, in characters.
 MAX_SUMMARY_CHARACTERS = 400
@@ -87,7 +87,7 @@ def remarks_of(hit: PublicHit, *, is_foreign: bool = False) -> list[str]:
 #: Cached because the words of one hit are counted several times until it fits.
 @lru_cache(maxsize=64)
 def may_be_planted(text: str) -> bool:
-    """Return True if a text of a transcript reads like an instruction."""
+    """Return True if text from a transcript reads like an instruction."""
     # Imported here because the rules load slowly, and the MCP server's first answer does not need them.
     from engram.trust.suspicion import why_suspect
 
@@ -133,7 +133,7 @@ OUTCOME = "the assistant in the end:"
 
 
 def answer_text(hits: Sequence[PublicHit], project: str | None = None, session_id: str = "") -> str:
-    """Return an answer as printed; "" without hits.
+    """Return an answer as printed; "" if there are no hits.
 
     A memory is ``[ep_0123456789ab] 2026-02-20 s1 3f2a91c0 PR#754 “title”: sentence``, a session's summary
     ``[2026-02-20 session] s1: …``. ``s1`` labels a session; the last lines give each one's title and resume command.
@@ -148,7 +148,7 @@ def answer_text(hits: Sequence[PublicHit], project: str | None = None, session_i
         return ""
     labels: dict[str, str] = {}
     lines = [HEADING]
-    # Memories come first, then session summaries, then what is verbatim, and finally what is no longer valid.
+    # Memories come first, then session summaries, then verbatim text, and finally what is no longer valid.
     hits = sorted(hits, key=lambda hit: (hit.is_retired, is_verbatim(hit), hit.memory is None))
     if all(hit.is_doubtful for hit in hits):
         lines.append(DOUBTFUL)

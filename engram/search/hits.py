@@ -27,16 +27,16 @@ SPEAKERS = {
     "program": "a program",
     "context": "not typed",
 }
-#: The name before a line of such a text.
+#: The name at the start of a line of such text.
 NAMED_SPEAKER = lazy_regex(rf"^({'|'.join(SPEAKERS.values())}): ", re.MULTILINE)
-#: A name that no words follow.
+#: A name that is not followed by any words.
 _ONLY_NAME = lazy_regex(
     rf"^(?:{'|'.join(SPEAKERS.values())}):\s*(?=\Z|^(?:{'|'.join(SPEAKERS.values())}):)", re.MULTILINE
 )
 
 
 def with_speaker(run: str, text: str) -> str:
-    """Return a run of a text with several speakers, so that it starts with a name and has no name without words."""
+    """Return a run of a text with several speakers, starting with a name and without any name that has no words."""
     at = text.find(run)
     names = [] if at < 0 or NAMED_SPEAKER.match(run) else NAMED_SPEAKER.findall(text[:at])
     return _ONLY_NAME.sub("", f"{names[-1]}: {run}" if names and run else run).strip()
@@ -95,7 +95,7 @@ class Hit:
 
     @property
     def is_retired(self) -> bool:
-        """True for a memory that was replaced, archived or judged wrong: whatever else was found comes before it."""
+        """True for a memory that was replaced, archived or judged wrong: everything else found comes before it."""
         return is_retired(self)
 
 
@@ -194,7 +194,7 @@ class PublicHit:
     #: How the turn of a passage ended, from its last message; "" if not shown.
     outcome: str = ""
     #: How many of the files that its turn edited have changed since, according to git, and how many it edited; (0, 0)
-    #: if it edited none, or git was not asked.
+    #: if it edited none, or git was not queried.
     changed_files: tuple[int, int] = (0, 0)
 
     @property
@@ -387,15 +387,15 @@ def _sink(hit: Hit, branch: str) -> Hit:
     return replace(hit, branch=branch, score=hit.score + deduction, parts={**hit.parts, "branch": deduction})
 
 
-# -- Leave out sentences that an answer has already said.
+# -- Leave out sentences that an answer already contains.
 
 
-#: A text says a sentence if it has this share of the sentence's informative words.
+#: A sentence counts as said if a text contains this share of its informative words.
 MIN_SAID_SHARE = 0.75
 
 
 def is_said(sentence: str, said: Sequence[frozenset[str]]) -> bool:
-    """Return True if one of the texts, given as stems, has most of the sentence's informative words."""
+    """Return True if one of the texts, given as stems, contains most of the sentence's informative words."""
     words = stems(topic_words(sentence))
     return any(len(words & other) >= MIN_SAID_SHARE * len(words) for other in said)
 

@@ -38,7 +38,7 @@ class Query:
     limit: int = 5
     #: Maximum number of hits in an answer, of any kind; None if its word budget decides.
     max_hits: int | None = None
-    #: When the question is asked, in milliseconds since 1970; None is now. "Yesterday" counts from here.
+    #: When the question is asked, in milliseconds since 1970; None is now. "Yesterday" is relative to it.
     now_ms: int | None = None
     #: Paths of the files being worked on, as written.
     files: tuple[str, ...] = ()
@@ -64,8 +64,8 @@ _TIME = lazy_regex(
     re.I,
 )
 _NUMBER = lazy_regex(r"\d")
-#: ``/name.``, ``name()`` or ``one_two``. Every alternative begins with a sign, since few places of a text have one, and
-#: looks behind it for the letter.
+#: ``/name.``, ``name()`` or ``one_two``. Each alternative begins with a punctuation mark, since those are rare in text,
+#: and looks behind it for the letter.
 _CODE = lazy_regex(r"/\w+\.|\((?<=\w\()\)|_(?<=\w_)\w")
 _DIRECTIVE = lazy_regex(
     r"\b(?:always|never|don'?t|do not|prefer|instead|should|must|want|need to|make sure|please|only|avoid|rather"
@@ -170,7 +170,7 @@ def parse_intent(text: str) -> QueryIntent:
 # -- Parse the time that a question names: dates, months, "yesterday", "last week".
 
 _DAY_MS = 86_400_000
-#: Maximum number of years in which a day without a year is looked for.
+#: Maximum number of years that are searched for a day without a year.
 _MAX_YEARS = 3
 _YEAR_DAYS = 365.2425
 _MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
@@ -352,7 +352,7 @@ def _between(start: datetime, stop: datetime) -> DateRange:
 
 @dataclass(frozen=True, slots=True)
 class ParsedQuery:
-    """What the ranking knows about a question."""
+    """A question in the form that the ranking uses."""
 
     text: str
     #: The words that are not stop words, without duplicates.
@@ -412,7 +412,7 @@ def phrases_of(text: str) -> tuple[str, ...]:
 
 
 def find_phrases(text: str, phrases: Sequence[str]) -> list[tuple[int, int]]:
-    """Return the first span of each phrase in a text, in characters; empty unless it has all of them.
+    """Return the first span of each phrase in a text, in characters; empty unless the text contains all of them.
 
     Case, line breaks and the style of quotes and dashes are ignored; other punctuation within a phrase is not.
     """
@@ -421,7 +421,7 @@ def find_phrases(text: str, phrases: Sequence[str]) -> list[tuple[int, int]]:
 
 
 def text_around(text: str, spans: Sequence[tuple[int, int]]) -> str:
-    """Return the sentences around ``spans``, extended by those that follow and precede, up to 60 words."""
+    """Return the sentences enclosing ``spans``, extended by those that follow and precede, up to 60 words."""
     sentences = sentence_spans(text)
     start, stop = min(span[0] for span in spans), max(span[1] for span in spans)
     chosen = [place for place, (first, last) in enumerate(sentences) if last > start and first < stop]

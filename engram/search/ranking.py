@@ -100,7 +100,7 @@ MEMORY_WEIGHTS = Weights()
 _RECENCY_DAYS = 30.0
 #: Number of a session's best memories whose mean counts.
 _SESSION_BEST = 3
-#: Distance, in days, that a memory of unknown time has to the time in the question.
+#: Distance, in days, of a memory of unknown time from the time in the question.
 _UNKNOWN_DAYS = 1e6
 _DAY_MS = 86_400_000
 
@@ -162,7 +162,7 @@ def score_validity(candidates: MemoryCandidates, query: ParsedQuery, score: Colu
 
 
 def score_priority(candidates: MemoryCandidates, query: ParsedQuery, score: Column, weights: Weights) -> Column:
-    """Add to pinned and important memories, to put them first among equals."""
+    """Raise pinned and important memories, to put them first among equals."""
     return weights.pinned * candidates.is_pinned + weights.importance * candidates.is_high
 
 

@@ -102,18 +102,18 @@ MAX_CANDIDATES = 100
 _MAX_CLASSIC_MATCHES = 1000 * MAX_CANDIDATES
 #: Number of passages searched for support of memories without a vector.
 SUPPORTING_PASSAGES = 40
-#: Share of a question's words from which a text has them all; slightly below 1 because of rounding.
+#: A text with this share of a question's words contains them all; slightly below 1 because of rounding.
 MIN_SAID_SHARE = 0.999
-#: Introductions to the closest texts if none has the phrase, all of the words, some of them (named), or any.
+#: Introductions to the closest texts if none contains the phrase, all of the words, some of them (named), or any.
 NOBODY_SAID_PHRASE = "Nobody said this; closest:"
 NOBODY_SAID_WORDS = "Nobody said all of these words together; closest:"
 NOBODY_SAID_SOME = "Nobody said {}; closest:"
 NOBODY_SAID_ANY = "Nobody said any of these words; closest:"
-#: Maximum length of such a word as it is named, in characters.
+#: Maximum length of such a word as shown, in characters.
 MAX_WORD_CHARACTERS = 40
 #: Maximum number of words of a question that are looked up one by one.
 MAX_SINGLE_WORDS = 8
-#: Number of texts among which those with most of the words are chosen if none has all.
+#: Number of texts from which those with most of the words are chosen if none contains all of them.
 MAX_CLOSEST = 40
 #: Maximum number of memories that a new one is compared with.
 MAX_SIMILAR = 40
@@ -279,7 +279,7 @@ class Searcher:
         return self._closest(query, words), self._unsaid_line(words, query.project_id)
 
     def _closest(self, query: Query, words: Sequence[str]) -> list[Hit]:
-        """Return the texts that come closest to a question of which none has all words."""
+        """Return the texts that come closest to a question, for use when none contains all of its words."""
         wanted = self.coverage_of(" ".join(words))
         found = self.search(replace(query, limit=max(query.limit, MAX_CLOSEST)))
         return sorted(found, key=lambda hit: -wanted.share(wanted.stems_in(hit.text)))[: query.limit]
@@ -306,7 +306,7 @@ class Searcher:
         return any(wanted.share(wanted.stems_in(text)) > MIN_SAID_SHARE for text in texts)
 
     def coverage_of(self, text: str) -> Coverage:
-        """Return the weights of a question's words by their rarity in passages."""
+        """Return the weights of a question's words, by their rarity in passages."""
         terms = terms_of(text)
         counts, total = self._term_counts["passage_fts"].count(self._store, terms)
         return Coverage(terms, counts, total)
@@ -387,7 +387,7 @@ class Searcher:
 
         Args:
             passages: the result of ``search`` for the question.
-            cosines: those of the hits that would be shown first. If one is None (no vector yet), the result is None.
+            cosines: those of the hits that would be shown first. If any is None (no vector yet), the result is None.
         """
         support = next((hit.support for hit in passages if hit.support is not None), 0.0)
         known = [cosine for cosine in cosines if cosine is not None]
@@ -396,7 +396,7 @@ class Searcher:
         return is_unanswered(support, max(known, default=0.0), self._relevance_floor)
 
     def is_name_unknown(self, query: Query, coverage: Coverage, cosines: Sequence[float | None]) -> bool:
-        """Return whether the question has a proper name that no text contains, and no hit is near the question.
+        """Return whether the question contains a proper name that no text contains, and no hit is near the question.
 
         Args:
             query: the question.
@@ -409,7 +409,7 @@ class Searcher:
 
     @property
     def _relevance_floor(self) -> float:
-        """The model's cosine below which a text is unrelated to a question; 0 without a model."""
+        """The model's cosine below which text is unrelated to a question; 0 without a model."""
         return self._embedder.thresholds.relevance_floor if self._embedder is not None else 0.0
 
     def _parse(self, query: Query) -> ParsedQuery:

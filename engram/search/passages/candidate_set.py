@@ -25,7 +25,7 @@ from engram.search.vectors.loaded_vectors import Floats, VectorCache
 
 #: Weights of text and vector in the prerank score.
 _TEXT_WEIGHT, _VECTOR_WEIGHT = 0.45, 0.55
-#: Shares of the prerank scores of its neighbours, of the next but one, and of its session that a passage gets.
+#: Shares of the prerank scores of its neighbours, of the next but one, and of its session, added to a passage's score.
 _NEIGHBOUR_SHARE, _SECOND_NEIGHBOUR_SHARE, _SESSION_SHARE = 0.2, 0.1, 0.3
 #: Number of a session's best passages whose mean counts.
 _SESSION_BEST = 3
@@ -203,7 +203,7 @@ class SearchIndex:
     #: None without a model.
     vectors: VectorCache | None
     term_counts: TermCounts
-    #: The model's cosine below which a text is unrelated to a question; 0 without a model.
+    #: The model's cosine below which text is unrelated to a question; 0 without a model.
     relevance_floor: float = 0.0
 
 
@@ -220,7 +220,7 @@ def retrieve_passages(
 
     Args:
         query, parsed: the question.
-        wait_for_vector: called when the text has been searched.
+        wait_for_vector: called once the text has been searched.
         among: row ids of the passages to rank, whether they match or not; None for all that match.
         is_worth: called before any text is read; if it returns False, the shortlist is empty.
     """

@@ -58,7 +58,7 @@ def extract_recency_features(
 
 
 def _newest(shortlist: Shortlist, rows: Sequence[PassageRow]) -> Column:
-    """Return how far a passage supersedes an earlier one, less how far a later one supersedes it, from -1 to 1.
+    """Return how far a passage supersedes an earlier one, minus how far a later one supersedes it, from -1 to 1.
 
     Similarity is weighted by the other passage's prerank score. Passages of one entry never supersede each other.
     """
@@ -117,7 +117,7 @@ _SHORT_WORDS = 40
 _MIN_SPEAKER_TEXTS = 3
 #: Texts are a chat if at least this share of them begins with a speaker's name.
 _MIN_CHAT_SHARE = 0.5
-#: Distance, in days, that a passage of unknown time has to the time in the question.
+#: Distance, in days, of a passage of unknown time from the time in the question.
 _UNKNOWN_DAYS = 1e6
 _HOUR_MS = 3_600_000.0
 

@@ -1,4 +1,4 @@
-"""Find what a session said after a passage: that it is wrong, withdrawn or over, by wording, and how its turn ended.
+"""Find what a session later said about a passage, by wording (it is wrong, withdrawn or over), and how its turn ended.
 
 Any code that quotes a passage must call this first: words that the session itself contradicted or superseded are not
 shown without what followed.
@@ -31,7 +31,7 @@ MAX_LATER_TEXTS = 80
 MAX_FOLLOWED_CHARACTERS = 160
 #: Minimum share and number of a sentence's informative words that a later sentence on the same subject must have.
 MIN_SAME_SHARE, MIN_SAME_WORDS = 0.5, 2
-#: Number of a passage's sentences that are compared: the first ones.
+#: Number of a passage's first sentences that are compared.
 MAX_SENTENCES = 8
 
 #: Beginnings of prompts that reject what the assistant just said.
@@ -107,7 +107,7 @@ def find_later(text: str, role: str, later: Sequence[LaterText]) -> LaterText | 
         if following.role == Role.USER and words is following.text:
             words = _typed(following.text)
         for sentence in _sentences(words):
-            # A text of several entries may hold the later sentence itself.
+            # Text from several entries may contain the later sentence itself.
             is_later = any(_ends(sentence, earlier) for earlier in _may_be_about(sentence, about))
             if is_later and " ".join(sentence.split()) not in shown:
                 return replace(following, text=" ".join(sentence.split()))
@@ -115,7 +115,7 @@ def find_later(text: str, role: str, later: Sequence[LaterText]) -> LaterText | 
 
 
 def _may_be_about(later: str, earlier: Mapping[str, frozenset[str]]) -> dict[str, frozenset[str]]:
-    """Return the earlier sentences of which a text has enough words. Fast: it searches for stems as substrings.
+    """Return the earlier sentences that share enough words with a text. Fast: it searches for stems as substrings.
 
     Args:
         earlier: sentence → the stems of its telling words.
@@ -170,9 +170,9 @@ def _beginning(text: str) -> str:
 
 # -- How the turn of a passage ended: its last message often has the answer that the passage only leads up to.
 
-#: Number of passages, the best ones, for which the end of the turn is shown.
+#: Number of the best passages for which the end of the turn is shown.
 MAX_TURN_ENDS = 5
-#: Maximum number of words of a turn's end.
+#: Maximum number of words from a turn's end.
 MAX_OUTCOME_WORDS = 80
 #: Minimum number of informative words in it: "Fixed." is not worth showing.
 MIN_TELLING_WORDS = 3
@@ -212,7 +212,7 @@ def _end_of_turn(turn: Turn, said: str, wanted: Coverage, barred: Collection[str
     ]
     kept = excerpt("\n".join(statements), wanted, MAX_OUTCOME_WORDS).splitlines()
     while kept and kept[-1].rstrip().endswith(":"):
-        # What it leads to is not shown, such as "Sources:".
+        # A lead-in, such as "Sources:", is left out, since what it introduces is not shown.
         kept.pop()
     words = " ".join(kept).split()
     return " ".join(words if len(words) <= MAX_OUTCOME_WORDS else [*words[: MAX_OUTCOME_WORDS - 1], "…"])

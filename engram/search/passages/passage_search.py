@@ -45,7 +45,7 @@ from engram.text.splitting import sentence_spans
 
 #: Maximum number of words in an excerpt, unless a single sentence is longer.
 MAX_EXCERPT_WORDS = 40
-#: A text with fewer characters is extended by its neighbours: "Done." means nothing by itself.
+#: Text with fewer characters is extended by its neighbours: "Done." means nothing by itself.
 MIN_CHARS = 80
 
 
@@ -377,7 +377,7 @@ def _build_hit(
 ) -> Hit | None:
     """Return the hit of a group: its entries in transcript order, identified by the best one.
 
-    None if the passage has been deleted in the meantime.
+    Return None if the passage has been deleted in the meantime.
     """
     rows = [shortlist.ranked_row(index) for index in group.indexes]
     best_index, best_row = group.indexes[0], rows[0]
@@ -492,7 +492,7 @@ _PROJECT_IN_HEADING = lazy_regex(r"(\d{4}-\d\d, )?(.+)")
 
 def readable_notes(store: Store, ids: Sequence[int], project_id: int | None = None) -> dict[int, NoteRowText]:
     """Return row id → chunk of a note as people read it: without comments, and with its project's current name in the
-    heading. Only those that a project may see if one is given.
+    heading. If a project is given, only chunks that it may see are returned.
     """
     rows = note_rows(store, ids, project_id)
     former = former_names(store) if rows else {}

@@ -113,7 +113,7 @@ class VectorCache:
         return dict(zip(ids.tolist(), cosines.tolist(), strict=True))
 
     def usual_cosine(self, query: Floats, project: int | None) -> tuple[float, int]:
-        """Return the mean cosine, by a sample, of the rows that ``project`` may see, and their number."""
+        """Return the mean cosine, estimated from a sample, of the rows that ``project`` may see, and their number."""
         groups = None if project is None else [project, GLOBAL_GROUP]
         return self._index.mean_cosine(query, _SAMPLED_ROWS, groups=groups)
 
@@ -139,7 +139,7 @@ _ROLE_BEFORE_SPEAKER = lazy_regex(r"(?:user|assistant): (?=[A-Z][\w .'-]{0,30}: 
 
 
 def embed_missing(store: Store, embedder: Embedder, limit: int = 64) -> int:
-    """Embed up to ``limit`` rows without a current vector; return how many, 0 if none is left.
+    """Embed up to ``limit`` rows without a current vector; return how many (0 if none is left).
 
     Rows that are deleted in the meantime are skipped. Raises EmbeddingError.
     """

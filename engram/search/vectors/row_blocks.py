@@ -156,8 +156,8 @@ class PackedCodes(Codes):
 
 # -- A rotation of vectors that concentrates a dot product in their first numbers.
 
-#: The ends of a rotated row's parts, as shares of its length. The first part is compared first; it holds four fifths of
-#: the length of MiniLM's vectors.
+#: The ends of a rotated row's parts, as shares of its numbers. The first part is compared first; it accounts for four
+#: fifths of the length of MiniLM's vectors.
 _PART_ENDS = (1 / 3, 1 / 2, 1)
 
 
@@ -167,7 +167,7 @@ class Rotation:
 
     #: Shape (dimension, dimension); its columns are the new axes.
     axes: Floats
-    #: Which of the new numbers each part has.
+    #: The new numbers that each part contains.
     parts: tuple[slice, ...]
 
     @classmethod
@@ -273,7 +273,7 @@ class Block:
         self._sorted = (count, np.argsort(self.ids[:count], kind="stable").astype(np.uint16))
 
     def _find_sorted(self, sorted_count: int, order: NDArray[np.uint16], wanted: Ids) -> Places:
-        """Find ids, which may repeat, among the first ``sorted_count`` rows, whose places by id ``order`` has."""
+        """Find ids, which may repeat, among the first ``sorted_count`` rows, whose places by id are in ``order``."""
         if not sorted_count:
             return np.zeros(0, dtype=np.intp)
         first, last = self.ids[order[0]], self.ids[order[-1]]
