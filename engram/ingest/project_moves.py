@@ -1,7 +1,7 @@
 """Recognise renamed or moved projects by their hints, and re-sort sessions by their folders.
 
 A folder's project may become known only later: a deleted worktree was read before its repository, or an earlier version
-put the sessions of many projects into one. Sorting can be undone, and what was undone is then left alone.
+put the sessions of many projects into one. Sorting can be undone; undone changes are not made again.
 """
 
 from __future__ import annotations
@@ -50,15 +50,15 @@ logger = logging.getLogger(__name__)
 
 #: Hints younger than this, in milliseconds, are not reread.
 FRESH_MS = 86_400_000
-#: Prefix of the identity of a project that is only known by name.
+#: Prefix of the identity of a project that is known only by name.
 NAME_ONLY = "name:"
-#: Key of the digest of what sessions were last sorted by, and the version of the sorting rules.
+#: Key of the digest of the data by which sessions were last sorted, and the version of the sorting rules.
 _SORTED_FOR, _SORTING_RULES = "sorted_for", 2
 #: Number of sessions sorted in one transaction.
 _SESSIONS_AT_ONCE = 20
 #: Maximum number of repositories read in one call, so that it stays short.
 MAX_READ = 3
-#: The same before something is sent to other machines, which know a project by its remote.
+#: The same limit before data is sent to other machines, which identify a project by its remote.
 MAX_READ_TO_SEND = 200
 
 
@@ -68,12 +68,12 @@ class Move:
 
     former: ProjectHints
     present: ProjectHints
-    #: True if both hints agree and no other project fits.
+    #: True if both hints agree and no other project matches.
     is_certain: bool
 
 
 def read_hints(store: Store, limit: int = MAX_READ) -> int:
-    """Read the hints of projects whose folders exist and were not read recently, and return how many."""
+    """Read the hints of projects whose folders exist and were not read recently; return the number of projects."""
     now_ms = store.now_ms()
     due = [
         hints for hints in list_hints(store) if not 0 <= now_ms - hints.read_at_ms < FRESH_MS and _present_folder(hints)
@@ -91,9 +91,7 @@ def read_hints(store: Store, limit: int = MAX_READ) -> int:
 
 
 def find_moves(store: Store) -> list[Move]:
-    """Return projects whose folders are all gone, each with the present projects that have the same remote or first
-    commit.
-    """
+    """Return projects whose folders are all gone, each with the present ones that share its remote or first commit."""
     known = list_hints(store)
     gone = [hints for hints in known if (hints.remote or hints.first_commit) and not _present_folder(hints)]
     present = [hints for hints in known if _present_folder(hints)]
@@ -130,13 +128,11 @@ def join_moved(store: Store) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class Sorted:
-    """A session, some of its turns, or a whole project that belongs to a project other than the one it is stored
-    under.
-    """
+    """A session, some of its turns, or a whole project that is stored under a project to which it does not belong."""
 
     former: ProjectRow
     present: Project
-    #: Row id of the session; 0 if all of the former project moves, since it is not a project in its own right.
+    #: Row id of the session; 0 if the entire former project moves, since it is not a project in its own right.
     session_ref: int = 0
     #: True if the session itself moves, not only some of its turns.
     is_session: bool = False
@@ -154,11 +150,11 @@ def plan_sorting(store: Store, settings: Settings) -> list[Sorted]:
     A session moves to another project only if its folder is now known to belong to that one, and its former project
 
     - is not a project in its own right, such as a folder inside a repository,
-    - holds sessions that are not its own: a home folder, or a tool's folder of worktrees, or
+    - contains sessions that are not its own: a home folder, or a tool's folder of worktrees, or
     - is a folder without a repository above the session's.
 
-    A turn moves from its session's project to the repository that it was said in or worked in. Nothing moves to or
-    from a paused project, or into a vault.
+    A turn moves from its session's project to the repository in which it took place or did its work. Nothing moves to
+    or from a paused project, or into a vault.
     """
     if own_vault(settings.places) is not None:
         return []
@@ -167,16 +163,16 @@ def plan_sorting(store: Store, settings: Settings) -> list[Sorted]:
 
 
 def sort_projects(store: Store, settings: Settings) -> list[Sorted]:
-    """Sort sessions and turns by their folders, as a change that can be undone, and return what was sorted.
+    """Sort sessions and turns by their folders, as a change that can be undone; return what was sorted.
 
-    A session is sorted completely or not at all. If this is interrupted, the next call continues the same sorting.
+    A session is sorted completely or not at all. After an interruption, the next call continues the same sorting.
     Nothing is sent to a hub.
     """
     if own_vault(settings.places) is not None:
         return []
     sorter = _Sorter(store, settings)
     done = [one for one in sorter.whole_projects() if _move(store, [one])]
-    if done:  # a session of a project that was merged into another may have worked in a third
+    if done:  # a session of a project that was merged into another may have worked in a third one
         sorter = _Sorter(store, settings)
     done += (one for batch in _batches(sorter.parts()) if _move(store, batch) for one in batch)
     if done:
@@ -199,14 +195,14 @@ def sort_if_due(store: Store, settings: Settings) -> list[Sorted]:
 
 
 def _batches(parts: Iterable[Sorted]) -> Iterator[list[Sorted]]:
-    """Yield batches, each sorted in one transaction: all parts of a few sessions."""
+    """Yield batches, each to be sorted in one transaction and containing all parts of a few sessions."""
     sessions = [list(of_session) for _, of_session in groupby(parts, lambda one: one.session_ref)]
     for start in range(0, len(sessions), _SESSIONS_AT_ONCE):
         yield [one for of_session in sessions[start : start + _SESSIONS_AT_ONCE] for one in of_session]
 
 
 def _move(store: Store, batch: Sequence[Sorted]) -> bool:
-    """Sort a batch, completely or not at all; False if that is not allowed."""
+    """Sort a batch completely or not at all; return False if that is not allowed."""
     try:
         with store.transaction() as tx:
             number = begin_sorting(tx)
@@ -248,7 +244,7 @@ class _Sorter:
         return found
 
     def parts(self) -> Iterator[Sorted]:
-        """Yield the parts of each session that move, except those of whole projects already found."""
+        """Yield the parts of each session that move, except those in whole projects already found."""
         worked_in: dict[int, set[str]] = {}
         for place in folders_of_turns(self._store):
             worked_in.setdefault(place.session_ref, set()).add(place.cwd)
@@ -275,7 +271,7 @@ class _Sorter:
     def _turns_of(
         self, session: SessionRow, former: ProjectRow, goes_to: Project | None
     ) -> Iterator[tuple[Project, int]]:
-        """Yield each turn that is stored in the wrong project, as its new project and its row id."""
+        """Yield the new project and the row id of each turn that is stored in the wrong project."""
         places = TurnPlaces(
             self._store, self._settings, session.cwd, former.identity if goes_to is None else goes_to.identity
         )
@@ -298,7 +294,7 @@ class _Sorter:
                 yield Sorted(former, present)
 
     def _roots_for(self, hints: ProjectHints) -> list[KnownRoot]:
-        """Return the known folders, without the project's own if that was never seen as a repository."""
+        """Return the known folders, without the project's own folder if that was never found to be a repository."""
         if hints.remote or hints.first_commit:
             return self._roots
         return [root for root in self._roots if root.path != hints.project.root]
@@ -320,7 +316,7 @@ class _Sorter:
         return present if is_plain and root in Path(present.root).parents else None
 
     def _may_go(self, former: ProjectRow, present: Project) -> bool:
-        """Return True for another project, never at the former one's path, if neither is paused or in a vault."""
+        """Return True if ``present`` is a project at another path, is not in a vault, and neither project is paused."""
         return (
             bool(present.identity)
             and not present.is_global
@@ -331,16 +327,14 @@ class _Sorter:
 
 
 def _was_there(turn: Turn, present: Project) -> bool:
-    """Return False if a repository is younger than what would move to it, since something else was at its path then."""
+    """Return False if a repository is younger than the turn, since its path contained something else at the time."""
     begun = begun_at_ms(Path(present.root)) if present.is_repository else None
     is_below = present.root.startswith(turn.cwd.rstrip("/") + "/")
     return is_below or begun is None or turn.started_at_ms is None or begun <= turn.started_at_ms
 
 
 def _was_same_link(store: Store, hints: ProjectHints) -> bool:
-    """Return True if a project's folder is a link that has pointed to the same folder since before its first
-    session.
-    """
+    """Return True if a project's folder is a link whose target has not changed since before the first session."""
     root = hints.project.root
     first_ms = first_session_ms(store, hints.project.id)
     links = [folder for folder in (Path(root), *Path(root).parents) if os.path.islink(folder)]
@@ -360,7 +354,7 @@ def _share_a_hint(hints: ProjectHints, other: ProjectHints) -> bool:
 
 
 def _has_name_of(hints: ProjectHints, former: ProjectHints) -> bool:
-    """Return True if a folder has the name of a project that is known only by name, such as an imported one."""
+    """Return True if a folder's name is that of a project known only by name, such as an imported one."""
     name = PurePath(former.project.identity.removeprefix(NAME_ONLY)).name
     return PurePath(_present_folder(hints)).name.casefold() == name.casefold()
 

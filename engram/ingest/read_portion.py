@@ -49,12 +49,12 @@ from engram.transcripts.registry import agent_of
 from engram.transcripts.turns import Action, Role, TextBlock, Turn, TurnUpdate
 from engram.vaults import keeps_out, own_vault, vault_of_folder
 
-# -- The stored turns, as queried by an agent's reader.
+# -- The stored turns, for queries by an agent's reader.
 
 
 @dataclass(slots=True)
 class TurnsInStore:
-    """``StoredTurns`` over memory.db, for one portion of a source. Asking for the same entries again costs nothing."""
+    """``StoredTurns`` in memory.db, for one portion of a source. Repeated queries for the same entries are free."""
 
     store: Store
     cleaner: Cleaner
@@ -72,7 +72,7 @@ class TurnsInStore:
         return load_turn(self.store, key) is not None or is_turn_forgotten(self.store, key)
 
     def known_entries(self, uuids: Sequence[str]) -> set[str]:
-        """Return those of the entries that belong to a stored turn, or were forgotten."""
+        """Return the entries that belong to a stored turn or were forgotten."""
         new = [uuid for uuid in uuids if uuid not in self._asked]
         if new:
             self._asked.update(new)
@@ -84,7 +84,7 @@ class TurnsInStore:
         return find_session(self.store, self.session_id) is not None
 
     def holder(self, uuid: str) -> Turn | None:
-        """Return the stored turn of this session that an entry belongs to; None for any other entry."""
+        """Return this session's stored turn to which an entry belongs; None for any other entry."""
         turn_id = turn_of_entry(self.store, uuid)
         stored = None if turn_id is None else load_turn_row(self.store, turn_id)
         return stored.turn if stored is not None and stored.turn.session_id == self.session_id else None
@@ -100,22 +100,22 @@ class TurnsInStore:
         return find_session(self.store, session_id) is not None
 
     def prompt_times(self, from_ms: int, to_ms: int) -> list[int]:
-        """Return the times of other sessions' stored prompts within a span, including both ends."""
+        """Return the times of other sessions' stored prompts within an inclusive time span."""
         return times_of_prompts(self.store, from_ms, to_ms, self.session_id)
 
     def note_environment(self, text: str) -> None:
-        """Treat the values of environment lines in ``text`` as secrets from now on; the text is not kept."""
+        """Treat the values of environment lines in ``text`` as secrets from now on; the text is not stored."""
         self.cleaner.note_environment(text)
 
 
-# -- Leaving out what was forgotten, so that it is never stored again. Pure.
+# -- Omitting what was forgotten, so that it is never stored again. Pure.
 
 
 def without_erased(updates: Iterable[TurnUpdate], erased: Collection[str]) -> tuple[TurnUpdate, ...]:
-    """Return the turns without the words of erased entries: their texts, and the facts of their tool calls.
+    """Return the turns without the words of erased entries: their texts, and the facts about their tool calls.
 
     Args:
-        erased: ids of entries, and keys of turns whose prompt has no entry and is erased.
+        erased: ids of entries, and keys of turns whose prompt has no entry and was erased.
     """
     if not erased:
         return tuple(updates)
@@ -123,7 +123,7 @@ def without_erased(updates: Iterable[TurnUpdate], erased: Collection[str]) -> tu
 
 
 def without_entries(turn: Turn, entries: Collection[str]) -> Turn:
-    """Return the turn without the texts and calls of some entries; a text without an entry is identified by the turn's
+    """Return the turn without the texts and calls of some entries; text without an entry is identified by the turn's
     key.
     """
     said = tuple(block for block in turn.said if (block.uuid or turn.key) not in entries)
@@ -137,14 +137,14 @@ def without_entries(turn: Turn, entries: Collection[str]) -> Turn:
 
 # -- Complete turns returned by a reader: keep what belongs to them, and compare them with the stored turns.
 #
-# The reader of a source that is rewritten, or of a database, need not know what is stored. It returns each turn in its
-# present form, and again at the next read. Here, it becomes a new turn, an extended one, a replacement, or nothing.
+# The reader of a database, or of a source that is rewritten, need not know what is stored. At every read, it returns
+# each turn in its present form. This section makes it a new turn, an extended one, a replacement, or nothing.
 
 
 def keep_own_entries(stored_turns: TurnsInStore, updates: Iterable[TurnUpdate]) -> tuple[TurnUpdate, ...]:
-    """Return the updates without forgotten turns, and without entries that another turn holds or that were forgotten.
+    """Return the updates without forgotten turns, forgotten entries, and entries that belong to another turn.
 
-    An entry belongs to one turn, across all sources: copies of a session count once. Only complete turns are changed.
+    An entry belongs to one turn across all sources: copies of a session count once. Only complete turns are changed.
     """
     kept = []
     taken: set[str] = set()
@@ -178,7 +178,7 @@ def _own_part(stored_turns: TurnsInStore, turn: Turn, taken: set[str]) -> Turn |
 
 
 def compare_with_stored(store: Store, updates: Iterable[TurnUpdate]) -> tuple[TurnUpdate, ...]:
-    """Return complete, redacted turns reduced to what must be written, and other updates unchanged."""
+    """Return the updates, with complete turns, which are redacted, reduced to what must be written."""
     compared = (_compare(store, update) if update.is_whole else update for update in updates)
     return tuple(update for update in compared if update is not None)
 
@@ -218,7 +218,7 @@ def _compare(store: Store, update: TurnUpdate) -> TurnUpdate | None:
 
 
 def _words(said: Iterable[TextBlock]) -> list[tuple[str, str, str, str]]:
-    """Return what texts are compared by: not their positions, which may differ in a rewritten source."""
+    """Return the properties by which texts are compared, without positions, which may differ in a rewritten source."""
     return [(block.uuid, block.role.value, block.text, block.message_id) for block in said]
 
 
@@ -227,7 +227,7 @@ def _facts(turn: Turn) -> tuple[object, ...]:
 
 
 def _count_same_actions(before: tuple[Action, ...], now: tuple[Action, ...]) -> int:
-    """Return how many tool calls at the beginning match the stored ones; a result may have been added."""
+    """Return the number of initial tool calls that match the stored ones; a result may have been added."""
     count = 0
     for stored, action in zip(before, now, strict=False):
         is_same = _as_stored(action) == stored or (
@@ -240,24 +240,23 @@ def _count_same_actions(before: tuple[Action, ...], now: tuple[Action, ...]) -> 
 
 
 def _as_stored(action: Action) -> Action:
-    """Return the action as stored: once its result has arrived, without the id used to find the result."""
+    """Return the action as it is stored: once its result has arrived, without the id used to find the result."""
     return action._replace(tool_use_id="") if action.result_uuid else action
 
 
-# -- Leaving out what was said while the user had paused Engram. Pure.
+# -- Omitting what was said while the user had paused Engram. Pure.
 
 
 def without_paused(
     updates: Iterable[TurnUpdate], entries: Iterable[EntryTime], pauses: Sequence[Span]
 ) -> tuple[TurnUpdate, ...]:
-    """Return the turns without what was said and done during a pause; a turn that began during one is left out
-    entirely.
+    """Return the turns without what was said and done during a pause; a turn that began during one is omitted entirely.
 
-    Parts without a time are judged by their turn. What was stored earlier stays, since it was said before the pause.
+    Parts without a time are judged by their turn. What was stored earlier is kept, since it was said before the pause.
 
     Args:
-        entries: the entries of this read, which have the times of tool calls.
-        pauses: those of this session's project, and global ones.
+        entries: the entries of this read, which contain the times of tool calls.
+        pauses: this session's project's pauses, and global ones.
     """
     if not pauses:
         return tuple(updates)
@@ -267,12 +266,12 @@ def without_paused(
 
 
 def pull_requests_outside(links: Iterable[PullRequest], pauses: Sequence[Span]) -> tuple[PullRequest, ...]:
-    """Return the pull requests that were not named during a pause."""
+    """Return the pull requests that were not mentioned during a pause."""
     return tuple(link for link in links if not _is_in(link.at_ms, pauses))
 
 
 def _cut(update: TurnUpdate, times: Mapping[str, int | None], pauses: Sequence[Span]) -> TurnUpdate | None:
-    """Return the turn without what was said during a pause; None for a new turn with nothing left."""
+    """Return the turn without what was said during a pause; None for a new turn of which nothing is left."""
     turn = update.turn
     said = [
         block
@@ -318,7 +317,7 @@ class Step:
     max_bytes: int
 
     def run(self, result: IngestResult) -> tuple[IngestResult, bool]:
-        """Read and store one portion, and return the running total and whether there may be more.
+        """Read and store one portion; return the running total and whether there may be more to read.
 
         Raises:
             Conflict: another reader was faster; nothing was written.
@@ -348,7 +347,7 @@ class Step:
             if reason:
                 return replace(result, skipped=reason), False
             if has_dropped:
-                return result, True  # the cursor was loaded before that deletion
+                return result, True  # the cursor was loaded before this deletion
         pauses = pauses_for(self.store, session, project)
         places = places_of(self.store, session, project, self.settings, reading.cwd)
         portion = replace(self._portion(before, reading, stored, pauses, places), project=project)
@@ -358,7 +357,7 @@ class Step:
         return result, reading.has_more
 
     def _session(self) -> SessionRow | None:
-        """Return the stored session. Raises TranscriptError if another agent has one with the same id."""
+        """Return the stored session. Raises TranscriptError if another agent has a session with the same id."""
         session = find_session(self.store, self.source.session_id)
         if session is not None and session.agent != self.source.agent:
             raise TranscriptError(f"session {session.session_id} is known as one of {session.agent}")
@@ -380,7 +379,7 @@ class Step:
             note_unchanged(self.store, after)
 
     def _drop_what_must_not_be_kept(self, session: SessionRow | None, project: Project, reason: str) -> bool:
-        """Delete queued prompts that were read before the folder was known; True if there were any."""
+        """Delete queued prompts that were read before the folder was known; return True if there were any."""
         if session is None:
             return False
         spans = None if reason == "excluded" else pauses_for(self.store, session, project)
@@ -392,7 +391,7 @@ class Step:
     def _portion(
         self, before: Progress, reading: Reading, stored: TurnsInStore, pauses: list[Span], places: TurnPlaces
     ) -> Portion:
-        """Return what to write: nothing excluded, paused or forgotten, and every text redacted."""
+        """Return what to write, without anything excluded, paused or forgotten, and with all text redacted."""
         updates = keep_own_entries(stored, reading.updates)
         projects: dict[str, Project] = {}
         if own_vault(self.settings.places) is None:  # a vault holds one project
@@ -401,7 +400,7 @@ class Step:
         after = replace(
             before,
             cursor=reading.cursor,
-            # Only a read that reaches the end records the stamp, so that the next sweep continues after a kill.
+            # Only a read that reaches the end records the stamp, so that the next sweep continues an interrupted one.
             stamp="" if reading.has_more else reading.stamp,
             size=reading.size,
             bytes_read=reading.bytes_read,
@@ -452,7 +451,7 @@ class Step:
         return compare_with_stored(self.store, [replace(update, turn=stored.cleaner.clean(update)) for update in kept])
 
     def _keeps_out(self, place: Project) -> bool:
-        """Return True if nothing from a turn's project may be stored here, wherever the session began."""
+        """Return True if nothing from a turn's project may be stored in this memory, wherever the session began."""
         is_kept_out = keeps_out(self.settings.places, place.identity, place.root)
         return is_kept_out or is_excluded(place.root, self.settings.exclude)
 
@@ -470,14 +469,14 @@ class Step:
         return tuple(title._replace(text=stored.cleaner.clean_short(title.text)) for title in reading.titles)
 
     def _erased(self, reading: Reading, updates: Collection[TurnUpdate]) -> set[str]:
-        """Return the entries of this read whose words were forgotten; a text without an entry is identified by its
-        turn's key.
+        """Return the entries of this read whose words were forgotten; text without an entry is identified by its turn's
+        key.
         """
         keys = {update.turn.key for update in updates if any(not block.uuid for block in update.turn.said)}
         return erased_entries(self.store, {entry.uuid for entry in reading.entries if entry.uuid} | keys)
 
     def _copied(self, reading: Reading, stored: TurnsInStore) -> tuple[tuple[str, int], ...]:
-        """Return the sessions that already hold entries of this source, each with the time of its last such entry."""
+        """Return the sessions that already have entries of this source, each with the time of its last such entry."""
         known = stored.known_entries([entry.uuid for entry in reading.entries if entry.uuid])
         owners = sessions_of_entries(self.store, list(known))
         until: dict[str, int] = {}
@@ -489,16 +488,16 @@ class Step:
 
 
 def is_excluded_folder(folder: str, settings: Settings) -> bool:
-    """Return True for a folder that the user excludes or that belongs to a vault: turns there must not be stored,
+    """Return True for a folder that the user excluded or that belongs to a vault: turns in it must not be stored,
     wherever the session began.
     """
     return vault_of_folder(settings.places, folder) is not None or is_excluded(folder, settings.exclude)
 
 
 def in_the_past(reading: Reading, now_ms: int) -> Reading:
-    """Return the reading with future times set to now; entries dated by another machine's clock may have them.
+    """Return the reading with future times, which may come from another machine's clock, set to now.
 
-    Otherwise, such a session would be the newest until its time comes, and its memories would not age.
+    Otherwise, such a session would remain the newest until that time, and its memories would not age.
     """
     last = max((entry.at_ms or 0 for entry in reading.entries), default=0)
     if max(last, reading.compacted_at_ms or 0, *(link.at_ms for link in reading.pull_requests), 0) <= now_ms:

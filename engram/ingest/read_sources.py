@@ -1,4 +1,4 @@
-"""Read sources to their end: new content becomes turns, stored with the cursor in one transaction per portion."""
+"""Read sources to the end: new content becomes turns, stored with the cursor in one transaction per portion."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from engram.transcripts import registry
 from engram.transcripts.agents import Source
 from engram.transcripts.project import one_run
 
-#: Number of bytes per transaction, which limits memory and how long the write lock is held.
+#: Number of bytes per transaction, which limits memory use and how long the write lock is held.
 PORTION_BYTES = 4 * 1024 * 1024
 #: How often a read is restarted because another reader was faster.
 MAX_TRIES = 100
@@ -48,15 +48,15 @@ def ingest_source(
     close: bool = False,
     max_bytes: int = PORTION_BYTES,
 ) -> IngestResult:
-    """Read new content of a source and store it; any number of readers may do so at once.
+    """Read new content from a source and store it; any number of readers may do so at the same time.
 
-    Each portion is one transaction: its turns, their entries, the cursor and the work they make due commit together, if
-    nobody has moved the cursor in the meantime; otherwise the portion is read again. A source that has vanished or
-    cannot be read changes nothing that is stored.
+    Each portion is one transaction: its turns, their entries, the cursor and the resulting work are committed together
+    if no other reader has moved the cursor in the meantime; otherwise the portion is read again. If a source is gone or
+    cannot be read, stored data is not changed.
 
     Args:
-        redact: takes a text and known hashes; every text passes through it before being stored.
-        close: close the session's open turn at the end (Stop, a flush, silence).
+        redact: called with a text and known hashes; every text passes through it before being stored.
+        close: whether to close the session's open turn at the end (Stop, a flush, silence).
         max_bytes: about how much of the source goes into one transaction.
 
     Raises:
@@ -99,7 +99,7 @@ def ingest_path(
     close: bool = False,
     max_bytes: int = PORTION_BYTES,
 ) -> list[IngestResult]:
-    """Read every source in a file as ``ingest_source`` does; if there is none, return one result with the reason."""
+    """Read every source in a file like ``ingest_source``; if there is none, return one result with the reason."""
     path = Path(os.path.abspath(path))
     sources = registry.sources_at(path, settings)
     if not sources:
@@ -118,12 +118,12 @@ def ingest_all(
     progress: Callable[[int, int, IngestResult], None] = lambda done, total, result: None,
     sources: Iterable[Source | Path] | None = None,
 ) -> list[IngestResult]:
-    """Read every source of every agent, oldest change first; or only ``sources``, where a path stands for all sources
-    in it.
+    """Read every source of every agent, or only ``sources``, where a path stands for all sources in it; oldest change
+    first.
 
     Sessions are sorted at the end, since one session may reveal which project another belongs to.
 
-    After each source, ``progress`` receives the number done, their total and the last result.
+    After each source, ``progress`` is called with the number of sources done, their total and the last result.
     """
     todo = list(in_order_of_change(registry.discover(settings)) if sources is None else sources)
     results = []
@@ -139,12 +139,12 @@ def ingest_all(
 
 
 def in_order_of_change(sources: Iterable[Source]) -> list[Source]:
-    """Return sources in the order in which they were last changed, the oldest change first."""
+    """Return sources by the time of their last change, oldest first."""
     return sorted(sources, key=lambda source: (source.changed_at_ns, str(source.path), source.part))
 
 
 def sources_of_session(store: Store, session_id: str, settings: Settings) -> list[Source]:
-    """Return the existing sources of a session: those read before, or else those that can be found."""
+    """Return a session's existing sources: those read before or, if there are none, those that can be found."""
     known = [
         source
         for path in dict.fromkeys(place.path for place in places_of_session(store, session_id))
@@ -155,7 +155,7 @@ def sources_of_session(store: Store, session_id: str, settings: Settings) -> lis
 
 
 def _follow_move(store: Store, source: Source, settings: Settings) -> None:
-    """Continue with the cursor of a file that was moved, or that replaces a compressed one."""
+    """Continue from the cursor of a file that was moved or that replaces a compressed one."""
     if load_progress(store, source.place).transcript_id:
         return
     for old in places_of_session(store, source.session_id):
@@ -175,7 +175,7 @@ def _close(store: Store, session_id: str) -> None:
 
 
 def _unavailable(store: Store, path: Path) -> IngestResult:
-    """Return the result for a path that no longer holds a session; what was read from it before stays."""
+    """Return the result for a path that no longer contains a session; what was read from it earlier is kept."""
     if is_known_file(store, path) and not path.exists():
         note_gone(store, path)
         return IngestResult(path, session_of_file(store, path), skipped="gone")

@@ -16,7 +16,7 @@ from engram.transcripts.turns import (
     TurnUpdate,
 )
 
-#: How many redacted short texts (paths, commands) are cached, since they repeat.
+#: Number of redacted short texts (paths, commands) to cache, since they recur.
 _CACHE_SIZE = 4096
 #: Maximum number of environment values remembered per session.
 MAX_KNOWN_VALUES = 500
@@ -27,7 +27,7 @@ Redact = Callable[[str, Collection[bytes]], str]
 class Cleaner:
     """Redacts the turns of one read of one session.
 
-    Values of environment lines are stored only as salted hashes, which mask the same value wherever it occurs later.
+    Values in environment lines are stored only as salted hashes, which mask the same values wherever they occur later.
     """
 
     def __init__(self, redact: Redact, salt: bytes, known: Collection[bytes] = ()) -> None:
@@ -40,11 +40,11 @@ class Cleaner:
 
     @property
     def new_known(self) -> frozenset[bytes]:
-        """Hashes that are new."""
+        """Hashes of values found during this read."""
         return frozenset(self._new)
 
     def note_environment(self, text: str) -> None:
-        """Take the values of environment lines in ``text`` as secrets; the text itself is not stored."""
+        """Treat the values of environment lines in ``text`` as secrets; the text itself is not stored."""
         for value in env_values(text):
             if len(self._known) >= MAX_KNOWN_VALUES:
                 return
@@ -55,7 +55,7 @@ class Cleaner:
                 self._cache.clear()
 
     def clean(self, update: TurnUpdate) -> Turn:
-        """Return the turn with all texts redacted; texts stored earlier are already redacted and stay."""
+        """Return the turn with all texts redacted; texts stored earlier are already redacted and are not changed."""
         turn = update.turn
         old, new = turn.said[: update.said_before], turn.said[update.said_before :]
         for block in new:  # a value in an environment line is masked in all texts of the turn
@@ -72,7 +72,7 @@ class Cleaner:
         )
 
     def _read_together(self, texts: list[str], short: Iterable[str]) -> list[str]:
-        """Return texts redacted, and cache short texts redacted. One pass is faster than one for each text."""
+        """Return the redacted texts, and cache redacted short texts. One pass is faster than one for each text."""
         new = list(dict.fromkeys(text for text in short if text and text not in self._cache))
         redacted = redact_parts([*texts, *new], self._mask)
         for text, clean in zip(new, redacted[len(texts) :], strict=True):
@@ -99,7 +99,7 @@ class Cleaner:
         )
 
     def _error_keys(self, action: Action, branch: str) -> tuple[int, ...]:
-        """Return the keys of a failing command's error: those that are stored, or those of its redacted lines."""
+        """Return the keys of a failing command's error: the stored ones, or those of its redacted lines."""
         if action.error_keys or not (action.is_error and action.command):
             return action.error_keys
         lines = action.error_lines or (action.error_line,)

@@ -44,13 +44,13 @@ _MAX_PLACES = 50
 def project_for(
     store: Store, cwd: str, settings: Settings, roots: Callable[[], Iterable[KnownRoot]] | None = None
 ) -> Project:
-    """Return the project of a working directory; for a folder joined to a project, that project.
+    """Return the project of a working directory; if the folder was joined to a project, return that project.
 
     A repository at the path of a project with a different remote and first commit is a different project.
 
     Args:
         cwd: POSIX or Windows path, as written.
-        roots: returns the folders of known projects, if the caller has read them already; called only if ``cwd`` is
+        roots: returns the folders of known projects, if the caller has already read them; called only if ``cwd`` is
             gone.
     """
     project = identify_folder(cwd, settings, _lazily(roots or partial(known_roots, store)))
@@ -71,10 +71,10 @@ def project_for(
 
 
 def project_of_session(store: Store, cwd: str, settings: Settings) -> Project:
-    """Return the project of a new session. For a folder that is gone, that may be the project it had when it existed.
+    """Return the project of a new session. If its folder is gone, this may be the project to which it once belonged.
 
-    A worktree that was removed together with git's record of it no longer shows where it belonged, but an earlier
-    session that began in it does.
+    A worktree that was removed together with git's record of it no longer shows its project, but an earlier session
+    that began in it does.
     """
     project = project_for(store, cwd, settings)
     if not project.identity or project.is_repository or project.is_global or os.path.isdir(cwd):
@@ -88,7 +88,7 @@ def _as_known(project: Project, known: ProjectRow) -> Project:
 
 
 def identify_folder(cwd: str, settings: Settings, roots: Iterable[KnownRoot] = ()) -> Project:
-    """Return the project of a working directory according to the settings alone, regardless of what is stored."""
+    """Return the project of a working directory based only on the settings, regardless of what is stored."""
     return identify_project(
         cwd,
         known_roots=roots,
@@ -101,9 +101,9 @@ def identify_folder(cwd: str, settings: Settings, roots: Iterable[KnownRoot] = (
 class TurnPlaces:
     """Finds the projects of turns if they differ from their session's. Used for a single read, since it caches.
 
-    A session's project is that of its first folder. A turn belongs to the repository that it was said in, if that is a
-    different one. If it was said outside any repository, in a folder above several, it belongs to the only one whose
-    files it changed or whose folder it entered, or else to the only one whose files it read.
+    A session's project is that of its first folder. A turn belongs to the repository in which it took place, if that is
+    a different one. If it took place outside any repository, in a folder above several, it belongs to the only one
+    whose files it changed or whose folder it entered, or else to the only one whose files it read.
     """
 
     store: Store
@@ -116,14 +116,14 @@ class TurnPlaces:
     _of_folder: dict[str, Project | None] = field(default_factory=dict)
 
     def project_of(self, turn: Turn) -> Project | None:
-        """Return the project of a turn; None for its session's."""
+        """Return the project of a turn; None if it is its session's."""
         project = self._repository(turn.cwd) if turn.cwd else None
         if project is None and not self._was_in_repository(turn):
             project = self._only_one_worked_in(turn)
         return None if project is None or self._is_own(project) else project
 
     def project_at(self, cwd: str) -> Project | None:
-        """Return the project of a working directory in the session; None for the session's own."""
+        """Return the project of a working directory in the session; None if it is the session's own."""
         project = self._repository(cwd) if cwd else None
         return None if project is None or self._is_own(project) else project
 
@@ -131,11 +131,11 @@ class TurnPlaces:
         self._of_folder[folder] = project if project.is_repository and not project.is_global else None
 
     def _is_own(self, project: Project) -> bool:
-        """Return True for the session's project, and for another repository now at its path."""
+        """Return True for the session's project, or another repository that is now at its path."""
         return path_of(project.identity) == path_of(self.identity)
 
     def _was_in_repository(self, turn: Turn) -> bool:
-        """Return True if the turn was said in a repository that is gone and about which nothing more is known."""
+        """Return True if the turn took place in a repository that is gone and about which nothing else is known."""
         return turn.branch not in ("", DETACHED) and not os.path.isdir(turn.cwd)
 
     def _only_one_worked_in(self, turn: Turn) -> Project | None:
@@ -168,7 +168,7 @@ class TurnPlaces:
 
 
 def _folders_of(action: Action) -> list[str]:
-    """Return the folders that a shell command worked in; [] if it names none, or is not a command."""
+    """Return the folders in which a shell command worked; [] if it specifies none, or if this is not a command."""
     if not action.command:
         return []
     inner = [os.path.join(action.place, folder) for folder in entered_folders(action.command)]
@@ -182,7 +182,7 @@ def places_of(
 
     Args:
         session: the stored session; None if it is new.
-        project: the project that the session is about to get; None if it has one, or none is known.
+        project: the project about to be assigned to the session; None if it already has one, or none is known.
         cwd: the folder of ``project``.
     """
     first = session.cwd if session is not None and session.is_settled else ""
@@ -199,7 +199,7 @@ def needs_project(session: SessionRow | None) -> bool:
 
 
 def why_not(store: Store, session_id: str, settings: Settings) -> str:
-    """Return why a known session must not be read: ``off``, ``paused`` or ``excluded``; "" if it may be."""
+    """Return why a known session must not be read: ``off``, ``paused`` or ``excluded``; "" if it may be read."""
     if not settings.capture:
         return "off"
     paused = paused_scopes(store)
@@ -218,7 +218,7 @@ def why_not(store: Store, session_id: str, settings: Settings) -> str:
 
 
 def _began_outside_vault(cwd: str, settings: Settings) -> bool:
-    """Return True in a vault, for a session that came with its turns in the vault's project and began elsewhere."""
+    """Return True in a vault for a session that began elsewhere and came with its turns in the vault's project."""
     own = own_vault(settings.places)
     if own is None or own.holds_folder(cwd):
         return False
@@ -226,7 +226,7 @@ def _began_outside_vault(cwd: str, settings: Settings) -> bool:
 
 
 def why_not_project(store: Store, cwd: str, project: Project, settings: Settings) -> str:
-    """Return why a new session must not be read, based on its first working directory; "" if it may be."""
+    """Return why a new session must not be read, based on its first working directory; "" if it may be read."""
     if is_excluded(cwd, settings.exclude):
         return "excluded"
     if keeps_out(settings.places, project.identity, cwd):
@@ -237,7 +237,7 @@ def why_not_project(store: Store, cwd: str, project: Project, settings: Settings
 def pauses_for(store: Store, session: SessionRow | None, project: Project | None) -> list[Span]:
     """Return the time spans from which nothing is stored: pauses, and the time before the project was forgotten.
 
-    The project is the session's, or the one it is about to get.
+    The project is the session's, or ``project`` if that is about to be assigned to it.
     """
     identity = project.identity if project is not None else None
     if session is not None:
@@ -246,7 +246,7 @@ def pauses_for(store: Store, session: SessionRow | None, project: Project | None
 
 
 def spans_of(store: Store, identity: str | None) -> list[Span]:
-    """Return the time spans from which nothing in a project is stored; None means no project."""
+    """Return the time spans from which nothing in a project is stored; an ``identity`` of None means no project."""
     return [*pauses_of(store, identity), *forgotten_span(store, identity)]
 
 
@@ -264,13 +264,13 @@ def _identity(store: Store, session: SessionRow) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class FolderScope:
-    #: None for a root folder, or a project that was never seen.
+    #: None for a root folder or a project that was never seen.
     project: ProjectRow | None
     is_global: bool = False
 
 
 def scope_of_folder(store: Store, settings: Settings, cwd: str, *, make: bool = False) -> FolderScope:
-    """Return the project of a working folder; ``make`` stores a new one."""
+    """Return the project of a working folder; with ``make``, store it if it is new."""
     project = project_for(store, cwd, settings)
     if project.is_global or not project.identity:
         return FolderScope(None, project.is_global)
@@ -284,7 +284,7 @@ def scope_of_folder(store: Store, settings: Settings, cwd: str, *, make: bool = 
 
 
 def ensure(tx: Tx, project: Project) -> ProjectRow:
-    """Return the stored project for an identification, creating a new one if needed."""
+    """Return the stored form of an identified project, creating it if necessary."""
     return ensure_project(
         tx,
         project.identity,
@@ -299,7 +299,7 @@ def named_project(store: Store, name: str) -> ProjectRow:
     """Return a project by its stored or displayed name, or by its identity.
 
     Raises:
-        NotFound: there is none; the message names those that exist.
+        NotFound: there is no such project; the message lists the existing ones.
     """
     project = find_project(store, name)
     if project is None:
@@ -319,7 +319,7 @@ def named_project(store: Store, name: str) -> ProjectRow:
 
 
 def vault_of(settings: Settings, cwd: str) -> Vault | None:
-    """Return the vault that a working folder belongs to, including worktrees of its repository.
+    """Return the vault to which a working folder, or the repository of which it is a worktree, belongs.
 
     Raises:
         HomeError: a vault can't be read.

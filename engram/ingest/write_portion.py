@@ -1,4 +1,4 @@
-"""Write one portion of a source in one transaction: turns, entries, cursor, and the work that they make due."""
+"""Write one portion of a source in one transaction: turns, entries, cursor, and the resulting work."""
 
 from __future__ import annotations
 
@@ -41,15 +41,15 @@ class IngestResult:
     skipped: str = ""
     #: True if the cursor moved.
     has_read: bool = False
-    #: Bytes of the source read this time; 0 if the agent does not know.
+    #: Number of bytes read from the source this time; 0 if unknown.
     bytes_read: int = 0
     new_turns: int = 0
-    #: Known turns that have grown or were replaced.
+    #: Number of known turns that have grown or were replaced.
     grown_turns: int = 0
     entries: int = 0
-    #: Prompts and assistant messages with text.
+    #: Number of prompts and assistant messages with text.
     messages: int = 0
-    #: Parts of the source that could not be read, such as a damaged line.
+    #: Number of parts of the source that could not be read, such as damaged lines.
     bad_lines: int = 0
     #: Keys of new turns that begin with a prompt, in order.
     prompts: tuple[str, ...] = ()
@@ -76,10 +76,10 @@ class IngestResult:
 
 
 def extraction_due_at_ms(session: SessionRow, settings: Settings, now_ms: int) -> int:
-    """Return when a session's new messages must be extracted: now if there are enough, else after a delay.
+    """Return when a session's new messages must be extracted: now if there are enough, otherwise after a delay.
 
-    The delay starts at its last extraction, or at its last entry if that is earlier (before the first extraction,
-    and for an old transcript). A time in the future (another machine's clock) counts as now.
+    The delay starts at the last extraction, or at the last entry if that is earlier (before the first extraction,
+    and for an old transcript). A time in the future (from another machine's clock) counts as now.
     """
     wanted = settings.extract_every_messages if session.extractions else settings.extract_first_messages
     if session.message_count - session.extracted_messages >= wanted:
@@ -91,7 +91,7 @@ def extraction_due_at_ms(session: SessionRow, settings: Settings, now_ms: int) -
 
 
 def note_due(tx: Tx, session: SessionRow, settings: Settings, new_prompt_at_ms: int | None) -> None:
-    """Make the work due that results from a session's growth. Call it in the transaction that writes the growth."""
+    """Record the work due because of a session's growth. Call this in the transaction that writes the growth."""
     now_ms = tx.now_ms()
     if settings.extractor != "off":
         due_at_ms = extraction_due_at_ms(session, settings, now_ms)
@@ -104,11 +104,11 @@ def note_due(tx: Tx, session: SessionRow, settings: Settings, new_prompt_at_ms: 
 
 
 def is_fresh(at_ms: int, settings: Settings, now_ms: int) -> bool:
-    """Return True if a prompt is young enough that a recollection for it would still be injected."""
+    """Return True if a prompt is recent enough for its recollection to be injected."""
     return abs(now_ms - at_ms) <= settings.stale_seconds * 1000
 
 
-# -- The one transaction of a read: turns, entries, cursor and the work they make due, or nothing.
+# -- The one transaction of a read, which writes all turns, entries, the cursor and the resulting work, or nothing.
 
 #: Maximum number of tool calls in a result. The newest are kept, since they show which memories are needed now.
 MAX_CALLS = 50
@@ -128,25 +128,25 @@ class Portion:
     #: Salted hashes of values in environment files.
     known_values: frozenset[bytes]
     cwd: str = ""
-    #: The project that the session gets; None if it has one, or if that is not known yet.
+    #: The project to assign to the session; None if it already has one, or if it is not known yet.
     project: Project | None = None
-    #: Key of a turn → its project, if that is not its session's.
+    #: Key of a turn → its project, if it differs from its session's.
     projects: Mapping[str, Project] = field(default_factory=dict)
     #: When the session was last compacted, as far as it was read; None if never.
     compacted_at_ms: int | None = None
     pull_requests: tuple[PullRequest, ...] = ()
     titles: tuple[Title, ...] = ()
-    #: (session, until when) of the sessions whose entries this source repeats, as a fork of them.
+    #: (session, until when) for each session whose entries this source repeats, since it is a fork.
     copied: tuple[tuple[str, int], ...] = ()
-    #: Already stored entries, with their new positions in a rewritten source.
+    #: Entries already stored, with their new positions in a rewritten source.
     moved: tuple[EntryRef, ...] = ()
 
 
 def write_portion(store: Store, portion: Portion, settings: Settings) -> IngestResult:
-    """Write a portion in one transaction, and return what it added.
+    """Write a portion in one transaction; return what it added.
 
     Raises:
-        Conflict: the cursor is no longer where the portion was read from; nothing was written.
+        Conflict: the cursor is no longer at the position from which the portion was read; nothing was written.
         StoreError: the database cannot be written; nothing has changed.
     """
     with store.transaction() as tx:
@@ -170,7 +170,7 @@ def write_portion(store: Store, portion: Portion, settings: Settings) -> IngestR
 
 
 def _note_context(tx: Tx, portion: Portion) -> None:
-    """Record what determines which memories are already in the session's context."""
+    """Record the data that determines which memories are already in the session's context."""
     if portion.compacted_at_ms is not None:
         note_context_start(tx, portion.source.session_id, portion.compacted_at_ms)
     for from_session, until_ms in portion.copied:
@@ -178,7 +178,7 @@ def _note_context(tx: Tx, portion: Portion) -> None:
 
 
 def _session(tx: Tx, portion: Portion) -> SessionRow | None:
-    """Return the session, created as soon as there is something to store."""
+    """Return the session, creating it as soon as there is something to store."""
     session = find_session(tx, portion.source.session_id)
     if not portion.updates and not portion.known_values:
         return session
@@ -224,7 +224,7 @@ def _write_turns(tx: Tx, portion: Portion, session: SessionRow, transcript_id: i
 
 
 def _note_uses(tx: Tx, portion: Portion) -> None:
-    """Record which memories the assistant's new replies name: of these, the session has used those it was shown."""
+    """Record which memories the assistant's new replies mention; those that the session was shown count as used."""
     named_at_ms: dict[str, int] = {}
     for update in portion.updates:
         for block in update.turn.said[update.said_before :]:
@@ -235,7 +235,7 @@ def _note_uses(tx: Tx, portion: Portion) -> None:
 
 
 def _remove_turns(tx: Tx, portion: Portion) -> int:
-    """Remove withdrawn turns, and the old words of replaced ones, and return how many messages they held."""
+    """Remove withdrawn turns and the old words of replaced ones; return the number of messages that they contained."""
     messages = 0
     for key in portion.withdrawn:
         if (stored := load_turn(tx, key)) is not None:
@@ -274,7 +274,7 @@ def _count(portion: Portion, removed_messages: int) -> IngestResult:
 
 
 def _count_messages(said: tuple[TextBlock, ...]) -> int:
-    """Count prompts, and distinct messages of the assistant with text; words in a dialog are not a message."""
+    """Count prompts and the assistant's distinct messages with text; words in a dialog are not a message."""
     replies = {block.message_id or block.uuid for block in said if block.role is Role.ASSISTANT}
     return len(replies) + sum(block.role in OPENING_ROLES and not block.message_id for block in said)
 
