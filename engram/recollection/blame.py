@@ -1,4 +1,4 @@
-"""``engram blame`` and ``engram how``: which memories and sessions concern a file, and how a tool was run here."""
+"""``engram blame`` and ``engram how``: which memories and sessions concern a file, and how a tool was run."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from engram.system.clock import iso_time
 from engram.text.shell import runs_program, told_part
 from engram.transcripts.turns import Action
 
-#: Maximum number of different errors of a tool for which a fix is looked for, newest first.
+#: Maximum number of a tool's distinct errors for which a fix is sought, newest first.
 MAX_TRIED_ERRORS = 10
 
 
@@ -41,11 +41,11 @@ class Touch:
     session_id: str
     #: The command that resumes the session; "" if its transcript is gone.
     resume: str
-    #: The branch of the turn, or the unmerged branch that the memory was learned on; "" for none.
+    #: The turn's branch, or the unmerged branch that the memory was learned on; "" for none.
     branch: str = ""
     #: True if the branch was not merged when the repository was last read.
     is_unmerged: bool = False
-    #: "sha subject" of the commits of the turn.
+    #: "sha subject" of each of the turn's commits.
     commits: tuple[str, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
@@ -111,7 +111,7 @@ def _changes(store: Store, project_id: int, path: str, root: str) -> list[Touch]
 
 
 def is_same_file(named: str, path: str, root: str) -> bool:
-    """Return True if a tool call's file is this file of the project, or the same path in a worktree."""
+    """Return True if a tool call's file is this project file, or the same path in a worktree."""
     plain = PurePosixPath(named.replace("\\", "/"))
     if plain == PurePosixPath(root) / path or str(plain) == path:
         return True
@@ -131,15 +131,15 @@ def _of_memory(store: Store, memory: Memory, branch: str) -> Touch:
     )
 
 
-# -- How a tool was run: earlier sessions' commands that ran it and passed.
+# -- How a tool was run: commands in earlier sessions that ran it and passed.
 
 
 @dataclass(frozen=True, slots=True)
 class ToolRun:
-    """A command that ran a tool and passed; figures are those of its last run."""
+    """A command that ran a tool and passed; the details are from its last run."""
 
     command: str
-    #: When it was last run, in milliseconds since 1970; the beginning of the turn if that is not known.
+    #: When it was last run, in milliseconds since 1970; the beginning of the turn if that is unknown.
     at_ms: int
     exit_code: int
     session_id: str
@@ -170,7 +170,7 @@ class ToolHistory:
     passed: list[ToolRun]
     #: Its calls that failed, newest first.
     failed: list[Action]
-    #: How many ended in a way that is not known: in the background, or in front of a pipe (``told_part``).
+    #: Number of calls whose outcome is unknown: in the background, or in front of a pipe (``told_part``).
     unknown: int
 
 
@@ -214,7 +214,7 @@ def find_runs(store: Store, projects: Sequence[ProjectRow], tool: str) -> ToolHi
 
 
 def fixed_error(store: Store, failed: Iterable[Action], project_ids: Collection[int], branches: Collection[str]) -> str:
-    """Return the newest error of some failed calls for which ``find_fixes`` knows a fix; "" if it knows none.
+    """Return the newest error among failed calls for which ``find_fixes`` finds a fix; "" if there is none.
 
     Args:
         branches: as for ``find_fixes``.

@@ -35,15 +35,15 @@ from engram.trust.suspicion import why_suspect
 MAX_SESSIONS = 5
 #: Maximum age of a session whose todo list and failure are shown, in milliseconds.
 MAX_AGE_MS = 14 * 86_400_000
-#: Maximum age of a session that a briefing names, in milliseconds: Claude Code deletes older transcripts.
+#: Maximum age of a session that a briefing mentions, in milliseconds: Claude Code deletes older transcripts.
 MAX_SESSION_AGE_MS = 30 * 86_400_000
-#: Shared branches besides the default one, on which a session rarely continues the one before.
+#: Shared branches besides the default one, on which a session rarely continues the previous one.
 TRUNKS = frozenset("develop development dev next trunk staging canary edge nightly integration unstable".split())
-#: Stream redirections, which are left out of a shown command.
+#: Stream redirections, which are left out when a command is shown.
 _REDIRECTED = lazy_regex(r"\s*\d>&\d")
-#: Minimum number of informative words in a title or prompt that identifies a session.
+#: Minimum number of informative words for a title or prompt to identify a session.
 MIN_TELLING_WORDS = 2
-#: Number of latest prompts among which one with a topic is looked for.
+#: Number of latest prompts that are searched for one with a topic.
 MAX_PROMPTS = 5
 #: Maximum number of open threads shown, and of memories examined to find them.
 MAX_THREADS, MAX_CANDIDATES = 3, 200
@@ -74,7 +74,7 @@ class LastSession:
     prompt: str
     #: Its title for people; "" for a session without a prompt.
     title: str = ""
-    #: False if it is too old to be named in a briefing.
+    #: False if it is too old to be mentioned in a briefing.
     is_recent: bool = True
 
     def to_json(self) -> dict[str, Any]:
@@ -98,7 +98,7 @@ class Where:
     work_tree: WorkTree | None = None
     #: The latest session on the branch; None if there is none.
     last: LastSession | None = None
-    #: The latest session of the project if it is another one than ``last``; else None.
+    #: The latest session of the project if it is not ``last``; else None.
     last_elsewhere: LastSession | None = None
     #: What ``last_elsewhere`` left open; empty if its branch was merged.
     todos_elsewhere: tuple[str, ...] = ()
@@ -140,12 +140,12 @@ class Where:
 def find_branch_state(
     store: Store, project_id: int | None, folder: str, *, git_seconds: float, but_session: str = ""
 ) -> Where:
-    """Return the current state of the work in a folder, without what has been finished in the meantime.
+    """Return the current state of the work in a folder, leaving out what has been finished in the meantime.
 
     Args:
         project_id: row id of the folder's project; None if it has none.
-        git_seconds: time limit for reading the working tree; 0 doesn't run git.
-        but_session: the asking session, which is left out.
+        git_seconds: time limit for reading the working tree; if 0, git is not run.
+        but_session: the session that asks, which is left out.
     """
     branch = read_branch(folder)
     tree = read_work_tree(folder, seconds=git_seconds) if branch and git_seconds > 0 else None
@@ -266,7 +266,7 @@ def where_lines(where: Where, threads: Sequence[Memory]) -> list[str]:
 def _session_lines(where: Where, *, is_open: bool) -> list[str]:
     """Return lines about the branch's last session and, on a trunk, about the latest one if it left work open.
 
-    If nothing is open, a session on the default branch or a trunk, or one without a telling title, gets no line.
+    If nothing is open, a session on the default branch or a trunk, or one without an informative title, gets no line.
     """
     here, elsewhere = where.last, where.last_elsewhere
     lines = []
@@ -314,7 +314,7 @@ def _about(last: LastSession, left: str = "") -> str:
 
 
 def _shown(text: str, limit: int, *, is_typed: bool) -> str:
-    """Return a text that is short enough, on one line and not suspect; else ""."""
+    """Return the text if it is short enough, on one line and not suspect; else ""."""
     if not text or len(text) > limit or "\n" in text.strip():
         return ""
     return "" if why_suspect(text, is_typed=is_typed, is_assistant=not is_typed) else shown_text(text, limit)

@@ -1,4 +1,4 @@
-"""Which memories a briefing shows, in which section, in which words, and within which budget."""
+"""Decide which memories a briefing shows, in which section and in which words, within its budget."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from engram.text.words import content_words, prefixes, same_words, stems, topic_
 from engram.transcripts.turns import Role
 from engram.trust.voice import typed_text
 
-# -- Whether the user's statements back a memory that a language model worded.
+# -- Decide whether the user's statements back a memory that a language model worded.
 
 #: Minimum number of a summary's content words that the user's statements must contain; a single one may be just the
 #: project's name.
@@ -34,7 +34,7 @@ _SENTENCE = lazy_regex(r"[^.!?\n]*(?:[.!?](?!\s|$)[^.!?\n]*)*[.!?\n]?")
 
 
 def is_backed_by_user(summary: str, cited: Sequence[CitedText]) -> bool:
-    """Return True if the user chose what a memory says, typed a statement about it, or agreed with the assistant.
+    """Return True if the user chose what a memory states, typed a statement about it, or agreed with the assistant.
 
     Questions, and text that was pasted, quoted or relayed, do not count.
 
@@ -58,7 +58,7 @@ def is_backed_by_user(summary: str, cited: Sequence[CitedText]) -> bool:
 
 
 def may_be_pasted(cited: Sequence[CitedText]) -> bool:
-    """Return True if a memory's evidence has no text, or a text that the user did not type in full."""
+    """Return True if a memory's evidence has no text, or contains text that the user did not type in full."""
     return not cited or any(
         text.role is Role.USER and typed_text(text.text).split() != text.text.split() for text in cited
     )
@@ -68,11 +68,11 @@ def _statements(typed: str) -> str:
     return " ".join(sentence for sentence in _SENTENCE.findall(typed) if not sentence.rstrip(" \n\"')").endswith("?"))
 
 
-# -- The section and the words of a memory. Texts that are unclear on their own are left out.
+# -- The section and the words of a memory. Text that is unclear on its own is left out.
 
 #: Maximum length of a line's text, in characters. Sentences are never cut.
 MAX_TEXT_CHARACTERS = 300
-#: Maximum age of a state that is shown, in milliseconds; an older one says nothing about the present.
+#: Maximum age of a state that is shown, in milliseconds; an older state reveals nothing about the present.
 MAX_STATE_AGE_MS = 30 * 86_400_000
 #: Provisional memories below this confidence are not shown.
 MIN_CONFIDENCE = 0.5
@@ -138,7 +138,7 @@ def is_saved_by_user(memory: Memory) -> bool:
 
 
 def is_about(memory: Memory, files: Collection[str]) -> bool:
-    """Return True if a memory names one of the files, given as file names in lower case."""
+    """Return True if a memory mentions one of the files, given as file names in lower case."""
     return any(name.replace("\\", "/").rpartition("/")[2].lower() in files for name in memory.entities)
 
 
@@ -156,7 +156,7 @@ def is_in_force(memory: Memory) -> bool:
 
 
 def is_confirmed(store: Store, memory: Memory) -> bool:
-    """Return True if a person stated, backed or confirmed a memory, or a commit or passing test confirms it.
+    """Return True if a person stated, backed or confirmed a memory, or if a commit or passing test confirms it.
 
     An open problem counts if a language model recorded it, since nothing can confirm it. A memory in a model's words
     counts if the user typed a statement about it or agreed.
@@ -212,7 +212,7 @@ _COMMIT = lazy_regex(r"[0-9a-f]{7,64} (?:[a-z]+(?P<scope>\([^)]*\))?!?: )?(?P<su
 
 
 def _tells_a_commit(memory: Memory) -> bool:
-    """Return True if a memory's summary still has the words of a commit message that it was made from."""
+    """Return True if a memory's summary still has the wording of the commit message from which it was created."""
     commits = (found["subject"] for fact in memory.facts if (found := _COMMIT.fullmatch(fact)))
     return any(stems(topic_words(subject)) <= stems(topic_words(memory.summary)) for subject in commits)
 
@@ -225,7 +225,7 @@ def _is_models_word(memory: Memory) -> bool:
 
 # -- The lines of a briefing, and the budget that the sections share.
 
-#: Voices of a session's participants; any other is named in the line.
+#: Voices of a session's participants; any other voice is named in the line.
 _OWN_VOICES = (Voice.USER, Voice.CHOSEN, Voice.ASSISTANT)
 _TITLE = lazy_regex(r"^- \[(ep_[0-9a-f]{12})\]", re.MULTILINE)
 

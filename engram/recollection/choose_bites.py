@@ -29,13 +29,13 @@ from engram.text.words import same_words, stems, topic_words
 # their provenance to ``relevance_weights.json``. Run it again when the ranking or an extractor changes.
 
 WEIGHTS_FILE = "relevance_weights.json"
-#: Features of closeness, of words, and of a text without a vector, for which words matter more.
+#: Features of closeness, of words, and of text without a vector, for which words matter more.
 FEATURES = (
     *("meaning", "source", "turn"),
     *("rare", "words", "length"),
     *("unknown", "shared_alone", "words_alone", "support_alone"),
 )
-#: Features that can only lower a score, and those that can do either; all others can only raise it.
+#: Features that can only lower a score, and those that can raise or lower it; all others can only raise it.
 AGAINST, EITHER = frozenset({"length"}), frozenset({"unknown"})
 #: Caps of features: a share, a number of words, a sum of rarities.
 MAX_SHARED, MAX_WORDS, MAX_RARITY = 0.6, 6, 20.0
@@ -70,7 +70,7 @@ class FeatureContext:
 
 
 def features(hit: Hit, context: FeatureContext) -> dict[str, float]:
-    """Return the features of a text by name; see ``FEATURES``."""
+    """Return a text's features by name; see ``FEATURES``."""
     support = context.support
     shared = context.wanted & stems_of(hit)
     rare = min(sum(support.rarity.get(stem, 0.0) for stem in shared), MAX_RARITY)
@@ -138,7 +138,7 @@ class Thresholds:
     high_share: float = 0.9
     #: Factor for a memory from the session itself, which Claude usually still sees.
     own_session: float = 1.2
-    #: Minimum relevance of any further bite, as a share of the best bite's.
+    #: Minimum relevance of each further bite, as a share of the best bite's.
     below_best: float = 0.5
 
 
@@ -177,7 +177,7 @@ class InjectionRequest:
     text: str
     #: Claude Code's session.
     session_id: str = ""
-    #: Row id of its project; None for none.
+    #: Row id of its project; None if there is none.
     project_id: int | None = None
     #: Ids of memories that the session has been shown.
     shown: Collection[str] = ()
@@ -189,7 +189,7 @@ class InjectionRequest:
     #: Returns the ids of memories whose source is still in the session's context. Called after the search, because
     #: memories extracted from the session during the search may be found, too, and must be left out.
     in_context: Callable[[], Collection[str]] = tuple
-    #: Returns the name of the user's file that says the same as a text; "" for none.
+    #: Returns the name of the user's file that states the same as some text; "" if there is none.
     file_saying: Callable[[str], str] = lambda text: ""
 
 
@@ -214,7 +214,7 @@ def rate_hits(
     """Decide for every memory whether it becomes a bite, or why not; most relevant first.
 
     A bite is a current memory of the session's project or of global scope. A session gets each memory once, and never
-    two bites that say the same.
+    two bites that say the same thing.
 
     Args:
         hits: the hits of a search, best first.
@@ -368,8 +368,8 @@ MAX_UNSHOWN = 3
 def find_decisive(rated: Sequence[RatedHit]) -> RatedHit | None:
     """Return the memory that decided the outcome: the best one shown, else the best one held back; None if none.
 
-    Of those held back, memories that were relevant enough take precedence. A memory with no relevance at all decides
-    nothing.
+    Of those held back, memories that were relevant enough take precedence. A memory with no relevance at all never
+    decides.
     """
     shown = [rated_hit for rated_hit in rated if rated_hit.verdict is Verdict.SHOWN]
     near = [rated_hit for rated_hit in rated if rated_hit.verdict is not Verdict.NOT_NAMED and rated_hit.score > 0]
@@ -404,7 +404,7 @@ def to_candidate(rated_hit: RatedHit) -> Candidate:
     )
 
 
-# -- Choose memories about a tool call: only those that name its file, its command or its error. Pure.
+# -- Choose memories about a tool call: only those that mention its file, its command or its error. Pure.
 
 #: Maximum number of bites for a tool call.
 MAX_BITES = 1
@@ -462,7 +462,7 @@ class ToolCall:
 
 
 def program_of(command: str) -> str:
-    """Return program and subcommand, such as ``go test``; "" for routine programs."""
+    """Return the program and subcommand, such as ``go test``; "" for routine programs."""
     match = _SUBCOMMAND.match(command.strip())
     program = match[0] if match else ""
     return "" if program.split(" ")[0] in _READ_ONLY_PROGRAMS else program
@@ -489,7 +489,7 @@ def _verdict(hit: Hit, request: InjectionRequest, call: ToolCall, in_context: Co
 
 
 def is_about(hit: Hit, call: ToolCall) -> bool:
-    """Return True if a memory names a file of the call, its command, or most of its error."""
+    """Return True if a memory mentions a file of the call, its command, or most of its error."""
     entities = hit.memory.entities if hit.memory is not None else ()
     memory_text = f" {hit.text} {' '.join(entities)} ".lower().replace("\\", "/")
     if any(_names_file(memory_text, name) for name in call.files):

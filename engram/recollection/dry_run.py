@@ -1,4 +1,4 @@
-"""Explain what a prompt would be answered now, by a dry run of the decision that answers hooks."""
+"""Explain how a prompt would be answered now, by a dry run of the decision that answers hooks."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Explanation:
     text: str
     #: Display name of the project; "" for none.
     project: str
-    #: How many memories were considered.
+    #: Number of memories considered.
     candidates: int
     #: Relevance of the memory that decided, and the minimum for it; None if none was considered.
     score: float | None
@@ -75,12 +75,12 @@ class Explanation:
 def explain(
     service: RecollectionService, prompt: str, project: ProjectRow | None = None, *, session_id: str = ""
 ) -> Explanation:
-    """Explain which answer a prompt would get now. Changes nothing.
+    """Explain which answer a prompt would get now. Change nothing.
 
     Args:
         service: the service that answers the hooks.
-        prompt: as a person would type it.
-        project: the project to ask in; None for none, or for the session's.
+        prompt: the prompt as a person would type it.
+        project: the project to ask in; None for no project, or for the session's.
         session_id: the session to ask in; "" for a new one.
     """
     answer = service.explain(prompt, project=project, session_id=session_id)

@@ -46,7 +46,7 @@ class FailedTool:
 
     @property
     def context(self) -> str:
-        """A name for the session or subagent that sees the error."""
+        """A key for the session or subagent that sees the error."""
         return f"{self.session_id} {self.agent_id}" if self.agent_id else self.session_id
 
     @property
@@ -87,7 +87,7 @@ class FailureAnswers:
     def offer(self, session_id: str, prompt: AskedPrompt, action: Action) -> bool:
         """Queue a line about a failing command in the transcript for the next tool call; return True if queued.
 
-        Does nothing if the hook has asked about the failure, or if something is already queued.
+        Do nothing if the hook has asked about the failure, or if something is already queued.
         """
         failure = read_failure(action.command, action.error_line, self._redact_line(session_id), (), action.error_keys)
         if failure is None or not action.is_error or self.pending.is_pending(session_id):
@@ -103,13 +103,13 @@ class FailureAnswers:
         return self.pending.put(session_id, prompt, [bite], data, outcome, channel=Channel.ERROR, key=failed.key)
 
     def came_too_late(self, payload: Mapping[str, object]) -> None:
-        """Record that the hook ended before its answer came, so that nothing was shown."""
+        """Record that the hook exited before its answer arrived, so that nothing was shown."""
         failed = self._read(payload)
         if failed is not None:
             self.ledger.take_back_line(failed.session_id, failed.key)
 
     def note_session(self, session_id: str, cwd: str) -> None:
-        """Let ``write_down`` write the list of a session's programs."""
+        """Make ``write_down`` write the list of a session's programs."""
         with self._lock:
             self._due[session_id] = cwd
 

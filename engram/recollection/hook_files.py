@@ -1,7 +1,7 @@
-"""The files through which hooks and worker exchange what a session is shown.
+"""The files through which hooks and the worker exchange what a session is shown.
 
 ``<session>.pending`` waits for PreToolUse, ``.injected`` is its receipt, ``.failures`` lists the programs that
-PostToolUseFailure asks about, ``.statusline`` has the figures of the status line.
+PostToolUseFailure asks about, and ``.statusline`` contains the figures of the status line.
 """
 
 from __future__ import annotations
@@ -99,11 +99,11 @@ class RecollectionFiles:
     def take_receipt(self, session_id: str) -> int | None:
         """Remove a session's receipt; return when a hook claimed the pending file, in milliseconds since 1970.
 
-        Returns None if there is no receipt.
+        Return None if there is no receipt.
         """
         path = self._path(session_id, _INJECTED)
         try:
-            # Renaming changes st_ctime, but not the time of the content (st_mtime).
+            # Renaming changes st_ctime, but not the content's modification time (st_mtime).
             claimed_at_ms = path.stat().st_ctime_ns // 1_000_000
             path.unlink()
         except OSError:
@@ -151,7 +151,7 @@ class RecollectionFiles:
                     yield Path(entry.path), facts
 
 
-# -- Bites that come too late for their prompt wait in a file until the hook of the next tool call claims them.
+# -- Bites that arrive too late for their prompt wait in a file until the hook of the next tool call claims them.
 
 
 class PendingBites:
@@ -211,7 +211,7 @@ class PendingBites:
         return has_waited
 
     def settle(self, session_id: str) -> bool:
-        """Mark as shown what a hook has claimed since the last call; return True if it claimed anything."""
+        """Mark what a hook has claimed since the last call as shown; return True if it claimed anything."""
         with self._lock:
             claimed_at_ms = self._files.take_receipt(session_id)
             if claimed_at_ms is None:
@@ -228,7 +228,7 @@ class PendingBites:
         return self._files.is_pending(session_id)
 
     def tidy(self, *, stale_before_ms: int, remove_before_ms: int) -> int:
-        """Settle what hooks claimed, withdraw stale files and remove leftovers; return how many files that affected.
+        """Settle what hooks claimed, withdraw stale files and remove leftovers; return the number of affected files.
 
         Args:
             stale_before_ms: pending files written before this time are withdrawn.

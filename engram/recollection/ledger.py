@@ -39,7 +39,7 @@ class Ledger:
         """Create a ledger.
 
         Args:
-            scope: tells which project a session belongs to, and whether it may be shown anything.
+            scope: determines which project a session belongs to, and whether it may be shown anything.
         """
         self._store = store
         self._scope = scope
@@ -52,7 +52,7 @@ class Ledger:
         self._unwritten: list[Injection] = []
         #: Outcome and folder of its session.
         self._unwritten_outcomes: list[tuple[Outcome, str]] = []
-        #: The session that is being briefed ("" for none), and a function that writes.
+        #: The session that is being briefed ("" if there is none), and a function that writes.
         self._writers: list[tuple[str, Callable[[], object]]] = []
         #: Session → when its context was emptied, until that is stored.
         self._began_at_ms: dict[str, int] = {}
@@ -61,7 +61,7 @@ class Ledger:
         return self._store.now_ms()
 
     def of_session(self, session_id: str) -> list[Injection]:
-        """Return every bite of a session, stored or not, without those of its subagents."""
+        """Return every bite of a session, stored or not, except those of its subagents."""
         with self._lock:
             unwritten = [injection for injection in self._unwritten if injection.session_id == session_id]
         stored = injections.injections_of_session(self._store, session_id)
@@ -97,7 +97,7 @@ class Ledger:
         return sessions.memories_in_context(self._store, session_id, began_at_ms)
 
     def note_context_start(self, session_id: str) -> None:
-        """Record that the session's context was emptied now; ``write_down`` stores it."""
+        """Record that the session's context has just been emptied; ``write_down`` stores it."""
         now_ms = self._store.now_ms()
 
         def write() -> None:
@@ -122,10 +122,10 @@ class Ledger:
     def record(self, outcome: Outcome, cwd: str = "") -> None:
         """Record the outcome of a prompt or another event; ``write_down`` stores it.
 
-        Verdicts in ``NEVER_RECORDED`` are ignored, and everything if ``outcome_days`` is 0.
+        Verdicts in ``NEVER_RECORDED`` are ignored; so is everything if ``outcome_days`` is 0.
 
         Args:
-            outcome: its project may be missing, and is then looked up when the outcome is stored.
+            outcome: its project may be missing; it is then looked up when the outcome is stored.
             cwd: the session's folder, if known.
         """
         if self._keeps(outcome):
@@ -173,7 +173,7 @@ class Ledger:
         self.record(_briefing_outcome(session_id, memory_ids if tokens else (), now_ms))
 
     def note_one_time_notice(self, session_id: str, key: str) -> None:
-        """Record that a briefing shows a one-time notice; ``take_back_briefing`` withdraws it with the briefing."""
+        """Record that a briefing shows a one-time notice; ``take_back_briefing`` withdraws both."""
 
         def write() -> None:
             with self._store.transaction() as tx:
@@ -184,7 +184,7 @@ class Ledger:
             self._writers.append((session_id, write))
 
     def take_back_briefing(self, session_id: str) -> None:
-        """Record that a briefing came too late: neither it nor the memories in it were shown."""
+        """Record that a briefing arrived too late: neither it nor the memories in it were shown."""
         with self._writing:
             self._store_all()
             with self._store.transaction() as tx:
@@ -210,7 +210,7 @@ class Ledger:
             return bool(self._unwritten or self._unwritten_outcomes or self._writers)
 
     def _store_all(self) -> None:
-        """Store everything that was recorded. Call it with ``_writing`` held."""
+        """Store everything that was recorded. The caller must hold ``_writing``."""
         with self._lock:
             shown, became, writers = tuple(self._unwritten), tuple(self._unwritten_outcomes), tuple(self._writers)
         for writer in writers:
@@ -228,7 +228,7 @@ class Ledger:
                 self._unwritten_outcomes = _without(self._unwritten_outcomes, became)
 
     def take_back(self, session_id: str, key: str) -> None:
-        """Record that an answer came too late, so that its bites were not shown."""
+        """Record that an answer arrived too late, so that its bites were not shown."""
         with self._writing:
             with self._lock:
                 self._unwritten = [
@@ -248,13 +248,13 @@ class Ledger:
                 prompt_outcomes.change_verdicts(tx, session_id, Verdict.SHOWN, Verdict.TOO_LATE, prompt_key=key)
 
     def take_back_line(self, session_id: str, key: str) -> None:
-        """Record that the answer to a failing call or a subagent came too late, so that it was not shown."""
+        """Record that the answer to a failing call or a subagent arrived too late, so that it was not shown."""
         self.take_back(session_id, key)
         with self._store.transaction() as tx:
             injections.drop_given(tx, session_id, key)
 
     def drop_pending(self, session_id: str) -> None:
-        """Record that pending bites were withdrawn. Writes nothing if none were pending."""
+        """Record that pending bites were withdrawn. Write nothing if none were pending."""
         if any(injection.state == "pending" for injection in self.of_session(session_id)):
             with self._store.transaction() as tx:
                 injections.drop_pending(tx, session_id)
@@ -296,7 +296,7 @@ class Ledger:
 
 
 def _briefing_outcome(session_id: str, memory_ids: Sequence[str], now_ms: int) -> Outcome:
-    """Return the outcome of a session start: the memories of the briefing, in its order."""
+    """Return the outcome of a session start: the briefing's memories, in the same order."""
     verdict = Verdict.SHOWN if memory_ids else Verdict.NOTHING_NEAR
     return Outcome(
         session_id=session_id,
@@ -321,6 +321,6 @@ def _too_late(outcome: Outcome) -> Outcome:
 
 
 def _without(kept: list[T], stored: Sequence[T]) -> list[T]:
-    """Return the items that are not among the stored objects, to keep what was recorded in the meantime."""
+    """Return the items that are not among the stored ones, to keep those recorded in the meantime."""
     gone = set(map(id, stored))
     return [value for value in kept if id(value) not in gone]

@@ -64,7 +64,7 @@ class Resolution:
 
     #: Index of the turn in which it passed, among the given turns.
     turn_index: int
-    #: What the assistant said in between, on one line; "" if nothing informative.
+    #: What the assistant said in between, on one line; "" if it said nothing informative.
     words: str
     #: The command that passed, if it differs from the one that failed; else "".
     passed_as: str
@@ -134,7 +134,7 @@ def _command_words(command: str) -> set[str]:
 
 
 def _plain(command: str) -> str:
-    """Return a command for comparison, without filters of its output."""
+    """Return a command for comparison, without output filters."""
     return " ".join(re.sub(r"2>&1|\|\s*(?:head|tail|grep)\b[^|]*", "", command).split())
 
 
@@ -179,7 +179,7 @@ MIN_SHARED_LINES = 0.34
 MAX_EARLIER = 8
 #: Maximum number of turns in which a failure may have been fixed, including its own.
 MAX_TURNS = 4
-#: Maximum number of files that a line names.
+#: Maximum number of files that a line lists.
 MAX_FILES = 3
 #: Maximum length of a command in a line, in characters.
 MAX_COMMAND_CHARACTERS = 100
@@ -188,7 +188,7 @@ MAX_WHOLE_CHARACTERS = 80
 MAX_OTHER_WORDS = 8
 #: Maximum number of sessions and subagents whose failures are remembered.
 MAX_CONTEXTS = 500
-#: An error names a command if it contains at least this share of the command's words.
+#: An error counts as containing a command if it contains at least this share of its words.
 MIN_NAMED_WORDS = 0.8
 #: Maximum length of an error that is searched for the command that fixes it, in characters.
 MAX_ERROR_CHARACTERS = 20_000
@@ -219,7 +219,7 @@ def read_failure(
     """Return the failure of a command; None if its error contains nothing informative.
 
     Args:
-        error: the whole error message, which is redacted line by line, as in ingest.
+        error: the whole error message, which is redacted line by line, as during ingest.
         redact: removes secrets.
         branches: the session's branch in the transcript and in the repository, which may be part of the message.
         keys: the error's keys, if known.
@@ -240,7 +240,7 @@ class SeenFailures:
         self._keys: OrderedDict[str, set[int]] = OrderedDict()
 
     def is_new(self, context: str, failure: Failure) -> bool:
-        """Record a failure of a session or subagent; return False if half of its error was seen there."""
+        """Record a failure of a session or subagent; return False if half of its error was seen there before."""
         with self._lock:
             seen = self._keys.setdefault(context, set())
             self._keys.move_to_end(context)
@@ -259,8 +259,8 @@ class SeenFailures:
 def recall_failure(store: Store, failure: Failure, request: InjectionRequest) -> Bite | None:
     """Return the line about an earlier failure with the same error; usually None.
 
-    The earlier failure must be of the same program and project, in another session, and have been fixed there; the fix
-    with the fewest tool calls is preferred. No tool output is shown.
+    The earlier failure must be of the same program and project, and must have been fixed in its own, different session;
+    the fix with the fewest tool calls is preferred. No tool output is shown.
     """
     if request.project_id is None:
         return None
@@ -278,7 +278,7 @@ def recall_failure(store: Store, failure: Failure, request: InjectionRequest) ->
 
 
 def _candidates(store: Store, failure: Failure, request: InjectionRequest) -> list[EarlierFailure]:
-    """Return the failures of other sessions that share enough of the error, those with most in common first."""
+    """Return the failures of other sessions that share enough of the error, those with the most in common first."""
     assert request.project_id is not None
     found = earlier_failures(store, request.project_id, failure.keys)
     # Must be read after the failures, since a fork may be read at the same moment.
@@ -294,7 +294,7 @@ def _candidates(store: Store, failure: Failure, request: InjectionRequest) -> li
 
 
 def resolutions_of(store: Store, earlier: EarlierFailure) -> Iterator[tuple[list[StoredTurn], Resolution]]:
-    """Yield how an earlier failure was fixed, with its turn and the following ones; nothing if it was not fixed."""
+    """Yield how an earlier failure was fixed, with its turn and those that follow; nothing if it was not fixed."""
     turns = turns_from(store, earlier.turn_id, MAX_TURNS)
     if turns and earlier.seq < len(turns[0].turn.actions):
         failed = turns[0].turn.actions[earlier.seq]
@@ -304,7 +304,7 @@ def resolutions_of(store: Store, earlier: EarlierFailure) -> Iterator[tuple[list
 
 
 def _is_named(resolution: Resolution, failure: Failure) -> bool:
-    """Return True if the error itself names the command that fixes it, as errors of ``git push`` do."""
+    """Return True if the error itself contains the command that fixes it, as errors of ``git push`` do."""
     words = _FAILURE_WORD.findall(_REDIRECTION.sub("", resolution.passed_as or resolution.helper))
     if resolution.files or not words:
         return False
@@ -391,15 +391,15 @@ def memories_between(store: Store, resolution: Resolution, turns: Sequence[Store
 
 # -- ``engram fix``: what fixed an error before, and what was tried without success.
 
-#: Minimum share and number of the error's words that a memory of a fix or dead end must have.
+#: Minimum share and number of the error's words that a memory of a fix or dead end must contain.
 MIN_SHARED_WORDS, MIN_WORDS = 0.5, 2
-#: Minimum length of an error line that is looked for word for word, in characters.
+#: Minimum length of an error line that is searched for word for word, in characters.
 MIN_QUOTED_CHARACTERS = 10
 
 
 @dataclass(frozen=True, slots=True)
 class PastFix:
-    """One way in which an error was fixed, or was not."""
+    """A way in which an error was fixed, or was not."""
 
     #: The memory's id; "" if a transcript shows the fix but no memory does.
     id: str
@@ -497,7 +497,7 @@ def _fixes_of(
 
 
 def _fixes_of_memories(store: Store, error: str, project_id: int) -> list[PastFix]:
-    """Return the memories of fixes and dead ends that quote a line of the error or have enough of its words."""
+    """Return the memories of fixes and dead ends that quote a line of the error or contain enough of its words."""
     wanted = stems(topic_words(error))
     lines = [line for line in map(_unmarked, error.splitlines()) if len(line) >= MIN_QUOTED_CHARACTERS]
     if len(wanted) < MIN_WORDS and not lines:
@@ -516,7 +516,7 @@ def _fixes_of_memories(store: Store, error: str, project_id: int) -> list[PastFi
 
 
 def _unmarked(text: str) -> str:
-    """Return a text with single spaces, without the ``E`` that pytest puts before an error line."""
+    """Return text with single spaces, without the ``E`` that pytest puts before an error line."""
     return " ".join(text.split()).removeprefix("E ")
 
 

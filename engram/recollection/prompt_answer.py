@@ -133,7 +133,7 @@ class BiteSelector:
         return Selection.of(within_budget(rated, self.settings.bite_tokens), request.project_id)
 
     def project_id(self, session_id: str, prompt: AskedPrompt) -> int | None:
-        """Return the row id of a prompt's project; None for none."""
+        """Return the row id of a prompt's project; None if it has none."""
         if prompt.project_id is not None:
             return prompt.project_id
         return self.scope.project_id(session_id, prompt.cwd)
@@ -160,7 +160,7 @@ class Effects:
     prompts: LatestPrompts
 
     def take_missed_briefing(self, session_id: str, prompt: AskedPrompt) -> str:
-        """Return the briefing that the session missed, once; "" for none."""
+        """Return the briefing that the session missed, once; "" if it missed none."""
         return ""
 
     def claim(self, session_id: str, prompt: AskedPrompt) -> Claim:
@@ -222,7 +222,7 @@ class PromptAnswer:
 class PromptAnswerer:
     """Decides the answer to a prompt. Any thread may call any method.
 
-    It changes nothing itself: every effect goes through the ``Effects`` passed to it.
+    It changes nothing itself: every effect is applied through the ``Effects`` passed to it.
     """
 
     store: Store
@@ -238,7 +238,7 @@ class PromptAnswerer:
         """Decide the answer to a prompt.
 
         Args:
-            payload: the input of the hook UserPromptSubmit.
+            payload: the input of the UserPromptSubmit hook.
             project_id: the project to ask in; None for the project of the session and folder.
         """
         began_seconds = self.store.clock.steady_seconds()

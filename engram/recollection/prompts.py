@@ -68,7 +68,7 @@ class SessionScope:
 
         Args:
             cwd: the folder of the prompt.
-            project_id: the project to ask in; None for that of the session.
+            project_id: the project to ask in; None for the session's project.
         """
         session = sessions.find_session(self.store, session_id)
         folders = {cwd, session.cwd if session else ""} - {""}
@@ -94,7 +94,7 @@ class SessionScope:
         return replace(outcome, verdict=refusal or outcome.verdict, project_id=project_id)
 
 
-# -- Recognise a prompt that arrives both by a hook and in the transcript, so that it is answered only once.
+# -- Recognise a prompt that arrives both through a hook and in the transcript, so that it is answered only once.
 
 #: Maximum number of sessions whose latest prompt is remembered.
 MAX_SESSIONS = 500
@@ -118,7 +118,7 @@ class AskedPrompt:
     text: str
     at_ms: int
     cwd: str = ""
-    #: Row id of the project to ask in, if it is not that of the session and folder.
+    #: Row id of the project to ask in, if it differs from that of the session and folder.
     project_id: int | None = None
 
 
@@ -162,7 +162,7 @@ class LatestPrompts:
         self._lock = threading.Lock()
         self._latest: OrderedDict[str, AskedPrompt] = OrderedDict()
         self._calls: OrderedDict[str, str] = OrderedDict()
-        #: Session → the latest tool call for which nothing was shown although a memory names its subject.
+        #: Session → the latest tool call for which nothing was shown although a memory mentions its subject.
         self._silences: OrderedDict[str, str] = OrderedDict()
         #: Session → key of the latest prompt that a hook asked about.
         self._asked: OrderedDict[str, str] = OrderedDict()
@@ -182,7 +182,7 @@ class LatestPrompts:
             return claim
 
     def check(self, session_id: str, prompt: AskedPrompt) -> Claim:
-        """Return what ``claim`` would return, and record nothing."""
+        """Return what ``claim`` would return, without recording anything."""
         with self._lock:
             return self._check(session_id, prompt)
 
@@ -193,7 +193,7 @@ class LatestPrompts:
         return Claim.READ_BEFORE if known is not None and known.key in (prompt.key, prompt.digest) else Claim.NEW
 
     def claim_written(self, session_id: str, prompt: AskedPrompt) -> bool:
-        """Record a prompt from a transcript; return False if it is known."""
+        """Record a prompt from a transcript; return False if it is already known."""
         with self._lock:
             known = self._latest.get(session_id)
             if known is not None and (known.digest == prompt.digest or known.at_ms >= prompt.at_ms - SAME_MOMENT_MS):
@@ -202,11 +202,11 @@ class LatestPrompts:
             return True
 
     def is_new_call(self, session_id: str, call: str) -> bool:
-        """Return True the first time for a tool call, given as its turn and its number within it."""
+        """Return True the first time a tool call is seen; ``call`` is its turn and its number within that turn."""
         return self._is_new(self._calls, session_id, call)
 
     def is_new_silence(self, session_id: str, digest: str) -> bool:
-        """Return True the first time for a tool call that was shown nothing, given by its digest."""
+        """Return True the first time that nothing is shown for a tool call, which is given by its digest."""
         return self._is_new(self._silences, session_id, digest)
 
     def _is_new(self, kept: OrderedDict[str, str], session_id: str, value: str) -> bool:
@@ -248,8 +248,8 @@ class FilteredPrompt:
 def filter_prompt(prompt: object) -> FilteredPrompt:
     """Return the part of a prompt to search for, or why there is none.
 
-    There is none in what a program wrote (notifications, command output), bare commands, agreement, thanks, requests to
-    go on, and prompts with fewer than two topic words.
+    There is none in text that a program wrote (notifications, command output), bare commands, agreement, thanks,
+    requests to go on, or prompts with fewer than two topic words.
     """
     typed = typed_words(prompt) if isinstance(prompt, str) else ""
     if not typed or typed == PICTURE or is_interruption(typed):
@@ -262,7 +262,7 @@ def filter_prompt(prompt: object) -> FilteredPrompt:
 
 
 def is_telling(text: str) -> bool:
-    """Return True if the text names a topic."""
+    """Return True if the text mentions a topic."""
     words = topic_words(text)
     if len(words) >= MIN_WORDS:
         return True

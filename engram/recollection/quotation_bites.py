@@ -1,4 +1,4 @@
-"""Quotations as bites: if no memory fits, a dated passage that clearly answers the prompt, in whole sentences.
+"""Quotations as bites: if no memory matches, a dated passage that clearly answers the prompt, in whole sentences.
 
 They pass the same test as memories, with a higher threshold, and are shown as something said, not as fact.
 """
@@ -53,7 +53,7 @@ CANDIDATES = 20
 def rate_for_prompt(searcher: Searcher, request: InjectionRequest) -> list[RatedHit]:
     """Decide for every memory found whether it becomes a bite for a prompt; usually none does.
 
-    Stores nothing: the same request gives the same bites.
+    Store nothing: the same request yields the same bites.
     """
     query = query_for(request)
     hits = searcher.recall(query)
@@ -95,7 +95,7 @@ MIN_SHARED_SHARE, MIN_SHARED_WORDS, MAX_SHARED_WORDS = 0.25, 2, 4
 MIN_USERS_WORDS = 8
 #: Roles that are quoted: not programs, pasted text, or proposals that nobody agreed to.
 QUOTED_ROLES = (Role.USER, Role.ASSISTANT, Role.CHOSEN)
-#: Web addresses, which don't tell what a prompt is about.
+#: Web addresses, which don't reveal what a prompt is about.
 _ADDRESS = lazy_regex(r"\b(?:https?|ssh|git)://\S+|\bwww\.\S+")
 #: Verbs in a user's sentence that states something.
 _STATES = lazy_regex(
@@ -120,7 +120,7 @@ _POINTS = lazy_regex(
     r"\b(?:the (?:last|latest|following|above|below|next|attached|current)|this|above|below|here|these|those)\b",
     re.IGNORECASE,
 )
-#: Verdicts of a memory that fits, whether shown or not; it takes precedence over any passage.
+#: Verdicts on a memory that matches, whether shown or not; it takes precedence over any passage.
 _SURER = (Verdict.SHOWN, Verdict.ALREADY_SHOWN, Verdict.IN_CONTEXT, Verdict.STANDS_IN_FILE, Verdict.SUSPECT)
 
 
@@ -132,13 +132,13 @@ def may_quote(rated: Sequence[RatedHit]) -> bool:
 def rate_quotations(store: Store, searcher: Searcher, request: InjectionRequest) -> list[RatedHit]:
     """Decide whether one of the passages found for a prompt is quoted; usually none is.
 
-    Only the session's project is quoted, and neither the session itself nor one that it is a copy of. Places are
+    Only sessions of the same project are quoted, but not the session itself or one that it is a copy of. Places are
     numbered after those of the memories.
     """
     if request.project_id is None or not request.text:
         return []
     context = FeatureContext.of(_ADDRESS.sub(" ", request.text), Support())
-    # For most prompts no passage comes close enough to be recorded, so the search ends before ranking.
+    # For most prompts no passage comes close enough to be recorded, so the search stops before ranking.
     floor = Floor(least_meaning(context, NEAR), partial(_is_near, context))
     found, support = searcher.quotable(replace(query_for(request), thorough=False), floor)
     context = replace(context, support=support)
@@ -235,7 +235,7 @@ def question_of(quotation: Quotation, words: str) -> str:
 
 
 def words_to_quote(quotation: Quotation, wanted: frozenset[str]) -> str:
-    """Return the run of whole sentences with most of the wanted words; "" if none is clear on its own.
+    """Return the run of whole sentences with the most wanted words; "" if none is clear on its own.
 
     Args:
         wanted: stems of the prompt's informative words.
@@ -259,7 +259,7 @@ def words_to_quote(quotation: Quotation, wanted: frozenset[str]) -> str:
 
 
 def _is_statement(text: str) -> bool:
-    """Return True if the user's words state something: long enough, no request, no "this" or "below"."""
+    """Return True if the user's words state something: long enough, with a verb that states, no "this" or "below"."""
     is_long = len(text.split()) >= MIN_USERS_WORDS
     return is_long and bool(_STATES.search(text)) and not _POINTS.search(text)
 

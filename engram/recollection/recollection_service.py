@@ -61,7 +61,7 @@ class RecollectionService:
 
         Args:
             settings: budgets, folders and time limits.
-            redact: removes secrets from a text, including those whose digests are passed.
+            redact: removes secrets from text, including those whose digests are passed.
             embedder: compares the topics of prompts; without it, only their words are compared.
         """
         self._store = store
@@ -124,12 +124,11 @@ class RecollectionService:
         return b""
 
     def explain(self, prompt: str, *, project: ProjectRow | None = None, session_id: str = "") -> PromptAnswer:
-        """Return the answer that a prompt would get now, and why. Stores, claims and withdraws nothing.
-
+        """Return the answer that a prompt would get now, and why. Store, claim and withdraw nothing.
 
         Args:
-            prompt: as a person would type it.
-            project: the project to ask in; None for none, or for the session's.
+            prompt: the prompt as a person would type it.
+            project: the project to ask in; None for no project, or for the session's.
             session_id: the session to ask in; "" for a new one.
         """
         session_id = session_id or NEW_SESSION
@@ -144,7 +143,7 @@ class RecollectionService:
         self._failures.write_down()
 
     def came_too_late(self, payload: Mapping[str, object]) -> None:
-        """Record that a hook ended before its answer came: bites become pending, and a missed briefing is owed."""
+        """Record that a hook exited before its answer arrived: bites become pending, and a missed briefing is owed."""
         session_id = text_of(payload, "session_id")
         if not is_session_id(session_id):
             return
@@ -167,7 +166,7 @@ class RecollectionService:
         self._ledger.write_down()
 
     def never_asked(self, payload: Mapping[str, object]) -> None:
-        """Record that a hook ended before its payload was read. The next prompt's answer delivers a missed briefing.
+        """Record that a hook exited before its payload was read. The next prompt's answer delivers a missed briefing.
 
         A missed prompt needs no action: it is read from the transcript, and its bites become pending.
         """
@@ -179,7 +178,7 @@ class RecollectionService:
     def recollect(self, session_id: str) -> bool:
         """Choose bites for the session's latest prompt, or for its latest tool call if the prompt was handled before.
 
-        Returns True if bites are now pending.
+        Return True if bites are now pending.
         """
         turn = latest_turn(self._store, session_id) if is_session_id(session_id) else None
         if turn is None or not self._settings.inject:
@@ -201,7 +200,7 @@ class RecollectionService:
     def about_tool(self, session_id: str, files: Sequence[str] = (), command: str = "", error: str = "") -> bool:
         """Choose a bite about a file or command for the next tool call; return True if it is pending.
 
-        It counts towards the latest prompt's bites. Bites already pending stay.
+        It counts towards the latest prompt's bites. Bites already pending are kept.
         """
         prompt = self._prompts.find(session_id) if is_session_id(session_id) else None
         if prompt is None or not self._settings.inject or self._is_stale(prompt):
@@ -211,14 +210,14 @@ class RecollectionService:
         if not call.text or self._pending.is_pending(session_id):
             return False
         outcome = self._offer(session_id, prompt, call)
-        # Most calls are named by no memory. They are not recorded, since they would crowd out the others.
+        # Most calls are not mentioned by any memory. They are not recorded, since they would crowd out the others.
         is_telling = outcome.candidates and outcome.verdict not in (Verdict.PENDING, Verdict.NOTHING_NEAR)
         if is_telling and self._prompts.is_new_silence(session_id, outcome.digest):
             self._ledger.record(outcome, prompt.cwd)
         return outcome.verdict is Verdict.PENDING
 
     def tidy(self) -> int:
-        """Store what was shown, and tidy the pending files; return how many files that affected.
+        """Store what was shown, and tidy the pending files; return the number of affected files.
 
         Outcomes older than ``outcome_days`` are deleted.
         """
@@ -259,7 +258,7 @@ class RecollectionService:
     def _offer(self, session_id: str, prompt: AskedPrompt, call: ToolCall | None = None) -> Outcome:
         """Choose bites and make them pending for the next tool call, in place of earlier ones.
 
-        Returns the outcome. Its verdict is PENDING (then it is recorded), WITHDRAWN if a hook or prompt was faster, or
+        Return the outcome. Its verdict is PENDING (then it is recorded), WITHDRAWN if a hook or prompt was faster, or
         why nothing was chosen.
         """
         selection = self._selector.select(session_id, prompt, call)

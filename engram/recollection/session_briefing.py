@@ -59,7 +59,7 @@ NOTE_SHARE = 0.2
 BROKEN_MS = 3_600_000
 #: Stages without which nothing new is stored.
 CAPTURE_STAGES = ("ingest", "read", "watch", "watcher", "extract")
-#: Number of session starts in a project that show a decision or dead end; later only prompts about it do.
+#: Number of session starts in a project that show a decision or dead end; after that, only prompts about it do.
 MAX_STARTS = 3
 #: Maximum number of lines in a section.
 MAX_SECTION_LINES = 12
@@ -87,7 +87,7 @@ def build_briefing(
     is_start: bool = False,
     but_session: str = "",
 ) -> str:
-    """Return what a session should know at its start, fenced; "" if there is nothing.
+    """Return what a session should be told at its start, fenced; "" if there is nothing.
 
     Contents, in order: recovered prompts (once per project), trouble with capture, pinned memories, rules and
     preferences, open work on the branch, open problems, decisions in force, dead ends, what the user saved, and the
@@ -231,7 +231,7 @@ def recovered_key(project_id: int) -> str:
 
 
 def recovered_line(store: Reader, project_id: int | None) -> list[str]:
-    """Return a line about prompts recovered without their transcripts, unless the project was shown it before."""
+    """Return a line about prompts recovered without their transcripts, unless the project has been shown it before."""
     if project_id is None or get_meta(store, recovered_key(project_id)) is not None:
         return []
     sessions, prompts = count_of_agent(store, PromptHistory.name, project_id)
@@ -244,7 +244,7 @@ def recovered_line(store: Reader, project_id: int | None) -> list[str]:
 
 
 def dead_line(store: Store, settings: Settings) -> list[str]:
-    """Return a line if the watcher has run on this machine but no longer does, or if a stage is far behind."""
+    """Return a line if the watcher ran on this machine but no longer does, or if a stage is far behind."""
     if not settings.capture or not settings.places.watcher_lock.exists():
         return []
     vitals = take_vitals(store, settings, with_files=False)

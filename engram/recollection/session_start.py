@@ -52,7 +52,7 @@ class Starts:
             return True
 
     def note_missed(self, session_id: str) -> None:
-        """Record that a hook ended before its briefing came. The answer to the next prompt delivers it."""
+        """Record that a hook exited before its briefing arrived. The answer to the next prompt delivers it."""
         with self._lock:
             for key in [key for key in self._claimed if key[0] == session_id]:
                 del self._claimed[key]
@@ -60,7 +60,7 @@ class Starts:
             _limit(self._missed)
 
     def note_briefed(self, session_id: str) -> None:
-        """Record that the session gets a briefing at a later start, and so is no longer owed one."""
+        """Record that the session gets a briefing at a later start and is therefore no longer owed one."""
         with self._lock:
             self._missed.pop(session_id, None)
 
@@ -73,7 +73,7 @@ class Starts:
             return True
 
     def give_back(self, session_id: str, prompt_key: str) -> bool:
-        """Record that the answer to this prompt came too late; return True if a briefing is owed again."""
+        """Record that the answer to this prompt arrived too late; return True if a briefing is owed again."""
         with self._lock:
             if self._missed.get(session_id) != prompt_key:
                 return False
@@ -81,7 +81,7 @@ class Starts:
             return True
 
     def note_replay(self, session_id: str) -> None:
-        """Record that the session was resumed or forked; its transcript tells from which session."""
+        """Record that the session was resumed or forked; its transcript shows from which session."""
         with self._lock:
             self._replayed[session_id] = None
             _limit(self._replayed)
@@ -108,7 +108,7 @@ EMPTYING_SOURCES = ("clear", "compact")
 
 
 def preview_briefing(store: Store, settings: Settings, project: ProjectRow) -> str:
-    """Return the briefing that a new session in a project's folder would get now. Records nothing."""
+    """Return the briefing that a new session in a project's folder would get now. Record nothing."""
     where = find_branch_state(store, project.id, project.root, git_seconds=0)
     return build_briefing(store, settings, project_id=project.id, where=where, is_start=True)
 
@@ -153,11 +153,11 @@ class SessionStarts:
         return hook_output("SessionStart", text)
 
     def note_missed(self, session_id: str, source: str) -> None:
-        """Record that the hook ended before its briefing came. The answer to the next prompt delivers it."""
+        """Record that the hook exited before its briefing arrived. The answer to the next prompt delivers it."""
         if source in REPLAYING_SOURCES:
             return
         if source in EMPTYING_SOURCES:
-            # The transcript tells when the context was emptied; the payload has no time and may be old.
+            # The transcript shows when the context was emptied; the payload has no time and may be old.
             self._forget_context(session_id)
             self._ledger.note_briefing(session_id, "", is_new_context=True)
         self._starts.note_missed(session_id)
@@ -172,7 +172,7 @@ class SessionStarts:
         return text
 
     def give_back(self, session_id: str, prompt_key: str) -> None:
-        """Record that the answer to a prompt came too late, so that a briefing in it is owed again."""
+        """Record that the answer to a prompt arrived too late, so that a briefing in it is owed again."""
         if self._starts.give_back(session_id, prompt_key):
             self._ledger.take_back_briefing(session_id)
 

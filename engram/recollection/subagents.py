@@ -40,7 +40,7 @@ AGENT_TOOLS = frozenset(["Agent", "Task"])
 class AgentTask:
     #: Id of the tool call; "" if unknown.
     call_id: str
-    #: Type of the subagent; "" if the call named none.
+    #: Type of the subagent; "" if the call specified none.
     agent_type: str
     #: Id of the prompt during which the call was made; "" if unknown.
     prompt_id: str
@@ -51,7 +51,7 @@ class AgentTask:
 class AgentTasks:
     """The tasks of calls whose subagents have not started yet. Any thread may call any method.
 
-    The start of a subagent names neither its call nor its task, so it gets the oldest task of its type and prompt.
+    The start of a subagent identifies neither its call nor its task, so it gets the oldest task of its type and prompt.
     """
 
     def __init__(self) -> None:
@@ -79,7 +79,7 @@ class AgentTasks:
         prompt_id: str = "",
         wait_seconds: float = MAX_WAIT_SECONDS,
     ) -> str:
-        """Remove and return the task of a starting subagent; "" if none comes in time, or if it has started before."""
+        """Remove and return the task of a starting subagent; "" if none arrives in time or it has started before."""
         deadline = time.monotonic() + wait_seconds
         with self._changed:
             if not self._begin(f"{session_id} {agent_id}"):
@@ -91,7 +91,7 @@ class AgentTasks:
             return task.text
 
     def _begin(self, agent: str) -> bool:
-        """Record that a subagent has started; return False if that is known."""
+        """Record that a subagent has started; return False if that was already known."""
         if agent in self._started:
             return False
         self._started[agent] = None
@@ -141,7 +141,7 @@ class AgentAnswers:
             self.tasks.note(session_id, task)
 
     def answer(self, payload: Mapping[str, object]) -> bytes:
-        """Return the output of the hook SubagentStart; b"" if the task is unknown or no memory is relevant to it."""
+        """Return the output of the SubagentStart hook; b"" if the task is unknown or no memory is relevant to it."""
         session_id, agent_id, agent_type = (text_of(payload, name) for name in ("session_id", "agent_id", "agent_type"))
         # Claude Code's internal subagents, such as the one that summarises for a compaction, have no type.
         if not (agent_id and agent_type):
@@ -162,7 +162,7 @@ class AgentAnswers:
         return hook_output(EVENT, bites_text(selection.bites, MAX_AGENT_TOKENS))
 
     def came_too_late(self, payload: Mapping[str, object]) -> None:
-        """Record that the hook ended before its answer came, so that nothing was shown."""
+        """Record that the hook exited before its answer arrived, so that nothing was shown."""
         session_id, agent_id = text_of(payload, "session_id"), text_of(payload, "agent_id")
         if agent_id:
             self.ledger.take_back_line(session_id, agent_key(agent_id))

@@ -83,7 +83,7 @@ class MemoryWhy:
 
 
 def why_session(store: Store, session_id: str, session: SessionRow | None) -> SessionWhy:
-    """Return every prompt of a session with its outcome, in order of time.
+    """Return every prompt of a session with its outcome, in chronological order.
 
     Args:
         session: the stored session; None if only the outcomes of its prompts are known.
@@ -129,7 +129,7 @@ def _moments(
     no_rules: Mapping[int, tuple[Judgement, ...]],
     made_ms: int,
 ) -> list[Moment]:
-    """Assign every outcome to its prompt, or to an event of its own; ``made_ms`` is when the memory was made."""
+    """Assign every outcome to its prompt, or to an event of its own; ``made_ms`` is when the memory was created."""
     of_turn: dict[int, list[Outcome]] = {stored.id: [] for stored in prompts}
     key_of_turn: dict[str, int] = {}
     alone: list[Outcome] = []
@@ -162,7 +162,7 @@ def _turn_of(
     by_digest: Mapping[str, Sequence[StoredTurn]],
     key_of_turn: Mapping[str, int],
 ) -> int | None:
-    """Return the turn of an outcome: with the same words, else of the same prompt, else at the same time."""
+    """Return the turn of an outcome: one with the same words, else of the same prompt, else at the same time."""
     if outcome.channel is Channel.START:
         return None
     same_words = by_digest.get(outcome.digest, ())
