@@ -1,1 +1,1 @@
-"""The hooks that Claude Code runs. They only pass data on."""
+"""The hooks that Claude Code runs. They only forward data."""

@@ -1,4 +1,4 @@
-"""Make the block for Claude Code's settings: every hook and the MCP server, with absolute paths."""
+"""Generate the block for Claude Code's settings: every hook and the MCP server, with absolute paths."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from engram.version import VERSION
 
 #: The folder of the hooks.
 FOLDER = Path(__file__).resolve().parent
-#: Seconds after which Claude Code ends a hook that it waits for; Engram's hooks end long before.
+#: Seconds after which Claude Code stops a hook for which it is waiting; Engram's hooks exit long before that.
 TIMEOUT_SECONDS = 2
 #: Comment at the end of every command, followed by the version of Engram that wrote it.
 STAMP = "# Engram "
-#: Flags of an interpreter that runs Engram's packages in a session: it ignores the session's folder and its PYTHON…
-#: variables, which may lead to a project's modules. ``-I`` would also hide what ``pip install --user`` installed.
+#: Flags for an interpreter that runs Engram's packages in a session: it ignores the session's folder and PYTHON…
+#: variables, which may lead to a project's modules. ``-I`` would also hide packages from ``pip install --user``.
 APART = ("-E", "-P")
 #: The tool whose failures may have been fixed before.
 _FAILING_TOOL = "Bash"
@@ -32,7 +32,7 @@ def settings_block(home: Home | None = None, interpreter: str = sys.executable) 
     """Return ``{"hooks": …, "mcpServers": …}`` for Claude Code's settings.
 
     Args:
-        home: a memory folder other than the default, written into every command; None uses the environment's.
+        home: a memory folder other than the default, to write into every command; None to use the environment's.
         interpreter: absolute path of the interpreter with Engram's packages.
     """
     place = with_home(home)
@@ -70,8 +70,8 @@ AGENT_TOOLS = "Agent|Task"
 def relay_command(script: Path) -> str:
     """Return the command that runs a relay with the memory folder's interpreter, if there is one.
 
-    It does not use ``exec``: an interpreter that can't start, or a missing script, would exit with status 2, which
-    blocks the prompt.
+    It does not use ``exec``: if the interpreter couldn't start or the script were missing, the exit status would be 2,
+    which blocks the prompt.
     """
     return f'P="{_HOME}/python"; [ -x "$P" ] && "$P" -I -S {shlex.quote(str(script))} 2>/dev/null; exit 0'
 
@@ -79,21 +79,21 @@ def relay_command(script: Path) -> str:
 def detached_command(script: Path, interpreter: str, *arguments: str) -> str:
     """Return the command that runs a hook in the background, with Engram's packages and the payload as its input.
 
-    It is silent if there is no interpreter, and ends within seconds, whatever is broken. It does not use ``async``,
-    since Claude Code waits at its end for a running asynchronous hook, 1.5 s, and then cancels it.
+    It is silent if there is no interpreter, and exits within seconds, whatever is broken. It does not use ``async``,
+    since Claude Code, before it exits, waits 1.5 s for a running asynchronous hook and then cancels it.
     """
     run = f'"$P" {shlex.join([*APART, str(script), *arguments])} <&3 3<&-'
     return f'P={shlex.quote(interpreter)}; [ -x "$P" ] && {{ exec 3<&0; ( {run} & ) >/dev/null 2>&1; }}; exit 0'
 
 
 def start_command(script: Path, interpreter: str) -> str:
-    """Return the command that starts watcher and worker in the background if the user enabled it in config.toml."""
+    """Return the command that starts watcher and worker in the background if the user enabled this in config.toml."""
     chosen = f"grep -qsE '^ *start_with_session *= *true' \"{_HOME}/config.toml\""
     return f"{chosen} || exit 0; {detached_command(script, interpreter)}"
 
 
 def tool_command(script: Path, *, waits_for: str) -> str:
-    """Return the command of a tool call's hook: a file test, and the script only if the session has such a file.
+    """Return the command of a tool call's hook, which runs the script only if the session has a certain file.
 
     Args:
         script: the shell script; it is sourced, which saves a process, and finds its own path in ``$S``.
@@ -126,7 +126,7 @@ def link_interpreter(home: Home) -> None:
 
 
 def with_home(home: Home | None) -> str:
-    """Return the beginning of a command for a memory folder; "" for that of the environment."""
+    """Return the beginning of a command for a memory folder; "" for the environment's memory folder."""
     if home is None:
         return ""
     return f"ENGRAM_HOME=${{ENGRAM_HOME:-{shlex.quote(str(home.root))}}}; export ENGRAM_HOME; "

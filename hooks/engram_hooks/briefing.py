@@ -1,13 +1,13 @@
-"""SessionStart: the same relay as for a prompt; from the payload, the worker sees that a briefing is wanted.
+"""SessionStart: the same relay as for a prompt; the payload shows the worker that a briefing is wanted.
 
-Run as ``python -I -S briefing.py``. It answers within 250 ms or stays silent, and always exits with 0. If there is a
-memory but no worker, it says that Engram is off, unless the session starts it.
+Run as ``python -I -S briefing.py``. It answers within 250 ms or prints nothing, and always exits with 0. If there is a
+memory but no worker, it reports that Engram is off, unless the session starts it.
 """
 
 import posix
 import sys
 
-#: What Claude is shown if nothing is running; it tells the user if that matters.
+#: What Claude is shown if nothing is running; Claude tells the user if it matters.
 OFF = (
     b'{"hookSpecificOutput":{"hookEventName":"SessionStart","additionalContext":"Engram, the memory of this machine, '
     b"is off: nothing of this session is remembered, and no earlier session is found. The user starts it with `engram "
@@ -37,7 +37,7 @@ def _starts_with_session() -> bool:
 
 
 def main() -> None:
-    """Relay one payload with the code of ``prompt.py`` beside this file."""
+    """Relay one payload using the code of ``prompt.py``, which is in the same folder."""
     try:
         sys.dont_write_bytecode = True
         sys.path.insert(0, __file__.rpartition("/")[0].rpartition("/")[0])

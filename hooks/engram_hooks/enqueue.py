@@ -2,8 +2,8 @@
 
 ``ingest`` reads the rest of the transcript and closes the turn; ``flush`` also extracts memories.
 
-No running worker is needed. Run with Engram's packages, in the background, since a machine that is busy or has just
-woken up is slow. Always silent; always exits with 0.
+This requires no running worker. It runs with Engram's packages, in the background, since a machine that is busy or has
+just woken up is slow. It never prints anything and always exits with 0.
 """
 
 from __future__ import annotations
@@ -21,20 +21,20 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from engram.paths import Home
 
-#: The hook ends after this many seconds, whatever it is waiting for.
+#: The hook exits after this many seconds, whatever it is waiting for.
 SECONDS = 5.0
-#: After this many seconds, the system ends it, even if a thread holds the interpreter.
+#: After this many seconds, the system kills the hook, even if a thread is holding the interpreter.
 ALARM_SECONDS = 8
 #: Maximum size of a payload, in bytes.
 PAYLOAD_BYTES = 1_048_576
-#: How long to wait for the payload, in seconds; without it, the environment names the session.
+#: How long to wait for the payload, in seconds; without a payload, the session's id is taken from the environment.
 READ_SECONDS = 0.3
 #: How long an enqueue waits for another writer of queue.db, such as a starting worker, in seconds.
 BUSY_SECONDS = 1.0
 
 
 def main() -> None:
-    """Enqueue the task that the command line names; exit with status 0 in any case."""
+    """Enqueue the task specified on the command line; always exit with status 0."""
     try:
         signal.alarm(ALARM_SECONDS)
         _thread.start_new_thread(_give_up, ())
@@ -51,7 +51,7 @@ def _give_up() -> None:
 
 def enqueue(task: str) -> None:
     """Enqueue ``task`` (ingest or flush) for the payload's session. A failure is logged."""
-    # Imported here, so that a failing import is silent, too.
+    # Imported here, so that a failing import is also silent.
     from engram.paths import Home, default_home, is_session_id
 
     if os.environ.get("ENGRAM_DISABLE", "0") not in ("", "0"):
@@ -95,7 +95,7 @@ def _session_of(payload: bytes) -> str:
 
 
 def _log(home: Home, message: str) -> None:
-    # Imported here, since only a failing hook needs logging, which takes a while to load.
+    # Imported here, since logging takes a while to load and only a failing hook needs it.
     from engram.log import append_warning
 
     append_warning(home.logs, "hook", message)

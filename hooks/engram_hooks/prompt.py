@@ -1,9 +1,9 @@
 """UserPromptSubmit: relay stdin to engram.sock, and a complete answer to stdout.
 
-It ends within 1.5 s, and within 250 ms if no worker shows a sign of life and no restart has been announced.
+It exits within 1.5 s, or within 250 ms if no worker sends a sign of life and no restart has been announced.
 
 Run as ``python -I -S prompt.py``. It imports only built-in modules and ``_socket``, since any other import takes as
-long as everything else. Silent on failure; always exits with 0.
+long as everything else together. It prints nothing on failure and always exits with 0.
 """
 
 import _socket
@@ -14,18 +14,18 @@ import time
 #: Maximum size of a payload and of an answer, in bytes; larger ones are dropped.
 PAYLOAD_BYTES = 1_048_576
 ANSWER_BYTES = 65_536
-#: The hook ends after this many seconds without a sign of life. The interpreter's start and end take the rest of the
-#: 250 ms that a prompt may wait for a dead or hanging worker.
+#: The hook exits after this many seconds without a sign of life. The interpreter's startup and exit take the rest of
+#: the 250 ms that a prompt may wait for a dead or hanging worker.
 SECONDS = 0.2
-#: How long it waits after each sign of life, and in all, in seconds.
+#: How long it waits after each sign of life, and in total, in seconds.
 LIFE_SECONDS = 0.5
 MAX_SECONDS = 1.5
-#: A file that announces a worker; how long that holds after the file's last change, in seconds; how long the hook waits
-#: before it tries to connect again, in seconds.
+#: A file that announces a worker; how long the announcement is valid after the file's last change, in seconds; how long
+#: the hook waits before it tries to connect again, in seconds.
 COMING = "worker.coming"
 COMING_SECONDS = 10.0
 AGAIN_SECONDS = 0.03
-#: Precedes the payload and tells the worker that it may send blanks, as signs of life, before the answer.
+#: Precedes the payload and lets the worker send spaces, as signs of life, before the answer.
 TAKES_SIGNS = b"\n"
 #: Beginning and end of the only output that is printed, and keys that it must not contain.
 BEGIN, END = b'{"hookSpecificOutput"', b"}}"
@@ -37,9 +37,9 @@ _give_up_at = [0.0]
 
 
 def main(say_off=None) -> None:  # type: ignore[no-untyped-def]  # "typing" costs as much as all the rest
-    """Relay one payload and exit with status 0 in any case.
+    """Relay one payload; always exit with status 0.
 
-    ``say_off`` is called in the memory folder with the payload if no worker listens; it returns what to print.
+    ``say_off`` is called in the memory folder with the payload if no worker is listening; it returns what to print.
     """
     try:
         _give_up_at[0] = time.monotonic() + SECONDS
@@ -85,7 +85,7 @@ def _relay(say_off=None) -> None:  # type: ignore[no-untyped-def]
 
 
 def _connect(end, may_wait):  # type: ignore[no-untyped-def]
-    """Connect to the worker; return None if none listens and none has been announced."""
+    """Connect to the worker; return None if no worker is listening and none has been announced."""
     while True:
         connection = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM)
         try:
@@ -121,7 +121,7 @@ def _read_payload() -> bytes:
 
 def is_whole(answer: bytes) -> bool:
     """Return True for a complete answer that only adds context."""
-    # Text that begins with one of these words follows a colon, so it is not a key.
+    # A string that follows a colon is a value, not a key, even if it begins with one of these words.
     keys = answer.replace(b':"', b":")
     return answer.startswith(BEGIN) and answer.rstrip().endswith(END) and not any(key in keys for key in REFUSED_KEYS)
 

@@ -1,19 +1,19 @@
-"""SessionStart, if the user enabled it: start the supervisor of watcher and worker if none is running. At most 10 s.
+"""SessionStart, if enabled by the user: start the supervisor of watcher and worker if none is running. At most 10 s.
 
-Run with Engram's packages, in the background. Always silent; always exits with 0.
+Run with Engram's packages, in the background. It never prints anything and always exits with 0.
 """
 
 import os
 import signal
 
-#: After this many seconds, the system ends it, whatever it is waiting for.
+#: After this many seconds, the system kills this process, whatever it is waiting for.
 ALARM_SECONDS = 10
-#: How long the processes of a killed supervisor may take to end, in seconds; those of an ``engram up`` stay.
+#: How long a killed supervisor's processes may take to exit, in seconds; those of ``engram up`` keep running.
 ENDING_SECONDS = 5.0
 
 
 def main() -> None:
-    """Start the supervisor and exit with status 0 in any case."""
+    """Start the supervisor; always exit with status 0."""
     try:
         signal.alarm(ALARM_SECONDS)
         if os.environ.get("ENGRAM_DISABLE", "0") in ("", "0"):
@@ -35,7 +35,7 @@ def _start() -> None:
     if not settings.start_with_session:
         return
     if home.supervisor_lock.exists() and not is_held(home.supervisor_lock):
-        # The processes of a killed supervisor are just ending.
+        # A killed supervisor's processes are still exiting.
         wait_until(lambda: not is_working(home), ENDING_SECONDS)
     if is_working(home):
         return
