@@ -19,13 +19,13 @@ from engram.transcripts.project import find_repository
 
 #: Maximum number of projects in Claude Code's user file whose servers are checked.
 _MAX_PROJECTS = 500
-#: Size above which a file of Claude Code is not read, in bytes. Its user file keeps what was typed in every project.
+#: Size, in bytes, above which a Claude Code file is not read. The user file keeps what was typed in every project.
 MAX_FILE_BYTES = 200_000_000
 #: Word in the command of every Engram hook.
 HOOK_MARK = "engram_hooks"
 #: Word in the arguments of Engram's MCP server.
 SERVER_MARK = "engram_mcp"
-#: Name of Engram's MCP server and plugin, and the one to use if another program has taken it.
+#: Name of Engram's MCP server and plugin, and the name to use if another program has taken that.
 NAME, OTHER_NAME = "engram", "engram-recall"
 _OUR_MODULE = lazy_regex(rf"(?<![\w/.-]){SERVER_MARK}(?![\w-])")
 _ADVICE = "run: engram install (or merge by hand what `engram setup hooks` prints into Claude Code's settings)"
@@ -40,7 +40,7 @@ def names() -> Iterator[str]:
 
 
 def has_mark(text: str, mark: str) -> bool:
-    """Return True if the mark is a whole word in a text; ``engram_hooks_of_others`` is another program's."""
+    """Return True if the text contains the mark as a whole word; ``engram_hooks_of_others`` is another program's."""
     return mark in text and re.search(rf"(?<![\w.-]){re.escape(mark)}(?![\w-])", text) is not None
 
 
@@ -63,7 +63,7 @@ def our_server_names(servers: object) -> list[str]:
 
 
 def free_server_name(servers: object, taken: Collection[str] = ()) -> str:
-    """Return the name for Engram's server: its present one, else the first that no other program has.
+    """Return the name for Engram's server: its current one, or else the first that no other program uses.
 
     Args:
         servers: the servers of a settings file, by name.
@@ -85,7 +85,7 @@ def other_servers(document: Mapping[str, Any], folder: Path | None = None) -> di
         folder: a project to include even if the file does not list it.
 
     Returns:
-        name → where it is.
+        name → where the server is configured.
     """
     projects = document.get("projects")
     listed = list(projects.items())[:_MAX_PROJECTS] if isinstance(projects, dict) else []
@@ -110,7 +110,7 @@ def check_claude(
         block: the hooks and the server as ``engram setup hooks`` prints them.
         folder: the working folder, whose project may have its own settings.
         rule: the permission rule that lets Claude use every tool of the server.
-        has_plugin: a plugin provides hooks and server, so the settings need not contain them.
+        has_plugin: a plugin provides the hooks and the server, so the settings need not contain them.
     """
     settings_path, servers_path = settings.claude_folder / "settings.json", claude_json(settings)
     not_loaded = {path: why for path in (settings_path, servers_path) if (why := why_not_loaded(path))}
@@ -229,7 +229,7 @@ def server_name(settings: Settings) -> str:
 
 
 def _our_server(document: Mapping[str, Any]) -> tuple[str, Mapping[str, Any]]:
-    """Return name and entry of Engram's server; ("", {}) if it is not registered."""
+    """Return the name and entry of Engram's server; ("", {}) if it is not registered."""
     servers = document.get("mcpServers")
     for name in our_server_names(servers)[:1]:
         return name, servers[name] if isinstance(servers, dict) else {}
@@ -255,7 +255,7 @@ def _check_server(settings: Settings, folder: Path) -> Iterator[Check]:
 
 
 def _our_commands(settings_file: Mapping[str, Any]) -> dict[str, list[str]]:
-    """Return event → commands of Engram's hooks."""
+    """Return the commands of Engram's hooks by event."""
     commands: dict[str, list[str]] = {}
     for event, handler in our_hooks(settings_file):
         commands.setdefault(event, []).append(str(handler["command"]))
@@ -268,7 +268,7 @@ def _scripts(commands: list[str]) -> set[str]:
 
 
 def _asynchronous(settings_file: dict[str, Any]) -> list[str]:
-    """Return the events with asynchronous hooks of Engram, for which Claude Code would wait when it ends."""
+    """Return the events with asynchronous Engram hooks, which Claude Code would wait for on exit."""
     events = [event for event, handler in our_hooks(settings_file) if handler.get("async") is True]
     return [f"{event} (async)" for event in dict.fromkeys(events) if event != "PreCompact"]
 
@@ -303,9 +303,9 @@ def read_object(path: Path) -> dict[str, Any] | None:
 
 
 def why_not_loaded(path: Path) -> str:
-    """Say why Claude Code does not load one of its files, which it does only if the file is JSON; "" if it does.
+    """Return why Claude Code does not load one of its files, which must be a JSON object; "" if it does load it.
 
-    Measured with 2.1.197 and 2.1.332: a comment or a comma before a bracket is enough, a byte order mark is not.
+    As observed in 2.1.197 and 2.1.332, a comment or a trailing comma prevents loading; a byte order mark does not.
     """
     data = read_regular(path, MAX_FILE_BYTES) or b""
     if not data.strip():

@@ -51,14 +51,14 @@ from engram.version import install_command
 
 #: Warn below this much free disk space, in bytes.
 MIN_FREE_BYTES = 500_000_000
-#: Share and number of prompts with late answers at which a warning is given.
+#: Warn if more than this share of prompts, and at least this many, were answered late.
 MAX_LATE_SHARE = 0.05
 MIN_LATE = 5
 #: Maximum number of unreadable lines that are listed; the others are only counted.
 MAX_LISTED_FAULTS = 5
 #: What to do about skipped files.
 _ADVICE_ON_SKIPPED = "nothing to do, unless sessions of yours are there"
-#: Beginning of a set-aside database's name → what the database is.
+#: Prefix of a set-aside database's file name → what the database is.
 _SET_ASIDE = {
     "memory.v2": "another program's database",
     "memory.broken": "a damaged database",
@@ -98,7 +98,7 @@ class Check:
 
 
 def check_config(path: Path, faults: Iterable[ConfigFault]) -> Iterator[Check]:
-    """Yield what is wrong in config.toml."""
+    """Yield a check for each fault in config.toml."""
     for name, text in faults:
         line = line_of(path, name) if name else 0
         command = f"engram config unset {shlex.quote(name)}" if name else ""
@@ -133,7 +133,7 @@ def check_all(store: Store, settings: Settings, health: Health, *, is_quick: boo
 
 
 def _answers(store: Store) -> Iterator[Check]:
-    """Yield the number of answers that came after their prompt's hook had ended."""
+    """Yield the number of answers that arrived after their prompt's hook had exited."""
     by_cause, prompts = late_of_days(store)
     late = sum(by_cause.values())
     is_often = late > MAX_LATE_SHARE * prompts and late >= MIN_LATE
@@ -236,7 +236,7 @@ def _memory(store: Store, is_quick: bool) -> Iterator[Check]:
 
 
 def _earlier_memory(store: Store, settings: Settings) -> Iterator[Check]:
-    """Yield backups of a damaged or deleted memory.db, which may hold what transcripts no longer contain."""
+    """Yield backups of a damaged or deleted memory.db, which may contain what transcripts no longer do."""
     for backup in earlier_backups(store, settings.places.backups):
         command = f"engram restore {backup.path.name}"
         yield Check(
@@ -408,9 +408,9 @@ _OFFER = (
 
 
 def find_missing(settings: Settings) -> Check | None:
-    """Return what the chosen language model lacks, so that rules write the memories instead; None for nothing.
+    """Return what the chosen language model lacks, so that rules write the memories instead; None if nothing.
 
-    Starts no process and sends nothing, so that it can be asked wherever somebody chooses or sees the extractor.
+    Starts no process and sends nothing, so it can be called wherever the extractor is chosen or shown.
     """
     if settings.extractor == "openai" and not (settings.llm_base_url or find_api_key(settings.places.env_file)):
         return Check(
@@ -457,7 +457,7 @@ def check_language_model(settings: Settings) -> Iterator[Check]:
 
 
 def _check_flags(settings: Settings) -> Check | None:
-    """Return that Claude Code is too old for print mode as it is used; None if it isn't. Starts it."""
+    """Return a finding if Claude Code is too old for the flags of print mode that Engram uses; else None. Runs it."""
     command = find_claude(settings) or ""
     help_text = _help_text(command)
     missing = [flag for flag in _NEEDED_FLAGS if flag not in help_text]

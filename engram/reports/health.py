@@ -26,7 +26,7 @@ from engram.vaults import settings_around
 
 #: Advice about a failing stage.
 SEE_LOG = "see the log with: engram logs --errors"
-#: Stage → what it does, for people; a stage that is missing here is named as it is.
+#: Stage → what it does, for people; a stage that is not listed is shown by its own name.
 STAGE_NAMES = {
     "ingest": "reading",
     "watch": "noticing changes",
@@ -157,7 +157,7 @@ class Health(Vitals):
 def take_vitals(store: Store, settings: Settings, *, with_files: bool = True) -> Vitals:
     """Check the locks, the stages and the waiting tasks and, unless ``with_files`` is False, count unread transcripts.
 
-    Without files, this takes a few milliseconds at any size.
+    Without files, this takes a few milliseconds, however large the memory is.
     """
     unread = count_unread(store, settings) if with_files else Unread(0, 0, 0.0, 0)
     serving = settings_around(settings).places
@@ -203,7 +203,7 @@ def count_unread(store: Store, settings: Settings) -> Unread:
 
 
 def _begun_ms(store: Store, settings: Settings) -> int:
-    """Return when Engram could first work here, in ms since 1970: when the memory was made or Engram installed."""
+    """Return when Engram could first work (ms since 1970): the later of memory creation and installation."""
     begun_ms = made_at_ms(store)
     with contextlib.suppress(OSError):
         begun_ms = max(begun_ms, settings.places.install_journal.stat().st_mtime_ns // 1_000_000)
@@ -252,7 +252,7 @@ def home_bytes(home: Path) -> int:
     return total
 
 
-# -- The status for scripts: health, figures of each project, pauses, places.
+# -- The status for scripts: health, figures for each project, pauses, places.
 
 
 def status_to_json(

@@ -93,7 +93,7 @@ class HubReport:
 
     @property
     def has_git(self) -> bool:
-        """True for a checkout that rounds fetch, commit and push."""
+        """True for a checkout, in which each round fetches, commits and pushes."""
         return urlsplit(self.url).scheme == "git+file"
 
     @property

@@ -52,7 +52,7 @@ def memory_to_json(store: Store, memory: Memory) -> dict[str, Any]:
 
 
 def memory_from_json(line: Mapping[str, Any]) -> tuple[Memory, list[Evidence]]:
-    """Return the memory and evidence that ``memory_to_json`` wrote; the project is only a name. Raises BadRequest."""
+    """Return the memory and evidence that ``memory_to_json`` wrote, with only the project's name. Raises BadRequest."""
     values: dict[str, Any] = {}
     for known in dataclasses.fields(Memory):
         key = _NAMES.get(known.name, known.name)
@@ -202,7 +202,7 @@ def who_changed(change: Change, extractor: str) -> str:
     """Return who made a change, for people; changes made by rules are not attributed to a model.
 
     Args:
-        extractor: the memory's extractor, for a step that does not name its own.
+        extractor: the memory's extractor, for a step that does not specify one.
     """
     made_by = str(change.after.get("extractor") or extractor)
     return RULES if change.actor is Actor.MODEL and made_by.startswith("local") else change.actor.value
@@ -308,9 +308,9 @@ def _sessions(number: int) -> str:
 
 # -- Where a memory comes from: the turns that it rests on, with its source sentences marked.
 
-#: Maximum number of a memory's turns that are shown, the first ones.
+#: Maximum number of a memory's turns to show, starting with the first.
 MAX_TURNS = 3
-#: Minimum share of a memory's words that a marked sentence contains, approximately.
+#: Approximate minimum share of a memory's words that a marked sentence must contain.
 MIN_SAID_SHARE = 0.25
 #: Maximum number of characters shown before and after the marked sentence.
 MAX_AROUND_CHARACTERS = 300
@@ -364,7 +364,7 @@ def source_turns(store: Reader, memory: Memory) -> list[SourceTurn]:
 
 
 def mark_sentences(text: str, wanted: str) -> list[Span]:
-    """Split a text into spans, marking ``wanted`` if it occurs verbatim, else the sentence that says most of it."""
+    """Split a text into spans, marking ``wanted`` if it occurs verbatim, else the sentence closest to it."""
     start = text.find(wanted) if wanted.strip() else -1
     if start >= 0:
         return _cut(text, start, start + len(wanted))
@@ -372,7 +372,7 @@ def mark_sentences(text: str, wanted: str) -> list[Span]:
     best, best_share = None, MIN_SAID_SHARE
     for begin, end in sentence_spans(text):
         said = stems(topic_words(text[begin:end]))
-        # Of two that say as much, prefer the shorter one.
+        # Of two sentences with equally many of the words, prefer the shorter.
         share = len(said & goal) / (len(goal) + 0.2 * len(said)) if goal else 0.0
         if share > best_share:
             best, best_share = (begin, end), share
@@ -419,18 +419,18 @@ def _shorten(spans: Sequence[Span]) -> list[Span]:
     return kept
 
 
-# -- Ids as people type them: a beginning is enough.
+# -- Ids as people type them: a prefix is enough.
 
-#: Maximum number of candidates that the error about an ambiguous id names.
+#: Maximum number of candidates that the error about an ambiguous id lists.
 MAX_CANDIDATES = 5
 _BEGINNING = lazy_regex(r"(?:ep_[0-9a-f]{0,11}|q_[0-9a-f]{0,12})")
 
 
 def whole_id(store: Reader, text: str) -> str:
-    """Complete the beginning of an id; return other texts as they are.
+    """Complete an abbreviated id; return any other text as it is.
 
     Raises:
-        BadRequest: several ids match, or every id begins like that.
+        BadRequest: several ids match, or the text is a prefix of every id.
     """
     text = text.strip()
     if not _BEGINNING.fullmatch(text):
@@ -453,7 +453,7 @@ def whole_id(store: Reader, text: str) -> str:
 
 
 def several_begin(text: str, candidates: Sequence[tuple[str, str]]) -> str:
-    """Return a message that lists the ids beginning with a text, with their titles, and says what to do.
+    """Return a message that lists the ids beginning with ``text`` and their titles, and says what to do.
 
     Args:
         candidates: ids with titles; more than ``MAX_CANDIDATES`` add "and more".

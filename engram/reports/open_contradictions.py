@@ -77,7 +77,7 @@ class Contradictions:
 
     waiting: tuple[OpenContradiction, ...]
     of_files: tuple[FileContradiction, ...]
-    #: Memories whose text looks like an instruction to Claude, which is not shown them until a person trusts them.
+    #: Memories whose text looks like an instruction; Claude is not shown them until a person trusts them.
     suspects: tuple[Memory, ...] = ()
 
     @property

@@ -1,4 +1,4 @@
-"""Find out from the locks whether watcher and worker are running, and how much memory they use."""
+"""Find out from the locks whether the watcher and the worker are running, and how much memory they use."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class ProcessState:
 
 
 def process_state(lock: Path) -> ProcessState:
-    """Return the state of the process that holds ``lock``; without a holder, none is running."""
+    """Return the state of the process that holds ``lock``, if any."""
     holder = _read_holder(lock)
     if holder is None:
         return ProcessState(False)
@@ -66,7 +66,7 @@ class OtherProcess:
     lock: Path
     #: None if unknown.
     pid: int | None
-    #: Version of its code; "" if its lock names none.
+    #: Version of its code; "" if its lock file contains none.
     code: str
 
     @property
@@ -111,7 +111,7 @@ def holder_of(lock: Path) -> int | None:
 
 
 def is_elsewhere(lock: Path) -> bool:
-    """Return True if the lock's holder runs in another container, where its id names another process than here."""
+    """Return True if the lock's holder runs in another container, whose process ids mean nothing in this one."""
     space = (read_regular(lock, 200) or b"").decode("ascii", "replace").splitlines()[2:3]
     return bool(space and space[0]) and space[0] != process_space()
 
@@ -134,7 +134,7 @@ def signal_holder(lock: Path, number: signal.Signals) -> None:
 def _read_holder(lock: Path) -> tuple[int | None, str] | None:
     """Return the holder's process id and code version; None if no process holds the lock.
 
-    A process takes the lock before it writes its id. Until then, the file is empty or names a former holder.
+    A process takes the lock before it writes its id. Until then, the file is empty or contains a former holder's id.
     """
     until = time.monotonic() + _NAMING_SECONDS
     while is_held(lock):
@@ -161,9 +161,9 @@ def _silent_seconds(lock: Path) -> float | None:
 
 
 def terminal_run(home: Home) -> int | None:
-    """Return the id of the `engram up` whose children are the worker or the watcher; None if none runs them.
+    """Return the id of the `engram up` whose children are the worker or the watcher; None if there is none.
 
-    What it runs belongs to its terminal: neither a supervisor nor launchd or systemd can restart it.
+    Its children belong to its terminal: no supervisor, launchd or systemd can restart them.
     """
     for lock in (home.worker_lock, home.watcher_lock):
         pid = holder_of(lock)

@@ -177,7 +177,7 @@ class SessionReport:
     memories: tuple[Memory, ...]
     injections: tuple[Injection, ...]
     briefings: tuple[Briefing, ...]
-    #: How many prompts got memories, and why the others did not; "" if nothing is recorded.
+    #: How many prompts got memories, and why the others did not; "" if nothing was recorded.
     prompts: str
     verdicts: Mapping[tuple[Channel, Verdict], int]
 
@@ -213,7 +213,7 @@ def summarize_session(store: Store, settings: Settings, session: SessionRow) -> 
 
 
 def find_session_row(store: Store, text: str) -> SessionRow:
-    """Return the session whose id is, or uniquely begins with, a text. Raises NotFound."""
+    """Return the session whose id is, or uniquely begins with, the given text. Raises NotFound."""
     session = find_session(store, text)
     if session is not None and (
         turns_of_session(store, session.id, limit=1) or text in sessions_with_outcomes(store, text)

@@ -38,7 +38,7 @@ def shown_value(value: object) -> str:
 
 @dataclass(frozen=True, slots=True)
 class ExplainedSetting:
-    """A setting in the words of the comments beside it in ``engram.settings``, with `code` between backticks."""
+    """A setting, explained by the comments above it in ``engram.settings``, with `code` in backticks."""
 
     name: str
     section: str
@@ -63,7 +63,7 @@ def explained_settings() -> Iterator[ExplainedSetting]:
 
 
 def default_of(name: str) -> str:
-    """Return the default of a setting; for a folder, what the function that finds the folder says."""
+    """Return the default of a setting; for a folder, the summary of the function that finds the folder."""
     known = next(known for known in dataclasses.fields(Settings) if known.name == name)
     if known.default is dataclasses.MISSING:
         assert callable(known.default_factory)
@@ -123,7 +123,7 @@ def list_project_reports(store: Store, *, with_empty: bool = False) -> list[Proj
 
 
 def list_moves(store: Store) -> list[Move]:
-    """Return the projects whose folder is gone and that may be known under another folder now."""
+    """Return the projects whose folder is gone and that may now be known under another folder."""
     return find_moves(store)
 
 
@@ -138,7 +138,7 @@ def move_to_json(move: Move) -> dict[str, Any]:
 
 
 def sorting_to_json(found: Sequence[Sorted]) -> list[dict[str, Any]]:
-    """Return what was or would be sorted as JSON, with one entry for each pair of projects."""
+    """Return as JSON what was or would be sorted, with one entry for each pair of projects."""
     rows: dict[tuple[int, str], dict[str, Any]] = {}
     for change in found:
         first = {

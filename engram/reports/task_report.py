@@ -69,7 +69,7 @@ def run_row(run: TaskRun, now_ms: int) -> dict[str, Any]:
 
 
 def find_piece(store: Store, text: str) -> Work:
-    """Return the piece of work with an id. Raises NotFound."""
+    """Return the piece of work with the given id. Raises NotFound."""
     piece = work.work_by_id(store, int(text)) if text.isdigit() and len(text) < 19 else None
     if piece is None:
         raise NotFound(

@@ -21,7 +21,7 @@ DAY_MS = 86_400_000
 
 
 def late_of_days(store: Store) -> tuple[dict[str, int], int]:
-    """Return how many recent answers were too late, by cause, and the number of prompts, at least as many in all."""
+    """Return how many recent answers were too late, by cause, and the number of prompts, which is never smaller."""
     since_ms = store.now_ms() - REPORT_DAYS * DAY_MS
     late = late_since(store, since_ms)
     return late, max(count_prompts_since(store, since_ms), sum(late.values()))
