@@ -1,1 +1,1 @@
-"""Decide whose voice a text is in and what is safe to show, and find orders in text that the user did not type."""
+"""Decide whose voice text is in and what is safe to show, and find orders in text that the user did not type."""

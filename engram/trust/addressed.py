@@ -1,17 +1,17 @@
 """Find sentences by others that direct their reader beyond the project's own matters. Pure.
 
-`conduct` knows wordings of orders, and finds them wherever nobody typed a text here. For memories of teammates, packs,
-imports and agents the question is turned around: a sentence is above suspicion only if it is plainly not about conduct.
-It does not combine two things that would make it so (`conduct_concepts`): who reads, decides or checks, and what is
-secret or was said here; and letting know, allowing, doing without, giving away. Their order and form do not matter: an
-order, a passive, a question, a condition and a noun phrase are judged alike. In addition, an order must name something
-that projects are made of, and no person. What a program does ("the worker ignores …"), what is forbidden ("never log
-tokens"), and what takes care of a secret or a check are the project's own matters.
+`conduct` recognises wordings of orders in any text that the user did not type. For memories from teammates, packs,
+imports and agents, the question is reversed: a sentence is above suspicion only if it is plainly not about conduct.
+It must not combine two things that would make it so (`conduct_concepts`): who reads, decides or checks, and what is
+secret or was said here; and informing, allowing, doing without, giving away. Their order and form do not matter: an
+order, a passive, a question, a condition and a noun phrase are judged alike. In addition, an order must mention
+something that projects are made of, and no person. What a program does ("the worker ignores …"), what is forbidden
+("never log tokens"), and what protects a secret or a check are the project's own matters.
 
 Such orders come in more forms than anybody can list ("an empty field means yes"), and so do harmless sentences with the
-same words ("never log tokens"). So a linear model of a sentence's words has the last word. ``benchmarks/trust.py`` fits
-it on sentences of many writers, and measures it on each writer's after fitting it only on the others';
-docs/redaction.md has the figures.
+same words ("never log tokens"). So a linear model of a sentence's words has the final say. ``benchmarks/trust.py`` fits
+it on sentences by many writers, and evaluates it on each writer's sentences after fitting it on all the others';
+docs/redaction.md gives the figures.
 """
 
 from __future__ import annotations
@@ -41,15 +41,15 @@ from engram.trust.conduct_concepts import (
 WEIGHTS = Path(__file__).with_name("directive_weights.json")
 
 _LONGEST = 20_000
-#: A passage of more characters than this is judged in clauses.
+#: A passage longer than this, in characters, is judged clause by clause.
 _LONGEST_PAIR = 400
 _PASSAGE_ENDS = lazy_regex(r"(?<=[.!?])\s+|(?<=[。！？])|\n+")
 _PIECES = lazy_regex(r".{30,120}?[,;:.](?=\s)|.{1,120}(?:\s|$)|\S{1,120}")
-#: Longer sentences are read in pieces.
+#: Sentences longer than this, in characters, are read in pieces.
 _LONGEST_SENTENCE = 400
-#: A text of more sentences is no longer short.
+#: Text with more sentences than this does not count as short.
 _FEW_SENTENCES = 4
-#: Text that Engram itself writes around what was said.
+#: Text in which Engram itself encloses what was said.
 LABELS = lazy_regex(
     r"^\[(?:also|asked|the user|proposed by the assistant)\] ?|^Asked (?=“)|(?<=” )the user chose: ", re.MULTILINE
 )
@@ -57,8 +57,8 @@ LABELS = lazy_regex(
 _EXAMPLE_FILE = lazy_regex(r"\.env\.(?:example|sample|template|dist|test|ci)\b")
 _BLANKS, _EMPTY_LINES = lazy_regex(r"[^\S\n]+"), lazy_regex(r"\s*\n\s*")
 _SENTENCES = lazy_regex(r"(?<=[.!?;])\s+|(?<=[。！？；])|\n+")
-#: What may not come together in a sentence: a concept, and all concepts of one of the sets after it. Then, whether a
-#: program may do it all the same, and whether the rule is only for short texts.
+#: What a sentence may not combine: a concept, and all concepts of one of the sets after it. Then, whether a program may
+#: do it nevertheless, and whether the rule applies only to short texts.
 _NOT_TOGETHER: tuple[tuple[str, str, bool, bool], ...] = (
     (
         "reader",
@@ -78,7 +78,7 @@ _NOT_TOGETHER: tuple[tuple[str, str, bool, bool], ...] = (
     ("private", "give+away", False, True),
     ("address", "give|fetch|allow", False, False),
 )
-#: The same in other languages, where no program is spared.
+#: The same in other languages, where programs are not exempt.
 _ELSEWHERE_NOT_TOGETHER: tuple[tuple[str, str], ...] = (
     ("reader", ""),
     ("people", ""),
@@ -90,13 +90,13 @@ _ELSEWHERE_NOT_TOGETHER: tuple[tuple[str, str], ...] = (
     ("say", "not"),
     ("away", "give|fetch"),
 )
-#: What counts only if it is not forbidden.
+#: Acts, which count only if they are not forbidden.
 _DONE = frozenset({"allow", "do without", "give"})
 #: Verbs for taking or passing on a secret.
 _LEARNS = frozenset("learn take borrow steal guess enter type install hand quote".split())
 #: Verbs for skipping a check.
 _GIVES_UP = frozenset("remove delete hide move rename edit change lower raise set answer empty clear drop".split())
-#: No limit on what is done or for whom: whatever comes, whoever asks.
+#: No limit on what is done or for whom: "whatever comes", "whoever asks".
 _ANYTHING = lazy_regex(
     r"\b(?:whatever|whichever|anything|everything|whoever|any \w+ that|all that|anybody who|anyone who)\b"
 )
@@ -113,9 +113,9 @@ _CLAIM = lazy_regex(
     r"failed|exists?)\b|"
     r"\b(?:say|choose|answer|click|press|select|reply|type) (?:with )?[\"'“„]?(?:yes|no|ok|allow|always|done|green)\b"
 )
-#: Concepts of one pattern for all languages.
+#: Concepts with one pattern for all languages.
 _SIGNS: dict[str, re.Pattern[str]] = {"not": NEGATION, "anything": _ANYTHING, "address": ADDRESS}
-#: What comes before the name of a part only says which part: "the user service", "permission checks".
+#: A word before the name of a part only specifies which part: "the user service", "permission checks".
 _KINDS = lazy_regex(
     r"\b(?:user|agent|assistant|bot|customer|client|admin|reviewer|password|token|secret|permission|approval|"
     r"audit|review|security|alert|prompt|ignore|test|hook|confirmation|cookie|key|push)s?['’]? (?=(?:(?!the|an?|"
@@ -130,7 +130,7 @@ _KINDS = lazy_regex(
     r"commit|webhook|react|git) (?:keys?|tokens?|hooks?|policies|policy)\b|\bpush notif"
 )
 _CODE = lazy_regex(r"`[^`\n]*`")
-#: After these words, no verb follows: "signatures of commits".
+#: These words are not followed by a verb: "signatures of commits".
 _PHRASE = lazy_regex(r"(?:^| )(?:of|for|in|to|with|from|by|at|on|and|or) $")
 #: "Tests are skipped on Windows."
 _SOMEWHERE = lazy_regex(
@@ -165,7 +165,7 @@ _NO_VERBS = frozenset(
     "more less only even still yet however although though unless once whenever wherever whatever whoever is are was "
     "were be been has have had do does did can could may might must shall should will would".split()
 )
-#: Words that are not a verb in its base form: participles, adverbs, plurals.
+#: Words that are not verbs in their base form: participles, adverbs, plurals.
 _NO_ORDER = lazy_regex(r"(?:ed|ing|ly|(?<![s])(?<!focu)(?<!foc)(?<!canva)s)$")
 #: Whoever says this will do it themselves.
 _LET = lazy_regex(r"let(?:['’]s| me| us)\b")
@@ -192,7 +192,7 @@ _LOOKS_LIKE_CODE = lazy_regex(
     r"`|\w/\w|\w/(?=[\s;,.)]|$)|\w_\w|\b\w+\.[a-z]{1,5}\b(?!\w)|--?[a-z]|\d|\w\(|::|[<>=@#$]|\.\w|\w\.\w|"
     r"[a-z]-[a-z]+-[a-z]"
 )
-#: Words that nearly every English sentence has.
+#: Words that nearly every English sentence contains.
 _ENGLISH = lazy_regex(
     r"\b(?:the|to|of|is|are|for|with|and|not|it|from|by|when|before|after|if|all|never|always|your?|this|that|be|each|"
     r"every|only|any|what|how|our|my|then|their|its|at|until|instead|over|on|as|a|has|have|use|do)\b"
@@ -207,11 +207,11 @@ _ELSEWHERE = lazy_regex(
 
 
 def is_addressed(text: str) -> bool:
-    """Return whether the rules say that a text directs whoever reads it in a matter that is not the project's.
+    """Return whether text, according to the rules, directs its reader in a matter that is not the project's.
 
     Args:
-        text: any text; of more than 20,000 characters, the beginning is read. One of more than a few sentences may
-            mention persons and checks, since it says what was done, and only those who ask for it read it.
+        text: any text; only the first 20,000 characters are read. Text of more than a few sentences may mention
+            persons and checks, since it reports what was done, and only those who request it read it.
     """
     text = unicodedata.normalize("NFKC", LABELS.sub("", text[:_LONGEST]))
     text = _EXAMPLE_FILE.sub("file", text.lower())
@@ -227,7 +227,7 @@ def is_addressed(text: str) -> bool:
 
 
 def _is_conduct(sentence: str, *, is_short: bool) -> bool:
-    """Return whether a sentence in lower case is about somebody's conduct; ``is_short``: whether its text is short."""
+    """Return whether a lower-case sentence is about somebody's conduct; ``is_short``: whether its text is short."""
     plain = _CODE.sub("code", sentence)
     if any(not is_forbidden(plain, match) for match in CLEAR.finditer(plain)):
         return True
@@ -258,7 +258,7 @@ def _has_one(found: set[str], others: str) -> bool:
 
 
 def _concepts_in(sentence: str, *, is_english: bool) -> set[str]:
-    """Return the names of the concepts in a sentence; what is done counts only if it is not forbidden."""
+    """Return the names of the concepts in a sentence; an act counts only if it is not forbidden."""
     found = {
         name
         for name, concept in CONCEPTS.items()
@@ -272,7 +272,7 @@ def _concepts_in(sentence: str, *, is_english: bool) -> set[str]:
 
 
 def _is_programs(sentence: str) -> bool:
-    """Return whether a sentence says what a program does: "the worker sends …"."""
+    """Return whether a sentence describes what a program does: "the worker sends …"."""
     acts = _PROGRAM.match(sentence)
     if acts is None or not {acts["verb"][:-1], _STEM.sub("", acts["verb"])} & VERBS or _PHRASE.search(acts["who"]):
         return False
@@ -281,7 +281,7 @@ def _is_programs(sentence: str) -> bool:
 
 
 def _is_foreign(verb: str, clause: str, sentence: str, found: set[str]) -> bool:
-    """Return whether an order is about persons, or has no limit at all.
+    """Return whether an order is about persons or is unlimited.
 
     Args:
         verb: the verb of the order.
@@ -304,7 +304,7 @@ def _is_foreign(verb: str, clause: str, sentence: str, found: set[str]) -> bool:
 
 
 def _imperatives(sentence: str) -> Iterator[tuple[str, str]]:
-    """Yield each verb that orders something, and its clause; none that is forbidden."""
+    """Yield each verb that orders something, with its clause; forbidden acts are left out."""
     starts = [(0, True), *((match.end(), not match[0].isspace()) for match in _CLAUSES.finditer(sentence))]
     ends = [*(match.start() for match in _CLAUSES.finditer(sentence)), len(sentence)]
     for (start, _), end in zip(starts, ends, strict=True):
@@ -314,7 +314,7 @@ def _imperatives(sentence: str) -> Iterator[tuple[str, str]]:
         word = None if is_other else _WORD.match(sentence, at)
         if word is None or word[0] in _NO_VERBS or _LET.match(sentence, at) or _NO_ORDER.search(word[0]):
             continue
-        # "Sessions are …" and "passwords or keys" state or name something; "rotate the key" is an order.
+        # "Sessions are …" and "passwords or keys" state or mention something; "rotate the key" is an order.
         has_object = _OBJECT.match(sentence, word.end()) is not None
         if not has_object and (start or word[0] not in VERBS):
             continue
@@ -322,7 +322,7 @@ def _imperatives(sentence: str) -> Iterator[tuple[str, str]]:
 
 
 def _is_of_project(sentence: str) -> bool:
-    """Return True if a sentence names something that projects are made of."""
+    """Return True if a sentence mentions something that projects are made of."""
     if _LOOKS_LIKE_CODE.search(sentence) or _ELSEWHERE.search(sentence):
         return True
     return any(
@@ -336,10 +336,10 @@ def _is_of_project(sentence: str) -> bool:
 
 
 def directs(text: str) -> bool:
-    """Return whether a text directs whoever reads it in a matter that is not the project's.
+    """Return whether text directs its reader in a matter that is not the project's.
 
     Args:
-        text: any text; of more than 20,000 characters, the beginning is read.
+        text: any text; only the first 20,000 characters are read.
     """
     scores = [score(passage) for passage in passages(text)]
     if not scores:
@@ -352,9 +352,9 @@ def directs(text: str) -> bool:
 
 
 def passages(text: str) -> list[str]:
-    """Return each sentence of a text together with the next, which helps to understand it; a single sentence alone.
+    """Return each sentence of a text together with the next, which helps to understand it; a single sentence by itself.
 
-    Long passages are divided where clauses end, so that many words around an order do not hide it.
+    Long passages are split where clauses end, so that an order is not hidden among many other words.
     """
     text = unicodedata.normalize("NFKC", LABELS.sub("", text[:_LONGEST]))
     sentences = [sentence.strip() for sentence in _PASSAGE_ENDS.split(text) if sentence.strip()]

@@ -37,20 +37,20 @@ from engram.trust.conduct_words import (
 
 
 class Conduct(NamedTuple):
-    """A kind of order: its reason, what it looks like in lower case, and whether a negation makes it harmless."""
+    """A kind of order: its reason, its pattern in lower case, and whether a negation makes it harmless."""
 
     reason: str
     source: str
     is_harmless_if_negated: bool = True
-    #: Every such order contains one of these, so that most texts need no regex; () if there is no such shortcut.
+    #: Every such order contains one of these, so most texts need no regex search; () if there is no such shortcut.
     marks: tuple[str, ...] = ()
 
 
 def order_in(text: str) -> str | None:
-    """Return a short description of what a text orders; None if it orders nothing about anybody's conduct.
+    """Return a short description of what text orders; None if it does not order anything about anybody's conduct.
 
     Args:
-        text: in lower case, about 20,000 characters at most.
+        text: text in lower case, at most about 20,000 characters.
     """
     text = _EXAMPLE_FILE.sub("file", _BLANKS.sub(" ", _EMPTY_LINES.sub("\n", text)))
     for conduct in CONDUCT:
@@ -76,7 +76,7 @@ def _compiled(source: str) -> re.Pattern[str]:
     return lazy_regex(source, re.MULTILINE)
 
 
-#: Example files: they list variables, without values.
+#: Example files, which list variables without values.
 _EXAMPLE_FILE = lazy_regex(r"\.env\.(?:example|sample|template|dist|test|ci)\b")
 _BLANKS, _EMPTY_LINES = lazy_regex(r"[^\S\n]+"), lazy_regex(r"\s*\n\s*")
 _CLAUSE_END = lazy_regex(

@@ -1,6 +1,6 @@
-"""What sentences about somebody's conduct speak of: words for persons, for checks and secrets, and for what is done.
+"""The concepts in sentences about somebody's conduct: words for persons, for checks and secrets, and for acts.
 
-English words and those of other languages are kept apart, since a word may mean something else in another language.
+English words are kept apart from those of other languages, since a word may mean something else in another language.
 Patterns are in lower case.
 """
 
@@ -16,7 +16,7 @@ def words(listed: str, patterns: str = "") -> re.Pattern[str]:
     """Return a pattern for any of the words.
 
     Args:
-        listed: words in lower case; "*" is any end, "_" a blank or a hyphen.
+        listed: words in lower case; "*" matches any ending, "_" a blank or a hyphen.
         patterns: additional patterns, for scripts without spaces between words and for what is not a word.
     """
     source = "|".join(listed.split()).replace("*", r"\w*").replace("_", "[ -]")
@@ -24,7 +24,7 @@ def words(listed: str, patterns: str = "") -> re.Pattern[str]:
 
 
 class Concept(NamedTuple):
-    """What a sentence may speak of: its wording in English, and in other languages."""
+    """A concept that a sentence may mention: its wording in English, and in other languages."""
 
     english: re.Pattern[str]
     elsewhere: re.Pattern[str]
@@ -41,7 +41,7 @@ CONCEPTS: dict[str, Concept] = {
             "助手|智能体|ассистент|агент|アシスタント|エージェント",
         ),
     ),
-    # Those who decide or check, and anybody.
+    # Those who decide or check, and people in general.
     "people": Concept(
         words(
             """
@@ -59,7 +59,7 @@ CONCEPTS: dict[str, Concept] = {
             "任何人|誰|никому",
         ),
     ),
-    # Those whom a program serves, who may be the person sitting here.
+    # Those whom a program serves, who may include the person at the keyboard.
     "user": Concept(
         words(
             "users? customers? owners? managers? developers? maintainers?",
@@ -93,7 +93,7 @@ CONCEPTS: dict[str, Concept] = {
             "确认|审查|测试|警告|指示|指令|权限|提示|日志|確認|検査|テスト|警告|проверк|подтвержд|предупрежд|инструкц|запрос",
         ),
     ),
-    # What may be mentioned, but not done without.
+    # What may be mentioned, but not omitted.
     "control": Concept(
         words(
             """
@@ -106,7 +106,7 @@ CONCEPTS: dict[str, Concept] = {
         ),
         words("-"),
     ),
-    # Checks that may be left out in some places; code or a part of the project names the place.
+    # Checks that may be left out in some places; code or a part of the project specifies the place.
     "checks": Concept(
         words("""
         checks? tests? warnings? hooks? pre-commit linters? lint linting type_checkers? rules? diffs?
@@ -148,7 +148,7 @@ CONCEPTS: dict[str, Concept] = {
     ),
     # -- what is done
     "you": Concept(words("you yours yourself"), words("vous usted")),
-    # What is only said to persons.
+    # What can be said only to persons.
     "tell": Concept(
         words("""
         tell tells telling told mention* inform informing informed disclos* reveal* admit* confess* announc* bother*
@@ -276,7 +276,7 @@ ADDRESS = lazy_regex(
     r"[\w.+-]{1,64}@[\w-]+\.\w|\bgists?\b|\bpastebin\b|https?://(?!localhost|127\.)|"
     r"(?<![\w/@.-])(?:[\w-]+\.)+(?:com|net|org|dev|xyz|sh|example|test)\b(?!/(?:v\d|\w+/\w+@))"
 )
-#: What is about conduct in itself.
+#: Words that are about conduct in themselves.
 CLEAR = words(
     r"""
         conceal* withh* discretion discreet* (?<!forward_)secrecy hush* unmentioned undisclosed unreported unnoticed
@@ -333,7 +333,7 @@ NEGATION = words(
         """,
     r"n['’]t\b|不|别|勿|ない|ません|(?<!\w)не\b|ни ",
 )
-#: What takes care of secrets, or says what they are.
+#: Words for protecting secrets, or for describing what they are.
 CARE = words("""
         rotat* encrypt* hash hashes hashed hashing mask* redact* revok* expires? expired vault kms sops sealed
         validate* decod* compar* scoped? headers? bearer httponly refresh* short-lived issue[sd]? prefix* salt* deriv*
@@ -344,7 +344,7 @@ CARE_ELSEWHERE = lazy_regex(
     r"vault|argon2|bcrypt|kms|header|verschlüssel|gehasht|rotier|\b(?:nie|nicht|niemals|kein\w*|jamais|ne|nunca|"
     r"jamás|no|non|mai|não|niet|nooit|geen)\b|chiffr|cifra|存储|加密|不|ない|никогда"
 )
-#: What asks for oversight, or says where it is.
+#: Words that request oversight, or describe where it takes place.
 ASKED = words("""
         ask* get gets request* require[sd]? required wait* obtain* run runs add adds keep* enable[sd]? follow*
         respect* needs? needed must should has have live lives stored named computed derived checked happens? happen
@@ -382,7 +382,7 @@ VERBS = frozenset(
     withhold work wrap write zip
     """.split()
 )
-#: What projects are made of, in the singular; a word in -y, -e or -s also without that end.
+#: What projects are made of, in the singular; a word ending in -y, -e or -s also without that ending.
 PROJECT = frozenset(
     """
     abstraction accessor adapter alias alpine anchor anonymous ansible api app application architecture argument

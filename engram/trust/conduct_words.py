@@ -11,7 +11,7 @@ WHO_READS = (
     r"\b(?:agents?|assistants?|claude(?: code)?|copilot|codex|gemini|chatbots?|llms?|ais|anthropic)\b|\bthe model\b|"
     r"\bwho(?:ever|soever)? reads (?:this|it)\b|\banyone reading\b|\byou\b)"
 )
-#: A character of a clause in which nothing is denied so far.
+#: A character of a clause that contains no negation so far.
 UNDENIED = r"(?:(?!\b(?:not|never|cannot|neither|without)\b|n['’]t\b)[^.\n])"
 #: What comes before the verb of an order.
 ORDER = (
@@ -30,7 +30,7 @@ def act(verbs: str, *, is_loose: bool = False) -> str:
 
     Args:
         verbs: alternatives, in their base form.
-        is_loose: an infinitive with nothing but "to" is an order as well.
+        is_loose: whether a bare infinitive with "to" counts as an order, too.
     """
     order = ORDER if is_loose else ORDER.replace("bitte|to|", "bitte|")
     inflected = rf"(?:{verbs})(?:e?s|ing|ed)?"
@@ -66,7 +66,7 @@ SOFT_SECRETS = (
     r"password)\b|"
     r"\bpasswords?\b|\bcookies?\b|\bcard numbers?\b)"
 )
-#: A text that names a secret contains one of these.
+#: Any text that mentions a secret contains one of these.
 SECRET_MARKS = (
     *(
         "secret",
@@ -131,7 +131,7 @@ PROTECTION = (
     r"antivirus|audit (?:logs?|trail)|branch protection|two-factor|2fa\b|human in the loop|"
     r"bestätigung\w*|berechtigung\w*|freigaben?\b|rückfragen?\b|sicherheitsprüfung\w*)"
 )
-#: What finds mistakes before others do, and words that say it is given up for longer than the moment.
+#: Checks that find mistakes before others do, with words for giving them up for more than a moment.
 CHECKS = (
     r"(?:(?:the|any|your|our|all) )?(?:(?:unit|integration|slow|style) )?(?:tests?(?: suite)?|linters?|linting|"
     r"type[ -]?check(?:er|ing|s)?|checks|ci|pre-commit(?: hooks?)?)\b"
@@ -144,7 +144,7 @@ NEGATED_ORDER = (
     r"n['’]t) need "
     r"to|skip|please not)\b"
 )
-#: To leave out what finds mistakes.
+#: Leaving out such checks.
 LEAVES_OUT_CHECKS = (
     rf"{NEGATED_ORDER}[^.\n]{{0,12}}\b(?:run|running|execute|use|start)\b {CHECKS}[^.\n]{{0,40}}{FOR_GOOD}|"
     rf"\bstop (?:running|using|executing) {CHECKS}|\bnever again (?:run|check|test|lint)\b|"

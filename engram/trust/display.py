@@ -22,14 +22,14 @@ _HOST = lazy_regex(r"[\w.-]+")
 _ENTITY = lazy_regex(r"(?i)&(?:amp;)*(lt|gt|#0*60|#0*62|#x0*3c|#x0*3e|grave|#0*96|#x0*60);?")
 #: Characters that could open or close a fence, and their replacements.
 _ANGLES = str.maketrans({"<": "‹", ">": "›", "＜": "‹", "＞": "›", "﹤": "‹", "﹥": "›", "｀": "'"})
-#: Every text of plain characters that would be changed contains one of these.
+#: Any text of plain characters that would be changed contains one of these.
 _FENCE_MARK = lazy_regex("[<>&`~]")
 _BACKTICKS = lazy_regex(r"`{2,}")
 _TILDES = lazy_regex(r"~{3,}")
 _BLANKS = lazy_regex(r"\s+")
 #: Characters that may be hidden.
 _UNPLAIN = lazy_regex(r"[^\n\t\r -~]")
-#: Shown at the place where a text was cut.
+#: Shown where text was cut.
 ELLIPSIS = "…"
 
 
@@ -38,7 +38,7 @@ def visible(text: str, *, keep_lines: bool = False) -> str:
     anything.
 
     ANSI sequences, control, invisible and bidirectional characters and lone surrogates are removed; everything else
-    stays. A second call changes nothing.
+    is kept. A second call changes nothing.
 
     Args:
         text: any stored text, such as a project's name.
@@ -56,8 +56,8 @@ def visible(text: str, *, keep_lines: bool = False) -> str:
 
 
 def escape_hidden(json_text: str) -> str:
-    """Return JSON in which every character that `visible` would drop is written as `\\uXXXX`; the values stay the
-    same.
+    """Return JSON in which every character that `visible` would drop is written as `\\uXXXX`; the values do not
+    change.
     """
     if json_text.isascii() and "\x7f" not in json_text:
         return json_text
@@ -68,7 +68,7 @@ def fence_safe(text: str, *, keep_lines: bool = False) -> str:
     """Return the text in a form that cannot close its fence, hide anything or steer a terminal.
 
     Control characters, ANSI sequences, invisible and bidirectional characters and lone surrogates are removed; `<` and
-    `>` become `‹` and `›`; runs of two or more backticks become as many `'`. A second call changes nothing.
+    `>` become `‹` and `›`; runs of two or more backticks become the same number of `'`. A second call changes nothing.
 
     Args:
         text: any text.
@@ -87,7 +87,7 @@ def fence_safe(text: str, *, keep_lines: bool = False) -> str:
 
 
 def one_line(text: str, limit: int) -> str:
-    """Return the text as one safe line of at most `limit` characters, every link replaced by its host.
+    """Return the text as one safe line of at most `limit` characters, with every link replaced by its host.
 
     It is cut at the end of a word if there is one in the last fifth, with `…` for the rest. If the number of backticks
     is odd, the last is dropped, so that nothing after the line is taken for code.
@@ -107,8 +107,8 @@ def one_line(text: str, limit: int) -> str:
 
 
 def hidden_characters(text: str) -> int:
-    """Return how many characters of the text are invisible, bidirectional or control characters (line breaks and tabs
-    not).
+    """Return how many characters of the text are invisible, bidirectional or control characters (except line breaks
+    and tabs).
     """
     if text.isascii() and text.replace("\n", "").replace("\t", "").isprintable():
         return 0
@@ -161,5 +161,5 @@ def number_of(number: int, one: str, many: str = "") -> str:
 
 
 def counted(number: int, one: str, many: str = "") -> str:
-    """Return a number with its noun, such as ``2 turns``; "" for none."""
+    """Return a number with its noun, such as ``2 turns``; "" for 0."""
     return number_of(number, one, many) if number else ""

@@ -1,5 +1,5 @@
-"""Pasted mails, chat messages and tickets without headers, recognised by their greetings, endings and names of
-speakers.
+"""Pasted mails, chat messages and tickets without headers, recognised by their greetings, endings and
+speakers' names.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from engram.system.lazy_regex import lazy_regex
 
 #: Maximum length of a line that is a greeting, the end of a letter or a name, in characters.
 _MAX_GREETING_CHARS = 70
-#: The writer is named at most this many lines below the end of a letter.
+#: The writer's name is at most this many lines below the end of a letter.
 _NAME_LINES = 3
 
 _GREETING = (
@@ -75,7 +75,7 @@ _TIME_ALONE = lazy_regex(rf"(?i)\s*(?:(?:today|yesterday|\w{{3,10}}day)(?: at)? 
 _TIME_THEN_NAME = lazy_regex(
     rf"\s*\[(?:\w{{3,12}},? )?(?:{_DAY},? )?{_CLOCK}\]\s*[^\W\d_a-z][\w.'-]*(?: [\w.'-]+){{0,3}}(?:\s*$|:\s)"
 )
-#: The head of a part of a ticket, alone on its line.
+#: The heading of a part of a ticket, alone on its line.
 _TICKET_PART = lazy_regex(
     r"(?i)\s*(?:[#*_]{1,4}\s*)?(?:acceptance criteria|definition of done|steps to reproduce|(?:expected|actual) "
     r"(?:results?|behaviou?r)|user story|description|akzeptanzkriterien|schritte zum reproduzieren|beschreibung|"
@@ -94,7 +94,7 @@ _MAIL_FOOTER = lazy_regex(
     r"(?:von meinem \w+ gesendet|gesendet von mein)|envoyé de mon \w|enviado desde mi \w|inviato da \w)"
 )
 _SIGNATURE_MARK = lazy_regex(r"--\s*$")
-#: "Anna: …" is a conversation if a name occurs twice; words that head a part of a text are not names.
+#: "Anna: …" is a conversation if a name occurs twice; words that serve as headings are not names.
 _SPEAKER = lazy_regex(r"\s*@?(?P<name>[^\W\d_a-z][\w.'-]{1,20}(?: [^\W\d_a-z][\w.'-]{1,20})?):\s+\S")
 _LABEL = lazy_regex(
     r"(?i)note|notes|todo|fixme|example|rule|important|warning|goal|question|answer|bug|fix|step|context|file|path|"
@@ -136,7 +136,7 @@ _WROTE = lazy_regex(
     r"(?i)[^\n]{0,120}\b(?:wrote|schrieb|a écrit|escribió|ha scritto|escreveu|schreef|napisał\w?|пишет|"
     r"написал\w?)\b[^\n]{0,60}:\s*$"
 )
-#: The user says that they received a message, which follows.
+#: The user announces a message that they received.
 _RECEIVED = lazy_regex(
     r"(?i)(?=.*\b(?:e-?mail|mail|message|dm|nachricht|correo|mensaje|courriel|messaggio|mensagem|e-mailt?je|bericht|"
     r"письмо|сообщение|slack|thread)\b)(?=.*\b(?:got|received|came in|sent|forwarded|bekommen|erhalten|kam|geschickt|"
@@ -149,7 +149,7 @@ _LOG = lazy_regex(
 
 
 def letter_spans(lines: Sequence[str]) -> Iterator[tuple[int, int]]:
-    """Yield the spans of lines ``(start, stop)`` that somebody else wrote: letters, chats, tickets, lines of logs."""
+    """Yield the spans of lines ``(start, stop)`` that somebody else wrote: letters, chats, tickets, log lines."""
     start = _beginning(lines)
     if start is not None:
         yield start, len(lines)
@@ -191,7 +191,7 @@ def _beginning(lines: Sequence[str]) -> int | None:
 
 
 def _paragraph(lines: Sequence[str], number: int) -> int:
-    """Return the first line of the paragraph that a line is in; of the one above, if that is a ticket's key."""
+    """Return the first line of the paragraph that contains a line; of the one above, if that is a ticket's key."""
     while number and lines[number - 1].strip():
         number -= 1
     if number > 1 and _TICKET_KEY.match(lines[number - 2]):

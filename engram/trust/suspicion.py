@@ -1,4 +1,4 @@
-"""Rules against planted instructions: does a text that would become a memory try to give orders?
+"""Rules against planted instructions: does text that would become a memory try to give orders?
 
 No text may contain forged roles, hidden characters, orders to forget the rules, or commands that fetch and run. Pasted,
 quoted, relayed or imported text may say anything about a project, but may not direct the agent or the user
@@ -28,19 +28,19 @@ from engram.trust.display import hidden_characters
 
 
 class Rule(NamedTuple):
-    """A reason, its pattern, and the texts it applies to: "all", or "relayed" for those that the user did not type."""
+    """A reason, its pattern, and the texts it applies to: "all", or "relayed" for text that the user did not type."""
 
     reason: str
-    #: A pattern in lower case; the case of a text's letters does not matter.
+    #: A pattern in lower case; it matches letters of either case.
     source: str
     scope: str = "all"
-    #: Whatever the pattern finds contains one of these, in lower case; () if that is not known.
+    #: Any match of the pattern contains one of these, in lower case; () if unknown.
     marks: tuple[str, ...] = ()
-    #: It also contains one of these.
+    #: Any match also contains one of these.
     also: tuple[str, ...] = ()
 
     def shows_in(self, text: str, lower: str | None = None) -> bool:
-        """Return whether the rule applies to the text; the pattern is compiled at its first use.
+        """Return whether the pattern occurs in the text. It is compiled when first used.
 
         Args:
             text: any text.
@@ -52,7 +52,7 @@ class Rule(NamedTuple):
         return has_one(lower, self.marks) and has_one(lower, self.also) and bool(_compiled(self.source).search(lower))
 
 
-#: Letters that a case-insensitive search takes for a letter of the rules, but that ``str.lower`` does not turn into it.
+#: Letters that match a letter of the rules in a case-insensitive search, but that ``str.lower`` does not convert to it.
 _FOLDED = lazy_regex("[\u0130\u0131\u017f\u1c80-\u1c88\u212a]")
 
 
@@ -204,7 +204,7 @@ RULES: tuple[Rule, ...] = (
 )
 
 
-#: How many characters of a text are judged at once; longer texts are judged in overlapping pieces.
+#: Number of characters that are judged at once; longer texts are judged in overlapping pieces.
 _PIECE = 20_000
 
 
@@ -227,9 +227,9 @@ _ESCAPES = lazy_regex(
     r"(?:\\u[0-9a-fA-F]{4}){4,}|(?:%[0-9a-fA-F]{2}){5,}|(?:&#x?[0-9a-fA-F]{2,6};){4,}|(?:\b[01]{8}\b ?){6,}|"
     r"(?:\\[0-7]{3}){6,}"
 )
-#: Whatever ``_ESCAPES`` finds contains one of these, or eight bits.
+#: Any match of ``_ESCAPES`` contains one of these, or eight bits.
 _ESCAPE_MARKS, _BITS = ("\\", "%", "&#"), lazy_regex("[01]{8}")
-#: More characters of base64 or of hex than a name has.
+#: More base64 or hex characters than a name has.
 _LONG = lazy_regex(r"[A-Za-z0-9+/]{60,}={0,2}")
 #: The digest of a file, in hex or (sha512, sha384) in base64.
 _DIGEST = lazy_regex(r"[0-9a-f]{64}|[0-9a-f]{96}|[0-9a-f]{128}|[A-Za-z0-9+/]{64}|[A-Za-z0-9+/]{86}==")
@@ -244,8 +244,9 @@ def why_suspect(text: str, *, is_typed: bool, is_assistant: bool = False) -> str
 
     Args:
         text: the future memory, or the part of a prompt that it comes from.
-        is_typed: the user typed it (see `split_typed`), so it may order anything.
-        is_assistant: the assistant wrote it about its own work. Anything else is relayed, and may not order conduct.
+        is_typed: whether the user typed it (see `split_typed`), so that it may order anything.
+        is_assistant: whether the assistant wrote it about its own work. Anything else is relayed, and may not order
+            conduct.
     """
     hidden = hidden_characters(text)
     if hidden and hidden > _allowed_hidden(text):
@@ -268,13 +269,13 @@ def why_any_suspect(texts: Iterable[str], names: Iterable[str] = (), *, is_assis
 
     Args:
         texts: its summary, content, facts and questions.
-        names: of the things that it is about, of files, branches and projects.
+        names: the names of the things that it is about, and of files, branches and projects.
         is_assistant: as for ``why_suspect``.
     """
     texts = [text for text in texts if text]
     said: list[str] = []
     for text in texts:
-        # A summary is mostly the beginning of the content, and nothing is judged twice.
+        # A summary is usually the beginning of the content, and nothing is judged twice.
         if not any(text in other for other in said):
             said = [other for other in said if other not in text]
             said.append(text)
@@ -285,20 +286,20 @@ def why_any_suspect(texts: Iterable[str], names: Iterable[str] = (), *, is_assis
     return reason or next((reason for name in names if (reason := why_name_suspect(name))), None)
 
 
-#: Cached because names repeat: a memory names the files and tools of the memories before it.
+#: Cached because names recur: a memory mentions the files and tools of earlier memories.
 @lru_cache(maxsize=4_096)
 def why_name_suspect(name: str) -> str | None:
-    """Return why a name must not be shown, since it reads like an order; None if it may be.
+    """Return why a name that reads like an order must not be shown; None if it may be shown.
 
     Args:
-        name: of a file, a branch, a project or a thing; its words may be joined by anything.
+        name: the name of a file, a branch, a project or a thing; its words may be joined by any characters.
     """
     words = _BETWEEN_WORDS.sub(" ", _CAMEL.sub(" ", _BETWEEN_FOLDERS.sub("\n", name)))
     return why_suspect(name, is_typed=False) or (why_suspect(words, is_typed=False) if words != name else None)
 
 
 def _allowed_hidden(text: str) -> int:
-    """Return how many harmless hidden characters the text has: joiners, emoji selectors, returns, icon fonts."""
+    """Return how many harmless hidden characters the text contains: joiners, emoji selectors, returns, icon fonts."""
     return sum(1 for c in text if c in "\ufe0f\ufe0e\u200d" or 0xE000 <= ord(c) <= 0xF8FF)
 
 

@@ -1,6 +1,6 @@
 """Separate what the user typed in a prompt from what was pasted, quoted or relayed.
 
-When in doubt, a line counts as not typed: the user repeats a rule that was missed, but a rule that somebody else
+When in doubt, a line counts as not typed: the user can repeat a rule that was missed, but a rule that somebody else
 planted would be obeyed for ever.
 """
 
@@ -14,9 +14,9 @@ from itertools import pairwise
 from engram.system.lazy_regex import lazy_regex
 from engram.trust.pasted_letters import letter_spans
 
-#: A line of more characters than this is a paste.
+#: A line with more characters than this is a paste.
 MAX_TYPED_LINE_CHARS = 1_200
-#: In a prompt of more characters than this, only the first and last paragraphs may be typed.
+#: In a prompt with more characters than this, only the first and last paragraphs may be typed.
 MAX_TYPED_PROMPT_CHARS = 6_000
 #: This many indented lines in a row are a paste.
 _INDENTED_LINES = 3
@@ -82,7 +82,7 @@ _LEAD_IN = lazy_regex(
     r"\b(?:says?|said|wrote|writes|replied|answered|told (?:me|us)|suggest(?:s|ed)|recommend(?:s|ed)|asks?|asked|"
     r"wants)\b[^\n]{0,40}):\s*$"
 )
-#: The same in German, French, Spanish, Italian and Portuguese; what introduces the user's own wishes is no lead-in.
+#: The same in German, French, Spanish, Italian and Portuguese; introducing one's own wishes is not a lead-in.
 _OWN_WISHES = lazy_regex(
     r"(?i)\b(?:meine?r?|unsere?|mes|nos|mis|nuestr[oa]s|(?:le )?mie|(?:i )?miei|nostr[ei]|(?:as )?minhas|(?:os )?meus|"
     r"noss[oa]s)\s+(?:regeln|wünsche|vorgaben|règles|souhaits|préférences|reglas|preferencias|regole|preferenze|"
@@ -121,7 +121,7 @@ _HANDED_ON = lazy_regex(
     r"(?:me )?(?:mandou|enviou|escreveu|mandaram)(?:-me)? (?:isto|isso|o seguinte)|isto (?:é|vem) d[aoe])"
     r"[^\n.!?]{0,60}[.:]?\s*$"
 )
-#: The user speaks again, after a blank line.
+#: The user starts speaking again, after a blank line.
 _FIRST_PERSON = lazy_regex(
     r"(?i)\s*(?:(?:so|now|and|but|please|ok(?:ay)?|also|und|nun|jetzt|aber|et|maintenant|y|ahora|pero|e|ora|ma|agora|"
     r"mas)[, ]+)?(?:i|i['’](?:m|d|ve|ll)|my|ich|meine?[rmns]?|je|j['’]\w+|mon|mes|moi|yo|mis?|io|mi[oa]|miei|eu|meus?|"
@@ -153,7 +153,7 @@ _SAYERS = (
     r"cartel|documentazione|guida|manuale|capo|collega|colleghi|clienti?|messaggio|documentação|guia|chefe|equipe|"
     r"equipa|mensagem|aviso|manuale|[\w./-]+\.(?:md|txt|rst)"
 )
-#: Somebody who is named, or a text, says something, in German, French, Spanish, Italian and Portuguese.
+#: A named person or a text says something, in German, French, Spanish, Italian and Portuguese.
 _RELAYED_ELSEWHERE = lazy_regex(
     rf"(?i)\b(?:{_SAYERS})\b\s+(?:[\w'’-]+\s+){{0,3}}?(?:(?:hat|haben)\s+(?:[\w'’-]+\s+){{0,3}}?(?:gesagt|geschrieben|"
     r"gemeint|empfohlen|verlangt|gebeten|geschickt)|sag(?:t|te|ten)|schreib(?:t|en)|schrieb(?:en)?|steht|stand|"
@@ -214,23 +214,23 @@ _QUOTATION = lazy_regex(
 _LONG_QUOTATION = 16
 _LONG_CORNERED = 8
 _OPEN_QUOTE = lazy_regex(r"^[^\"]*(?:^|[\s:(])\"(?=\w)[^\"]*$")
-#: Opens a quotation → what closes it, over several lines.
+#: Opening mark of a quotation that may span several lines → its closing marks.
 _CLOSING = {"„": "“”", "“": "”", "«": "»", "「": "」", "『": "』"}
 _CLOSED = lazy_regex(r"„[^“”]*[“”]|“[^”]*”|«[^»]*»|»[^«]*«|「[^」]*」|『[^』]*』")
 _OPENING = lazy_regex(r"[„“«「『]")
-#: A quotation over more lines than this is an unpaired quotation mark.
+#: If a quotation would span more lines than this, its quotation mark is unpaired.
 _QUOTED_LINES = 60
 _BLOB = lazy_regex(r"[A-Za-z0-9+/=_-]{120,}")
 
 
 def split_typed(text: str) -> list[tuple[str, bool]]:
-    """Split a prompt into segments, each with whether the user typed it; joined they give the prompt again.
+    """Split a prompt into segments, each with whether the user typed it; joined, they yield the prompt again.
 
     Not typed are code fences, quoted lines, tags and their content, diffs, logs, stack traces, shell sessions,
     code, indented blocks, e-mail and chat headers, tickets, documents with headings, very long lines, sentences that
     relay ("the README says …"), long quotations, and what follows a line such as "here is the output:" up to a blank
-    line and the first person. Relaying, lead-ins and quotation marks are known in English, German, French, Spanish,
-    Italian and Portuguese.
+    line and the first person. Relaying, lead-ins and quotation marks are recognised in English, German, French,
+    Spanish, Italian, Portuguese, Dutch, Polish, Russian, Japanese and Chinese.
     """
     lines = _pieces(text)
     typed = _judge_lines(lines)
@@ -252,7 +252,7 @@ def typed_text(text: str) -> str:
 
 
 def _pieces(text: str) -> list[str]:
-    """Split a text into lines; a fence or a pair of tags in the middle of a line delimits a separate piece."""
+    """Split text into lines; a fence or a pair of tags in the middle of a line delimits a separate piece."""
     tags = [tag for tag in _ANY_TAG.finditer(text) if not tag[0].endswith("/>")] if "</" in text else []
     paired = {tag[2] for tag in tags if tag[1]} & {tag[2] for tag in tags if not tag[1]}
     pieces = []
@@ -280,8 +280,8 @@ def _is_within(place: int, spans: list[tuple[int, int]]) -> bool:
 
 
 def _tag_ends(lines: list[str]) -> dict[int, int]:
-    """Return where the content of each tag ends: after nested tags, and at the last closing tag before it is opened
-    again.
+    """Return where the content of each tag ends: after nested tags, and at the last closing tag before the tag is
+    opened again.
     """
     opened: dict[str, tuple[int, int]] = {}
     ends: dict[int, int] = {}
@@ -332,7 +332,7 @@ def _introduces(line: str) -> bool:
 
 
 def _asks_about(lines: list[str], at: int) -> bool:
-    """Return whether the line asks about a text that follows it after a blank line."""
+    """Return whether the line asks about text that follows it after a blank line."""
     if lines[at + 1].strip() or not _REQUEST.match(lines[at].rstrip()):
         return False
     return sum(1 for line in lines[at + 1 :] if line.strip()) >= _REQUESTED_LINES
@@ -412,7 +412,7 @@ def _fence_end(lines: list[str], at: int, fence: str) -> int:
 
 
 def _run_end(lines: list[str], at: int) -> int:
-    """Return where a log, shell session or piece of code ends: at a blank line before a line without indentation."""
+    """Return where a log, shell session or piece of code ends: at a blank line that precedes an unindented line."""
     end = at + 1
     while end < len(lines):
         if not lines[end].strip():
@@ -427,7 +427,7 @@ def _run_end(lines: list[str], at: int) -> int:
 
 
 def _closing(line: str) -> str:
-    """Return the marks that would close the quotation which a line opens; "" if it opens none."""
+    """Return the marks that would close the quotation that a line opens; "" if it opens none."""
     if _OPEN_QUOTE.search(line):
         return '"'
     opening = _OPENING.search(_CLOSED.sub("", line))
@@ -435,7 +435,7 @@ def _closing(line: str) -> str:
 
 
 def _quote_end(lines: list[str], at: int, closing: str) -> int:
-    """Return where a quotation over several lines that opens in line `at` ends; `at` if it never closes."""
+    """Return where a quotation that opens in line `at` and spans several lines ends; `at` if it is never closed."""
     for end in range(at + 1, min(len(lines), at + _QUOTED_LINES)):
         if any(mark in lines[end] for mark in closing):
             return end + 1
@@ -452,7 +452,7 @@ def _is_code(lines: list[str], at: int) -> bool:
 
 
 def _close_gaps(lines: list[str], typed: list[bool]) -> None:
-    """Treat a line or two between two pastes as pasted, if they don't contain a sentence of their own."""
+    """Treat a line of fewer than four characters between two pasted lines as pasted."""
     for at in range(1, len(lines) - 1):
         if typed[at] and not typed[at - 1] and not typed[at + 1] and len(lines[at].strip()) < 4:
             typed[at] = False
@@ -482,7 +482,7 @@ def _sentences(text: str) -> Iterator[tuple[str, bool]]:
     for cut in [m.end() for m in _SENTENCE_END.finditer(text)] + [len(text)]:
         inverted = _RELAYED_VERB_FIRST.search(text[at:cut])
         if inverted and not _SELF.search(text, at, cut):
-            # At the beginning of a sentence, what follows may be relayed, too; at its end, only that sentence is.
+            # At the beginning of a sentence, what follows may be relayed, too; at its end, only that sentence.
             end = cut if inverted.start() else len(text)
             yield text[at:end], False
             at = end
