@@ -31,11 +31,11 @@ from engram.worker.worker_client import wake_worker
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """What a call may see: one project's memories and global ones, or only global ones."""
+    """What a call may see: one project's memories and global ones, or only the latter."""
 
-    #: None if Claude's folder belongs to no known project.
+    #: None if Claude's folder does not belong to a known project.
     project: ProjectRow | None
-    #: True if the caller named a project other than that of Claude's folder.
+    #: True if the caller specified a project other than that of Claude's folder.
     is_elsewhere: bool = False
 
     @property
@@ -45,7 +45,7 @@ class View:
 
     @property
     def note(self) -> str:
-        """Remark on the view for the answer; "" for the folder's own project."""
+        """Remark about the view, for the answer; "" for the folder's own project."""
         if self.project is None:
             return "no project is known for this folder: global memories only"
         return f"of project {shown_name(self.project.name)}, not of this folder's project" if self.is_elsewhere else ""
@@ -55,7 +55,7 @@ class View:
         return memory.project_id in (None, self.project_id)
 
     def require_quotation(self, store: Store, quotation_id: str) -> Quotation:
-        """Return the quotation with an id. Raises NotFound if it does not come from this view's project."""
+        """Return the quotation with the given id. Raises NotFound if it does not come from this view's project."""
         quotation = find_quotation(store, quotation_id)
         if quotation is None or quotation.stored.project_id != self.project_id:
             raise NotFound(
@@ -64,11 +64,11 @@ class View:
         return quotation
 
     def require(self, store: Store, episode_id: str) -> Memory:
-        """Return the memory with an id, if this view may see it.
+        """Return the memory with the given id, if this view may see it.
 
         Raises:
-            BadRequest: it is the id of a quotation.
-            NotFound: it does not exist, or belongs to another project; the message does not say which.
+            BadRequest: the id is that of a quotation.
+            NotFound: the memory does not exist, or belongs to another project; the message does not say which.
         """
         if is_quotation_id(episode_id):
             from engram.memories.save import QUOTATION_VERBS  # takes 0.1 s, and most sessions do not need it
@@ -85,14 +85,14 @@ class View:
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """A session's access to the memory. Each call opens and closes its own connection, in its own thread."""
+    """A session's access to the memory. Each call opens and closes its own connection in its own thread."""
 
     settings: Settings
     #: The folder in which Claude Code started the server.
     folder: str
     #: Id of Claude Code's session; "" if unknown.
     session_id: str = ""
-    #: The caller: the agent, or the user with a command.
+    #: The caller: the agent, or the user through a command.
     actor: Actor = Actor.AGENT
 
     @contextlib.contextmanager
@@ -111,16 +111,16 @@ class Access:
         return redact(text, known_values(store, self.session_id) if self.session_id else ())
 
     def ask(self, store: Store, request: RecallRequest) -> RecallResponse:
-        """Ask the memory a question: through the worker or, if none answers, by text only."""
+        """Answer a question from the memory: through the worker or, if none answers, by text search only."""
         return ask_memory(store, self.settings, request, with_model=False)
 
     def wake_worker(self) -> None:
         wake_worker(self.settings.places)
 
     def view(self, store: Store, name: str | None = None) -> View:
-        """Return the view of a named project, by default that of Claude's folder, and of global memories.
+        """Return the view of the given project, by default that of Claude's folder, and of global memories.
 
-        Raises NotFound, without naming other projects, if there is no such project.
+        Raises NotFound if there is no such project; the message does not list other projects.
         """
         own = scope_of_folder(store, self.settings, self.folder).project
         if not name:
@@ -139,18 +139,18 @@ def shown_name(name: str) -> str:
 
 
 def open_access() -> Access:
-    """Create the access for a server in its own process, with its own log. Raises EngramError."""
+    """Create the access for a server that runs in its own process, with its own log. Raises EngramError."""
     access = access_for(os.environ)
     start_logging(access.settings.places.logs, "mcp", access.settings.log_level, redact)
     return access
 
 
 def access_for(environ: Mapping[str, str], *, home: Path | None = None) -> Access:
-    """Create the access of a session.
+    """Create a session's access.
 
     Args:
-        environ: the variables of its process, as completed by ``engram_mcp.server``.
-        home: the memory folder, unless the variables name it.
+        environ: its process's environment variables, as completed by ``engram_mcp.server``.
+        home: the memory folder, if the variables do not specify it.
 
     Raises:
         EngramError: a setting or a vault can't be read.

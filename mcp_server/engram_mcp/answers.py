@@ -20,7 +20,7 @@ from engram.trust.display import fence_safe, one_line
 
 #: Maximum length of a summary in a list, in characters.
 SUMMARY_CHARACTERS = 300
-#: Maximum length of a content printed by ``memory_expand``, in characters.
+#: Maximum length of content printed by ``memory_expand``, in characters.
 CONTENT_CHARACTERS = 8000
 
 STALE = "may no longer hold"
@@ -57,7 +57,7 @@ def search_lines(hits: Sequence[PublicHit], note: str = "", unsaid: str = "", se
 
 
 def _without_suspects(hits: Sequence[PublicHit]) -> tuple[list[PublicHit], str]:
-    """Return the hits without memories that read like orders, and a line with the number of those."""
+    """Return the hits without memories that read like orders, and a line with the number of the latter."""
     shown = [hit for hit in hits if hit.memory is None or not hit.memory.suspect]
     number = len(hits) - len(shown)
     if not number:
@@ -66,7 +66,7 @@ def _without_suspects(hits: Sequence[PublicHit]) -> tuple[list[PublicHit], str]:
 
 
 def contradiction_line(older_id: str, newer_id: str) -> str:
-    """Return the note for two memories between which the user has to decide."""
+    """Return the note for two memories between which the user must decide."""
     return (
         f" {older_id} was pinned, saved or said by the user and stays. Ask the user to decide with "
         f"'engram review keep {newer_id}' (or {older_id})."
@@ -74,7 +74,7 @@ def contradiction_line(older_id: str, newer_id: str) -> str:
 
 
 def suspect_line(made: Memory) -> str:
-    """Return the note for a saved memory that is held back; "" for any other."""
+    """Return the note for a saved memory that is held back; "" for any other memory."""
     if not made.suspect:
         return ""
     return (
@@ -91,7 +91,7 @@ _JUDGED = {
 
 
 def judged_text(episode_id: str, judgement: Judgement, *, is_users: bool = False) -> str:
-    """Return the answer of ``memory_feedback``; ``is_users`` if the user judges, with a command."""
+    """Return the answer of ``memory_feedback``; ``is_users`` if the user gave the judgement, with a command."""
     revert = f"{'Take it back' if is_users else 'The user can revert this'}: engram feedback {episode_id} --off"
     if is_quotation_id(episode_id) and judgement is not Judgement.HELPFUL:
         return f"{episode_id} is judged {judgement}: it will not be quoted again. {revert}"
@@ -109,7 +109,7 @@ def expand_text(
 ) -> str:
     """Return the answer of ``memory_expand``: everything known about a memory.
 
-    ``branch`` is the unmerged branch that it was learned on, if the asker is not on it.
+    ``branch`` is the unmerged branch on which it was learned, if the caller is not on that branch.
     """
     lines = [
         f"{memory.episode_id} · {memory.kind} · {day(memory.created_at_ms)} · {memory.importance}"
@@ -217,5 +217,5 @@ def timeline_lines(memories: Sequence[Memory], project_id: int) -> str:
 
 
 def tail(note: str) -> str:
-    """Return a remark as a line in brackets; "" for none."""
+    """Return a remark as a line in brackets; "" if there is no remark."""
     return f"\n({note})" if note else ""

@@ -1,7 +1,7 @@
 """Declare the tools as agents see them, and validate the arguments of calls.
 
-A tool is declared by the name, docstring and signature of a function, from which pydantic makes the schema and the
-validation of its arguments.
+A tool is declared by a function's name, docstring and signature, from which pydantic creates the schema and the
+validation of the arguments.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ Project = Annotated[str | None, Field(description="project name; default: this o
 
 
 class _Schema(GenerateJsonSchema):
-    """Makes a short schema, without titles, null types and null defaults."""
+    """Generates a short schema, without titles, null types or null defaults."""
 
     def field_title_should_be_set(self, schema: Any) -> bool:
         return False
@@ -62,7 +62,7 @@ class Tool:
     description: str
     #: JSON schema of the arguments.
     input_schema: Mapping[str, Any]
-    #: Function that takes the access and the arguments and returns the answer.
+    #: Function that accepts the access and the arguments, and returns the answer.
     work: Callable[..., str]
     #: Model that validates the arguments.
     arguments: type[BaseModel]
@@ -70,7 +70,7 @@ class Tool:
     is_always_loaded: bool = False
 
     def check(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
-        """Validate a call's arguments; null means the default. Raises BadRequest, which says what is allowed."""
+        """Validate a call's arguments; null means the default. Raises BadRequest, which explains what is allowed."""
         given = {name: value for name, value in arguments.items() if value is not None}
         try:
             return self.arguments.model_validate(given).model_dump(exclude_unset=True)
@@ -99,7 +99,7 @@ TOOLS: dict[str, Tool] = {}
 
 
 def _tool(*, is_always_loaded: bool = False) -> Callable[[Callable[..., str]], Callable[..., str]]:
-    """Make a tool of a function. The model sees its name, docstring and all parameters but the first."""
+    """Make a function a tool. The model sees its name, docstring and all parameters except the first."""
 
     def add(work: Callable[..., str]) -> Callable[..., str]:
         hints = get_type_hints(work, include_extras=True)
@@ -124,14 +124,14 @@ def _tool(*, is_always_loaded: bool = False) -> Callable[[Callable[..., str]], C
 def answer(
     access: Callable[[], Access], name: str, arguments: Mapping[str, Any], is_users: bool = False
 ) -> tuple[str, bool]:
-    """Call a tool; return the text of its answer, and whether that is an error. Never raises.
+    """Call a tool; return the text of its answer, and whether it is an error. Never raises an exception.
 
     Hidden characters and secrets are removed again, since stored text may be older than a redaction rule.
 
     Args:
         access: called after the arguments have been validated.
-        name, arguments: as the agent wrote them.
-        is_users: True if the user calls with a command, so that a judgement or pin is the user's.
+        name, arguments: as sent by the agent.
+        is_users: True if the user called the tool with a command, so that a judgement or pin counts as the user's.
     """
     try:
         return _shown(_work(access, name, arguments, Actor.USER if is_users else Actor.AGENT)), False
@@ -140,7 +140,7 @@ def answer(
 
 
 def _work(access: Callable[[], Access], name: str, arguments: Mapping[str, Any], actor: Actor) -> str:
-    """Call a tool. An unexpected error is logged, and only its type shown to the model."""
+    """Call a tool. An unexpected error is logged, and the model sees only its type."""
     tool = TOOLS.get(name)
     if tool is None:
         raise BadRequest(f"there is no tool {name[:60]!r}")

@@ -1,6 +1,6 @@
 """The MCP server that an agent starts: relays lines to the worker, which serves all sessions (``session.py``).
 
-It imports almost nothing, since every session waits for it. Without a worker, this process becomes the server.
+It imports almost nothing, since every session waits for it. If there is no worker, this process becomes the server.
 """
 
 import _socket
@@ -13,9 +13,9 @@ from contextlib import suppress
 
 from engram_mcp import HELLO, is_asked_again
 
-#: First line from a worker that serves this session; it hangs up on a relay that it does not understand.
+#: First line from a worker that serves this session; a worker that does not understand the relay hangs up.
 WELCOME = b"engram-mcp 1\n"
-#: Prefixes of the environment variables that the worker gets.
+#: Prefixes of the environment variables that are sent to the worker.
 NAMES = (b"ENGRAM_", b"CLAUDE_PROJECT_DIR", b"CLAUDE_CODE_SESSION_ID", b"CLAUDE_MEMORY_")
 #: Timeouts for the welcome and the last answers, and interval of checks whether the agent is still running, all in
 #: seconds; number of checks without any data after which a worker that owes an answer counts as hung.
@@ -24,7 +24,7 @@ LOST = "Engram's worker ended or hung during this call, which may or may not hav
 
 
 def main() -> None:
-    """Serve over stdin and stdout until the agent closes them, ends this process or dies."""
+    """Serve over stdin and stdout until the agent closes them, kills this process or dies."""
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     with suppress(OSError):  # the folder may be gone
         os.environ.setdefault("CLAUDE_PROJECT_DIR", os.getcwd())
@@ -33,8 +33,8 @@ def main() -> None:
     while server := connect():
         if not (said := relay(server, said, parent)):
             return
-    gc.disable()  # importing makes many objects, all of which stay
-    from engram_mcp.session import main as serve  # 60 MB, and a second of processor time
+    gc.disable()  # importing creates many objects, all of which are kept
+    from engram_mcp.session import main as serve  # takes 60 MB and a second of processor time
 
     serve(said)
 
@@ -61,7 +61,7 @@ def relay(server: _socket.socket, said: bytes, parent: int) -> bytes:
     heard, has_left, own, silent, ready = b"", False, server.fileno(), 0, [0]
     while os.getppid() == parent and (ready or not has_left) and silent < SILENT_LOOKS:
         *lines, said = said.split(b"\n")
-        with suppress(OSError):  # a worker that has ended is noticed below
+        with suppress(OSError):  # a worker that has exited is noticed below
             server.sendall(b"".join(line + b"\n" for line in lines))
             server.shutdown(_socket.SHUT_WR) if has_left else None
         waiting |= {str(asked["id"]): asked for asked in map(parse, lines) if {"id", "method"} <= asked.keys()}
@@ -88,7 +88,7 @@ def relay(server: _socket.socket, said: bytes, parent: int) -> bytes:
             os.write(1, json.dumps(error).encode() + b"\n")
         else:
             said = json.dumps(asked).encode() + b"\n" + said
-    # Connect to the next server only when there is something to send; the worker may be back by then.
+    # Connect to the next server only once there is something to send; the worker may be running again by then.
     while b"\n" not in said and not has_left and os.getppid() == parent:
         if select.select([0], (), (), PARENT_SECONDS)[0]:
             said += (chunk := os.read(0, 65_536))
@@ -97,7 +97,7 @@ def relay(server: _socket.socket, said: bytes, parent: int) -> bytes:
 
 
 def parse(line: bytes) -> dict[str, object]:
-    """Parse a line's message; return {} if there is none."""
+    """Parse the message in a line; return {} if there is none."""
     with suppress(ValueError, RecursionError):
         message = json.loads(line)
         return message if isinstance(message, dict) else {}

@@ -1,7 +1,7 @@
-"""The MCP server of one session, built on the official library. The worker runs one per session, a lone server its own.
+"""The MCP server of one session, built on the official library. It runs in the worker or in a process of its own.
 
-The first request decides the version of the protocol: with ``initialize``, or with an envelope in each request. The
-tools are the same in both.
+The first request determines the protocol version: with ``initialize``, or with an envelope in each request. The tools
+are the same in both.
 """
 
 from __future__ import annotations
@@ -34,17 +34,17 @@ from engram_mcp.catalog import INSTRUCTIONS, TOOLS, answer
 
 #: Maximum length of a line, in bytes; a longer one ends the session.
 MAX_LINE_BYTES = 16_000_000
-#: How long to wait for running calls at the end of the input, in seconds.
+#: How long to wait for running calls once the input has ended, in seconds.
 MAX_END_SECONDS = 10.0
 #: How often a server in its own process checks its parent, in seconds.
 PARENT_SECONDS = 5.0
-#: Key under which Claude Code sends a call's id, and the id's prefix if a mod rather than the model made the call, such
-#: as Engram's for the user's command ``/engram``.
+#: Key under which Claude Code sends a call's id, and the id's prefix if the call was made by a mod, not by the model.
+#: Engram's mod for the user's command ``/engram`` makes such calls.
 CALL_ID, COMMANDS_CALL = "claudecode/toolUseId", "toolu_plugin_"
-#: Number of calls that a server in its own process answers at the same time.
+#: Maximum number of calls that a server in its own process answers at the same time.
 THREADS = 4
 
-#: Returns the agent's next line, b"" at the end.
+#: Returns the agent's next line; b"" at the end.
 ReadLine = Callable[[], Awaitable[bytes]]
 #: Writes a line to the agent.
 WriteLine = Callable[[bytes], Awaitable[None]]
@@ -53,11 +53,11 @@ WriteLine = Callable[[bytes], Awaitable[None]]
 async def serve(
     access: Callable[[], Access], read: ReadLine, write: WriteLine, pool: Executor, *, hello: str = ""
 ) -> None:
-    """Serve a session until its agent has left and its last calls are answered.
+    """Serve a session until its agent has disconnected and its last calls have been answered.
 
     Args:
         access: called for each tool call, in a thread of ``pool``.
-        hello: the agent's request ``initialize``, if another server has already answered it.
+        hello: the agent's ``initialize`` request, if another server has already answered it.
     """
     server = _make_server(access, pool)
     to_server, from_agent = anyio.create_memory_object_stream[SessionMessage | Exception](0)
@@ -95,7 +95,7 @@ def _make_server(access: Callable[[], Access], pool: Executor) -> Server:
 
 
 class _Wire:
-    """Passes JSON-RPC messages, one per line, in both directions; tracks requests that wait for an answer."""
+    """Passes JSON-RPC messages, one per line, in both directions, and tracks unanswered requests."""
 
     def __init__(self, read: ReadLine, write: WriteLine, hello: str) -> None:
         self._read = read
@@ -105,7 +105,7 @@ class _Wire:
         self._is_quiet = anyio.Event()
 
     async def take(self, server: MemoryObjectSendStream[SessionMessage | Exception]) -> None:
-        """Pass on the agent's messages. End the library's input, which drops running calls, only after those calls."""
+        """Pass on the agent's messages. Closing the library's input drops running calls, so wait for them first."""
         async with server:
             with contextlib.suppress(anyio.BrokenResourceError, OSError, ValueError):
                 if self._hello is not None:
@@ -141,7 +141,7 @@ class _Wire:
                     self._answered(item.message.id)
 
     async def _send(self, message: types.JSONRPCMessage) -> None:
-        # An agent that has left misses nothing, and the end of its input shows that it has left.
+        # An agent that has disconnected needs no answer, and the end of its input shows that it has disconnected.
         with contextlib.suppress(OSError):
             await self._write(message.model_dump_json(by_alias=True, exclude_unset=True).encode() + b"\n")
 
@@ -152,10 +152,10 @@ class _Wire:
 
 
 def _parse(line: bytes) -> types.JSONRPCMessage | None:
-    """Parse a line's message; return None if there is none."""
+    """Parse the message in a line; return None if there is none."""
     with contextlib.suppress(ValueError):
         return types.jsonrpc_message_adapter.validate_json(line, by_name=False)
-    # The library rejects lone surrogates, which some agents write. Lose the character rather than the message.
+    # The library rejects lone surrogates, which some agents send. Better to lose the character than the message.
     with contextlib.suppress(ValueError, RecursionError):
         value = storable_value(json.loads(line.decode("utf-8", "replace")))
         return types.jsonrpc_message_adapter.validate_python(value, by_name=False)
@@ -177,7 +177,7 @@ class AccessOnce:
 
 
 def main(said: bytes = b"") -> None:
-    """Serve over stdin and stdout until the agent closes them, ends this process or dies.
+    """Serve over stdin and stdout until the agent closes them, kills this process or dies.
 
     Relays of earlier versions also call this. ``said`` has already been read from stdin.
     """
@@ -186,7 +186,7 @@ def main(said: bytes = b"") -> None:
         signal.signal(number, signal.SIG_DFL)
     threading.Thread(target=_watch_parent, args=(os.getppid(),), name="parent", daemon=True).start()
     os.umask(0o077)
-    gc.freeze()  # imported objects stay, so keep the first collection from scanning them
+    gc.freeze()  # imported objects are kept, so no collection needs to scan them
     gc.enable()
     asyncio.run(_serve_stdio(said))
     logging.shutdown()
@@ -195,10 +195,10 @@ def main(said: bytes = b"") -> None:
 
 
 async def _serve_stdio(said: bytes) -> None:
-    # Code that reads or prints by mistake must not touch the messages.
+    # Code that reads or prints by mistake must not interfere with the messages.
     source, target = _move(0, os.open(os.devnull, os.O_RDONLY)), _move(1, os.dup(2))
     run = asyncio.get_running_loop().run_in_executor
-    # A thread for each direction, since waiting for the agent's input must not delay output to it.
+    # Use a thread for each direction, since waiting for the agent's input must not delay output to it.
     reader, writer = ThreadPoolExecutor(1), ThreadPoolExecutor(1)
     with open(source, "rb", closefd=False) as lines, open(target, "wb", closefd=False) as output:
 
@@ -231,7 +231,7 @@ def _write(output: BinaryIO, data: bytes) -> None:
 
 
 def _watch_parent(parent: int) -> None:
-    """End this process once its parent has died; another process may keep the other end of its input open."""
+    """Exit once the parent process has died; another process may keep the other end of the input open."""
     while os.getppid() == parent:
         time.sleep(PARENT_SECONDS)
     os._exit(0)

@@ -1,6 +1,6 @@
 """The tools as plain functions: an ``Access`` and arguments in, text out.
 
-Imports for a single tool are inside it, to keep the server's first answer fast.
+Imports for a single tool are inside its function, to keep the server's first answer fast.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ from engram_mcp.access import Access, View, shown_name
 
 #: Maximum number of hits that a tool returns.
 MAX_HITS: Final = 25
-#: Default number of hits of ``memory_search`` and of memories of ``memory_recall``, whose passages are then limited by
-#: a word budget. Any other limit of ``memory_recall`` applies to memories and passages together.
+#: Default number of hits from ``memory_search``, and of memories from ``memory_recall``, whose passages are then
+#: limited by a word budget. Any other limit for ``memory_recall`` applies to memories and passages together.
 DEFAULT_HITS: Final = 5
-#: Note in an answer if no worker is running.
+#: Note in answers if no worker is running.
 NO_WORKER = "the worker is not running: text search only; 'engram up' starts it"
-#: What ``memory_status`` says if no watcher is running.
+#: Text of ``memory_status`` if no watcher is running.
 NO_WATCHER = "not running, so new messages are not recorded; 'engram up' starts it"
 
 
@@ -77,7 +77,7 @@ def _find(
 
 
 def expand(access: Access, episode_id: str, project: str | None = None) -> str:
-    """Return everything known about a memory, or the whole turn of a quotation. Counts as an access."""
+    """Return everything known about a memory, or a quotation's whole turn. Counts as an access."""
     with access.store() as store:
         view = access.view(store, project)
         if is_quotation_id(episode_id):
@@ -113,7 +113,7 @@ def _expand_quotation(access: Access, store: Store, view: View, quotation_id: st
 
 
 def get(access: Access, source: str, start: int | None, lines: int | None, project: str | None = None) -> str:
-    """Return lines of a note that ``search`` found, without other projects' lines."""
+    """Return lines of a note that ``search`` found, leaving out other projects' lines."""
     from engram.notes.note_index import read_lines
 
     with access.store() as store:
@@ -149,7 +149,7 @@ def save(
         with access.store() as store:
             place = scope_of_folder(store, access.settings, folder, make=True)
             return _save_note(access, store, content, place.project)
-    # In one transaction, so that a refused text leaves no new project.
+    # Use one transaction, so that refused text does not leave a new project behind.
     with access.store() as store, store.transaction():
         place = scope_of_folder(store, access.settings, folder, make=scope != Scope.GLOBAL)
         is_global = Scope.parse(scope) is Scope.GLOBAL or place.project is None
@@ -316,7 +316,7 @@ def status(access: Access) -> str:
 
 
 def _memory_lines(store: Store, view: View) -> list[str]:
-    """Return counts of memories: by scope, importance and status for those visible here, and a total for others."""
+    """Return memory counts: by scope, importance and status for visible memories, and a total for the others."""
     seen, elsewhere = memory_lists.count_memories(store, view.project_id)
     name = shown_name(view.project.name) if view.project else "none, this folder belongs to no known project"
     return [
@@ -351,7 +351,7 @@ def timeline(access: Access, around: str | None, project: str | None, limit: int
 
 
 def _moment(store: Store, view: View, around: str) -> int:
-    """Return when a memory was created, or the time of a date. Raises NotFound or BadRequest."""
+    """Return the time at which a memory was created, or that of a date. Raises NotFound or BadRequest."""
     if memory_records.is_memory_id(around):
         return view.require(store, around).created_at_ms
     at_ms = parse_time_ms(around)
@@ -363,7 +363,7 @@ def _moment(store: Store, view: View, around: str) -> int:
 
 
 def context(access: Access, project: str | None) -> str:
-    """Return the briefing of a project, or one line if this session already had it."""
+    """Return a project's briefing, or one line if this session has already received it."""
     from engram.recollection.branch_state import find_branch_state
     from engram.recollection.briefing_lines import ids_in_briefing
     from engram.recollection.session_briefing import build_briefing
@@ -377,7 +377,7 @@ def context(access: Access, project: str | None) -> str:
         ):
             return "This session already had its briefing. memory_recall finds more."
         project_id = view.project.id if view.project else None
-        # 0 seconds, since git runs only in the worker.
+        # Wait 0 seconds, since git runs only in the worker.
         where = (
             None
             if project
