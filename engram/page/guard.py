@@ -1,4 +1,4 @@
-"""The guard in front of every route: it checks requests, and adds security headers to responses."""
+"""The guard in front of every route, which checks requests and adds security headers to responses."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ NONCE_BYTES = 16
 
 
 class Guard:
-    """Passes a request on only if it meets every check. Logs nothing, since addresses contain secrets."""
+    """Passes a request on only if it passes every check. Logs nothing, since addresses contain secrets."""
 
     def __init__(
         self,

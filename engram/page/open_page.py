@@ -24,7 +24,7 @@ from engram.system.atomic import read_regular, write_atomic
 
 #: First word that the page's process prints for the command that started it; a reason follows ``FAILED``.
 READY, RUNNING, FAILED = "ready", "running", "failed"
-#: Maximum size of the file that is read, in bytes.
+#: Maximum number of bytes read from that file.
 MAX_STATE_BYTES = 10_000
 
 
@@ -42,7 +42,7 @@ def write_state(path: Path, state: PageState) -> None:
 
 
 def read_state(path: Path) -> PageState | None:
-    """Return what the page has written; None if that is missing or invalid."""
+    """Return the state that the page has written; None if it is missing or invalid."""
     try:
         return PageState(**json.loads(read_regular(path, MAX_STATE_BYTES) or b"null"))
     except (TypeError, ValueError):
@@ -72,14 +72,14 @@ def find_page(places: Home) -> PageState | None:
 
 
 def ensure_page(places: Home, flags: Mapping[str, str], vault: str | None = None) -> PageState:
-    """Return where the page listens; start one if none of this version of Engram is running.
+    """Return where the page listens, and start it first if none of this version of Engram is running.
 
     Args:
         flags: settings for a new process that were given as flags, by name.
         vault: the project whose vault to show; None for the memory folder.
 
     Raises:
-        EngramError: the page can't be started, with the reason.
+        EngramError: the page can't be started; the message gives the reason.
     """
     page = find_page(places)
     if page is not None and is_elsewhere(places.page_lock):
@@ -98,7 +98,7 @@ def ensure_page(places: Home, flags: Mapping[str, str], vault: str | None = None
 
 
 def stop_page(places: Home) -> bool:
-    """Stop the running page and wait until it has ended; return False if none is running."""
+    """Stop the running page and wait until it has exited; return False if none is running."""
     page = find_page(places)
     if page is None:
         return False
@@ -114,7 +114,7 @@ def stop_page(places: Home) -> bool:
 def open_browser(entry: Path, url: str) -> bool:
     """Open the page in the user's browser; return False if no browser can show it.
 
-    The browser gets the file, because the address would appear in the process list, which other users can read.
+    The browser is given the file, because the address would appear in the process list, which other users can read.
     """
     if os.environ.get("WSL_DISTRO_NAME"):
         return webbrowser.open(url)
@@ -143,7 +143,7 @@ def _start(flags: Mapping[str, str], vault: str | None) -> None:
             output.readline().decode("utf-8", "replace").strip().partition(" ") if has_answered else ("", "", "")
         )
         if word in (READY, RUNNING):
-            # The process runs independently, and nobody waits for it to end.
+            # The process runs independently, and nothing waits for it to exit.
             process.returncode = 0
             return
         if has_answered and word != FAILED:

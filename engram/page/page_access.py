@@ -18,7 +18,7 @@ from pathlib import Path
 
 from engram.system.atomic import make_private_folder, write_atomic
 
-#: The only address that the page listens on.
+#: The only address on which the page listens.
 ADDRESS = "127.0.0.1"
 #: Name of the cookie that opens the page.
 COOKIE = "engram_page"
@@ -72,7 +72,7 @@ class RequestHead:
 
     @property
     def is_entry(self) -> bool:
-        """True for the one-time entry, which comes from a file and has no cookie yet."""
+        """True for the one-time entry, which is opened from a file and has no cookie yet."""
         return self.path == ENTRY_PATH
 
     @property
@@ -105,7 +105,7 @@ def check_site(access: Access, head: RequestHead) -> Refusal | None:
 
 
 def check_cookie(access: Access, head: RequestHead) -> Refusal | None:
-    """Refuse clients that did not enter by the one-time entry."""
+    """Refuse clients that did not use the one-time entry."""
     if head.is_entry:
         return None
     try:
@@ -118,7 +118,7 @@ def check_cookie(access: Access, head: RequestHead) -> Refusal | None:
 
 
 def check_origin(access: Access, head: RequestHead) -> Refusal | None:
-    """Refuse a change that does not come from this page."""
+    """Refuse a change that was not requested by this page."""
     if not head.is_write or head.headers.get("origin") == access.origin:
         return None
     return Refusal(403, "changes must come from the page itself")
@@ -135,13 +135,13 @@ def check_sender(access: Access, head: RequestHead) -> Refusal | None:
 CHECKS: tuple[Check, ...] = (check_host, check_site, check_cookie, check_origin, check_sender)
 
 
-# -- One-time entries: a file for each token, which a browser opens, and which is deleted when the token is spent.
+# -- One-time entries: a file for each token, which a browser opens and which is deleted when the token is spent.
 
 #: How long a token is valid, in seconds.
 MAX_AGE_SECONDS = 60.0
 #: Bytes of randomness in a token.
 TOKEN_BYTES = 32
-#: Maximum length of a token that is looked up, in characters.
+#: Length above which a token is not even looked up, in characters.
 MAX_TOKEN_CHARACTERS = 200
 
 _REDIRECT = """<!doctype html><html lang="en"><meta charset="utf-8"><meta name="referrer" content="no-referrer">
@@ -150,7 +150,7 @@ _REDIRECT = """<!doctype html><html lang="en"><meta charset="utf-8"><meta name="
 
 
 def make_entry(folder: Path, port: int) -> tuple[Path, str]:
-    """Make a token; return the file that leads a browser to the page (mode 0600), and the address in it.
+    """Make a token; return the file (mode 0600) that leads a browser to the page, and the address in it.
 
     The file is named after the token's hash. While it exists, the token is unspent.
     """

@@ -29,7 +29,7 @@ from engram.vaults import load_inside
 
 logger = logging.getLogger(__name__)
 
-#: The process ends after this time without a request or an open stream, in seconds.
+#: Time without a request or an open stream after which the process exits, in seconds.
 IDLE_SECONDS = 1_800.0
 #: How often idleness is checked, in seconds.
 CHECK_SECONDS = 5.0
@@ -47,7 +47,7 @@ async def serve(server: uvicorn.Server, listener: socket.socket, activity: Activ
 
 
 def make_config(app: ASGIApp) -> uvicorn.Config:
-    """Return the server's configuration, without a log of addresses and without protocols that the page doesn't use."""
+    """Return the server's configuration, without an address log and without protocols that the page doesn't use."""
     return uvicorn.Config(
         app,
         log_config=None,
@@ -68,10 +68,10 @@ async def _end_when_idle(server: uvicorn.Server, activity: Activity, idle_second
 
 
 def listen() -> socket.socket:
-    """Listen on a random port, on this machine only.
+    """Listen on a random port of this machine only.
 
-    The protocol is given because asyncio requires it to turn off Nagle's algorithm, which delays the second part of a
-    response by 40 ms.
+    The protocol is specified because asyncio requires it to turn off Nagle's algorithm, which delays the second part
+    of a response by 40 ms.
     """
     listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     listener.bind((ADDRESS, 0))
@@ -80,7 +80,7 @@ def listen() -> socket.socket:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the page, or exit if one is already running. Prints one line when it listens, or why it can't."""
+    """Run the page, or exit if one is already running. Print one line when it listens, or if it can't."""
     os.umask(0o077)
     parser = argparse.ArgumentParser(prog="python -m engram.page.page_process", description=__doc__)
     parser.add_argument("--set", action="append", default=[], metavar="NAME=VALUE", help="a setting")
@@ -107,12 +107,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
         access = Access(listener.getsockname()[1])
         activity = Activity(time.monotonic())
         server = uvicorn.Server(make_config(Guard(build_page(flags, access, activity, vault=asked.vault), access)))
-        # The server re-raises the signal that ended it; a signal that arrives before it listens ends it, too.
+        # The server re-raises the signal that stopped it; a signal that arrives before it listens stops it, too.
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             signal.signal(number, lambda *_: setattr(server, "should_exit", True))
         write_state(places.page_state, PageState(os.getpid(), access.port, own_version()))
         _tell(READY)
-        # Everything loaded so far stays, so the garbage collector can skip it.
+        # Everything loaded so far stays in memory, so the garbage collector can skip it.
         gc.freeze()
         try:
             asyncio.run(serve(server, listener, activity, asked.idle_seconds))

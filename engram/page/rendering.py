@@ -1,4 +1,4 @@
-"""Rendering: escaped values, addresses, times and texts for people, static files and charts."""
+"""Rendering: escaped values, addresses, readable times and text, static files and charts."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ from engram.trust.display import is_hidden, number_of
 
 # -- Stored text as the page shows it: without characters that hide or reorder anything.
 
-#: Hidden characters of ordinary text, which are left out: emoji joiners and selectors, and the soft hyphen.
+#: Hidden characters that occur in ordinary text and are left out: emoji joiners and selectors, and the soft hyphen.
 LEFT_OUT = frozenset("\u200d\ufe0e\ufe0f\u00ad")
 #: Invisible characters that are kept.
 LAYOUT = frozenset("\n\t")
 
 
 def spell_hidden(text: str) -> str:
-    """Return a text with every hidden character spelled out, such as ``⟨U+202E⟩``; line breaks and tabs stay.
+    """Return text with every hidden character spelled out, such as ``⟨U+202E⟩``; line breaks and tabs are kept.
 
     Control, invisible and bidirectional characters and lone surrogates could hide or reorder text.
     """
@@ -69,7 +69,7 @@ MAX_LINE_CHARACTERS = 160
 
 
 def make_environment(*, autoescape: bool = True) -> Environment:
-    """Return the environment of all templates, in which ``engram`` is how a person calls Engram on this memory. Only
+    """Return the environment of all templates, in which ``engram`` is the command that runs Engram on this memory. Only
     tests turn escaping off.
     """
     environment = Environment(
@@ -102,7 +102,7 @@ def make_environment(*, autoescape: bool = True) -> Environment:
 
 
 def finalize(value: Any) -> Any:
-    """Spell out hidden characters in a text before it is escaped. The output of macros is done already."""
+    """Spell out hidden characters in text before it is escaped. The output of macros has already been processed."""
     if value is None:
         return ""
     is_plain = type(value) is str or (isinstance(value, str) and not hasattr(value, "__html__"))
@@ -148,10 +148,10 @@ def first_sentence(text: str) -> tuple[str, str]:
 
 
 def headline(memory: Memory) -> tuple[str, str]:
-    """Return a memory's line in a list: its title, and the text that follows it."""
+    """Return a memory's line in a list: its title and the text that follows."""
     title, summary = memory.shown_title, memory.summary
     named = title.rstrip("…")
-    # A title from the summary may leave out its first word, the name of a kind.
+    # A title taken from the summary may omit the summary's first word, the name of a kind.
     at = -1 if memory.title else summary.find(named)
     return (title, f" – {summary}") if at < 0 else (summary[: at + len(named)], summary[at + len(named) :])
 
@@ -162,9 +162,9 @@ def to_line(text: str, limit: int = MAX_LINE_CHARACTERS) -> str:
 
 
 def when(at_ms: int | None) -> str:
-    """Return a time for people: only hours and minutes if it is today, the year only if it isn't this year.
+    """Return a time for people: only hours and minutes for today, and the year only if it isn't this year.
 
-    It is local time. The page's script rewrites it if the browser is in another time zone.
+    The time is local. The page's script rewrites it if the browser is in another time zone.
     """
     if not at_ms:
         return "–"
@@ -226,7 +226,7 @@ def span(seconds: float) -> str:
     return f"{seconds:.0f} s"
 
 
-# -- Text as a person reads it: code in monospace, headings and lists as such; everything else is unchanged.
+# -- Text for people: code in monospace, headings and lists as such, everything else unchanged.
 
 #: Marker before a part of a memory's text, set by the local extractor → its label.
 LABELS: Mapping[str, str] = {
@@ -239,12 +239,12 @@ LABELS: Mapping[str, str] = {
 }
 _LABEL = lazy_regex(rf"^\[({'|'.join(LABELS)})\][ \n]?", re.MULTILINE)
 _FENCE = lazy_regex(r"^[ \t]*(`{3,}|~{3,})[^\n`]*\n(.*?)(?:\n[ \t]*\1[`~]*[ \t]*$|\Z)", re.MULTILINE | re.DOTALL)
-#: Code between backticks, and words between double asterisks.
+#: Code in backticks, and words between double asterisks.
 _INLINE = lazy_regex(r"``(?P<two>[^\n]+?)``|`(?P<one>[^`\n]+)`|\*\*(?P<bold>\S(?:[^*\n]*\S)?)\*\*")
 _HEADING = lazy_regex(r"^#{1,6}[ \t]+(.+)$")
 _BLANK_LINES = lazy_regex(r"\n[ \t]*\n(?:[ \t]*\n)+")
 _BULLET = lazy_regex(r"^([ \t]*)[-*+][ \t]+")
-#: A line of at least this many characters continues on the next one if that begins like the middle of a sentence.
+#: A line of at least this many characters continues on the next if that begins like the middle of a sentence.
 MIN_WRAPPED_CHARACTERS = 50
 _GOES_ON = lazy_regex(r"^[ \t]{0,3}[^\s#>|*+\-\d]")
 #: Maximum length of a text that is parsed, in characters; a longer one is shown unchanged.
@@ -340,7 +340,7 @@ VENDOR = STATIC / "vendor"
 
 #: Comments in a style sheet, and white space next to punctuation.
 _CSS_BLANKS = lazy_regex(rb"/\*.*?\*/|;?\s*([}])\s*|\s*([{;,>])\s*|(?<=:)\s+|\n", re.DOTALL)
-#: The indentation of a script's line, or a whole comment line. The script has no multi-line strings.
+#: The indentation of a script line, or a whole comment line. The script has no multi-line strings.
 _JS_BLANKS = lazy_regex(rb"^[ \t]*(?://.*\n)?", re.MULTILINE)
 
 
@@ -360,12 +360,12 @@ class Asset:
         return _JS_BLANKS.sub(b"", content) if is_own_script else content
 
 
-#: Name in the address → what is served. Nothing else is served.
+#: Name in the address → the response. Nothing else is served.
 ASSETS: Mapping[str, Asset] = {
     "page.css": Asset((STATIC / "page.css",), "text/css"),
     "page.js": Asset((STATIC / "page.js",), "text/javascript"),
     "icon.svg": Asset((STATIC / "icon.svg",), "image/svg+xml"),
-    # htmx processes the document in a separate task. If its gate, hx-csp, came in another file, that task could run
+    # htmx processes the document in a separate task. If its gate, hx-csp, were in another file, that task could run
     # first: a browser under load then sent requests without a valid nonce.
     "htmx.js": Asset(
         tuple(VENDOR / f"{name}-4.0.1.min.js" for name in ("htmx", "hx-sse", "hx-csp")), "text/javascript"
@@ -401,12 +401,12 @@ class Chart:
     top: str
     half: str
     total: str
-    #: Height of a line across the chart, as for a limit; 0 for none.
+    #: Height of a line across the chart, such as for a limit; 0 for none.
     line: int = 0
 
     @property
     def is_telling(self) -> bool:
-        """True if enough days have a value to compare; otherwise the sum, shown elsewhere, is enough."""
+        """True if enough days have a value to compare; otherwise the total, shown elsewhere, is enough."""
         return sum(bar.step > 0 for bar in self.bars) >= MIN_DAYS
 
 
@@ -420,10 +420,10 @@ def day_chart(
     """Return a chart of numbers by day.
 
     Args:
-        days: start and end of each day in milliseconds, ending with today.
-        numbers: one for each day.
+        days: the start and end of each day in milliseconds, ending with today.
+        numbers: one number for each day.
         form: formats a number; None for whole numbers.
-        limit: the value at which to draw a line across; 0 for none.
+        limit: the value at which to draw a line across the chart; 0 for none.
     """
     form = form or number
     top = _round_up(max([*numbers, limit, 0.0]), is_whole=form is number)
@@ -446,7 +446,7 @@ def _tick(start_ms: int, days_ago: int) -> str:
 
 
 def _round_up(value: float, *, is_whole: bool) -> float:
-    """Return the next larger of 1, 2, 4, 6 or 8 times a power of ten, so that its half is a round number, too."""
+    """Return the next larger of 1, 2, 4, 6 or 8 times a power of ten, so that half of it is a round number, too."""
     if value <= 0:
         return 2.0 if is_whole else 1.0
     power = 10.0 ** math.floor(math.log10(value))
@@ -470,7 +470,7 @@ NAMES: Mapping[str, str] = {
 }
 
 
-#: Minimum contribution of a feature that is shown; less would read as 0.00.
+#: Minimum contribution for a feature to be shown; a smaller one would be displayed as 0.00.
 MIN_ADDED = 0.005
 
 
@@ -499,7 +499,7 @@ def feature_bars(features: Mapping[str, float]) -> list[FeatureBar]:
 
 @cache
 def _weights() -> Mapping[str, float]:
-    """Return the shipped weights, read here because their module would load the search."""
+    """Return the shipped weights, read from their file because their module would load the search."""
     file = resources.files("engram.recollection").joinpath("relevance_weights.json")
     by_feature: Mapping[str, float] = json.loads(file.read_text(encoding="utf-8"))["by_feature"]
     return by_feature

@@ -1,4 +1,4 @@
-"""The routes of the page: each opens the memory, calls its view in a thread, and renders the answer."""
+"""The page's routes: each opens the memory, calls its view in a thread, and renders the answer."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ _SPENT = """<!doctype html><html lang="en"><meta charset="utf-8"><link rel="icon
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    #: Settings given as flags. Others are read for every request, so that a change takes effect immediately.
+    #: Settings given as flags. All others are read for every request, so that a change takes effect immediately.
     flags: Mapping[str, str]
     #: The project whose vault is shown; None for the memory folder.
     vault: str | None
@@ -84,7 +84,7 @@ class Page:
         token = request.query_params.get("token", "")
         if request.method != "GET" or not await self._in_thread(lambda: spend_entry(folder, token)):
             return HTMLResponse(_SPENT, status_code=403)
-        # Not a redirect: the browser would follow it without the cookie, as coming from the file.
+        # Not a redirect: the browser would follow it without the cookie, since the request originated in a file.
         return HTMLResponse(_ENTERED.format(root=self.access.root), headers={"Set-Cookie": self.access.cookie_header})
 
     async def _asset(self, request: Request) -> Response:
@@ -130,7 +130,7 @@ class Page:
             return frame.respond_error("Engram has a bug here. `engram logs --errors` shows it.", 500)
 
     async def _live(self, request: Request) -> Response:
-        """Stream the number of new items since a time, whenever memory.db changes."""
+        """Stream the number of items newer than a given time whenever memory.db changes."""
         view = next((view for view in self.views if view.name == request.path_params["name"]), None)
         since = request.query_params.get("since", "")
         if view is None or view.count_new is None or not since.isdecimal() or len(since) > 15:
@@ -163,7 +163,7 @@ class Page:
 
     @contextlib.contextmanager
     def _memory(self) -> Iterator[tuple[Store, Loaded]]:
-        """Open the memory and the settings for one request. Nothing stays open, so that a restore needn't wait."""
+        """Open the memory and the settings for one request. Nothing is kept open, so a restore needn't wait."""
         loaded = load_inside(self.flags, self.vault)
         with open_memory(self.places.memory_db, driver=loaded.settings.sqlite_driver, is_made=True) as store:
             yield store, loaded
@@ -218,7 +218,7 @@ class Frame:
         return make_link(self.page.access.root, "" if project is None else project.name)
 
     def _bare(self) -> dict[str, Any]:
-        """Return the layout's values that don't depend on the memory."""
+        """Return the layout values that don't depend on the memory."""
         return {"nonce": self._nonce, "view": self.view, "link": self._link(None), "frame": None, "project": None}
 
     def _values(self, asked: PageRequest) -> dict[str, Any]:
@@ -266,14 +266,14 @@ def build_page(
 
 
 def call_of(flags: Mapping[str, str], vault: str | None) -> str:
-    """Return how a person calls Engram on the memory of a page."""
+    """Return the command with which a person runs Engram on the page's memory."""
     home = absolute_path(flags.get("home") or default_home())
     folder = [] if home == default_home() else ["--home", str(home)]
     return shlex.join(["engram", *folder, *([] if vault is None else ["--vault", vault])])
 
 
 def _project_of(store: Store, request: Request) -> ProjectRow | None:
-    """Return the project that the address names; None for all, or if it no longer exists."""
+    """Return the project in the address; None for all projects, or if it no longer exists."""
     name = request.query_params.get("project", "")
     return find_project(store, name) if name else None
 

@@ -32,7 +32,7 @@ from engram.vaults import own_vault
 class PageRequest:
     store: Store
     settings: Settings
-    #: Name of a setting → where its value comes from.
+    #: Name of a setting → the source of its value.
     sources: Mapping[str, str]
     #: Parameters in the path of the route.
     path: Mapping[str, str]
@@ -40,7 +40,7 @@ class PageRequest:
     query: Mapping[str, str]
     #: Fields of a form; empty for GET.
     form: Mapping[str, str]
-    #: True if htmx asks for a part of a page.
+    #: True if htmx requests a part of a page.
     is_fragment: bool
     #: Id of the element that htmx replaces with the response; "" for none.
     target: str
@@ -52,7 +52,7 @@ class PageRequest:
         return None if self.project is None else self.project.id
 
     def answer(self, template: str, values: Mapping[str, Any], notice: Notice | None = None) -> Answer:
-        """Return a template with its values: only its main block if htmx asks; a notice reports a change."""
+        """Return a template with its values, or only its main block for an htmx request; a notice reports a change."""
         block = "main" if self.is_fragment else ""
         return Answer(template, values, block=block, notice=notice, is_change=notice is not None)
 
@@ -75,8 +75,8 @@ class Answer:
     #: The block of the template to render; "" for the whole page.
     block: str = ""
     notice: Notice | None = None
-    #: The browser's new address, as parts and a query; None leaves it. A different path becomes a step in the browser's
-    #: history.
+    #: The browser's new address, as parts and a query; None leaves it unchanged. A different path becomes a step in
+    #: the browser's history.
     replace_url: tuple[tuple[str, ...], Mapping[str, str]] | None = None
     status: int = 200
     #: True if something was changed, so that the worker must be notified.
@@ -131,7 +131,7 @@ def latest_project(store: Store) -> ProjectRow | None:
     return None if latest is None or latest.project_id is None else project_by_id(store, latest.project_id)
 
 
-# -- The frame around every view: the projects to choose from, whether Engram works, and what needs attention.
+# -- The frame of every view: the projects to choose from, whether Engram works, and what needs attention.
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,9 +147,9 @@ class Need:
 
 
 def list_needs(store: Store, vitals: Vitals, *, with_folders: bool = False) -> list[Need]:
-    """Return everything that needs the user's attention, malfunctions first; every view takes its counts from it.
+    """Return everything that needs the user's attention, malfunctions first; all views get their counts from this list.
 
-    Memories that the user's files contradict are left out, since comparing them takes too long for every view.
+    Memories that the user's files contradict are left out, since comparing them for every view would take too long.
 
     Args:
         vitals: the state of processes, stages and work.
@@ -196,7 +196,7 @@ def list_troubles(vitals: Vitals) -> list[Trouble]:
     if len(stopped) < 2:
         return troubles
     follows = "not running: nothing is read or remembered, and Claude is shown nothing"
-    # What is merely late is waiting for them.
+    # Stages that are merely late are waiting for these processes.
     rest = [trouble for trouble in troubles if trouble not in stopped and trouble.is_broken]
     return [Trouble(BOTH, follows, stopped[0].advice), *rest]
 
@@ -212,13 +212,13 @@ def start_of(vitals: Vitals) -> str:
 
 
 def said(trouble: Trouble) -> str:
-    """Return a problem as one text, with a colon between a stage and its error message."""
+    """Return a problem as one string, with a colon between a stage and its error message."""
     is_sentence = trouble.text.startswith(("not ", "is "))
     return f"{begun(trouble.about)}{'' if is_sentence else ':'} {trouble.text}"
 
 
 def begun(text: str) -> str:
-    """Return a text with its first letter capitalised."""
+    """Return text with its first letter capitalised."""
     return text[:1].upper() + text[1:]
 
 
@@ -226,13 +226,13 @@ def begun(text: str) -> str:
 class FrameValues:
     projects: tuple[ProjectRow, ...]
     needs: tuple[Need, ...]
-    #: How many answers came after their hook had ended today, in words; "" for none.
+    #: How many of today's answers arrived after their hook had exited, in words; "" for none.
     late: str
     #: When the page was rendered, in milliseconds since 1970; later items are news.
     now_ms: int
     #: Claude Code's folder.
     claude_folder: str
-    #: True if single letters act as keys.
+    #: True if single letters act as keyboard shortcuts.
     has_letters: bool
 
     @property
@@ -253,7 +253,7 @@ class FrameValues:
 
 
 def frame_values(asked: PageRequest) -> FrameValues:
-    """Collect the frame around a view, in a few milliseconds for a memory of any size."""
+    """Collect the values of a view's frame, in a few milliseconds for a memory of any size."""
     store = asked.store
     late = sum(late_since(store, day_spans(store.now_ms(), 1)[0][0]).values())
     return FrameValues(
@@ -267,7 +267,7 @@ def frame_values(asked: PageRequest) -> FrameValues:
 
 
 def day_spans(now_ms: int, number: int) -> list[tuple[int, int]]:
-    """Return start and end of the last ``number`` local days, in milliseconds, ending with today."""
+    """Return the start and end of each of the last ``number`` local days, in milliseconds, ending with today."""
     now = time.localtime(now_ms / 1000)
     starts = [
         int(time.mktime((now.tm_year, now.tm_mon, now.tm_mday - back, 0, 0, 0, 0, 0, -1)) * 1000)
@@ -287,9 +287,9 @@ _Stamp = tuple[tuple[int, int, int] | None, ...]
 
 
 def stamp_of(path: Path) -> _Stamp:
-    """Return inode, size and time of memory.db and its write-ahead log, which differ after every commit.
+    """Return the inode, size and time of memory.db and of its write-ahead log, which change with every commit.
 
-    ``PRAGMA data_version`` would need a connection that stays open, for which a restore would wait.
+    ``PRAGMA data_version`` would need a connection that is kept open, and a restore would wait for it.
     """
     return tuple(_stamp(f"{path}{suffix}") for suffix in ("", "-wal"))
 
@@ -303,19 +303,19 @@ def _stamp(name: str) -> tuple[int, int, int] | None:
 
 @dataclass(slots=True)
 class Activity:
-    """When the page was last used, and how many streams are open, which decides whether the process ends."""
+    """When the page was last used, and how many streams are open, which decides whether the process exits."""
 
     last_seconds: float
     streams: int = 0
     is_ending: bool = False
 
     def is_idle(self, now_seconds: float, limit_seconds: float) -> bool:
-        """Return True if nobody has used the page for that long. A visible page has an open stream."""
+        """Return True if nobody has used the page for ``limit_seconds``. A visible page has an open stream."""
         return not self.streams and now_seconds - self.last_seconds >= limit_seconds
 
 
 async def changes(path: Path, activity: Activity) -> AsyncIterator[bool]:
-    """Yield True after each change of memory.db, and False from time to time without one, until the process ends.
+    """Yield True after each change of memory.db, and False now and then without one, until the process is stopping.
 
     The first check yields True, so that changes since the page was rendered are sent immediately.
     """

@@ -1,4 +1,4 @@
-"""What Engram costs: tokens shown to Claude, and dollars spent on a language model with their caps, by day."""
+"""What Engram costs: tokens shown to Claude, and dollars spent on a language model, with the caps, by day."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ from engram.page.view import Answer, Notice, PageRequest, Route, View
 from engram.redaction import redact
 from engram.reports.open_contradictions import compare_some, list_contradictions
 
-#: Number of memories that one request compares with the files: as many as can be read in 50 ms.
+#: Number of memories that one request compares with the files, about as many as can be read in 50 ms.
 COMPARED_AT_ONCE = 10_000
 #: Maximum number of listed memories that contradict files.
 MAX_SHOWN = 20

@@ -24,7 +24,7 @@ from engram.worker.worker_client import ask_worker
 
 #: Maximum number of memories on one page of the list.
 MAX_ROWS = 25
-#: Maximum number of hits in an answer, of texts with the words, and of passages read to find those.
+#: Maximum number of hits in an answer, of texts that contain the words, and of passages read to find them.
 MAX_HITS, MAX_SAID, MAX_READ = 8, 5, 20
 #: Maximum number of memories listed that have only some of the words.
 MAX_NEAREST = 5
@@ -32,7 +32,7 @@ MAX_NEAREST = 5
 WHO: Mapping[str, str] = {"user": "you said", "assistant": "Claude said"}
 #: Minimum length of a question, in characters.
 MIN_ASKED_CHARACTERS = 3
-#: Time for the worker's answer, in seconds.
+#: Time limit for the worker's answer, in seconds.
 ANSWER_SECONDS = 3.0
 #: Maximum number of projects offered as filters: those with the most memories.
 MAX_PROJECTS = 8
@@ -44,11 +44,11 @@ class Found:
     path: tuple[str, ...]
     title: str
     text: str
-    #: What it is, such as ``fix`` or ``you said``.
+    #: The kind of result, such as ``fix`` or ``you said``.
     what: str
     project: str
     at_ms: int
-    #: What makes it less certain; "" for nothing.
+    #: Why it is less certain; "" if it isn't.
     doubt: str
     #: The command that resumes the session; "" if there is none.
     resume: str
@@ -125,7 +125,7 @@ def _answer_values(request: PageRequest, selection: Selection) -> dict[str, Any]
 
 
 def _found(store: Store, hit: Mapping[str, Any]) -> Found | None:
-    """Return what the page shows of a hit; None for a memory that has been deleted in the meantime."""
+    """Return a hit as the page shows it; None for a memory that has been deleted in the meantime."""
     at_ms, doubt = parse_time_ms(hit["created_at"]) or 0, ""
     title, text = "", " ".join(str(hit["text"]).split())
     path: tuple[str, ...] = ("s", hit["session"]) if hit["session"] else ()
@@ -180,7 +180,7 @@ def _said(request: PageRequest, text: str) -> list[Said]:
 
 
 def _nearest(request: PageRequest, selection: Selection) -> tuple[Memory, ...]:
-    """Return the best memories with all informative words, else with some, for a search without matches."""
+    """Return the best memories with all informative words, or else with some, for a search without matches."""
     terms = terms_of(selection.text)
 
     def search(wanted: Sequence[Term]) -> list[tuple[int, float]]:

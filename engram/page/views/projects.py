@@ -36,7 +36,7 @@ def rename_back(request: PageRequest) -> Answer:
 
 
 def pause(request: PageRequest) -> Answer:
-    """Pause a project for some time: nothing of it is read, stored or shown."""
+    """Pause a project for some time, during which nothing in it is read, stored or shown."""
     report = _find(request, request.path["number"])
     seconds = PAUSES.get(request.form.get("time", ""))
     if seconds is None:

@@ -21,7 +21,7 @@ from engram.reports.task_report import failure_of_tasks, find_piece, find_tasks,
 
 #: Maximum number of pieces of work and of runs listed, and of pieces shown for one task.
 MAX_ROWS, MAX_RUNS, MAX_PIECES = 30, 15, 8
-#: State of a piece of work → the word for it.
+#: State of a piece of work → the word for it on the page.
 WORDS = {
     "dead": "given up",
     "failed": "failed",
@@ -44,7 +44,7 @@ WHAT = {
     "scan": "Look for work",
     "sync": "Exchange with a hub",
 }
-#: Name of a pause → its length in seconds; 0 lasts until it is ended.
+#: Name of a pause → its length in seconds; 0 means until it is resumed.
 PAUSES = {"30m": 1_800, "1h": 3_600, "": 0}
 
 
@@ -113,7 +113,7 @@ def resume(request: PageRequest) -> Answer:
 
 
 def _way_back(piece: Work, left: int) -> tuple[str, ...]:
-    """Return the path that restores a piece of work to its current state as long as its version is ``left``."""
+    """Return the path that restores a piece of work to the state in ``piece`` as long as its version is ``left``."""
     numbers = (piece.due_at_ms, piece.attempts, piece.version, left)
     return ("tasks", str(piece.id), "back", piece.state.value, *map(str, numbers))
 
@@ -140,7 +140,7 @@ def show(request: PageRequest, notice: Notice | None = None) -> Answer:
 
 
 def _folded(rows: Iterable[dict[str, Any]]) -> list[tuple[dict[str, Any], int]]:
-    """Return consecutive equal runs as one, the latest, with their number."""
+    """Merge consecutive equal runs; return the latest of each group with their number."""
     runs = groupby(rows, key=lambda row: (row["name"], row["args"], row["state"], row["outcome"]))
     return [(same[0], sum(max(1, row["times"]) for row in same)) for same in (list(some) for _, some in runs)]
 
