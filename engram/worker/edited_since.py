@@ -1,6 +1,6 @@
-"""Count the files edited by a turn that have changed in git since, because its record may be outdated.
+"""Count the files edited by a turn that have changed in git since then, because its record may be outdated.
 
-Only the worker asks git. An answer waits briefly for it; a later result is used by the next answer.
+Only the worker runs git. An answer waits for git briefly; if the result comes later, the next answer uses it.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from engram.system.clock import Clock
 from engram.transcripts.git_commands import read_log
 from engram.transcripts.project import is_excluded
 
-#: How long an answer waits for git, how long git may run, and how long its result is kept, in seconds.
+#: How long an answer waits for git, how long git may run, and how long its result is cached, in seconds.
 WAIT_SECONDS, MAX_GIT_SECONDS, KEEP_SECONDS = 0.15, 2.0, 60.0
 #: Maximum number of commits read (the latest), times kept per file, and repositories cached.
 MAX_COMMITS, MAX_TIMES, MAX_REPOSITORIES = 2_000, 2, 20
@@ -40,9 +40,9 @@ class LaterChanges:
         self._asked: dict[str, tuple[float, Future[CommitTimes]]] = {}
 
     def of_turns(self, store: Store, settings: Settings, turn_ids: Collection[int]) -> Mapping[int, tuple[int, int]]:
-        """Return, by turn id, how many of the files it edited have changed since, and how many it edited.
+        """Return, by turn id, how many of the files that the turn edited have changed since, and how many it edited.
 
-        Turns without a changed file are omitted, as are those in folders that are excluded, gone or not a repository.
+        Turns without changed files are omitted, as are turns in folders that are excluded, gone or not a repository.
         """
         counts: dict[int, tuple[int, int]] = {}
         times_in: dict[int, CommitTimes] = {}
@@ -82,7 +82,7 @@ def read_commit_times(root: str) -> CommitTimes:
 
 
 def _repository_of(store: Store, settings: Settings, project_id: int) -> str:
-    """Return a project's folder if git may run in it, else ""."""
+    """Return a project's folder if git may run in it; otherwise, ""."""
     project = project_by_id(store, project_id)
     root = project.root if project is not None else ""
     is_able = os.path.isabs(root) and not is_excluded(root, settings.exclude) and (Path(root) / ".git").exists()
@@ -95,7 +95,7 @@ def _names_in(root: str, edited: EditedFiles) -> set[str]:
 
 
 def _has_changed(times: tuple[int, ...], edited: EditedFiles) -> bool:
-    """Return whether a file has a commit other than that of the turn's own change.
+    """Return whether a file has a commit other than the one with the turn's own change.
 
     If the turn did not commit its change, the first later commit is assumed to contain it.
     """

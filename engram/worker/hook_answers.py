@@ -1,4 +1,4 @@
-"""Answer requests on engram.sock: a hook's payload gets a recollection; any other request runs an operation."""
+"""Answer requests on engram.sock: a hook's payload is answered with a recollection; other requests run an operation."""
 
 from __future__ import annotations
 
@@ -33,18 +33,18 @@ from engram.worker.worker_client import WorkerStatus
 
 logger = logging.getLogger(__name__)
 
-#: Texts embedded before checking again whether the client has left.
+#: Number of texts to embed before checking again whether the client has disconnected.
 EMBED_BATCH_TEXTS = 4
 #: Maximum number of texts in an ``embed`` request.
 MAX_TEXTS = 256
-#: Operations that someone is waiting for; heavy work pauses meanwhile.
+#: Operations for whose answer somebody is waiting; heavy work pauses in the meantime.
 _QUESTIONS = frozenset({"briefing", "explain", "recall", "search"})
 #: Maximum number of a request's files that are used for ranking.
 MAX_FILES = 50
 
 
 def parse_request(request: bytes | None) -> dict[str, Any]:
-    """Parse a request's JSON object and make its strings storable. Raises BadRequest."""
+    """Return a request's JSON object with its strings made storable. Raises BadRequest."""
     try:
         parsed = None if request is None else json.loads(request.decode("utf-8", "replace"))
         if request is not None and b"\\u" in request:
@@ -81,7 +81,7 @@ class Answers:
         }
 
     def answer(self, request: bytes | None) -> bytes:
-        """Return the response to a request; b"" sends none. Never raises."""
+        """Return the response to a request; b"" for none. Never raises an exception."""
         try:
             parsed = parse_request(request)
             if is_hook_payload(parsed):
@@ -107,7 +107,7 @@ class Answers:
             return b""
 
     def _report_damage(self, error: Exception) -> None:
-        """Notify the worker if a request found the database damaged."""
+        """Notify the worker if a request failed because the database is damaged."""
         if isinstance(error, BrokenDatabase):
             self._runtime.is_damaged.set()
 
@@ -135,7 +135,7 @@ class Answers:
         return {"model": embedder.model_id, "vectors": [[round(float(x), 7) for x in row] for row in rows]}
 
     def _stop_if_unwanted(self) -> None:
-        """Raise EngramError if the worker is stopping or the client has left."""
+        """Raise EngramError if the worker is stopping or the client has disconnected."""
         if not self._is_wanted():
             raise EngramError("nobody is waiting for this answer any more")
 
@@ -143,7 +143,7 @@ class Answers:
         """Search a memory; return the hits and a sentence that introduces them.
 
         Args:
-            vault: the folder name of a vault; None for the worker's own memory.
+            vault: a vault's folder name; None for the worker's own memory.
 
         Raises:
             EngramError: there is no such vault, or the memory can't be read.
@@ -171,7 +171,7 @@ class Answers:
         return {"hits": [hit.to_json() for hit in hits]}
 
     def _rank(self, request: Mapping[str, Any]) -> dict[str, Any]:
-        """Return ids of memories found by text and meaning, best first, for clients that read memory.db."""
+        """Return the ids of memories found by text and meaning, best first, for clients that read memory.db."""
         self._runtime.catch_up()
         hits = self._runtime.searcher.recall(_query(request))
         return {"hits": [{"id": hit.id, "score": round(hit.score, 4), "doubtful": hit.is_doubtful} for hit in hits]}
@@ -181,7 +181,7 @@ class Answers:
         return {"hits": [hit.to_json() for hit in hits], "unsaid": unsaid}
 
     def _explain(self, request: Mapping[str, Any]) -> dict[str, Any]:
-        """Explain the answer that a prompt would get. Nothing is stored."""
+        """Explain the answer that a prompt would get, without storing anything."""
         prompt, project_id = request.get("prompt"), request.get("project_id")
         if not isinstance(prompt, str):
             raise BadRequest("prompt must be a text")
@@ -196,7 +196,7 @@ class Answers:
         return explain(runtime.recollection, prompt, project, session_id=session_id).to_json()
 
     def _briefing(self, request: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the briefing that a project's next session would get. Nothing is stored or claimed."""
+        """Return the briefing that a project's next session would get, without storing or claiming anything."""
         project_id = request.get("project_id")
         project = project_by_id(self._runtime.store, project_id) if isinstance(project_id, int) else None
         if project is None:
@@ -224,7 +224,7 @@ class Answers:
 
 
 def _query(request: Mapping[str, Any]) -> Query:
-    """Parse the query of a request. Raises BadRequest."""
+    """Parse a request's query. Raises BadRequest."""
     text, limit, project_id = request.get("query"), request.get("limit", 5), request.get("project_id")
     if not isinstance(text, str):
         raise BadRequest("query must be a text")
@@ -233,7 +233,7 @@ def _query(request: Mapping[str, Any]) -> Query:
     if project_id is not None and (not isinstance(project_id, int) or isinstance(project_id, bool)):
         raise BadRequest("project_id must be a number")
     if project_id is None and request.get("all_projects") is not True:
-        # Without a project, only global memories are searched; only a person's command searches all projects.
+        # Without a project, search only global memories; only a person's command searches all projects.
         project_id = NO_PROJECT
     files = request.get("files", [])
     names = tuple(str(name) for name in files[:MAX_FILES]) if isinstance(files, list) else ()

@@ -25,7 +25,7 @@ from engram.worker.socket_server import RecallServer
 
 # -- Status lines: the figures of each session that displays them.
 
-#: Maximum number of sessions whose figures are kept up to date, latest first.
+#: Maximum number of sessions whose figures are kept up to date; the latest come first.
 MAX_SESSIONS = 50
 
 
@@ -37,10 +37,10 @@ class StatusLines:
         self._files = RecollectionFiles(runtime.settings.places.recollections)
 
     def write(self, *, has_changed: bool) -> int:
-        """Write the figures that sessions ask for; return the number of files written.
+        """Write the figures that sessions request; return the number of files written.
 
         Args:
-            has_changed: whether the memory changed since the last call. If not, only empty files are written.
+            has_changed: whether the memory has changed since the last call. If not, only empty files are filled.
         """
         files = self._files.status_lines()[:MAX_SESSIONS]
         due = [file.session_id for file in files if has_changed or file.is_empty]
@@ -57,7 +57,7 @@ class StatusLines:
         return len(due)
 
 
-# -- Hub watch: enqueue a sync when there are new local statements or a hub announces changes.
+# -- Hub watch: enqueue a sync when there are new local statements or a hub reports changes.
 
 logger = logging.getLogger(__name__)
 
@@ -65,18 +65,18 @@ logger = logging.getLogger(__name__)
 LOOK_SECONDS, QUIET_SECONDS = 0.1, 1.0
 #: How often to poll a hub if no request is kept open (setting ``hub_wait``), in seconds.
 ASK_SECONDS = 3.0
-#: How long to wait after enqueueing a sync before asking the hub again, in seconds. Doubles, up to ``REST_SECONDS``,
-#: while no cursor moves, so that a hub that always reports changes is rarely asked.
+#: How long to wait after enqueueing a sync before polling the hub again, in seconds. Doubles, up to ``REST_SECONDS``,
+#: while no cursor moves, so that a hub that always reports changes is rarely polled.
 SETTLE_SECONDS = 0.5
 #: How often to check a folder, and how long to gather local changes for one file, in seconds.
 FOLDER_SECONDS = 10.0
 GATHER_SECONDS = 15.0
-#: How long to wait after a hub could not be reached, in seconds.
+#: How long to wait after failing to reach a hub, in seconds.
 REST_SECONDS = 30.0
 
 
 def _gathers_for(server: Server, now_ms: int) -> float:
-    """Return for how many more seconds to gather changes before writing them to a folder; 0 for a service."""
+    """Return how many more seconds to gather changes before writing them to a folder; 0 for a service."""
     from engram.hub.client.folder_files import is_folder
 
     since_ms = now_ms - server.synced_at_ms
@@ -84,7 +84,7 @@ def _gathers_for(server: Server, now_ms: int) -> float:
 
 
 class HubWatch:
-    """Runs a thread that watches memory.db, and one per hub that keeps a request open there."""
+    """Runs a thread that watches memory.db, and for each hub a thread that keeps a request open there."""
 
     def __init__(self, runtime: Runtime) -> None:
         self._runtime = runtime
@@ -101,7 +101,7 @@ class HubWatch:
             self._start(server.url, self._watch_hub, server)
 
     def close(self) -> None:
-        """Tell the threads to end. One that is waiting for a hub ends with the process."""
+        """Tell the threads to stop. A thread that is waiting for a hub ends with the process."""
         self._closing.set()
         outgoing = self._threads.get("outgoing")
         if outgoing is not None:
@@ -129,7 +129,7 @@ class HubWatch:
                 servers = list_servers(store)
                 if not servers:
                     return
-                # A space that fails on its own, for example because its key is missing, would fail again at once.
+                # A space that fails on its own, for example because its key is missing, would fail again immediately.
                 spaces = [space for space in list_spaces(store) if space.role != "reader" and not space.last_error]
                 is_due = not any(server.retry_at_ms > store.now_ms() for server in servers)
                 due = {space.server_id for space in spaces if count_outgoing(store, space.id)} if is_due else set()
@@ -162,7 +162,7 @@ class HubWatch:
                 known = server_by_id(store, server.id)
                 if known is None:
                     return
-                # Failed spaces are retried by the sync of every minute.
+                # The sync that runs every minute retries failed spaces.
                 spaces = [space for space in list_spaces(store, server.id) if not space.last_error]
                 if not spaces or known.retry_at_ms > store.now_ms():
                     self._closing.wait(REST_SECONDS)
@@ -187,13 +187,13 @@ class HubWatch:
 
 #: Seconds between two checks.
 EVERY_SECONDS = 5.0
-#: Memory that the default limit allows on top of the vectors, in MB; a worker with three million vectors used 290.
+#: Memory that the default limit allows in addition to the vectors, in MB; a worker with three million vectors used 290.
 ABOVE_INDEX_MB = 400.0
-#: Run time above which a heavy task counts as hung, in seconds; the language model's caps end a legitimate one sooner.
+#: Run time, in seconds, above which a heavy task counts as hung; the language model's caps stop a healthy one sooner.
 MAX_ACTION_SECONDS = 7200.0
-#: Wait for a thread, in seconds, above which all threads count as hung.
+#: How long a request may wait for a thread, in seconds, before all threads count as hung.
 MAX_REQUEST_WAIT_SECONDS = 60.0
-#: Growth, in MB, after which unused memory is returned even without a heavy task, since questions leave some behind.
+#: Growth, in MB, after which unused memory is returned even without a heavy task, since questions also leave some.
 GROWN_MB = 8.0
 
 
@@ -214,8 +214,8 @@ class Housekeeper:
         Args:
             queue, server: reopened if their sockets disappear.
             stop: called with the reason why the worker must be restarted.
-            end: called with the reason why the worker must end for good.
-            beat: called after each check if no thread hangs.
+            end: called with the reason why the worker must exit for good.
+            beat: called after each check if no thread is hung.
         """
         self._runtime = runtime
         self._queue = queue
@@ -233,7 +233,7 @@ class Housekeeper:
         self._was_busy = False
         #: Resident memory when unused memory was last returned, in MB.
         self._given_back_mb = 0.0
-        #: Resident memory after loading a torch model, in MB, which the default limit allows in addition.
+        #: Resident memory after loading a torch model, in MB; the default limit allows this in addition.
         self._torch_mb = rss_mb() if runtime.embedder is not None and runtime.embedder.runtime == "torch" else 0.0
         self._is_closing = threading.Event()
         self._thread = threading.Thread(target=self._run, name="housekeeping", daemon=True)
@@ -286,7 +286,7 @@ class Housekeeper:
             self._beat()
 
     def _makes_progress(self) -> bool:
-        """Return False if a heavy task, or every thread for requests, hangs."""
+        """Return False if a heavy task, or every thread for requests, is hung."""
         longest_seconds = max(
             executor.running_seconds for executor in (self._runtime.executor, self._runtime.model_executor)
         )
@@ -306,7 +306,7 @@ class Housekeeper:
         self._was_busy = is_busy
         settings = self._runtime.settings
         limit_mb = float(settings.limit_rss_mb)
-        # A limit that the user set is not raised.
+        # Do not raise a limit that the user set.
         if used_mb > limit_mb and settings.limit_rss_mb == DEFAULT_LIMIT_RSS_MB:
             limit_mb = max(limit_mb, self._runtime.index_mb() + ABOVE_INDEX_MB) + self._torch_mb
         if used_mb > limit_mb:
@@ -319,7 +319,7 @@ class Housekeeper:
             logger.warning("action=memory rss_mb=%s warn_mb=%d", used_mb, settings.warn_rss_mb)
 
     def _check_work(self) -> None:
-        """Enqueue due work; load new vectors if the database changed; truncate its log after six quiet checks."""
+        """Enqueue due work; load new vectors if the database has changed; truncate its log after six quiet checks."""
         store = self._runtime.store
         version = store.data_version()
         with contextlib.suppress(OSError):

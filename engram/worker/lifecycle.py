@@ -1,4 +1,4 @@
-"""Start and stop the worker's services in Huey's startup and shutdown hooks, whatever command started it."""
+"""Start and stop the worker's services in Huey's startup and shutdown hooks, whatever command started the worker."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ from engram.worker.worker_client import announce_worker
 
 logger = logging.getLogger(__name__)
 
-#: How long a thread may hold the interpreter, in seconds; short, so that a recall does not wait for an import.
+#: How long a thread may hold the interpreter, in seconds; short, so that no recall waits for an import.
 SWITCH_SECONDS = 0.0005
-#: How long a sync may take to reach its next step and end, in seconds.
+#: How long a sync may take to reach its next step and stop, in seconds.
 HUB_DRAIN_SECONDS = 1.0
 
 
 class WorkerServices:
-    """Everything in a worker but the threads that run tasks: lock, log, memory, model, sockets, housekeeping."""
+    """Everything in a worker except the threads that run tasks: lock, log, memory, model, sockets, housekeeping."""
 
     def __init__(self, consumer: EngramConsumer) -> None:
         self._consumer = consumer
@@ -49,7 +49,7 @@ class WorkerServices:
         self._opened = contextlib.ExitStack()
 
     def start(self) -> None:
-        """Open everything, the lock first; close it again on a failure or an interruption.
+        """Open everything, starting with the lock; close it again on failure or interruption.
 
         Raises:
             AlreadyRunning: another worker is running for this memory folder.
@@ -116,7 +116,7 @@ class WorkerServices:
         logger.info("action=start pid=%d model=%s", os.getpid(), model_id)
 
     def stop(self) -> None:
-        """Close everything; exit the process at once if a thread is still busy in the model or a task."""
+        """Close everything; exit the process immediately if a thread is still busy in the model or a task."""
         self._heartbeat.announce_stop()
         is_quiet = self._runtime is None or self._end_threads(self._runtime)
         logger.info("action=end exit=%d", self._consumer.exit_code)
@@ -137,7 +137,7 @@ class WorkerServices:
         has_answered = self._server.close()
         if not has_drained:
             consumer.exit_code = EXIT_RESTART
-        # A sync can be interrupted at any point, so one that is waiting for its hub ends with the process.
+        # A sync can be interrupted at any point, so a sync that is waiting for its hub ends with the process.
         has_answered = runtime.hub_executor.wait(HUB_DRAIN_SECONDS) and has_answered
         return has_answered and consumer.has_drained and not self._loader.is_alive()
 
@@ -173,7 +173,7 @@ def _take_lock(home: Home) -> ProcessLock:
 
 
 def _is_service() -> bool:
-    """Return True if systemd or launchd started this process itself."""
+    """Return True if systemd or launchd itself started this process."""
     by_launchd = os.environ.get("XPC_SERVICE_NAME", "").startswith("recall.engram")
     return by_launchd or os.environ.get("SYSTEMD_EXEC_PID") == str(os.getpid())
 
@@ -181,7 +181,7 @@ def _is_service() -> bool:
 def _start_log(home: Home, level: str) -> None:
     start_logging(home.logs, "worker", level, redact)
     for handler in logging.getLogger().handlers:
-        # Huey logs each step of each task; worker.log has one line a task.
+        # Huey logs each step of each task; worker.log has one line per task.
         handler.addFilter(lambda record: record.levelno >= logging.WARNING or not record.name.startswith("huey"))
 
 
@@ -237,7 +237,7 @@ def run_worker(
     """Run until SIGTERM or SIGINT; call it in its own process, from the main thread.
 
     Args:
-        make: creates the tasks' services; compiles the model first if necessary.
+        make: creates the services for tasks; compiles the model first if necessary.
         has_parent: a supervisor started this process, so a missing memory folder is not recreated.
 
     Returns:

@@ -1,9 +1,9 @@
 """Serve MCP to all agents' sessions on ``mcp.sock``, each through a relay (``engram_mcp/server.py``).
 
 A relay first sends a line with the size, in bytes, of the session's environment variables, then the variables. Once it
-is accepted, both sides speak MCP, one message a line. One thread serves all connections; a few others run the tools.
-The MCP library takes 40 MB and a second of processor time; it is loaded soon after the worker's start, or earlier by
-the first session.
+is accepted, both sides speak MCP, one message per line. One thread serves all connections; a few others run the tools.
+The MCP library takes 40 MB and a second of processor time; it is loaded soon after the worker starts, or earlier by the
+first session.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from engram_mcp.server import WELCOME
 
 #: Maximum number of tool calls answered at the same time.
 CALL_THREADS = 4
-#: Maximum number of sessions served at the same time; any further session serves itself.
+#: Maximum number of sessions served at the same time; the relay of any further session becomes its server.
 MAX_SESSIONS = 200
 #: How long a relay may take to identify itself, in seconds, and the maximum size of its variables, in bytes.
 GREETING_SECONDS = 5.0
@@ -54,7 +54,7 @@ class _InWorker(Access):
 
     answers: Answers
     vaults: Vaults
-    #: Folder name of the vault that the session's folder belongs to, if any.
+    #: Folder name of the vault to which the session's folder belongs, if any.
     vault: str | None
 
     @contextlib.contextmanager
@@ -69,7 +69,7 @@ class _InWorker(Access):
             raise
 
     def ask(self, store: Store, request: RecallRequest) -> RecallResponse:
-        """Answer a question from the memory. Heavy tasks pause meanwhile."""
+        """Answer a question from the memory. Heavy tasks pause in the meantime."""
         with process_limits.asking():
             hits, unsaid = self.answers.find(self.vault, request.operation, request.to_query())
         return RecallResponse(tuple(hits), AnsweredBy.WORKER, not_found=unsaid)
@@ -94,7 +94,7 @@ class McpSessions:
         self._is_up = threading.Event()
         self._identity: tuple[int, int] | None = None
         self._listener: asyncio.Server | None = None
-        #: Streams of each session.
+        #: Each session's streams.
         self._sessions: dict[asyncio.Task[None], tuple[asyncio.StreamReader, asyncio.StreamWriter]] = {}
 
     def start(self) -> None:
@@ -136,12 +136,12 @@ class McpSessions:
         if self._listener is not None:
             self._listener.close()
         for reader, _ in self._sessions.values():
-            # As if the agent had left, so that its last calls are still answered.
+            # Act as if the agent had disconnected, so that its last calls are still answered.
             reader.feed_eof()
         if self._sessions:
             await asyncio.wait(self._sessions, timeout=seconds)
         for _, writer in self._sessions.values():
-            # No error is sent: the relay tells the agent what became of its calls.
+            # Send no error: the relay tells the agent what happened to its calls.
             writer.transport.abort()
 
     def _end(self, seconds: float) -> None:

@@ -30,11 +30,11 @@ logger = logging.getLogger(__name__)
 
 #: Name given to a damaged memory.db; if it is taken, a time is appended.
 BROKEN_NAME = "memory.broken.db"
-#: Age at which a temporary file is deleted, in seconds; its writer has ended by then.
+#: Age at which a temporary file is deleted, in seconds; its writer has exited by then.
 LEFTOVER_SECONDS = 600
 #: Size in bytes above which a file is checked once a day instead of at every start.
 LARGE_BYTES = 100_000_000
-#: How long an upgrade waits for a process of another version, which may be stopping, to end, in seconds.
+#: How long an upgrade waits for a process of another version, which may be stopping, to exit, in seconds.
 OTHERS_SECONDS = 20.0
 _POLL_SECONDS = 0.1
 
@@ -51,15 +51,15 @@ def open_upgraded(
 
     Args:
         settings: determine the SQLite driver.
-        wait_seconds: how long to wait for a worker or watcher of another version to end.
-        is_service: kill sibling processes of another version, which the service manager then restarts. Otherwise, a
-            worker restarted after an update would wait forever for its watcher.
+        wait_seconds: how long to wait for a worker or watcher of another version to exit.
+        is_service: whether to kill sibling processes of another version, which the service manager then restarts.
+            Otherwise, a worker restarted after an update would wait forever for its watcher.
 
     Raises:
         OlderSchema: an earlier version wrote the file, and a worker or watcher of another version is running; the file
             is unchanged.
-        BrokenDatabase: it is damaged.
-        StoreError: it can't be opened, or the copy can't be made.
+        BrokenDatabase: the file is damaged.
+        StoreError: the file can't be opened or backed up.
     """
     driver = settings.sqlite_driver
     try:
@@ -83,7 +83,7 @@ def open_upgraded(
 
 
 def _end_siblings(others: Sequence[OtherProcess]) -> None:
-    """Kill the processes with the same parent as this one. After a clean exit they would not be restarted."""
+    """Kill the processes that have the same parent as this one. After a clean exit, they would not be restarted."""
     for other in others:
         if other.pid is not None and parent_of(other.pid) == os.getppid():
             logger.warning("action=end_sibling process=%s pid=%d code=%s", other.name, other.pid, other.code)
@@ -98,7 +98,7 @@ def upgrade_memory(home: Home, settings: Settings) -> Path | None:
 
     Raises:
         MissingDatabase: the file was deleted, but there are backups of it.
-        OlderSchema, StoreError: as ``open_upgraded``.
+        OlderSchema, StoreError: as in ``open_upgraded``.
     """
     if not os.path.lexists(home.memory_db) and not is_replaced(home.memory_db):
         if is_deleted(home.memory_db):
@@ -121,8 +121,8 @@ def open_or_set_aside(
     from the backups and the readable part of the damaged file.
 
     Raises:
-        OlderSchema: an earlier version wrote it, and its watcher does not stop.
-        StoreError: it can't be opened for another reason.
+        OlderSchema: an earlier version wrote the file, and its watcher does not stop.
+        StoreError: the file can't be opened for another reason.
     """
     drop_leftovers(home.root, LEFTOVER_SECONDS)
     try:
@@ -173,10 +173,10 @@ def _is_large(path: Path) -> bool:
 
 
 def _damage_of(store: Store) -> str:
-    """Return what is wrong, "" if nothing is; rebuild damaged indexes.
+    """Return what is wrong, or "" if nothing is; rebuild damaged indexes.
 
-    Unless damage is already known, the check is quick, and skipped for a large file, since it takes 5 s per GB. The
-    daily backup checks that one.
+    Unless damage is already known, the check is quick. It is skipped for a large file, since it takes 5 s per GB; the
+    daily backup checks such a file.
     """
     suspected = any(stage.name == "memory" and stage.last_error for stage in list_stages(store))
     if not suspected and _is_large(store.path):

@@ -45,7 +45,7 @@ class DailyBackup:
         self._not_before_seconds = 0.0
 
     def run_if_due(self) -> bool:
-        """Make a backup if the last one is a day old and the memory is not empty; return True if one was made.
+        """Make a backup if the last one is a day old and the memory is not empty; return True if a backup was made.
 
         A failure is recorded and retried. A damaged memory.db is reported to the runtime, so that the worker stops and
         the next start sets the file aside. Raises StoreError if memory.db can't be read.
@@ -80,13 +80,13 @@ class DailyBackup:
         return has_run
 
     def _every_seconds(self) -> int:
-        """Return the interval in seconds: a day, or 0 if there is no backup."""
+        """Return the interval between backups, in seconds: a day, or 0 if there is no backup yet."""
         return EVERY_SECONDS if list_backups(self._runtime.settings.places.backups) else 0
 
 
 # -- Vaults: each has its own memory, opened on demand; the model and the threads are shared.
 
-#: Seconds between two checks of the vaults' sessions.
+#: Interval between two checks of the vaults' sessions, in seconds.
 VAULT_EVERY_SECONDS = 60.0
 #: How long shutdown waits for a busy vault, in seconds.
 CLOSE_SECONDS = 5.0
@@ -109,19 +109,19 @@ class _OpenVault:
             raise
         self.runtime = make_vault_runtime(outer, settings, store)
         self._backup = DailyBackup(self.runtime)
-        #: Skipped sources of other projects, by place, with their state at that time.
+        #: Skipped sources of other projects, by place, with their stamps at that time.
         self._passed_over: dict[Any, str] = {}
 
     def close(self) -> None:
         self._opened.close()
 
     def close_damaged(self) -> None:
-        """Close a damaged memory; it is checked thoroughly when it is next opened."""
+        """Close a damaged memory; it will be checked thoroughly when it is next opened."""
         note_damage(self.runtime.store)
         self.close()
 
     def work(self) -> None:
-        """Read the project's sessions, make memories of them, consolidate and back up."""
+        """Read the project's sessions, make memories from them, consolidate and back up."""
         runtime = self.runtime
         for source in registry.discover(runtime.settings):
             if runtime.is_stopping:
@@ -159,7 +159,7 @@ class Vaults:
         self._thread: threading.Thread | None = None
 
     def for_payload(self, payload: Mapping[str, Any]) -> Runtime:
-        """Return a hook's services: those of its session's or folder's vault, or the worker's.
+        """Return the services for a hook: those of its session's or folder's vault, or the worker's.
 
         Raises EngramError if a vault can't be read or opened, so that nothing may be shown.
         """
@@ -176,7 +176,7 @@ class Vaults:
         return self._outer if vault_of_cwd is None else self._opened(vault_of_cwd).runtime
 
     def named(self, name: object) -> Runtime:
-        """Return the services of the vault that a request names, or the worker's for None. Raises BadRequest."""
+        """Return the services of the vault with the given name, or the worker's for None. Raises BadRequest."""
         if name is None:
             return self._outer
         for vault in list_vaults(self._outer.settings.places):
@@ -186,7 +186,7 @@ class Vaults:
 
     @contextlib.contextmanager
     def noting_damage(self, runtime: Runtime) -> Iterator[None]:
-        """Mark a vault's memory as damaged if the block finds it so; it is set aside when it is next opened.
+        """Mark a vault's memory as damaged if the block fails because of damage; the next opening sets it aside.
 
         Raises:
             StoreError: the vault's memory is damaged.
@@ -238,7 +238,7 @@ class Vaults:
             except EngramError as error:
                 logger.warning("action=open_vault failed=%s", error)
                 continue
-            # The run is recorded in the vault alone, since no other memory may contain its name.
+            # Record the run only in the vault, since no other memory may contain its name.
             work = partial(run_guarded, opened.runtime, "vault", "", opened.work)
             opened.runtime.extraction_executor.run(f"vault {vault.folder.name}", work)
 

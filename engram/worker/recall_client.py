@@ -1,4 +1,4 @@
-"""Ask the memory a question: through the worker if it is running, else by searching in this process."""
+"""Answer a question from the memory: through the worker if it is running, otherwise by searching in this process."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from engram.text.words import MAX_QUERY_CHARS, has_words
 from engram.vaults import settings_around
 from engram.worker.worker_client import ask_worker
 
-if TYPE_CHECKING:  # the search is loaded only when needed, so that processes that only wake the worker stay small
+if TYPE_CHECKING:  # the search is loaded only when needed, to keep processes small that only wake the worker
     from engram.embedding.embedder import Embedder
     from engram.search.hits import PublicHit
     from engram.search.question import Query
@@ -40,31 +40,31 @@ class Operation(StrEnum):
 
 
 class AnsweredBy(StrEnum):
-    """Who searched, and how."""
+    """Which process searched, and how."""
 
     WORKER = "worker"
     #: This process, with the embedding model.
     MODEL = "model"
-    #: This process, by text alone.
+    #: This process, by text only.
     TEXT = "text"
 
 
 def require_words(query: str) -> None:
-    """Raise BadRequest for a query without a letter or digit, which would match arbitrary texts."""
+    """Raise BadRequest for a query without letters or digits, which would match arbitrary texts."""
     if not has_words(query):
         raise BadRequest("the query has no words: describe in a few words what to look for")
 
 
 @dataclass(frozen=True, slots=True)
 class RecallRequest:
-    """A question; ``to_json`` makes a request for the worker's ``recall`` or ``search``."""
+    """A question; ``to_json`` returns a request for the worker's ``recall`` or ``search`` operation."""
 
     operation: Operation
     text: str
     limit: int
-    #: Only this project and global memories; None for every project.
+    #: Search only this project and global memories; None for every project.
     project_id: int | None
-    #: The branch that the question comes from; "" if unknown.
+    #: The branch on which the question was asked; "" if unknown.
     branch: str = ""
     #: Maximum number of hits of any kind; None if ``limit`` counts memories and a word budget limits the rest.
     max_hits: int | None = None
@@ -96,14 +96,14 @@ class RecallRequest:
 
 @dataclass(frozen=True, slots=True)
 class RecallResponse:
-    """What the memory answered."""
+    """The memory's answer."""
 
     #: Best first.
     hits: tuple[PublicHit, ...]
     answered_by: AnsweredBy
     #: Why the model was not used; "" if it was, or was not requested.
     note: str = ""
-    #: Sentence saying that no text contains the words of a search; "" if one does.
+    #: Sentence saying that no text contains the words of a search; "" if some text does.
     not_found: str = ""
 
 
@@ -113,8 +113,8 @@ def ask_memory(
     """Return ranked hits for a question.
 
     Args:
-        with_worker: ask the worker first. False if the settings of this call differ from the worker's.
-        with_model: load the model if no worker answers; False for processes that must stay small.
+        with_worker: whether to ask the worker first; False if the settings of this call differ from the worker's.
+        with_model: whether to load the model if no worker answers; False for processes that must stay small.
     """
     if with_worker:
         places, asked = settings.places, request.to_json()
@@ -141,7 +141,7 @@ def _parse_hits(answer: Mapping[str, Any] | None) -> tuple[PublicHit, ...] | Non
     try:
         return tuple(PublicHit.from_json(hit) for hit in answer["hits"])
     except (KeyError, TypeError, ValueError, AttributeError):
-        # A worker of another version, or one that reports an error.
+        # The worker is of another version, or reported an error.
         logger.warning("action=ask_worker failed=no hits error=%s", str(answer.get("error", ""))[:200])
         return None
 
@@ -150,7 +150,7 @@ def _search_here(
     store: Store, settings: Settings, request: RecallRequest, embedder: Embedder | None
 ) -> tuple[tuple[PublicHit, ...], str]:
     """Return the hits, and a sentence that introduces them."""
-    # Imported here because the MCP server's first answer and the commands' help need no search.
+    # Imported here because the MCP server's first answer and the commands' help do not need the search.
     from engram.notes.user_files import standing_of
     from engram.search.answer import answer_question, public_passages
     from engram.search.searcher import Searcher
@@ -158,7 +158,7 @@ def _search_here(
 
     searcher = Searcher(store, settings, embedder=embedder)
     if embedder is not None:
-        # No worker makes the vectors, so recently saved memories get theirs here, if memory.db is writable.
+        # No worker computes vectors, so compute those of recently saved memories now, if memory.db is writable.
         with contextlib.suppress(StoreError):
             embed_missing(store, embedder, MAX_FRESH_ROWS)
         searcher.refresh()

@@ -1,4 +1,4 @@
-"""Read the requests on engram.sock in one thread, so that no client can delay another.
+"""Read requests on engram.sock in one thread, so that no client can delay another.
 
 Only a complete request occupies an answering thread. A silent or slow client costs a file descriptor until it times out
 or a newer client takes its place.
@@ -29,7 +29,7 @@ from engram.system.socketpath import bind_at
 
 @dataclass(eq=False, slots=True)
 class Client:
-    """The connection of one client, with the data received and the data still to be sent."""
+    """A client's connection, with the data received and the data still to be sent."""
 
     connection: socket.socket
     #: Monotonic time at which the current step times out, in seconds.
@@ -39,12 +39,12 @@ class Client:
     answer: memoryview = field(default_factory=lambda: memoryview(b""))
     #: Monotonic time at which the request was complete, in seconds.
     complete_at: float = 0.0
-    #: Monotonic time until which the client gets signs of life, in seconds.
+    #: Monotonic time until which the client is sent signs of life, in seconds.
     lives_until: float = 0.0
 
     @property
     def is_gone(self) -> bool:
-        """True if the client has disconnected. Only Linux can distinguish that from a finished request."""
+        """True if the client has disconnected. Only on Linux can that be distinguished from a finished request."""
         if sys.platform != "linux":
             return False
         poller = select.poll()
@@ -64,14 +64,14 @@ def open_listener(path: Path) -> socket.socket:
 
 
 def close_listener(listener: socket.socket) -> None:
-    """Close a listening socket; clients that wait to be accepted are disconnected."""
+    """Close a listening socket and disconnect clients that are waiting to be accepted."""
     with contextlib.suppress(OSError):
         listener.shutdown(socket.SHUT_RDWR)
     listener.close()
 
 
 def is_same_user(connection: socket.socket) -> bool:
-    """Return False if the system says that the client runs as another user."""
+    """Return False if the system reports that the client runs as another user."""
     try:
         if hasattr(socket, "SO_PEERCRED"):
             data = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))
@@ -86,7 +86,7 @@ def is_same_user(connection: socket.socket) -> bool:
     return bool(uid == os.geteuid())
 
 
-# -- Complete requests that wait for a thread: bounded, oldest first.
+# -- Complete requests waiting for a thread: bounded, oldest first.
 
 Request = tuple[Client, bytes | None]
 
@@ -119,12 +119,12 @@ class RequestQueue:
 
     @property
     def oldest_at(self) -> float | None:
-        """Monotonic time at which the oldest waiting request was complete, in seconds; None while none waits."""
+        """Monotonic time at which the oldest waiting request was complete, in seconds; None if none is waiting."""
         with self._changed:
             return self._waiting[0][0].complete_at if self._waiting else None
 
     def close(self) -> None:
-        """Release every waiting thread, and drop the waiting requests."""
+        """Release all waiting threads and drop the waiting requests."""
         with self._changed:
             self._is_closed = True
             waiting = list(self._waiting)
@@ -138,7 +138,7 @@ logger = logging.getLogger(__name__)
 
 #: Maximum size of a request, in bytes.
 MAX_REQUEST_BYTES = 1_000_000
-#: Maximum silence of a client, and maximum duration of its request from the first byte, in seconds.
+#: How long a client may be silent, and how long its request may take from the first byte, in seconds.
 IDLE_SECONDS = 10.0
 REQUEST_SECONDS = 5.0
 #: Maximum time for a client to read a long answer, in seconds.
@@ -149,15 +149,15 @@ MAX_READING = 128
 MAX_SENDING = 16
 #: Maximum size of all incomplete requests, in bytes; above that, the largest is dropped.
 MAX_BUFFERED_BYTES = 16_000_000
-#: Connections accepted before other clients are served again.
+#: Number of connections accepted before other clients are served again.
 ACCEPT_BATCH = 64
 _BACKLOG = 1024
 _CHUNK_BYTES = 65_536
-#: Maximum wait for an event, in seconds; then deadlines are checked.
+#: Maximum wait for an event, in seconds, before deadlines are checked.
 _MAX_WAIT_SECONDS = 1.0
 #: Interval between signs of life, in seconds; shorter than a hook waits for one.
 SIGN_SECONDS = 0.1
-#: A sign of life: white space before the JSON answer.
+#: A sign of life: whitespace before the JSON answer.
 _SIGN = b" "
 _NO_MORE_FILES = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
 
@@ -166,13 +166,13 @@ class Reception:
     """Accepts clients, reads their requests and passes on complete ones."""
 
     def __init__(self, listener: socket.socket, on_request: Callable[[Client, bytes | None], None]) -> None:
-        """``on_request`` gets each complete request, or None for one that is too long; it must not block."""
+        """``on_request`` is called with each complete request, or None if it is too long; it must not block."""
         self._on_request = on_request
         self._listener: socket.socket | None = listener
         self._selector = selectors.DefaultSelector()
         self._reading: dict[Client, None] = {}
         self._sending: dict[Client, None] = {}
-        #: Clients that get signs of life while their answers are being made. The lock also guards their sockets.
+        #: Clients to send signs of life while their answers are being prepared. The lock also guards their sockets.
         self._patient: dict[Client, None] = {}
         self._patient_lock = threading.Lock()
         self._signed_at = 0.0
@@ -190,11 +190,11 @@ class Reception:
         self._thread.start()
 
     def replace_listener(self, listener: socket.socket) -> None:
-        """Accept clients on another socket from now on. Any thread may call this."""
+        """From now on, accept clients on another socket. Any thread may call this."""
         self._call(lambda: self._listen(listener))
 
     def send_rest(self, client: Client) -> None:
-        """Send what is left of an answer as the client reads it. Any thread may call this."""
+        """Send the rest of an answer as the client reads it. Any thread may call this."""
         self._call(lambda: self._begin_sending(client))
 
     def show_life(self, client: Client, seconds: float) -> None:
@@ -210,7 +210,7 @@ class Reception:
             self._patient.pop(client, None)
 
     def close(self, seconds: float) -> None:
-        """Drop every client whose answer is not being made, and end the thread."""
+        """Drop every client whose answer is not being prepared, and stop the thread."""
         self._is_closing = True
         self._call(lambda: None)
         if self._thread.is_alive():
@@ -223,7 +223,7 @@ class Reception:
             try:
                 self._step()
             except Exception as error:
-                # One client must never end the service for all.
+                # No client may ever stop the service for all.
                 logger.warning("action=reception failed=%s", type(error).__name__, exc_info=error)
                 time.sleep(0.05)
         for client in (*self._reading, *self._sending):
@@ -263,7 +263,7 @@ class Reception:
                     self._sign(client)
                     continue
                 del self._patient[client]
-                # Not closed, so that the thread that makes the answer sees that the client is gone.
+                # Do not close the socket, so that the thread preparing the answer sees that the client is gone.
                 with contextlib.suppress(OSError):
                     client.connection.shutdown(socket.SHUT_RDWR)
 
@@ -309,13 +309,13 @@ class Reception:
             client = Client(connection, time.monotonic() + IDLE_SECONDS)
             self._reading[client] = None
             self._selector.register(connection, selectors.EVENT_READ, client)
-            # Usually a hook has sent everything by now.
+            # A hook has usually sent everything by now.
             self._read(client)
             if len(self._reading) > MAX_READING:
                 self._drop_one()
 
     def _read(self, client: Client) -> None:
-        """Read what has arrived: at most one complete request, so that a large one delays nobody."""
+        """Read what has arrived: at most one complete request, so that a large one does not delay other clients."""
         while True:
             try:
                 chunk = client.connection.recv(_CHUNK_BYTES)
@@ -365,7 +365,7 @@ class Reception:
             self._drop(client)
 
     def _drop_one(self) -> bool:
-        """Drop the client whose request has taken longest, if any. One that has sent little may be a new hook."""
+        """Drop the client whose request has taken longest, if any. A client that has sent little may be a new hook."""
         client = next(iter(self._reading), None)
         if client is None:
             return False
@@ -373,7 +373,7 @@ class Reception:
         return True
 
     def _leave(self, client: Client) -> None:
-        """Stop serving a client; its connection stays open."""
+        """Stop serving a client without closing its connection."""
         with contextlib.suppress(KeyError, ValueError, OSError):
             self._selector.unregister(client.connection)
         if client in self._reading:

@@ -1,7 +1,7 @@
 """The server of engram.sock, with separate threads for hooks, and a guard against other programs on that socket.
 
-The earlier Engram is such a program: it uses the same folder and removes any socket that it finds. Hooks would then ask
-it, and silently get no memories.
+The earlier Engram is such a program: it uses the same folder and removes any socket that it finds. Hooks would then
+connect to it, and silently get no memories.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class SocketGuard:
         self._rival: Listener | None = None
 
     def check(self) -> bool:
-        """Report any other program that listens; return True if this worker must open or reopen the socket."""
+        """Report any other program that is listening; return True if this worker must open or reopen the socket."""
         identity = file_identity(self._path) if self._path.is_socket() else None
         if identity is not None and identity == self._own:
             self._clear_report()
@@ -60,7 +60,7 @@ class SocketGuard:
         return True
 
     def opened(self) -> None:
-        """Remember the socket that this worker has just opened."""
+        """Record the socket that this worker has just opened."""
         self._own = file_identity(self._path)
 
     def _report(self, rival: Listener) -> None:
@@ -74,7 +74,7 @@ class SocketGuard:
             note_failure(self._store, STAGE, text)
 
     def _clear_report(self) -> None:
-        """Clear the report once the other program has ended."""
+        """Clear the report once the other program has exited."""
         if self._rival is not None and self._rival.pid and find_process(self._rival.pid) is None:
             self._rival = None
             with contextlib.suppress(StoreError):
@@ -83,19 +83,19 @@ class SocketGuard:
 
 # -- The server: threads that answer complete requests, with separate ones for hooks.
 
-#: Threads that answer hooks, and threads that answer all other clients.
+#: Number of threads that answer hooks, and of threads that answer all other clients.
 HOOK_THREADS = 4
 OTHER_THREADS = 4
-#: Maximum number of complete requests of each kind that wait for a thread; above that, the oldest is dropped.
+#: Maximum number of complete requests of each kind waiting for a thread; above that, the oldest is dropped.
 MAX_WAITING = 64
-#: A request that has waited longer than this, in seconds, is not answered; a hook has left by then.
+#: A request that has waited longer than this, in seconds, is not answered; its hook has exited by then.
 MAX_HOOK_WAIT_SECONDS = 1.5
 MAX_OTHER_WAIT_SECONDS = 30.0
 #: How long stopping waits for answers in progress, in seconds.
 CLOSE_SECONDS = 5.0
 #: How long a hook waits without a sign of life, in seconds.
 UNSIGNED_WAIT_SECONDS = 0.2
-#: After this many prompts that waited in vain, a session's prompts get no more signs of life.
+#: After this many prompts have waited in vain, a session's prompts are sent no more signs of life.
 MAX_VAIN_WAITS = 2
 #: Load per processor above which a machine counts as busy.
 BUSY_LOAD = 2.0
@@ -111,13 +111,13 @@ class Patience:
     """Decides how long each session's prompts may wait. Thread-safe."""
 
     def __init__(self, seconds: float) -> None:
-        """``seconds``: how long a prompt may wait while its answer is being made."""
+        """``seconds``: how long a prompt may wait while its answer is being prepared."""
         self._seconds = seconds
         self._vain: OrderedDict[bytes, int] = OrderedDict()
         self._lock = threading.Lock()
 
     def of(self, request: bytes) -> float:
-        """Return how long signs of life may keep the hook of a request waiting, in seconds; 0 for not at all."""
+        """Return how long signs of life may keep a request's hook waiting, in seconds; 0 for not at all."""
         session = self._session_of(request)
         if session is None or self._seconds <= UNSIGNED_WAIT_SECONDS:
             return 0.0
@@ -190,7 +190,7 @@ class RecallServer:
 
     @property
     def longest_wait_seconds(self) -> float:
-        """How long the oldest request has waited for a thread, in seconds; 0 while none waits."""
+        """How long the oldest request has waited for a thread, in seconds; 0 if no request is waiting."""
         times = [requests.oldest_at for requests in (self._hooks, self._others)]
         return max((time.monotonic() - at for at in times if at is not None), default=0.0)
 
@@ -207,7 +207,7 @@ class RecallServer:
         return listener
 
     def close(self, seconds: float = CLOSE_SECONDS) -> bool:
-        """Stop answering and remove the socket; return False if a thread is still making an answer after ``seconds``.
+        """Stop answering and remove the socket; return False if an answer is still in progress after ``seconds``.
 
         The process must then exit without shutting down the interpreter, which a thread in native code would abort.
         """
@@ -228,7 +228,7 @@ class RecallServer:
         return has_ended
 
     def answer(self, request: bytes | None) -> bytes:
-        """Return the response to a request; b"" sends none. Never raises."""
+        """Return the response to a request; b"" for none. Never raises an exception."""
         return self._answers.answer(request)
 
     def _queue_request(self, client: Client, request: bytes | None) -> None:
@@ -243,7 +243,7 @@ class RecallServer:
             dropped[0].connection.close()
 
     def _serve(self, requests: RequestQueue, max_wait_seconds: float) -> None:
-        """Answer requests until the queue is closed. Each thread runs this loop."""
+        """Answer requests until the queue is closed. Every answering thread runs this loop."""
         while (taken := requests.take()) is not None:
             client, request = taken
             try:
@@ -253,7 +253,7 @@ class RecallServer:
                 client.connection.close()
 
     def _answer_client(self, client: Client, request: bytes | None, max_wait_seconds: float) -> None:
-        """Answer one complete request, unless its client has left or waited too long."""
+        """Answer one complete request, unless its client has disconnected or waited too long."""
         waited_seconds = time.monotonic() - client.complete_at
         if client.is_gone or waited_seconds > max_wait_seconds:
             client.connection.close()
@@ -286,7 +286,7 @@ class RecallServer:
         self._write_down()
 
     def _is_wanted(self) -> bool:
-        """Return True while the worker is running and this thread's client is waiting."""
+        """Return True while the worker is running and this thread's client is still waiting."""
         client: Client | None = getattr(self._of_thread, "client", None)
         return not self._is_closing.is_set() and (client is None or not client.is_gone)
 
@@ -299,7 +299,7 @@ class RecallServer:
             logger.warning("action=write_down failed=%s", type(error).__name__, exc_info=error)
 
     def _note_late(self, request: bytes | None) -> None:
-        """Count a prompt whose hook left before its answer came, with the cause."""
+        """Count a prompt whose hook exited before its answer was ready, with the cause."""
         if request is None or not _PROMPT.search(request):
             return
         with contextlib.suppress(EngramError):
@@ -317,7 +317,7 @@ class RecallServer:
     def _report_unseen(
         self, request: bytes | None, report: Callable[[RecollectionService, Mapping[str, Any]], object]
     ) -> None:
-        """Call ``report`` with the payload of a hook that left before its answer and so was shown nothing."""
+        """Call ``report`` with the payload of a hook that exited before its answer and so was shown nothing."""
         with contextlib.suppress(EngramError):
             payload = parse_request(request)
             if is_hook_payload(payload):

@@ -1,4 +1,4 @@
-"""The client of engram.sock: one JSON object each way. A missing worker is not an error."""
+"""The client of engram.sock: one JSON object in each direction. A missing worker is not an error."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ MAX_ANSWER_BYTES = 16_000_000
 CONNECT_SECONDS = 2.0
 #: Timeout for the worker's status, in seconds.
 STATUS_SECONDS = 5.0
-#: Timeout for the answer to a wake-up call, in seconds; the worker gets the call even if it expires.
+#: Timeout for the answer to a wake-up call, in seconds; the worker receives the call even if this expires.
 WAKE_SECONDS = 1.0
 
 
 @dataclass(frozen=True, slots=True)
 class WorkerStatus:
-    """The worker's status. The field names are the JSON keys."""
+    """The worker's status. Its field names are the JSON keys."""
 
     pid: int
     #: Resident memory in MB; 0 if unknown.
@@ -34,14 +34,14 @@ class WorkerStatus:
     uptime_seconds: float
     #: Id of the embedding model; None if it is not loaded.
     model: str | None
-    #: What runs the model; "text only" without one.
+    #: What runs the model; "text only" without a model.
     runtime: str
     #: Why the model does not run as it should; "" if it does.
     reason: str
-    #: Memory of the vectors in MB.
+    #: Memory used by the vectors, in MB.
     index_mb: float
     is_busy: bool
-    #: Tasks that wait for a thread.
+    #: Number of tasks waiting for a thread.
     waiting: int
 
     def to_json(self) -> dict[str, Any]:
@@ -56,7 +56,7 @@ class WorkerStatus:
 def announce_worker(home: Home) -> None:
     """Announce that a worker will answer soon, so that prompts wait for it instead of failing.
 
-    Call this before ending a worker to restart it; the new worker withdraws the announcement.
+    Call this before stopping a worker to restart it; the new worker withdraws the announcement.
     """
     with contextlib.suppress(OSError):
         home.worker_coming.unlink(missing_ok=True)
@@ -82,12 +82,12 @@ def ask_status(home: Home) -> WorkerStatus | None:
     try:
         return None if answer is None else WorkerStatus.from_json(answer)
     except KeyError:
-        # A worker of another version, or one that reports an error.
+        # The worker is of another version, or reported an error.
         return None
 
 
 def wake_worker(home: Home) -> None:
-    """Tell a running worker that memories have changed. A worker that starts later checks that by itself."""
+    """Tell a running worker that memories have changed. A worker that starts later checks this by itself."""
     ask_worker(home, {"op": "wake"}, timeout_seconds=WAKE_SECONDS)
 
 
