@@ -93,7 +93,7 @@ def edit(
 
 
 def _in_editor(store: Store, episode_id: str) -> str:
-    """Return the text as it is when the editor is closed. Raises BadRequest without a terminal."""
+    """Return the text as the user left it in the editor. Raises BadRequest without a terminal."""
     content = require_memory(store, episode_id).content
     if not has_terminal():
         raise BadRequest(
@@ -172,7 +172,7 @@ def feedback(workspace: Workspace, memory_id: str, judgement: str | None, why: s
 def _judge_quotation(
     workspace: Workspace, store: Store, quotation_id: str, judgement: Judgement | None, why: str, as_json: bool
 ) -> None:
-    """Judge a quotation, or withdraw its last judgement (None); withdraws bites of it that wait to be shown."""
+    """Judge a quotation, or withdraw its last judgement (None); withdraw bites of it that wait to be shown."""
     if judgement is None:
         sentence = f"Took back {take_back_quotation_judgement(store, quotation_id, actor=Actor.USER)}."
     else:
@@ -189,7 +189,7 @@ def _judged_line(what: str, judgement: Judgement) -> str:
     return as_called_here(f"{what} is judged {judgement}. `engram feedback {what} --off` reverts.")
 
 
-# -- ``engram forget``: delete a memory, with the text that no other memory is based on, everywhere.
+# -- ``engram forget``: delete a memory everywhere, with the text on which no other memory rests.
 
 
 @click.command("forget")
@@ -234,7 +234,7 @@ def forget(
             return
         if not yes:
             if as_json:
-                plan_forget(store, episode_id)  # nothing needs a --yes to say that there is no such memory
+                plan_forget(store, episode_id)  # reporting that there is no such memory needs no --yes
                 raise BadRequest("--json can't ask: add --yes")
             also_source = _confirm(store, workspace, episode_id, False if _is_session(episode_id) else also_source)
         report = forget_memory(store, workspace.places, episode_id, also_source=bool(also_source), actor=Actor.USER)
@@ -246,7 +246,7 @@ def forget(
 
 
 def _whole_target(store: Store, text: str) -> str:
-    """Return the whole id of a memory, quotation or session, given its beginning."""
+    """Return the full id of a memory, quotation or session, given its beginning."""
     text = whole_id(store, text)
     if not _is_session(text):
         return text
@@ -262,7 +262,7 @@ def _is_session(text: str) -> bool:
 
 
 def _confirm(store: Store, workspace: Workspace, episode_id: str, also_source: bool | None) -> bool:
-    """Show what would be deleted, and ask. Returns whether whole turns are deleted."""
+    """Show what would be deleted, and ask. Return whether to delete whole turns."""
     _show(preview_forget(store, workspace.places, episode_id, also_source=bool(also_source)), is_whole=False)
     advise(f"Every word of it: engram forget {episode_id} --dry-run")
     with_source = plan_forget(store, episode_id, also_source=True) if also_source is None else None
@@ -288,7 +288,7 @@ def _show(preview: ForgetPreview, *, is_whole: bool) -> None:
     """Print what would be deleted, by title and day, and then how much; the report afterwards has the same form.
 
     Args:
-        is_whole: print every word, with what memories and turns contain besides their titles; else one line each.
+        is_whole: print the full text of memories and turns, and not just one line for each.
     """
     plan = preview.plan
 

@@ -186,7 +186,7 @@ def _member_json(row: Any) -> dict[str, Any]:
 
 
 class _opened:
-    """The hub's database, open. Raises HubError if the extra is not installed."""
+    """The opened database of the hub. Raises HubError if the extra is not installed."""
 
     def __init__(self, dsn: str) -> None:
         try:
@@ -389,7 +389,7 @@ def devices(workspace: Workspace, add: bool, remove: int | None, url: str | None
 
 
 def _ask_devices(workspace: Workspace, store: Store, server: Server, remove: int | None) -> dict[str, Any]:
-    """List a hub's machines, or remove one. With a folder, this is part of a round, which finds out what is missing."""
+    """List a hub's machines, or remove one. For a folder, this is part of a round, which finds out what is missing."""
     keyring = Keyring(workspace.places.hub_keys)
     if remove is None or not is_folder(server.url):
         with connect(store, keyring, server) as connection:

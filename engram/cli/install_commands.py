@@ -90,7 +90,7 @@ def ask_permission() -> bool:
 
 
 def ask_extractor(settings: Settings, claude: ClaudeCode, cost: CostEstimate) -> str:
-    """Ask who writes the memories; returns a value of the setting ``extractor``, or ``COMPARE``."""
+    """Ask who writes the memories; return a value of the setting ``extractor``, or ``COMPARE``."""
     from engram.extraction.model.claude_provider import seems_logged_out  # no other command of this module needs it
 
     has_model = claude.command is not None or can_compare(settings)
@@ -122,7 +122,7 @@ def ask_extractor(settings: Settings, claude: ClaudeCode, cost: CostEstimate) ->
 
 
 def ask_mod(existing: Existing) -> bool:
-    """Ask whether Claude Code should show what Engram handed over."""
+    """Ask whether Claude Code should show what Engram handed to Claude."""
     click.echo("\nInside Claude Code, a dim line can say when a memory was handed to Claude, and /engram shows and")
     click.echo("searches them. This is a mod: a small program of Engram's that Claude Code runs. It changes nothing.")
     say(mod_price([*existing.first, *existing.rest], time.time()))
@@ -136,7 +136,7 @@ def ask_session_start() -> bool:
 
 
 def cost_lines(settings: Settings, cost: CostEstimate) -> list[str]:
-    """Return what a month like the last one would cost with Claude, and the cap."""
+    """Return what a month like the last would cost with Claude, and the cap."""
     from engram.extraction.model.claude_provider import who_pays  # no other command of this module needs it
 
     each = " and ".join(f"{_range(*cost.dollars(model))} with {model}" for model in DOLLARS)
@@ -152,7 +152,7 @@ def _range(low: float, high: float) -> str:
     return f"${low:.2f} to ${high:.2f}" if high >= 0.01 else "less than a cent"
 
 
-# -- The report at the end of `engram install`: where everything is, and what to type next.
+# -- The report at the end of `engram install`: where everything is and what to type next.
 
 
 def print_report(
@@ -204,7 +204,7 @@ def next_command(question: OwnQuestion | None) -> str:
 
 
 def variable_notes(workspace: Workspace) -> list[str]:
-    """Return notes about settings from this shell's variables, which a service does not see."""
+    """Return notes about settings from this shell's environment variables, which a service does not see."""
     folders = ("home", "claude_folder")
     return [
         f"The service does not see ENGRAM_{name.upper()} of this shell: engram config set {name} …"
@@ -344,7 +344,7 @@ class Machine:
     earlier: EarlierEngram
     existing: Existing
     journal: Journal | None
-    #: Running processes of this program that have other code.
+    #: Running Engram processes that have different code.
     others: Sequence[OtherProcess]
 
 
@@ -381,7 +381,7 @@ def _plan(
     reads: bool,
     is_upgrade: bool,
 ) -> Installation:
-    """Return everything that is done, with the settings that are written first."""
+    """Return everything to be done, with the settings to be written first."""
     settings = workspace.with_flags(**wanted).settings
     is_first = machine.journal is None or machine.journal.is_half_done
     reads_now = reads and not (choices.service and not is_first)
@@ -416,12 +416,12 @@ class Question:
 
     #: What it decides, for a dry run.
     decides: str
-    #: Asks and changes the answers. Raises Abort if the user declined, or there is nobody to answer.
+    #: Asks, and changes the answers. Raises Abort if the user declines or nobody is there to answer.
     ask: Callable[[Answers], None]
 
 
 def _questions(workspace: Workspace, choices: Choices, machine: Machine, extractor: str | None) -> Iterator[Question]:
-    """Yield what is asked, in order. A dry run names these questions; a run asks them."""
+    """Yield the questions, in order. A dry run lists them; a real run asks them."""
 
     def permission(answers: Answers) -> None:
         answers.choices = choose(answers.choices.to_json(), permissions=ask_permission())
@@ -484,7 +484,7 @@ def _print_plan(
 
 
 def _require_claude(extractor: str | None, claude: ClaudeCode) -> None:
-    """Raise BadRequest, before anything is asked, if the chosen writer is not there."""
+    """Raise BadRequest, before anything is asked, if the chosen writer is not available."""
     if extractor == "claude" and claude.command is None:
         raise BadRequest(
             "Claude Code was not found, so it can't write the memories. Install it, or choose --extractor local; "

@@ -191,7 +191,7 @@ class CommandGroup(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Find the command that the first word names. An earlier version's word still works, and stderr names the new
+        """Find the command that the first word stands for. An earlier version's word still works; stderr gives the new
         one.
         """
         word, *rest = args
@@ -260,7 +260,7 @@ class CommandGroup(click.Group):
             raise
 
 
-#: Width of the names in the help, in characters.
+#: Width of the command names in the help, in characters.
 _NAMES_WIDTH = 18
 #: The options of every command, as the help shows them; the reference explains each option.
 _OPTIONS = """\
@@ -269,7 +269,7 @@ NAME=VALUE (any setting of `engram config`). `engram COMMAND --help` explains it
 
 
 def _in_new_words(word: str, rest: Sequence[str]) -> list[str]:
-    """Return the arguments of a call that was written for an earlier version, in their present form."""
+    """Return the arguments of a call written for an earlier version in their current form."""
     words = [*OLD_WORDS[word][0], *rest]
     if word == "bad" and not {"--off", "--help", "-h"} & set(rest):
         words.append("wrong")
@@ -279,7 +279,7 @@ def _in_new_words(word: str, rest: Sequence[str]) -> list[str]:
 
 
 def _suggestion(word: str) -> str:
-    """Return the command that a person may have meant by an unknown word."""
+    """Return a suggestion of what an unknown word may have meant."""
     from difflib import get_close_matches
 
     near = [GUESSES[word]] if word in GUESSES else get_close_matches(word.lower(), COMMANDS, n=3, cutoff=0.6)
@@ -288,7 +288,7 @@ def _suggestion(word: str) -> str:
     return f"{meant}`engram --help` lists them all."
 
 
-#: What is added to the message of a damaged memory.db.
+#: Appended to the message about a damaged memory.db.
 _SEE_DOCTOR = ". Run `engram doctor` to see what to do"
 #: Exceptions that reading a damaged memory.db can raise.
 _DAMAGE_SIGNS = (ValueError, LookupError, TypeError, AttributeError, ArithmeticError)
@@ -403,9 +403,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 #: What the extra ``hub`` installs.
 _HUB_PACKAGES = ("psycopg", "psycopg_pool")
-#: Minimum share of letters that an unknown option must share with the one that may be meant.
+#: Minimum similarity between an unknown option and the one that may be meant.
 _MIN_LIKENESS = 0.7
-#: A range as click prints it.
+#: A range in the form in which click prints it.
 _RANGE = lazy_regex(r"is not in the range (-?\d+)<=x<=(\d+)")
 
 
@@ -422,7 +422,7 @@ def _message_of(error: click.ClickException) -> str:
     message = message if message.endswith((".", "?", ")")) else f"{message}."
     usage = options.usage_of(error.ctx)
     if isinstance(error, click.MissingParameter):
-        # click lists the choices on lines of their own.
+        # click lists the choices on separate lines.
         return f"{' '.join(message.split())} Write: {usage}"
     if "unexpected extra argument" in message:
         # Text with spaces was already in quotes, so the command takes no such text.
@@ -434,7 +434,7 @@ def _message_of(error: click.ClickException) -> str:
 
 
 def _near_options(error: click.NoSuchOption) -> list[str]:
-    """Return the options that are spelled much like an unknown one, not counting the dashes that they all have."""
+    """Return the options that are spelled like an unknown one, ignoring the leading dashes."""
     from difflib import SequenceMatcher
 
     word = error.option_name.lstrip("-")
@@ -460,17 +460,17 @@ def _advise_packages(error: ImportError) -> str:
 
 @contextlib.contextmanager
 def _quiet_pipe() -> Iterator[None]:
-    """End quietly if the reader of the output is gone, as with ``engram report | head``, since that is not a failure.
+    """Exit quietly if the reader of the output is gone, as with ``engram report | head``, since that is not a failure.
 
     If output can't be written for another reason, such as a full disk, one line says so. click sees neither case; it
-    would end with 1 in both.
+    would exit with 1 in both.
     """
     try:
         try:
             yield
         finally:
             # What is still in the buffer must not fail at exit, where nothing can catch the failure.
-            for stream in filter(None, (sys.stdout, sys.stderr)):  # None: it was closed when the command began
+            for stream in filter(None, (sys.stdout, sys.stderr)):  # None if it was closed when the command began
                 stream.flush()
     except BrokenPipeError:
         _drop_output()

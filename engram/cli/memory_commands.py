@@ -319,7 +319,7 @@ def _time_of(store: Store, around: str | None) -> int | None:
     )
 
 
-# -- ``engram save``: save a text as a memory.
+# -- ``engram save``: save text as a memory.
 
 
 @click.command("save")
@@ -420,7 +420,7 @@ def pin(workspace: Workspace, episode_id: str, off: bool, as_json: bool) -> None
 
 
 def report_change(store: Store, changed: Memory, as_json: bool, sentence: str) -> None:
-    """Print what was done to a memory, and why Claude is not shown it, if that is so."""
+    """Print what was done to a memory, and why Claude is not shown it, if it isn't."""
     if as_json:
         print_json(memory_to_json(store, changed))
         return
@@ -468,7 +468,7 @@ def _print(plan: UndoPlan, is_dry: bool) -> None:
     who = who_changed(change, "")
     say(f"{'Would take back' if is_dry else 'Took back'}: {what}, {when(change.at_ms)}, {who}")
     lines = plan.lines()
-    # A single line would only say the same again.
+    # A single line would only repeat the same.
     for line in lines if len(lines) > 1 else ():
         say(f"  {line}")
     if not is_dry:

@@ -92,9 +92,9 @@ INTERRUPTED = 130
 
 
 def end_answer(*, is_known: bool) -> NoReturn:
-    """End a command that asks about something, with exit code 1 if nothing is known, as ``grep`` does.
+    """Exit from a command that looks something up, with exit code 1 if nothing is known, as ``grep`` does.
 
-    Scripts can see that, although it isn't an error. A list may be empty, and ends with 0.
+    Scripts can detect that, although it isn't an error. A list may be empty and exits with 0.
     """
     raise click.exceptions.Exit(OK if is_known else FAILED)
 
@@ -112,7 +112,7 @@ yes_option = click.option("--yes", is_flag=True, help="Don't ask (default: show 
 
 
 def confirm(yes: bool, as_json: bool, question: str) -> None:
-    """Return if ``yes`` was given or the user agrees; a no ends the command.
+    """Return if ``yes`` was given or the user agrees; otherwise exit.
 
     Raises:
         BadRequest: ``--json`` without ``--yes``, or nobody is there to answer.
@@ -125,7 +125,7 @@ def confirm(yes: bool, as_json: bool, question: str) -> None:
 
 
 def require_agreement(question: str) -> None:
-    """Ask, and return if the user agrees; a no ends the command.
+    """Ask, and return if the user agrees; otherwise exit.
 
     Raises:
         BadRequest: nobody is there to answer.
@@ -137,10 +137,10 @@ def require_agreement(question: str) -> None:
 
 
 def agrees(question: str, *, default: bool = False) -> bool:
-    """Ask a question of yes or no. Another word is neither: the user is told what to type, and asked again.
+    """Ask a yes-or-no question. After any other answer, tell the user what to type, and ask again.
 
     Args:
-        default: what Enter means.
+        default: the answer if the user just presses Enter.
 
     Raises:
         Abort: Ctrl-C, or the input ends.
@@ -171,10 +171,10 @@ def choose(question: str, answers: Sequence[str], *, default: str, instead: str)
 
 
 def ask_phrase(question: str) -> str:
-    """Return a secret phrase: typed without echo at a terminal, else read from a line of standard input.
+    """Return a secret phrase: typed without echo at a terminal, or else read as a line from standard input.
 
     Raises:
-        BadRequest: the input ends, and nobody sits at a terminal.
+        BadRequest: the input ends, and there is no terminal.
         Abort: Ctrl-C.
     """
     with answered("write the phrase to standard input"):
@@ -201,7 +201,7 @@ class Stopped(KeyboardInterrupt):
 
 @contextmanager
 def if_stopped(told: str | Callable[[], str]) -> Iterator[None]:
-    """Say what was done and what to type if the user stops what runs in this block, unless an inner block says it."""
+    """Say what was done and what to type if the user stops this block, unless an inner block has already said it."""
     try:
         yield
     except Stopped:
@@ -211,15 +211,15 @@ def if_stopped(told: str | Callable[[], str]) -> Iterator[None]:
         raise Stopped(" ".join(filter(None, ("Stopped.", str(error), as_called_here(text))))) from error
 
 
-# -- Command lines: options without a command, and empty arguments.
+# -- Command lines with options but no command, and with empty arguments.
 
 
 class DefaultGroup(click.Group):
-    """A group that reads options without a command as those of a default one, as in ``engram projects --json``.
+    """A group that passes options without a command to a default command, as in ``engram projects --json``.
 
     Args:
-        default: the command that is meant.
-        takes_words: any word that is not a command also belongs to the default one, as in ``engram config NAME``.
+        default: the name of the default command.
+        takes_words: also pass any word that is not a command to the default command, as in ``engram config NAME``.
         synonyms: word that people type → the command that is meant.
     """
 
@@ -233,12 +233,12 @@ class DefaultGroup(click.Group):
     ) -> None:
         super().__init__(*arguments, **others)
         self._synonyms = synonyms or {}
-        #: Name of the command that is meant.
+        #: Name of the default command.
         self.default = default
         self._takes_words = takes_words
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Insert the default command where none is typed."""
+        """Insert the default command if none was typed."""
         args = [self._synonyms.get(args[0], args[0]), *args[1:]] if args else args
         word = args[0] if args else "-"
         is_known = word in self.commands or word in ctx.help_option_names
@@ -249,7 +249,7 @@ class DefaultGroup(click.Group):
 
 
 def refuse_empty(command: click.Command) -> click.Command:
-    """Make a command, and those in it, treat an empty argument as a missing one. Returns the command.
+    """Make a command and its subcommands treat an empty argument as a missing one. Return the command.
 
     A parameter with its own callback decides for itself what counts as empty.
     """
@@ -265,7 +265,7 @@ def refuse_empty(command: click.Command) -> click.Command:
 
 
 def _name_in_errors(param: click.Argument) -> None:
-    """Make errors name an argument as its function does, and not by the list of its choices, which follows anyway."""
+    """Make errors call an argument by its name, and not by the list of its choices, which follows anyway."""
     name = f"'{(param.name or '').upper()}'"
     param.get_error_hint = lambda ctx: name  # type: ignore[method-assign]
 
@@ -287,7 +287,7 @@ def _refuse_empty_value(param: click.Parameter) -> None:
 
 
 def as_typed(ctx: click.Context, param: click.Parameter, value: Any) -> Any:
-    """Return what was typed. This is the callback of a parameter that may be empty, or whose command explains that."""
+    """Return what was typed: the callback of a parameter that may be empty, or whose command reports that itself."""
     return value
 
 

@@ -35,7 +35,7 @@ MIN_LAST_WIDTH = 24
 _SLACK_WIDTH = 12
 #: Minimum number of rows for a cell to count as much wider than most of its column.
 _MIN_ROWS_OF_MOST = 4
-#: Wide letters, between which a line may be broken: of Chinese, Japanese, Korean, and pictures.
+#: Wide characters, between which a line may be broken: Chinese, Japanese and Korean ones, and pictures.
 _WIDE = "\u1100-\u11ff\u2e80-\ud7fb\uf900-\ufaff\ufe30-\ufe4f\uff01-\uff60\U0001f300-\U0003ffff"
 #: What is not broken: a word, or a wide letter, with the spaces in front of it.
 _PIECE = lazy_regex(rf"\s*(?:[{_WIDE}]|[^\s{_WIDE}]+|$)")
@@ -44,12 +44,12 @@ _GAP = "  "
 
 
 def safe(text: str) -> str:
-    """Return a stored text, with its lines, that is safe to print on a terminal."""
+    """Return stored text, with its line breaks, in a form that is safe to print on a terminal."""
     return visible(text.replace("\t", "    "), keep_lines=True)
 
 
 def say(text: str, *, err: bool = False, **style: Any) -> None:
-    """Print a text that contains stored or foreign parts, and break no word where a terminal's line ends.
+    """Print text that contains stored or foreign parts, without breaking a word at the edge of the terminal.
 
     Args:
         style: as in ``click.style``.
@@ -58,9 +58,9 @@ def say(text: str, *, err: bool = False, **style: Any) -> None:
 
 
 def _fitted(text: str, stream: TextIO | None) -> str:
-    """Return a text whose lines are at most as wide as the terminal; unchanged for a file or a pipe.
+    """Return the text with lines no wider than the terminal; unchanged for a file or a pipe.
 
-    A line that is a command stays whole, so that it can be copied.
+    A line that is a command is not broken, so that it can be copied.
     """
     if stream is None or not stream.isatty():
         return text
@@ -73,12 +73,12 @@ def _fitted(text: str, stream: TextIO | None) -> str:
 
 
 def wrapped(text: str, columns: int, *, rest: str = "", cuts_words: bool = False) -> list[str]:
-    """Return one line as lines of at most so many columns of a terminal, broken between words.
+    """Return one line as lines of at most ``columns`` terminal columns, broken between words.
 
     Args:
-        rest: what all lines but the first begin with.
-        cuts_words: cut a word that is longer than a line, as a table needs. Otherwise it stays whole, since it may be a
-            path that is copied.
+        rest: the prefix of all lines but the first.
+        cuts_words: cut a word that is longer than a line, as a table needs. Otherwise it is not broken, since it may be
+            a path to be copied.
     """
     if columns_of(text) <= columns:
         return [text]
@@ -131,7 +131,7 @@ def to_json(value: Any, *, indent: int | None = None) -> str:
 
 
 def console() -> Console:
-    """Return the console for the terminal, or one for wide plain text if the output goes to a file or a pipe."""
+    """Return a console for the terminal, or one for wide plain text if the output is a file or a pipe."""
     from rich.console import Console
 
     width = None if is_terminal() else _FILE_WIDTH
@@ -179,7 +179,7 @@ def print_table(headings: Sequence[str], rows: Iterable[Sequence[object]], *, em
 
 
 def _table_width(widths: Sequence[int], table: Sequence[Sequence[str]]) -> int:
-    """Return how many columns the widest row of a table takes if its last cell is wrapped."""
+    """Return how many columns the widest row of a table needs if its last cell is wrapped."""
     leads = [
         sum(max(width, columns_of(cell)) + len(_GAP) for width, cell in zip(widths[:-1], row[:-1], strict=True))
         for row in table
@@ -203,7 +203,7 @@ def say_lines(text: str, *, indent: str = "", **style: Any) -> None:
 
 
 def fitting_lines(text: str, indent: int = 0) -> list[str]:
-    """Return a stored text as one line; on a terminal, as lines that fit beside an indent of so many columns."""
+    """Return stored text as one line; on a terminal, as lines that fit beside an indent of ``indent`` columns."""
     line = " ".join(visible(text).split())
     columns = shutil.get_terminal_size().columns - 1 - indent
     if not is_terminal() or columns_of(line) <= columns:
@@ -238,7 +238,7 @@ def print_facts(facts: Iterable[tuple[str, object]]) -> None:
 
 
 def columns_of(text: str) -> int:
-    """Return how many columns a text takes on a terminal: two for a wide letter, none for a combining one."""
+    """Return how many columns the text needs on a terminal: two for a wide character, none for a combining one."""
     wide = sum(unicodedata.east_asian_width(letter) in "WF" for letter in text)
     return len(text) + wide - sum(unicodedata.combining(letter) > 0 for letter in text)
 
@@ -255,7 +255,7 @@ def _padded(cell: str, width: int, right: bool) -> str:
 
 
 def is_terminal() -> bool:
-    """Return True if what is printed goes to a terminal, and False if it doesn't or the output is closed."""
+    """Return True if standard output is a terminal, and False if it isn't or is closed."""
     return sys.stdout is not None and sys.stdout.isatty()
 
 

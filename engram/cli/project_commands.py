@@ -128,7 +128,7 @@ def _forgotten_sentence(report: ForgottenProject) -> str:
     )
 
 
-# -- ``engram projects vault`` and ``unvault``: keep a client's project in a database of its own, and bring it back.
+# -- ``engram projects vault`` and ``unvault``: keep a client's project in a separate database, and bring it back.
 
 
 @click.command("vault")
@@ -436,7 +436,7 @@ def _shown(value: object) -> object:
     return ", ".join(map(str, value)) if isinstance(value, list) else value
 
 
-# -- ``engram sessions``: the sessions that were read; with an ID, everything that is known about one.
+# -- ``engram sessions``: the sessions that were read; with an ID, everything known about one.
 
 
 @click.command("sessions")

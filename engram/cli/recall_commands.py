@@ -14,7 +14,7 @@ from engram.search.hits import MAX_HITS
 from engram.transcripts.git_files import read_branch
 from engram.worker.recall_client import Operation, RecallRequest, RecallResponse, ask_memory, require_words
 
-#: What the parts of a score mean, for people.
+#: The parts of a score → their meaning, for people.
 _LEGEND = (
     "A score is the sum of its parts, each weighted. text: its words; vector: its meaning; neighbours: what was said "
     "beside it; names, time, session: how well these match; source: a memory gains from the turn that it was made of."

@@ -74,7 +74,7 @@ def compare_command(workspace: Workspace, yes: bool, as_json: bool) -> None:
 
 
 def offer_comparison(workspace: Workspace, store: Store, *, is_asked_for: bool = False) -> None:
-    """Offer the comparison once, if somebody can answer; later, only name the command, unless it has been shown.
+    """Offer the comparison once, if somebody can answer; later, only mention the command, unless it has been shown.
 
     Args:
         is_asked_for: the user has just chosen to see it.
@@ -91,7 +91,7 @@ def offer_comparison(workspace: Workspace, store: Store, *, is_asked_for: bool =
         return
     click.echo()
     _describe(workspace.settings, offer)
-    # However the question ends, it has been asked.
+    # Whatever the answer, the question has been asked.
     note_answer(store, ComparisonAnswer.NO)
     if not _agrees("Send it?"):
         advise("Nothing was sent. If you change your mind: engram compare")
@@ -129,10 +129,10 @@ def comparison_json(workspace: Workspace, store: Store) -> dict[str, Any] | None
 
 
 def extractor_settings(workspace: Workspace, extractor: str | None, command: str | None) -> dict[str, str]:
-    """Return what config.toml is to say of who makes the memories, and of the command that does it.
+    """Return the settings for config.toml that specify who makes the memories, and with which command.
 
     Args:
-        extractor: the value; None leaves it as it is.
+        extractor: the new value; None leaves it unchanged.
         command: the absolute path of Claude Code; None if it was not found.
     """
     sources, wanted = workspace.loaded.sources, {}
@@ -370,7 +370,7 @@ def _print(usage: Usage, days: int) -> None:
 
 
 def _earlier(usage: Usage) -> str:
-    """Return what was read of sessions before the days of the report; "" if there is none."""
+    """Return what was read from sessions before the days of the report; "" if there is none."""
     return ", ".join(
         filter(None, (counted(usage.earlier_sessions, "session"), counted(usage.earlier_prompts, "prompt")))
     )

@@ -62,9 +62,9 @@ _NAMES = {words: _SPEAKERS[role].capitalize() for role, words in SPEAKERS.items(
 class Result:
     """The parts of a result that are printed. Any part may be ""; none has been made safe for a terminal yet."""
 
-    #: Its title for people, which is bold, and cut if the line is full. A title that is also the text is never cut.
+    #: Its title for people, in bold, and cut if the line is full. A title that is also the text is never cut.
     title: str
-    #: Day, project, kind and anything else that says where it belongs.
+    #: Day, project, kind and anything else that shows where it belongs.
     about: Sequence[str] = ()
     #: What a reader must know before believing the result.
     remarks: Sequence[str] = ()
@@ -100,7 +100,7 @@ def print_results(results: Sequence[Result], *, is_verbose: bool = False, is_num
 
 
 def print_lines(text: str, *, indent: str = "", max_lines: int | None = None, **style: Any) -> int:
-    """Print a stored text wrapped to the terminal, but with its lists kept; returns the number of lines.
+    """Print a stored text wrapped to the terminal, with its lists preserved; return the number of lines.
 
     Args:
         indent: the prefix of every line.
@@ -190,13 +190,13 @@ def print_titles(results: Sequence[Result], *, empty: str) -> None:
 
 
 def print_rest(total: int, shown: int, how: str = "") -> None:
-    """Say how many of ``total`` rows a list leaves out, and how to see them: by ``-n``, or as ``how`` says."""
+    """Say how many of ``total`` rows a list leaves out, and how to see them: with ``-n``, or as ``how`` explains."""
     if total > shown:
         click.secho(f"\n{total - shown} more; {how or f'add -n {total}'} to see all", dim=True)
 
 
 def print_remarks(remarks: Iterable[str]) -> None:
-    """Print what a reader must know before believing what follows; prints nothing if there are no remarks."""
+    """Print what a reader must know before believing what follows, if anything."""
     told = ", ".join(remark for remark in remarks if remark)
     if told:
         print_lines(f"! {told}", indent="  ", fg="yellow")
@@ -225,7 +225,7 @@ def pauses_in_words(store: Reader, pauses: Mapping[str, int]) -> list[str]:
 
 
 def pause_note(store: Reader, project_id: int | None, what: str) -> str:
-    """Return the sentence that a project, or everything, is paused now, and ``what`` follows; "" if it is not."""
+    """Return the sentence that a project, or everything, is paused now, followed by ``what``; "" if it is not."""
     paused = current_pauses(store)
     project = None if project_id is None else project_by_id(store, project_id)
     if "" in paused:
@@ -238,8 +238,8 @@ def pause_note(store: Reader, project_id: int | None, what: str) -> str:
 
 
 def say_masked(workspace: Workspace, *texts: str) -> None:
-    """Say by which placeholders the secrets in texts that were just typed are replaced; nothing if there are none."""
-    from engram.redaction.values import MARK  # no command that only reads needs it
+    """Say which placeholders replace the secrets in text that was just typed; print nothing if there are none."""
+    from engram.redaction.values import MARK  # commands that only read don't need it
 
     redact, before = workspace.redactor(), Counter(mark for text in texts for mark in MARK.findall(text))
     masked = Counter(mark for text in texts for mark in MARK.findall(redact(text))) - before
@@ -258,7 +258,7 @@ def readable_content(memory: Memory) -> str:
 
 
 def _paragraphs_of(lines: Iterable[str]) -> list[list[str]]:
-    """Return lines in groups: those of one paragraph together, and every other line alone."""
+    """Return lines in groups: those of a paragraph together, and every other line alone."""
     groups: list[list[str]] = []
     is_prose = is_code = False
     for line in lines:

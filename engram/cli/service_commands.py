@@ -102,7 +102,7 @@ def restart(workspace: Workspace, as_json: bool) -> None:
 
 
 def _leave_terminal_alone(workspace: Workspace, verb: str, instead: str) -> None:
-    """Raise AlreadyRunning if an `engram up` runs the worker or the watcher, since a second starter would only wait."""
+    """Raise AlreadyRunning if an `engram up` runs the worker or the watcher, since a second one would only wait."""
     up = terminal_run(settings_around(workspace.settings).places)
     if up is not None:
         raise AlreadyRunning(
@@ -163,7 +163,7 @@ def logs(workspace: Workspace, limit: int, as_json: bool) -> None:
         click.echo(f"No records in {folder}.")
 
 
-#: Size, in bytes, above which the file of a service's errors is emptied at the next start.
+#: Size, in bytes, above which a service's error file is emptied at the next start.
 MAX_OUTPUT_BYTES = 1_000_000
 
 
@@ -199,7 +199,7 @@ def run(ctx: click.Context, workspace: Workspace, process: str | None, lifeline:
 
 
 def _loop_of(process: str | None, workspace: Workspace, *, has_parent: bool) -> Callable[[Settings], int]:
-    """Return the function that runs until a signal; imported here because each needs memory that the others don't."""
+    """Return the function that runs until a signal; imported now, since each needs memory that the others don't."""
     if process == "worker":
         from engram.worker.lifecycle import run_worker
 
@@ -216,7 +216,7 @@ def _loop_of(process: str | None, workspace: Workspace, *, has_parent: bool) -> 
 def _prepare_errors() -> None:
     """Limit the size of the file to which a service manager appends errors, and record in it where a process hung.
 
-    A service manager ends a hung process with SIGABRT; the stacks of its threads are then printed.
+    A service manager stops a hung process with SIGABRT; the stacks of its threads are then printed.
     """
     with contextlib.suppress(OSError, ValueError):
         facts = os.fstat(2)

@@ -128,7 +128,7 @@ def uninstall(ctx: click.Context, workspace: Workspace, purge: bool, dry_run: bo
 def _copies_elsewhere(workspace: Workspace) -> list[str]:
     """Return the folders and hubs with a sealed copy of this memory, which no uninstallation reaches.
 
-    Whoever wants them gone, too, must leave them before the keys are deleted.
+    A user who wants the copies gone, too, must leave the folders and hubs before the keys are deleted.
     """
     path = workspace.places.memory_db
     if not path.is_file():
@@ -144,7 +144,7 @@ def _copies_elsewhere(workspace: Workspace) -> list[str]:
 
 
 def _print_uninstall(places: Home, steps: list[str], copies: list[str], purge: bool, as_json: bool) -> None:
-    """Print what would be undone and deleted; nothing is changed."""
+    """Print what would be undone and deleted, without changing anything."""
     vaults = [folder.name for folder in vault_folders(places)]
     size_mb = round(home_bytes(places.root) / 1e6, 1)
     if as_json:
@@ -280,7 +280,7 @@ def plugin(workspace: Workspace, out: Path | None, mod: bool, as_json: bool) -> 
 
 
 def _write_marketplace(folder: Path, files: dict[str, bytes]) -> Path:
-    """Write a marketplace folder; refuses a folder that contains anything else."""
+    """Write a marketplace folder; refuse a folder that contains anything else."""
     if other_files(folder, files) and not (folder / MARKETPLACE_LIST).is_file():
         raise InstallError(f"{folder} holds other files; name a new or empty folder")
     for path, content in files.items():
@@ -493,7 +493,7 @@ def _config_home(workspace: Workspace) -> Path:
 
 
 def _note_missing(workspace: Workspace, setting: str) -> None:
-    """Say what a language model lacks that this setting has chosen; the setting stays, and works once that is there."""
+    """Say what the language model that this setting chooses lacks; the setting is kept and works once it is there."""
     if setting in _OF_MODEL:
         with contextlib.suppress(SettingsError):
             missing = find_missing(Workspace(workspace.flags).settings)
@@ -513,7 +513,7 @@ def _note_override(workspace: Workspace, setting: str) -> None:
 
 
 def _beside_file(workspace: Workspace) -> Loaded:
-    """Return the settings without what is wrong in config.toml, which may be the line to be fixed."""
+    """Return the settings without the faults in config.toml, one of which may be the line to be fixed."""
     return load(workspace.flags, faults=[])
 
 

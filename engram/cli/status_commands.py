@@ -191,7 +191,7 @@ def _picked(picked: Picked) -> str:
 
 
 def _off(places: Home, health: Health) -> str:
-    """Say that Engram is off, and why, if known; returns "" while the worker or the watcher runs."""
+    """Return that Engram is off and, if known, why; "" while the worker or the watcher runs."""
     if health.worker.is_alive or health.watcher.is_alive:
         return ""
     was_killed = places.supervisor_lock.exists() and not is_held(places.supervisor_lock)
@@ -276,7 +276,7 @@ def doctor(
 
 
 def show_checks(checks: list[Check], done: list[str]) -> None:
-    """Print the findings, starting with what does not work, and a line about all of them."""
+    """Print the findings, starting with what does not work, and a summary line."""
     for line in done:
         say(f"fixed: {line}" if not line.startswith("could not") else line)
     order = list(_COLOURS)

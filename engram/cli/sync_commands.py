@@ -119,7 +119,7 @@ def sync_once(workspace: Workspace, store: Store, *, is_quiet: bool = False) -> 
 
 
 class _Progress:
-    """Says on standard error how far a round is: in one changing line on a terminal, else in a line now and then."""
+    """Reports on standard error how far a round is: in one changing line on a terminal, else in a line now and then."""
 
     def __init__(self, store: Store, *, is_quiet: bool) -> None:
         self._store, self._is_quiet = store, is_quiet
@@ -213,7 +213,7 @@ def sync(
         try:
             rounds = sync_once(workspace, store, is_quiet=as_json)
         finally:
-            # Whatever becomes of the round, the phrase is printed, since nobody else has it.
+            # Print the phrase whether or not the round succeeds, since nobody else has it.
             if as_json and (facts or rounds):
                 print_json({"rounds": [_round_json(done) for done in rounds], **facts})
     workspace.wake_worker()

@@ -36,7 +36,7 @@ from engram.reports.use_report import run_to_json
 
 
 def queue_rows(workspace: Workspace) -> list[dict[str, Any]]:
-    """Return the messages in the queue; none if there is no queue, which loses nothing, since it only notifies."""
+    """Return the messages in the queue; none without a queue. Nothing is lost then, since the queue only notifies."""
     if not workspace.places.queue_db.exists():
         return []
     from engram.tasks.queue import JsonSerializer, huey

@@ -396,7 +396,7 @@ def restore(
 
 
 def _say_what_is_newer(workspace: Workspace, backups: Sequence[Backup], chosen: Path) -> None:
-    """Say what a restore takes back, and what of it comes again; nothing of a memory that can't be read."""
+    """Say what a restore undoes, and what of that returns; print nothing if the memory can't be read."""
     made_at_ms = next((one.made_at_ms for one in backups if one.path == chosen), chosen.stat().st_mtime_ns // 1_000_000)
     path = workspace.places.memory_db
     if not path.is_file():
@@ -416,7 +416,7 @@ def _say_what_is_newer(workspace: Workspace, backups: Sequence[Backup], chosen: 
 
 
 def _begin_anew(workspace: Workspace, as_json: bool) -> None:
-    """Create an empty memory.db; the backups of the deleted one stay, and what was forgotten stays forgotten.
+    """Create an empty memory.db; backups of the deleted one are kept, and what was forgotten stays forgotten.
 
     Raises:
         BadRequest: there already is a memory.

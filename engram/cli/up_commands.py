@@ -177,7 +177,7 @@ def up(
 
 
 def _run(workspace: Workspace) -> None:
-    """Supervise both children until a signal arrives or they exit; if both are already running, only say so."""
+    """Supervise both children until a signal arrives or they exit; if both are already running, just say so."""
     places = workspace.places
     if all(process_state(lock).is_alive for lock in (places.worker_lock, places.watcher_lock)):
         advise("Engram is already running. `engram service status` shows what started it.", err=True)

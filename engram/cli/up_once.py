@@ -243,7 +243,7 @@ def find_sources(workspace: Workspace, paths: Sequence[Path]) -> list[Source | P
 
 
 def ingest_report(store: Store, results: Sequence[IngestResult]) -> dict[str, Any]:
-    """Return what was read, for scripts: the files and new turns are of this run, and all other figures are totals."""
+    """Return what was read, for scripts: files and new turns are those of this run; all other figures are totals."""
     totals = usage.count_totals(store)
     skipped: dict[str, int] = {}
     for result in results:
@@ -289,7 +289,7 @@ class Existing:
 
 
 def find_existing(settings: Settings, now_seconds: float) -> Existing:
-    """Find the sessions of all agents; no file is opened."""
+    """Find the sessions of all agents, without opening any files."""
     sources = sorted(registry.discover(settings), key=lambda source: -source.changed_at_ns)
     folder = sources[0].path.parent if sources else None
     return Existing(
@@ -300,7 +300,7 @@ def find_existing(settings: Settings, now_seconds: float) -> Existing:
 
 
 def import_existing(workspace: Workspace, existing: Existing, *, has_service: bool, is_quiet: bool) -> dict[str, Any]:
-    """Read all sessions and make memories from them, with a progress bar. A failure or Ctrl-C ends only the import.
+    """Read all sessions and make memories from them, with a progress bar. A failure or Ctrl-C stops only the import.
 
     Args:
         has_service: leave the vectors to the service; otherwise everything is done now.
@@ -336,7 +336,7 @@ def import_existing(workspace: Workspace, existing: Existing, *, has_service: bo
 
 
 def import_earlier(workspace: Workspace) -> str:
-    """Import the memories of the earlier Engram; what was imported before is not added again. Returns a report line."""
+    """Import the earlier Engram's memories, except those imported before, and return a report line."""
     from engram.exchange.formats import open_source
     from engram.exchange.importing import Outcome, PlaceFinder, import_memories
 
@@ -358,7 +358,7 @@ def import_earlier(workspace: Workspace) -> str:
 
 
 def say_unless(is_quiet: bool, text: str) -> None:
-    """Print a line, unless nothing but JSON may be printed."""
+    """Print a line unless ``is_quiet``."""
     if not is_quiet:
         say(text)
 
@@ -373,7 +373,7 @@ _QUESTION = lazy_regex(
 #: Patterns of questions that ask for a reason, and of others that "yes" does not answer.
 _REASON = lazy_regex(r"(?:why|how|warum|wie)\b", re.IGNORECASE)
 _OPEN = lazy_regex(r"(?:what|which|where|when|was|welche)\b", re.IGNORECASE)
-#: Text that rules out a question: paths of attachments, images, masked values, quotes that would end a shell's.
+#: Text that rules out a question: attachment paths, images, masked values, quotes that would end a shell string.
 _UNFIT = lazy_regex(r"[\[\]@\"`$\\!<>{}]|https?:")
 #: Questions that ask for work, or about the moment or the assistant itself, which nobody asks again.
 _REQUEST = lazy_regex(
@@ -390,7 +390,7 @@ _MAX_TRIES = 12
 
 @dataclass(frozen=True, slots=True)
 class OwnQuestion:
-    """A question that the user once asked, and what is found for it now."""
+    """A question that the user once asked, and what a search for it finds now."""
 
     question: str
     hit: PublicHit

@@ -153,7 +153,7 @@ def blame(workspace: Workspace, file: str, limit: int, as_json: bool) -> None:
     with workspace.store() as store:
         folder = str(path.parent)
         project = scope_of_folder(store, workspace.settings, folder).project
-        if project is None:  # outside any repository, only the folder of the project itself is known as its own
+        if project is None:  # outside any repository, only the project folder itself is known to be its own
             around = [row for row in list_projects(store) if row.root and path.is_relative_to(row.root)]
             project = max(around, key=lambda row: len(row.root), default=None)
         if project is None:
@@ -190,11 +190,11 @@ def _print_blame(touches: Sequence[Touch], titles: Mapping[str, str]) -> None:
     print_results(results)
 
 
-# -- ``engram how``: how a tool was run here.
+# -- ``engram how``: how a tool was run in this project.
 
 
 def _place(store: Store, settings: Settings, project: str | None, *, is_everywhere: bool) -> ProjectRow | None:
-    """Return the named project, else the one of the current folder; None for all."""
+    """Return the named project, or else that of the current folder; None for all."""
     if is_everywhere:
         return None
     named = find_project(store, settings, project)
@@ -248,7 +248,7 @@ def how(workspace: Workspace, tool: str, project: str | None, is_everywhere: boo
 
 
 def _how_it_ended(history: ToolHistory) -> str:
-    """Say how many calls ended in a way that is not known."""
+    """Say how many calls had an unknown result."""
     return (
         f"How it ended is not known for {number_of(history.unknown, 'call')}: in the background, or in front of a pipe "
         "or `;`, after which the exit code is another program's."
@@ -273,7 +273,7 @@ def explain_prompt(
     Args:
         settings: the settings as the worker has them.
         prompt: the prompt as a person would type it.
-        project: the project that it is asked in; None for none.
+        project: the project in which it is typed; None for none.
         with_worker: ask the worker first. False if the settings of this call differ from the worker's.
     """
     if with_worker:
@@ -303,7 +303,7 @@ def _parse(answer: Mapping[str, Any] | None) -> Explanation | None:
     try:
         return Explanation.from_json(answer)
     except (KeyError, TypeError, ValueError, AttributeError):
-        # The worker is of another version, or reports an error.
+        # The worker has another version, or reports an error.
         logger.warning("action=explain_prompt failed=no explanation error=%s", str(answer.get("error", ""))[:200])
         return None
 
@@ -353,7 +353,7 @@ def why(
 
 
 def _print_last_prompt(workspace: Workspace, store: Store, as_json: bool) -> None:
-    """Print the outcome of the last prompt in this folder's project, or of all, and what else can be asked."""
+    """Print the outcome of the last prompt in this folder's project, or in any project, and what else can be asked."""
     place = scope_of_folder(store, workspace.settings, current_folder()).project
     rows = list_sessions(store, _LATEST, project_id=None if place is None else place.id)
     session = next((row for row in rows if "." not in row.session_id), None)
@@ -497,7 +497,7 @@ def _against_floor(score: float | None, floor: float | None) -> str:
 
 
 def _find_session(store: Store, text: str) -> tuple[str, SessionRow | None]:
-    """Return the session with an id or its beginning; its row is None if its transcript has not been read."""
+    """Return the session with the given id or prefix; its row is None if its transcript has not been read."""
     try:
         session = find_session_row(store, text)
         return session.session_id, session
@@ -515,7 +515,7 @@ def _find_session(store: Store, text: str) -> tuple[str, SessionRow | None]:
 
 # -- ``engram fix``: what fixed an error before.
 
-#: Maximum length of an error that is read, in characters.
+#: Maximum number of characters of an error that are read.
 MAX_ERROR_CHARACTERS = 100_000
 
 

@@ -51,7 +51,7 @@ class Workspace:
         self._loaded = None
 
     def load_around_faults(self) -> list[ConfigFault]:
-        """Load the settings without what is wrong in config.toml, and return that."""
+        """Load the settings without the faults in config.toml, and return those faults."""
         faults: list[ConfigFault] = []
         self._loaded = load_inside(self.flags, self.vault, faults=faults)
         return faults
@@ -81,7 +81,7 @@ class Workspace:
 
     @contextlib.contextmanager
     def store(self, *, may_upgrade: bool = False) -> Iterator[Store]:
-        """The open memory; folder and database are created if they are missing. Raises HomeError or StoreError.
+        """The open memory; the folder and the database are created if they are missing. Raises HomeError or StoreError.
 
         Args:
             may_upgrade: first copy a memory.db of an earlier version, and bring it up to date.
@@ -143,14 +143,14 @@ class Workspace:
 
 # -- Commands in messages: each is printed so that it works on the same memory when it is typed here.
 
-#: The commands that read Claude Code's folder or change it.
+#: The commands that read or change Claude Code's folder.
 _OF_CLAUDE_FOLDER = frozenset("up install uninstall setup service doctor".split())
 #: The commands for the memory folder with all its vaults.
 _OF_ALL_VAULTS = frozenset(("install", "uninstall", "service", "projects vault", "projects unvault"))
 
 
 def advise(text: str, *, err: bool = False, **style: Any) -> None:
-    """Print a message of Engram's own that names commands to type.
+    """Print one of Engram's own messages that contains commands to type.
 
     Args:
         style: as in ``click.style``.
@@ -159,7 +159,7 @@ def advise(text: str, *, err: bool = False, **style: Any) -> None:
 
 
 def as_called_here(text: str) -> str:
-    """Return a message in which every command of Engram is called as this process was, on the same memory."""
+    """Return a message with every Engram command written as this process was called, on the same memory."""
     context = click.get_current_context(silent=True)
     root = context.find_root() if context is not None else None
     if root is None or not isinstance(root.obj, Workspace) or not isinstance(root.command, click.Group):
@@ -170,8 +170,8 @@ def as_called_here(text: str) -> str:
 
 
 def call_of(workspace: Workspace, command: str) -> str:
-    """Return how a person calls a command from here on this memory: ``engram``, or its path, with the flags that are
-    needed.
+    """Return how to call a command on this memory from this process's folder: ``engram``, or its path, with the
+    necessary flags.
     """
     started_as = Path(sys.argv[0])
     program = "engram" if shutil.which("engram") or started_as.name != "engram" else shlex.quote(sys.argv[0])
@@ -186,7 +186,7 @@ def call_of(workspace: Workspace, command: str) -> str:
 
 
 def _from_here(folder: str) -> str:
-    """Return a folder as a path that is right in the current folder."""
+    """Return a folder as a path that is valid from the current folder."""
     path, here = absolute_path(folder), current_folder()
     return os.path.relpath(path, here) if here and path.is_relative_to(here) else str(path)
 
@@ -214,13 +214,13 @@ pass_workspace = click.make_pass_decorator(Workspace, ensure=True)
 
 
 def require_project_id(store: Store, settings: Settings, name: str | None, *, hint: str) -> int:
-    """Return the row id of the project that ``--project`` names, else of the current folder's project, which is created
-    if the folder is new.
+    """Return the row id of the project given by ``--project``, or else of the current folder's project, which is
+    created if the folder is new.
 
     A folder may be named by its path, or by its project's name if that is the current project.
 
     Args:
-        hint: what else the user can do if the folder belongs to no project, such as "name one with --project".
+        hint: what else the user can do if the folder does not belong to a project, such as "name one with --project".
 
     Raises:
         NotFound: no project with that name is known.
@@ -232,7 +232,7 @@ def require_project_id(store: Store, settings: Settings, name: str | None, *, hi
 
 
 def check_project(store: Store, settings: Settings, name: str | None, *, hint: str) -> None:
-    """Raise what ``require_project_id`` would, and create nothing."""
+    """Raise what ``require_project_id`` would, but create nothing."""
     _wanted_project(store, settings, name, hint=hint, make=False)
 
 
@@ -263,7 +263,7 @@ def _named_folder(name: str) -> Path | None:
 
 
 def find_project(store: Store, settings: Settings, name: str | None) -> ProjectRow | None:
-    """Return the project that ``--project`` names, by display name, identity or a folder in it; None without a
+    """Return the project given by ``--project``, by display name, identity or a folder in it; None without a
     name.
 
     Raises:
@@ -298,7 +298,7 @@ def restart_with_settings(workspace: Workspace) -> None:
     """Make running worker and watcher processes use what was written to config.toml, and say so on standard error.
 
     They read the settings once, when they start, so without this, a folder that was just excluded would still be read.
-    Failures that came from the former settings are forgotten at once; what still fails is recorded again.
+    Failures caused by the former settings are forgotten at once; whatever still fails is recorded again.
 
     Args:
         workspace: the memory; for a vault, that of the memory folder that contains it.
