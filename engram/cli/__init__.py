@@ -1,1 +1,1 @@
-"""The command line: one module per command, each a thin layer over a service."""
+"""The command line: one module per subject, each a thin layer over a service."""
