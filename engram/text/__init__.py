@@ -1,4 +1,4 @@
-"""Words, stems and sentences: every tokenizer, stemmer, stop-word list and splitter of Engram, each named for its use.
+"""Words, stems and sentences: Engram's tokenizers, stemmers, stop-word lists and splitters, each named for its use.
 
 They differ because fitted weights and thresholds depend on each; merging two of them requires a new fit.
 
@@ -14,5 +14,5 @@ They differ because fitted weights and thresholds depend on each; merging two of
     split, sentences                splitting  extraction: candidates
     split_passages                  splitting  models: what is stored and embedded
 
-The tokens with numbers and units stay in ``subject.py``, since no other code needs them.
+Tokens with numbers and units are kept in ``subject.py``, since no other code needs them.
 """

@@ -1,4 +1,4 @@
-"""Recognise what a shell command does, and what identifies one that fails. Pure."""
+"""Recognise what a shell command does, and what identifies a failing one. Pure."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _TEST_COMMAND = lazy_regex(
     r"(?:run )?(?:\S+:)?(?:test|check|verify)\w*)\b"
 )
 
-#: Programs, and tasks of a runner, that build or check the code without running its tests.
+#: Programs, and a runner's tasks, that build or check the code without running its tests.
 _CHECK_COMMAND = lazy_regex(
     r"\b(?:tsc|eslint|biome|ruff|flake8|mypy|pyright|clippy|golangci-lint|shellcheck|go (?:build|vet)|"
     r"cargo (?:build|check)|(?:dotnet|swift|bazel|xcodebuild|docker|docker[ -]compose|mvn|gradle|gradlew) \S*build|"
@@ -34,9 +34,9 @@ _ASKS_PROGRAM = lazy_regex(r"^\s*\S+(?:\s+[\w:-]+){0,3}\s+(?:--version|--help|-h
 _MAY_ENTER = lazy_regex(r"\b(?:cd|pushd)\s|\s-C\s|\s--(?:prefix|cwd|dir|directory|work-tree|project)\b")
 _ASSIGNED = lazy_regex(r"[A-Za-z_]\w*=")
 _SIGNS = lazy_regex(r"[();<>|&\n]+")
-#: A path that names a single folder, since the shell expands nothing in it.
+#: A path to a single folder, in which the shell has nothing to expand.
 _KNOWN_PATH = lazy_regex(r"(?!-)[^$`*?\[\]{}<>|&;\n]{1,4096}")
-#: Program → options that name the folder that it works in.
+#: Program → options that specify its working folder.
 _FOLDER_OPTIONS = {
     **dict.fromkeys(("git", "make", "gmake", "ninja", "go", "just", "meson", "tar"), ("-C",)),
     "git": ("-C", "--work-tree"),
@@ -48,7 +48,7 @@ _FOLDER_OPTIONS = {
     "poetry": ("-C", "--directory", "--project"),
     "cargo": ("-C",),
 }
-#: A quoted text, an escaped character, or a comment with what precedes it.
+#: Quoted text, an escaped character, or a comment.
 _COMMENT = lazy_regex(r"'[^']*'|\"(?:\\.|[^\"\\])*\"|\\.|(^|(?<=[\s;&|(]))#[^\n]*", re.MULTILINE | re.DOTALL)
 
 
@@ -59,12 +59,12 @@ def without_comments(command: str) -> str:
 
 
 def entered_folders(command: str) -> list[str]:
-    """Return the folders that a shell command works in, in order: those it enters, and those it names as the folder to
-    work in.
+    """Return the folders that a shell command works in, in order: those it enters, and those specified as the
+    folder to work in.
 
     ``cd a && make``, ``(cd b; npm test)``, ``git -C a log``, ``npm --prefix=web test``. A relative path is relative to
-    the folder that the command begins in. What a variable or another command yields is unknown and left out, and
-    nothing after the beginning of a here-document is read.
+    the folder that the command begins in. Folders from a variable or another command are unknown and
+    left out, and nothing after the beginning of a here-document is read.
     """
     if not _MAY_ENTER.search(command):
         return []
@@ -103,7 +103,7 @@ def _simple_commands(command: str) -> Iterator[tuple[list[str], str]]:
                 yield words, word
                 words = []
     except ValueError:
-        # A quotation that does not end: the command was cut.
+        # An unclosed quotation: the command was cut off.
         return
     yield words, ""
 
@@ -124,14 +124,14 @@ def is_test_command(command: str) -> bool:
 
 
 def is_check_command(command: str) -> bool:
-    """Return True for a command that runs tests, builds or checks the code, so that its failure is work to do."""
+    """Return True for a command that tests, builds or checks the code, so that its failure means work to do."""
     is_check = is_test_command(command) or bool(_CHECK_COMMAND.search(command))
     return is_check and not _ASKS_PROGRAM.match(command)
 
 
 # -- What identifies a failing command: the programs that it runs, and keys of its error's informative lines. Pure.
 #
-# A key is a hash of a line without what differs between two runs: folders, numbers, dates, hexadecimal ids, the
+# A key is a hash of a line without what differs between runs: folders, numbers, dates, hexadecimal ids and the
 # branch.
 
 #: Maximum number of informative lines stored per error.
@@ -142,7 +142,7 @@ MAX_LINE_CHARACTERS = 300
 MAX_SCANNED_LINES = 400
 #: Minimum number of words besides general ones that a line must have to identify an error.
 MIN_WORDS = 2
-#: A line with so many of them identifies an error without the names that it quotes, such as a variable's.
+#: A line with this many of them identifies an error without the names that it quotes, such as a variable's.
 MIN_WORDS_WITHOUT_NAMES = 4
 #: Maximum number of programs stored per command.
 MAX_PROGRAMS = 6
@@ -183,7 +183,7 @@ _NOISE = lazy_regex(
     r"^(?:Exit code|Traceback |\$ |> |WARN|warning\b|INFO|DEBUG|hint:|note:|time=|[\d\s]*[│|]|\+ |at \S+ ?\()"
     r"|\b(?:INFO|DEBUG|WARN|PASS)\b|^(?:=== |--- PASS|ok\s)",
 )
-#: ``file:line:column:`` or ``file(line,column):`` at the beginning of a line of a compiler or linter.
+#: ``file:line:column:`` or ``file(line,column):`` at the beginning of a line from a compiler or linter.
 _PLACE = lazy_regex(r"^(?:\[[\w:-]+\] )?[\w./\\@~+-]+(?::\d+(?::\d+)?|\(\d+,\d+\)):?\s+(?:-\s+)?")
 _URL = lazy_regex(r"\b[a-z][a-z+]*://\S+")
 _UUID = lazy_regex(r"\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b", re.IGNORECASE)
@@ -192,7 +192,7 @@ _FOLDERS = lazy_regex(r"(?:[A-Za-z]:)?(?:[\w.@~+-]*[/\\])+(?=[\w.@~+-]|\b)")
 _NUMBER = lazy_regex(r"\b(?=\w*\d)(?:0x)?[0-9a-f]{6,}\b|\d+(?:\.\d+)*", re.IGNORECASE)
 _NAME = lazy_regex(r"`[^`]+`|'[^']+'|\"[^\"]+\"")
 _WORD = lazy_regex(r"[^\W\d_][\w-]+")
-#: Words that occur in errors of every kind, and so identify none.
+#: Words that occur in all kinds of errors and so don't identify any.
 _GENERAL_WORDS = frozenset(
     "an and are as at be been build by can cannot check checks code command could did do does emitted end error errors "
     "exit exited expected fail failed failing failure failures fatal file for found from has have in is it job line "
@@ -204,10 +204,10 @@ _QUOTED = lazy_regex(r"\"(?:[^\"\\]|\\.)*\"|'[^']*'")
 _SEPARATOR = lazy_regex(r"\s*(?:&&|\|\||[;|\n])\s*")
 _ASSIGNMENTS = lazy_regex(r"^(?:[A-Za-z_]\w*=(?:\"[^\"]*\"|'[^']*'|\S*)\s+)+")
 _PROGRAM = lazy_regex(r"(?:[\w.@~+-]*/)*([A-Za-z][\w.+-]*)(?![^\s])((?:\s+[a-z][\w:-]*(?!\S)){0,2})")
-#: Programs whose second word only says that something is run, while the third says what.
+#: Programs whose second word only indicates that something is run; the third is what is run.
 _RUNNERS = frozenset(["bun", "cargo", "deno", "mise", "npm", "pnpm", "poetry", "rtk", "uv", "yarn"])
 _RUN_WORDS = frozenset(["bun", "run", "exec", "x", "dlx"])
-#: Programs that only look around or move files; their failures need no history.
+#: Programs that only inspect or move files; their failures need no history.
 READ_ONLY_PROGRAMS = frozenset(
     "cat cd chmod cp cut echo false find grep head jq less ls mkdir mv printf pwd rg rm sed set sleep sort source tail "
     "tee test touch tr true uniq wc which xargs".split()
@@ -217,7 +217,7 @@ READ_ONLY_PROGRAMS = frozenset(
 def programs_of(command: str) -> tuple[str, ...]:
     """Return the programs that a command runs, each with its subcommand, such as ``go test`` or ``bun run lint``.
 
-    Only the first line counts. Programs that only look around are left out.
+    Only the first line counts. Programs that only inspect or move files are left out.
     """
     lines = command.strip().splitlines()
     programs: dict[str, None] = {}
@@ -231,7 +231,7 @@ def programs_of(command: str) -> tuple[str, ...]:
     return tuple(programs)[:MAX_PROGRAMS]
 
 
-#: Words that only introduce a command and don't say what it does.
+#: Words that only introduce a command, without affecting what it does.
 _WRAPPERS = lazy_regex(r"^\s*(?:(?:sudo|doas|time|nice|nohup|rtk|command|exec|env)\s+(?!-))+")
 
 
@@ -240,7 +240,7 @@ def meant_programs(command: str) -> tuple[str, ...]:
     return programs_of(_WRAPPERS.sub("", command))
 
 
-#: Words that may precede the program that is meant, and runners that name it.
+#: Words that may precede the program in question, and runners that run it.
 _BEFORE = frozenset(
     "sudo doas env time nice nohup xargs timeout exec command builtin if then else elif do while until ! { "
     "npx bunx uvx pipx bun deno mise npm pnpm poetry pdm hatch rtk uv yarn".split()
@@ -250,7 +250,7 @@ _PYTHON = lazy_regex(r"python[\d.]*")
 
 
 def runs_program(command: str, tool: str) -> bool:
-    """Return True if a command runs a program such as ``ffmpeg`` or ``git rebase``, even by ``sudo`` or ``uv run``.
+    """Return True if a command runs a program such as ``ffmpeg`` or ``git rebase``, even via ``sudo`` or ``uv run``.
 
     If the tool has several words, the others must follow, apart from options and the value of one option.
     """
@@ -274,33 +274,33 @@ def _is_run(words: list[str], name: str, rest: list[str]) -> bool:
     return False
 
 
-# -- The part of a command whose outcome its exit status tells.
+# -- The part of a command whose outcome its exit status reveals.
 
 #: The body of a here-document, after the line that announces it.
 _HEREDOC = lazy_regex(r"(?<!<)(<<-?[ \t]*(['\"]?)(\w+)\2[^\n]*)\n(?:.*?^[ \t]*\3[ \t]*$|.*)", re.MULTILINE | re.DOTALL)
 #: What ends a simple command.
 _ENDS = lazy_regex(r"(?:&&|\|\||(?<!>)\|&?|;+|\n|(?<![<>])&(?![>&])|[()])\s*")
-#: With these, the status of a pipe is that of any of its commands that fails, and a failing command ends the rest.
+#: With these, a pipe has the status of any of its commands that fails, and a failing command stops the rest.
 _PIPEFAIL, _ERREXIT = lazy_regex(r"\s-\w*o\s+pipefail\b"), lazy_regex(r"\bset\s+-(?:\w*e\w*\b|o\s+errexit\b)")
-#: A word that ends a group of commands, whose status is that of the last one in it.
+#: A word that ends a group of commands, whose status is that of the last command in it.
 _CLOSES = lazy_regex(r"(?:\}|done|fi|esac)\b|\}")
-#: Words in front of a command that don't change how it ends, and what runs nothing by itself.
+#: Words before a command that don't affect its outcome, and words that don't run anything themselves.
 _GRAMMAR, _LOOPS = lazy_regex(r"^(?:(?:if|then|elif|else|while|until|do|\{)\s+)+"), lazy_regex(r"(?:for|case|select)\s")
 #: A command that passes on a failure.
 _GIVES_UP = lazy_regex(r"(?:\{\s*)?(?:exit|return|false)\b")
-#: Programs that pass on what another one prints and don't fail by themselves.
+#: Programs that pass on another program's output and don't fail by themselves.
 _FILTERS = lazy_regex(r"(?:awk|cat|column|cut|fold|head|less|nl|sed|sort|tail|tee|tr|uniq|wc)\b")
 
 
 def told_part(command: str, *, has_failed: bool = False) -> str:
-    """Return the commands of a shell command whose outcome its exit status tells, with ``&&`` between them.
+    """Return the commands in a shell command whose outcome its exit status reveals, joined by ``&&``.
 
     The status of a pipe is that of its last command, unless ``pipefail`` is set; the status of ``a; b`` is that of
-    ``b``. Every other place that judges a command by its status asks this function.
+    ``b``. All code that judges a command by its status calls this function.
 
     Args:
-        has_failed: the status is a failure. One that comes through a filter such as ``tail`` is that of the command in
-            front, since a filter doesn't fail by itself: the shell that ran it has ``pipefail``.
+        has_failed: whether the status is a failure. If it passed through a filter such as ``tail``, the command before
+            the filter failed, since a filter doesn't fail by itself: the shell has ``pipefail`` set.
     """
     plain = _blanked(command)
     is_pipefail, is_errexit = bool(_PIPEFAIL.search(plain)), bool(_ERREXIT.search(plain))
@@ -330,7 +330,7 @@ def told_part(command: str, *, has_failed: bool = False) -> str:
 
 
 def hides_status(command: str, *, has_failed: bool = False) -> bool:
-    """Return True if a command runs a program whose outcome its exit status doesn't tell."""
+    """Return True if a command runs a program whose outcome its exit status doesn't reveal."""
     everything = " && ".join(filter(None, (_run_by(text) for text, _ in _parts(_blanked(command)))))
     return bool(set(meant_programs(everything)) - set(meant_programs(told_part(command, has_failed=has_failed))))
 
@@ -344,7 +344,7 @@ def tells_passing(command: str, failed: str) -> bool:
 
 
 def _blanked(command: str) -> str:
-    """Return a command without its comments and the contents of its quotations and here-documents."""
+    """Return a command without its comments or the contents of its quotations and here-documents."""
     plain = _HEREDOC.sub(r"\1", without_comments(command)).replace("\\\n", " ")
     return _QUOTED.sub(lambda quoted: quoted[0][0] * 2, plain).rstrip("; \t\n")
 
@@ -360,12 +360,12 @@ def _parts(plain: str) -> list[tuple[str, str]]:
 
 
 def _run_by(text: str) -> str:
-    """Return what a simple command runs, without the words of the shell's grammar; "" for nothing."""
+    """Return what a simple command runs, without the shell's keywords; "" if it runs nothing."""
     return "" if _CLOSES.match(text) or _LOOPS.match(text) else _GRAMMAR.sub("", text)
 
 
 def without_colours(text: str) -> str:
-    """Return a program's output without the escape sequences of a terminal."""
+    """Return a program's output without terminal escape sequences."""
     return _ANSI.sub("", text) if "\x1b" in text else text
 
 
@@ -395,14 +395,14 @@ def error_keys(lines: Iterable[str], hidden: Collection[str] = ()) -> tuple[int,
 
     Args:
         lines: from ``telling_lines``.
-        hidden: words that differ from run to run, such as the name of the branch.
+        hidden: words that differ from run to run, such as the branch name.
     """
     normalised = (normal_line(line, hidden) for line in lines)
     return tuple(dict.fromkeys(_key(line) for line in normalised if _identifies(line)))
 
 
 def normal_line(line: str, hidden: Collection[str] = ()) -> str:
-    """Return a line of an error without places, folders, numbers, ids and the hidden words, in lower case."""
+    """Return a line of an error message without places, folders, numbers, ids and the hidden words, in lower case."""
     for word in hidden:
         if len(word) > 2:
             line = line.replace(word, "#")
@@ -425,5 +425,5 @@ def _identifying_words(line: str) -> set[str]:
 
 
 def _key(line: str) -> int:
-    """Return a hash that fits a column of integers."""
+    """Return a hash that fits an integer column."""
     return int.from_bytes(hashlib.sha256(line.encode("utf-8", "replace")).digest()[:7])

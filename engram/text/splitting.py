@@ -1,4 +1,4 @@
-"""Sentences and passages: every splitter of Engram, each named for its use. Pure."""
+"""Sentences and passages: all of Engram's splitters, each named for its use. Pure."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from enum import StrEnum
 
 from engram.system.lazy_regex import lazy_regex
 
-# -- The sentence splitter of search excerpts: spans of a verbatim text, so that an excerpt stays word for word. Pure.
+# -- The sentence splitter of search excerpts: spans of verbatim text, so that an excerpt is word for word. Pure.
 
 _BREAK = lazy_regex(r"(?<=[.!?:;])\s+(?=[A-Z0-9`*_\"'(\[-])|\n+")
 
 
 def sentence_spans(text: str) -> list[tuple[int, int]]:
-    """Return the start and stop of each sentence that is not blank; colons, semicolons and line breaks end one, too."""
+    """Return the start and stop of each sentence that is not blank; colons, semicolons and line breaks also end one."""
     spans, position = [], 0
     for match in [*_BREAK.finditer(text), None]:
         stop = match.start() if match else len(text)
@@ -26,7 +26,7 @@ def sentence_spans(text: str) -> list[tuple[int, int]]:
 
 # -- Split a Markdown message into statements, for extraction: sentences, bullets and table rows with their headings.
 
-#: Maximum length of a message that is split, in characters; the rest is only in the stored turn.
+#: Maximum length of a message that is split, in characters; the rest is kept only in the stored turn.
 MAX_MESSAGE_CHARS = 60_000
 
 _FENCE = lazy_regex(r"^\s*(```+|~~~+)")
@@ -54,7 +54,7 @@ _SHORT = lazy_regex(r"(?:\b(?:e\.g|i\.e|vs|etc|cf|approx|no|fig|dr|mr|ms|st)|\b[
 
 
 class Block(StrEnum):
-    """The kind of Markdown block that a statement is from."""
+    """The kind of Markdown block that a statement comes from."""
 
     PROSE = "prose"
     BULLET = "bullet"
@@ -81,7 +81,7 @@ class Statement:
 
 
 def plain(text: str) -> str:
-    """Return a text as one line without markup, link targets and web addresses; backticks stay.
+    """Return text as one line without markup, link targets and web addresses; backticks are kept.
 
     Typographic apostrophes become plain ones, for the rules' patterns; ``as_said`` puts them back in what is kept.
     """
@@ -96,9 +96,9 @@ def plain(text: str) -> str:
 
 
 def as_said(text: str, *sources: str) -> str:
-    """Return a text made of statements with the typographic apostrophes that its words have in the sources.
+    """Return text composed of statements, with the typographic apostrophes that its words have in the sources.
 
-    The first source that has such a word decides.
+    The first source that contains such a word decides.
     """
     said: dict[str, str] = {}
     for source in sources:
@@ -108,13 +108,13 @@ def as_said(text: str, *sources: str) -> str:
 
 
 def sentences(text: str) -> list[str]:
-    """Return the sentences of a paragraph; it is never cut inside backticks or after an abbreviation."""
+    """Return the sentences of a paragraph, which is never split inside backticks or after an abbreviation."""
     parts: list[str] = []
     start = seen = ticks = 0
     for match in _END.finditer(text):
         ticks += text.count("`", seen, match.start())
         seen = match.start()
-        # Only the tail is searched, so that a text full of abbreviations takes linear time.
+        # Only the tail is searched, so that text full of abbreviations takes linear time.
         if ticks % 2 or _SHORT.search(text[max(start, seen - 14) : seen]):
             continue
         parts.append(text[start : match.end()].strip())
@@ -233,7 +233,7 @@ class _Splitter:
             )
 
 
-# -- Distinguishing sentences that are clear on their own and of lasting use from fragments and momentary reports.
+# -- Distinguish sentences that are clear on their own and of lasting use from fragments and momentary reports.
 
 #: Minimum number of words in a sentence that is clear on its own.
 MIN_WORDS = 6
@@ -256,9 +256,9 @@ _REFERS_BACK = lazy_regex(
 )
 #: "Heading — text", "Heading: text", "A. text" and "path: what was done there": an item of a list.
 _LABEL = lazy_regex(r"`[^`]+`(?:\s*\([^)]*\))?\s*(?:[:—–]|-\s)|(?:[^\s.!?`,]+ ){0,5}[^\s.!?`,]+(?::\s| — )|\w\.\s")
-#: A question with its answer, or who said what.
+#: A question with its answer, or words with their speaker.
 _DIALOG = lazy_regex(r"\?\s*→|^asked “|^\s*>|^(?:user|assistant):", re.IGNORECASE)
-#: A conversation, or thinking aloud, which means nothing to anybody else.
+#: Conversation, or thinking aloud, which means nothing to anybody else.
 _TALK = lazy_regex(
     r"\b(?:i|i['’]m|i['’]ve|i['’]d|i['’]ll|we|we['’]re|we['’]ve|me|my|our|us|let['’]s)\b|"
     r"^(?:you|you['’]re|your|can|could|would|should|what|why|how|"
@@ -287,7 +287,7 @@ _OF_THE_MOMENT = lazy_regex(
 def stands_alone(sentence: str) -> bool:
     """Return True for a complete sentence that a reader understands without its context."""
     text = sentence.strip()
-    # Languages without spaces are not counted in words.
+    # Text in a script without spaces cannot be measured in words.
     if (text.isascii() and len(text.split()) < MIN_WORDS) or text.endswith(("…", ":", ",", ";", "—", "-", "?")):
         return False
     if (
@@ -335,9 +335,9 @@ def standing_part(summary: str, limit: int) -> str:
     return kept
 
 
-# -- Split a text into passages, the units that are embedded and searched: runs of sentences and lines. Pure.
+# -- Split text into passages, the units that are embedded and searched: runs of sentences and lines. Pure.
 
-#: Maximum number of words of a passage, except for a single long sentence.
+#: Maximum number of words in a passage, except for a single long sentence.
 MAX_PASSAGE_WORDS = 60
 #: A run of text without a break is cut at this number of characters.
 MAX_PIECE_CHARS = 900
@@ -349,8 +349,8 @@ _PASSAGE_BREAK = lazy_regex(r"\s(?:(?<=[.!?:;]\s)\s*(?=[A-Z0-9`*_\"'(\[])|(?<=\n
 def split_passages(text: str) -> list[tuple[int, int]]:
     """Return ``(start, stop)`` of each passage, in characters, in order, without surrounding white space.
 
-    Passages break at line ends and sentence ends; a new paragraph or heading starts one as soon as the passage before
-    it has half of ``MAX_PASSAGE_WORDS``.
+    Passages break at line ends and sentence ends; a new paragraph or heading starts one once the passage before it
+    has half of ``MAX_PASSAGE_WORDS``.
     """
     spans: list[tuple[int, int]] = []
     start = stop = words = 0

@@ -1,4 +1,4 @@
-"""Decide whether statements are about the same thing, agree, or say what one of the user's files says. Pure."""
+"""Decide whether statements are about the same thing, agree, or repeat one of the user's files. Pure."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _BUT = lazy_regex(r"\b(?:but|however|except|although|instead|actually|wait|don['
 
 
 def agrees(answer: str) -> bool:
-    """Return True if a prompt agrees with what was said before it, and objects to nothing."""
+    """Return True if a prompt agrees with what was said before it, without an objection."""
     first = answer.strip()[:_MAX_ANSWER_CHARACTERS]
     return bool(_AGREES.match(first)) and not _BUT.search(first)
 
@@ -37,8 +37,8 @@ def agrees(answer: str) -> bool:
 #
 # Two statements with the same words and different numbers may be about two things ("gate 12 …", "gate 13 …"). So they
 # are compared word by word. The newer one changes what the older one says only if they differ in a single place, that
-# place is what is said of the subject and not its name, and neither is narrowed to something that the other doesn't
-# name.
+# place is what is said about the subject and not its name, and neither is narrowed to something that the other doesn't
+# mention.
 
 _WORD = lazy_regex(r"[A-Za-z_][\w+#/-]*(?:\.[A-Za-z]\w*)*|\d[\w.,:%]*\w|\d%?|=")
 #: The start of an explanation.
@@ -54,7 +54,7 @@ _UNITS = frozenset(
     "requests byte bytes character characters line lines retry retries utc am pm euro euros dollar dollars usd "
     "eur".split()
 )
-#: Words that only say that something changed.
+#: Words that only indicate that something changed.
 _CHANGES = lazy_regex(
     r"(?:rais|lower|increas|decreas|bump|renam|switch|mov|migrat|chang|actual|updat|correct|revis|reconsider|reduc|"
     r"extend)\w*",
@@ -65,7 +65,7 @@ _ENVIRONMENTS = frozenset("production prod staging stage dev testing qa preview 
 _REGION = lazy_regex(r"[a-z]{2,}(?:-[a-z]+)*-\d[a-z]?|eu|us|apac|emea", re.IGNORECASE)
 _ARTICLES = frozenset("the a an our my your all each every any its this that".split())
 _NARROWING = frozenset("for of in on at from per by within under inside".split())
-#: Nouns named by the number after them, so that another number means another thing.
+#: Nouns identified by the number after them, so that another number means another thing.
 _NUMBERED = lazy_regex(
     r"(?:gate|ticket|issue|pr|bug|step|chapter|section|part|node|host|rack|shard|phase|sprint|milestone|migration|"
     r"room|row|column|task|case|channel|slot|lane|zone|pod|replica|machine|server|customer|tenant|team|group|job|"
@@ -92,7 +92,7 @@ class _Token:
 
     text: str
     stem: str
-    #: The narrowing preposition right before it; "" for none.
+    #: The narrowing preposition right before it; "" if there is none.
     preposition: str
     #: True if a word that may separate subject and predicate comes before it.
     is_said: bool
@@ -103,17 +103,17 @@ class _Token:
 
     @property
     def is_place(self) -> bool:
-        """True for an environment or a region, since another one is another subject."""
+        """True for an environment or a region, since a different one is a different subject."""
         return self.text in _ENVIRONMENTS or bool(_REGION.fullmatch(self.text))
 
 
-#: Something that is used as the only one of its kind: "pnpm as the package manager".
+#: Something used as the only one of its kind: "pnpm as the package manager".
 _IN_A_ROLE = lazy_regex(r"\b(?P<one>[\w.+#@/-]+) as (?:the|our|my|your) \w", re.IGNORECASE)
 
 
 def gives_another_value(newer: str, older: str) -> bool:
-    """Return True if both state a quantity of the same subject, or what is used as the only one of its kind, and these
-    differ.
+    """Return True if both state a quantity of the same subject, or what is used as the only one of its kind, and the
+    two differ.
     """
     new, old = _difference(newer, older)
     if len(new) == len(old) == 1 and not (new[0].is_place or old[0].is_place):
@@ -131,12 +131,12 @@ def is_denied(first: str, second: str) -> bool:
 
 
 def says_opposite(newer: str, older: str) -> bool:
-    """Return True if both have the same content words; the caller knows that one statement denies the other."""
+    """Return True if both have the same content words; the caller must know that one statement denies the other."""
     return _difference(newer, older) == ([], [])
 
 
 def changes_value(newer: str, older: str) -> bool:
-    """Return True if a statement of a change differs from the older one in a single place."""
+    """Return True if a statement that announces a change differs from the older one in a single place."""
     new, old = _difference(newer, older)
     return bool(new) and _is_one_change(new, old, newer, older)
 
@@ -144,8 +144,8 @@ def changes_value(newer: str, older: str) -> bool:
 def has_same_subject(newer: str, older: str, given_up: frozenset[str]) -> bool:
     """Return True if the newer statement is about what the older one says about the abandoned thing.
 
-    The newer one may lack words, since the replacement may need other words. But it may lack none that narrows the
-    older one (an environment, a region, "of billing", "the mail service") if it is narrowed differently itself.
+    The newer one may lack words, since the replacement may need other words. But it may not lack a word that narrows
+    the older one (an environment, a region, "of billing", "the mail service") if it is narrowed differently itself.
     """
     new, old = _tokens(newer), _tokens(_main_clause(older))
     said, known = {token.stem for token in new}, {token.stem for token in old}
@@ -160,12 +160,12 @@ def has_same_subject(newer: str, older: str, given_up: frozenset[str]) -> bool:
 
 
 def _modified(some: Sequence[_Token], among: Sequence[_Token]) -> set[str]:
-    """Return the words that come right after any of some words."""
+    """Return the words right after any of the given words."""
     return {following.stem for token, following in pairwise(among) if token in some}
 
 
 def _is_one_change(new: Sequence[_Token], old: Sequence[_Token], newer: str, older: str) -> bool:
-    """Return True if the statements differ in one place each, in what they say about the same subject."""
+    """Return True if the statements each differ in one place, in what they say about the same subject."""
     if not (_is_contiguous(new, _telling(newer)) and _is_contiguous(old, _telling(older))):
         return False
     if any(token.is_place for token in (*new, *old)):
@@ -193,7 +193,7 @@ def _is_contiguous(some: Sequence[_Token], among: Sequence[_Token]) -> bool:
 # The same few sentences are compared with each other again and again.
 @lru_cache(maxsize=1024)
 def _telling(text: str) -> tuple[_Token, ...]:
-    """Return the informative words of the main clause, without units and words that only say that something changed."""
+    """Return the informative words of the main clause, without units and words that only indicate a change."""
     return tuple(t for t in _tokens(_main_clause(text)) if t.text not in _UNITS and not _CHANGES.fullmatch(t.text))
 
 
@@ -224,9 +224,9 @@ def _tokens(text: str) -> list[_Token]:
 
 # -- What the user's own files (CLAUDE.md, rules, auto memory) say, to compare memories with. Pure.
 
-#: A statement says the same as a text if it has this share of the text's informative words.
+#: A statement says the same as some text if it contains this share of the text's informative words.
 MIN_SAID_SHARE = 0.75
-#: A text with fewer informative words is matched only by a statement with the same words.
+#: Text with fewer informative words is matched only by a statement with the same words.
 MIN_WORDS = 3
 #: Minimum share of the shorter one's informative words for two statements to be compared for a contradiction.
 MIN_SHARED = 0.5
@@ -238,7 +238,7 @@ _NUMBER = lazy_regex(r"\d+(?:[.:]\d+)*")
 
 @dataclass(frozen=True, slots=True)
 class _Line:
-    """A statement of a file."""
+    """A statement in a file."""
 
     name: str
     text: str
@@ -265,7 +265,7 @@ class StandingText:
                 self._lines.append(_Line(name, statement.text, own, numbers))
 
     def file_saying(self, text: str) -> str:
-        """Return the name of a file that says what a text says; "" for none."""
+        """Return the name of a file that says the same as some text; "" if there is none."""
         if not self._lines:
             return ""
         wanted, numbers = stems(topic_words(plain(text))), frozenset(_NUMBER.findall(text))
@@ -276,7 +276,7 @@ class StandingText:
         return ""
 
     def contradicting(self, text: str) -> str:
-        """Return what a file says instead of a text, such as ``CLAUDE.md: use pnpm``; "" if none contradicts it."""
+        """Return what a file says that contradicts some text, such as ``CLAUDE.md: use pnpm``; "" if none does."""
         if not self._lines:
             return ""
         wanted = stems(topic_words(plain(text)))
@@ -290,6 +290,6 @@ class StandingText:
         return ""
 
     def _near(self, wanted: frozenset[str], at_least: float) -> Sequence[_Line]:
-        """Return the statements with at least this many of the wanted stems, those with the most first."""
+        """Return the statements with at least this many of the wanted stems, those with most first."""
         counts = Counter(number for stem in wanted for number in self._by_stem.get(stem, ()))
         return [self._lines[number] for number, count in counts.most_common() if count >= max(at_least, 1)]

@@ -1,5 +1,6 @@
-"""What a model writes along with a memory: a title for lists, and the questions that it
-answers. Sessions have titles too. Pure.
+"""What a model writes along with a memory: a title for lists, and the questions that the memory answers.
+
+Sessions have titles, too. Pure.
 """
 
 from __future__ import annotations
@@ -13,27 +14,27 @@ from engram.text.words import QUESTION_STOP_WORDS, is_unspaced
 
 #: Maximum length of a title, in words and in characters.
 MAX_TITLE_WORDS, MAX_TITLE_CHARACTERS = 10, 90
-#: Maximum number of questions that a memory keeps, and maximum length of each, in characters.
+#: Maximum number of a memory's questions that are kept, and maximum length of each, in characters.
 MAX_QUESTIONS, MAX_QUESTION_CHARACTERS = 2, 160
 #: Minimum length of a clause that can be a title by itself, in words.
 _MIN_CLAUSE_WORDS = 3
-#: Maximum number of characters of a title in a script that does not separate words.
+#: Maximum number of characters in a title in a script that does not separate words.
 _MAX_UNSPACED_CHARACTERS = 30
 
-#: Where a clause ends: before or after a sign, or before a word that begins a reason or a contrast.
+#: Where a clause ends: before or after a punctuation mark, or before a word that begins a reason or a contrast.
 _CLAUSE_END = lazy_regex(
     r"[.!?](?=\s|$)|[;:](?=\s|$)|,(?=\s)|\s(?=[(\[—–]|- )|[。！？；：，、]|"
     r"\s(?=(?:because|since|so that|instead of|rather than|which|while|although|unless|weil|damit|statt|parce que|car|"
     r"porque|perché)\b)",
     re.IGNORECASE,
 )
-#: Beginnings of a memory that say its kind or who decided it.
+#: Beginnings of a memory that state its kind or who decided it.
 _LABEL = lazy_regex(
     r"(?:dead end|decision|fix|fact|state|preference|(?:the )?user(?:['’]s)? (?:choice|decision|rule|wish))\s*:\s*",
     re.IGNORECASE,
 )
-#: Sentences in which the local writer says what somebody decided, left open or mended, each with the part that names
-#: it: "Asked “…” the user chose: Redis" gets its title from the choice, not from its first clause.
+#: Sentences in which the local writer states what somebody decided, left open or mended, each with the part that
+#: identifies it: "Asked “…” the user chose: Redis" gets its title from the choice, not from its first clause.
 _FRAMES: tuple[tuple[str, re.Pattern[str]], ...] = (
     ("Chosen", lazy_regex(r"Asked “.+?” the user (?:chose|answered): (?P<named>.+)")),
     ("Plan rejected", lazy_regex(r"The user rejected the plan(?: “(?P<quoted>[^”]+)”)?(?: and said: (?P<named>.+))?")),
@@ -45,7 +46,7 @@ _FRAMES: tuple[tuple[str, re.Pattern[str]], ...] = (
     ("Open", lazy_regex(r"Left open: (?:the user asked “(?P<quoted>[^”]+)”|(?P<named>.+))")),
     ("Mended", lazy_regex(r"`[^`]+` failed: (?P<named>.+)")),
 )
-#: Courtesies before what a prompt asks for.
+#: Courtesies that precede a prompt's request.
 _COURTESY = lazy_regex(r"^(?:(?:can|could|would|will) you |please |let['’]?s )+(?=\w)", re.IGNORECASE)
 _ADDRESS = lazy_regex(r"<?https?://\S+")
 _MARKUP = lazy_regex(r"^(?:[#>*\-+]+\s+|\d+[.)]\s+)+")
@@ -53,18 +54,18 @@ _EDGES = ' \t.,;:—–-…。、，；："“”'
 
 
 def clean_title(given: str) -> str:
-    """Return a title as somebody wrote it, on one line; "" for one that is too long to be a title."""
+    """Return a title as somebody wrote it, on one line; "" if it is too long to be a title."""
     title = " ".join(given.split()).rstrip(".。 ")
     return title if title and len(title) <= MAX_TITLE_CHARACTERS and len(title.split()) <= MAX_TITLE_WORDS else ""
 
 
 def title_from(text: str) -> str:
-    """Return a title for a text that has none: its first clause, or its first words and "…"."""
+    """Return a title for text that has none: its first clause, or its first words and "…"."""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
-    # "Implement the following plan:" says less than the heading of the plan.
+    # "Implement the following plan:" is less informative than the plan's heading.
     is_lead_in = len(lines) > 1 and lines[0].endswith(":") and lines[1].startswith("#")
     lines = lines[is_lead_in:]
-    # An address names nothing that a person recognises, so it is left out, and so is a line that is little else.
+    # An address contains nothing that a person recognises, so it is left out, as is a line that is little else.
     named = (text for line in lines if _is_long_enough(text := _ADDRESS.sub("", line)))
     line = next(named, lines[0] if lines else "")
     line = _LABEL.sub("", " ".join(_MARKUP.sub("", line).split()), count=1)
@@ -76,12 +77,12 @@ def title_from(text: str) -> str:
 
 
 def _first_clause(line: str, label: str = "") -> str:
-    """Return the first clause of a line, or its first words and "…"; preceded by a label, if there is one."""
+    """Return the first clause of a line, or its first words and "…", preceded by the label if there is one."""
     head = f"{label}: " if label else ""
     line = line.strip(_EDGES) if label else line
     if (asked := _COURTESY.sub("", line)) != line and _is_long_enough(asked):
-        line = asked.rstrip("?？")  # A request, which only had the form of a question.
-    # A question stays one.
+        line = asked.rstrip("?？")  # A request in the form of a question.
+    # A question is kept as a question.
     ends = [end.start() + (end[0] in "?？") for end in _CLAUSE_END.finditer(line)] + [len(line)]
     clauses = [line[:end] for end in ends if _fits(head + line[:end])]
     said = [clause for clause in clauses if _is_long_enough(clause)] or ([line] if _fits(head + line) else [])
@@ -110,7 +111,7 @@ def _first_words(line: str, head: str) -> str:
 
 
 def clean_questions(given: Iterable[str], redact: Callable[[str], str]) -> tuple[str, ...]:
-    """Of the questions that somebody wrote for a memory, return those that it keeps, redacted and each on one line.
+    """Return the questions to keep of those that somebody wrote for a memory, redacted and each on one line.
 
     Only the first ``MAX_QUESTIONS`` count; anything longer than ``MAX_QUESTION_CHARACTERS`` is not a question.
     """

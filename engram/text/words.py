@@ -1,4 +1,4 @@
-"""Words and stems: every tokenizer, stemmer and stop-word list of Engram, each named for its use. Pure."""
+"""Words and stems: all of Engram's tokenizers, stemmers and stop-word lists, each named for its use. Pure."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from collections.abc import Collection, Iterable, Sequence
 
 from engram.system.lazy_regex import lazy_regex
 
-# -- Scripts that do not show where a word ends: Chinese, Japanese, Korean, Thai and their like. Pure.
+# -- Scripts that do not show where a word ends: Chinese, Japanese, Korean, Thai and the like. Pure.
 #
-# A text index holds such letters as overlapping pairs, so that a word is found inside a run of letters: 唯一索引
-# becomes 唯一 一索 索引 引, the last letter by itself. A query asks for the phrase of a word's pairs: 唯一 一索.
+# A text index stores such letters as overlapping pairs, so that a word is found inside a run of letters: 唯一索引
+# becomes 唯一 一索 索引 引, the last letter by itself. A query searches for the phrase of a word's pairs: 唯一 一索.
 
 #: These letters and the marks that go with them, as the inside of a character class of ``re`` and of SQLite's GLOB:
 #: Thai, Lao, Myanmar, Khmer, Japanese kana, Chinese, Korean. Punctuation is not included.
@@ -25,34 +25,34 @@ UNSPACED_LETTERS = (
 UNSPACED_RANGES = "\u0e01-\u17ff\u3005-\ud7fb\uf900-\uff9f\U00020000-\U0003ffff"
 _RUN = f"[{UNSPACED_LETTERS}]+"
 _LETTER = f"([{UNSPACED_LETTERS}])(?=([{UNSPACED_LETTERS}])?)"
-#: A letter after another one, at the end of a text.
+#: A letter after another one, at the end of the text.
 _LAST_OF_RUN = f"(?<=[{UNSPACED_LETTERS}])[{UNSPACED_LETTERS}]\\Z"
 
 
 @functools.cache
 def _compiled(pattern: str) -> re.Pattern[str]:
-    """Return a pattern of these many letters, cached since compiling it takes as long as loading other modules."""
+    """Return the compiled pattern, cached since compiling so many letters takes as long as loading other modules."""
     return lazy_regex(pattern)
 
 
-#: What a text needs to say something.
+#: What text must contain to say anything.
 _LETTER_OR_DIGIT = lazy_regex(r"[^\W_]")
 
 
 def has_words(text: str) -> bool:
-    """Return True if a text has a letter or a digit; without one it says nothing."""
+    """Return True if text contains a letter or a digit; without one, it says nothing."""
     return bool(_LETTER_OR_DIGIT.search(text))
 
 
 def is_unspaced(text: str) -> bool:
-    """Return whether a text has letters of a script that does not show where a word ends."""
+    """Return whether text contains letters of a script that does not show where a word ends."""
     return not text.isascii() and _compiled(_RUN).search(text) is not None
 
 
 def in_pairs(text: str) -> str:
-    """Return a text as a text index holds it: each letter of these scripts with the next one, between spaces.
+    """Return text as a text index stores it: each letter of these scripts with the next one, between spaces.
 
-    Any other text is returned as it is. The views of ``engram.models.tables`` do the same in SQL.
+    Any other text is returned unchanged. The views of ``engram.models.tables`` do the same in SQL.
     """
     return text if text.isascii() else _compiled(_LETTER).sub(r" \1\2 ", text)
 
@@ -61,7 +61,7 @@ def asked_in_pairs(text: str) -> tuple[str, bool]:
     """Return what to query a text index for, and whether its last word is a single letter, with which longer words may
     begin.
 
-    Letters may follow the last run of a question, so its last letter is not asked for by itself.
+    Letters may follow the last run of a question, so its last letter is not searched for by itself.
     """
     if not text.isascii() and _compiled(_LAST_OF_RUN).search(text):
         return in_pairs(text).rstrip().rpartition(" ")[0], False
@@ -74,10 +74,10 @@ def split_unspaced(word: str) -> tuple[list[str], list[str]]:
     return ([part for part in _compiled(_RUN).split(word) if part] if runs else [word]), runs
 
 
-# -- Words that carry content, for extraction: does a text repeat another, is a summary grounded in its evidence?
+# -- Words that carry content, for extraction: does one text repeat another, is a summary grounded in its evidence?
 # Pure.
 
-#: Two forms of a word are the same if they share a prefix of this length, in letters.
+#: Two forms of a word count as the same if they share a prefix of this length, in letters.
 PREFIX_LETTERS = 6
 
 _STOP_TEXT = """
@@ -90,7 +90,7 @@ _WORD = lazy_regex(r"\w+")
 
 
 def content_words(text: str) -> frozenset[str]:
-    """Return the words of a text without stop words, in lower case; for scripts without spaces, pairs of letters."""
+    """Return the words of some text without stop words, in lower case; for scripts without spaces, pairs of letters."""
     words = map(str.lower, _WORD.findall(text if text.isascii() else in_pairs(text)))
     return frozenset(word for word in words if word not in _STOP_WORDS and len(word) > 1)
 
@@ -115,9 +115,9 @@ def coverage_stem(word: str) -> str:
     return word
 
 
-# -- Stems for recollection: compare the words of prompts and memories, and find memories that say the same. Pure.
+# -- Stems for recollection: compare the words of prompts and memories, and find memories that say the same thing. Pure.
 
-#: Minimum overlap of two texts that say the same thing.
+#: Minimum overlap for two texts to say the same thing.
 MIN_SAME_SHARE = 0.7
 #: Minimum number of words for an overlap to mean anything.
 MIN_WORDS = 4
@@ -181,7 +181,7 @@ _SUMMARY_STOP_TEXT = """
     just only because since which when where how go went there here user said wants want rather new old one ones up
     have has had keep get make made into after going forward each mind
 """
-#: Words that say nothing about the matter of a memory.
+#: Words that reveal nothing about a memory's subject.
 STOP_WORDS = frozenset(_SUMMARY_STOP_TEXT.split())
 
 
@@ -199,10 +199,10 @@ def stem(word: str) -> str:
     return word.rstrip("e") if len(word) > 3 else word
 
 
-# -- Words that say what a prompt or a memory is about, for recollection. Pure.
+# -- Words that indicate what a prompt or a memory is about, for recollection. Pure.
 
 _TOPIC_WORD = lazy_regex(r"\w[\w./:@#-]*")
-#: Words that say nothing about the topic: agreement, thanks, urging, and function words.
+#: Words that reveal nothing about the topic: agreement, thanks, urging, and function words.
 _EMPTY_TEXT = """
     a about actually again ahead all alright also am an and any anything are as at awesome back be because been
     being bit but by bye can carry commit continue cool correct could course did do does doing don don't done dont
@@ -218,7 +218,7 @@ _EMPTY = frozenset(_EMPTY_TEXT.split())
 
 
 def topic_words(text: str) -> list[str]:
-    """Return the distinct words of a text that say something about its topic, in order."""
+    """Return the distinct words of some text that are informative about its topic, in order."""
     words = (word.rstrip(".:-/") for word in _TOPIC_WORD.findall(text))
     return list(dict.fromkeys(word for word in words if len(word) > 1 and word.lower() not in _EMPTY))
 
@@ -239,7 +239,7 @@ _QUESTION_STOP_TEXT = """
 #: Words that are not searched for.
 QUESTION_STOP_WORDS = frozenset(_QUESTION_STOP_TEXT.split())
 
-#: Maximum number of pairs of letters that a question is searched by, if its script does not separate words.
+#: Maximum number of letter pairs that are searched for, for a question in a script that does not separate words.
 MAX_PAIRS = 120
 
 _QUESTION_WORD = rf"(?:[^\W_]|[{UNSPACED_LETTERS}])[\w{UNSPACED_LETTERS}]*(?:['’][a-z]+)?|_\w+"
@@ -252,12 +252,12 @@ _CAMEL = lazy_regex(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 
 
 def question_words_of(text: str) -> list[str]:
-    """Return the words of a text in lower case, without what follows an apostrophe, in order."""
+    """Return the words of some text in order, in lower case and without what follows an apostrophe."""
     return [_without_apostrophe(word) for word in _compiled(_QUESTION_WORD).findall(text)]
 
 
 def terms_of(text: str) -> list[str]:
-    """Return the distinct words of a text that are not stop words, in order, including the parts of compound names.
+    """Return the distinct words of some text that are not stop words, in order, including the parts of compound names.
 
     A run of letters in a script without spaces yields its pairs of letters, at most ``MAX_PAIRS`` of them, and single
     letters only if the text has nothing else.
@@ -288,7 +288,7 @@ def _add_terms(terms: dict[str, None], words: Sequence[str]) -> None:
 
 
 def names_of(text: str) -> list[str]:
-    """Return the distinct file paths, symbols, flags, issue numbers and quoted code in a text, in lower case."""
+    """Return the distinct file paths, symbols, flags, issue numbers and quoted code in some text, in lower case."""
     return list(dict.fromkeys(name.strip("`").lower() for name in _NAME.findall(text)))
 
 
@@ -296,12 +296,12 @@ _DAYS = frozenset(
     "january february march april may june july august september october november december monday tuesday wednesday"
     " thursday friday saturday sunday".split()
 )
-#: Minimum share of stop words in an English text; in other languages, a capital letter does not mean a name.
+#: Minimum share of stop words in English text; in other languages, a capital letter does not indicate a name.
 _MIN_ENGLISH_SHARE = 0.25
 
 
 def proper_names_of(text: str) -> list[str]:
-    """Return words of an English text written like a name within a sentence (Kubernetes, GitLab), in lower case."""
+    """Return the words of English text that are written like names within a sentence (Kubernetes), in lower case."""
     names: dict[str, None] = {}
     words = list(_compiled(_QUESTION_WORD).finditer(text))
     plain = [_without_apostrophe(match[0]) for match in words]
