@@ -185,7 +185,7 @@ def may_fill_room(store: Store, memory: Memory) -> bool:
 def text_of(memory: Memory) -> str:
     """Return the text that a briefing shows for a memory, in whole sentences.
 
-    Returns "" if the text is unclear on its own, or only about a passing moment.
+    Return "" if the text is unclear on its own, or only about a passing moment.
     """
     summary = " ".join(memory.summary.split())
     if memory.source == Source.MANUAL or memory.is_pinned:

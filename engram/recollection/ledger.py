@@ -196,7 +196,7 @@ class Ledger:
     def write_down(self) -> None:
         """Store everything recorded since the last call. If it raises StoreError, the next call tries again.
 
-        Returns immediately while another thread is storing, since that thread stores these entries, too. So at most one
+        Return immediately while another thread is storing, since that thread stores these entries, too. So at most one
         of the threads that answer hooks waits for the write lock.
         """
         while self._has_unwritten() and self._writing.acquire(blocking=False):

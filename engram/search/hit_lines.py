@@ -182,7 +182,7 @@ def is_verbatim(hit: PublicHit) -> bool:
 def session_line(hit: PublicHit, label: str) -> str:
     """Return the line of a hit's session, such as ``s1 (Round the VAT): claude --resume ID``.
 
-    Returns "" if the title is unknown and the transcript is gone. A title that reads like an instruction is left out.
+    Return "" if the title is unknown and the transcript is gone. A title that reads like an instruction is left out.
     """
     named, resume = _named(hit.origin.session_title), hit.origin.resume
     if not resume:

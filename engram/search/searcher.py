@@ -155,7 +155,7 @@ class Searcher:
     def refresh(self) -> int:
         """Load new vectors and drop deleted ones; return the number of rows loaded.
 
-        Returns 0 immediately while another thread is filling the caches for the first time.
+        Return 0 immediately while another thread is filling the caches for the first time.
         """
         if self._is_filling:
             return 0

@@ -166,7 +166,7 @@ def embed_memories(store: Store, embedder: Embedder) -> int:
 def embed_newest_memories(store: Store, embedder: Embedder) -> int:
     """Embed the newest few memories without a current vector, so that semantic search finds a memory soon after saving.
 
-    Returns how many. Raises EmbeddingError.
+    Return how many. Raises EmbeddingError.
     """
     missing = [row for row in missing_vectors(store, embedder.model_id, NEWEST_MEMORIES) if row.owner == "e"]
     if not missing:
