@@ -1,4 +1,4 @@
-"""The candidate for a memory, and filters for what never becomes one: worthless text, and what was judged wrong."""
+"""The candidate for a memory, and filters for what never becomes one: worthless text, and text judged wrong."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from engram.system.lazy_regex import lazy_regex
 from engram.text.words import content_words
 from engram.transcripts.turns import Turn
 
-# -- The candidate for a memory that an extractor proposes, with the text and the entries it rests on.
+# -- The candidate for a memory that an extractor proposes, with the text and the entries on which it rests.
 
 #: Maximum length of a summary, in words; the summary is what is injected.
 MAX_SUMMARY_WORDS = 40
 #: Maximum length of a candidate's summary, in characters.
 MAX_CANDIDATE_SUMMARY_CHARACTERS = 400
-#: Actions that end their target: it is superseded or archived.
+#: Actions that end their target, which is superseded or archived.
 ENDING_ACTIONS = ("corrects", "supersedes", "resolves", "retracts")
 
 
@@ -31,16 +31,16 @@ class Candidate:
     kind: Kind
     #: The bite: one line, at most ``MAX_SUMMARY_WORDS`` words, no web address.
     summary: str
-    #: The words that it is based on, verbatim, the most informative passage first; at most ``MAX_CONTENT_CHARACTERS``
+    #: The words on which it rests, verbatim, the most informative passage first; at most ``MAX_CONTENT_CHARACTERS``
     #: characters.
     content: str
-    #: Uuids of the entries that it rests on, most informative first.
+    #: Uuids of the entries on which it rests, most informative first.
     evidence: tuple[str, ...]
-    #: Keys of the turns that it was taken from.
+    #: Keys of the turns from which it was taken.
     turn_keys: tuple[str, ...]
     #: Short strings for matching: first error line, failing command, commit, numbers.
     facts: tuple[str, ...] = ()
-    #: Files, symbols, commands and packages it names.
+    #: Files, symbols, commands and packages that it mentions.
     entities: tuple[str, ...] = ()
     #: Questions that it answers, in different words; at most ``MAX_QUESTIONS``.
     questions: tuple[str, ...] = ()
@@ -49,14 +49,14 @@ class Candidate:
     importance: Importance = Importance.NORMAL
     scope: Scope = Scope.PROJECT
     voice: Voice = Voice.ASSISTANT
-    #: How likely it is true as stated, 0 to 1.
+    #: How likely it is to be true as stated, 0 to 1.
     confidence: float = 0.5
     status: Status = Status.PROVISIONAL
     #: Why it must never be injected; "" if it may be.
     suspect: str = ""
-    #: How likely it is worth keeping, 0 to 1.
+    #: How likely it is to be worth keeping, 0 to 1.
     quality: float = 0.0
-    #: The extractor that proposed it, if another one stood in for the one that was asked; else "".
+    #: The extractor that proposed it, if this stood in for the requested one; otherwise, "".
     extractor: str = ""
     #: What it says about ``target``: new (nothing at all), same, corrects, supersedes, resolves or retracts.
     action: str = "new"
@@ -64,13 +64,13 @@ class Candidate:
     target: str = ""
     #: True if the user said or chose any of its evidence.
     rests_on_user: bool = False
-    #: When the latest of its evidence was said, in milliseconds since 1970; 0 if that is not known.
+    #: When the latest of its evidence was said, in milliseconds since 1970; 0 if unknown.
     said_at_ms: int = 0
 
 
 # -- Filters: recognising text that never becomes a memory, and repetitions.
 
-#: The tag around every text that Engram injects; nothing is ever learned from messages that contain it.
+#: The tag that encloses all text that Engram injects; nothing is ever learned from messages that contain it.
 INJECTION_MARKER = "engram-memories"
 #: Minimum share of the shorter bite's words for two bites to say the same thing.
 SAME_SHARE = 0.6
@@ -97,7 +97,7 @@ def repeats(bite: str, others: Iterable[frozenset[str]]) -> bool:
     """Return True if a bite says the same as one of the others, which are given as ``content_words``."""
     words = content_words(bite)
     if not words:
-        # Words in other scripts are not compared; a line without any letter says nothing.
+        # Words in other scripts are not compared; a line without letters says nothing.
         return not any(letter.isalpha() for letter in bite)
     return any(len(words & other) >= SAME_SHARE * max(1, min(len(words), len(other))) for other in others)
 
@@ -109,15 +109,15 @@ MIN_SHARE = 0.8
 
 _WORD = lazy_regex(r"\w+(?:['’]\w+)?")
 _ARTICLES = frozenset(("a", "an", "the"))
-#: Words that change what a statement says.
+#: Words that change the meaning of a statement.
 _TURNS = lazy_regex(r".*\d.*|not|no|never|none|without|instead|only|but|except|.+n['’]t|cannot")
 
 
 def is_said_again(new: Memory, judged: JudgedMemory) -> bool:
     """Return True if a new memory repeats what was judged, and nothing newer supports it.
 
-    What the user says after a judgement counts; so does what anybody says after a memory was judged outdated, since it
-    may be true again.
+    What the user says after a judgement counts as support; so does what anybody says after a memory was judged
+    outdated, since it may be true again.
     """
     is_later = judged.at_ms > 0 and new.created_at_ms > judged.at_ms
     is_users = new.voice in (Voice.USER, Voice.CHOSEN)
@@ -129,7 +129,7 @@ def is_said_again(new: Memory, judged: JudgedMemory) -> bool:
 def says_the_same(first: str, second: str) -> bool:
     """Return True if one statement has all words of the other and few more, none of which is a number or a negation.
 
-    Statements that differ by one word each don't count as the same, since one may correct the other.
+    Statements of which each has a word that the other lacks don't count as the same, since one may correct the other.
     """
     short, long = sorted((_words(first), _words(second)), key=len)
     if not short or not short <= long or len(short) < MIN_SHARE * len(long):
@@ -141,25 +141,25 @@ def _words(text: str) -> frozenset[str]:
     return frozenset(_WORD.findall(text.lower())) - _ARTICLES
 
 
-# -- The extractor's interface, and what it gets besides the turns.
+# -- The extractor's interface, and its input other than the turns.
 
-#: Prefix of a reference to a proposal of an earlier part of the same extraction.
+#: Prefix of a reference to a proposal from an earlier part of the same extraction.
 PROPOSAL = "proposal "
 
 
 @dataclass(frozen=True, slots=True)
 class NearMemory:
-    """An existing memory as an extractor sees it."""
+    """An existing memory, as shown to an extractor."""
 
     summary: str
     #: Its id; for a proposal that is not stored yet, ``PROPOSAL`` and its number.
     reference: str = ""
     kind: Kind = Kind.FACT
-    #: ``in force``, or that it was judged wrong or outdated, with the reason.
+    #: ``in force``, or the fact that it was judged wrong or outdated, with the reason.
     state: str = "in force"
     #: When it was said, in milliseconds since 1970.
     at_ms: int = 0
-    #: True if it was pinned or saved by hand, so that no extractor changes it.
+    #: True if it was pinned or saved by hand, so that no extractor may change it.
     is_fixed: bool = False
     #: True for a rule in the user's own words.
     is_users_rule: bool = False
@@ -167,7 +167,7 @@ class NearMemory:
 
 @dataclass(frozen=True, slots=True)
 class ExtractionContext:
-    """What an extractor gets besides the turns; every field is optional."""
+    """An extractor's input other than the turns; every field is optional."""
 
     #: Display name of the project; "" for none.
     project: str = ""
@@ -175,7 +175,7 @@ class ExtractionContext:
     is_global: bool = False
     #: Summaries of the memories of this session's other turns, oldest first; they are not proposed again.
     known: tuple[str, ...] = ()
-    #: Those of ``known`` that are in the user's own words: only these keep one of their rules from being proposed.
+    #: Those of ``known`` that are in the user's own words; only these keep one of the user's rules from being proposed.
     known_of_user: tuple[str, ...] = ()
     #: Number of memories that the session already has.
     kept_before: int = 0
@@ -198,20 +198,20 @@ class ExtractionContext:
 class Extractor(Protocol):
     """Proposes candidates from turns. Never touches storage.
 
-    An extractor that summarizes sessions also has ``rolling_summary``: the summary of the session of the last proposal.
-    An extractor whose candidates depend only on the session's turns has ``is_repeatable = True``. It is given every
-    turn of the session again, so that the result does not depend on when a session was extracted.
+    An extractor that summarizes sessions also has ``rolling_summary``: the summary of the last proposal's session. An
+    extractor whose candidates depend only on the session's turns has ``is_repeatable = True``. It is given every turn
+    of the session again, so that the result does not depend on when a session was extracted.
     """
 
     #: Stored with each memory, such as ``local-2``.
     name: str
 
     def propose(self, turns: Sequence[Turn], context: ExtractionContext) -> list[Candidate]:
-        """Return candidates of the turns, in the order of the turns.
+        """Return candidates from the turns, in the order of the turns.
 
         Args:
-            turns: Turns of a session in file order, with redacted texts.
-            context: What is known about the session besides the turns.
+            turns: A session's turns in file order, with redacted texts.
+            context: What else is known about the session.
 
         Returns:
             At most as many candidates as the context's cap allows; none if nothing is worth keeping.

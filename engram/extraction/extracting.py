@@ -1,4 +1,4 @@
-"""Turns to memories: read, propose, then write everything in one transaction if no turn has changed in the meantime."""
+"""Turn turns into memories: read, propose, then write everything in one transaction if no turn has since changed."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class ExtractReport:
     turns: int = 0
     new: int = 0
     updated: int = 0
-    #: Number of memories whose turn has grown and no longer supports them.
+    #: Number of memories whose turn no longer supports them.
     archived: int = 0
     #: Number of proposals that exceeded a cap, or that the user had made Engram forget.
     left_out: int = 0
@@ -64,7 +64,7 @@ class ExtractReport:
         return bool(self.new or self.updated or self.archived)
 
     def plus(self, turns: int, kept: Kept) -> ExtractReport:
-        """Return the sum of this report and another batch."""
+        """Return this report with the results of another batch added."""
         return replace(
             self,
             turns=self.turns + turns,
@@ -85,20 +85,20 @@ def extract_session(
     settings: Settings,
     near_memories: Sequence[Memory] | None = None,
 ) -> ExtractReport:
-    """Extract the turns of a session that grew; a turn that was extracted earlier updates its own memories.
+    """Extract the turns of a session that have grown; a turn that was extracted earlier updates its own memories.
 
     The extractor and the model run outside any transaction. Any number of extractions of a session may race: each batch
     is written once, and not at all if a turn has grown in the meantime (the batch is then read again).
 
     Args:
-        embedder: None leaves the vectors to the ``embed`` task.
-        settings: the caps.
+        embedder: None to leave the vectors to the ``embed`` task.
+        settings: contain the caps.
         near_memories: memories of other sessions that may be shown to the extractor; None for the current ones.
 
     Raises:
         ExtractionError: the extractor failed; the turns stay due.
         Conflict: turns kept growing; try again later.
-        StoreError: the database cannot be read or written; nothing of the batch was written.
+        StoreError: the database cannot be read or written; nothing from the batch was written.
     """
     report = ExtractReport(session_id)
     tries = 0
@@ -129,7 +129,7 @@ class _Step:
     near_memories: Sequence[Memory] | None = None
 
     def run(self) -> tuple[int, Kept, bool]:
-        """Return the number of turns, what was kept from them, and whether no turn is left.
+        """Return the number of turns, what was kept from them, and whether no turns are left.
 
         Raises:
             Conflict: a turn has grown, or another extraction was faster; nothing was written.
@@ -191,7 +191,7 @@ class _Step:
         return batch, self.extractor.propose(builder.readable(batch.turns), context), context
 
     def _write(self, tx: Tx, session: SessionRow, batch: Batch, candidates: Sequence[Candidate]) -> Kept:
-        """Store the candidates, and apply what they say about other memories."""
+        """Store the candidates, and apply their actions to other memories."""
         keeper = Keeper(tx, session, batch.turns, self.extractor.name, self.settings)
         kept = keeper.keep(candidates)
         stored = partial(keeper.stored, kept)
@@ -209,7 +209,7 @@ class _Step:
         return [row.astype("float16").tobytes() for row in rows]
 
     def _finish_if_last(self, tx: Tx, work: Work | None, session: SessionRow) -> bool:
-        """Finish the work if no turn of the session is due, and return True in that case."""
+        """Finish the work and return True if no turn of the session is due."""
         if has_due_turns(tx, session.id):
             return False
         note_extraction(tx, session.id, session.message_count)

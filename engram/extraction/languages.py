@@ -1,6 +1,6 @@
-"""Cue words of languages other than English, as data: a few per language, so that no rule or fix is missed.
+"""Cue words in languages other than English, as data: a few per language, so that no rule or fix is missed.
 
-Add a language by adding an entry to ``LANGUAGES``. Words that are also English words must not be here.
+Add a language by adding an entry to ``LANGUAGES``. Do not add words that are also English words.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ _FULL_STOP = lazy_regex(r"(?<=[。！？])\s*(?=\S)")
 
 @dataclass(frozen=True, slots=True)
 class Language:
-    """Alternatives of regular expressions. Words of a script with spaces are matched whole."""
+    """Alternatives for regular expressions. In scripts with spaces, only whole words match."""
 
-    #: Words of what is meant to last: always, never, from now on, convention. They occur elsewhere, too.
+    #: Words for what is meant to last: always, never, from now on, convention. They also occur elsewhere.
     lasting: str
     #: A prohibition or preference that may be meant for the moment.
     order: str
@@ -222,7 +222,7 @@ LANGUAGES = {
 
 
 def pattern(choose: Callable[[Language], str], before: str = "") -> re.Pattern[str]:
-    """Return the pattern of one kind of cue in every language, with what has to stand before it."""
+    """Return a pattern for one kind of cue in every language, preceded by the pattern ``before``."""
     parts = [
         rf"(?<!\w)(?:{choose(language)})(?!\w)" if language.is_spaced else f"(?:{choose(language)})"
         for language in LANGUAGES.values()
@@ -242,7 +242,7 @@ CAUSE = pattern(lambda language: language.cause)
 
 
 def word_count(text: str) -> int:
-    """Return the number of words; letters of a script without spaces count as half a word."""
+    """Return the number of words; a letter of a script without spaces counts as half a word."""
     letters = len(_UNSPACED.findall(text))
     return len(_UNSPACED.sub(" ", text).split()) + -(-letters // LETTERS_PER_WORD) if letters else len(text.split())
 

@@ -1,4 +1,4 @@
-"""Wordings of rules in English, as patterns: how rules begin, what they are never without, and what withdraws them.
+"""Wordings of rules in English, as patterns: how rules begin, what they never lack, and what withdraws them.
 
 Other languages are in ``languages.py``. ``user_rules.py`` combines them.
 """
@@ -14,7 +14,7 @@ _ANY = re.IGNORECASE
 
 # --- Words of a rule --------------------------------------------------------------------------------------------------
 
-#: Words without which nothing is a rule. They occur elsewhere, too.
+#: Words without which nothing is a rule. They also occur elsewhere.
 LASTING = lazy_regex(
     r"\b(?:always?|never|nevr|alwa?sy|ever|from (?:now|here|today|this point|then)|(?:going|moving) forward|"
     r"henceforth|hereafter|(?:in|for) (?:the )?future|for (?:all|any|every) (?:future|later|new)|whenever|"
@@ -28,7 +28,7 @@ LASTING = lazy_regex(
     r"i(?:'d| would)? (?:really |strongly |generally |usually )?(?:prefer|hate|dislike|can'?t stand|expect|like)|"
     r"i (?:don'?t|do not) (?:want|like)|i \w+ .{0,40}(?:myself|by hand)|off limits|our|wherever|whatever|"
     r"everywhere|only|every (?!one\b|where\b)\w+|each \w+|all|no \w+)\b|\b(?:before|after) (?:every|each|any|you)\b|"
-    # A prohibition whose reason holds later, too.
+    # A prohibition whose reason also applies later.
     r"\b(?:don'?t|do not|avoid)\b.*\b(?:as|because|since) (?:that|it|this|they|those)\b",
     _ANY,
 )
@@ -36,13 +36,13 @@ _START = (
     r"^\W*(?:(?:ok(?:ay)?|yes|no|and|also|btw|please|claude|note|important|rules?|reminder|in this (?:repo|project))"
     r"\b[,:!. ]+)*"
 )
-#: The base form of a verb that an order may begin with.
+#: The base form of a verb with which an order may begin.
 _VERB = (
     r"(?!(?:mind|on|in|at|the|a|an|when|if|with|been|again|true|false|there|this|that|it|as|because|for|more|only|any|"
     r"once|like|so|seen|got|gotten|had|was|were|did|made|knew|thought|found|wrote|written|built|sent|shown|saw|heard|"
     r"happens|sure|happy|glad|good|nice|do)\b|\w+(?:[^s]s|(?<!ne)(?<!fe)(?<!se)(?<!ee)ed)\b)[a-z]+"
 )
-#: What begins like this is nearly always meant to last.
+#: A sentence that begins like this is nearly always meant to last.
 SURE = lazy_regex(
     rf"{_START}(?:(?:always|never) {_VERB}|from now on|"
     r"(?:our|my) (?:\w+ ){0,2}(?:convention|rule|policy|standard)s?|going forward|in future|"
@@ -50,7 +50,7 @@ SURE = lazy_regex(
     r"we(?:'ve| have)? (?:decided|agreed))\b",
     _ANY,
 )
-#: What begins like this mostly is.
+#: A sentence that begins like this is usually meant to last.
 UNMISTAKABLE = lazy_regex(
     rf"{_START}(?:always?|never|from now on|in the future|whenever you|remember(?: that|:)|keep in mind(?: that|:)|"
     r"(?:our|my) (?:preference|style)|we (?:always|never|use|only|prefer|don'?t use)|i (?:always|never|prefer|hate))\b",
@@ -72,7 +72,7 @@ _EVERY_PROJECT = (
     r"all(?: of)?(?: my| our| the)?(?: \w+){0,2}?) (?:projects?|repos?|repositor(?:y|ies)|code ?bases?|workspaces?)"
     r"(?: (?:of (?:mine|ours)|(?:that )?(?:i|we) (?:have|own|work (?:on|in)|maintain|touch|start)))?"
 )
-#: What the user makes or works on, whatever the project. "Our" programs may all be parts of one project.
+#: Everything that the user makes or works on, in any project. "Our" programs may all be parts of one project.
 _ALL_OF_MINE = (
     r"(?:(?:every|each|any)(?: single)?(?: one)? of my|all(?: of)? my)(?: other| own)? (?:programs?|tools?|scripts?|"
     r"apps?|applications?|packages?|librar(?:y|ies)|web ?sites?|bots?|plugins?|extensions?|software|machines|code|work|"
@@ -88,7 +88,7 @@ UNIVERSAL = lazy_regex(
     r"\bhere (?:or|and) (?:elsewhere|everywhere else)\b",
     _ANY,
 )
-#: Names this project only to say that others are meant, too.
+#: Mentions this project only to say that others are also meant.
 NOT_ONLY_HERE = lazy_regex(r"\bnot (?:just|only)?(?: in| for)? ?(?:here|this (?:repo\w*|project|one|app))\b", _ANY)
 #: Words that cancel words for all projects: "not in all my projects", "in every project of the solution".
 NOT_UNIVERSAL = lazy_regex(
@@ -97,7 +97,7 @@ NOT_UNIVERSAL = lazy_regex(
     r"\b(?:except|but not|other than|apart from) (?:here|this|in this|for this)\b",
     _ANY,
 )
-#: An order that may be meant for the moment.
+#: An order that may be meant only for the moment.
 ORDER = lazy_regex(
     r"(?:^|[.!,;:—–-]\s+|\b(?:and|but|please|also)\s+)(?:please\s+)?"
     r"(?:don'?t|do not|prefer|avoid|stop|make sure (?:to|that you|you|we|claude)|be sure to|remember to|"
@@ -108,7 +108,7 @@ ORDER = lazy_regex(
 )
 # --- What speaks against a rule ---------------------------------------------------------------------------------------
 
-#: What holds for the moment, or for something at hand.
+#: Limits a sentence to the moment, or to something at hand.
 MOMENT = lazy_regex(
     r"\b(?:for now|right now|just now|currently|at the moment|for the time being|this (?:time|once)|"
     r"(?<!from )(?<!as of )(?<!starting )(?:today|tonight|tomorrow)|(?:in|for|on|during|within|until|as) "
@@ -116,7 +116,7 @@ MOMENT = lazy_regex(
     r"pull request|change|task|step|function|session|chat|ticket|issue|sprint|release|demo|week|meeting)))\b",
     _ANY,
 )
-#: Makes doubtful whether what begins like a rule is meant as one: somebody else's words, a choice, a joke.
+#: Casts doubt on whether a sentence that begins like a rule is meant as one: somebody else's words, a choice, a joke.
 DOUBTFUL = lazy_regex(
     r"\b(?:says?|said|told|wrote|writes|insist\w*|thinks?|thought|reckons?|believes?|prefers?|wants?|put it|motto|"
     r"advice|opinion|according to|options?|variant|alternative|version|following|above|either|or never|yes or no|"
@@ -124,7 +124,7 @@ DOUBTFUL = lazy_regex(
     r"(?:great|good|nice) (?:idea|advice|plan|message)|while|until|as long as|because that)\b",
     _ANY,
 )
-#: Ends without saying what it is about.
+#: A sentence that does not say what it is about.
 DANGLING = lazy_regex(
     r"^\W*(?:(?:and|but|please|so) )?(?:always|never) \w+ (?:it|them|that|this|those|one)\W*$|"
     r"\b(?:(?:like|as) (?:that|this|so|it)|(?:that|this|the same) way|do (?:it|that|so))"
@@ -185,7 +185,7 @@ OPTIONS_HEADING = lazy_regex(
 
 # --- Withdrawing ------------------------------------------------------------------------------------------------------
 
-#: Withdraws what was said, wherever it occurs.
+#: Withdraws what was said, wherever this occurs.
 TAKES_BACK = lazy_regex(
     r"(?<!don't )(?<!dont )(?<!do not )(?<!never )(?<!not )\b(?:"
     r"(?:scratch|strike|disregard) (?:that|this|it|all|everything|what|the|my|those)|(?:just |only )?kidding|jk|j/k|"
@@ -230,7 +230,7 @@ CORRECTS = lazy_regex(
     r"rather not\b|better not\b|no[,.!]? (?:use|make|do|not|let'?s)\b)",
     _ANY,
 )
-#: Ends an earlier rule, if it names it.
+#: Ends an earlier rule, if it mentions it.
 LIFTS = lazy_regex(
     r"^(?:(?:ok(?:ay)?|please|actually|well|now|and|but)[, ]+)*(?:stop \w+ing|no need to|no longer|you (?:may|"
     r"can) \w+ .*\bagain|"
@@ -260,7 +260,7 @@ DENIES = lazy_regex(
     r"\b(?:not|never|no|avoid|stop|don'?t|doesn'?t|won'?t|mustn'?t|without|instead of|rather than|in place of)\b", _ANY
 )
 ALL_OF_IT = lazy_regex(r"\b(?:all|everything|both|these|those)\b", _ANY)
-#: A later withdrawal has to name its subject.
+#: A later withdrawal must name its subject.
 SUBJECT = lazy_regex(
     r"\b(?:about|regarding|concerning|rule (?:on|for|that|with|to)|back (?:the|my|what)|forget (?:the|my|that)|"
     r"withdraw|"
@@ -300,7 +300,7 @@ _NO_SLIPS = frozenset(("nuca", "nuna", "neve", "neer", "never", "sempre", "pleas
 
 
 def _slips(word: str) -> set[str]:
-    """Return a word with two letters exchanged, one doubled, or one left out; its first letter stays."""
+    """Return variants of a word with two letters exchanged, one doubled, or one left out; the first letter is kept."""
     inner = range(1, len(word))
     exchanged = {word[:at] + word[at + 1] + word[at] + word[at + 2 :] for at in inner if at + 1 < len(word)}
     return exchanged | {word[:at] + word[at] + word[at:] for at in inner} | {word[:at] + word[at + 1 :] for at in inner}

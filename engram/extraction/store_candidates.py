@@ -1,4 +1,4 @@
-"""Store candidates as memories, each in its slot, so that the same proposal of a turn is stored once."""
+"""Store candidates as memories, each in its slot, so that the same proposal from a turn is stored only once."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ from engram.models.sessions.stored_turns import StoredTurn
 from engram.settings import Settings
 from engram.transcripts.turns import Opening
 
-#: Actions in a memory's history after which an extraction no longer changes it.
+#: Actions in a memory's history after which no extraction changes it.
 _SETTLING_ACTIONS = ("merge", "supersede", "archive", "graduate", "undo", "redo")
 _HOUR_MS = 3_600_000
 
@@ -63,7 +63,7 @@ class Kept:
     new: int = 0
     updated: int = 0
     archived: int = 0
-    #: Why candidates were left out, one for each.
+    #: Why candidates were left out, one reason for each.
     refused: list[Refusal] = field(default_factory=list)
     #: Index of a candidate → row id of the memory that it created or changed.
     row_ids: dict[int, int] = field(default_factory=dict)
@@ -93,9 +93,9 @@ class Keeper:
 
         Args:
             extractor: stored with each memory.
-            settings: the caps.
-            run_id: a run in which new memories are recorded, too, so that they can be undone; memories that the turns
-                no longer support are then left to the caller.
+            settings: contain the caps.
+            run_id: a run in which new memories are also recorded, so that they can be undone; the caller then handles
+                memories that the turns no longer support.
         """
         self._tx = tx
         self._session = session
@@ -137,13 +137,13 @@ class Keeper:
         return kept
 
     def _run(self) -> int:
-        """Return the run of changes to older memories, which can be undone."""
+        """Return the run that contains the changes to older memories, which can be undone."""
         if self._run_id is None:
             self._run_id = add_run(self._tx, "extract")
         return self._run_id
 
     def _rests_on_barred(self, candidate: Candidate) -> bool:
-        """Return True if a memory that rests on one of the entries was forgotten, perhaps while the extractor ran."""
+        """Return True if a memory resting on one of the entries was forgotten, perhaps while the extractor ran."""
         turns = (self._turns[key].turn for key in candidate.turn_keys if key in self._turns)
         queued = [turn.key for turn in turns if turn.opening is Opening.QUEUED]
         return bool(barred_entries(self._tx, [*candidate.evidence, *queued]))
@@ -172,7 +172,7 @@ class Keeper:
             history = history_of(self._tx, known.episode_id)
             if _is_settled(known) or any(_is_decision(change) for change in history):
                 return
-            # Evidence from another session stays.
+            # Keep evidence from other sessions.
             evidence += [e for e in evidence_of(self._tx, known.id) if e.session_id != self._session.session_id]
             changes = self._changes(known, candidate, history)
             reason = DISTILLED_AGAIN if self._is_in_run else WENT_ON
@@ -207,7 +207,7 @@ class Keeper:
         if self._is_in_run:
             wanted["extractor"] = candidate.extractor or self._extractor
         if known.status == Status.ACTIVE:
-            # It was confirmed. If the turn grew, the confirmation is checked again.
+            # The memory was confirmed. If the turn has grown, its confirmation is checked again.
             came_back = any(change.action == "confirm" and "came back" in change.reason for change in history)
             if self._has_grown(candidate) and not came_back:
                 wanted["confirmations"] = 0
@@ -244,12 +244,12 @@ class Keeper:
         return count
 
     def _lead_turn(self, memory: Memory) -> int | None:
-        """Return the row id of the turn that a memory was taken from."""
+        """Return the row id of the turn from which a memory was taken."""
         evidence = evidence_of(self._tx, memory.id)
         return evidence[0].turn_id if evidence else None
 
     def evidence(self, candidate: Candidate) -> list[Evidence]:
-        """Return the entries that a candidate rests on."""
+        """Return the entries on which a candidate rests."""
         lead = self._turns.get(candidate.turn_keys[0])
         lead_id = lead.id if lead else None
         entries = [
@@ -263,12 +263,12 @@ class Keeper:
         """Return when a candidate was said, in milliseconds since 1970."""
         times = [at for uuid in candidate.evidence if (at := self._said_at_ms.get(uuid)) is not None]
         turn = self._turns.get(candidate.turn_keys[0])
-        # The beginning of a turn stays the same when the turn grows.
+        # The beginning of a turn does not change when the turn grows.
         at_ms = times[0] if times else (turn.turn.started_at_ms or turn.turn.ended_at_ms if turn else None)
         return min(at_ms or self._session.last_at_ms, self._tx.now_ms())
 
     def _is_hour_full(self, at_ms: int) -> bool:
-        """Return True if the hour of ``at_ms`` has its maximum number of memories; otherwise count one more."""
+        """Return True if the hour of ``at_ms`` has its maximum number of memories; otherwise, count one more."""
         hour = at_ms // _HOUR_MS
         if hour not in self._kept_in_hour:
             self._kept_in_hour[hour] = count_auto_memories(self._tx, hour * _HOUR_MS, (hour + 1) * _HOUR_MS)
@@ -279,7 +279,7 @@ class Keeper:
 
 
 def _is_settled(memory: Memory) -> bool:
-    """Return True for a memory that no extractor changes."""
+    """Return True for a memory that no extractor may change."""
     return is_kept_by_hand(memory) or bool(memory.superseded_by)
 
 
@@ -299,7 +299,7 @@ def _fields(candidate: Candidate) -> dict[str, Any]:
     return {name: getattr(candidate, name) for name in _FIELDS}
 
 
-# -- Applying what an extraction says about existing memories: all changes are logged in one run, which can be undone.
+# -- Applying an extraction's actions to existing memories: all changes are recorded in one run, which can be undone.
 
 
 @dataclass(slots=True)
@@ -312,7 +312,7 @@ class Applied:
     changed: int = 0
     #: Number of contradictions recorded for a person to decide.
     contradictions: int = 0
-    #: Number of memories that should have ended, but stay current.
+    #: Number of memories that should have ended, but are still current.
     staying: int = 0
 
 
@@ -323,14 +323,14 @@ def apply_actions(
     evidence: Callable[[Candidate], Sequence[Evidence]],
     project_id: int | None,
 ) -> Applied:
-    """Apply what candidates say about existing memories.
+    """Apply the candidates' actions to existing memories.
 
-    Whether a memory may end is decided by ``ending_of``. In addition, these memories are never changed: those of
-    another project, those said later than the candidate, and those that a person restored. A suspect candidate changes
-    nothing.
+    ``ending_of`` decides whether a memory may end. In addition, memories are never changed if they belong to another
+    project, were said later than the candidate, or were restored by a person. A suspect candidate never changes a
+    memory.
 
     Args:
-        candidates: the proposals of a session, including those without a target.
+        candidates: a session's proposals, including those without a target.
         stored: returns the memory created from the candidate at an index; None if it was left out.
     """
     applied = Applied()
@@ -355,7 +355,7 @@ def apply_actions(
 
 
 def refusals(proposed: Iterable[Refusal], kept: Kept, applied: Applied) -> list[Refusal]:
-    """Return one reason for each proposal in an answer that was not kept, or did not end its target."""
+    """Return a reason for each proposal in an answer that was not kept or did not end its target."""
     return [*proposed, *kept.refused, *[Refusal.TARGET_STAYS] * applied.staying]
 
 
@@ -409,7 +409,7 @@ def _end(
     run_id: int,
     applied: Applied,
 ) -> None:
-    """Archive or supersede a memory, unless a person has to decide or has decided."""
+    """Archive or supersede a memory, unless a person must decide or has decided."""
     since = newer.holds_from_ms if newer is not None else candidate.said_at_ms
     if since < older.holds_from_ms:
         return

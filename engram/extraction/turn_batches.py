@@ -1,4 +1,4 @@
-"""Which turns of a session are extracted together, in one transaction. Pure."""
+"""Choose the turns of a session that are extracted together, in one transaction. Pure."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from engram.transcripts.turns import Turn
 from engram.trust.display import one_line
 from engram.trust.voice import typed_text
 
-#: Maximum number of due turns in a batch, which limits memory and how long the write lock is held.
+#: Maximum number of due turns in a batch, which limits memory use and how long the write lock is held.
 BATCH_TURNS = 60
 
 
@@ -37,7 +37,7 @@ BATCH_TURNS = 60
 class Batch:
     """The turns of a batch, within their session."""
 
-    #: Turns to propose candidates from: the due ones, and for a repeatable extractor those before and between them.
+    #: Turns from which to propose candidates: the due ones and, for a repeatable extractor, those before and between.
     turns: tuple[StoredTurn, ...] = ()
     #: The session's turns after them; empty for an extractor that is not repeatable.
     after: tuple[StoredTurn, ...] = ()
@@ -49,7 +49,7 @@ class Batch:
 
 
 def within_project(session: SessionRow, turns: Sequence[StoredTurn]) -> tuple[SessionRow, list[StoredTurn]]:
-    """Return the turns in the project that has the first due turn, and the session as seen from that project.
+    """Return the session as seen from the project of the first due turn, and the turns in that project.
 
     A session may work in several projects, and what is said in one never becomes part of another's memories.
     """
@@ -62,7 +62,7 @@ def within_project(session: SessionRow, turns: Sequence[StoredTurn]) -> tuple[Se
 
 
 def is_at_home(store: Reader, session: SessionRow) -> bool:
-    """Return True for a session as seen from its own project: only there does it have a summary."""
+    """Return True for a session as seen from its own project; only there does it have a summary."""
     stored = find_session(store, session.session_id)
     return stored is not None and stored.project_id == session.project_id
 
@@ -70,9 +70,9 @@ def is_at_home(store: Reader, session: SessionRow) -> bool:
 def next_batch(turns: Sequence[StoredTurn]) -> Batch:
     """Return the next batch of a session for a repeatable extractor; an empty one if no turn is due.
 
-    Only the best passages of a session are kept, and the candidates of a turn depend on the turns before it and on the
-    prompt after it. So the batch starts at the beginning of the session, and ends where the session ends or the next
-    batch begins.
+    Only the best passages of a session are kept, and a turn's candidates depend on the turns before it and the prompt
+    after it. So the batch starts at the beginning of the session, and ends where the session ends or the next batch
+    begins.
     """
     due = [place for place, turn in enumerate(turns) if turn.extracted_revision < turn.revision]
     if not due:
@@ -81,30 +81,30 @@ def next_batch(turns: Sequence[StoredTurn]) -> Batch:
     return Batch(turns=tuple(turns[:stop]), after=tuple(turns[stop:]))
 
 
-# -- Building the context of an extractor: the session's existing memories, and those that are close to the turns.
+# -- Building an extractor's context: the session's existing memories, and those that are close to the turns.
 
 #: Maximum number of memories ended by a judgement that are shown to an extractor.
 MAX_JUDGED_MEMORIES = 6
 #: Maximum length of a judgement's reason when it is shown, in characters.
 MAX_WHY_CHARACTERS = 160
 
-#: How many of an order's words (the longest) are searched for in other sessions, and in how many passages at most.
+#: Number of an order's longest words to search for in other sessions, and the maximum number of passages to search.
 MAX_SEARCHED_WORDS, MAX_SEARCHED_PASSAGES = 3, 50
 
 
 @dataclass(frozen=True, slots=True)
 class ContextBuilder:
-    """Builds the extraction contexts of a session."""
+    """Builds a session's extraction contexts."""
 
     store: Store
     settings: Settings
     session: SessionRow
-    #: Memories of other sessions that may be shown; None for the current ones. A snapshot makes the requests of several
-    #: sessions independent of one another's answers.
+    #: Memories of other sessions that may be shown; None for the current ones. A snapshot makes several sessions'
+    #: requests independent of each other's answers.
     near_memories: Sequence[Memory] | None = None
 
     def build(self, turns: Sequence[StoredTurn]) -> ExtractionContext:
-        """Return the context of some turns: the session's other memories, and close ones from other sessions."""
+        """Return the context for some turns: the session's other memories, and close ones from other sessions."""
         session = self.session
         project = project_by_id(self.store, session.project_id) if session.project_id else None
         others = self._memories_of_other_turns(turns)
@@ -124,7 +124,7 @@ class ContextBuilder:
         )
 
     def build_repeatable(self, batch: Batch) -> ExtractionContext:
-        """Return a context that does not depend on when the session was extracted: memories saved by hand count as
+        """Return a context that does not depend on when the session was extracted; memories saved by hand count as
         known.
         """
         saved = [memory for memory in self._memories() if memory.source == Source.MANUAL and memory.is_current]
@@ -148,7 +148,7 @@ class ContextBuilder:
     def _said_before(self, turns: Sequence[Turn]) -> frozenset[str]:
         """Return the orders in these turns that the user also gave in another session of the project."""
         given = {order for turn in turns for text in typed_texts(turn) for order in orders(text)}
-        # A copy of the session has the same times.
+        # Prompts in a copy of the session have the same times.
         times = {said.at_ms for turn in turns for said in turn.users_texts if said.at_ms}
         return frozenset(order for order in given if self._is_said_elsewhere(order, times))
 
@@ -169,8 +169,8 @@ class ContextBuilder:
         Memories that one of the user's sentences withdraws come next.
 
         Args:
-            judged: row id → what was judged wrong or outdated, in this session, too.
-            own: memories of the session that are shown anyway.
+            judged: row id → what was judged wrong or outdated, including this session's memories.
+            own: the session's memories, which are shown anyway.
         """
         if self.session.project_id is None and not self.session.is_global:
             return []
@@ -195,7 +195,7 @@ class ContextBuilder:
         return current_memories(self.store, self.session.project_id)
 
     def _memories(self) -> list[Memory]:
-        """Return the session's memories that its project may see, since the session may have worked in others, too."""
+        """Return the session's memories that its project may see; the session may have worked in others, too."""
         return [
             memory
             for memory in memories_of_session(self.store, self.session.session_id)
@@ -203,7 +203,7 @@ class ContextBuilder:
         ]
 
     def _memories_of_other_turns(self, turns: Sequence[StoredTurn]) -> list[Memory]:
-        """Return the session's memories that rest on none of these turns."""
+        """Return the session's memories that do not rest on any of these turns."""
         ids = {turn.id for turn in turns}
         return [
             memory
@@ -216,7 +216,7 @@ def check_unforgotten(tx: Tx, session_id: str, context: ExtractionContext) -> No
     """Check that everything in a context still exists.
 
     Raises:
-        Conflict: something that the extractor was given has been forgotten in the meantime.
+        Conflict: something in the context has been forgotten in the meantime.
     """
     session = find_session(tx, session_id)
     if context.rolling_summary and (session is None or session.rolling_summary != context.rolling_summary):

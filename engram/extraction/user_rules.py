@@ -1,11 +1,11 @@
-"""Rules of the user: which sentences of a prompt state a rule for later, and why the others do not. Pure.
+"""The user's rules: which sentences of a prompt state a rule for later, and why the others do not. Pure.
 
-Only what is unmistakably meant to last makes a rule (always, never, from now on, we use, our convention is), typed by
-the user, about all of a project or all of their work. People word that, and what only resembles it, in more ways than
-anybody can list. So a linear model of a sentence's words decides, fitted by ``benchmarks/user_rules.py`` on prompts of
-many writers; docs/extraction.md has the figures. What depends on other sentences is decided here: questions, lists,
-corrections. An order without a word for later may be meant for the moment, so it remains a sentence of a transcript
-until the user says it again in another session.
+A sentence is a rule only if it is unmistakably meant to last (always, never, from now on, we use, our convention is),
+was typed by the user, and is about all of a project or all of their work. People word rules, and sentences that only
+resemble them, in more ways than anybody can list. So a linear model of a sentence's words decides, fitted by
+``benchmarks/user_rules.py`` on prompts from many writers; docs/extraction.md has the figures. This module decides what
+depends on other sentences: questions, lists, corrections. An order without a word for later may be meant only for the
+moment, so it remains a sentence in a transcript until the user says it again in another session.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ WEIGHTS = Path(__file__).with_name("rule_weights.json")
 #: Minimum and maximum length of a rule, in words. A longer sentence is a description, and a memory is never cut short.
 MIN_WORDS = 3
 MAX_WORDS = 40
-#: Minimum share of common words, among all words of both, for two sentences to say the same thing.
+#: Minimum share of common words, among all words of two sentences, for these to say the same thing.
 SAME_SHARE = 0.6
-#: Share of the words of "we no longer …" that a rule must have for this to end it.
+#: Share of the words in "we no longer …" that a rule must contain for this sentence to end it.
 MOSTLY = 0.6
 
 
@@ -59,13 +59,13 @@ class Refusal(StrEnum):
     )
 
 
-#: Refusals of what may be a rule all the same, if its neighbours explain it.
+#: Refusals of sentences that may be rules all the same, if their neighbours explain them.
 _OPEN = frozenset({Refusal.MOMENT, Refusal.DANGLING, Refusal.JOKE, Refusal.UNWORDED, Refusal.UNSURE})
 
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """A sentence that sounds like one of the user's rules, and what it is."""
+    """A sentence that sounds like one of the user's rules, and what it was judged to be."""
 
     #: The user's sentence, as one line.
     sentence: str
@@ -82,9 +82,9 @@ class TakingBack:
     """A sentence in which the user withdraws something from an earlier prompt, or says that it is over."""
 
     sentence: str
-    #: The first letters of the words that name what is withdrawn.
+    #: The first letters of the words that specify what is withdrawn.
     about: frozenset[str]
-    #: Share of these that a rule must have, if the sentence does not call it a rule ("we no longer use Redis").
+    #: Share of these that a rule must contain if the sentence does not call it a rule ("we no longer use Redis").
     least: float = 0.0
     #: True if the sentence is only about prohibitions, False if it is only about other rules; None for any rule.
     of_prohibitions: bool | None = None
@@ -93,7 +93,7 @@ class TakingBack:
         return self.shared(rule) > 0
 
     def shared(self, rule: str) -> int:
-        """Return how many words a rule shares with what is withdrawn; 0 if the rule is not meant."""
+        """Return how many words a rule shares with what is withdrawn; 0 if this rule is not meant."""
         shared = len(self.about & prefixes(content_words(rule)))
         is_other = self.of_prohibitions is not None and self.of_prohibitions != bool(words.DENIES.search(rule))
         return 0 if is_other or shared < self.least * len(self.about) else shared
@@ -127,10 +127,10 @@ def judge(
 
     Args:
         typed: what the user typed, without anything pasted, quoted or relayed.
-        project: display name of the project; a sentence that names it only applies to this project.
+        project: display name of the project; a sentence that mentions it applies only to this project.
         following: what the user typed in the next prompt of the session; "" for none.
         said_before: sentences of this prompt that the user also said in another session, as ``orders`` returns them.
-        model: a model of rules to measure; None for the one that is shipped.
+        model: a model of rules to evaluate; None for the one that is shipped.
     """
     model = model or shipped_model()
     sentences = list(sentences_in(typed))
@@ -176,18 +176,18 @@ def says_the_same(first: str, second: str) -> bool:
 
 
 def without_questions(text: str) -> str:
-    """Return the sentences of a text that claim something; questions claim and decide nothing."""
+    """Return the sentences in ``text`` that claim something; leave out questions, which don't claim anything."""
     said = (part for sentence in sentences_of(plain(text)) for part in languages.sentences_of(sentence))
     return " ".join(sentence for sentence in said if not words.QUESTION.search(sentence))
 
 
 def only_asks(text: str) -> bool:
-    """Return True if every sentence of a text is a question."""
+    """Return True if every sentence in ``text`` is a question."""
     return bool(text.strip()) and not without_questions(text)
 
 
 def typed_texts(turn: Turn) -> list[str]:
-    """Return what the user typed in a turn, text by text; leave out a prompt that was never sent."""
+    """Return what the user typed in a turn, text by text; [] for a prompt that was never sent."""
     return [] if turn.is_unsent else [typed_text(said.text) for said in turn.users_texts]
 
 
@@ -215,13 +215,13 @@ def takings_back(typed: str) -> list[TakingBack]:
 
 
 def lays_down_for_all_projects(typed: str, summary: str, project: str = "") -> bool:
-    """Return True if a rule in a prompt is for all projects and about the subject of a model's summary.
+    """Return True if a rule in a prompt is for all projects and about the subject of a language model's summary.
 
-    A rule that only its neighbours explain ("that's how all my programs should behave") counts: the model's summary
-    says what it is about.
+    A rule that only its neighbours explain ("that's how all my programs should behave") counts, since the summary says
+    what it is about.
 
     Args:
-        summary: the words of the model.
+        summary: the language model's words.
         project: display name of the project.
     """
     said = prefixes(content_words(summary))
@@ -241,7 +241,7 @@ def is_for_all_projects(text: str) -> bool:
 
 
 def scope_of(sentence: str, project: str = "") -> Scope:
-    """Return global for a rule that has words for all projects and names nothing in this project; else project."""
+    """Return global for a rule with words for all projects that mentions nothing in this project; else project."""
     if not is_for_all_projects(sentence) or (project and project.lower() in sentence.lower()):
         return Scope.PROJECT
     rest = words.NOT_ONLY_HERE.sub(" ", languages.UNIVERSAL.sub(" ", words.UNIVERSAL.sub(" ", sentence)))
@@ -273,7 +273,7 @@ def _judge(sentence: str, statement: Statement, after: str, project: str, model:
 
 
 def _beginning(sentence: str, after: str) -> str:
-    """Return the name of the floor for what begins like this sentence, and is followed by another."""
+    """Return the name of the floor for a sentence that begins like this and is followed by ``after``."""
     if words.SURE.search(sentence):
         return "unmistakable" if words.DOUBTFUL.search(f"{sentence} {after}") else "sure"
     is_unmistakable = words.UNMISTAKABLE.search(sentence) or languages.UNMISTAKABLE.search(sentence)
@@ -281,7 +281,7 @@ def _beginning(sentence: str, after: str) -> str:
 
 
 def _has_lasting_word(sentence: str) -> bool:
-    """Return True if a sentence has a word of what lasts, in any of the languages."""
+    """Return True if a sentence contains a word for what lasts, in any of the languages."""
     lasting = (words.LASTING, languages.LASTING, languages.DECIDES)
     return is_for_all_projects(sentence) or any(pattern.search(sentence) for pattern in lasting)
 
@@ -290,8 +290,8 @@ def _has_lasting_word(sentence: str) -> bool:
 def shipped_model() -> LinearModel:
     """Return the model of rules.
 
-    Its floors: "rule" for rules; "unmistakable" and "sure" for what begins like one; "order" for an order that becomes
-    one when it is said again; "unsure" for what sounds like a rule.
+    Its floors: "rule" for rules; "unmistakable" and "sure" for sentences that begin like a rule; "order" for an order
+    that becomes a rule when it is said again; "unsure" for sentences that sound like a rule.
     """
     return load_model(WEIGHTS)
 
@@ -327,7 +327,7 @@ def _enumerated(sentences: Sequence[tuple[str, Statement]]) -> frozenset[int]:
 
 
 def _is_in_rules(statement: Statement) -> bool:
-    """Return True for a bullet in a list of rules: its heading says so, or it has none."""
+    """Return True for a bullet in a list of rules: one whose heading says so, or that has no heading."""
     heading = f"{statement.topic} {statement.lead}".strip()
     if words.OPTIONS_HEADING.search(heading):
         return False
@@ -335,7 +335,7 @@ def _is_in_rules(statement: Statement) -> bool:
 
 
 def _take_back(judged: list[tuple[int, Judgement]], sentences: Sequence[str], following: str) -> None:
-    """Refuse rules that a later sentence of the prompt, or the next prompt, withdraws."""
+    """Refuse rules that a later sentence in the prompt, or the next prompt, withdraws."""
     for at, sentence in enumerate(sentences):
         if _takes_back(sentence):
             _refuse(judged, at, sentence, within=at)
@@ -356,7 +356,7 @@ def _take_back(judged: list[tuple[int, Judgement]], sentences: Sequence[str], fo
 
 
 def _named(sentence: str) -> frozenset[str]:
-    """Return the first letters of the words that name what a sentence withdraws; none if it doesn't say."""
+    """Return the first letters of the words that specify what a sentence withdraws; none if it doesn't say so."""
     match = words.TAKES_BACK.search(sentence) or languages.TAKES_BACK.search(sentence)
     subject = words.SUBJECT.search(sentence, match.start()) if match else None
     return prefixes(content_words(subject.group(1)) - words.EMPTY_WORDS) if subject else frozenset()
@@ -379,11 +379,11 @@ def _refuse(
     """Refuse the rules that a sentence withdraws: those that share words with it, or else the last one before it.
 
     Args:
-        judged: every judgement, with the place of its sentence.
+        judged: every judgement, with its sentence's position.
         within: how many sentences before it are considered.
-        only_last: don't compare words; take the last rule.
-        only_shared: only refuse rules with common words.
-        with_own: also refuse what the sentence itself says.
+        only_last: refuse the last rule, without comparing words.
+        only_shared: refuse only rules with common words.
+        with_own: also refuse the sentence itself.
     """
     rules_before = [
         n
@@ -405,7 +405,7 @@ def _refuse(
 
 
 def sentences_in(typed: str) -> Iterator[tuple[str, Statement]]:
-    """Yield the sentences of a prompt with the statements that they come from; a separate line is a statement, too."""
+    """Yield the sentences of a prompt with the statements that contain them; a separate line is also a statement."""
     lines = typed.splitlines()
     for at in range(len(lines) - 1):
         if words.PLAIN_LINE.match(lines[at]) and lines[at + 1][:1].isupper():
