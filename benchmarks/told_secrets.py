@@ -9,7 +9,7 @@ of the real sessions, and prints what the model masks there. ``--write`` fits on
 ``engram/redaction/told_weights.json``.
 
 Real sessions lie beside the checkout (or where ENGRAM_SHARED says); all that is in them counts as harmless, and so do
-the sentences of ``answers/trust`` and ``answers/rules``.
+the documentation, the samples, the tasks' histories, and the sentences of ``answers/trust`` and ``answers/rules``.
 """
 
 from __future__ import annotations
@@ -29,8 +29,9 @@ from engram.redaction import redact, redactor, told_secrets
 from engram.redaction.told_candidates import Candidate
 from engram.text.linear_model import Features, LinearModel
 
-ANSWERS = Path(__file__).parent / "answers"
-SHARED = Path(os.environ.get("ENGRAM_SHARED", Path(__file__).resolve().parents[2] / "shared"))
+REPO = Path(__file__).resolve().parents[1]
+ANSWERS = REPO / "benchmarks" / "answers"
+SHARED = Path(os.environ.get("ENGRAM_SHARED", REPO.parent / "shared"))
 #: By the author of the rules and of the features: they are fitted on, but their figures prove nothing.
 NOT_MEASURED = ("early", "author")
 #: Other lines around a text.
@@ -71,6 +72,12 @@ def read_texts() -> list[Text]:
 
 def harmless() -> Iterator[tuple[str, str]]:
     """Yield texts that count as harmless, each once and with its project; other sentences have none."""
+    for path in (*REPO.glob("*.md"), *REPO.glob("docs/**/*.md")):
+        for paragraph in path.read_text(encoding="utf-8").split("\n\n"):
+            yield "", paragraph
+    for path in (*REPO.glob("benchmarks/tasks/*/history/**/*.jsonl"), *REPO.glob("engram/samples/**/*.jsonl")):
+        for line in path.read_text(encoding="utf-8").splitlines():
+            yield from (("", text) for text in _strings(_parsed(line)))
     for name, field in (("trust", "text"), ("rules", "prompt")):
         for path in sorted((ANSWERS / name).glob("*.jsonl")):
             for line in path.read_text(encoding="utf-8").splitlines():

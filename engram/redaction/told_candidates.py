@@ -58,6 +58,11 @@ _SETTING = lazy_regex(
     r"[ \t]{0,40}[\w.-]{1,40}=|"
     r"[ \t]{0,40}(?=[a-z]\w{0,40}[A-Z_.])[A-Za-z][\w.]{0,60}[ \t]?[:=](?:[ \t]|$)"
 )
+#: A line of a log or of comma-separated values, and a time in a table.
+_RECORD = lazy_regex(
+    r"[ \t]{0,16}(?:[A-Z][a-z]{2} [ \d]\d |\d{4}-\d\d-\d\d[T ])\d\d:\d\d:\d\d|[^\s,;]+(?:[,;][^\s,;]*){2,40}\s*$|"
+    r"[^\n]{0,40}\d{4}-\d\d-\d\dT\d\d:\d\d"
+)
 #: More than two signs of code, and one in so many characters, make a line of code.
 _FEW, _OFTEN = 2, 25
 #: The longest line, phrase (in characters and words), and random word; other rules judge longer ones.
@@ -83,9 +88,9 @@ class Candidate(NamedTuple):
 
 
 def is_code(line: str) -> bool:
-    """Return whether a line reads like code or configuration, which other rules judge."""
+    """Return whether a line reads like code, configuration, a log or a table of data, which other rules judge."""
     signs = len(_CODE_SIGNS.findall(line))
-    return (signs > _FEW and signs * _OFTEN > len(line)) or _SETTING.match(line) is not None
+    return (signs > _FEW and signs * _OFTEN > len(line)) or any(form.match(line) for form in (_SETTING, _RECORD))
 
 
 def candidates(text: str, low: str, first: int, last: int) -> list[Candidate]:

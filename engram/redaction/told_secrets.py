@@ -55,6 +55,11 @@ _TOGETHER = frozenset(
         *("spelling", "secrecy", "kept", "rules", "numbered", "question", "recovery"),
     }
 )
+#: What a bare number needs nearby to be a secret: one of the first, or one of the second with one of the third.
+_NUMBERED = frozenset({"password", "phrase", "pin", "account", "recovery", "licence"})
+_OPENED, _OPENING = frozenset({"door", "net", "key"}), frozenset({"enter", "logs in", "old", "new", "changed"})
+#: How near, in characters.
+_NEARBY = 120
 _NAMING = frozenset({"password", "phrase", "pin", "door", "net", "account", "recovery", "key", "question", "licence"})
 _STRENGTH = {
     "signed": 5,
@@ -124,6 +129,8 @@ def judged(text: str, low: str, first: int, last: int, model: LinearModel) -> It
         own = _form_of(text[candidate.start : candidate.end], candidate.quote, candidate.how)
         if _by_form(own) >= model.floors["form"]:
             scene = scene or _Scene(text, low, first, last, found)
+            if scene.groups[candidate] == "number" and not scene.is_code_told(candidate):
+                continue
             yield candidate, model.score(Features(scene.around(candidate), own))
 
 
@@ -152,6 +159,11 @@ class _Scene:
         for _, _, word in self.words:
             self.counts[word] = self.counts.get(word, 0) + 1
         self.groups = {one: group_of(text[one.start : one.end]) for one in found}
+
+    def is_code_told(self, one: Candidate) -> bool:
+        """Return whether something near a number says that numbers are typed there, which most numbers aren't."""
+        near = {cue.kind for cue in self.cues if cue.end > one.start - _NEARBY and cue.start < one.end + _NEARBY}
+        return bool(near & _NUMBERED) or bool(near & _OPENED and near & _OPENING)
 
     def around(self, one: Candidate) -> list[int]:
         """Return the features of the text around a candidate."""

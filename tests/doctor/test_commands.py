@@ -69,6 +69,10 @@ def test_a_command_that_the_doctor_names_can_be_typed(command: str) -> None:
 
 
 def test_every_fix_that_a_finding_names_exists_and_each_is_named() -> None:
-    named = {found for path in SOURCES for found in re.findall(r'fix="([a-z-]+)"', path.read_text(encoding="utf-8"))}
+    named = {
+        found
+        for path in SOURCES
+        for found in re.findall(r'\bfix(?:=|": )"([a-z-]+)"', path.read_text(encoding="utf-8"))
+    }
 
     assert named == set(FIXES)

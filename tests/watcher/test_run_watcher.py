@@ -63,4 +63,4 @@ def test_it_reads_new_lines_stops_cleanly_and_is_alone(
     os.kill(first.pid, signal.SIGTERM)
     first.communicate(timeout=WAIT_SECONDS)
     assert first.returncode == 0
-    assert settings.places.watcher_lock.read_text().splitlines() == [str(first.pid), code_version()]
+    assert settings.places.watcher_lock.read_text().splitlines()[:2] == [str(first.pid), code_version()]
