@@ -1,10 +1,11 @@
-"""A saved memory is found by the next recall: by its own words and by a paraphrase, with the bundled model."""
+"""A saved memory is found by the next recall by its own words, and by a paraphrase once the model has embedded it."""
 
 from __future__ import annotations
 
 import asyncio
 import os
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -33,6 +34,8 @@ OTHERS = (
 SAVED = "Use a connection pool of twelve for Postgres, because more exhausts the replica."
 OWN_WORDS = "connection pool of twelve for Postgres"
 PARAPHRASE = "how many database clients may be open at once?"
+#: What begins a line with a memory.
+FOUND = "\n[ep_"
 #: Longest wait for the worker, in seconds.
 PATIENCE_SECONDS = 120
 
@@ -58,8 +61,8 @@ def worker(settings: Settings, bundled_folder: Path) -> Iterator[None]:
     process.wait(PATIENCE_SECONDS)
 
 
-def ask(settings: Settings, folder: Path, *questions: str, **more: str) -> list[str]:
-    """Save a memory through the MCP server and ask it questions at once."""
+def ask(settings: Settings, folder: Path, *questions: str, patience: float = 0.0, **more: str) -> list[str]:
+    """Save a memory through the MCP server and ask it questions at once, each again for so long while nothing fits."""
 
     async def run() -> list[str]:
         environment = os.environ | {"ENGRAM_HOME": str(settings.home)}
@@ -70,23 +73,37 @@ def ask(settings: Settings, folder: Path, *questions: str, **more: str) -> list[
             await client.initialize()
             saved: dict[str, Any] = {"content": SAVED, "scope": "global", "importance": "normal", **more}
             await client.call_tool("memory_save", saved)
-            return [
-                getattr((await client.call_tool("memory_recall", {"query": question})).content[0], "text", "")
-                for question in questions
-            ]
+            answers = []
+            for question in questions:
+                until = time.monotonic() + patience
+                answer = await recall(client, question)
+                while FOUND not in answer and time.monotonic() < until:
+                    answer = await recall(client, question)
+                answers.append(answer)
+            return answers
 
     return asyncio.run(run())
 
 
+async def recall(client: ClientSession, question: str) -> str:
+    return getattr((await client.call_tool("memory_recall", {"query": question})).content[0], "text", "")
+
+
 def first_hit(answer: str) -> str:
-    return next(line for line in answer.splitlines() if line.startswith("[ep_"))
+    return next(line for line in answer.splitlines() if line.startswith(FOUND.strip()))
 
 
 @pytest.mark.usefixtures("worker")
-def test_the_next_recall_finds_it_first_by_its_words_and_by_a_paraphrase(settings: Settings, tmp_path: Path) -> None:
-    by_words, by_meaning = ask(settings, tmp_path / "harbor", OWN_WORDS, PARAPHRASE)
+def test_the_next_recall_finds_it_first_by_its_words(settings: Settings, tmp_path: Path) -> None:
+    (by_words,) = ask(settings, tmp_path / "harbor", OWN_WORDS)
 
     assert SAVED in first_hit(by_words)
+
+
+@pytest.mark.usefixtures("worker")
+def test_a_paraphrase_finds_it_first_once_it_is_embedded(settings: Settings, tmp_path: Path) -> None:
+    (by_meaning,) = ask(settings, tmp_path / "harbor", PARAPHRASE, patience=PATIENCE_SECONDS)
+
     assert SAVED in first_hit(by_meaning)
 
 
