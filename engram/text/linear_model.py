@@ -1,7 +1,7 @@
-"""Linear models that classify sentences, fitted on sentences that many people wrote. Pure.
+"""Linear models of what a sentence is, fitted on sentences that many people wrote. Pure.
 
-A model assigns a weight to each word, pair of words and part of a word, in any language, and adds up the weights. They
-are fitted by ``benchmarks/linear_fit.py`` and stored beside the module that uses the model.
+A model knows words, pairs of words and parts of words, in any language, and adds up a weight for each. The weights are
+fitted by ``benchmarks/linear_fit.py`` and stored beside the module that asks the model.
 """
 
 from __future__ import annotations
@@ -16,46 +16,42 @@ from typing import NamedTuple
 
 from engram.system.lazy_regex import lazy_regex
 
-#: Number of weights for words and pairs of words, and for parts of words. Features are hashed to them.
+#: Numbers of weights: for words and pairs of words, and for parts of words. Features are hashed to these.
 WORD_BUCKETS, PART_BUCKETS = 1 << 15, 1 << 16
-#: Lengths of the parts of a word (including a blank at its beginning and end), in characters.
+#: Lengths of the parts of a word, with a blank at its beginning and end, in characters.
 _PART_LENGTHS = (3, 4, 5)
-#: Text with fewer features than these counts less, since a few words are little evidence.
+#: A text with fewer features than these counts less, since a few words are little evidence.
 _FEW_WORDS, _FEW_PARTS = 16, 80
-#: Words are cut after this many characters.
+#: A word is cut after this many characters.
 _LONGEST_WORD = 40
 _WORDS = lazy_regex(r"[^\W\d_]+(?:'[^\W\d_]+)*|\d+|--?(?=\w)")
 
 
 class Features(NamedTuple):
-    """The weights that apply to some text: of its words and pairs of words, and of their parts, each in order."""
+    """The weights that a text uses: of its words and pairs of words, and of their parts, each in order."""
 
     words: Sequence[int]
     parts: Sequence[int]
 
     @property
     def shares(self) -> tuple[float, float]:
-        """How much each weight of a group counts. Both groups count equally, however long the text is."""
+        """How much each weight of a group counts. Both groups count alike, however long the text is."""
         return max(len(self.words), _FEW_WORDS) ** -0.5, max(len(self.parts), _FEW_PARTS) ** -0.5
 
 
 class LinearModel(NamedTuple):
-    """A logistic regression over the features of text."""
+    """A logistic regression over the features of a text."""
 
     words: Sequence[int]
     parts: Sequence[int]
     #: Value of a stored weight of 1.
     scale: float
     bias: float
-    #: Minimum scores for text to count, by name.
+    #: Scores from which on a text counts, by name.
     floors: Mapping[str, float]
 
-    def part_score(self, parts: Sequence[int]) -> float:
-        """Return the contribution of the parts alone to a score."""
-        return sum(self.parts[bucket] for bucket in parts) * Features((), parts).shares[1] * self.scale
-
     def score(self, found: Features) -> float:
-        """Return the log odds that text is of the kind that the model was fitted to detect."""
+        """Return the logarithm of the odds that a text is what the model was fitted on."""
         of_words, of_parts = found.shares
         words = sum(self.words[bucket] for bucket in found.words) * of_words
         parts = sum(self.parts[bucket] for bucket in found.parts) * of_parts
@@ -63,7 +59,7 @@ class LinearModel(NamedTuple):
 
 
 def features(text: str) -> Features:
-    """Return the features of one or two sentences; all numbers count as the same, as do upper and lower case."""
+    """Return the features of one or two sentences; all numbers count as the same, and so do letters of either case."""
     found = _WORDS.findall(text.lower().replace("’", "'"))
     words = ["0" if word.isdecimal() else word[:_LONGEST_WORD] for word in found]
     pairs = (f"{one} {other}" for one, other in zip(["<", *words], [*words, ">"], strict=True))
@@ -73,7 +69,7 @@ def features(text: str) -> Features:
         for length in _PART_LENGTHS
         for at in range(max(1, len(padded) - length + 1))
     }
-    return Features(hashed({*words, *pairs}, WORD_BUCKETS), hashed(parts, PART_BUCKETS))
+    return Features(_hashed({*words, *pairs}, WORD_BUCKETS), _hashed(parts, PART_BUCKETS))
 
 
 def load_model(path: Path) -> LinearModel:
@@ -89,6 +85,5 @@ def load_model(path: Path) -> LinearModel:
     )
 
 
-def hashed(texts: set[str], buckets: int = WORD_BUCKETS) -> list[int]:
-    """Return the distinct buckets of texts, in order."""
+def _hashed(texts: set[str], buckets: int) -> list[int]:
     return sorted({zlib.crc32(text.encode("utf-8", "surrogatepass")) % buckets for text in texts})
