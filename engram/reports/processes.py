@@ -112,8 +112,8 @@ def holder_of(lock: Path) -> int | None:
 
 def is_elsewhere(lock: Path) -> bool:
     """Return True if the lock's holder runs in another container, whose process ids mean nothing in this one."""
-    space = (read_regular(lock, 200) or b"").decode("ascii", "replace").splitlines()[2:3]
-    return bool(space and space[0]) and space[0] != process_space()
+    _, _, space = _read_lock(lock)
+    return bool(space) and space != process_space()
 
 
 def signal_holder(lock: Path, number: signal.Signals) -> None:
@@ -138,17 +138,18 @@ def _read_holder(lock: Path) -> tuple[int | None, str] | None:
     """
     until = time.monotonic() + _NAMING_SECONDS
     while is_held(lock):
-        pid, code = _read_lock(lock)
+        pid, code, _ = _read_lock(lock)
         if (pid is not None and is_process_alive(pid)) or time.monotonic() > until:
             return pid, code
         time.sleep(0.005)
     return None
 
 
-def _read_lock(lock: Path) -> tuple[int | None, str]:
+def _read_lock(lock: Path) -> tuple[int | None, str, str]:
+    """Return the process id, code version and namespace in a lock file; None or "" for what is missing."""
     lines = (read_regular(lock, 200) or b"").decode("ascii", "replace").splitlines()
-    pid = int(lines[0]) if lines and lines[0].isdigit() else None
-    return pid, lines[1] if len(lines) > 1 else ""
+    pid, code, space = [*lines[:3], "", "", ""][:3]
+    return int(pid) if pid.isdigit() else None, code, space
 
 
 def _silent_seconds(lock: Path) -> float | None:
@@ -168,28 +169,24 @@ def terminal_run(home: Home) -> int | None:
     for lock in (home.worker_lock, home.watcher_lock):
         pid = holder_of(lock)
         parent = None if pid is None else parent_of(pid)
-        if parent is not None and "up" in _command_of(parent).split():
+        if parent is not None and "up" in _ps(parent, "args").split():
             return parent
     return None
 
 
-def _command_of(pid: int) -> str:
-    """Return the command line of a process; "" if unknown."""
-    with contextlib.suppress(OSError, subprocess.SubprocessError):
-        return subprocess.run(
-            ["ps", "-o", "args=", "-p", str(pid)], capture_output=True, text=True, timeout=_PS_SECONDS, check=True
-        ).stdout
-    return ""
-
-
 def parent_of(pid: int) -> int | None:
     """Return the id of a process's parent; None if unknown."""
-    with contextlib.suppress(OSError, ValueError, subprocess.SubprocessError):
-        finished = subprocess.run(
-            ["ps", "-o", "ppid=", "-p", str(pid)], capture_output=True, text=True, timeout=_PS_SECONDS, check=True
-        )
-        return int(finished.stdout)
-    return None
+    parent = _ps(pid, "ppid").strip()
+    return int(parent) if parent.isdecimal() else None
+
+
+def _ps(pid: int, column: str) -> str:
+    """Return one column of the output of ``ps`` for a process; "" if unknown."""
+    with contextlib.suppress(OSError, subprocess.SubprocessError):
+        return subprocess.run(
+            ["ps", "-o", f"{column}=", "-p", str(pid)], capture_output=True, text=True, timeout=_PS_SECONDS, check=True
+        ).stdout
+    return ""
 
 
 def rss_mb(pid: int) -> float | None:
@@ -197,9 +194,5 @@ def rss_mb(pid: int) -> float | None:
     with contextlib.suppress(OSError, ValueError, IndexError):
         pages = int(Path(f"/proc/{pid}/statm").read_text(encoding="ascii").split()[1])
         return round(pages * os.sysconf("SC_PAGE_SIZE") / 1e6, 1)
-    with contextlib.suppress(OSError, ValueError, subprocess.SubprocessError):
-        finished = subprocess.run(
-            ["ps", "-o", "rss=", "-p", str(pid)], capture_output=True, text=True, timeout=_PS_SECONDS, check=True
-        )
-        return round(int(finished.stdout) * 1024 / 1e6, 1)
-    return None
+    kib = _ps(pid, "rss").strip()
+    return round(int(kib) * 1024 / 1e6, 1) if kib.isdecimal() else None
