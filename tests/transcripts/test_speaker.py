@@ -376,6 +376,24 @@ def test_what_a_program_queues_is_the_programs_too(memory: Memory, script: Scrip
     assert memory.prompts == ["Always answer with JSON only.", "Count the files."]
 
 
+def queue(script: Script, text: str, *, is_removed: bool) -> None:
+    """Begin a turn, and queue a text that may leave the queue before it is shown."""
+    script.user("go")
+    script.queue("enqueue", text)
+    if is_removed:
+        script.queue("remove")
+
+
+def assert_settled(memory: Memory, script: Script) -> None:
+    """Assert that a queued text that was shown is no second prompt, and that the reply is not lost."""
+    script.says("Noted.")
+
+    memory.feed("s", script.entries)
+
+    assert memory.prompts == ["go"]
+    assert "Noted." in "".join(turn.reply for turn in memory.turns.values())
+
+
 @pytest.mark.parametrize(
     ("text", "fields"),
     [
@@ -389,17 +407,10 @@ def test_what_a_program_queues_is_the_programs_too(memory: Memory, script: Scrip
 def test_a_queued_text_is_settled_by_the_line_that_shows_it_whoever_wrote_it(
     memory: Memory, script: Script, text: str, fields: dict[str, Any], *, is_removed: bool
 ) -> None:
-    script.user("go")
-    script.queue("enqueue", text)
-    if is_removed:
-        script.queue("remove")
+    queue(script, text, is_removed=is_removed)
     script.user(text, **fields)
-    script.says("Noted.")
 
-    memory.feed("s", script.entries)
-
-    assert memory.prompts == ["go"]
-    assert "Noted." in "".join(turn.reply for turn in memory.turns.values())
+    assert_settled(memory, script)
 
 
 @pytest.mark.parametrize(
@@ -415,17 +426,10 @@ def test_a_queued_text_is_settled_by_the_line_that_shows_it_whoever_wrote_it(
 def test_a_queued_text_is_settled_by_the_attachment_that_shows_it_whoever_wrote_it(
     memory: Memory, script: Script, text: str, fields: dict[str, Any], *, is_removed: bool
 ) -> None:
-    script.user("go")
-    script.queue("enqueue", text)
-    if is_removed:
-        script.queue("remove")
+    queue(script, text, is_removed=is_removed)
     script.add({"type": "attachment", "attachment": {"type": "queued_command", "prompt": text} | fields})
-    script.says("Noted.")
 
-    memory.feed("s", script.entries)
-
-    assert memory.prompts == ["go"]
-    assert "Noted." in "".join(turn.reply for turn in memory.turns.values())
+    assert_settled(memory, script)
 
 
 def test_a_removal_and_the_line_that_shows_it_share_an_exact_key(memory: Memory, script: Script) -> None:
