@@ -146,7 +146,7 @@ def add(workspace: Workspace, file: Path, project: str | None, yes: bool, as_jso
     Example: engram pack add django-rules.pack
     """
     with workspace.store() as store:
-        change = plan_pack(store, _read(file), workspace.redactor(), is_update=False)
+        change = plan_pack(store, _read(file), is_update=False)
         hint = ": name one with --project"
         check_project(store, workspace.settings, project, hint=hint)
 
@@ -167,7 +167,7 @@ def update(workspace: Workspace, file: Path, yes: bool, as_json: bool) -> None:
     Example: engram pack update django-rules.pack
     """
     with workspace.store() as store:
-        change = plan_pack(store, _read(file), workspace.redactor(), is_update=True)
+        change = plan_pack(store, _read(file), is_update=True)
         _install(workspace, store, change, None, yes=yes, as_json=as_json)
 
 
@@ -246,7 +246,7 @@ def _install(
         for summary in change.suspects:
             click.echo(safe(f" ! looks like an instruction, never shown unasked: {summary}"))
     confirm(yes, as_json, "Take this over?")
-    install_pack(store, change, workspace.redactor(), None if project_of is None else project_of())
+    install_pack(store, change, None if project_of is None else project_of())
     workspace.wake_worker()
     tell(as_json, facts, f"{pack.name} is installed.")
 

@@ -74,13 +74,10 @@ class Cleaner:
     def _read_together(self, texts: list[str], short: Iterable[str]) -> list[str]:
         """Return the redacted texts, and cache redacted short texts. One pass is faster than one for each text."""
         new = list(dict.fromkeys(text for text in short if text and text not in self._cache))
-        redacted = redact_parts([*texts, *new], self._mask)
+        redacted = redact_parts([*texts, *new], self._known, self._redact)
         for text, clean in zip(new, redacted[len(texts) :], strict=True):
             self._remember(text, clean)
         return redacted[: len(texts)]
-
-    def _mask(self, text: str) -> str:
-        return self._redact(text, self._known)
 
     def _clean_action(self, action: Action, branch: str) -> Action:
         said = action.command or action.place or action.error_line or action.commit
@@ -111,7 +108,7 @@ class Cleaner:
             return text
         redacted = self._cache.get(text)
         if redacted is None:
-            redacted = self._mask(text)
+            redacted = self._redact(text, self._known)
             self._remember(text, redacted)
         return redacted
 

@@ -152,14 +152,18 @@ def redact(text: str, known: Collection[bytes] = ()) -> str:
     return text
 
 
-def redact_parts(parts: Sequence[str], redact_text: Callable[[str], str] = redact) -> list[str]:
+def redact_parts(
+    parts: Sequence[str],
+    known: Collection[bytes] = (),
+    redact_text: Callable[[str, Collection[bytes]], str] = redact,
+) -> list[str]:
     """Return the parts of one text without secrets: each as ``redact`` returns it, but for most texts in a third of the
     time.
 
     Secrets are rare, so the parts are read together, and one by one only if there is anything to replace.
     """
     together = _BETWEEN.join(parts)
-    return list(parts) if redact_text(together) == together else [redact_text(part) for part in parts]
+    return list(parts) if redact_text(together, known) == together else [redact_text(part, known) for part in parts]
 
 
 def _once(text: str, known: Collection[bytes]) -> str:

@@ -96,7 +96,7 @@ def find_pack(store: Store, name: str) -> Space:
     raise NotFound(f"no pack {name[:60]!r} is installed; `engram pack list` lists them")
 
 
-def plan_pack(store: Store, pack: Pack, redact: Callable[[str], str], *, is_update: bool) -> PackChange:
+def plan_pack(store: Store, pack: Pack, *, is_update: bool) -> PackChange:
     """Return what installing or updating a pack would do; change nothing.
 
     Raises:
@@ -117,7 +117,7 @@ def plan_pack(store: Store, pack: Pack, redact: Callable[[str], str], *, is_upda
         known = {said.memory_id.hex(): said for said in said_in_space(store, space.id)}
     elif any(space.name == pack.name for space in installed_packs(store)):
         raise BadRequest(f"a pack {pack.name} is already installed; `engram pack update` updates it")
-    incoming = {said["id"]: _incoming(pack, said, redact) for said in pack.memories}
+    incoming = {said["id"]: _incoming(pack, said) for said in pack.memories}
     added, changed = [], []
     for memory_id, arrived in incoming.items():
         text = arrived.text or {}
@@ -136,14 +136,14 @@ def plan_pack(store: Store, pack: Pack, redact: Callable[[str], str], *, is_upda
     )
 
 
-def install_pack(store: Store, change: PackChange, redact: Callable[[str], str], project_id: int | None) -> int:
+def install_pack(store: Store, change: PackChange, project_id: int | None) -> int:
     """Install or update a pack as planned, in one transaction, and return how many memories changed.
 
     Args:
         project_id: the project that its memories apply to; None for that of the installed version.
     """
     pack = change.pack
-    incoming = [_incoming(pack, said, redact) for said in pack.memories]
+    incoming = [_incoming(pack, said) for said in pack.memories]
     with store.transaction() as tx:
         space = next((space for space in installed_packs(store) if space.name == pack.name), None)
         if space is None:
@@ -193,7 +193,7 @@ def _author(pack: Pack) -> int:
     return int.from_bytes(digest) >> 2
 
 
-def _incoming(pack: Pack, memory: Mapping[str, Any], redact: Callable[[str], str]) -> Incoming:
+def _incoming(pack: Pack, memory: Mapping[str, Any]) -> Incoming:
     """Return a memory from a pack as a statement by its author, judged like pasted text."""
     text = {"s": memory["summary"], "c": memory["content"], "f": memory["facts"], "e": memory["entities"]}
     hlc = pack.version << COUNTER_BITS
@@ -208,4 +208,4 @@ def _incoming(pack: Pack, memory: Mapping[str, Any], redact: Callable[[str], str
     )
     birth = {"k": memory["kind"], "c": memory["created_at_ms"]}
     statement = Statement(birth, {TEXT: (hlc, 0, text)})
-    return make_incoming(row, statement, redact, is_own=False, is_proven=False, origin=f"pack {pack.name}")
+    return make_incoming(row, statement, is_own=False, is_proven=False, origin=f"pack {pack.name}")

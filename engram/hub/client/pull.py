@@ -126,7 +126,6 @@ def pull_space(
     server: Server,
     space: Space,
     keyring: Keyring,
-    redact: Callable[[str], str],
     head: int,
     goes_on: Callable[[], bool],
     pulled: Pulled,
@@ -153,7 +152,7 @@ def pull_space(
             return
         authors.learn(page.rows)
         latest_ms = store.now_ms() + max(0, server.clock_error_ms) + connection.most_ahead_ms
-        read = _read_page(page.rows, space, keys, authors, redact, latest_ms)
+        read = _read_page(page.rows, space, keys, authors, latest_ms)
         _take_page(store, places, connection, space, page, read, authors, pulled)
         cursor = page.upto
         if cursor >= head and len(page.rows) < rows:
@@ -170,7 +169,6 @@ def _read_page(
     space: Space,
     keys: Mapping[bytes, bytes],
     authors: Authors,
-    redact: Callable[[str], str],
     latest_ms: int,
 ) -> _Read:
     """Open, decode, redact and judge the rows of a page. This happens outside any transaction."""
@@ -192,7 +190,7 @@ def _read_page(
                 continue
             is_own = space.is_private
             incoming = make_incoming(
-                row, decode(plain), redact, is_own=is_own, is_proven=space.is_sealed, origin=authors.origin(row)
+                row, decode(plain), is_own=is_own, is_proven=space.is_sealed, origin=authors.origin(row)
             )
             (read.shares if authors.is_share(row) else read.statements).append(incoming)
         except WrongKey:
@@ -202,9 +200,7 @@ def _read_page(
     return read
 
 
-def make_incoming(
-    row: Row, statement: Statement, redact: Callable[[str], str], *, is_own: bool, is_proven: bool, origin: str = ""
-) -> Incoming:
+def make_incoming(row: Row, statement: Statement, *, is_own: bool, is_proven: bool, origin: str = "") -> Incoming:
     """Return a statement with its text redacted and judged again.
 
     Statements sealed by this person's own machines keep their voice, since only they have the key. Anything else is
@@ -221,7 +217,7 @@ def make_incoming(
     value = register[2]
     facts, names, questions = value["f"][:50], value["e"][:100], value.get("q", [])[:MAX_QUESTIONS]
     parts = [str(part) for part in (value["s"], value["c"], *facts, *names, *questions)]
-    summary, content, *listed = redact_parts(parts, redact)
+    summary, content, *listed = redact_parts(parts)
     asked = clean_questions(listed[len(facts) + len(names) :], str)
     text: dict[str, Any] = {
         "s": summary.strip()[:MAX_SUMMARY_CHARACTERS],

@@ -319,7 +319,7 @@ def _sync_space(
         tried = _try_set_aside_again(steps, space)
         now = _reload(store, space)
         if facts.head > now.cursor:
-            pull_space(store, steps.places, connection, server, now, keyring, redact, facts.head, goes_on, pulled)
+            pull_space(store, steps.places, connection, server, now, keyring, facts.head, goes_on, pulled)
             now = _reload(store, space)
         if count_outgoing(store, space.id) and facts.role != "reader":
             push_space(store, connection, server, now, keyring, hub_ms, goes_on, pushed, tried)
