@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 from engram.errors import TranscriptError
 from engram.ingest.redact_turns import Cleaner, Redact
@@ -20,24 +20,18 @@ from engram.ingest.session_project import (
 from engram.ingest.write_portion import IngestResult, Portion, write_portion
 from engram.models.engine.transaction import Store
 from engram.models.forgetting.erase_project import drop_unsettled_turns
-from engram.models.memories.tombstones import erased_entries, is_turn_forgotten
+from engram.models.memories.tombstones import erased_entries
 from engram.models.sessions.reading_progress import (
     Progress,
+    TurnsInStore,
     drop_unreadable,
     ensure_transcript,
-    known_uuids,
     load_progress,
     move_cursor,
     note_unchanged,
 )
 from engram.models.sessions.sessions import SessionRow, find_session, known_values, salt, sessions_of_entries
-from engram.models.sessions.stored_turns import (
-    load_turn,
-    load_turn_row,
-    times_of_prompts,
-    turn_of_entry,
-    turns_of_session,
-)
+from engram.models.sessions.stored_turns import load_turn
 from engram.models.sessions.turn_changes import forget_places
 from engram.models.work.pauses import Span
 from engram.settings import Settings
@@ -48,65 +42,6 @@ from engram.transcripts.project import Project, is_excluded
 from engram.transcripts.registry import agent_of
 from engram.transcripts.turns import Action, Role, TextBlock, Turn, TurnUpdate
 from engram.vaults import keeps_out, own_vault, vault_of_folder
-
-# -- The stored turns, for queries by an agent's reader.
-
-
-@dataclass(slots=True)
-class TurnsInStore:
-    """``StoredTurns`` in memory.db, for one portion of a source. Repeated queries for the same entries are free."""
-
-    store: Store
-    cleaner: Cleaner
-    session_id: str
-    _asked: set[str] = field(default_factory=set)
-    _known: set[str] = field(default_factory=set)
-
-    def load(self, key: str) -> Turn | None:
-        """Return a stored turn; None if there is none, or if it was forgotten."""
-        stored = load_turn(self.store, key)
-        return None if stored is None else stored.turn
-
-    def is_known(self, key: str) -> bool:
-        """Return True if the turn with this key is stored or was forgotten."""
-        return load_turn(self.store, key) is not None or is_turn_forgotten(self.store, key)
-
-    def known_entries(self, uuids: Sequence[str]) -> set[str]:
-        """Return the entries that belong to a stored turn or were forgotten."""
-        new = [uuid for uuid in uuids if uuid not in self._asked]
-        if new:
-            self._asked.update(new)
-            self._known |= known_uuids(self.store, new)
-        return self._known.intersection(uuids)
-
-    def is_session_known(self) -> bool:
-        """Return True if anything from the session is stored."""
-        return find_session(self.store, self.session_id) is not None
-
-    def holder(self, uuid: str) -> Turn | None:
-        """Return this session's stored turn to which an entry belongs; None for any other entry."""
-        turn_id = turn_of_entry(self.store, uuid)
-        stored = None if turn_id is None else load_turn_row(self.store, turn_id)
-        return stored.turn if stored is not None and stored.turn.session_id == self.session_id else None
-
-    def texts_of_session(self) -> list[TextBlock]:
-        """Return every stored text of the session being read."""
-        session = find_session(self.store, self.session_id)
-        stored = [] if session is None else turns_of_session(self.store, session.id)
-        return [block for one in stored for block in one.turn.said]
-
-    def is_stored(self, session_id: str) -> bool:
-        """Return True if anything from the given session, which may be another one, is stored."""
-        return find_session(self.store, session_id) is not None
-
-    def prompt_times(self, from_ms: int, to_ms: int) -> list[int]:
-        """Return the times of other sessions' stored prompts within an inclusive time span."""
-        return times_of_prompts(self.store, from_ms, to_ms, self.session_id)
-
-    def note_environment(self, text: str) -> None:
-        """Treat the values of environment lines in ``text`` as secrets from now on; the text is not stored."""
-        self.cleaner.note_environment(text)
-
 
 # -- Omitting what was forgotten, so that it is never stored again. Pure.
 
@@ -324,8 +259,7 @@ class Step:
             TranscriptError: the source cannot be read.
         """
         before = load_progress(self.store, self.source.place)
-        cleaner = Cleaner(self.redact, salt(self.store), known_values(self.store, self.source.session_id))
-        stored = TurnsInStore(self.store, cleaner, self.source.session_id)
+        stored = TurnsInStore(self.store, self.source.session_id)
         reading = agent_of(self.source).read(
             self.source, before.cursor, stored, settings=self.settings, max_bytes=self.max_bytes
         )
@@ -392,11 +326,14 @@ class Step:
         self, before: Progress, reading: Reading, stored: TurnsInStore, pauses: list[Span], places: TurnPlaces
     ) -> Portion:
         """Return what to write, without anything excluded, paused or forgotten, and with all text redacted."""
+        cleaner = Cleaner(self.redact, salt(self.store), known_values(self.store, self.source.session_id))
+        for text in reading.environment:
+            cleaner.note_environment(text)
         updates = keep_own_entries(stored, reading.updates)
         projects: dict[str, Project] = {}
         if own_vault(self.settings.places) is None:  # a vault holds one project
             projects = {update.turn.key: place for update in updates if (place := places.project_of(update.turn))}
-        updates = self._cleaned(reading, stored, updates, pauses, projects)
+        updates = self._cleaned(reading, cleaner, updates, pauses, projects)
         after = replace(
             before,
             cursor=reading.cursor,
@@ -414,19 +351,19 @@ class Step:
             projects=projects,
             withdrawn=reading.withdrawn,
             unreadable=reading.unreadable,
-            known_values=stored.cleaner.new_known,
+            known_values=cleaner.new_known,
             cwd=reading.cwd,
             compacted_at_ms=reading.compacted_at_ms,
             moved=reading.moved,
-            pull_requests=self._pull_requests(reading, stored, pauses),
-            titles=self._titles(reading, stored, pauses),
+            pull_requests=self._pull_requests(reading, cleaner, pauses),
+            titles=self._titles(reading, cleaner, pauses),
             copied=self._copied(reading, stored),
         )
 
     def _cleaned(
         self,
         reading: Reading,
-        stored: TurnsInStore,
+        cleaner: Cleaner,
         updates: tuple[TurnUpdate, ...],
         pauses: list[Span],
         projects: Mapping[str, Project],
@@ -448,25 +385,25 @@ class Step:
             if excluded.isdisjoint(update.turn.folders)
             and ((place := projects.get(update.turn.key)) is None or place.identity not in out)
         )
-        return compare_with_stored(self.store, [replace(update, turn=stored.cleaner.clean(update)) for update in kept])
+        return compare_with_stored(self.store, [replace(update, turn=cleaner.clean(update)) for update in kept])
 
     def _keeps_out(self, place: Project) -> bool:
         """Return True if nothing from a turn's project may be stored in this memory, wherever the session began."""
         is_kept_out = keeps_out(self.settings.places, place.identity, place.root)
         return is_kept_out or is_excluded(place.root, self.settings.exclude)
 
-    def _pull_requests(self, reading: Reading, stored: TurnsInStore, pauses: list[Span]) -> tuple[PullRequest, ...]:
+    def _pull_requests(self, reading: Reading, cleaner: Cleaner, pauses: list[Span]) -> tuple[PullRequest, ...]:
         """Return the pull requests to store, with secrets in their addresses masked."""
         if is_excluded(reading.cwd, self.settings.exclude):
             return ()
         kept = pull_requests_outside(reading.pull_requests, pauses)
-        return tuple(link._replace(url=stored.cleaner.clean_short(link.url)) for link in kept)
+        return tuple(link._replace(url=cleaner.clean_short(link.url)) for link in kept)
 
-    def _titles(self, reading: Reading, stored: TurnsInStore, pauses: list[Span]) -> tuple[Title, ...]:
+    def _titles(self, reading: Reading, cleaner: Cleaner, pauses: list[Span]) -> tuple[Title, ...]:
         """Return the titles to store, redacted. They have no time, so any pause excludes them."""
         if pauses or is_excluded(reading.cwd, self.settings.exclude):
             return ()
-        return tuple(title._replace(text=stored.cleaner.clean_short(title.text)) for title in reading.titles)
+        return tuple(title._replace(text=cleaner.clean_short(title.text)) for title in reading.titles)
 
     def _erased(self, reading: Reading, updates: Collection[TurnUpdate]) -> set[str]:
         """Return the entries of this read whose words were forgotten; text without an entry is identified by its turn's

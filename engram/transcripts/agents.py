@@ -140,6 +140,8 @@ class Reading:
     pull_requests: tuple[PullRequest, ...] = ()
     #: Titles of sessions, in the order of the source.
     titles: tuple[Title, ...] = ()
+    #: Results of calls that showed an environment file. The values in them are secrets; the texts are not kept.
+    environment: tuple[str, ...] = ()
     #: Entries that are already stored, with their new positions in a rewritten source.
     moved: tuple[EntryRef, ...] = ()
     #: ``Source.stamp`` and ``Source.size`` at the time of this read.
@@ -180,9 +182,6 @@ class StoredTurns(Protocol):
 
     def prompt_times(self, from_ms: int, to_ms: int) -> Sequence[int]:
         """Return the times of other sessions' stored prompts within a span, including both ends."""
-
-    def note_environment(self, text: str) -> None:
-        """Treat the values of environment lines in ``text`` as secrets from now on; the text is not kept."""
 
 
 # -- The protocol for reading an agent's sessions. See docs/agents.md.

@@ -1,4 +1,4 @@
-"""How far each source was read, and the parts that could not be."""
+"""How far each source was read, the parts that could not be, and what its reader may ask about stored turns."""
 
 from __future__ import annotations
 
@@ -17,8 +17,17 @@ from engram.models.engine.meta import drop_meta, get_meta, metas_beginning_with,
 from engram.models.engine.statement import RecordReader, prepared
 from engram.models.engine.transaction import Reader, Store, Tx, Value, asks_any, asks_rows, writes
 from engram.models.memories.tombstones import forgotten_entries, is_turn_forgotten
-from engram.models.sessions.stored_turns import claimed_entries
+from engram.models.sessions.sessions import find_session
+from engram.models.sessions.stored_turns import (
+    claimed_entries,
+    load_turn,
+    load_turn_row,
+    times_of_prompts,
+    turn_of_entry,
+    turns_of_session,
+)
 from engram.transcripts.agents import Cursor, Place, Source, Unreadable
+from engram.transcripts.turns import TextBlock, Turn
 
 
 @dataclass(frozen=True, slots=True)
@@ -350,3 +359,57 @@ _FILES = RecordReader(
     readers={"path": _path},
     is_whole=False,
 )
+
+
+# -- What an agent's reader may ask about the turns that were stored before.
+
+
+@dataclass(slots=True)
+class TurnsInStore:
+    """``StoredTurns`` in memory.db, for one portion of a source. Repeated queries for the same entries are free."""
+
+    store: Store
+    session_id: str
+    _asked: set[str] = field(default_factory=set)
+    _known: set[str] = field(default_factory=set)
+
+    def load(self, key: str) -> Turn | None:
+        """Return a stored turn; None if there is none, or if it was forgotten."""
+        stored = load_turn(self.store, key)
+        return None if stored is None else stored.turn
+
+    def is_known(self, key: str) -> bool:
+        """Return True if the turn with this key is stored or was forgotten."""
+        return load_turn(self.store, key) is not None or is_turn_forgotten(self.store, key)
+
+    def known_entries(self, uuids: Sequence[str]) -> set[str]:
+        """Return the entries that belong to a stored turn or were forgotten."""
+        new = [uuid for uuid in uuids if uuid not in self._asked]
+        if new:
+            self._asked.update(new)
+            self._known |= known_uuids(self.store, new)
+        return self._known.intersection(uuids)
+
+    def is_session_known(self) -> bool:
+        """Return True if anything from the session is stored."""
+        return find_session(self.store, self.session_id) is not None
+
+    def holder(self, uuid: str) -> Turn | None:
+        """Return this session's stored turn to which an entry belongs; None for any other entry."""
+        turn_id = turn_of_entry(self.store, uuid)
+        stored = None if turn_id is None else load_turn_row(self.store, turn_id)
+        return stored.turn if stored is not None and stored.turn.session_id == self.session_id else None
+
+    def texts_of_session(self) -> list[TextBlock]:
+        """Return every stored text of the session being read."""
+        session = find_session(self.store, self.session_id)
+        stored = [] if session is None else turns_of_session(self.store, session.id)
+        return [block for one in stored for block in one.turn.said]
+
+    def is_stored(self, session_id: str) -> bool:
+        """Return True if anything from the given session, which may be another one, is stored."""
+        return find_session(self.store, session_id) is not None
+
+    def prompt_times(self, from_ms: int, to_ms: int) -> list[int]:
+        """Return the times of other sessions' stored prompts within an inclusive time span."""
+        return times_of_prompts(self.store, from_ms, to_ms, self.session_id)

@@ -130,6 +130,7 @@ class ClaudeCode:
             pull_requests=tuple(portion.pull_requests),
             titles=tuple(portion.titles.values()),
             moved=tuple(portion.moved),
+            environment=tuple(portion.environment),
             has_more=chunk.has_more,
         )
 
@@ -161,6 +162,7 @@ class _Portion:
         #: The last title of each rank and entry, since the same line is written repeatedly.
         self.titles: dict[tuple[TitleRank, str], Title] = {}
         self.moved: list[EntryRef] = []
+        self.environment: list[str] = []
         self.cwd = ""
         self.compacted_at_ms: int | None = None
         self._stored = stored
@@ -176,7 +178,7 @@ class _Portion:
             load=self._load if state.is_reread else _none,
             holder=stored.holder if state.is_reread else _none,
             is_subagent=source.is_subagent,
-            note_environment=stored.note_environment,
+            note_environment=self.environment.append,
         )
 
     def add(self, lines: Sequence[Line]) -> None:

@@ -103,7 +103,7 @@ class PromptHistory:
         kept = [] if stored.is_stored(source.part) else _without_known(source.part, prompts, stored)
         return Reading(
             cursor=after,
-            updates=tuple(_turns(source, kept, stored)),
+            updates=_turns(source, kept),
             entries=[EntryTime(_id_of(source, prompt), prompt.at_ms) for prompt in kept],
             cwd=kept[0].cwd if kept else "",
             stamp=source.stamp,
@@ -205,7 +205,7 @@ def _without_known(part: str, prompts: Sequence[Prompt], stored: StoredTurns) ->
     return [prompt for prompt in prompts if all(abs(prompt.at_ms - at_ms) > SAME_MOMENT_MS for at_ms in times)]
 
 
-def _turns(source: Source, prompts: Sequence[Prompt], stored: StoredTurns) -> Iterator[TurnUpdate]:
+def _turns(source: Source, prompts: Sequence[Prompt]) -> tuple[TurnUpdate, ...]:
     messages = []
     for prompt in prompts:
         messages.append(
@@ -216,7 +216,7 @@ def _turns(source: Source, prompts: Sequence[Prompt], stored: StoredTurns) -> It
             Message(f"{_id_of(source, prompt)}-paste{number}", Role.CONTEXT, text, prompt.at_ms, prompt.line)
             for number, text in enumerate(texts)
         ]
-    return iter(whole_turns(AGENT, source.session_id, "", messages, stored.note_environment))
+    return whole_turns(AGENT, source.session_id, "", messages)
 
 
 def _cached_paste(history: Path, key: str) -> str:

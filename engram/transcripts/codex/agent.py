@@ -80,7 +80,8 @@ class Codex:
             state.is_reread = True
         known_as = StoredIds(stored).find if state.is_reread else None
         entries = list(identify(parsed, source.session_id, state.naming, known_as))
-        built = _build(source, state, entries, stored)
+        environment: list[str] = []
+        built = _build(source, state, entries, stored, environment)
         compactions = (entry.at_ms for entry in parsed if entry.kind is Kind.COMPACTION and entry.at_ms)
         return reading_of(
             chunk,
@@ -92,6 +93,7 @@ class Codex:
             cwd=next(filter(None, map(_folder_of, parsed)), ""),
             compacted_at_ms=max(compactions, default=None),
             moved=tuple(built.moved),
+            environment=tuple(environment),
             has_more=chunk.has_more,
         )
 
@@ -102,7 +104,9 @@ class Codex:
         return holds_prefix(source.path, load_cursor(cursor)[0])
 
 
-def _build(source: Source, state: ReaderState, entries: list[Identified], stored: StoredTurns) -> Built:
+def _build(
+    source: Source, state: ReaderState, entries: list[Identified], stored: StoredTurns, environment: list[str]
+) -> Built:
     known = set(stored.known_entries([entry.uuid for entry in entries if entry.uuid]))
     resumed = ((key, stored.load(key)) for key in state.turns_to_resume)
     builder = TurnBuilder(
@@ -112,7 +116,7 @@ def _build(source: Source, state: ReaderState, entries: list[Identified], stored
         is_known=known.__contains__,
         holder=stored.holder if state.is_reread else None,
         is_subagent=source.is_subagent,
-        note_environment=stored.note_environment,
+        note_environment=environment.append,
     )
     for entry in entries:
         builder.add(entry)

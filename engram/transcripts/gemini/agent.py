@@ -390,9 +390,11 @@ class Gemini:
         else:
             chat.add_lines(data)
         messages, cwd = chat.messages(), project_of(source.path)
+        environment: list[str] = []
         return Reading(
             cursor=after,
-            updates=whole_turns(AGENT, source.session_id, cwd, messages, stored.note_environment),
+            updates=whole_turns(AGENT, source.session_id, cwd, messages, environment.append),
+            environment=tuple(environment),
             entries=[EntryTime(message.id, message.at_ms) for message in messages],
             unreadable=tuple(chat.unreadable),
             cwd=cwd,
