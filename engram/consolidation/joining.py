@@ -1,11 +1,13 @@
-"""Reconcile new memories with existing ones in the order in which they were said, not extracted."""
+"""After an extraction: settle the session, and join new memories with older ones in the order they were said in."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+import contextlib
+from collections.abc import Collection, Iterator, Sequence
 
 from engram.consolidation.step_context import Context
 from engram.consolidation.steps import NAMED_COSINE, confirm_session, merge_near_duplicates, supersede_pairs
+from engram.embedding.embedder import DUPLICATE_COSINE, Embedder, duplicate_cosine
 from engram.enums import Actor, Status
 from engram.extraction.local.open_work import LEAD
 from engram.models.engine.transaction import Store
@@ -24,15 +26,12 @@ from engram.models.memories.watermarks import (
 from engram.models.search.memory_lists import current_states_of
 from engram.models.sessions.recent_work import latest_sessions_on
 from engram.models.sessions.stored_turns import LOCAL_PREFIX
+from engram.search.searcher import Searcher
+from engram.search.vectors.loaded_vectors import embed_memories
 from engram.settings import Settings
-
-# -- Reconcile memories that were just extracted: merge, supersede or confirm them immediately.
 
 #: End of the reason why open work is archived.
 WENT_ON = "went on with the branch"
-#: ``(row ids, minimum cosine)`` → ``(row id, other row id, cosine)``, most similar first, without pairs within the row
-#: ids.
-SimilarTo = Callable[[Sequence[int], float], list[tuple[int, int, float]]]
 
 
 def end_open_work(context: Context) -> None:
@@ -67,72 +66,64 @@ def _went_on(store: Store, memory: Memory, branches: Collection[str]) -> str:
     return max(later, key=lambda row: row.last_at_ms).session_id if later else ""
 
 
-def reconcile_new(
-    store: Store,
-    settings: Settings,
-    session_id: str,
-    row_ids: Sequence[int],
-    similar_to: SimilarTo,
-    *,
-    duplicate_cosine: float,
-) -> list[str]:
-    """Reconcile new memories with existing ones; return a line for each change.
+def settle_session(store: Store, settings: Settings, session_id: str) -> list[str]:
+    """After an extraction, confirm what the session confirms and end the open work that it continued.
 
-    A memory that says the same as another one is merged into it. A decision or preference that abandons or changes an
-    older one supersedes it. Provisional memories that the session confirms become active, and open work that the
-    session continued is archived. ``row_ids`` are not compared with each other. The changes form a run, which
-    ``undo_run`` can undo.
-
-    Args:
-        duplicate_cosine: minimum cosine at which two memories say the same; depends on the embedding model.
+    Return a line for each change.
     """
-    with store.transaction() as tx:
-        run_id = memory_history.add_run(tx, "extract")
-    context = Context(store, settings, run_id, duplicate_cosine=duplicate_cosine)
-    pairs = similar_to(row_ids, NAMED_COSINE) if row_ids else []
-    supersede_pairs(context, pairs)
-    context.similar = lambda least, _: iter([pair for pair in pairs if pair[2] >= least])
-    merge_near_duplicates(context)
-    confirm_session(context, session_id)
-    if session_id:
+    with _run(store, settings) as context:
+        confirm_session(context, session_id)
         end_open_work(context)
-    with store.transaction() as tx:
-        memory_history.close_run(tx, run_id, context.lines)
     return context.lines
 
 
-def join_waiting(
-    store: Store,
-    settings: Settings,
-    similar_to: SimilarTo,
-    bring_up_to_date: Callable[[], None],
-    *,
-    duplicate_cosine: float,
+def join_pairs(
+    store: Store, settings: Settings, pairs: Sequence[tuple[int, int, float]], *, duplicate_cosine: float
 ) -> list[str]:
-    """Reconcile waiting memories with those that were said before them; return a line for each change.
+    """Join memories with similar ones; return a line for each change.
+
+    A memory that says the same as another one is merged into it. A decision or preference that abandons or changes an
+    older one supersedes it.
+
+    Args:
+        pairs: ``(row id, other row id, cosine)``, most similar first.
+        duplicate_cosine: minimum cosine at which two memories say the same; depends on the embedding model.
+    """
+    with _run(store, settings, duplicate_cosine) as context:
+        supersede_pairs(context, pairs)
+        context.similar = lambda least, _: iter([pair for pair in pairs if pair[2] >= least])
+        merge_near_duplicates(context)
+    return context.lines
+
+
+@contextlib.contextmanager
+def _run(store: Store, settings: Settings, duplicate_cosine: float = DUPLICATE_COSINE) -> Iterator[Context]:
+    """Log the changes made in the block as a run, which ``undo_run`` can undo."""
+    with store.transaction() as tx:
+        run_id = memory_history.add_run(tx, "extract")
+    context = Context(store, settings, run_id, duplicate_cosine=duplicate_cosine)
+    yield context
+    with store.transaction() as tx:
+        memory_history.close_run(tx, run_id, context.lines)
+
+
+def join_waiting(store: Store, settings: Settings, searcher: Searcher, embedder: Embedder | None) -> list[str]:
+    """Join waiting memories with those that were said before them; return a line for each change.
 
     A memory waits while an earlier turn is due or still open, so that the result depends neither on the order in which
     sessions are extracted nor on the number of workers.
-
-    Args:
-        bring_up_to_date: embeds changed memories and loads their vectors.
-        duplicate_cosine: minimum cosine at which two memories say the same; depends on the embedding model.
     """
     lines: list[str] = []
     horizon_ms = join_horizon_ms(store)
     while (memory := next_unjoined(store, horizon_ms)) is not None:
         hidden = frozenset([*unjoined_rows(store), *rows_of_same_turn(store, memory.id)])
-
-        def similar(
-            row_ids: Sequence[int], least: float, hidden: frozenset[int] = hidden
-        ) -> list[tuple[int, int, float]]:
-            pairs = [pair for pair in similar_to(row_ids, least) if pair[1] not in hidden]
-            return sorted(pairs, key=lambda pair: (-round(pair[2], 4), pair[1]))
-
-        # No session is passed, because its provisional memories are confirmed after its extraction.
-        changes = reconcile_new(store, settings, "", [memory.id], similar, duplicate_cosine=duplicate_cosine)
+        similar = searcher.similar_memories([memory.id], NAMED_COSINE)
+        pairs = sorted((p for p in similar if p[1] not in hidden), key=lambda pair: (-round(pair[2], 4), pair[1]))
+        changes = join_pairs(store, settings, pairs, duplicate_cosine=duplicate_cosine(embedder))
         if changes:
-            bring_up_to_date()
+            if embedder is not None:
+                embed_memories(store, embedder)
+            searcher.refresh()
             lines += changes
         mark_joined(store, memory.id)
     return lines

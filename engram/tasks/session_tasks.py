@@ -180,7 +180,7 @@ def run_join(runtime: Runtime) -> None:
 
 def extract_now(runtime: Runtime, session_id: str) -> bool:
     """Extract; return True if a memory changed. Raises ExtractionError or StoreError."""
-    from engram.consolidation.joining import reconcile_new
+    from engram.consolidation.joining import settle_session
     from engram.extraction.extracting import extract_session
 
     if runtime.extractor is None:
@@ -190,9 +190,7 @@ def extract_now(runtime: Runtime, session_id: str) -> bool:
     )
     lines: list[str] = []
     if report.turns:
-        lines = reconcile_new(
-            runtime.store, runtime.settings, session_id, (), runtime.searcher.similar_memories, duplicate_cosine=1.0
-        )
+        lines = settle_session(runtime.store, runtime.settings, session_id)
         runtime.refresh_index()
     lines += join_now(runtime)
     return report.has_changed or bool(lines)
@@ -201,23 +199,8 @@ def extract_now(runtime: Runtime, session_id: str) -> bool:
 def join_now(runtime: Runtime) -> list[str]:
     """Join memories with older ones in turn order; return a line per change. Raises StoreError."""
     from engram.consolidation.joining import join_waiting
-    from engram.embedding.embedder import duplicate_cosine
-    from engram.search.vectors.loaded_vectors import embed_memories
 
-    embedder = runtime.embedder
-
-    def bring_up_to_date() -> None:
-        if embedder is not None:
-            embed_memories(runtime.store, embedder)
-        runtime.refresh_index()
-
-    return join_waiting(
-        runtime.store,
-        runtime.settings,
-        runtime.searcher.similar_memories,
-        bring_up_to_date,
-        duplicate_cosine=duplicate_cosine(embedder),
-    )
+    return join_waiting(runtime.store, runtime.settings, runtime.searcher, runtime.embedder)
 
 
 # -- Task ``ingest(session_id)``: Claude stopped; read the rest of the session's transcripts and close its turn.

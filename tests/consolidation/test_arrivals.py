@@ -6,7 +6,8 @@ from collections.abc import Callable
 
 import pytest
 
-from engram.consolidation.joining import reconcile_new
+from engram.consolidation.joining import join_pairs
+from engram.consolidation.steps import NAMED_COSINE
 from engram.embedding.embedder import Embedder
 from engram.embedding.hashed import HashedEmbedder
 from engram.enums import Kind, Status
@@ -21,10 +22,6 @@ from engram.system.clock import FixedClock
 Keep = Callable[..., Memory]
 
 
-def similar(*pairs: tuple[Memory, Memory, float]) -> Callable[..., list[tuple[int, int, float]]]:
-    return lambda row_ids, least: [(a.id, b.id, cosine) for a, b, cosine in pairs if cosine >= least]
-
-
 def test_a_decision_that_gives_up_an_older_one_replaces_it_at_once(
     store: Store, settings: Settings, clock: FixedClock, keep: Keep
 ) -> None:
@@ -32,7 +29,7 @@ def test_a_decision_that_gives_up_an_older_one_replaces_it_at_once(
     clock.advance(3600)
     new = keep("Decided: the cache lives in SQLite instead of Redis")
 
-    told = reconcile_new(store, settings, "s1", [new.id], similar((new, old, 0.7)), duplicate_cosine=0.92)
+    told = join_pairs(store, settings, [(new.id, old.id, 0.7)], duplicate_cosine=0.92)
 
     found = memory_records.find_memory(store, old.episode_id)
     assert found is not None
@@ -48,7 +45,7 @@ def test_what_is_there_already_takes_the_new_words_up_and_keeps_what_it_said(
     clock.advance(3600)
     new = keep("SQLite holds the queue", kind=Kind.FACT)
 
-    reconcile_new(store, settings, "s1", [new.id], similar((new, old, 0.95)), duplicate_cosine=0.92)
+    join_pairs(store, settings, [(new.id, old.id, 0.95)], duplicate_cosine=0.92)
 
     found = memory_records.find_memory(store, old.episode_id)
     assert found is not None
@@ -89,8 +86,7 @@ def test_with_the_bundled_model_a_changed_mind_is_seen_at_once(
     searcher = Searcher(store, settings, embedder=bundled)
     searcher.refresh()
 
-    told = reconcile_new(
-        store, settings, "s1", [new.id], searcher.similar_memories, duplicate_cosine=bundled.thresholds.duplicate
-    )
+    pairs = searcher.similar_memories([new.id], NAMED_COSINE)
+    told = join_pairs(store, settings, pairs, duplicate_cosine=bundled.thresholds.duplicate)
 
     assert [line.split()[:2] for line in told] == [["supersede", old.episode_id]]

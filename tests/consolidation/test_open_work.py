@@ -6,7 +6,7 @@ import pytest
 from branch_sessions import Workshop, todo_list
 
 from engram.consolidation.consolidation_run import consolidate
-from engram.consolidation.joining import reconcile_new
+from engram.consolidation.joining import settle_session
 from engram.consolidation.undo import undo_run
 from engram.enums import Actor, Status
 from engram.extraction.extracting import extract_session
@@ -22,7 +22,7 @@ def extract(workshop: Workshop, session: str) -> None:
     """Extract a session as the worker does."""
     name, store, settings = workshop.sessions[session], workshop.store, workshop.settings
     extract_session(store, name, extractor=LocalExtractor(), embedder=None, settings=settings)
-    reconcile_new(store, settings, name, (), lambda rows, least: [], duplicate_cosine=1.0)
+    settle_session(store, settings, name)
 
 
 def left_open(workshop: Workshop) -> Memory:

@@ -11,7 +11,7 @@ from memory_states import current_row, states_of
 
 from bench.storing import content_digest
 from engram.consolidation.consolidation_run import consolidate
-from engram.consolidation.joining import reconcile_new
+from engram.consolidation.joining import join_pairs
 from engram.consolidation.undo import undo_run
 from engram.enums import Actor, Importance, Kind, Scope, Status
 from engram.forgetting.forget import forget_memory
@@ -195,33 +195,19 @@ def test_what_an_extraction_joined_and_replaced_is_a_run_that_can_be_undone(
     before = content_digest(store)
     pairs = [(twin.id, same.id, 0.95), (new.id, old.id, 0.7)]
 
-    lines = reconcile_new(
-        store,
-        settings,
-        "s1",
-        [new.id, twin.id],
-        lambda row_ids, least: [pair for pair in pairs if pair[2] >= least],
-        duplicate_cosine=0.92,
-    )
+    lines = join_pairs(store, settings, pairs, duplicate_cosine=0.92)
 
     assert len(lines) == 2
     (run,) = memory_history.list_runs(store)
     assert (run.kind, run.state, run.report["lines"]) == ("extract", "done", lines)
     undo_run(store, settings, run.id, actor=Actor.USER)
     assert content_digest(store) == before
-    again = reconcile_new(
-        store,
-        settings,
-        "s1",
-        [new.id, twin.id],
-        lambda row_ids, least: [pair for pair in pairs if pair[2] >= least],
-        duplicate_cosine=0.92,
-    )
-    assert again == []
+    assert join_pairs(store, settings, pairs, duplicate_cosine=0.92) == []
 
 
 def test_an_extraction_that_changes_nothing_older_leaves_no_run(store: Store, settings: Settings, keep: Keep) -> None:
-    reconcile_new(store, settings, "s1", [keep("new").id], lambda row_ids, least: [], duplicate_cosine=0.92)
+    keep("new")
+    join_pairs(store, settings, [], duplicate_cosine=0.92)
 
     assert memory_history.list_runs(store) == []
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from bench.storing import content_digest
 from engram.consolidation.consolidation_run import consolidate
-from engram.consolidation.joining import reconcile_new
+from engram.consolidation.joining import join_pairs
 from engram.consolidation.undo import undo_run
 from engram.enums import Actor, Importance, Kind, Voice
 from engram.models.engine.transaction import Store
@@ -43,9 +43,7 @@ def test_merging_and_replacing_are_not_repeated_once_undone(store: Store, settin
 
     assert tidy()[1] == ()
     assert content_digest(store) == before
-    assert (
-        reconcile_new(store, settings, "s1", [same.id, new.id], lambda ids, least: pairs, duplicate_cosine=0.92) == []
-    )
+    assert join_pairs(store, settings, pairs, duplicate_cosine=0.92) == []
     assert state(store, one, same, old, new) == ["active"] * 4
 
 

@@ -16,7 +16,7 @@ from bench.tasks.repository import make_place
 from bench.tasks.task import Task
 from engram.consolidation.consolidation_run import consolidate
 from engram.consolidation.git_staleness import read_branches
-from engram.consolidation.joining import join_waiting, reconcile_new
+from engram.consolidation.joining import join_waiting, settle_session
 from engram.embedding.embedder import Embedder
 from engram.extraction.candidate import Extractor
 from engram.extraction.extracting import extract_session
@@ -135,7 +135,6 @@ def bring_up_to_date(memory: TaskMemory) -> None:
 def _extract(memory: TaskMemory, extractor: Extractor) -> None:
     """Extract the sessions in their order, each with what the worker does after an extraction."""
     store, settings, embedder = memory.store, memory.settings, memory.embedder
-    similar = memory.searcher.similar_memories
     for session in sorted(list_sessions(store), key=lambda session: (session.first_at_ms, session.session_id)):
         extract_session(
             store,
@@ -144,15 +143,9 @@ def _extract(memory: TaskMemory, extractor: Extractor) -> None:
             embedder=embedder,
             settings=settings,
         )
-        reconcile_new(store, settings, session.session_id, (), similar, duplicate_cosine=1.0)
+        settle_session(store, settings, session.session_id)
         bring_up_to_date(memory)
-        join_waiting(
-            store,
-            settings,
-            similar,
-            lambda: bring_up_to_date(memory),
-            duplicate_cosine=_duplicate_cosine(memory),
-        )
+        join_waiting(store, settings, memory.searcher, embedder)
     bring_up_to_date(memory)
 
 
