@@ -32,7 +32,7 @@ from engram.paths import Home
 from engram.setup.agents.registered import plugin_files, skills_folder
 from engram_hooks.block import link_interpreter
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests"))
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 #: Longest that one run of Claude Code may take, in seconds.
 RUN_SECONDS = 120
@@ -128,7 +128,7 @@ def main() -> None:
 
 def measure(folder: Path, options: argparse.Namespace) -> dict[str, float]:
     """Return the medians of all figures; those without ``nothing`` in their name are differences within pairs."""
-    from claude_binary import StandInServer
+    from tests.claude_binary import StandInServer
 
     home = Home(folder / "memory").prepare()
     link_interpreter(home)

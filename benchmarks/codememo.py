@@ -29,14 +29,19 @@ from bench.datasets import Chat, Unit
 from bench.given import MAX_PASSAGES, QuestionedMemory, within_words
 from bench.homes import open_homes
 from bench.memories import question_time_ms, write_chat
+from engram.models.engine.transaction import Store
 from engram.models.projects.projects import list_projects
-from engram.settings import load
+from engram.settings import Settings, load
 
 #: Words that are given for a question.
 BUDGETS = (200, 400)
 _CHUNK = re.compile(r"^--- \[(\d{4}-\d\d-\d\d \d\d:\d\d) session (\S+)\] turn (\d+)[^\n]* ---$", re.MULTILINE)
 _SPEAKER = re.compile(r"^(?:User|Assistant): ", re.MULTILINE)
 _WORD = re.compile(r"\w{4,}")
+
+
+def _writer_of(chat: Chat) -> Callable[[Store, Settings], None]:
+    return lambda store, _: write_chat(store, chat)
 
 
 def main() -> None:
@@ -51,7 +56,7 @@ def main() -> None:
         for project in dict.fromkeys(str(record["project"]) for record in records):
             of_project = [record for record in records if record["project"] == project]
             chat = Chat(project, tuple(pool_of(of_project)), ())
-            with homes.memory(project, lambda store, _, chat=chat: write_chat(store, chat)) as (store, searcher):
+            with homes.memory(project, _writer_of(chat)) as (store, searcher):
                 (stored,) = [one for one in list_projects(store) if one.name == project]
                 memory = QuestionedMemory(store, searcher, stored.id, question_time_ms(store))
                 for record in of_project:

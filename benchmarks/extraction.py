@@ -104,7 +104,7 @@ class Gold:
 
 def keep(sessions: Sessions, only: Collection[str] | None = None) -> list[dict[str, Any]]:
     """Return what is kept of the sessions, in the form of ``engram export``; None for all sessions."""
-    kept = []
+    kept: list[dict[str, Any]] = []
     for (project, session), turns in sessions.items():
         if only is None or session in only:
             found = LocalExtractor().propose(turns, ExtractionContext(project=project.split("__")[-1]))

@@ -237,7 +237,7 @@ def quoted_for(
     )
     count = 0
     for one in rated[:CANDIDATES]:
-        judged = quotation_bites._judge_one(store, one, request, context, [])
+        judged = quotation_bites._judge_passage(store, one, request, context, [])
         if judged.verdict is Verdict.SHOWN:
             count += 1
             yield line_for(judged, features(one.hit, context), prompt, project, QUOTED)

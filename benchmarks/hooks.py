@@ -103,9 +103,9 @@ def measure(home: Home, rounds: int) -> dict[str, dict[str, float]]:
     times: dict[str, list[float]] = {name: [] for name in commands}
     for _ in range(rounds):
         for name, command in commands.items():
-            session = {"CLAUDE_CODE_SESSION_ID": sessions.get(name, "")}
+            of_session = {"CLAUDE_CODE_SESSION_ID": sessions.get(name, "")}
             payload = STATUS if name == STATUS_LINE else PAYLOAD
-            seconds, output = run(command, environment | session, payload)
+            seconds, output = run(command, environment | of_session, payload)
             times[name].append(seconds)
             is_answered = name in ("UserPromptSubmit", "SessionStart", "SubagentStart") or "known program" in name
             wanted = LINE if name == STATUS_LINE else b""

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import sys
 import tempfile
 from collections import Counter
@@ -268,7 +269,7 @@ def share(values: Sequence[bool]) -> float:
 def spread(values: Sequence[bool]) -> float:
     """Return half of the 95 % interval of a share, in points."""
     p = sum(values) / max(len(values), 1)
-    return round(196 * (p * (1 - p) / max(len(values), 1)) ** 0.5, 1)
+    return round(196 * math.sqrt(p * (1 - p) / max(len(values), 1)), 1)
 
 
 if __name__ == "__main__":

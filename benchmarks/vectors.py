@@ -37,7 +37,8 @@ _TOPICS = _random.standard_normal((300, DIMENSION), dtype=np.float32) * _SPECTRU
 
 def unit(rows: NDArray[np.float32]) -> NDArray[np.float32]:
     """``rows`` at length 1."""
-    return rows / np.linalg.norm(rows, axis=1, keepdims=True)
+    lengths: NDArray[np.float32] = np.linalg.norm(rows, axis=1, keepdims=True)
+    return rows / lengths
 
 
 def some_rows(count: int) -> NDArray[np.float32]:

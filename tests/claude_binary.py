@@ -148,7 +148,7 @@ def _scripted(request: dict[str, Any], tool: str, content: dict[str, Any] | str)
     }
     if tool:
         block = {"type": "tool_use", "id": f"toolu_{next(_NUMBERS)}", "name": tool, "input": {}}
-        delta = {"type": "input_json_delta", "partial_json": json.dumps(content)}
+        delta: dict[str, Any] = {"type": "input_json_delta", "partial_json": json.dumps(content)}
     else:
         block = {"type": "text", "text": ""}
         delta = {"type": "text_delta", "text": content}

@@ -82,7 +82,7 @@ class Postgres:
         """Run one of the server's programs as its user."""
         environment = {"PATH": f"{self.programs}:/usr/bin:/bin", "LC_ALL": "C", "PGPASSWORD": PASSWORD}
         program, *rest = arguments
-        return subprocess.run(
+        done: subprocess.CompletedProcess[str] = subprocess.run(
             [str(self.programs / program), *rest],
             check=True,
             capture_output=True,
@@ -92,6 +92,7 @@ class Postgres:
             timeout=120,
             **_server_user(),  # type: ignore[call-overload]
         )
+        return done
 
     def start(self) -> None:
         """Start the server and wait until it answers."""
@@ -160,7 +161,7 @@ def _watch_over(programs: Path, folder: Path) -> subprocess.Popen[bytes]:
     It waits for the end of its input, which this process alone holds open.
     """
     stop = 'read _; "$0/pg_ctl" -D "$1/data" -m immediate -w stop; rm -rf "$1"'
-    return subprocess.Popen(
+    waiting: subprocess.Popen[bytes] = subprocess.Popen(
         ["sh", "-c", stop, str(programs), str(folder)],
         stdin=subprocess.PIPE,
         stdout=subprocess.DEVNULL,
@@ -170,6 +171,7 @@ def _watch_over(programs: Path, folder: Path) -> subprocess.Popen[bytes]:
         start_new_session=True,
         **_server_user(),  # type: ignore[call-overload]
     )
+    return waiting
 
 
 def _server_user() -> dict[str, object]:
