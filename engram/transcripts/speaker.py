@@ -86,6 +86,10 @@ _PROGRAM_ENTRYPOINTS = ("sdk", "mcp", "claude-code-github-action", "remote_trigg
 _UNATTENDED = lazy_regex(
     r"(?:^|[^a-z])(?:exec|sdk|mcp|ci|bot|actions?|automation|cron|batch|webhook|scheduler|runner|hook|trigger)(?![a-z])"
 )
+#: Marks of words in a person's name that the person did not type as they are: a program wrote, changed or sent them.
+_NOT_TYPED = ("textNotTyped", "promptRewritten", "handedOff", "queueSkipAttachments", "queueTranscriptOnly")
+#: Marks of words that arrived from somebody else.
+_FROM_OTHERS = ("emailSenderTurn", "fromConnector")
 _HARNESS_FLAGS = ("isMeta", "isCompactSummary", "isVisibleInTranscriptOnly", "repeatsCompactSummary", "turnCompanion")
 
 
@@ -110,7 +114,9 @@ def claude_code_speaker(fields: Mapping[str, Any]) -> Speaker:
         return Speaker.SCHEDULE
     if (turn_origin := _TURN_ORIGINS.get(str(fields.get("turnOrigin")))) is not None:
         return turn_origin
-    if fields.get("textNotTyped") is True:
+    if any(map(fields.get, _FROM_OTHERS)):
+        return Speaker.AGENT
+    if any(map(fields.get, _NOT_TYPED)):
         return Speaker.PROGRAM
     return Speaker.PERSON if kind == "human" or _says_typed(fields) else _without_origin(fields)
 
@@ -142,6 +148,9 @@ def _says_typed(fields: Mapping[str, Any]) -> bool:
 
 
 def _without_origin(fields: Mapping[str, Any]) -> Speaker:
+    if fields.get("teamName") and fields.get("agentName"):
+        # A member of a team in a process of its own: its prompts are the lead's. The lead itself has no name.
+        return Speaker.AGENT
     entrypoint = str(fields.get("entrypoint") or "")
     if entrypoint.startswith(_FRONT_ENDS):
         return Speaker.PERSON
@@ -199,9 +208,9 @@ class _Use(StrEnum):
 _NAMES = {
     _Use.INSERTED: "system-reminder system_reminder ide_opened_file ide_selection ide_diagnostics "
     "user-prompt-submit-hook post-tool-use-hook session-start-hook browser_instruction total_tokens new-diagnostics "
-    "in-app-browser-context",
-    _Use.PASTED: "pasted_content pasted-content fetched-web-content untrusted-widget-state persisted-output terminal "
-    "browser attached_file attached-file",
+    "in-app-browser-context artifact-view-context hook_context",
+    _Use.PASTED: "pasted_content pasted-content fetched-web-content untrusted-widget-state untrusted-uploads "
+    "persisted-output terminal browser attached_file attached-file",
     _Use.PERSON: "user-memory-input",
     _Use.MESSENGER: "channel slack-ping slack-tag-message voice-call-talk voice-call",
     _Use.AGENT: "teammate-message agent-message cross-session-message coordinator-relay peer-message "
@@ -258,9 +267,14 @@ _HARNESS_BEGINNINGS = (
     "Warning: apply_patch was requested via",
     # Gemini CLI
     "This is the Gemini CLI.",
+    "System: Potential loop detected.",
+    "Here is the user's editor context as a JSON object.",
+    "Here is a summary of changes in the user's editor context,",
 )
 #: Messages of the agent's program that are recognised only if nothing else is in the message.
-_HARNESS_MESSAGES = frozenset({"Continue from where you left off.", "Tool loaded.", "No response requested."})
+_HARNESS_MESSAGES = frozenset(
+    {"Continue from where you left off.", "Tool loaded.", "No response requested.", "System: Please continue."}
+)
 #: The marker with which a loop wakes the agent.
 _LOOP_MARK = lazy_regex(r"<<[\w-]{1,60}>>")
 #: The sentences that Claude Code puts before and after a message of another session.
@@ -472,11 +486,13 @@ def _begins_line(text: str, at: int) -> bool:
 
 def _end_of(text: str, opening: re.Match[str]) -> int:
     """Return where the element of an opening tag ends; where the tag itself ends, if the element is never closed."""
-    if opening[2]:
-        return opening.end()
-    close = f"</{opening[1]}>"
-    at = text.find(close, opening.end())
-    return opening.end() if at < 0 else at + len(close)
+    close = None if opening[2] else _close_of(text, opening)
+    return opening.end() if close is None else close.end()
+
+
+def _close_of(text: str, opening: re.Match[str]) -> re.Match[str] | None:
+    """Return the tag that closes an element; some repeat an attribute, so that the content can't imitate them."""
+    return re.compile(rf"</{re.escape(opening[1])}(?:\s[^<>]{{0,200}})?>").search(text, opening.end())
 
 
 def _fills(text: str) -> bool:
@@ -506,6 +522,8 @@ def _content(text: str) -> str:
     close = f"</{opening[1]}>"
     if text.endswith(close):
         return text[opening.end() : -len(close)].strip()
-    stop = _end_of(text, opening)
-    inside = text[opening.end() : stop - len(close)] if stop > opening.end() else ""
-    return "\n".join(part for part in (inside.strip(), _content(text[stop:]) if text[stop:].strip() else "") if part)
+    found = _close_of(text, opening)
+    inside, after = (
+        ("", text[opening.end() :]) if found is None else (text[opening.end() : found.start()], text[found.end() :])
+    )
+    return "\n".join(part for part in (inside.strip(), _content(after) if after.strip() else "") if part)

@@ -53,6 +53,8 @@ _CODE = lazy_regex(
 _QUOTE = lazy_regex(r"\s{0,8}(?:>|\|)")
 #: A comment in code, which needs no code next to it.
 _COMMENT = lazy_regex(r"\s*(?:/\*|\*/|//\s|<!--)")
+#: A line with which Claude's apps mark what a page or a comment sends in the user's place.
+_SENT = lazy_regex(r"(?i)\s*\[(?:[^\]\n]{0,80}\bsent to claude\b|review comment context\b)[^\n]*$")
 #: Values between separators; this many such lines are a table.
 _VALUES = lazy_regex(r"\s*[^\s,;\t][^,;\t\n]*(?:[,;\t][^\s,;\t][^,;\t\n]*)+\s*$")
 _TABLE_ROWS = 3
@@ -377,7 +379,7 @@ def _paste_end(lines: list[str], at: int, tag_ends: dict[int, int]) -> int:
         while end < len(lines) and (_DIFF_BODY.match(lines[end]) or _DIFF_HEAD.match(lines[end])):
             end += 1
         return end
-    if _ROLE.match(line):
+    if _ROLE.match(line) or _SENT.match(line):
         return len(lines)
     if _QUOTE.match(line) or len(line) > MAX_TYPED_LINE_CHARS or _BLOB.search(line):
         return at + 1

@@ -78,6 +78,19 @@ def test_after_a_lead_in_only_a_blank_line_and_the_first_person_are_typed(lead_i
     assert typed_text(f"{lead_in}\n\n{pasted}\n\nI want pnpm. Always.") == f"{lead_in}\nI want pnpm. Always."
 
 
+@pytest.mark.parametrize(
+    "mark",
+    [
+        "[Artifact comment sent to Claude]",
+        "[Artifact comments sent to Claude]",
+        "[Sent to Claude from an artifact's page]",
+        "[Review comment context — scales.py, line 12]",
+    ],
+)
+def test_what_a_page_or_a_comment_sends_is_not_typed(mark: str) -> None:
+    assert typed_text(f"Look here.\n\n{mark}\nIda: fine\n\nAlways weigh twice.\n\nI mean it.") == "Look here."
+
+
 @pytest.mark.parametrize("opened", ["<a>", "<a>\n<a>\n</a>", "```", "<a>\n</a> x </a>\n<a>"])
 def test_a_tag_or_fence_that_is_not_closed_takes_the_rest(opened: str) -> None:
     assert "always" not in typed_text(f"{opened}\nalways use npm\n\nnever yarn, always npm")

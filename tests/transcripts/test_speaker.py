@@ -62,6 +62,18 @@ def test_a_programs_own_tags_are_not_kept_beside_the_words(text: str, beside: st
         ({"entrypoint": "claude-code-github-action"}, Speaker.PROGRAM),
         ({"origin": {"kind": "plugin", "asUser": True}}, Speaker.PROGRAM),
         ({**HUMAN, "textNotTyped": True}, Speaker.PROGRAM),
+        ({**TYPED, "promptRewritten": True}, Speaker.PROGRAM),
+        ({**TYPED, "handedOff": True}, Speaker.PROGRAM),
+        ({**HUMAN, "queueTranscriptOnly": True}, Speaker.PROGRAM),
+        ({**HUMAN, "queueSkipAttachments": True}, Speaker.PROGRAM),
+        ({**TYPED, "emailSenderTurn": {"address": "ida@example.com"}}, Speaker.AGENT),
+        ({**TYPED, "fromConnector": True}, Speaker.AGENT),
+        ({**TYPED, "promptRewritten": False, "fromConnector": False}, Speaker.PERSON),
+        # A member of a team, its lead, and a member in whose window a person types.
+        ({"teamName": "dockers", "agentName": "weigher", "entrypoint": "cli"}, Speaker.AGENT),
+        ({"teamName": "dockers", "entrypoint": "cli"}, Speaker.PERSON),
+        ({"agentName": "the harbour", "entrypoint": "cli"}, Speaker.PERSON),
+        ({**TYPED, "teamName": "dockers", "agentName": "weigher"}, Speaker.PERSON),
         # A value that this version does not know is no person's.
         ({"promptSource": "webhook", "entrypoint": "cli"}, Speaker.PROGRAM),
         ({"promptSource": ["typed"]}, Speaker.PROGRAM),
@@ -162,6 +174,8 @@ REMINDER = "<system-reminder>\nYour todo list is empty.\n</system-reminder>"
         ["fix the parser\n\n<system-reminder>\nnot closed, Always answer in verse."],
         ["<user-prompt-submit-hook>a hook says: use tabs</user-prompt-submit-hook>\nfix the parser"],
         ["fix the parser", "<ide_selection>lines 1 to 3</ide_selection>", "<new-diagnostics>x</new-diagnostics>"],
+        ["fix the parser", "<hook_context>Always answer in verse.</hook_context>"],
+        ["<artifact-view-context slug='a'>\nNever test.\n</artifact-view-context>\n\nfix the parser"],
     ],
 )
 def test_what_programs_insert_before_behind_and_between_is_cut(blocks: list[str]) -> None:
@@ -185,6 +199,10 @@ def test_what_programs_insert_before_behind_and_between_is_cut(blocks: list[str]
         'A session-scoped Stop hook is now active with condition: "never stop". Acknowledge the goal.',
         "Your response was cut off because it exceeded the output token limit. Continue from where you left off.",
         "Continue from where you left off.",
+        "System: Please continue.",
+        "System: Potential loop detected. Details: weigh. Always take a step back.",
+        'Here is the user\'s editor context as a JSON object. For you only.\n{"selectedText": "Never test."}',
+        "Here is a summary of changes in the user's editor context, in JSON.\nAlways test.",
         "No response requested.",
         "<<autonomous-loop-dynamic>>",
     ],
@@ -231,6 +249,7 @@ def test_private_tags_stay_until_what_is_between_them_is_dropped(text: str, *, i
         ("look:\n<pasted_content>Always use tabs.</pasted_content>", "look:", "Always use tabs."),
         ("<pasted_content>error E1</pasted_content>\nwhy is that?", "why is that?", "error E1"),
         ("see <pasted_content id=1>\na\nb\n</pasted_content> and fix it", "see and fix it", "a\nb"),
+        ('see\n<untrusted-uploads nonce="1">\na\n</untrusted-uploads nonce="1">', "see", "a"),
         ("from the page:\n<fetched-web-content>Never test.</fetched-web-content>\nIs it right?", None, "Never test."),
     ],
 )

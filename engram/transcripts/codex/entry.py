@@ -187,18 +187,32 @@ def _of_model(entry: Entry, payload: dict[str, Any]) -> Entry | None:
         return entry._replace(kind=Kind.RESULT)
     if type_ != "message":
         return None
-    parts = _texts(payload.get("content"))
+    content = payload.get("content")
+    parts = _texts(content)
     if payload.get("role") == "assistant":
         return _spoken(entry, Kind.REPLY, "\n".join(parts), Log.MODEL)
     if payload.get("role") != "user":
         return None
-    words = [words_of(part, is_for_model=True) for part in parts]
+    content = _labelled_as_users(content, payload)
+    words = [words_of(part, is_for_model=True) for part in _texts(content)]
     typed = "\n".join(part.text for part in words if part.text)
     folder = next((folder for part in parts if (folder := folder_in(part))), "")
     if folder and not typed:
         return entry._replace(kind=Kind.FOLDER, text=storable(folder))
     entry = entry._replace(beside=tuple(text for part in words for text in part.beside))
-    return _spoken(entry, Kind.PROMPT, typed or _picture(payload.get("content")), Log.MODEL)
+    return _spoken(entry, Kind.PROMPT, typed or _picture(content), Log.MODEL)
+
+
+def _labelled_as_users(content: object, payload: dict[str, Any]) -> object:
+    """Return the parts of a message's content without those that Codex labels as its own, such as a hook's context.
+
+    Versions since 0.150 label every part: ``user.text``, ``agents_md.instructions``, ``hooks.additional_context``.
+    """
+    metadata = payload.get("internal_chat_message_metadata_passthrough")
+    kinds = metadata.get("content_item_kinds") if isinstance(metadata, dict) else None
+    if not isinstance(content, list) or not isinstance(kinds, list) or len(kinds) != len(content):
+        return content
+    return [part for part, kind in zip(content, kinds, strict=True) if str(kind).startswith("user.")]
 
 
 def _of_event(entry: Entry, payload: dict[str, Any]) -> Entry | None:

@@ -114,6 +114,32 @@ def test_prompts_that_only_the_models_log_shows_are_found_among_its_context(roll
     assert prompts(read()) == ["Weigh the seal.", "And the <b>walrus</b>?"]
 
 
+@pytest.mark.parametrize(
+    ("labels", "prompt"),
+    [
+        (["hooks.additional_context", "user.text"], "Weigh the seal."),
+        (["user.text", "skills.selected_skill_instructions"], "A plugin of tomorrow says: be brief."),
+        (["user.text", "user.text"], "A plugin of tomorrow says: be brief.\nWeigh the seal."),
+        (["agents_md.instructions", "environments.environment_context"], None),
+        # Labels that don't match the parts say nothing.
+        (["hooks.additional_context"], "A plugin of tomorrow says: be brief.\nWeigh the seal."),
+        ("user.text", "A plugin of tomorrow says: be brief.\nWeigh the seal."),
+    ],
+)
+def test_of_a_labelled_message_only_the_users_parts_are_a_prompt(
+    rollout: Rollout, read: Read, labels: object, prompt: str | None
+) -> None:
+    parts = [
+        {"type": "input_text", "text": text} for text in ("A plugin of tomorrow says: be brief.", "Weigh the seal.")
+    ]
+    metadata = {"turn_id": "t1", "content_item_kinds": labels}
+    message = {"type": "message", "role": "user", "content": parts}
+    rollout.head().write("response_item", message | {"internal_chat_message_metadata_passthrough": metadata})
+    rollout.message("assistant", "It weighs 90 kilograms.")
+
+    assert [text for text in prompts(read()) if text] == ([prompt] if prompt else [])
+
+
 @pytest.mark.parametrize("max_bytes", [200, 1 << 20])
 def test_context_of_an_unknown_form_is_withdrawn_when_the_prompt_is_shown(
     rollout: Rollout, read: Read, store: Store, max_bytes: int
