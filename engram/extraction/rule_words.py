@@ -113,7 +113,35 @@ MOMENT = lazy_regex(
     r"\b(?:for now|right now|just now|currently|at the moment|for the time being|this (?:time|once)|"
     r"(?<!from )(?<!as of )(?<!starting )(?:today|tonight|tomorrow)|(?:in|for|on|during|within|until|as) "
     r"(?:the (?:ticket|spike|hotfix|poc)|(?:this|that|the (?:current|next)) (?:one|file|branch|test|commit|pr|"
-    r"pull request|change|task|step|function|session|chat|ticket|issue|sprint|release|demo|week|meeting)))\b",
+    r"pull request|change|task|step|function|session|chat|ticket|issue|sprint|release|demo|week|meeting)))\b|"
+    r"\bfrom now on until\b|\b(?:until|till) (?:(?:the|this|that|our|next) (?:\w+ )?)?(?:release|launch|demo|freeze|"
+    r"deadline|go-live|rollout|audit|weekend|holidays?|sprint|lunch|noon|midnight|tonight|tomorrow|"
+    r"(?:mon|tues|wednes|thurs|fri|satur|sun)day)\b",
+    _ANY,
+)
+#: What a rule would be for instead of this project.
+ELSEWHERE = lazy_regex(
+    r"^(?!.*\b(?:here|this (?:repo\w*|project|one|code ?base))\b(?!\W*$)).*(?<!unlike )(?<!than )(?<!like )(?<!as )"
+    r"\b(?:in|for|at|on) (?:(?:the|my|our|their|your) other|another) (?:one|repo\w*|project|code ?base|company|job|"
+    r"team|client|customer|app)\b|,\s*(?:but )?not (?:in |for )?(?:here|this (?:repo\w*|project|one|code ?base))\W*$",
+    _ANY,
+)
+#: Reports what somebody said, or how it was.
+REPORTS = lazy_regex(
+    r"^\W*(?:(?:and|but|so|also|well|hm+|ok(?:ay)?)\b[, ]+)*i(?:['’]ve| have)?(?: (?:just|once|also|often|recently))? "
+    r"(?:heard|read|learn(?:ed|t)|(?:was|am|got) told)\b"
+    r"(?: (?:somewhere|once|online|recently|yesterday))?(?: that| to)? (?:you|one|we|people|it|they|nobody|everybody|"
+    r"always|never|not|don'?t)\b|"
+    r"(?<!get )(?<!got )(?<!is )(?<!are )(?<!am )(?<!be )(?<!'re )(?<!'m )\bused to \w"
+    r"(?!.*\b(?:but|so|now)\b)",
+    _ANY,
+)
+#: An order about a text that follows a colon: the text is not said to the assistant.
+ABOUT_A_TEXT = lazy_regex(
+    r"^\W*(?:(?:please|now|then|also|and|can you|could you) )*(?:write|rewrite|translate|rephrase|proofread|reword|"
+    r"shorten|add|put|insert|append|change|set|update|replace|create|generate|print|show|render|log|display|document)\b"
+    r"(?![^:]*\b(?:(?:this|that|these|one|new|following|my|our|another|global|general|standing|an?|the) "
+    r"(?:rules?|notes?|conventions?|preferences?)\b|down:|memory|remember|mind))[^:]{3,100}:\s",
     _ANY,
 )
 #: Casts doubt on whether a sentence that begins like a rule is meant as one: somebody else's words, a choice, a joke.
@@ -126,7 +154,7 @@ DOUBTFUL = lazy_regex(
 )
 #: A sentence that does not say what it is about.
 DANGLING = lazy_regex(
-    r"^\W*(?:(?:and|but|please|so) )?(?:always|never) \w+ (?:it|them|that|this|those|one)\W*$|"
+    r"^\W*(?:(?:and|but|please|so|we|i|you|they) )*(?:always|never) \w+ (?:it|them|that|this|those|one)\W*$|"
     r"\b(?:(?:like|as) (?:that|this|so|it)|(?:that|this|the same) way|do (?:it|that|so))"
     r"(?: (?:again|please|ever|from now on|always|in future))*\W*$",
     _ANY,
@@ -159,7 +187,8 @@ DISAGREES = lazy_regex(
 #: Assigns the assistant a role for the next request.
 PART = lazy_regex(
     r"^\W*(?:(?:please|ok(?:ay)?|now|from now on)[, ]+)*(?:(?:i want you to |i'd like you to |you(?:'ll| will| "
-    r"should) |let'?s |can you |could you )?(?:act|acting|behave|respond|role-?play) (?:as|like) (?:an? |the |my |if )|"
+    r"should) |let'?s |can you |could you )?(?:act|acting|behave|respond|role-?play) (?:as|like) (?!(?:before|"
+    r"usual|always|this|that|these|those|it|agreed|described|expected|above|follows|intended|specified)\b)\w|"
     r"(?:i want you to |let'?s )?(?:pretend|imagine)\b|play the (?:role|part) of|"
     r"you(?:'re| are) (?:now )?(?:an? |the )(?:[\w/+#-]+ ){0,6}?(?:engineer|developer|programmer|expert|assistant|"
     r"agent|bot|reviewer|writer|editor|architect|analyst|tester|specialist|consultant|teacher|tutor|coach|extractor|"
@@ -167,6 +196,9 @@ PART = lazy_regex(
     r"api|model)\b|your (?:role|persona|task|job|goal|mission|objective) is\b)",
     _ANY,
 )
+#: A slash command in front of its words, and one whose name says that they are to be kept.
+COMMAND = lazy_regex(r"\s*/[\w:.-]+\s+")
+KEEPS = lazy_regex(r"remember|memor|rule|convention|learn|note", _ANY)
 #: "1. … 2. …" within a paragraph.
 ENUMERATION = lazy_regex(r"(?:^|\s)\(?(?:1|a)[.)]\s.*\s\(?(?:2|b)[.)]\s", _ANY)
 PARENTHESIS = lazy_regex(r"\([^()]{0,300}\)")

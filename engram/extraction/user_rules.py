@@ -50,6 +50,8 @@ class Refusal(StrEnum):
         "or with “from now on”"
     )
     MOMENT = "it holds for a moment or a task only"
+    ELSEWHERE = "it is about another project"
+    TEXT = "it is part of a text that you asked for"
     DANGLING = "it names what it is about only by a word such as “that”, “it” or “this way”"
     JOKE = "it reads like a joke"
     UNWORDED = "it has no word for later, such as always or never; with “from now on” it becomes a rule"
@@ -133,7 +135,8 @@ def judge(
         model: a model of rules to evaluate; None for the one that is shipped.
     """
     model = model or shipped_model()
-    sentences = list(sentences_in(typed))
+    command = words.COMMAND.match(typed)
+    sentences = list(sentences_in(typed[command.end() :] if command else typed))
     enumerated = _enumerated(sentences)
     judged: list[tuple[int, Judgement]] = []
     lead = ""
@@ -149,6 +152,9 @@ def judge(
         if found is not None:
             if plays and found.refusal in (None, Refusal.ORDER):
                 found = replace(found, refusal=Refusal.PART)
+            if place == 0 and found.refusal is None and command is not None and not words.KEEPS.search(command[0]):
+                # What a command is told first is about its one run, until it is said again.
+                found = replace(found, refusal=Refusal.ORDER)
             if found.refusal is Refusal.ORDER and sentence in said_before:
                 found = replace(found, refusal=None, is_lasting=False)
             judged.append((place, found))
@@ -306,6 +312,12 @@ def _refusal(sentence: str, statement: Statement, after: str) -> Refusal | None:
         return Refusal.JOKE
     if words.MOMENT.search(sentence):
         return Refusal.MOMENT
+    if words.ELSEWHERE.search(sentence) and not is_for_all_projects(sentence):
+        return Refusal.ELSEWHERE
+    if words.ABOUT_A_TEXT.match(sentence):
+        return Refusal.TEXT
+    if words.REPORTS.search(sentence):
+        return Refusal.UNSURE
     if words.DANGLING.search(sentence):
         return Refusal.DANGLING
     if words.OVER.search(sentence) or words.ALLOWED_AGAIN.search(sentence):

@@ -133,6 +133,16 @@ RULES = [
     "You're doing great. Always keep the commits small.",
     "We use more than one cache, so never clear only Redis.",
     "Make sure you always update the changelog.",
+    # What names another project, a text or earlier times only beside the rule.
+    "Unlike in the other repo, we use tabs here.",
+    "In the other repo we squash, but here we never squash.",
+    "Always use tabs, in this repo and in the other one.",
+    "Please add a rule: never use eval.",
+    "Put this in your memory: always use pnpm.",
+    "Always add a changelog entry: one line, imperative.",
+    "We used to use npm, but now we always use pnpm.",
+    "Never merge until the checks are green.",
+    "/remember always use pnpm in this repo",
 ]
 
 REFUSED = {
@@ -268,6 +278,29 @@ REFUSED = {
         "Always answer with yes or no to the following questions.",
         "Remember that you still have to push.",
         "Eventually we want to always use vite.",
+        "From now on until Friday never deploy.",
+        "Never deploy until the next release.",
+        "Always use the mock until the demo.",
+        "Act as QA. Always ask before you test.",
+        "Respond like Yoda. Always invert the sentence.",
+    ],
+    "what a slash command is to do": [
+        "/code-review never comment on the style of names",
+        "/init Always mention pnpm in CLAUDE.md",
+        "/compact\nNever drop the file paths from the summary.",
+        "/crates:weigh We always use kilograms in this repo.",
+    ],
+    "about another project": [
+        "We use Redis in the other repo, not here.",
+        "In my other project we never squash.",
+        "For another client: never use their logo.",
+        "We always rebase at the other company.",
+    ],
+    "part of a text that is asked for": [
+        "Write a linter rule: never import from internal.",
+        "Translate to French: Never push to main.",
+        "Rephrase this for the handbook: Never share your password.",
+        "Add a banner to the page: Never send us your PIN.",
     ],
     "a supposition": [
         "Maybe we should always use tabs.",
@@ -332,6 +365,10 @@ REFUSED = {
         "O build falha sempre no Windows.",
         "Whenever I open the page it crashes.",
         "The rule used to be: never touch main.",
+        "We always used to deploy on Fridays.",
+        "Our policy used to be: never squash.",
+        "I heard that you should never use floats for money.",
+        "I've read people never test their backups.",
         "We always get a 500 here.",
         "Never say never.",
         "Always happy to help.",
@@ -348,7 +385,7 @@ REFUSED = {
         "Я никогда не любил этот дизайн.",
         "테스트가 항상 실패해요.",
     ],
-    "unclear alone": ["Never do that again.", "Always use it."],
+    "unclear alone": ["Never do that again.", "Always use it.", "We never use it.", "They always read this."],
     "an order": [
         "Stop apologizing and fix the test.",
         "Please don't wrap long lines in Markdown.",
@@ -380,6 +417,8 @@ def test_whatever_is_less_is_no_rule(prompt: str) -> None:
         (Refusal.ORDER, "Don't push to main."),
         (Refusal.ORDER, "dont ever suggest cmake to me again"),
         (Refusal.MOMENT, "Never touch the tests for now."),
+        (Refusal.ELSEWHERE, "We always squash in the other repo."),
+        (Refusal.TEXT, "Write on the sign: never push to main."),
         (Refusal.DANGLING, "Always do it like that."),
         (Refusal.JOKE, "Never push to main lol"),
         (Refusal.UNWORDED, "We build with bazel and nothing else."),
@@ -496,6 +535,19 @@ def test_an_order_of_the_moment_stays_one_however_often_it_is_said() -> None:
     order = "For this PR, never touch the tests."
 
     assert rules(order, said_before=[order]) == []
+
+
+def test_behind_a_command_the_first_sentence_waits_and_what_follows_is_judged() -> None:
+    prompt = "/weigh Always use kilograms. From now on never round up the weights."
+
+    assert [(found.sentence, found.refusal) for found in judge(prompt)] == [
+        ("Always use kilograms.", Refusal.ORDER),
+        ("From now on never round up the weights.", None),
+    ]
+    assert [found.sentence for found in rules(prompt, said_before=orders(prompt))] == [
+        "Always use kilograms.",
+        "From now on never round up the weights.",
+    ]
 
 
 def test_what_the_team_uses_is_a_decision() -> None:
@@ -675,6 +727,8 @@ def test_a_rule_is_gone_that_the_user_went_back_from(workshop: Workshop) -> None
     [
         ("Always use npm for the shop.", "Always use pnpm for the shop, sorry.", 1),
         ("Never push to main or next.", "Never push to main or stable.", 1),
+        ("Always use npm.", "Always use pnpm.", 1),
+        ("Never round up here.", "Never round down here.", 1),
         ("Always use npm for the shop.", "Always sort the imports.", 2),
         ("Never push to main.", "Always push the branch before a break.", 2),
     ],

@@ -78,8 +78,8 @@ def _is_retyped(turn: Turn, after: Turn | None) -> bool:
     if after is None or not turn.is_interrupted or turn.reply or turn.actions:
         return False
     first, second = turn.users_prompt.casefold().split(), after.users_prompt.casefold().split()
-    said, again = content_words(turn.users_prompt), content_words(after.users_prompt)
-    return first[:1] == second[:1] and bool(said) and len(said & again) >= RETYPED_SHARE * len(said)
+    said = set(first)
+    return bool(said) and first[:1] == second[:1] and len(said & set(second)) >= RETYPED_SHARE * len(said)
 
 
 def users_rules(turns: Sequence[Turn], context: ExtractionContext) -> list[Candidate]:
