@@ -49,14 +49,11 @@ LANGUAGES = {
         r"anstelle)|vermeide|achte darauf|stell(?:e)? sicher|ich (?:bevorzuge|möchte lieber|will kein\w*)",
         decides=r"wir (?:verwenden|benutzen|nutzen|setzen|nehmen|haben uns)",
         takes_back=r"korrektur(?=:)|doch lieber|ach n(?:ee|ein)|nein,? nicht (?:immer|nie)|vergiss (?:das|es|was|"
-        r"die regel)|"
-        r"quatsch|nein,? warte|warte,? nein|doch nicht|"
-        r"war (?:nur )?(?:ein )?"
-        r"(?:spaß|scherz|witz)|(?:nur )?(?:spaß|scherz|witz)|ich mein(?:t)?e|nehme ich zurück|nehme (?:das|die \w+|"
-        r"es) zurück|"
-        r"stimmt (?:gar )?nicht|streich das|wenn ich (?:es )?mir (?:es )?(?:recht |genau )?überlege|"
-        r"bei (?:näherer|genauer\w*) \w+|besser doch|falsche[rs]? (?:fenster|chat|projekt|terminal|tab)|"
-        r"war falsch|kommando zurück|ich habe mich (?:geirrt|vertan)|sehe ich anders",
+        r"die regel)|quatsch|nein,? warte|warte,? nein|doch nicht|war (?:nur )?(?:ein )?(?:spaß|scherz|witz)|"
+        r"(?:nur )?(?:spaß|scherz|witz)|ich mein(?:t)?e|nehme ich zurück|nehme (?:das|die \w+|es) zurück|"
+        r"stimmt (?:gar )?nicht|streich das|wenn ich (?:es )?mir (?:es )?(?:recht |genau )?überlege|bei (?:näherer|"
+        r"genauer\w*) \w+|besser doch|falsche[rs]? (?:fenster|chat|projekt|terminal|tab)|war falsch|kommando zurück|"
+        r"ich habe mich (?:geirrt|vertan)|sehe ich anders",
         local=r"hier|dies\w* (?:projekt|repo\w*|datei|code)|unser\w*",
         universal=r"(?:in |für |bei )?(?:all(?:en)?|jedem|jedes) (?:meine[rn]? |unserer )?(?:\w+)?(?:projekt\w*|"
         r"repo\w*)|überall,? wo ich arbeite|egal in welchem (?:projekt|repo\w*)",
@@ -66,17 +63,13 @@ LANGUAGES = {
         lasting=r"siempre|nunca|jamás|(?:a partir de|desde|de) (?:ahora|hoy)|en (?:el futuro|adelante)|"
         r"(?:cada|toda) vez que|recuerda|acuérdate|ten en cuenta|convenci[óo]n\w*|reglas?|norma|por norma|"
         r"prohibid\w+|sin excepci[óo]n|nada de|acordamos",
-        order=r"por favor,? no \w+|^no (?:uses|hagas|pongas|toques|cambies|escribas|agregues|añadas|subas|"
-        r"borres|edites)|"
-        r"(?:usa|utiliza) .{2,60} en (?:vez|lugar) de|evita|asegúrate|prefiero|no quiero",
+        order=r"por favor,? no \w+|^no (?:uses|hagas|pongas|toques|cambies|escribas|agregues|añadas|subas|borres|"
+        r"edites)|(?:usa|utiliza) .{2,60} en (?:vez|lugar) de|evita|asegúrate|prefiero|no quiero",
         decides=r"(?:usamos|utilizamos|preferimos|decidimos)",
         takes_back=r"corrección(?=:)|no,? no siempre|(?:ay|ah),? no|olvida (?:eso|esto|lo que|la regla)|olvídalo|"
-        r"no,? espera|espera,? no|perdón|quise decir|"
-        r"quería decir|"
-        r"(?:es|era) (?:una )?broma|mejor no|retiro (?:lo|la|eso|esa)|me equivoqué|cambié de (?:idea|opinión)|"
-        r"borra eso|"
-        r"no estoy de acuerdo|pensándolo (?:bien|mejor)|ahora que lo pienso|(?:ventana|chat|proyecto|"
-        r"terminal) equivocad[oa]",
+        r"no,? espera|espera,? no|perdón|quise decir|quería decir|(?:es|era) (?:una )?broma|mejor no|retiro (?:lo|la|"
+        r"eso|esa)|me equivoqué|cambié de (?:idea|opinión)|borra eso|no estoy de acuerdo|pensándolo (?:bien|mejor)|"
+        r"ahora que lo pienso|(?:ventana|chat|proyecto|terminal) equivocad[oa]",
         local=r"aquí|est[ae] (?:proyecto|repo\w*|archivo|código)|nuestr\w+",
         universal=r"(?:en )?todos (?:los|mis) (?:\w+ )?(?:proyectos|repo\w*)|"
         r"en cualquier(?:a de mis)? (?:proyectos?|repo\w*)",
@@ -93,11 +86,10 @@ LANGUAGES = {
         decides=r"(?:nous (?:utilisons|préférons|avons décidé|n['’]utilisons)|on (?:utilise|préfère|a décidé|"
         r"n['’]utilise))",
         takes_back=r"(?:ah|oh|euh),? non|non,? pas (?:toujours|forcément)|(?<!n['’])oublie(?:z)?(?: (?:ça|cela|ce que|"
-        r"la règle|tout)|(?=\W*$))|laisse tomber|non,? attends|"
-        r"attends,? non|"
-        r"(?:en fait|finalement),? (?:non|oublie)|non,? (?:en fait|finalement)|je (?:rigole|plaisante|blague)|"
-        r"c['’]était (?:une )?(?:blague|plaisanterie|erreur)|je voulais dire|je me suis trompée?|je retire|"
-        r"j['’]ai changé d['’]avis|mauvaise fenêtre|réflexion faite|à la réflexion|je ne suis pas d['’]accord",
+        r"la règle|tout)|(?=\W*$))|laisse tomber|non,? attends|attends,? non|(?:en fait|finalement),? (?:non|oublie)|"
+        r"non,? (?:en fait|finalement)|je (?:rigole|plaisante|blague)|c['’]était (?:une )?(?:blague|plaisanterie|"
+        r"erreur)|je voulais dire|je me suis trompée?|je retire|j['’]ai changé d['’]avis|mauvaise fenêtre|"
+        r"réflexion faite|à la réflexion|je ne suis pas d['’]accord",
         local=r"ici|ce (?:projet|dépôt|repo\w*|fichier|code)|notre|nos",
         universal=r"(?:dans |pour |sur )?(?:tous (?:les|mes|nos) (?:\w+ )?(?:projets|dépôts|repos)|chaque projet|"
         r"n['’]importe quel projet)|partout où je travaille",
@@ -129,11 +121,10 @@ LANGUAGES = {
         r"por favor,? não \w+",
         decides=r"(?:usamos|utilizamos|preferimos|decidimos|a gente usa)",
         takes_back=r"correção(?=:)|(?:ah|oh),? não|não,? nem sempre|(?<!não )esque[çc][ae](?: (?:isso|isto|o que|tudo|"
-        r"a regra)|(?=\W*$))|deixa (?:pra lá|para lá|"
-        r"isso|estar)|"
-        r"não,? espera|espera,? não|(?:estou|tô|estava) (?:a )?brinca\w*|era (?:brincadeira|piada)|quis dizer|"
-        r"queria dizer|enganei-me|me enganei|mudei de ideia|pensando (?:bem|melhor)|retiro (?:o que|isso)|"
-        r"janela errada|chat errado|não concordo|melhor não",
+        r"a regra)|(?=\W*$))|deixa (?:pra lá|para lá|isso|estar)|não,? espera|espera,? não|(?:estou|tô|"
+        r"estava) (?:a )?brinca\w*|era (?:brincadeira|piada)|quis dizer|queria dizer|enganei-me|me enganei|"
+        r"mudei de ideia|pensando (?:bem|melhor)|retiro (?:o que|isso)|janela errada|chat errado|não concordo|"
+        r"melhor não",
         local=r"aqui|[nd]?est[ea] (?:projeto|repo\w*|arquivo|ficheiro|código)|noss[oa]s?",
         universal=r"(?:em |para )?todos os (?:meus |nossos )?(?:projetos|projectos|repo\w*)|"
         r"(?:em |para )?(?:qualquer|cada) projeto",

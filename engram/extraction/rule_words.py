@@ -58,12 +58,11 @@ UNMISTAKABLE = lazy_regex(
 )
 #: How the team does something, which is a decision.
 TEAM = lazy_regex(
-    r"(?:^|[.,;:!–—-]\s+|\b(?:because|since|and|but|so|here|that|in this (?:repo\w*|project))[, ]+)"
-    r"we (?:(?:always|generally|usually) )?(?:use|prefer|only|follow|require|support|name|ship with|decided (?:to|on|"
-    r"that)|"
-    r"(?:don'?t|do not|never) (?:use|commit|want|push|support|do|write|add|allow|mock|merge))\s+"
-    r"(?!(?:it|them|one|both|that|this|these|those|the same|to (?:be|do|see|know|have)|a lot|lots|loads|tons|plenty|"
-    r"(?:too|so|very|way) (?:much|many)|more|less|about|around|roughly|nearly|almost|up|\d+)\b)\w",
+    r"(?:^|[.,;:!–—-]\s+|\b(?:because|since|and|but|so|here|that|in this (?:repo\w*|project))[, ]+)we (?:(?:always|"
+    r"generally|usually) )?(?:use|prefer|only|follow|require|support|name|ship with|decided (?:to|on|that)|(?:don'?t|"
+    r"do not|never) (?:use|commit|want|push|support|do|write|add|allow|mock|merge))\s+(?!(?:it|them|one|both|that|this|"
+    r"these|those|the same|to (?:be|do|see|know|have)|a lot|lots|loads|tons|plenty|(?:too|so|very|way) (?:much|many)|"
+    r"more|less|about|around|roughly|nearly|almost|up|\d+)\b)\w",
     _ANY,
 )
 #: All of the user's projects, explicitly.
@@ -162,26 +161,20 @@ DANGLING = lazy_regex(
 LAUGHS = lazy_regex(r"\b(?:lo+l|(?:ha){2,}h?|lmao|rofl)\b|(?:^|\s)/s(?=\W*$)|[🤦🤷😅🙄😂🤣😜😉😏🤡🙃]", _ANY)
 QUESTION = lazy_regex(
     r"[?？]\W*$|^(?:(?:and|but|so|ok(?:ay)?|hey|hi)[, ]+)*(?:can|could|would|should|shall|do|does|did|is|are|was|were|"
-    r"will|"
-    r"why|what|which|how|who|where|have|has|am)\b (?!not\b)(?:you|we|i|it|they|the|this|that|there|these|don'?t|"
-    r"aren'?t|"
-    r"about|if|does|is|are|come|would|should|do|tests?)\b|"
-    r"^(?:(?:and|but|so|please|hm+)[, ]+)*(?:i(?:'m| am|'ve been)? wonder(?:ing)?|any idea|no idea|tell me|curious|"
-    r"(?:i(?:'d| would) (?:like|love)|i want) to know)[, ]+(?:if|whether|what|which|how|why|where|who|when)\b",
+    r"will|why|what|which|how|who|where|have|has|am)\b (?!not\b)(?:you|we|i|it|they|the|this|that|there|these|don'?t|"
+    r"aren'?t|about|if|does|is|are|come|would|should|do|tests?)\b|^(?:(?:and|but|so|please|hm+)[, ]+)*(?:i(?:'m| am|"
+    r"'ve been)? wonder(?:ing)?|any idea|no idea|tell me|curious|(?:i(?:'d| would) (?:like|love)|"
+    r"i want) to know)[, ]+(?:if|whether|what|which|how|why|where|who|when)\b",
     _ANY,
 )
 DISAGREES = lazy_regex(
     # The text after it is somebody else's, and is cut: "that's what the linter says".
-    r"\b(?:that|this)(?:'?s| is| was) what\W*$|"
-    r"\b(?:i (?:strongly |totally |completely )?(?:disagree|beg to differ)|i (?:don'?t|do not) (?:agree|think so|"
-    r"believe (?:that|"
-    r"it|so)|see it that way|buy (?:it|that))|(?:that'?s|that is|which is|this is) (?:just |plain |total |"
-    r"complete )?(?:wrong|"
-    r"nonsense|silly|stupid|bullshit|rubbish|not true|a bad idea|overkill|ridiculous|too (?:strict|much))|"
-    r"not convinced|"
-    r"i'?m not a fan|what nonsense|(?:that|this|which)(?:'s| is| was) (?:what|how) (?:the|my|our|their|they|he|she|"
-    r"his|her)\b"
-    r"[^.]{0,40}\b(?:did|does|do|said|says?|wanted|wants?|thinks?|thought))\b",
+    r"\b(?:that|this)(?:'?s| is| was) what\W*$|\b(?:i (?:strongly |totally |completely )?(?:disagree|beg to differ)|"
+    r"i (?:don'?t|do not) (?:agree|think so|believe (?:that|it|so)|see it that way|buy (?:it|that))|(?:that'?s|that is|"
+    r"which is|this is) (?:just |plain |total |complete )?(?:wrong|nonsense|silly|stupid|bullshit|rubbish|not true|"
+    r"a bad idea|overkill|ridiculous|too (?:strict|much))|not convinced|i'?m not a fan|what nonsense|(?:that|this|"
+    r"which)(?:'s| is| was) (?:what|how) (?:the|my|our|their|they|he|she|his|her)\b[^.]{0,40}\b(?:did|does|do|said|"
+    r"says?|wanted|wants?|thinks?|thought))\b",
     _ANY,
 )
 #: Assigns the assistant a role for the next request.
@@ -219,54 +212,42 @@ OPTIONS_HEADING = lazy_regex(
 
 #: Withdraws what was said, wherever this occurs.
 TAKES_BACK = lazy_regex(
-    r"(?<!don't )(?<!dont )(?<!do not )(?<!never )(?<!not )\b(?:"
-    r"(?:scratch|strike|disregard) (?:that|this|it|all|everything|what|the|my|those)|(?:just |only )?kidding|jk|j/k|"
-    r"psych(?=\W*$|[!.,])|"
-    r"(?:just |only )?(?:messing|playing|toying|joking) with you|(?:just |only )?teasing(?: you)?(?=\W*$|[!.,])|"
-    r"(?:just )?pulling your leg|april fools?|"
-    r"forget (?:that(?! \w+ (?:is|are|was|has|have)\b)|it|this|all|everything|about (?:that|it|the|my|what)|"
-    r"what i(?:'ve| have)?(?: just)? (?:said|wrote|told|asked|typed)|i (?:ever )?said|(?:the|my|"
-    r"that) (?:[\w-]+ ){0,2}(?:rule|"
-    r"preference|"
-    r"convention|instruction|policy|thing)|my last|the last)|"
-    r"ignore (?:that|what i|my (?:last|previous|earlier)|the (?:last|previous) (?:rule|message|sentence|instruction))|"
-    r"(?:i |i'll |let me |i hereby |i'd like to )?(?:take|took|taking) (?:that |this |it |those |all that |"
-    r"everything )?back|"
+    r"(?<!don't )(?<!dont )(?<!do not )(?<!never )(?<!not )\b(?:(?:scratch|strike|disregard) (?:that|this|it|all|"
+    r"everything|what|the|my|those)|(?:just |only )?kidding|jk|j/k|psych(?=\W*$|[!.,])|(?:just |only )?(?:messing|"
+    r"playing|toying|joking) with you|(?:just |only )?teasing(?: you)?(?=\W*$|[!.,])|(?:just )?pulling your leg|"
+    r"april fools?|forget (?:that(?! \w+ (?:is|are|was|has|have)\b)|it|this|all|everything|about (?:that|it|the|my|"
+    r"what)|what i(?:'ve| have)?(?: just)? (?:said|wrote|told|asked|typed)|i (?:ever )?said|(?:the|my|"
+    r"that) (?:[\w-]+ ){0,2}(?:rule|preference|convention|instruction|policy|thing)|my last|the last)|ignore (?:that|"
+    r"what i|my (?:last|previous|earlier)|the (?:last|previous) (?:rule|message|sentence|instruction))|(?:i |i'll |"
+    r"let me |i hereby |i'd like to )?(?:take|took|taking) (?:that |this |it |those |all that |everything )?back|"
     r"i (?:take|took|withdraw|revoke|retract) (?:back )?(?:that|what|the|my)|i(?:'ve| have)? changed my mind|nvm|"
     r"(?:scrap|drop|cancel|lose|skip|undo|ditch) (?:the|that|my) (?:[\w-]+ ){0,3}(?:rule|thing|convention|policy|"
-    r"preference)(?=\W*$| (?:about|on|for|again|please)\b)|"
-    r"scrap (?:that|it|this)(?=\W*$)|that rule (?:is |was |holds |applies )?(?:only|just) for (?:today|now|this|the)|"
-    r"(?:on|after) second thoughts?|(?:that|it|this) was (?:only |just )?(?:a joke|sarcas\w+|ironic|a mistake|wrong|"
-    r"nonsense)|"
-    r"i(?:'m| am| was) (?:only |just )?(?:joking|kidding|sarcastic)|i was wrong|my (?:bad|mistake)\b|not (?:really|"
-    r"seriously|"
-    r"serious)(?=[.!,]|$)|undo (?:that|the) rule|(?:that|the|my) rule (?:about .{1,40})?(?:no longer|doesn'?t|"
-    r"does not) "
-    r"(?:hold|appl\w+|count)\w*|lol,? no|haha,? no|i didn'?t mean (?:that|it)|don'?t (?:do|"
-    r"follow) what i (?:just )?said|"
-    r"that'?s not what i (?:meant|want\w*))\b|^(?:(?:oops|sorry|ups|ah|oh|uh|"
-    r"my bad)\W+)*(?:that was (?:for |the )?)?(?:the )?"
-    r"(?:wrong|other|another) (?:window|chat|tab|terminal|project|repo|session|channel|thread|person)\W*$|"
-    r"\b(?:wasn'?t|not) meant for (?:you|here|this)\b|\bnever ?mind(?=\W*$|[.,;!]| (?:that|about|what|the rule|my))",
+    r"preference)(?=\W*$| (?:about|on|for|again|please)\b)|scrap (?:that|it|this)(?=\W*$)|that rule (?:is |was |holds |"
+    r"applies )?(?:only|just) for (?:today|now|this|the)|(?:on|after) second thoughts?|(?:that|it|this) was (?:only |"
+    r"just )?(?:a joke|sarcas\w+|ironic|a mistake|wrong|nonsense)|i(?:'m| am| was) (?:only |just )?(?:joking|kidding|"
+    r"sarcastic)|i was wrong|my (?:bad|mistake)\b|not (?:really|seriously|serious)(?=[.!,]|$)|undo (?:that|the) rule|"
+    r"(?:that|the|my) rule (?:about .{1,40})?(?:no longer|doesn'?t|does not) (?:hold|appl\w+|count)\w*|lol,? no|"
+    r"haha,? no|i didn'?t mean (?:that|it)|don'?t (?:do|follow) what i (?:just )?said|that'?s not what i (?:meant|"
+    r"want\w*))\b|^(?:(?:oops|sorry|ups|ah|oh|uh|my bad)\W+)*(?:that was (?:for |the )?)?(?:the )?(?:wrong|other|"
+    r"another) (?:window|chat|tab|terminal|project|repo|session|channel|thread|person)\W*$|\b(?:wasn'?t|"
+    r"not) meant for (?:you|here|this)\b|\bnever ?mind(?=\W*$|[.,;!]| (?:that|about|what|the rule|my))",
     _ANY,
 )
 #: Corrects what comes just before it.
 CORRECTS = lazy_regex(
-    r"(?:^|[.,;:!–—-]\s*|\()(?:oh|hm+|ah|oops|uh|um|er|well|actually|sorry|but|no|nope|wait|hold on|hang on)?[,.!… ]*"
-    r"(?:no,? wait|wait,? no|wait,? that'?s not (?:right|true)|(?:wait|hold on)[,.!…]|no,|nope\b|sorry,? (?:i|no|not|"
-    r"that)|i (?:meant|mean)\b|"
-    r"correction\b|on reflection\b|come to think of it\b|(?:now that i )?think(?:ing)? (?:about|of) it\b|"
-    r"let me rephrase\b|"
-    r"actually,? (?:no|not|don'?t|let'?s|use|it'?s|make|keep|never ?mind|scratch)\b|or rather\b|make that\b|"
-    r"(?:go |switch |let'?s go )?back to (?!(?:the|my|our|this|that|work|it)\b)[^\W\d_]+(?: please)?(?=\W*$)|"
-    r"rather not\b|better not\b|no[,.!]? (?:use|make|do|not|let'?s)\b)",
+    r"(?:^|[.,;:!–—-]\s*|\()(?:oh|hm+|ah|oops|uh|um|er|well|actually|sorry|but|no|nope|wait|hold on|"
+    r"hang on)?[,.!… ]*(?:no,? wait|wait,? no|wait,? that'?s not (?:right|true)|(?:wait|hold on)[,.!…]|no,|nope\b|"
+    r"sorry,? (?:i|no|not|that)|i (?:meant|mean)\b|correction\b|on reflection\b|come to think of it\b|"
+    r"(?:now that i )?think(?:ing)? (?:about|of) it\b|let me rephrase\b|actually,? (?:no|not|don'?t|let'?s|use|it'?s|"
+    r"make|keep|never ?mind|scratch)\b|or rather\b|make that\b|(?:go |switch |let'?s go )?back to (?!(?:the|my|our|"
+    r"this|that|work|it)\b)[^\W\d_]+(?: please)?(?=\W*$)|rather not\b|better not\b|no[,.!]? (?:use|make|do|not|"
+    r"let'?s)\b)",
     _ANY,
 )
 #: Ends an earlier rule, if it mentions it.
 LIFTS = lazy_regex(
     r"^(?:(?:ok(?:ay)?|please|actually|well|now|and|but)[, ]+)*(?:stop \w+ing|no need to|no longer|you (?:may|"
-    r"can) \w+ .*\bagain|"
-    r"you don'?t (?:have|need) to)\b|^actually,? (?:you (?:may|can)|it'?s (?:ok|okay|fine))\b",
+    r"can) \w+ .*\bagain|you don'?t (?:have|need) to)\b|^actually,? (?:you (?:may|can)|it'?s (?:ok|okay|fine))\b",
     _ANY,
 )
 #: Says that something is over, whenever it was stipulated.
@@ -295,8 +276,7 @@ ALL_OF_IT = lazy_regex(r"\b(?:all|everything|both|these|those)\b", _ANY)
 #: A later withdrawal must name its subject.
 SUBJECT = lazy_regex(
     r"\b(?:about|regarding|concerning|rule (?:on|for|that|with|to)|back (?:the|my|what)|forget (?:the|my|that)|"
-    r"withdraw|"
-    r"revoke|retract|said (?:about|on|that|to)|sobre|über|mit|zu[mr]?)\b(.*)",
+    r"withdraw|revoke|retract|said (?:about|on|that|to)|sobre|über|mit|zu[mr]?)\b(.*)",
     _ANY,
 )
 #: Words in a withdrawal that don't name its subject.

@@ -117,17 +117,16 @@ _CLAIM = lazy_regex(
 _SIGNS: dict[str, re.Pattern[str]] = {"not": NEGATION, "anything": _ANYTHING, "address": ADDRESS}
 #: A word before the name of a part only specifies which part: "the user service", "permission checks".
 _KINDS = lazy_regex(
-    r"\b(?:user|agent|assistant|bot|customer|client|admin|reviewer|password|token|secret|permission|approval|"
-    r"audit|review|security|alert|prompt|ignore|test|hook|confirmation|cookie|key|push)s?['’]? (?=(?:(?!the|an?|"
-    r"to|of|in)[a-z]+ )?(?:service|table|module|endpoint|model|field|role|panel|id|package|template|component|"
-    r"class|middleware|workflow|bucket|list|reset|mail|suite|folder|account|environment|matrix|page|form|column|"
-    r"schema|queue|store|provider|manager|handler|hash|file|name|fixture|database|container|data|runner|api|"
-    r"object|scanner|log|limit|check)s?\b)|\b(?:jenkins|build|ci|test|demo|dummy|service|system|database|root|admin|"
-    r"user|"
+    r"\b(?:user|agent|assistant|bot|customer|client|admin|reviewer|password|token|secret|permission|approval|audit|"
+    r"review|security|alert|prompt|ignore|test|hook|confirmation|cookie|key|push)s?['’]? (?=(?:(?!the|an?|to|of|"
+    r"in)[a-z]+ )?(?:service|table|module|endpoint|model|field|role|panel|id|package|template|component|class|"
+    r"middleware|workflow|bucket|list|reset|mail|suite|folder|account|environment|matrix|page|form|column|schema|queue|"
+    r"store|provider|manager|handler|hash|file|name|fixture|database|container|data|runner|api|object|scanner|log|"
+    r"limit|check)s?\b)|\b(?:jenkins|build|ci|test|demo|dummy|service|system|database|root|admin|user|"
     r"anonymous) (?:agent|user)s?\b|\b(?:package|state|window|task|session|context|process|file|event|connection|"
-    r"secrets?) managers?\b|\b(?:cache|primary|foreign|dict\w*|config\w*|object|json|translation|sort|"
-    r"partition|map|query|composite|unique|idempotency|public|routing|react|i18n|csrf|design|test|pre-commit|"
-    r"commit|webhook|react|git) (?:keys?|tokens?|hooks?|policies|policy)\b|\bpush notif"
+    r"secrets?) managers?\b|\b(?:cache|primary|foreign|dict\w*|config\w*|object|json|translation|sort|partition|map|"
+    r"query|composite|unique|idempotency|public|routing|react|i18n|csrf|design|test|pre-commit|commit|webhook|react|"
+    r"git) (?:keys?|tokens?|hooks?|policies|policy)\b|\bpush notif"
 )
 _CODE = lazy_regex(r"`[^`\n]*`")
 #: These words are not followed by a verb: "signatures of commits".

@@ -110,17 +110,15 @@ _MONTH = (
 )
 #: Who wrote a page, and when: "Last updated by Ola on 3 March".
 _AUTHORED = lazy_regex(
-    r"(?i)\s*(?:(?:(?:merge|pull) request|issue|ticket|[pm]r|bug|story|card)?\s?[!#]?[\w-]{0,12}\s)?(?:(?:last|"
-    r"zuletzt|dernière|última) )?(?:updated|edited|modified|changed|created|posted|published|added|"
-    r"asked|opened|submitted|written|bearbeitet|geändert|erstellt|modifi\w+|mise? à jour|editad[oa]|publicad[oa])"
-    r"(?: \S+){0,4} (?:by|von|par|por|da) (?:@\w|(?-i:[^\W\d_a-z]|u/))(?:[^.!?\n]|(?<=\d)\.){0,50}(?:\d{4}|"
-    r"\d\d?[./-]\d\d?|"
-    r"\d\d?:\d\d|\d\s?\w+ ago|(?:vor|hace|il y a|há) \d+ \w+|\d\.? (?:de )?(?:"
+    r"(?i)\s*(?:(?:(?:merge|pull) request|issue|ticket|[pm]r|bug|story|card)?\s?[!#]?[\w-]{0,12}\s)?(?:(?:last|zuletzt|"
+    r"dernière|última) )?(?:updated|edited|modified|changed|created|posted|published|added|asked|opened|submitted|"
+    r"written|bearbeitet|geändert|erstellt|modifi\w+|mise? à jour|editad[oa]|publicad[oa])(?: \S+){0,4} (?:by|von|par|"
+    r"por|da) (?:@\w|(?-i:[^\W\d_a-z]|u/))(?:[^.!?\n]|(?<=\d)\.){0,50}(?:\d{4}|\d\d?[./-]\d\d?|\d\d?:\d\d|\d\s?\w+ ago|"
+    r"(?:vor|hace|il y a|há) \d+ \w+|\d\.? (?:de )?(?:"
     + _MONTH
     + r")\w*|(?:"
     + _MONTH
-    + r")\w* \d)"
-    r"(?:[^.!?\n]|(?<=\d)\.){0,30}$"
+    + r")\w* \d)(?:[^.!?\n]|(?<=\d)\.){0,30}$"
 )
 _FIELD = lazy_regex(
     r"(?i)\s*(?:status|assignee|assigned to|reporter|reported by|priority|severity|labels?|sprint|story points|type|"

@@ -84,11 +84,10 @@ _SECRETS_MARKS = (
 RULES: tuple[Rule, ...] = (
     Rule(
         "orders to forget the rules",
-        r"\b(?:ignore|disregard|forget|override|overrule|bypass|circumvent|drop|discard|neglect|void|cancel|set "
-        r"aside|pay no attention to|do not (?:follow|obey)|don't (?:follow|obey)|stop following|nullif(?:y|"
+        r"\b(?:ignore|disregard|forget|override|overrule|bypass|circumvent|drop|discard|neglect|void|cancel|set aside|"
+        r"pay no attention to|do not (?:follow|obey)|don't (?:follow|obey)|stop following|nullif(?:y|"
         r"ies))\b[^.\n]{0,40}\b(?:(?:previous|prior|earlier|above|preceding|existing|former|original|all|any|every|"
-        r"your|"
-        r"system|initial|safety)\b[^.\n]{0,40}\b"
+        r"your|system|initial|safety)\b[^.\n]{0,40}\b"
         + _RULES_WORDS
         + r"|(?:the|these|those|other)\b[^.\n]{0,24}\b(?:instructions|"
         r"rules|guidelines|directives|system prompt|restrictions|safeguards|guardrails)\b(?! (?:to|for) ))",
@@ -110,12 +109,11 @@ RULES: tuple[Rule, ...] = (
     ),
     Rule(
         "orders to forget the rules",
-        r"ignorier\w* (?:alle|die|sämtliche)?\s*(?:vorherigen|bisherigen|obigen)|vergiss (?:alle|die) |ignora "
-        r"(?:todas )?(?:las|le|tutte le) (?:instrucciones|istruzioni)|(?:ignore[zr]?|oublie[zr]?) (?:toutes )?les "
-        r"(?:instructions|consignes)|ignore (?:todas )?as instruções|忽略.{0,8}(?:指令|指示|规则|提示)|無視.{0,6}|"
-        r"(?:игнорируй|"
-        r"забудь|игнорировать).{0,24}(?:инструкц|указани|правил)|(?:指示|命令).{0,6}無視|이전.{0,8}(?:지시|명령).{0,8}무시|"
-        r"zignoruj .{0,20}instrukcje|önceki talimatlar[ıi]",
+        r"ignorier\w* (?:alle|die|sämtliche)?\s*(?:vorherigen|bisherigen|obigen)|vergiss (?:alle|die) |"
+        r"ignora (?:todas )?(?:las|le|tutte le) (?:instrucciones|istruzioni)|(?:ignore[zr]?|"
+        r"oublie[zr]?) (?:toutes )?les (?:instructions|consignes)|ignore (?:todas )?as instruções|忽略.{0,8}(?:指令|"
+        r"指示|规则|提示)|無視.{0,6}|(?:игнорируй|забудь|игнорировать).{0,24}(?:инструкц|указани|правил)|(?:指示|"
+        r"命令).{0,6}無視|이전.{0,8}(?:지시|명령).{0,8}무시|zignoruj .{0,20}instrukcje|önceki talimatlar[ıi]",
         marks=("ignor", "vergiss", "oublie", "忽略", "無視", "игнор", "забудь", "무시", "talimat"),
     ),
     Rule(
@@ -141,23 +139,20 @@ RULES: tuple[Rule, ...] = (
     ),
     Rule(
         "a forged role or tag",
-        r"^\W{0,8}(?:system|assistant|"
-        r"developer)\s*(?:message|prompt|note|reminder|override|notice|update|instructions?|alert)?\W{0,4}:|"
-        r"\b(?:begin|end|start|new|updated|real|actual|true|hidden|secret)\s+(?:of\s+)?(?:the\s+)?(?:system|"
-        r"developer|admin)\s+(?:prompt|message|instructions?|override|note)|\bsystem (?:override|notice|update|"
-        r"alert)\b|\bend of (?:the )?(?:memor(?:y|ies)|context|tool (?:result|output)|user (?:input|message|prompt)|"
-        r"untrusted|quoted|document)\b|\bmessage from (?:the )?(?:system|anthropic|developers?|admin\w*|security "
-        r"team)\b|\b(?:anthropic|openai) (?:policy|security|support|staff|safety|admin)\b.{0,60}(?:require|must|"
-        r"instruct|authori[sz]|approved|override)",
+        r"^\W{0,8}(?:system|assistant|developer)\s*(?:message|prompt|note|reminder|override|notice|update|"
+        r"instructions?|alert)?\W{0,4}:|\b(?:begin|end|start|new|updated|real|actual|true|hidden|"
+        r"secret)\s+(?:of\s+)?(?:the\s+)?(?:system|developer|admin)\s+(?:prompt|message|instructions?|override|note)|"
+        r"\bsystem (?:override|notice|update|alert)\b|\bend of (?:the )?(?:memor(?:y|ies)|context|tool (?:result|"
+        r"output)|user (?:input|message|prompt)|untrusted|quoted|document)\b|\bmessage from (?:the )?(?:system|"
+        r"anthropic|developers?|admin\w*|security team)\b|\b(?:anthropic|openai) (?:policy|security|support|staff|"
+        r"safety|admin)\b.{0,60}(?:require|must|instruct|authori[sz]|approved|override)",
         marks=("system", "assistant", "developer", "admin", "end of", "message from", "anthropic", "openai"),
     ),
     Rule(
         "a forged role or tag",
-        r"^\W{0,8}(?:(?:user|human|me|operator|boss|claude|ai|assistant|agent)\W{0,3}[:>](?=\s*\w+[ ,])|(?:user|"
-        r"human|"
+        r"^\W{0,8}(?:(?:user|human|me|operator|boss|claude|ai|assistant|agent)\W{0,3}[:>](?=\s*\w+[ ,])|(?:user|human|"
         r"operator|admin(?:istrator)?|owner|maintainer|boss|root|tool|claude|ai|agent|model|bot)\s*(?:says?|said|"
-        r"message|"
-        r"prompt|note|request|instruction|directive|wrote|preference|rule)\W{0,3}[:>])",
+        r"message|prompt|note|request|instruction|directive|wrote|preference|rule)\W{0,3}[:>])",
         "relayed",
     ),
     Rule(

@@ -68,8 +68,7 @@ _PASSING = lazy_regex(
 _PLAN_LABEL = lazy_regex(r"^(?:the )?(?:\w+ )?plan(?:\s*[:—–-]|(?: for| to))\s*", re.I)
 _BARE_TITLE = lazy_regex(
     r"^(?:\W|\b(?:the|my|a|an|implementation|refactor(?:ing)?|updated?|revised|final|new|proposed|plan|summary|"
-    r"overview|"
-    r"proposal|analysis|design|approach|context|changes?|fix(?:es)?|steps?|phase|v?\d+)\b)*$",
+    r"overview|proposal|analysis|design|approach|context|changes?|fix(?:es)?|steps?|phase|v?\d+)\b)*$",
     re.IGNORECASE,
 )
 _RECOMMENDED = lazy_regex(r"\s*\(recommended\)", re.IGNORECASE)

@@ -44,18 +44,16 @@ _CHANGE_FOLDER = lazy_regex(r"^(?:cd\s+\S+\s*(?:&&|;)\s*)+")
 
 #: A sentence that gives a cause.
 _CAUSE = lazy_regex(
-    r"\b(?:because|since (?!then\b|we\b)|due to|caused by|root cause|culprit|the (?:actual |real |underlying |only )?"
-    r"(?:issue|problem|reason|bug|cause|error|failure) (?:is|was) (?:that |the |a |in |with |not )?|as a result|"
-    r"which (?:means|meant|caused|causes|made|makes|breaks|broke|led|is why|leads)|that's why|"
-    r"(?<=, )so (?!far|that|much|on|i\b|let|now)\w|"
-    r"(?:does|did|is|was|were|are|has|had)(?:n't| not) (?:\w+ ){0,3}?(?:set|include|exclude|have|exist|match|handle|"
-    r"support|know|configured|exported|imported|defined|registered|called|passed|initialized|installed|import|export|"
-    r"define|contain|accept|allow|part|available|account|expect|reset|cover|mock)\w*|requires?|expects?|"
-    r"(?:is|was|are|were) (?:still |named .{3,40}, not )?(?:missing|checking|looking|using|pointing|calling|expecting|"
-    r"returning|passing|"
-    r"trying|reading|stale|outdated|wrong|hard-?coded|too (?:old|strict|long|short|small|low))|"
-    r"(?:can't|cannot) (?!be sure)|already (?:exists?|defined|declared|taken|in use)|conflicts? with|"
-    r"(?:needs?|lacks?|expected|wants?) (?!to (?:be )?(?:check|look|see|verify|run|fix|update|add|read|find|make)\b))",
+    r"\b(?:because|since (?!then\b|we\b)|due to|caused by|root cause|culprit|the (?:actual |real |underlying |"
+    r"only )?(?:issue|problem|reason|bug|cause|error|failure) (?:is|was) (?:that |the |a |in |with |not )?|as a result|"
+    r"which (?:means|meant|caused|causes|made|makes|breaks|broke|led|is why|leads)|that's why|(?<=, )so (?!far|that|"
+    r"much|on|i\b|let|now)\w|(?:does|did|is|was|were|are|has|had)(?:n't| not) (?:\w+ ){0,3}?(?:set|include|exclude|"
+    r"have|exist|match|handle|support|know|configured|exported|imported|defined|registered|called|passed|initialized|"
+    r"installed|import|export|define|contain|accept|allow|part|available|account|expect|reset|cover|mock)\w*|requires?|"
+    r"expects?|(?:is|was|are|were) (?:still |named .{3,40}, not )?(?:missing|checking|looking|using|pointing|calling|"
+    r"expecting|returning|passing|trying|reading|stale|outdated|wrong|hard-?coded|too (?:old|strict|long|short|small|"
+    r"low))|(?:can't|cannot) (?!be sure)|already (?:exists?|defined|declared|taken|in use)|conflicts? with|(?:needs?|"
+    r"lacks?|expected|wants?) (?!to (?:be )?(?:check|look|see|verify|run|fix|update|add|read|find|make)\b))",
     re.IGNORECASE,
 )
 _LABEL = lazy_regex(r"^(?:the )?(?:root |real |actual )?(?:cause|problem|issue|reason|bug)\s*[:—–-]\s+", re.IGNORECASE)
@@ -73,12 +71,9 @@ _UNSURE = lazy_regex(
 #: Denies what was said before.
 _CONTRADICTS = lazy_regex(
     r"\b(?:wait|hmm+|actually(?=,| (?:the|it|that|this|no))|turns out|(?:is|was|'s|are|were)(?:n't| not) (?:the|"
-    r"actually|"
-    r"really) "
-    r"(?:the )?(?:\w+ )?(?:issue|problem|cause|reason|culprit|case)|i was wrong|i misread|misread|my mistake|"
-    r"that didn't "
-    r"(?:work|help|fix)|still fail\w*|still (?:broken|not|the same)|same error|different (?:error|issue|reason)|not "
-    r"because|wrong (?:about|assumption)|revert)\b",
+    r"actually|really) (?:the )?(?:\w+ )?(?:issue|problem|cause|reason|culprit|case)|i was wrong|i misread|misread|"
+    r"my mistake|that didn't (?:work|help|fix)|still fail\w*|still (?:broken|not|the same)|same error|"
+    r"different (?:error|issue|reason)|not because|wrong (?:about|assumption)|revert)\b",
     re.IGNORECASE,
 )
 #: The user's next prompt says that it is not fixed.
