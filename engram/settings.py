@@ -100,8 +100,6 @@ class Settings:
     embedding_threads: int = 0
 
     # Search
-    #: hybrid, or classic (the older formula over the newest 200 memories).
-    ranking: str = "hybrid"
     #: Default number of hits of a search, and of memories of a recall.
     recall_limit: int = 5
 
@@ -119,9 +117,6 @@ class Settings:
     bite_tokens: int = 120
     #: Maximum number of tokens of the briefing at the start of a session.
     briefing_tokens: int = 200
-    #: Minimum cosine at which two prompts count as having the same topic and share a recollection; 0 uses the model's
-    #: own threshold.
-    topic_threshold: float = 0.0
     #: A pending recollection older than this is not injected, in seconds.
     stale_seconds: int = 300
     #: Number of days for which the outcome of each prompt is kept (`engram why`): ids and figures, no text. 0 keeps
@@ -223,10 +218,11 @@ class Settings:
                 raise SettingsError(fault)
 
 
+#: Settings of earlier versions, which a config.toml may still contain. They have no effect.
+WITHDRAWN = ("ranking", "topic_threshold")
 #: Name of a setting → all values that it may have.
-_CHOICES = {
+CHOICES = {
     "extractor": EXTRACTORS,
-    "ranking": ("hybrid", "classic"),
     "sqlite_driver": ("auto", "cysqlite", "sqlite3"),
     "log_level": ("debug", "info", "warning", "error"),
 }
@@ -234,8 +230,8 @@ _CHOICES = {
 
 def _fault_of(name: str, value: Any) -> str:
     """Return why a value of the right type is invalid for a setting; "" if it is valid."""
-    if value not in _CHOICES.get(name, (value,)):
-        return f"the setting {name} = {value!r} must be one of {', '.join(_CHOICES[name])}"
+    if value not in CHOICES.get(name, (value,)):
+        return f"the setting {name} = {value!r} must be one of {', '.join(CHOICES[name])}"
     if isinstance(value, int | float) and value < 0:
         return f"the setting {name} = {value!r} must not be negative"
     return ""
@@ -243,16 +239,12 @@ def _fault_of(name: str, value: Any) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
-    """Settings and their sources."""
-
     settings: Settings
     #: Name of a setting → flag, environment, config.toml or default.
     sources: Mapping[str, str]
 
 
 class ConfigFault(NamedTuple):
-    """A fault in config.toml."""
-
     #: The setting; "" for the whole file.
     name: str
     text: str
@@ -314,7 +306,10 @@ def load(
         stored = {}
         faults.append(ConfigFault("", str(error)))
     for name, value in stored.items():
-        if name != "home":
+        if name in WITHDRAWN:
+            if faults is not None:
+                faults.append(ConfigFault(name, f"the setting {name} no longer has any effect"))
+        elif name != "home":
             lay(name, value, "config.toml")
     for name in names:
         sources.setdefault(name, "default")

@@ -67,7 +67,6 @@ class SessionScope:
         """Return why a session may not be shown anything: EXCLUDED (its folder) or PAUSED (its project); else None.
 
         Args:
-            cwd: the folder of the prompt.
             project_id: the project to ask in; None for the session's project.
         """
         session = sessions.find_session(self.store, session_id)
@@ -108,8 +107,6 @@ _PROMPT_ID = lazy_regex(r"[0-9A-Za-z_-]{1,128}")
 
 @dataclass(frozen=True, slots=True)
 class AskedPrompt:
-    """The latest prompt of a session."""
-
     #: Its id, or the hash of its text if it has none.
     key: str
     #: The hash of its text.
@@ -286,15 +283,9 @@ class _Topic:
 class Topics:
     """The topic of the last prompt of each session that was answered with bites. Any thread may call any method."""
 
-    def __init__(self, embedder: Embedder | None = None, threshold: float = 0.0) -> None:
-        """Create an empty record.
-
-        Args:
-            embedder: compares prompts; without it, only their common words are compared.
-            threshold: cosine above which two prompts have the same topic; 0 uses the model's own.
-        """
+    def __init__(self, embedder: Embedder | None = None) -> None:
+        """Create an empty record; without an embedder, only the common words of two prompts are compared."""
         self._embedder = embedder
-        self._threshold = threshold
         self._lock = threading.Lock()
         self._topics: OrderedDict[str, _Topic] = OrderedDict()
 
@@ -311,8 +302,7 @@ class Topics:
         try:
             if last.vector is None:
                 last.vector = self._embedder.embed_query(last.text)
-            threshold = self._threshold or self._embedder.thresholds.same_topic
-            return float(self._embedder.embed_query(text) @ last.vector) > threshold
+            return float(self._embedder.embed_query(text) @ last.vector) > self._embedder.thresholds.same_topic
         except EmbeddingError:
             return False
 

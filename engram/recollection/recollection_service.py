@@ -60,7 +60,6 @@ class RecollectionService:
         """Create the service.
 
         Args:
-            settings: budgets, folders and time limits.
             redact: removes secrets from text, including those whose digests are passed.
             embedder: compares the topics of prompts; without it, only their words are compared.
         """
@@ -68,7 +67,7 @@ class RecollectionService:
         self._settings = settings
         self._redact = redact
         self._prompts = LatestPrompts()
-        self._topics = Topics(embedder, settings.topic_threshold)
+        self._topics = Topics(embedder)
         scope = SessionScope(store, settings)
         self._ledger = Ledger(store, scope)
         self._pending = PendingBites(settings.places.recollections, self._ledger, self._prompts, self._topics)

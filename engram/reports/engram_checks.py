@@ -42,7 +42,7 @@ from engram.models.work.task_runs import note_failure
 from engram.models.work.work import WorkState, list_work
 from engram.reports.health import SEE_LOG, Health
 from engram.reports.use_report import REPORT_DAYS, late_of_days, late_text
-from engram.settings import ConfigFault, Settings
+from engram.settings import WITHDRAWN, ConfigFault, Settings
 from engram.transcripts.project import is_excluded
 from engram.transcripts.registry import present_folders, skipped
 from engram.trust.display import number_of
@@ -67,8 +67,6 @@ _SET_ASIDE = {
 
 
 class State(StrEnum):
-    """The result of a check."""
-
     OK = "ok"
     #: Works, but the user should know something.
     WARN = "warn"
@@ -78,8 +76,6 @@ class State(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """One finding."""
-
     name: str
     state: State
     detail: str
@@ -102,11 +98,15 @@ def check_config(path: Path, faults: Iterable[ConfigFault]) -> Iterator[Check]:
     for name, text in faults:
         line = line_of(path, name) if name else 0
         command = f"engram config unset {shlex.quote(name)}" if name else ""
+        detail = f"line {line} of {path}: {text}" if line else text
+        if name in WITHDRAWN:
+            yield Check("config.toml", State.WARN, detail, command=command, public="an outdated setting")
+            continue
         mend = f"correct the line, or run: {command}" if name else "correct the file, or move it away"
         yield Check(
             "config.toml",
             State.BAD,
-            f"line {line} of {path}: {text}" if line else text,
+            detail,
             f"{mend}. Until then nothing of Engram starts",
             command=command,
             public="a setting is invalid" if name else "can't be read",

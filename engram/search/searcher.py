@@ -23,7 +23,6 @@ from engram.models.search.fulltext import (
     search_passages,
     search_rows,
 )
-from engram.models.search.memory_lists import latest_memories
 from engram.models.search.vector_rows import vectors_of
 from engram.models.sessions.passage_rows import EvidencePlace, passage_rows, places_of, texts_of_blocks
 from engram.search.abstain import is_far, is_unanswered, select_relevant
@@ -32,14 +31,12 @@ from engram.search.passages.candidate_set import CandidateSet, SearchIndex, Vect
 from engram.search.passages.passage_search import find_notes, find_passages
 from engram.search.question import Coverage, ParsedQuery, Query, TermCounts, parse_query, phrases_of, select_terms
 from engram.search.ranking import (
-    MAX_CLASSIC_CANDIDATES,
     MEMORY_WEIGHTS,
     MemoryCandidates,
     Ranking,
     best_places,
     build_candidates,
     rank,
-    rank_classic,
 )
 from engram.search.support import Floor, Support, evidence_cosines, rarity_of_words, text_support, usual_cosine
 from engram.search.vectors.loaded_vectors import Floats, VectorCache
@@ -98,8 +95,6 @@ __all__ = ["Hit", "Query", "Searcher", "with_places"]
 
 #: Maximum number of memories from the text index, and from the vectors.
 MAX_CANDIDATES = 100
-#: Maximum number of text matches for the classic formula, which scales BM25 over all matches.
-_MAX_CLASSIC_MATCHES = 1000 * MAX_CANDIDATES
 #: Number of passages searched for support of memories without a vector.
 SUPPORTING_PASSAGES = 40
 #: A text with this share of a question's words contains them all; slightly below 1 because of rounding.
@@ -136,7 +131,7 @@ class Searcher:
         """Create a searcher over ``store``.
 
         Args:
-            settings: ``ranking`` selects the formula for memories; ``exclude`` hides folders.
+            settings: ``exclude`` hides folders.
             embedder: the model; None to search by text alone.
             vectors: the cache for each kind of owner: p (passage), e (memory), n (note). If None, empty caches are
                 created, which ``refresh`` fills.
@@ -181,10 +176,8 @@ class Searcher:
     def recall(self, query: Query) -> list[Hit]:
         """Return the best memories, best first; if the query has a project, only that project's and global ones.
 
-        Weak matches are dropped unless ``thorough`` is set or the classic ranking is in use.
+        Weak matches are dropped unless ``thorough`` is set.
         """
-        if self._settings.ranking == "classic":
-            return self._recall_classic(query)
         parsed, wait_for_vector = self._parse(query), self._query_embedder.start(query.text)
         candidates = self._retrieve_memories(query, parsed, wait_for_vector)
         ranking = rank(candidates, parsed, MEMORY_WEIGHTS)
@@ -198,12 +191,6 @@ class Searcher:
         hits = self._memory_hits(candidates, ranking, best, query.branch)
         return [replace(hit, is_doubtful=is_doubtful) for hit in hits]
 
-    def _recall_classic(self, query: Query) -> list[Hit]:
-        parsed = self._parse(query)
-        candidates = self._newest_memories(query, parsed, self._query_embedder.embed(query.text))
-        ranking = rank_classic(candidates, parsed.now_ms)
-        return self._memory_hits(candidates, ranking, best_places(ranking.score, query.limit), query.branch)
-
     def _retrieve_memories(self, query: Query, parsed: ParsedQuery, wait_for_vector: VectorWait) -> MemoryCandidates:
         """Return the text and vector matches; the text index is searched while the question is being embedded."""
         terms = self._select_terms(parsed, "episode_fts")
@@ -215,14 +202,6 @@ class Searcher:
         vector = wait_for_vector()
         ids = sorted({*bm25, *self._nearest_memories(vector, query)})
         rows = {row_id: row for row_id, row in search_rows(self._store, ids).items() if _is_visible(query, row)}
-        return build_candidates(rows, bm25, self._memory_cosines(vector, sorted(rows)))
-
-    def _newest_memories(self, query: Query, parsed: ParsedQuery, vector: Floats | None) -> MemoryCandidates:
-        newest = latest_memories(
-            self._store, project_id=query.project_id, with_global=query.with_global, limit=MAX_CLASSIC_CANDIDATES
-        )
-        rows = search_rows(self._store, [memory.id for memory in newest])
-        bm25 = dict(search_memories(self._store, self._select_terms(parsed, "episode_fts"), _MAX_CLASSIC_MATCHES))
         return build_candidates(rows, bm25, self._memory_cosines(vector, sorted(rows)))
 
     def search(self, query: Query, *, without: Collection[str] = ()) -> list[Hit]:
@@ -399,7 +378,6 @@ class Searcher:
         """Return whether the question contains a proper name that no text contains, and no hit is near the question.
 
         Args:
-            query: the question.
             coverage: the result of ``coverage_of`` for the question.
             cosines: as for ``is_unanswered``; None values are ignored, but at least one cosine must be known.
         """

@@ -72,7 +72,7 @@ WRONG: tuple[tuple[tuple[str, ...], int, str], ...] = (
     (("config", "set", "nosuch", "1"), 1, "`engram config` lists them"),
     (("config", "set", "bites", "-1"), 1, "must not be negative"),
     (("config", "set", "recall_limit", "many"), 1, "is invalid: it must be a whole number"),
-    (("--set", "topic_threshold=high", "status"), 1, "is invalid: it must be a number"),
+    (("--set", "claude_timeout_seconds=high", "status"), 1, "is invalid: it must be a number"),
     (("--set", "nosuch=1", "status"), 1, "`engram config` lists them all"),
     (("--set", "nosuch", "status"), 1, "`engram config` lists them all"),
     (("--set", "recall-limit", "status"), 1, "--set recall_limit=VALUE"),

@@ -284,6 +284,17 @@ def test_each_line_of_config_toml_that_is_wrong_is_named_and_the_rest_is_checked
     assert "config.toml" not in doctor.findings()
 
 
+def test_a_setting_of_an_earlier_version_has_no_effect_and_is_named(doctor: Doctor) -> None:
+    doctor.findings()
+    doctor.home.config_file.write_text('ranking = "classic"\nbites = 2\ntopic_threshold = 0.9\n')
+
+    assert doctor.run("config", "bites").stdout == "2\n"
+    finding = doctor.findings()["config.toml"]
+
+    assert (finding["state"], finding["command"]) == ("warn", "engram config unset topic_threshold")
+    assert finding["detail"].startswith(f"line 3 of {doctor.home.config_file}: ")
+
+
 def test_a_config_toml_that_cannot_be_read_is_named_and_nothing_is_started(doctor: Doctor) -> None:
     doctor.findings()
     doctor.home.config_file.write_text("bites = 2\nbites = = 3\n")

@@ -13,15 +13,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from recollecting import Scene
 
-from engram.embedding.hashed import HashedEmbedder
 from engram.enums import Importance, Scope, Status, Voice
 from engram.models.projects import projects
 from engram.models.shown import injections
 from engram.models.work.pauses import pause
 from engram.recollection.hook_files import RecollectionFiles
-from engram.recollection.recollection_service import RecollectionService
 from engram.recollection.render_bites import MAX_OVERRUN_CHARACTERS
-from engram.search.searcher import Searcher
 from engram.transcripts.turns import Action
 
 PROMPT = "Why does the watcher hold a flock and no PID file?"
@@ -337,22 +334,6 @@ class TestTopic:
         memory.keep("flock watcher PID file hold: a second memory with other words socket")
 
         assert memory.ask("Why does our watcher hold a flock, not the PID file?", prompt_id="p2") == ""
-
-    @pytest.mark.parametrize(("threshold", "is_silent"), [(0.05, True), (0.99, False)])
-    def test_the_threshold_of_a_topic_is_a_setting(
-        self, make_memory: Callable[..., Scene], threshold: float, is_silent: bool
-    ) -> None:
-        memory = make_memory(topic_threshold=threshold)
-        memory.service = RecollectionService(
-            memory.store, Searcher(memory.store, memory.settings), memory.settings, embedder=HashedEmbedder()
-        )
-        memory.keep()
-        memory.keep("The parser reads whole lines of a transcript and never half of one.")
-        memory.ask("Why does the watcher hold a flock and no PID file?", prompt_id="p1")
-
-        shown = memory.ask("Why does the parser read whole lines of a transcript file?", prompt_id="p2")
-
-        assert (shown == "") is is_silent
 
 
 class TestStart:

@@ -1,4 +1,4 @@
-"""The pure parts of the ranking: words, coverage, excerpts, abstaining, the classic formula."""
+"""The pure parts of the ranking: words, coverage, excerpts, abstaining."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from engram.search.question import (
     parse_query,
     select_terms,
 )
-from engram.search.ranking import MemoryCandidates, build_candidates, rank_classic
+from engram.search.ranking import MemoryCandidates, build_candidates
 from engram.text.words import names_of, proper_names_of, terms_of
 
 NOW = 1_767_225_600_000
@@ -121,27 +121,20 @@ def test_without_a_model_everything_is_near() -> None:
     )
 
 
-def row(
-    number: int,
-    *,
-    summary: str = "s",
-    days: float = 0,
-    importance: Importance = Importance.NORMAL,
-    access: int = 0,
-) -> MemoryRow:
-    """A current global memory, said ``days`` ago."""
+def row(number: int, summary: str) -> MemoryRow:
+    """A current global memory."""
     return MemoryRow(
         id=number,
         project_id=None,
         is_global=True,
         status=Status.ACTIVE,
-        importance=importance,
+        importance=Importance.NORMAL,
         is_pinned=False,
         is_lowered=False,
         weight=1.0,
         quality=0.0,
-        created_at_ms=NOW - int(days * DAY),
-        access_count=access,
+        created_at_ms=NOW,
+        access_count=0,
         session_ref=0,
         summary=summary,
         entities="",
@@ -150,7 +143,7 @@ def row(
 
 def memories(summaries: dict[str, float | None]) -> tuple[MemoryCandidates, Coverage, ParsedQuery]:
     """Memories with their cosines to a question, and that question parsed."""
-    rows = {number: row(number, summary=summary) for number, summary in enumerate(summaries)}
+    rows = {number: row(number, summary) for number, summary in enumerate(summaries)}
     cosines = {number: value for number, value in enumerate(summaries.values()) if value is not None}
     query = parse_query(Query("Which colour did the designers choose for trains in paint_set.py?"), NOW)
     counts = dict.fromkeys(query.terms, 1)
@@ -211,22 +204,6 @@ def test_parts_add_up_to_the_score_and_a_feature_group_can_be_left_out() -> None
     assert np.allclose(sum(whole.parts.values()), whole.score)
     assert np.allclose(whole.score - whole.parts["time"], less.score)
     assert "time" not in less.parts
-
-
-def test_the_classic_formula_is_exact() -> None:
-    rows = {1: row(1, access=3), 2: row(2, days=15), 3: row(3, days=60, importance=Importance.HIGH)}
-
-    ranked = rank_classic(build_candidates(rows, {1: 4.0, 2: 2.0}, {}), NOW)
-
-    assert np.allclose(ranked.parts["relevance"], [0.5, 0.0, 0.5 * 0.3])
-    assert np.allclose(ranked.parts["recency"], [0.3, 0.15, 0.0])
-    assert np.allclose(ranked.parts["access"], [0.2, 0.2 / 4, 0.2 / 4])
-
-
-def test_a_single_text_hit_counts_half_in_the_classic_formula() -> None:
-    ranked = rank_classic(build_candidates({1: row(1), 2: row(2)}, {1: 7.0}, {}), NOW)
-
-    assert np.allclose(ranked.parts["relevance"], [0.25, 0.0])
 
 
 def test_a_hit_too_short_to_be_understood_is_shown_with_its_neighbours() -> None:

@@ -170,14 +170,6 @@ def test_recall_keeps_silent_where_no_memory_has_to_do_with_the_question(store: 
     assert len(searcher.recall(Query("Where do we keep the queue?"))) == 1
 
 
-def test_the_older_formula_shows_whatever_is_newest(store: Store) -> None:
-    searcher = Searcher(store, Settings(ranking="classic"), embedder=HashedEmbedder())
-    save(store, "We keep the queue in SQLite")
-    fill(store, searcher)
-
-    assert len(searcher.recall(Query(QUESTION))) == 1
-
-
 class Strict(HashedEmbedder):
     """A model whose cosines are high between texts that have little to do with each other."""
 

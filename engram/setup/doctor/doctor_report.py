@@ -18,7 +18,7 @@ from pathlib import Path
 from engram.errors import EngramError
 from engram.log import LOG_KINDS, Record, read_records
 from engram.reports.engram_checks import Check, State
-from engram.settings import EXTRACTORS, Settings
+from engram.settings import CHOICES, Settings
 from engram.setup.doctor.machine_checks import Machine
 from engram.setup.services.service_plan import end_other_versions
 from engram.system.lazy_regex import lazy_regex
@@ -30,13 +30,7 @@ MAX_ERRORS = 10
 #: Maximum number of lines of Engram's code that are reported for one error, from the innermost calls.
 MAX_FRAMES = 6
 #: Text settings whose values are words defined by Engram.
-_WORDS = {
-    "extractor": EXTRACTORS,
-    "ranking": ("hybrid", "classic"),
-    "sqlite_driver": ("auto", "cysqlite", "sqlite3"),
-    "log_level": ("debug", "info", "warning", "error"),
-    "embedding_model": ("bundled", "hashed"),
-}
+_WORDS = {**CHOICES, "embedding_model": ("bundled", "hashed")}
 #: The folders of the three packages, next to one another in an installation.
 _ROOTS = (Path(__file__).resolve().parents[3],)
 _FRAME = lazy_regex(r'File "[^"]*/((?:engram|engram_hooks|engram_mcp)/[\w/]+\.py)", line (\d+), in ([\w<>]+)')
