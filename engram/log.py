@@ -66,10 +66,7 @@ def start_logging(folder: Path, kind: LogKind, level: str, redact: Callable[[str
     """Send this process's log to ``folder/kind.log`` and nothing to the terminal.
 
     Args:
-        folder: ENGRAM_HOME/logs.
         kind: kind of this process. Hooks use ``append_warning`` instead.
-        level: debug, info, warning or error.
-        redact: masks secrets in every record.
     """
     root = logging.getLogger()
     for old in list(root.handlers):

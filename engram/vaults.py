@@ -27,8 +27,6 @@ _MAX_FILE_BYTES = 100_000
 
 @dataclass(frozen=True, slots=True)
 class Vault:
-    """The vault of a project."""
-
     #: Display name of its project.
     name: str
     #: Identities of its project: its folder, and the folders joined to it.
@@ -115,9 +113,7 @@ def load_inside(
     """Load the settings of the memory folder or of a vault.
 
     Args:
-        flags: settings given as flags, by name.
         name: the vault's project or folder; None for the memory folder itself.
-        faults: see ``load``.
 
     Raises:
         SettingsError: a value is invalid, or config.toml can't be read.

@@ -453,19 +453,15 @@ def _print(plan: PurgePlan, report: PurgeReport | None) -> None:
     if report is not None:
         kept = f"; kept {report.kept} that changed meanwhile" if report.kept else ""
         click.echo(
-            f"Purged {_memories(len(report.episode_ids))} for good{kept}."
+            f"Purged {number_of(len(report.episode_ids), 'memory')} for good{kept}."
             if report.episode_ids or report.kept
             else "There is nothing to purge."
         )
     elif plan.memories:
         click.echo(
-            f"{_memories(len(plan.memories))}, {plan.size_bytes / 1000:,.0f} KB. Nothing was deleted. --yes deletes "
-            "them, and that can't be undone."
+            f"{number_of(len(plan.memories), 'memory')}, {plan.size_bytes / 1000:,.0f} KB. Nothing was deleted. --yes "
+            "deletes them, and that can't be undone."
         )
-
-
-def _memories(number: int) -> str:
-    return "1 memory" if number == 1 else f"{number} memories"
 
 
 # -- ``engram review``: memories that contradict each other, and the decision between them.
@@ -492,7 +488,36 @@ def list_command(workspace: Workspace, as_json: bool) -> None:
 
     Example: engram review list --json
     """
-    _list_review(workspace, as_json)
+    with workspace.store() as store:
+        found = list_contradictions(store)
+    if as_json:
+        print_json(found.to_json())
+        return
+    if found.waiting:
+        say(f"Contradict each other: {len(found.waiting)}", bold=True)
+    for one in found.waiting:
+        say(f"{one.contradiction.id}: {one.contradiction.reason}")
+        for side in (one.older, one.newer):
+            pinned = ", pinned" if side.is_pinned else ""
+            say(f"   {side.episode_id}  {one_line(side.summary)} ({side.voice}{pinned}, {day_of(side.created_at_ms)})")
+    if found.waiting:
+        advise("→ `engram review keep ID` keeps one of the two, `engram review both NUMBER` keeps both.\n")
+    if found.of_files:
+        say(f"Contradicted by your own files: {len(found.of_files)}", bold=True)
+    for by_file in found.of_files:
+        say(f"   {by_file.memory.episode_id}  {one_line(by_file.memory.summary)}")
+        say(f"   {' ' * 15}  but {one_line(by_file.file_says)}")
+    if found.of_files:
+        advise("→ `engram correct ID` or `engram forget ID` changes a memory; your files are never changed.\n")
+    if found.suspects:
+        say(f"Look like orders to Claude, and are not shown to it: {len(found.suspects)}", bold=True)
+    for suspect in found.suspects:
+        say(f"   {suspect.episode_id}  {one_line(suspect.summary)}")
+        say(f"   {' ' * 15}  {suspect.suspect}; {suspect.project or 'all projects'}, {day_of(suspect.created_at_ms)}")
+    if found.suspects:
+        advise("→ `engram review trust ID` lets it be shown, `engram feedback ID wrong` hides it for good.\n")
+    if not found.count:
+        click.echo("Nothing waits for a decision: no memories contradict each other, and none is suspect.")
 
 
 @review.command("keep")
@@ -538,39 +563,6 @@ def trust(workspace: Workspace, episode_id: str, as_json: bool) -> None:
         episode_id = whole_id(store, episode_id)
         trust_memory(store, episode_id, actor=Actor.USER)
     _report_decision(workspace, [f"trust {episode_id}"], as_json)
-
-
-def _list_review(workspace: Workspace, as_json: bool) -> None:
-    with workspace.store() as store:
-        found = list_contradictions(store)
-    if as_json:
-        print_json(found.to_json())
-        return
-    if found.waiting:
-        say(f"Contradict each other: {len(found.waiting)}", bold=True)
-    for one in found.waiting:
-        say(f"{one.contradiction.id}: {one.contradiction.reason}")
-        for side in (one.older, one.newer):
-            pinned = ", pinned" if side.is_pinned else ""
-            say(f"   {side.episode_id}  {one_line(side.summary)} ({side.voice}{pinned}, {day_of(side.created_at_ms)})")
-    if found.waiting:
-        advise("→ `engram review keep ID` keeps one of the two, `engram review both NUMBER` keeps both.\n")
-    if found.of_files:
-        say(f"Contradicted by your own files: {len(found.of_files)}", bold=True)
-    for by_file in found.of_files:
-        say(f"   {by_file.memory.episode_id}  {one_line(by_file.memory.summary)}")
-        say(f"   {' ' * 15}  but {one_line(by_file.file_says)}")
-    if found.of_files:
-        advise("→ `engram correct ID` or `engram forget ID` changes a memory; your files are never changed.\n")
-    if found.suspects:
-        say(f"Look like orders to Claude, and are not shown to it: {len(found.suspects)}", bold=True)
-    for suspect in found.suspects:
-        say(f"   {suspect.episode_id}  {one_line(suspect.summary)}")
-        say(f"   {' ' * 15}  {suspect.suspect}; {suspect.project or 'all projects'}, {day_of(suspect.created_at_ms)}")
-    if found.suspects:
-        advise("→ `engram review trust ID` lets it be shown, `engram feedback ID wrong` hides it for good.\n")
-    if not found.count:
-        click.echo("Nothing waits for a decision: no memories contradict each other, and none is suspect.")
 
 
 def _report_decision(workspace: Workspace, lines: list[str], as_json: bool) -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from engram.cli.options import DefaultGroup, ask_phrase, confirm, json_option, tell, yes_option
-from engram.cli.output import iso, print_json, print_table, say, when
+from engram.cli.output import print_json, print_table, say, when
 from engram.cli.sync_commands import hold_rounds, raise_errors, refuse_vault, sync_now, sync_once
 from engram.cli.workspace import Workspace, advise, pass_workspace
 from engram.enums import Actor
@@ -33,6 +33,7 @@ from engram.models.hub.spaces import Server, server_by_id
 from engram.models.projects.project_folders import check_merge, merge_projects
 from engram.models.projects.projects import PLACEHOLDER
 from engram.reports.hub_report import HubReport, report_hubs
+from engram.system.clock import iso_or_none
 from engram.version import install_command
 
 if TYPE_CHECKING:
@@ -375,7 +376,11 @@ def devices(workspace: Workspace, add: bool, remove: int | None, url: str | None
         print_json({"devices": known})
         return
     rows = [
-        (str(item["device"]), f"{item['name']}{' (this machine)' if item['self'] else ''}", iso(item["seen_ms"]))
+        (
+            str(item["device"]),
+            f"{item['name']}{' (this machine)' if item['self'] else ''}",
+            iso_or_none(item["seen_ms"]),
+        )
         for item in known
     ]
     print_table(["id", "machine", "last seen"], rows, empty="No machines.")

@@ -350,8 +350,6 @@ class Machine:
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """What an installation did."""
-
     outcome: Outcome
     steps: Sequence[Step]
     imported: dict[str, Any]
@@ -401,8 +399,6 @@ def _plan(
 
 @dataclass(slots=True)
 class Answers:
-    """What the user has chosen."""
-
     choices: Choices
     #: Who writes the memories, or COMPARE; None if that was not asked.
     writer: str | None = None

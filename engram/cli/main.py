@@ -483,7 +483,6 @@ def _quiet_pipe() -> Iterator[None]:
 
 
 def _drop_output() -> None:
-    """Discard what is still in the buffers."""
     for stream in filter(None, (sys.stdout, sys.stderr)):
         with contextlib.suppress(OSError, ValueError):
             stream.flush()

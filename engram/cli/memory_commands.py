@@ -10,7 +10,7 @@ from operator import itemgetter
 import click
 
 from engram.cli.options import json_option, limit_option, project_option
-from engram.cli.output import iso, one_line, print_facts, print_json, print_table, say, when
+from engram.cli.output import one_line, print_facts, print_json, print_table, say, when
 from engram.cli.results import (
     Result,
     in_folder,
@@ -59,7 +59,7 @@ from engram.reports.memory_report import (
     whole_id,
 )
 from engram.search.question import end_of_day
-from engram.system.clock import parse_time_ms
+from engram.system.clock import iso_or_none, parse_time_ms
 from engram.transcripts.git_files import read_branch
 from engram.trust.display import number_of
 
@@ -227,13 +227,13 @@ def _print_injections(injections: Sequence[Injection]) -> None:
         ["shown at", "session", "channel", "state", "score#", "tokens#", "used"],
         [
             (
-                iso(injection.at_ms),
+                iso_or_none(injection.at_ms),
                 injection.session_id,
                 injection.channel,
                 injection.state,
                 f"{injection.score:.2f}",
                 injection.tokens,
-                iso(injection.used_at_ms) or "–",
+                iso_or_none(injection.used_at_ms) or "–",
             )
             for injection in injections
         ],
@@ -280,7 +280,7 @@ def timeline(workspace: Workspace, around: str | None, project: str | None, limi
                 "project": memory.project,
                 "scope": memory.scope,
                 "importance": memory.importance,
-                "created_at": iso(memory.created_at_ms),
+                "created_at": iso_or_none(memory.created_at_ms),
                 "pinned": memory.is_pinned,
                 "session": memory.session_id,
                 "evidence": [place.to_json() for place in evidence_places(store, memory)],

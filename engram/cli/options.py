@@ -20,15 +20,11 @@ _SPAN = lazy_regex(r"(\d+(?:\.\d+)?)\s*(s|m|min|h|d|w)?")
 _SECONDS = {"s": 1, "m": 60, "min": 60, "h": 3_600, "d": 86_400, "w": 604_800}
 
 
-def json_option(command: Command) -> Command:
-    return click.option("--json", "as_json", is_flag=True, help="Print JSON for scripts (default: text).")(command)
-
-
-def project_option(command: Command) -> Command:
-    """``--project``: name or folder."""
-    return click.option(
-        "--project", metavar="NAME", default=None, help="Only this project: its name or a folder in it (default: all)."
-    )(command)
+json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON for scripts (default: text).")
+project_option = click.option(
+    "--project", metavar="NAME", default=None, help="Only this project: its name or a folder in it (default: all)."
+)
+yes_option = click.option("--yes", is_flag=True, help="Don't ask (default: show what will change, and ask).")
 
 
 def folder_project_option(command: Command) -> Command:
@@ -65,7 +61,6 @@ class TimeSpan(click.ParamType[float]):
     name = "time"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
-        """The duration in seconds."""
         if isinstance(value, int | float):
             return float(value)
         match = _SPAN.fullmatch(str(value).strip().lower())
@@ -106,9 +101,6 @@ def end_with_nothing(sentence: str) -> NoReturn:
 
 
 # -- Confirm commands that make large changes: show what will change, ask, and report.
-
-
-yes_option = click.option("--yes", is_flag=True, help="Don't ask (default: show what will change, and ask).")
 
 
 def confirm(yes: bool, as_json: bool, question: str) -> None:
@@ -218,7 +210,6 @@ class DefaultGroup(click.Group):
     """A group that passes options without a command to a default command, as in ``engram projects --json``.
 
     Args:
-        default: the name of the default command.
         takes_words: also pass any word that is not a command to the default command, as in ``engram config NAME``.
         synonyms: word that people type → the command that is meant.
     """

@@ -18,7 +18,7 @@ import click
 from engram.errors import NotFound
 from engram.paths import absolute_path
 from engram.system.atomic import write_atomic
-from engram.system.clock import iso_time, parse_time_ms
+from engram.system.clock import parse_time_ms
 from engram.system.lazy_regex import lazy_regex
 from engram.trust.display import escape_hidden, visible
 
@@ -299,21 +299,6 @@ def when(at_ms: int | None) -> str:
     return time.strftime("%Y-%m-%d %H:%M", time.localtime(at_ms / 1000)) if at_ms else "–"
 
 
-def iso(at_ms: int | None) -> str | None:
-    """Return a time for scripts: UTC; None for none."""
-    return iso_time(at_ms) if at_ms else None
-
-
 def local(time_text: str | None) -> str:
     """Return a time from a report in JSON, for people: local, to the minute; "–" for none."""
     return when(parse_time_ms(time_text))
-
-
-def span(seconds: float | None) -> str:
-    """Return a duration for people: 8 s, 3 min, 2 h, 5 days; "–" for none."""
-    if seconds is None:
-        return "–"
-    for size, name in ((86_400, "days"), (3_600, "h"), (60, "min")):
-        if seconds >= 2 * size:
-            return f"{seconds / size:.0f} {name}"
-    return f"{seconds:.0f} s"

@@ -15,7 +15,7 @@ from engram.enums import Actor
 from engram.errors import BadRequest, NotFound
 from engram.forgetting.forget_project import ForgottenProject, forget_project
 from engram.forgetting.move_to_vault import check_move, move_into_vault, move_out_of_vault, seal
-from engram.ingest.project_moves import plan_sorting, sort_projects
+from engram.ingest.project_moves import find_moves, plan_sorting, sort_projects
 from engram.ingest.session_project import identify_folder, named_project
 from engram.models.forgetting.erase_project import contents_of_project
 from engram.models.projects.project_folders import (
@@ -39,7 +39,7 @@ from engram.models.shown.usage import count_without_project
 from engram.paths import absolute_path, current_folder
 from engram.recollection.branch_state import resume_of
 from engram.reports.session_report import Activity, SessionReport, find_session_row, report_session, summarize_rows
-from engram.reports.settings_report import list_moves, list_project_reports, move_to_json, sorting_to_json
+from engram.reports.settings_report import list_project_reports, move_to_json, sorting_to_json
 from engram.system.clock import day_of
 from engram.text.titles import MAX_TITLE_CHARACTERS
 from engram.transcripts.claude_code.agent import ClaudeCode
@@ -230,7 +230,7 @@ def list_projects(workspace: Workspace, as_json: bool) -> None:
     """
     with workspace.store() as store:
         known = [report.to_json() for report in list_project_reports(store)]
-        moves = [move_to_json(move) for move in list_moves(store)]
+        moves = [move_to_json(move) for move in find_moves(store)]
         sortings = list_sortings(store)
         without_project = count_without_project(store)
     vaults = [{"name": vault.name, "folder": str(vault.folder)} for vault in list_vaults(workspace.places)]

@@ -142,7 +142,6 @@ def main(arguments: list[str]) -> int:
 
 
 def hand_written_pages(root: Path) -> list[Path]:
-    """Return the hand-written pages: README and docs/."""
     return [page for page in (root / "README.md", *sorted((root / "docs").glob("*.md"))) if page.is_file()]
 
 

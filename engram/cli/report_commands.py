@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from engram.cli.options import TimeSpan, agrees, confirm, json_option
-from engram.cli.output import has_terminal, one_line, print_facts, print_json, print_table, say_wrapped, span
+from engram.cli.output import has_terminal, one_line, print_facts, print_json, print_table, say_wrapped
 from engram.cli.workspace import Workspace, advise, pass_workspace, restart_with_settings
 from engram.config_file import set_value
 from engram.enums import ComparisonAnswer
@@ -42,7 +42,7 @@ from engram.reports.use_report import (
     report_of_days,
 )
 from engram.settings import MODEL_EXTRACTORS, Settings
-from engram.trust.display import counted
+from engram.trust.display import counted, span
 from engram.vaults import config_home
 
 if TYPE_CHECKING:

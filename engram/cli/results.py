@@ -210,7 +210,6 @@ def print_last(*parts: str) -> None:
 
 
 def speaker_of(role: str) -> str:
-    """Return who said something, for people."""
     return _SPEAKERS.get(role, role)
 
 
@@ -322,7 +321,8 @@ def _print_result(begin: str, result: Result, max_lines: int | None, *, is_verbo
     outcome = f"→ {result.outcome}" if result.outcome and max_lines != MAX_OTHER_LINES else ""
     for_outcome = (max_lines or 0) // 2 if outcome else 0
     if result.text.strip():
-        room = None if max_lines is None else max_lines - min(for_outcome, _line_count(outcome))
+        outcome_lines = len(list(_wrapped(outcome, paragraph_width() - len(_INDENT))))
+        room = None if max_lines is None else max_lines - min(for_outcome, outcome_lines)
         print_lines(result.text, indent=_INDENT, max_lines=room)
     if outcome:
         print_lines(outcome, indent=_INDENT, max_lines=for_outcome or None)
@@ -338,10 +338,6 @@ def _fits(begin: str, title: str, about: Sequence[str]) -> bool:
     """Return True if the full title fits on the line with the result's day and project."""
     head = _BETWEEN.join(map(_plain, [title, *filter(None, about)]))
     return columns_of(begin + head) <= paragraph_width()
-
-
-def _line_count(text: str) -> int:
-    return sum(1 for _ in _wrapped(text, paragraph_width() - len(_INDENT)))
 
 
 def _wrapped(text: str, width: int) -> Iterable[str]:

@@ -17,7 +17,7 @@ import click
 
 from engram.cli import options
 from engram.cli.options import TimeSpan, json_option, limit_option
-from engram.cli.output import iso, print_facts, print_json, safe, say, when
+from engram.cli.output import print_facts, print_json, safe, say, when
 from engram.cli.results import pauses_in_words
 from engram.cli.workspace import Workspace, advise, as_called_here, find_project, pass_workspace
 from engram.errors import AlreadyRunning, MissingDatabase
@@ -28,6 +28,7 @@ from engram.settings import Settings
 from engram.setup.edits.install_steps import FileChange
 from engram.setup.services.service_definition import PROCESSES, ServiceStatus, ServiceSystem, SystemName
 from engram.setup.services.service_plan import best_system, installed_system, system_by_name
+from engram.system.clock import iso_or_none
 from engram.vaults import settings_around
 
 #: Names of the systems in messages.
@@ -384,7 +385,7 @@ def pause(
         paused = current_pauses(store)
         in_words = pauses_in_words(store, paused)
     if as_json:
-        ends = {scope: iso(until_ms) if until_ms < FOREVER_MS else None for scope, until_ms in paused.items()}
+        ends = {scope: iso_or_none(until_ms) if until_ms < FOREVER_MS else None for scope, until_ms in paused.items()}
         print_json({"paused": [{"scope": scope or "everything", "until": end} for scope, end in ends.items()]})
     else:
         say(as_called_here(sentence) or "\n".join(in_words) or "Nothing is paused.")

@@ -13,7 +13,7 @@ import click
 
 from engram.cli import options
 from engram.cli.options import json_option, limit_option
-from engram.cli.output import fitting_lines, print_facts, print_json, print_table, safe, say, span, to_json, when
+from engram.cli.output import fitting_lines, print_facts, print_json, print_table, safe, say, to_json, when
 from engram.cli.results import pauses_in_words
 from engram.cli.workspace import Workspace, advise, as_called_here, pass_workspace
 from engram.consolidation.rejudge import Picked, picked_memories
@@ -33,7 +33,7 @@ from engram.settings import MODEL_EXTRACTORS, Settings
 from engram.setup.doctor.doctor_report import apply_fixes, write_report
 from engram.setup.doctor.machine_checks import Machine, run_checks
 from engram.transcripts.registry import present_folders, skipped, title_of
-from engram.trust.display import counted, number_of
+from engram.trust.display import counted, number_of, span
 from engram.vaults import settings_around
 from engram.version import code_version
 from engram.worker.worker_client import ask_status

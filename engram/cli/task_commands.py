@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from engram.cli.options import DefaultGroup, TimeSpan, confirm, json_option, limit_option, yes_option
-from engram.cli.output import iso, local, one_line, print_facts, print_json, print_table, safe, say, span, when
+from engram.cli.output import local, one_line, print_facts, print_json, print_table, safe, say, when
 from engram.cli.results import print_rest
 from engram.cli.workspace import Workspace, advise, find_project, pass_workspace
 from engram.consolidation.consolidation_run import consolidate as run_consolidation
@@ -31,6 +31,8 @@ from engram.models.work.work import TASKS_SCOPE, Work, WorkState
 from engram.paths import current_folder
 from engram.reports.task_report import failure_of_tasks, find_piece, find_tasks, rows_of_work, run_row, work_row
 from engram.reports.use_report import run_to_json
+from engram.system.clock import iso_or_none
+from engram.trust.display import span
 
 # -- Tables of work and runs, and the queue's messages, as ``engram tasks`` prints them.
 
@@ -75,7 +77,6 @@ def print_work(rows: Sequence[Mapping[str, Any]], empty: str) -> None:
 
 
 def print_runs(rows: Sequence[Mapping[str, Any]], empty: str) -> None:
-    """Print runs of tasks as a table."""
     print_table(
         ["started", "name", "about", "state", "took", "outcome"],
         [
@@ -161,7 +162,7 @@ def pause(workspace: Workspace, seconds: float | None, as_json: bool) -> None:
         until_ms = FOREVER_MS if seconds is None else store.now_ms() + int(seconds * 1000)
         pause_scope(store, TASKS_SCOPE, until_ms)
     if as_json:
-        print_json({"paused": True, "until": iso(until_ms) if seconds is not None else None})
+        print_json({"paused": True, "until": iso_or_none(until_ms) if seconds is not None else None})
     else:
         end = f"until {when(until_ms)}" if seconds else "until `engram tasks resume`"
         advise(f"The work is paused {end}: the worker starts nothing.")

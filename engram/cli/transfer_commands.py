@@ -14,7 +14,6 @@ import click
 from engram.cli.options import confirm, json_option, project_option
 from engram.cli.output import (
     is_open_to_others,
-    iso,
     local,
     print_json,
     print_table,
@@ -35,6 +34,7 @@ from engram.models.rescue.carry_over import carry_forgotten
 from engram.models.rescue.restore import find_newer, restore_backup
 from engram.paths import absolute_path
 from engram.reports.health import start_command
+from engram.system.clock import iso_or_none
 from engram.system.process_lock import ProcessLock
 from engram.trust.display import number_of
 
@@ -313,7 +313,7 @@ def _list(workspace: Workspace, as_json: bool) -> None:
                 "run": run.id,
                 "format": run.report.get("format", ""),
                 "state": run.state,
-                "started_at": iso(run.started_at_ms),
+                "started_at": iso_or_none(run.started_at_ms),
                 "added": run.report.get("added", 0),
             }
             for run in list_runs(store, kinds=[IMPORT_KIND])
@@ -443,7 +443,7 @@ def _print_list(backups: list[Backup], as_json: bool) -> None:
                 "backups": [
                     {
                         "path": str(backup.path),
-                        "made_at": iso(backup.made_at_ms),
+                        "made_at": iso_or_none(backup.made_at_ms),
                         "bytes": backup.size,
                         "upgraded_from": backup.upgraded_from or None,
                     }

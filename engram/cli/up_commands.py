@@ -17,7 +17,7 @@ from rich.table import Table
 from rich.text import Text
 
 from engram.cli.options import if_stopped, json_option
-from engram.cli.output import console, one_line, print_json, say, span
+from engram.cli.output import console, one_line, print_json, say
 from engram.cli.workspace import Workspace, advise, pass_workspace
 from engram.errors import BadRequest, EngramError, StoreError
 from engram.models.open_memory import open_memory
@@ -27,13 +27,12 @@ from engram.reports.processes import process_state
 from engram.setup.services.service_definition import PROCESSES, process_command
 from engram.setup.services.supervisor import Child, Supervisor
 from engram.transcripts import registry
-from engram.trust.display import number_of
+from engram.trust.display import number_of, span
 
 # -- The dashboard of ``engram up``: processes, sessions, turns, memories, queue and delay.
 
 
 def draw(health: Health, children: list[Child], home: str) -> RenderableType:
-    """Return the dashboard for a terminal."""
     table = Table.grid(padding=(0, 3))
     for name, value in _facts(health):
         table.add_row(Text(name, style="bold"), Text(value))
@@ -247,8 +246,6 @@ def _read_health(workspace: Workspace) -> Health | str:
 
 
 class _Dashboard:
-    """Shows a dashboard that is redrawn in place."""
-
     def __init__(self, screen: Console) -> None:
         self._live = Live(console=screen, auto_refresh=False, transient=True)
 
@@ -260,7 +257,6 @@ class _Dashboard:
         self._live.stop()
 
     def update(self, workspace: Workspace, children: list[Child]) -> None:
-        """Redraw the dashboard."""
         health = _read_health(workspace)
         if isinstance(health, str):
             self._live.update(Text(health, style="yellow"), refresh=True)

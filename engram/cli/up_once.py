@@ -274,8 +274,6 @@ def ingest_report(store: Store, results: Sequence[IngestResult]) -> dict[str, An
 
 @dataclass(frozen=True, slots=True)
 class Existing:
-    """The existing sessions."""
-
     #: The sessions of the project with the latest change, newest first.
     first: tuple[Source, ...]
     #: All others, newest first.
@@ -284,7 +282,6 @@ class Existing:
 
     @property
     def number(self) -> int:
-        """The number of all sessions."""
         return len(self.first) + len(self.rest)
 
 
@@ -397,7 +394,6 @@ class OwnQuestion:
 
     @property
     def command(self) -> str:
-        """The command that asks it."""
         return f'engram recall "{self.question}"'
 
 

@@ -40,7 +40,7 @@ from engram.recollection.blame import ToolHistory, Touch, blame_file, find_runs,
 from engram.recollection.branch_state import LastSession, Where, find_branch_state
 from engram.recollection.choose_bites import why_not_in_force
 from engram.recollection.dry_run import Explanation, explain
-from engram.recollection.past_fixes import PastFix, find_fixes
+from engram.recollection.past_fixes import find_fixes
 from engram.recollection.why import MemoryWhy, Moment, SessionWhy, why_memory, why_session
 from engram.redaction import redact
 from engram.reports.memory_report import whole_id
@@ -98,7 +98,8 @@ def _print_where(state: Where) -> None:
     if tree is not None:
         for title, names in (("Not committed", tree.changed), ("New", tree.untracked)):
             if names:
-                say(f"{title}: {', '.join(one_line(name) for name in names[:_MAX_FILES])}{_more(names)}")
+                more = f" and {len(names) - _MAX_FILES} more" if len(names) > _MAX_FILES else ""
+                say(f"{title}: {', '.join(one_line(name) for name in names[:_MAX_FILES])}{more}")
         if tree.unpushed:
             say(f"Not pushed: {number_of(tree.unpushed, 'commit')}")
     if state.failure is not None:
@@ -128,10 +129,6 @@ def _print_last_session(heading: str, last: LastSession) -> None:
         print_lines(f"asked last: {one_line(last.prompt, _SHOWN_CHARACTERS)}", indent="  ")
     resume = in_folder(last.resume, last.session.cwd, current_folder())
     print_last(resume or "its transcript is gone")
-
-
-def _more(names: tuple[str, ...]) -> str:
-    return f" and {len(names) - _MAX_FILES} more" if len(names) > _MAX_FILES else ""
 
 
 # -- ``engram blame``: which memories and sessions touched a file, and why.
@@ -555,15 +552,16 @@ def fix(workspace: Workspace, error: str, project: str | None, is_everywhere: bo
     if not fixes:
         where = "any project" if place is None else one_line(place.name, 60)
         end_with_nothing(f"No earlier fix of this error is known in {where}; `engram search` searches everything.")
-    print_results([_fix_result(one, "" if place is None else place.name) for one in fixes])
-    print_rest(len(found), len(fixes))
-
-
-def _fix_result(found: PastFix, here: str) -> Result:
-    return Result(
-        "Did not work" if found.kind is Kind.DEAD_END else "Fixed",
-        [when(found.at_ms), found.project if found.project != here else ""],
-        text="\n".join(part for part in (one_line(found.text, 400), one_line(found.words, 400)) if part),
-        id=found.id,
-        resume=found.resume,
+    print_results(
+        [
+            Result(
+                "Did not work" if one.kind is Kind.DEAD_END else "Fixed",
+                [when(one.at_ms), one.project if place is None or one.project != place.name else ""],
+                text="\n".join(part for part in (one_line(one.text, 400), one_line(one.words, 400)) if part),
+                id=one.id,
+                resume=one.resume,
+            )
+            for one in fixes
+        ]
     )
+    print_rest(len(found), len(fixes))

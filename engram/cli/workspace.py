@@ -65,7 +65,6 @@ class Workspace:
         return self.settings.places
 
     def use_flags(self, **flags: str) -> None:
-        """Work with these flags, too, from now on."""
         self.flags = {**self.flags, **flags}
         self.reload()
 

@@ -27,8 +27,6 @@ _NUMBER_BYTES = {"F64": 8, "F32": 4, "F16": 2, "BF16": 2, "I64": 8, "I32": 4, "I
 
 @dataclass(frozen=True, slots=True)
 class Tensor:
-    """A tensor in a safetensors file."""
-
     #: safetensors' name of the type, such as F32 or F16.
     dtype: str
     shape: tuple[int, ...]

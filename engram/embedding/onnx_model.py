@@ -50,8 +50,6 @@ class OnnxEmbedder:
         """Load a model.
 
         Args:
-            folder: contains the tokenizer.
-            info: describes the model, including its prompts.
             threads: number of batches of a call to compute at the same time, each in its own thread; 0 for two while
                 the machine is idle and one otherwise.
 

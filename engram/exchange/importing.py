@@ -81,8 +81,6 @@ class FoundPlace:
 
 
 class PlaceFinder:
-    """Finds the projects of imported memories."""
-
     def __init__(
         self, store: Store, settings: Settings, *, into: ProjectRow | None = None, map_folder: MapFolder = str
     ) -> None:
@@ -215,8 +213,6 @@ Redact = Callable[[str], str]
 
 
 class Outcome(StrEnum):
-    """The outcome of one memory in the file."""
-
     ADDED = "added"
     #: It is already stored, and left unchanged.
     KNOWN = "known"
@@ -282,7 +278,6 @@ def import_memories(
     applies only in its project.
 
     Args:
-        places: finds the projects.
         is_mine: the person made this export themselves, from another of their memories.
         is_global: memories that the file marks as global are global here too, unless they are suspect.
 
@@ -303,8 +298,6 @@ def import_memories(
 
 
 class _Importer:
-    """One import."""
-
     def __init__(
         self,
         store: Store,

@@ -104,7 +104,6 @@ _SUMMARY_PARTS = ("request", "investigated", "learned", "completed", "next_steps
 
 
 def default_path(user_home: Path) -> Path:
-    """Return where claude-mem keeps its database."""
     named = os.environ.get("CLAUDE_MEM_DATA_DIR", "")
     return (Path(os.path.expanduser(named)) if named else user_home / ".claude-mem") / "claude-mem.db"
 

@@ -225,10 +225,6 @@ def lays_down_for_all_projects(typed: str, summary: str, project: str = "") -> b
 
     A rule that only its neighbours explain ("that's how all my programs should behave") counts, since the summary says
     what it is about.
-
-    Args:
-        summary: the language model's words.
-        project: display name of the project.
     """
     said = prefixes(content_words(summary))
     return any(

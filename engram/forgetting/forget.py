@@ -26,8 +26,6 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class ForgetReport:
-    """What was forgotten, and what was kept."""
-
     #: Ids of the deleted memories, the requested one first; empty for a quotation on which no memory depended.
     episode_ids: tuple[str, ...]
     #: Summary of the requested memory, or the beginning of the quotation.

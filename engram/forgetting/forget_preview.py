@@ -25,7 +25,7 @@ from engram.models.memories.tombstones import Forgotten
 from engram.models.sessions.passage_rows import EvidencePlace, places_of
 from engram.models.sessions.stored_turns import StoredTurn, load_turn_row
 from engram.paths import Home
-from engram.system.clock import iso_time
+from engram.system.clock import iso_or_none
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +115,7 @@ class ForgetPreview:
             "turns": [
                 {
                     "session": stored.turn.session_id,
-                    "at": iso_time(stored.turn.started_at_ms) if stored.turn.started_at_ms else None,
+                    "at": iso_or_none(stored.turn.started_at_ms),
                     "prompt": stored.turn.prompt,
                 }
                 for stored in self.turns

@@ -14,7 +14,7 @@ from engram.models.forgetting import forget_memories
 from engram.models.memories import memory_records
 from engram.models.memories.memory_history import add_run
 from engram.models.memories.memory_records import Memory
-from engram.system.clock import day_of, iso_time
+from engram.system.clock import day_of, iso_or_none
 
 logger = logging.getLogger(__name__)
 
@@ -29,8 +29,6 @@ _DAY_MS = 86_400_000
 
 @dataclass(frozen=True, slots=True)
 class PurgePlan:
-    """What a purge would delete."""
-
     memories: tuple[Memory, ...]
     #: Their size in the database without the text index, in bytes.
     size_bytes: int
@@ -64,7 +62,7 @@ def purge_to_json(plan: PurgePlan, report: PurgeReport | None) -> dict[str, Any]
                 "importance": memory.importance,
                 "project": memory.project,
                 "summary": memory.summary,
-                "created_at": iso_time(memory.created_at_ms) if memory.created_at_ms else None,
+                "created_at": iso_or_none(memory.created_at_ms),
             }
             for memory in plan.memories
         ],

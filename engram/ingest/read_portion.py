@@ -200,11 +200,6 @@ def without_paused(
     return tuple(rest for update in begun_outside if (rest := _cut(update, times, pauses)) is not None)
 
 
-def pull_requests_outside(links: Iterable[PullRequest], pauses: Sequence[Span]) -> tuple[PullRequest, ...]:
-    """Return the pull requests that were not mentioned during a pause."""
-    return tuple(link for link in links if not _is_in(link.at_ms, pauses))
-
-
 def _cut(update: TurnUpdate, times: Mapping[str, int | None], pauses: Sequence[Span]) -> TurnUpdate | None:
     """Return the turn without what was said during a pause; None for a new turn of which nothing is left."""
     turn = update.turn
@@ -243,8 +238,6 @@ logger = logging.getLogger(__name__)
 
 @dataclass(slots=True)
 class Step:
-    """Reads and stores one portion of a source."""
-
     store: Store
     source: Source
     settings: Settings
@@ -396,7 +389,7 @@ class Step:
         """Return the pull requests to store, with secrets in their addresses masked."""
         if is_excluded(reading.cwd, self.settings.exclude):
             return ()
-        kept = pull_requests_outside(reading.pull_requests, pauses)
+        kept = tuple(link for link in reading.pull_requests if not _is_in(link.at_ms, pauses))
         return tuple(link._replace(url=cleaner.clean_short(link.url)) for link in kept)
 
     def _titles(self, reading: Reading, cleaner: Cleaner, pauses: list[Span]) -> tuple[Title, ...]:

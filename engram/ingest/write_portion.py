@@ -33,8 +33,6 @@ from engram.transcripts.turns import OPENING_ROLES, EntryRef, Opening, Role, Tex
 
 @dataclass(frozen=True, slots=True)
 class IngestResult:
-    """The result of reading one source."""
-
     path: Path
     session_id: str = ""
     #: Why nothing was read: off, paused, excluded, gone, unreadable, "not a transcript"; "" if it was read.

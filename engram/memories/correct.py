@@ -49,11 +49,8 @@ def correct_memory(
     saved, said or chose: its text is stored as provisional instead, and a contradiction is recorded.
 
     Args:
-        episode_id: the wrong memory.
         text: the correct text, 1 to 20,000 characters; its first sentence or line becomes the summary.
         why: the reason, 1 to 500 characters.
-        redact: removes secrets.
-        actor: the user or an agent.
         session_id: Claude Code's session; "" if there is none.
 
     Raises:

@@ -35,8 +35,6 @@ def judge_memory(
     Args:
         judgement: the judgement; repeating the current one changes nothing.
         why: the reason, 1 to 500 characters, recorded in the history.
-        redact: removes secrets.
-        actor: the user or an agent.
 
     Raises:
         NotFound: there is no such memory.

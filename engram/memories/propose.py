@@ -7,7 +7,7 @@ import difflib
 import os
 import re
 import stat
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -90,8 +90,6 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class Proposal:
-    """Lines for one file, which ``apply_proposal`` writes."""
-
     path: Path
     before: bytes
     after: bytes
@@ -110,7 +108,6 @@ def propose_lines(
     A rule that the user gave in several projects is proposed for the user's own file.
 
     Args:
-        settings: give Claude Code's folder.
         project: the project; None for the user's own file only.
         target: the file for the project's lines; by default CLAUDE.md or .claude/CLAUDE.md in its folder.
 
@@ -133,7 +130,7 @@ def propose_lines(
         lines = [
             line
             for memory, line in needed
-            if _scope_of_line(memory, line, for_all) == scope
+            if (Scope.GLOBAL if line.text in for_all else memory.scope) == scope
             and not (now.file_saying(line.text) or before_now.file_saying(line.text))
         ]
         if lines:
@@ -157,10 +154,6 @@ def _needed_rules(store: Store, project: ProjectRow | None) -> list[tuple[Memory
             text = fence_safe(one_line(redact(memory.summary), MAX_LINE_CHARACTERS))
             needed.append((memory, Line(memory.episode_id, text, said, used)))
     return needed
-
-
-def _scope_of_line(memory: Memory, line: Line, for_all: Collection[str]) -> Scope:
-    return Scope.GLOBAL if line.text in for_all else memory.scope
 
 
 def _rules_of_two_projects(store: Store) -> list[tuple[Memory, Line]]:

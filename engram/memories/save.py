@@ -58,7 +58,6 @@ def save_memory(
 
     Args:
         content: the text, 1 to 20,000 characters; its first sentence or line becomes the summary unless one is given.
-        redact: removes secrets.
         actor: the user or an agent; decides the memory's voice.
         scope: ``project``, which needs ``project_id``, or ``global``.
         supersedes: id of the memory to replace; the new one must be visible wherever that one is. If an agent would

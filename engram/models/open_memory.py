@@ -36,7 +36,6 @@ def open_store(
 
     Args:
         path: the file, which is created if missing.
-        driver: auto, cysqlite or sqlite3.
         cache_kb: how much of the file each connection keeps in memory, in KB.
         may_upgrade: change the tables of an earlier version.
 
@@ -61,7 +60,6 @@ def open_memory(path: Path, *, driver: str, is_made: bool, may_upgrade: bool = F
     Anything that was lost from a damaged log is recorded, so that the worker checks the file closely.
 
     Args:
-        path: the path of memory.db.
         is_made: create a missing file, and set aside another program's database.
         may_upgrade: change the tables of an earlier version. Only code that made a copy of memory.db first may do that;
             see ``engram.worker.memory_file``.

@@ -106,9 +106,7 @@ def save_note(home: Home, text: str, redact: Redact, at_ms: int, project: str = 
     """Add a note to the file of its day; return the file's path.
 
     Args:
-        home: the memory folder.
         text: the note, at most 20,000 characters.
-        redact: removes secrets.
         at_ms: when it was saved, which determines the file.
         project: display name of its project; "" if there is none.
 
@@ -202,9 +200,6 @@ def session_section(key: str, project: str, turns: Sequence[Turn], decided: Sequ
 
     Args:
         key: the session id, or ``SESSION/NUMBER`` for its work in a project other than its own.
-        project: display name.
-        turns: in order.
-        decided: summaries of decisions.
     """
     asked = [f"- {_short(turn.users_prompt)}" for turn in turns if turn.is_by_person]
     files = list(

@@ -279,8 +279,6 @@ def read_lines(
     """Return lines of a note, redacted.
 
     Args:
-        settings: the note folders.
-        redact: removes secrets.
         source: the note's name, as printed by search; not a path.
         start: number of the first line, from 1; None for 1.
         lines: number of lines; at most 400, which is also the default.

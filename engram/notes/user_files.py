@@ -45,7 +45,6 @@ def auto_memory_folder(claude_folder: Path, root: Path | None) -> Path | None:
     A project's own settings take precedence over the user's.
 
     Args:
-        claude_folder: Claude Code's configuration folder.
         root: the project's folder; None for the shared auto memory.
 
     Returns:

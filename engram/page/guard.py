@@ -64,7 +64,6 @@ class Guard:
         """Guard ``app``.
 
         Args:
-            access: the address and its secrets.
             checks: the checks, in order; the first refusal decides. Only tests pass others.
             headers_of: returns the security headers for a nonce. Only tests pass another function.
         """

@@ -22,7 +22,7 @@ from engram.page.view import View
 from engram.system.clock import parse_time_ms
 from engram.system.lazy_regex import lazy_regex
 from engram.transcripts.turns import Role
-from engram.trust.display import is_hidden, number_of
+from engram.trust.display import is_hidden, number_of, span
 
 # -- Stored text as the page shows it: without characters that hide or reorder anything.
 
@@ -218,14 +218,6 @@ def number(value: float) -> str:
     return f"{value:,.0f}"
 
 
-def span(seconds: float) -> str:
-    """Return a duration for people, such as ``3 min``."""
-    for size, name in ((86_400, "days"), (3_600, "h"), (60, "min")):
-        if seconds >= 2 * size:
-            return f"{seconds / size:.0f} {name}"
-    return f"{seconds:.0f} s"
-
-
 # -- Text for people: code in monospace, headings and lists as such, everything else unchanged.
 
 #: Marker before a part of a memory's text, set by the local extractor → its label.
@@ -282,7 +274,6 @@ def inline_spans(text: str) -> list[TextSpan]:
 
 
 def strong(spans: Iterable[TextSpan]) -> list[TextSpan]:
-    """Return the spans, with plain ones made strong."""
     return [TextSpan(span.text, span.style or "strong") for span in spans]
 
 

@@ -240,9 +240,6 @@ def build_page(
     """Return the routes of the page, without the guard.
 
     Args:
-        flags: settings given as flags, by name.
-        access: the address and its secrets.
-        activity: notified of every request.
         vault: the project whose vault is shown; None for the memory folder.
         environment: the templates' environment; only tests pass one.
 

@@ -16,6 +16,7 @@ from typing import Any
 
 from engram.errors import EngramError
 from engram.extraction.model.bounded_command import run_bounded
+from engram.ingest.project_moves import find_moves
 from engram.models.engine.transaction import Store
 from engram.models.memories.judgements import open_contradictions
 from engram.models.projects.projects import ProjectRow, list_held_projects, project_by_id
@@ -23,9 +24,12 @@ from engram.models.search.memory_lists import suspect_memories
 from engram.models.sessions.sessions import list_sessions
 from engram.models.shown.usage import late_since
 from engram.reports.health import Trouble, Vitals, take_vitals
-from engram.reports.settings_report import list_moves
 from engram.settings import Settings
+from engram.trust.display import number_of
 from engram.vaults import own_vault
+
+#: Maximum number of digits in a number in an address.
+MAX_DIGITS = 15
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +54,11 @@ class PageRequest:
     @property
     def project_id(self) -> int | None:
         return None if self.project is None else self.project.id
+
+    def number(self, name: str) -> int:
+        """Return a number after the question mark; 0 if there is none, or it has more than ``MAX_DIGITS`` digits."""
+        text = self.query.get(name, "")
+        return int(text) if text.isdecimal() and len(text) <= MAX_DIGITS else 0
 
     def answer(self, template: str, values: Mapping[str, Any], notice: Notice | None = None) -> Answer:
         """Return a template with its values, or only its main block for an htmx request; a notice reports a change."""
@@ -159,29 +168,17 @@ def list_needs(store: Store, vitals: Vitals, *, with_folders: bool = False) -> l
         Need(said(trouble) + ("" if is_process(trouble) else f". {begun(trouble.advice)}"), "health", 1, True)
         for trouble in list_troubles(vitals)
     ]
+    dead = sum(work.dead or 0 for work in vitals.work)
+    moves = find_moves(store) if with_folders else []
+    both, orders = "that can't both be true", "like an instruction"
     for number, path, one, many in (
-        (sum(work.dead or 0 for work in vitals.work), "tasks", "task was given up on", "tasks were given up on"),
-        (
-            len(open_contradictions(store)),
-            "decide",
-            "pair of memories that can't both be true",
-            "pairs of memories that can't both be true",
-        ),
-        (
-            len(suspect_memories(store)),
-            "decide",
-            "memory that reads like an instruction",
-            "memories that read like an instruction",
-        ),
-        (
-            len(list_moves(store)) if with_folders else 0,
-            "projects",
-            "project may have moved",
-            "projects may have moved",
-        ),
+        (dead, "tasks", "task was given up on", "tasks were given up on"),
+        (len(open_contradictions(store)), "decide", f"pair of memories {both}", f"pairs of memories {both}"),
+        (len(suspect_memories(store)), "decide", f"memory that reads {orders}", f"memories that read {orders}"),
+        (len(moves), "projects", "project may have moved", "projects may have moved"),
     ):
         if number:
-            needs.append(Need(f"{number:,} {one if number == 1 else many}", path, number))
+            needs.append(Need(number_of(number, one, many), path, number))
     return needs
 
 
@@ -237,7 +234,6 @@ class FrameValues:
 
     @property
     def troubles(self) -> tuple[Need, ...]:
-        """The malfunctions, worst first."""
         return tuple(need for need in self.needs if need.is_trouble)
 
     @property
@@ -259,7 +255,7 @@ def frame_values(asked: PageRequest) -> FrameValues:
     return FrameValues(
         projects=tuple(list_held_projects(store)),
         needs=tuple(list_needs(store, take_vitals(store, asked.settings, with_files=False))),
-        late=f"{late:,} {'answer' if late == 1 else 'answers'} came too late today" if late else "",
+        late=f"{number_of(late, 'answer')} came too late today" if late else "",
         now_ms=store.now_ms(),
         claude_folder=str(asked.settings.projects_folder),
         has_letters=asked.settings.page_letters,

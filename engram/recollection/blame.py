@@ -19,7 +19,7 @@ from engram.models.sessions.sessions import find_session
 from engram.recollection.branch_state import resume_of
 from engram.recollection.briefing_lines import is_about, is_in_force
 from engram.recollection.past_fixes import find_fixes
-from engram.system.clock import iso_time
+from engram.system.clock import iso_or_none
 from engram.text.shell import runs_program, told_part
 from engram.transcripts.turns import Action
 
@@ -50,7 +50,7 @@ class Touch:
 
     def to_json(self) -> dict[str, Any]:
         return {
-            "at": iso_time(self.at_ms) if self.at_ms else None,
+            "at": iso_or_none(self.at_ms),
             "id": self.id or None,
             "kind": self.kind,
             "text": self.text,
@@ -66,7 +66,6 @@ def blame_file(store: Store, project_id: int, path: str, root: str) -> list[Touc
     """Return the memories about a file and the turns that changed it, newest first.
 
     Args:
-        project_id: row id of the file's project.
         path: the file's path, relative to ``root``, with forward slashes.
     """
     name = PurePosixPath(path).name.lower()
@@ -153,7 +152,7 @@ class ToolRun:
     def to_json(self) -> dict[str, Any]:
         return {
             "command": self.command,
-            "at": iso_time(self.at_ms) if self.at_ms else None,
+            "at": iso_or_none(self.at_ms),
             "exit": self.exit_code,
             "times": self.times,
             "session": self.session_id,
@@ -164,8 +163,6 @@ class ToolRun:
 
 @dataclass(frozen=True, slots=True)
 class ToolHistory:
-    """How a tool was run."""
-
     #: The distinct commands that ran it and passed, newest first.
     passed: list[ToolRun]
     #: Its calls that failed, newest first.
@@ -178,7 +175,6 @@ def find_runs(store: Store, projects: Sequence[ProjectRow], tool: str) -> ToolHi
     """Return how a tool was run. Refused calls don't count.
 
     Args:
-        projects: where to look.
         tool: a program, with or without a subcommand (``git rebase``).
     """
     runs: dict[str, ToolRun] = {}

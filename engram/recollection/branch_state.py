@@ -249,9 +249,6 @@ def where_lines(where: Where, threads: Sequence[Memory]) -> list[str]:
     """Return a heading and its lines; empty if nothing is open and the branch has no session to resume.
 
     Uncommitted files are left out, since Claude Code's first request lists them.
-
-    Args:
-        threads: memories of open problems to show.
     """
     lines = [title_line(memory, text) for memory in threads if not memory.suspect and (text := text_of(memory))]
     if failed := _failed(where.failure):

@@ -37,10 +37,6 @@ def is_backed_by_user(summary: str, cited: Sequence[CitedText]) -> bool:
     """Return True if the user chose what a memory states, typed a statement about it, or agreed with the assistant.
 
     Questions, and text that was pasted, quoted or relayed, do not count.
-
-    Args:
-        summary: the memory's summary.
-        cited: the texts of the memory's evidence.
     """
     if any(text.role is Role.CHOSEN for text in cited):
         return True
@@ -263,7 +259,6 @@ def title_line(memory: Memory, text: str, branch: str = "") -> str:
     """Return the line of a memory, such as ``- [ep_…] 2026-02-20: text``, with its owner if it is somebody else's.
 
     Args:
-        text: the text to show.
         branch: the memory's unmerged branch, if the session is on another one.
     """
     stale = ", may no longer hold" if memory.stale_reason else ""

@@ -144,8 +144,6 @@ class Thresholds:
 
 @dataclass(frozen=True, slots=True)
 class Bite:
-    """A memory or quotation to inject."""
-
     episode_id: str
     #: The text, which is put on one line and shortened when rendered.
     text: str
@@ -218,7 +216,6 @@ def rate_hits(
 
     Args:
         hits: the hits of a search, best first.
-        request: the prompt and its session.
         support: the evidence for the memories apart from their own text.
     """
     thresholds = thresholds or Thresholds()
@@ -316,11 +313,7 @@ def _why_never(memory: Memory, request: InjectionRequest) -> Verdict | None:
         return Verdict.OTHER_PROJECT
     if memory.suspect:
         return Verdict.SUSPECT
-    return None if _is_in_force(memory, request.now_ms) else Verdict.NOT_CURRENT
-
-
-def _is_in_force(memory: Memory, now_ms: int) -> bool:
-    return not why_not_in_force(memory, now_ms)
+    return Verdict.NOT_CURRENT if why_not_in_force(memory, request.now_ms) else None
 
 
 def why_not_in_force(memory: Memory, now_ms: int) -> str:

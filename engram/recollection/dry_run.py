@@ -25,8 +25,6 @@ class ExplainedMemory:
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """The answer that a prompt would get."""
-
     verdict: Verdict
     #: The redacted text that was searched for; "" for none.
     text: str
@@ -46,7 +44,6 @@ class Explanation:
     shown: str
 
     def to_json(self) -> dict[str, Any]:
-        """Return the explanation for engram.sock."""
         memories = [
             asdict(memory.candidate) | {"id": memory.candidate.episode_id, "summary": memory.summary}
             for memory in self.memories
@@ -78,7 +75,6 @@ def explain(
     """Explain which answer a prompt would get now. Change nothing.
 
     Args:
-        service: the service that answers the hooks.
         prompt: the prompt as a person would type it.
         project: the project to ask in; None for no project, or for the session's.
         session_id: the session to ask in; "" for a new one.

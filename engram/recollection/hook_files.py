@@ -182,7 +182,6 @@ class PendingBites:
 
         Args:
             prompt: the prompt that the bites belong to.
-            bites: the bites to record as pending.
             data: the hook output; b"" only withdraws what is pending.
             outcome: the outcome to record with the bites.
             channel: the channel of their records in the ledger.

@@ -23,7 +23,7 @@ from engram.models.sessions.stored_turns import StoredTurn
 from engram.recollection.branch_state import resume_of
 from engram.recollection.briefing_lines import is_in_force
 from engram.recollection.choose_bites import Bite, InjectionRequest, why_barred
-from engram.system.clock import iso_time
+from engram.system.clock import iso_or_none
 from engram.system.lazy_regex import lazy_regex
 from engram.text.shell import error_keys, programs_of, telling_lines, tells_passing, without_comments
 from engram.text.splitting import split
@@ -200,8 +200,6 @@ FIX_KINDS = (Kind.FIX, Kind.DEAD_END)
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """A command that has just failed."""
-
     command: str
     #: Keys of the informative lines of its error.
     keys: tuple[int, ...]
@@ -220,7 +218,6 @@ def read_failure(
 
     Args:
         error: the whole error message, which is redacted line by line, as during ingest.
-        redact: removes secrets.
         branches: the session's branch in the transcript and in the repository, which may be part of the message.
         keys: the error's keys, if known.
     """
@@ -423,7 +420,7 @@ class PastFix:
             "kind": self.kind,
             "text": self.text,
             "words": self.words or None,
-            "at": iso_time(self.at_ms) if self.at_ms else None,
+            "at": iso_or_none(self.at_ms),
             "session": self.session_id or None,
             "resume": self.resume or None,
             "match": round(self.match, 3),

@@ -238,7 +238,6 @@ class PromptAnswerer:
         """Decide the answer to a prompt.
 
         Args:
-            payload: the input of the UserPromptSubmit hook.
             project_id: the project to ask in; None for the project of the session and folder.
         """
         began_seconds = self.store.clock.steady_seconds()

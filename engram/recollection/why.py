@@ -20,7 +20,7 @@ from engram.models.sessions.stored_quotations import find_quotation
 from engram.models.sessions.stored_turns import StoredTurn, turns_of_session
 from engram.recollection.prompts import digest_of, filter_prompt
 from engram.reports.session_report import REASONS, SHOWN_VERDICTS, is_near, outcome_to_json
-from engram.system.clock import iso_time
+from engram.system.clock import iso_or_none
 from engram.transcripts.turns import Opening
 
 
@@ -39,7 +39,7 @@ class Moment:
 
     def to_json(self, summaries: Mapping[str, str]) -> dict[str, Any]:
         return {
-            "at": iso_time(self.at_ms) if self.at_ms else None,
+            "at": iso_or_none(self.at_ms),
             "prompt": self.prompt,
             "verdict": self.verdict,
             "why": REASONS[self.verdict],

@@ -66,7 +66,6 @@ def free_server_name(servers: object, taken: Collection[str] = ()) -> str:
     """Return the name for Engram's server: its current one, or else the first that no other program uses.
 
     Args:
-        servers: the servers of a settings file, by name.
         taken: names of other programs' servers elsewhere.
     """
     present = servers if isinstance(servers, Mapping) else {}
@@ -255,7 +254,6 @@ def _check_server(settings: Settings, folder: Path) -> Iterator[Check]:
 
 
 def _our_commands(settings_file: Mapping[str, Any]) -> dict[str, list[str]]:
-    """Return the commands of Engram's hooks by event."""
     commands: dict[str, list[str]] = {}
     for event, handler in our_hooks(settings_file):
         commands.setdefault(event, []).append(str(handler["command"]))

@@ -20,7 +20,7 @@ from engram.models.shown import usage
 from engram.models.work.task_runs import list_stages
 from engram.reports.processes import ProcessState, process_state
 from engram.settings import MODEL_EXTRACTORS, Settings
-from engram.system.clock import iso_time
+from engram.system.clock import iso_or_none
 from engram.transcripts.registry import discover
 from engram.vaults import settings_around
 
@@ -53,8 +53,6 @@ MAX_LAG_SECONDS = 600
 
 @dataclass(frozen=True, slots=True)
 class StageHealth:
-    """The progress of one stage."""
-
     seen: int
     done: int
     #: How long the oldest overdue item has been waiting, in seconds; 0 if nothing is overdue. Items older than the
@@ -73,15 +71,13 @@ class StageHealth:
             "seen": self.seen,
             "done": self.done,
             "lag_seconds": round(self.lag_seconds, 1),
-            "last_success": iso_time(self.last_success_ms) if self.last_success_ms else None,
+            "last_success": iso_or_none(self.last_success_ms),
             "last_error": self.last_error or None,
         }
 
 
 @dataclass(frozen=True, slots=True)
 class Unread:
-    """The unread parts of transcripts."""
-
     files: int
     bytes: int
     #: Seconds since the oldest unread change of a file, or since the memory's creation; 0 if everything was read.
@@ -92,8 +88,6 @@ class Unread:
 
 @dataclass(frozen=True, slots=True)
 class Trouble:
-    """One problem."""
-
     #: ``watcher``, ``worker`` or the name of a stage.
     about: str
     #: What is wrong, and its consequence.
@@ -150,7 +144,6 @@ class Health(Vitals):
 
     @property
     def lag_seconds(self) -> float:
-        """The largest lag of any stage, in seconds."""
         return max((stage.lag_seconds for stage in self.stages.values()), default=0.0)
 
 

@@ -23,11 +23,12 @@ from engram.models.sessions.stored_quotations import Quotation, quotations_begin
 from engram.models.sessions.stored_turns import StoredTurn, load_turn_row
 from engram.models.shown import injections
 from engram.models.shown.injections import Injection
-from engram.system.clock import iso_time
+from engram.system.clock import iso_or_none
 from engram.system.lazy_regex import lazy_regex
 from engram.text.splitting import sentence_spans
 from engram.text.words import stems, topic_words
 from engram.transcripts.turns import Action, Role
+from engram.trust.display import number_of
 
 # -- A memory as JSON and back, with the keys that export, import and every ``--json`` share.
 
@@ -97,8 +98,6 @@ RULES = "rules"
 
 @dataclass(frozen=True, slots=True)
 class MemoryReport:
-    """A memory and everything known about it."""
-
     memory: Memory
     #: Transcript, line and uuid of every entry that it rests on; empty if it was saved by hand.
     evidence: tuple[EvidencePlace, ...]
@@ -156,10 +155,10 @@ def injection_to_json(injection: Injection) -> dict[str, Any]:
     return {
         "channel": injection.channel,
         "state": injection.state,
-        "at": iso_time(injection.at_ms) if injection.at_ms else None,
+        "at": iso_or_none(injection.at_ms),
         "score": injection.score,
         "tokens": injection.tokens,
-        "used_at": iso_time(injection.used_at_ms) if injection.used_at_ms else None,
+        "used_at": iso_or_none(injection.used_at_ms),
     }
 
 
@@ -210,7 +209,7 @@ def who_changed(change: Change, extractor: str) -> str:
 
 def _change_to_json(change: Change, extractor: str = "") -> dict[str, Any]:
     return {
-        "at": iso_time(change.at_ms) if change.at_ms else None,
+        "at": iso_or_none(change.at_ms),
         "action": change.action,
         "actor": who_changed(change, extractor),
         "reason": change.reason,
@@ -251,7 +250,7 @@ class QuotationReport:
             "text": quoted.text,
             "role": quoted.role,
             "asked": quoted.asked,
-            "created_at": iso_time(quoted.at_ms) if quoted.at_ms else None,
+            "created_at": iso_or_none(quoted.at_ms),
             "project": self.project,
             "session": turn.session_id,
             "branch": turn.branch,
@@ -289,21 +288,17 @@ def describe_uses(uses: Usefulness, episode_id: str) -> str:
     """Describe in how many sessions a memory was shown and used, and the effect on its rank; "" if never shown."""
     parts = []
     if uses.shown or uses.used:
-        parts.append(f"shown in {_sessions(uses.shown)}, used in {uses.used or 'none'}")
+        parts.append(f"shown in {number_of(uses.shown, 'session')}, used in {uses.used or 'none'}")
     if uses.judgement is Judgement.HELPFUL:
         parts.append(f"judged helpful, which makes it {HELPFUL_LIFT:.0%} more relevant")
     elif uses.judgement is not None:
         parts.append(f"judged {uses.judgement}")
     if uses.sink:
         parts.append(
-            f"{uses.sink:.0%} less relevant, since {_sessions(uses.unused)} in a row did not use it "
+            f"{uses.sink:.0%} less relevant, since {number_of(uses.unused, 'session')} in a row did not use it "
             f"(engram feedback {episode_id} --off resets this)"
         )
     return "; ".join(parts)
-
-
-def _sessions(number: int) -> str:
-    return f"{number} session" + ("" if number == 1 else "s")
 
 
 # -- Where a memory comes from: the turns that it rests on, with its source sentences marked.
@@ -320,16 +315,12 @@ MAX_PLAIN_CHARACTERS = 400
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """A part of a text."""
-
     text: str
     is_marked: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Quote:
-    """A text of a turn."""
-
     role: Role
     spans: tuple[Span, ...]
     #: True if the memory rests on it.
@@ -338,8 +329,6 @@ class Quote:
 
 @dataclass(frozen=True, slots=True)
 class SourceTurn:
-    """A turn that a memory rests on."""
-
     turn_id: int
     session_id: str
     at_ms: int

@@ -12,7 +12,7 @@ from engram.models.memories.memory_records import Memory, memories_by_row
 from engram.models.projects.notes import list_standing_files
 from engram.models.search.memory_lists import current_summaries, suspect_memories
 from engram.notes.user_files import standing_text
-from engram.system.clock import iso_time
+from engram.system.clock import iso_or_none
 from engram.text.subject import StandingText
 
 # -- Current memories that one of the user's files (CLAUDE.md, rules, auto memory) contradicts.
@@ -65,7 +65,7 @@ class OpenContradiction:
         return {
             "number": self.contradiction.id,
             "reason": self.contradiction.reason,
-            "made_at": _iso(self.contradiction.made_at_ms),
+            "made_at": iso_or_none(self.contradiction.made_at_ms),
             "older": side_to_json(self.older),
             "newer": side_to_json(self.newer),
         }
@@ -73,8 +73,6 @@ class OpenContradiction:
 
 @dataclass(frozen=True, slots=True)
 class Contradictions:
-    """Everything that awaits a person's decision."""
-
     waiting: tuple[OpenContradiction, ...]
     of_files: tuple[FileContradiction, ...]
     #: Memories whose text looks like an instruction; Claude is not shown them until a person trusts them.
@@ -82,7 +80,6 @@ class Contradictions:
 
     @property
     def count(self) -> int:
-        """The number of pending decisions."""
         return len(self.waiting) + len(self.of_files) + len(self.suspects)
 
     def to_json(self) -> dict[str, Any]:
@@ -118,9 +115,5 @@ def side_to_json(memory: Memory) -> dict[str, Any]:
         "voice": memory.voice,
         "pinned": memory.is_pinned,
         "status": memory.status,
-        "created_at": _iso(memory.created_at_ms),
+        "created_at": iso_or_none(memory.created_at_ms),
     }
-
-
-def _iso(at_ms: int) -> str | None:
-    return iso_time(at_ms) if at_ms else None

@@ -6,7 +6,6 @@ import contextlib
 import fcntl
 import os
 import signal
-import subprocess
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,19 +14,16 @@ from pathlib import Path
 from engram.errors import ServiceError
 from engram.paths import Home
 from engram.system.atomic import read_regular
+from engram.system.process_limits import ask_ps, rss_mb_of
 from engram.system.process_lock import is_process_alive, process_space
 from engram.version import code_version
 
-#: Time limit for ``ps``, in seconds.
-_PS_SECONDS = 5
 #: How long a process may take to write its id into a lock file that it holds, in seconds.
 _NAMING_SECONDS = 1.0
 
 
 @dataclass(frozen=True, slots=True)
 class ProcessState:
-    """The state of the watcher or the worker."""
-
     is_alive: bool
     #: None if unknown.
     pid: int | None = None
@@ -51,7 +47,7 @@ def process_state(lock: Path) -> ProcessState:
     return ProcessState(
         is_alive=True,
         pid=pid,
-        rss_mb=None if pid is None else rss_mb(pid),
+        rss_mb=None if pid is None else rss_mb_of(pid),
         code=code,
         silent_seconds=_silent_seconds(lock),
     )
@@ -169,30 +165,12 @@ def terminal_run(home: Home) -> int | None:
     for lock in (home.worker_lock, home.watcher_lock):
         pid = holder_of(lock)
         parent = None if pid is None else parent_of(pid)
-        if parent is not None and "up" in _ps(parent, "args").split():
+        if parent is not None and "up" in ask_ps(parent, "args").split():
             return parent
     return None
 
 
 def parent_of(pid: int) -> int | None:
     """Return the id of a process's parent; None if unknown."""
-    parent = _ps(pid, "ppid").strip()
+    parent = ask_ps(pid, "ppid")
     return int(parent) if parent.isdecimal() else None
-
-
-def _ps(pid: int, column: str) -> str:
-    """Return one column of the output of ``ps`` for a process; "" if unknown."""
-    with contextlib.suppress(OSError, subprocess.SubprocessError):
-        return subprocess.run(
-            ["ps", "-o", f"{column}=", "-p", str(pid)], capture_output=True, text=True, timeout=_PS_SECONDS, check=True
-        ).stdout
-    return ""
-
-
-def rss_mb(pid: int) -> float | None:
-    """Return a process's resident memory in MB; None if unknown."""
-    with contextlib.suppress(OSError, ValueError, IndexError):
-        pages = int(Path(f"/proc/{pid}/statm").read_text(encoding="ascii").split()[1])
-        return round(pages * os.sysconf("SC_PAGE_SIZE") / 1e6, 1)
-    kib = _ps(pid, "rss").strip()
-    return round(int(kib) * 1024 / 1e6, 1) if kib.isdecimal() else None

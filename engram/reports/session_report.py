@@ -23,7 +23,7 @@ from engram.models.shown.injections import Injection
 from engram.models.shown.usage import SessionTotals
 from engram.reports.memory_report import MAX_CANDIDATES, injection_to_json, several_begin
 from engram.settings import Settings
-from engram.system.clock import iso_time
+from engram.system.clock import iso_or_none, iso_time
 
 # -- Outcomes of prompts, in words and as JSON.
 
@@ -74,7 +74,7 @@ def is_near(candidate: Candidate) -> bool:
 def outcome_to_json(outcome: Outcome, summaries: Mapping[str, str]) -> dict[str, Any]:
     """Return an outcome as JSON; ``summaries`` maps memory ids to summaries."""
     return {
-        "at": iso_time(outcome.at_ms) if outcome.at_ms else None,
+        "at": iso_or_none(outcome.at_ms),
         "session": outcome.session_id,
         "channel": outcome.channel,
         "verdict": outcome.verdict,
@@ -146,8 +146,8 @@ class SessionSummary:
             "agent": session.agent,
             "cwd": session.cwd,
             "branch": session.branch,
-            "first_at": iso_time(session.first_at_ms) if session.first_at_ms else None,
-            "last_at": iso_time(session.last_at_ms) if session.last_at_ms else None,
+            "first_at": iso_or_none(session.first_at_ms),
+            "last_at": iso_or_none(session.last_at_ms),
             "state": self.activity.value,
             "messages": session.message_count,
             "turns": self.totals.turns,
@@ -169,8 +169,6 @@ class Briefing:
 
 @dataclass(frozen=True, slots=True)
 class SessionReport:
-    """Everything known about one session."""
-
     summary: SessionSummary
     files: tuple[FileTotals, ...]
     turns: tuple[StoredTurn, ...]
@@ -208,10 +206,6 @@ class SessionReport:
         }
 
 
-def summarize_session(store: Store, settings: Settings, session: SessionRow) -> SessionSummary:
-    return summarize_rows(store, settings, [session])[0]
-
-
 def find_session_row(store: Store, text: str) -> SessionRow:
     """Return the session whose id is, or uniquely begins with, the given text. Raises NotFound."""
     session = find_session(store, text)
@@ -229,7 +223,7 @@ def find_session_row(store: Store, text: str) -> SessionRow:
 
 
 def report_session(store: Store, settings: Settings, session: SessionRow) -> SessionReport:
-    summary = summarize_session(store, settings, session)
+    (summary,) = summarize_rows(store, settings, [session])
     session_id = session.session_id
     verdicts = count_verdicts(store, session_id)
     return SessionReport(
@@ -290,7 +284,7 @@ def _turn_to_json(stored: StoredTurn) -> dict[str, Any]:
     return {
         "key": turn.key,
         "prompt": turn.prompt,
-        "at": iso_time(turn.started_at_ms) if turn.started_at_ms else None,
+        "at": iso_or_none(turn.started_at_ms),
         "start": turn.start_offset,
         "end": turn.end_offset,
         "closed": turn.is_closed,

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from engram.ingest.project_moves import Move, Sorted, find_moves
+from engram.ingest.project_moves import Move, Sorted
 from engram.models.engine.transaction import Store
 from engram.models.projects.project_folders import ProjectCounts, ProjectHints, count_projects, list_hints
 from engram.models.projects.projects import ProjectRow, list_held_projects, list_projects
@@ -120,11 +120,6 @@ def list_project_reports(store: Store, *, with_empty: bool = False) -> list[Proj
         for hints in list_hints(store)
         if hints.project.id in held
     ]
-
-
-def list_moves(store: Store) -> list[Move]:
-    """Return the projects whose folder is gone and that may now be known under another folder."""
-    return find_moves(store)
 
 
 def move_to_json(move: Move) -> dict[str, Any]:

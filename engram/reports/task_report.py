@@ -9,7 +9,7 @@ from engram.models.engine.transaction import Store
 from engram.models.work import work
 from engram.models.work.task_runs import RunState, TaskRun, latest_failure, list_task_runs, running_task_runs
 from engram.models.work.work import Work, WorkState
-from engram.system.clock import iso_time
+from engram.system.clock import iso_or_none
 from engram.system.process_lock import is_process_alive
 
 #: Maximum number of runs in a report on a task.
@@ -46,9 +46,9 @@ def work_row(piece: Work, now_ms: int) -> dict[str, Any]:
         "state": _state(piece, now_ms),
         "attempts": piece.attempts,
         "error": piece.last_error or None,
-        "due_at": _iso(piece.due_at_ms),
+        "due_at": iso_or_none(piece.due_at_ms),
         "reason": piece.reason,
-        "updated_at": _iso(piece.updated_at_ms),
+        "updated_at": iso_or_none(piece.updated_at_ms),
     }
 
 
@@ -60,7 +60,7 @@ def run_row(run: TaskRun, now_ms: int) -> dict[str, Any]:
         "name": run.kind,
         "args": [run.key] if run.key else [],
         "state": (RunState.INTERRUPTED if is_cut_off else run.state).value,
-        "started_at": _iso(run.started_at_ms),
+        "started_at": iso_or_none(run.started_at_ms),
         "duration_ms": max(0, now_ms - run.started_at_ms) if is_running and not is_cut_off else run.duration_ms,
         "outcome": run.outcome,
         "times": run.times,
@@ -84,7 +84,11 @@ def _running_row(store: Store, run: TaskRun, piece: Work | None) -> dict[str, An
     facts = _FACTS_WITHOUT_WORK | {"name": run.kind, "args": [run.key] if run.key else []}
     if piece is not None:
         facts = work_row(piece, store.now_ms())
-    return facts | {"state": "running", "started_at": _iso(run.started_at_ms), "running_seconds": round(seconds, 1)}
+    return facts | {
+        "state": "running",
+        "started_at": iso_or_none(run.started_at_ms),
+        "running_seconds": round(seconds, 1),
+    }
 
 
 def _state(piece: Work, now_ms: int) -> str:
@@ -118,11 +122,7 @@ def failure_of_tasks(store: Store, pieces: list[Work], latest: list[TaskRun]) ->
         "name": run.kind,
         "args": [run.key] if run.key else [],
         "state": run.state.value,
-        "started_at": _iso(run.started_at_ms),
+        "started_at": iso_or_none(run.started_at_ms),
         "outcome": run.outcome,
         "traceback": run.error,
     }
-
-
-def _iso(at_ms: int | None) -> str | None:
-    return iso_time(at_ms) if at_ms else None

@@ -13,7 +13,8 @@ from engram.models.memories.memory_history import Run
 from engram.models.shown.usage import Usage, count_prompts_since, late_since, usage_since
 from engram.models.work.spend import Spending, spending
 from engram.settings import Settings
-from engram.system.clock import iso_time
+from engram.system.clock import iso_or_none
+from engram.trust.display import number_of
 
 #: Default length of the report, in days.
 REPORT_DAYS = 7
@@ -33,7 +34,7 @@ def report_of_days(store: Store, days: int = REPORT_DAYS) -> Usage:
 
 def late_text(late: Mapping[str, int]) -> str:
     """Describe how many answers came too late and why; "" for none."""
-    return "; ".join(f"{number} {'answer' if number == 1 else 'answers'}: {cause}" for cause, number in late.items())
+    return "; ".join(f"{number_of(number, 'answer')}: {cause}" for cause, number in late.items())
 
 
 #: Reason of a refusal → its meaning, for people.
@@ -120,6 +121,6 @@ def run_to_json(run: Run) -> dict[str, Any]:
         "run": run.id,
         "kind": run.kind,
         "state": run.state,
-        "started_at": iso_time(run.started_at_ms) if run.started_at_ms else None,
+        "started_at": iso_or_none(run.started_at_ms),
         "changes": len(run.report.get("lines", [])),
     }

@@ -11,7 +11,7 @@ from engram.enums import CURRENT_STATUSES, Importance, Status
 from engram.models.memories.branches import MAX_BRANCH_CHARACTERS
 from engram.models.memories.memory_records import Memory
 from engram.models.sessions.passage_rows import EvidencePlace
-from engram.system.clock import iso_time, parse_time_ms
+from engram.system.clock import iso_or_none, parse_time_ms
 from engram.system.lazy_regex import lazy_regex
 from engram.text.splitting import sentence_spans
 from engram.text.titles import title_from
@@ -261,7 +261,7 @@ class PublicHit:
             "score": self.score,
             "parts": dict(self.parts),
             "project": self.project,
-            "created_at": iso_time(self.created_at_ms) if self.created_at_ms else None,
+            "created_at": iso_or_none(self.created_at_ms),
             "evidence": [place.to_json() for place in self.evidence],
             "session": self.session_id,
             "session_title": self.origin.session_title,

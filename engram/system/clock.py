@@ -19,14 +19,10 @@ class Clock(Protocol):
 
 
 class SystemClock:
-    """The system clock."""
-
     def now_ms(self) -> int:
-        """Return the wall time in milliseconds since 1970."""
         return time.time_ns() // 1_000_000
 
     def steady_seconds(self) -> float:
-        """Return seconds of the monotonic clock."""
         return time.monotonic()
 
 
@@ -40,11 +36,9 @@ class FixedClock:
     steady: float = field(default=0.0)
 
     def now_ms(self) -> int:
-        """Return the wall time in milliseconds since 1970."""
         return self.at_ms
 
     def steady_seconds(self) -> float:
-        """Return seconds of the steady clock."""
         return self.steady
 
     def advance(self, seconds: float) -> None:
@@ -86,6 +80,11 @@ def moment_of(at_ms: int, zone: tzinfo | None = None) -> datetime:
 def iso_time(at_ms: int) -> str:
     """Return a time as ISO 8601 in UTC, to the second."""
     return moment_of(at_ms, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def iso_or_none(at_ms: int | None) -> str | None:
+    """Return a time for scripts, as ``iso_time``; None for none."""
+    return iso_time(at_ms) if at_ms else None
 
 
 def day_of(at_ms: int) -> str:

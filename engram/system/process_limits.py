@@ -28,20 +28,25 @@ _PS_SECONDS = 5
 
 
 def rss_mb() -> float:
-    """Return the resident memory in MB (10^6 bytes); 0 if it can't be determined."""
+    """Return the resident memory of this process in MB (10^6 bytes); 0 if it can't be determined."""
+    return rss_mb_of(os.getpid()) or 0.0
+
+
+def rss_mb_of(pid: int) -> float | None:
+    """Return a process's resident memory in MB (10^6 bytes); None if it can't be determined."""
     with contextlib.suppress(OSError, ValueError, IndexError):
-        pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1])
+        pages = int(Path(f"/proc/{pid}/statm").read_text(encoding="ascii").split()[1])
         return round(pages * os.sysconf("SC_PAGE_SIZE") / 1e6, 1)
-    with contextlib.suppress(OSError, ValueError, subprocess.SubprocessError):
-        result = subprocess.run(
-            ["ps", "-o", "rss=", "-p", str(os.getpid())],
-            capture_output=True,
-            text=True,
-            timeout=_PS_SECONDS,
-            check=True,
-        )
-        return round(int(result.stdout) * 1024 / 1e6, 1)
-    return 0.0
+    kib = ask_ps(pid, "rss")
+    return round(int(kib) * 1024 / 1e6, 1) if kib.isdecimal() else None
+
+
+def ask_ps(pid: int, column: str) -> str:
+    """Return one column of the output of ``ps`` for a process; "" if unknown."""
+    with contextlib.suppress(OSError, subprocess.SubprocessError):
+        command = ["ps", "-o", f"{column}=", "-p", str(pid)]
+        return subprocess.run(command, capture_output=True, text=True, timeout=_PS_SECONDS, check=True).stdout.strip()
+    return ""
 
 
 def is_quiet() -> bool:

@@ -60,12 +60,10 @@ class EngramConsumer(Consumer):
     ) -> None:
         """
         Args:
-            queue: the ``EngramQueue`` whose tasks run.
             settings: from the environment and config.toml by default.
             has_parent: a supervisor started this process; the memory folder must exist.
             worker_type: must be ``thread``, since all tasks share one model and one memory.
             shutdown_timeout: how long a stop waits for running tasks; ``drain_seconds`` by default.
-            options: see Huey's ``Consumer``.
 
         Raises:
             SettingsError: a setting or the worker type can't be used.

@@ -21,8 +21,6 @@ Progress = Callable[[str, int, int], None]
 
 @dataclass(slots=True)
 class Drained:
-    """What was done."""
-
     sessions: int = 0
     failed: int = 0
     embedded: int = 0

@@ -328,7 +328,6 @@ class EngramQueue(Huey):
         """Use the queue of ``home``.
 
         Args:
-            driver: auto, cysqlite or sqlite3.
             busy_seconds: how long an enqueue waits for another writer before it fails.
         """
         self.storage.place(home, driver, busy_seconds)
@@ -340,9 +339,6 @@ class EngramQueue(Huey):
 
     def create_consumer(self, **options: Any) -> EngramConsumer:
         """Create the consumer with its tasks and hooks; called by ``huey_consumer`` and the worker.
-
-        Args:
-            options: see ``EngramConsumer``.
 
         Raises:
             SettingsError: an option or a setting can't be used.

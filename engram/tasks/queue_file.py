@@ -172,7 +172,6 @@ class QueueFile(SqliteStorage):
         """Use the queue of ``home`` from now on, without opening it yet.
 
         Args:
-            driver: auto, cysqlite or sqlite3.
             busy_seconds: how long a statement waits for another writer.
         """
         self.close()

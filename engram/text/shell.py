@@ -365,7 +365,6 @@ def _run_by(text: str) -> str:
 
 
 def without_colours(text: str) -> str:
-    """Return a program's output without terminal escape sequences."""
     return _ANSI.sub("", text) if "\x1b" in text else text
 
 
@@ -398,7 +397,7 @@ def error_keys(lines: Iterable[str], hidden: Collection[str] = ()) -> tuple[int,
         hidden: words that differ from run to run, such as the branch name.
     """
     normalised = (normal_line(line, hidden) for line in lines)
-    return tuple(dict.fromkeys(_key(line) for line in normalised if _identifies(line)))
+    return tuple(dict.fromkeys(_key(line) for line in normalised if len(_identifying_words(line)) >= MIN_WORDS))
 
 
 def normal_line(line: str, hidden: Collection[str] = ()) -> str:
@@ -416,14 +415,9 @@ def normal_line(line: str, hidden: Collection[str] = ()) -> str:
     return " ".join(re.sub(r"[\s#.,:;!?*=~\-—_]+", " ", line.lower()).split())
 
 
-def _identifies(line: str) -> bool:
-    return len(_identifying_words(line)) >= MIN_WORDS
-
-
 def _identifying_words(line: str) -> set[str]:
     return {word for word in _WORD.findall(line) if word not in _GENERAL_WORDS}
 
 
 def _key(line: str) -> int:
-    """Return a hash that fits an integer column."""
     return int.from_bytes(hashlib.sha256(line.encode("utf-8", "replace")).digest()[:7])

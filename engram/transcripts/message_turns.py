@@ -70,7 +70,6 @@ def whole_turns(
     """Return the turns of a session: each user message that contains words opens one.
 
     Args:
-        session_id: the session of the messages.
         cwd: working folder of turns whose messages record none.
         note_environment: receives the result of every call that showed an environment file.
     """

@@ -314,7 +314,6 @@ def judge(blocks: Sequence[str], speaker: Speaker, *, is_declared: bool = False,
     """Return the words of a message in the user's place, and who speaks.
 
     Args:
-        blocks: the text blocks of the message.
         speaker: who wrote it, according to its fields.
         is_declared: a field declares that a person wrote it, which only an element that fills the message can refute.
         by_messenger: it arrived through a messenger channel.

@@ -280,14 +280,7 @@ def _is_programs(sentence: str) -> bool:
 
 
 def _is_foreign(verb: str, clause: str, sentence: str, found: set[str]) -> bool:
-    """Return whether an order is about persons or is unlimited.
-
-    Args:
-        verb: the verb of the order.
-        clause: the verb with its object.
-        sentence: the complete sentence.
-        found: the concepts in it.
-    """
+    """Return whether an order is about persons or is unlimited."""
     if {"people", "user"} & found and verb not in _SHOWN_TO_USERS:
         return True
     if "reader" in found or _CLAIM.search(sentence) or _YOURS.search(sentence):

@@ -71,7 +71,6 @@ def fence_safe(text: str, *, keep_lines: bool = False) -> str:
     `>` become `‹` and `›`; runs of two or more backticks become the same number of `'`. A second call changes nothing.
 
     Args:
-        text: any text.
         keep_lines: keep line breaks (as `\\n`) instead of turning each into a blank.
     """
     if text.isascii() and text.isprintable() and not _FENCE_MARK.search(text):
@@ -163,3 +162,13 @@ def number_of(number: int, one: str, many: str = "") -> str:
 def counted(number: int, one: str, many: str = "") -> str:
     """Return a number with its noun, such as ``2 turns``; "" for 0."""
     return number_of(number, one, many) if number else ""
+
+
+def span(seconds: float | None) -> str:
+    """Return a duration for people: 8 s, 3 min, 2 h, 5 days; "–" for none."""
+    if seconds is None:
+        return "–"
+    for size, name in ((86_400, "days"), (3_600, "h"), (60, "min")):
+        if seconds >= 2 * size:
+            return f"{seconds / size:.0f} {name}"
+    return f"{seconds:.0f} s"

@@ -43,7 +43,6 @@ class Rule(NamedTuple):
         """Return whether the pattern occurs in the text. It is compiled when first used.
 
         Args:
-            text: any text.
             lower: the text in lower case (see ``lower_case``). A search that need not ignore case takes a third of the
                 time, and a text without the marks is not searched at all.
         """
@@ -336,15 +335,11 @@ def _encoded(text: str, *, is_relayed: bool) -> str | None:
     for decoded in _decoded(text):
         if _TALKATIVE.search(decoded) and (is_relayed or _first_reason(decoded, is_relayed=True)):
             return "encoded text"
-    if any(_shows_orders(turned) for turned in (codecs.decode(text, "rot13"), text[::-1])):
+    if any(RULES[0].shows_in(turned, lower_case(turned)) for turned in (codecs.decode(text, "rot13"), text[::-1])):
         return "encoded text"
     if is_relayed and any(not _DIGEST.fullmatch(match.group()) for match in _LONG.finditer(text)):
         return "encoded text"
     return None
-
-
-def _shows_orders(text: str) -> bool:
-    return RULES[0].shows_in(text, lower_case(text))
 
 
 def _decoded(text: str) -> Iterator[str]:

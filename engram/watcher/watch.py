@@ -144,8 +144,6 @@ class Events:
 
 
 class FolderEvents(FileSystemEventHandler):
-    """Watches one folder and everything below it."""
-
     def __init__(self, folder: Path, suffixes: tuple[str, ...], hint: Callable[[Path], None]) -> None:
         """Only files whose names end in one of ``suffixes`` count."""
         self.folder = folder

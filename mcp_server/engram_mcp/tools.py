@@ -288,7 +288,6 @@ def pin(access: Access, episode_id: str, is_pinned: bool = True, project: str | 
 
 
 def status(access: Access) -> str:
-    """Return what is stored, and whether Engram works."""
     from engram.reports.health import take_vitals
 
     with access.store() as store:

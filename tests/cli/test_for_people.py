@@ -16,7 +16,7 @@ from rich.console import Console
 
 from engram.cli import up_commands
 from engram.cli.main import engram
-from engram.cli.output import one_line, safe, span, when
+from engram.cli.output import one_line, safe, when
 from engram.cli.up_commands import SAMPLES, draw, line
 from engram.cli.up_once import find_own_question
 from engram.cli.workspace import Workspace
@@ -33,6 +33,7 @@ from engram.search.hits import Hit, PublicHit
 from engram.settings import Settings, load
 from engram.setup.services.supervisor import Child, Supervisor
 from engram.transcripts.agents import Unreadable
+from engram.trust.display import span
 from engram.worker.recall_client import AnsweredBy, RecallRequest, RecallResponse
 
 Run = Callable[..., Result]

@@ -174,7 +174,6 @@ class FolderState:
 
 
 def change_state(tx: Tx, server_id: int, **changes: Any) -> None:
-    """Change fields of the state between rounds."""
     state = json.loads(read_folder_state(tx, server_id) or "{}")
     put_folder_state(tx, server_id, json.dumps(state | changes))
 

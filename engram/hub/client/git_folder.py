@@ -165,7 +165,6 @@ class GitFolder:
         self._is_checked = True
 
     def _end_our_rebase(self) -> None:
-        """Abort a rebase of ours that was killed."""
         if (self._folder / _OURS).exists():
             with contextlib.suppress(FileNotFoundError):
                 (self._folder / "index.lock").unlink()

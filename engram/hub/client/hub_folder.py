@@ -101,7 +101,6 @@ class Folder(Transport):
         """Prepare; nothing is read yet.
 
         Args:
-            server: the folder as it was joined.
             keys: the keys of the folder's space, by id.
             new_push_id: creates the id of a device's push.
             is_asked: a person is waiting, so a checkout is always fetched.
@@ -149,7 +148,7 @@ class Folder(Transport):
         """Scan the folder for new files, and for changes to what this machine left there."""
         self._load()
         if self._git is not None:
-            if self._is_asked or not self._has_fetched_lately():
+            if self._is_asked or not (0 <= self._store.now_ms() - self._state.fetched_ms < FETCH_EVERY_MS):
                 self._state.branch = self._git.begin(self._own_folder)
                 self._state.fetched_ms = self._store.now_ms()
                 self._has_fetched = True
@@ -215,7 +214,6 @@ class Folder(Transport):
         self._save(tx)
 
     def push(self, push: Push) -> Answers:
-        """Write a file."""
         if push.rows:
             self._state.is_due = self._state.is_due or any(row.is_forgotten for row in push.rows)
             self._write(self._state.top + 1, self._state.top + 1, push.push_id, push.rows)
@@ -274,9 +272,6 @@ class Folder(Transport):
                 f"{folder_of(self.url)} is missing or no longer contains Engram's files: mount it, or run "
                 f"`engram sync` with that folder to start over"
             )
-
-    def _has_fetched_lately(self) -> bool:
-        return 0 <= self._store.now_ms() - self._state.fetched_ms < FETCH_EVERY_MS
 
     def _devices(self) -> Iterator[tuple[str, dict[str, StoredFile], list[str]]]:
         """Yield the name, the files and the other names of each device's folder, including this machine's."""

@@ -27,8 +27,6 @@ from engram.trust.suspicion import why_any_suspect
 
 @dataclass(frozen=True, slots=True)
 class PackChange:
-    """What installing or updating a pack would do."""
-
     pack: Pack
     #: Summaries of memories that are added, changed and removed.
     added: tuple[str, ...]

@@ -125,8 +125,6 @@ def _pages(rows: Sequence[Row]) -> list[list[Row]]:
 
 
 class _Sender:
-    """Builds and sends the rows of one space."""
-
     def __init__(
         self,
         store: Store,

@@ -72,7 +72,6 @@ class Round:
 
     @property
     def did_something(self) -> bool:
-        """True if anything was pulled or pushed."""
         return bool(self.pulled or self.pushed)
 
 

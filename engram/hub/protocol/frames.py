@@ -64,8 +64,6 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """A page of pulled rows."""
-
     rows: tuple[Row, ...]
     #: Everything up to this place is in this page or in an earlier one.
     upto: int
@@ -76,8 +74,6 @@ class Page:
 
 @dataclass(frozen=True, slots=True)
 class Push:
-    """A page of rows to push."""
-
     ns_id: int
     #: 16 bytes each: this push's id and the id of this device's last accepted push (zeros before the first). They
     #: reveal a copied machine that has pushed in the meantime.

@@ -111,7 +111,6 @@ def join(mine: Mapping[str, Register], theirs: Mapping[str, Register]) -> dict[s
 
 
 def encode(statement: Statement) -> bytes:
-    """Return a statement as compressed bytes."""
     value = {"v": FORMAT, "b": dict(statement.birth), "f": {name: list(r) for name, r in statement.fields.items()}}
     return zlib.compress(json.dumps(value, ensure_ascii=False, separators=(",", ":"), sort_keys=True).encode(), 6)
 

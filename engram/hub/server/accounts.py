@@ -214,7 +214,6 @@ def _add_code(
 
 
 def list_devices(database: Database, asker: Asker) -> list[dict[str, Any]]:
-    """Return the devices of the member who asks."""
     with database.service() as connection:
         rows = connection.execute(
             "SELECT device_id, name, made_at, seen_at FROM hub.device WHERE member_id = %s AND gone_at IS NULL "

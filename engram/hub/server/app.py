@@ -47,7 +47,6 @@ class Metrics:
         self._counts: dict[str, int] = defaultdict(int)
 
     def note_request(self, what: str, status: int, seconds: float) -> None:
-        """Count a request."""
         with self._lock:
             self._requests[what, status] += 1
             self._seconds[what] += seconds
@@ -56,7 +55,6 @@ class Metrics:
                     self._durations[what, bucket] += 1
 
     def add(self, name: str, number: int) -> None:
-        """Add to a counter or gauge."""
         with self._lock:
             self._counts[name] += number
 
@@ -117,7 +115,6 @@ class Doorbell:
         self._thread.start()
 
     def stop(self) -> None:
-        """Stop listening."""
         self._stopped.set()
         self._thread.join(timeout=5)
 
@@ -193,8 +190,6 @@ class Refusal(Exception):
 
 
 class Service:
-    """The context of requests."""
-
     def __init__(self, database: Database, clock: Clock = SYSTEM_CLOCK) -> None:
         self.database = database
         self.clock = clock
@@ -231,7 +226,6 @@ class Service:
     # -- rounds
 
     def pull(self, asker: Asker, value: dict[str, Any]) -> bytes:
-        """Return a page."""
         page = pull_page(
             self.database,
             asker.token_hash,
@@ -244,7 +238,6 @@ class Service:
         return pack_page(page)
 
     def push(self, asker: Asker, body: bytes) -> bytes:
-        """Store a page."""
         push = unpack_push(body)
         if not push.rows or push.push_id == NO_PUSH:
             raise BadRequest("a push needs rows and an id")

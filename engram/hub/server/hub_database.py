@@ -333,8 +333,6 @@ WAIT_SECONDS, STATEMENT_SECONDS = 10.0, 60.0
 
 
 class Database:
-    """The service's access to PostgreSQL."""
-
     def __init__(self, dsn: str, *, is_pooled: bool = False) -> None:
         """Prepare, but do not connect.
 

@@ -491,7 +491,6 @@ def is_cut_short(path: Path) -> bool:
 
 
 def is_empty(path: Path) -> bool:
-    """Return True for an empty file."""
     return _size(path) == 0
 
 

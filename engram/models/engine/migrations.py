@@ -236,7 +236,6 @@ _CONTRADICTIONS = ("already exists", "duplicate column", "no such table", "no su
 
 
 def newest_version(migrations: Sequence[Migration] = MIGRATIONS) -> int:
-    """Return the version of a new file."""
     return FIRST_VERSION + len(migrations)
 
 

@@ -470,7 +470,6 @@ class Store(Reader):
             self._refuse_foreign(identity)
 
     def close(self) -> None:
-        """Close this thread's connection."""
         self._disconnect()
 
     def __enter__(self) -> Store:
@@ -541,7 +540,6 @@ class Store(Reader):
         return file_identity(self.path)
 
     def schema_version(self) -> int:
-        """Return the version of the file's tables."""
         return int(self.value("PRAGMA user_version"))
 
     def _bound_log(self) -> None:

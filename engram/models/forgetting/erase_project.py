@@ -117,7 +117,6 @@ def carry_forgotten_projects(
     Projects that this database has already forgotten are skipped: they may since have been joined with others.
 
     Args:
-        tombstones: the other database's tombstones.
         clean_note: returns what remains of a note that a run keeps for undoing; by default nothing.
     """
     erased = 0

@@ -100,7 +100,6 @@ def add_share(tx: Tx, space: Space, memory: Memory, text: Mapping[str, Any], pro
 
 
 def shares_of(store: Reader, episode_id: str) -> list[Share]:
-    """Return the current shares of a memory."""
     if private_space(store) is None:
         return []
     memory = tables.HubMemory

@@ -99,7 +99,6 @@ _SPACES = RecordReader(Space, tables.HubSpace, readers={"mark": bytes})
 
 
 def find_server(store: Reader, url: str) -> Server | None:
-    """Return the hub at an address."""
     return store.fetch_record(_SERVERS, _SERVERS.select().where(tables.HubServer.url == url))
 
 
@@ -137,7 +136,6 @@ def add_server(tx: Tx, url: str, member_id: int, member_name: str, device_id: in
 
 
 def change_server(tx: Tx, server_id: int, **changes: Any) -> None:
-    """Change columns of a hub."""
     tx.run(tables.HubServer.update(**changes).where(tables.HubServer.id == server_id))
 
 
@@ -321,13 +319,11 @@ def list_servers() -> Query:
 
 @asks_record(_SERVERS)
 def server_by_id(server_id: int) -> Query:
-    """Return the hub with the given row id."""
     return _SERVERS.select().where(tables.HubServer.id == server_id)
 
 
 @asks_record(_SPACES)
 def space_by_id(space_id: int) -> Query:
-    """Return the space with the given row id."""
     return _SPACES.select().where(tables.HubSpace.id == space_id)
 
 
@@ -383,7 +379,6 @@ def list_members(store: Reader, server_id: int) -> list[Member]:
 
 
 def set_muted(tx: Tx, member: Member, is_muted: bool) -> None:
-    """Mute or unmute a member."""
     table = tables.HubMember
     of_member = (table.server == member.server_id) & (table.member_id == member.member_id)
     tx.run(table.update(is_muted=is_muted).where(of_member))

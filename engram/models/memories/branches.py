@@ -69,7 +69,6 @@ def branches_used_since(store: Reader, project_id: int, since_ms: int) -> list[B
 
 
 def put_branch(tx: Tx, branch: BranchRow) -> None:
-    """Store what is known about a branch."""
     tx.run(tables.Branch.insert(**asdict(branch)).on_conflict_replace())
 
 

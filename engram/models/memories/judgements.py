@@ -55,7 +55,6 @@ def ending_of(
     is replaced only by one that is visible wherever it is itself.
 
     Args:
-        older: the memory that would end.
         newer: the memory that would take its place; None if it would end without a successor.
         actor: who ends it; ``Actor.USER`` means that the user asked for exactly this.
         is_users_word: whether the user's own words say that it ends; None to conclude that from the newer memory.
@@ -88,8 +87,6 @@ def is_kept_by_hand(memory: Memory) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Contradiction:
-    """Two memories that contradict each other."""
-
     older_id: str
     newer_id: str
     #: Why they can't both be true.

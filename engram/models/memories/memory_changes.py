@@ -97,7 +97,6 @@ def add_memory(
     reason: str = "",
     run_id: int | None = None,
 ) -> Memory:
-    """Store a new memory with its evidence."""
     made = dataclasses.replace(memory, **dates_of(tx, memory))
     made = dataclasses.replace(made, id=memory_writes.insert_memory(tx, made))
     memory_writes.insert_evidence(tx, made.id, evidence)

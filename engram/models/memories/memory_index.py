@@ -40,7 +40,6 @@ def unindex_memory(tx: Tx, row_id: int) -> None:
 
 
 def rebuild_memory_index(tx: Tx) -> None:
-    """Rebuild the text index of memories."""
     tx.run("INSERT INTO episode_fts(episode_fts) VALUES ('delete-all')")
     for (row_id,) in tx.rows("SELECT id FROM episode ORDER BY id"):
         index_memory(tx, int(row_id))

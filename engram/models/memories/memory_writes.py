@@ -121,7 +121,6 @@ def delete_memory_rows(tx: Tx, memory: Memory) -> None:
 
 
 def delete_unused_entities(tx: Tx) -> None:
-    """Delete entities that no memory uses."""
     used = tables.MemoryEntity.select(tables.MemoryEntity.entity)
     tx.run(tables.Entity.delete().where(tables.Entity.id.not_in(used)))
 

@@ -32,7 +32,6 @@ class Watermark:
 
 
 def current_watermark(store: Reader) -> Watermark:
-    """Return the present watermark."""
     latest_vector = tables.Vector.select(fn.MAX(tables.Vector.seq)).where(tables.Vector.owner == "e")
     latest_history = tables.History.select(fn.MAX(tables.History.id))
     history_id = fn.COALESCE(latest_history, 0).alias("history_id")

@@ -50,8 +50,6 @@ _KEY, _SORTINGS, _KEPT_APART = "project_merges", "project_sortings", "projects_k
 
 @dataclass(frozen=True, slots=True)
 class Merge:
-    """A merge that can be undone."""
-
     #: Its id, which is never reused.
     number: int
     at_ms: int
@@ -209,8 +207,6 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class Sorting:
-    """A sorting that can be undone."""
-
     number: int
     at_ms: int
     sessions: int

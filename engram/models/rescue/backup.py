@@ -48,8 +48,6 @@ _SPARE_BYTES = 50_000_000
 
 @dataclass(frozen=True, slots=True)
 class Backup:
-    """A copy of memory.db."""
-
     path: Path
     made_at_ms: int
     size: int

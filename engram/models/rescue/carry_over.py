@@ -93,8 +93,6 @@ def _is_by_hand(step: Change) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Recovered:
-    """What was carried over."""
-
     memories: int = 0
     #: Memories that were already there and were changed.
     changed: int = 0
@@ -118,7 +116,6 @@ def recover_by_hand(
     Args:
         store: the memory.db to carry it into. What it already contains may be older than the first source, and gets
             the changes that were made there.
-        actor: who asked for this.
         with_new_projects: also carry over all memories of projects that ``store`` does not have.
     """
     memories = changed = tombstones = 0

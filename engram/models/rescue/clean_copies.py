@@ -238,7 +238,6 @@ def is_named_by_tombstone(
     was forgotten.
 
     Args:
-        uuids: the entries that it rests on.
         source: who made it; what a person saved may rest on anything.
         with_purged: what was purged must not come back either.
     """

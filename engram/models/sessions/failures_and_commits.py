@@ -132,8 +132,6 @@ _FAILED = ("is_error", "is_refused", "refusal")
 
 @dataclass(frozen=True, slots=True)
 class Commit:
-    """A commit that a turn made."""
-
     #: "" if the command printed none, as with ``--quiet``.
     sha: str
     subject: str

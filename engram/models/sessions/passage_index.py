@@ -107,7 +107,6 @@ def _index_new(tx: Tx, ids: Sequence[int], texts: Sequence[str], before: str) ->
 
 
 def _index(tx: Tx, ids: Sequence[int]) -> None:
-    """Index passages as they are now."""
     tx.run_many(_INSERT, _words(tx, ids))
 
 

@@ -234,8 +234,6 @@ def passage_rows(ids: Sequence[int]) -> Query:
 
 @dataclass(frozen=True, slots=True)
 class EvidencePlace:
-    """Where an entry is."""
-
     session_id: str
     uuid: str
     path: str

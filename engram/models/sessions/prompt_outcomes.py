@@ -24,8 +24,6 @@ SAME_MOMENT_MS = 10_000
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A memory that was considered."""
-
     #: Its place among the hits of the search, from 0.
     place: int
     episode_id: str

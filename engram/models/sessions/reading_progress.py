@@ -32,8 +32,6 @@ from engram.transcripts.turns import TextBlock, Turn
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """How far a source was read."""
-
     place: Place
     cursor: Cursor = field(default_factory=Cursor)
     #: Increased when the source was truncated or rewritten, and when words from it were forgotten.

@@ -140,7 +140,6 @@ def write_turns(
 
     Args:
         turns: in the order of the transcript.
-        transcript_id: where they were read.
         projects: key of a turn → row id of its project, if that is not the session's.
 
     Raises:

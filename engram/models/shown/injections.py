@@ -56,7 +56,6 @@ def is_of_agent(prompt_key: str) -> bool:
 
 
 def add_injections(tx: Tx, injections: Sequence[Injection]) -> None:
-    """Write bites into the ledger."""
     names = ("session_id", "prompt_key", "channel", "episode_id", "score", "tokens", "state")
     rows = [
         {name: getattr(injection, name) for name in names} | {"at_ms": injection.at_ms or tx.now_ms()}

@@ -84,8 +84,6 @@ class MostUsed:
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """What memory did since a time."""
-
     #: Sessions that went on in that time, whenever they were read.
     sessions: int
     #: Turns of that time that begin with a prompt.
@@ -219,8 +217,6 @@ MAX_COUNTED = 200
 
 @dataclass(frozen=True, slots=True)
 class Totals:
-    """How much there is."""
-
     #: Those in which such sessions were.
     projects: int
     #: Those that have turns.

@@ -102,8 +102,6 @@ class PassageIndex(FTS5Model):
 
 
 class VectorModel(Table):
-    """The name of an embedding model."""
-
     id = AutoField()
     name = TextField(unique=True)
 

@@ -17,8 +17,6 @@ from engram.reports.open_contradictions import compare_some, list_contradictions
 COMPARED_AT_ONCE = 10_000
 #: Maximum number of listed memories that contradict files.
 MAX_SHOWN = 20
-#: Maximum number of digits in a number in an address.
-MAX_DIGITS = 15
 
 
 def show_files(request: PageRequest) -> Answer:
@@ -26,8 +24,8 @@ def show_files(request: PageRequest) -> Answer:
 
     All memories are compared, ``COMPARED_AT_ONCE`` per request.
     """
-    after, before = (_number(request.query.get(name, "")) for name in ("after", "found"))
-    found, then = compare_some(request.store, after, COMPARED_AT_ONCE)
+    before = request.number("found")
+    found, then = compare_some(request.store, request.number("after"), COMPARED_AT_ONCE)
     values = {
         "of_files": found[: max(0, MAX_SHOWN - before)],
         "number": before + len(found),
@@ -35,10 +33,6 @@ def show_files(request: PageRequest) -> Answer:
         "is_first": not before,
     }
     return Answer("decide.html", values, block="counted" if request.query.get("count") else "files")
-
-
-def _number(text: str) -> int:
-    return int(text) if text.isdecimal() and len(text) <= MAX_DIGITS else 0
 
 
 def decide(request: PageRequest) -> Answer:

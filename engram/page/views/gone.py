@@ -46,8 +46,7 @@ def preview_purge(request: PageRequest) -> Answer:
 
 
 def show(request: PageRequest, notice: Notice | None = None) -> Answer:
-    start = request.query.get("from", "0")
-    offset = int(start) if start.isdecimal() and len(start) < 7 else 0
+    offset = request.number("from")
     selection = Selection(project_id=request.project_id, state=State.ARCHIVED)
     listing = browse(request.store, selection, limit=MAX_ROWS, offset=offset)
     total = 0 if listing.facets is None else listing.facets.total

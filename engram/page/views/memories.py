@@ -70,7 +70,7 @@ class Said:
 def show(request: PageRequest) -> Answer:
     """List memories that match the words; the answer to a question follows once typing pauses."""
     selection = _selection(request)
-    offset = _number(request.query.get("from", ""))
+    offset = request.number("from")
     listing = browse(request.store, selection, limit=MAX_ROWS, offset=offset)
     memories = listing.memories
     if (
@@ -199,10 +199,6 @@ def _selection(request: PageRequest) -> Selection:
         kind=kind if kind in Kind.values() else "",
         state=State(state) if state in list(State) else None,
     )
-
-
-def _number(text: str) -> int:
-    return int(text) if text.isdecimal() and len(text) < 9 else 0
 
 
 VIEW = View(

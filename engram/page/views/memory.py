@@ -142,7 +142,6 @@ def _changed(request: PageRequest, memory: Memory, sentence: str) -> Answer:
 def _detail(
     request: PageRequest, memory: Memory, *, notice: Notice | None = None, is_change: bool = False, **values: object
 ) -> Answer:
-
     shown = memory_values(request, memory) | values
     block = "detail" if request.is_fragment else ""
     return Answer("memory.html", shown, block=block, notice=notice, is_change=is_change)
@@ -193,9 +192,7 @@ def show(request: PageRequest) -> Answer | Redirect:
     if is_quotation_id(request.path["episode_id"]):
         stored = require_quotation(request.store, request.path["episode_id"]).stored
         return Redirect(("s", stored.turn.session_id, "t", str(stored.id)))
-    memory = require_memory(request.store, request.path["episode_id"])
-    block = "detail" if request.is_fragment else ""
-    return Answer("memory.html", memory_values(request, memory), block=block)
+    return _detail(request, _memory(request))
 
 
 def memory_values(request: PageRequest, memory: Memory) -> dict[str, Any]:

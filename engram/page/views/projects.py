@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from engram.enums import Actor
 from engram.errors import BadRequest, NotFound
+from engram.ingest.project_moves import find_moves
 from engram.models.projects.project_folders import list_merges, merge_projects, rename_project, undo_merge
 from engram.models.shown.usage import count_without_project
 from engram.models.work.pauses import FOREVER_MS
@@ -11,28 +12,32 @@ from engram.models.work.pauses import pause as pause_scope
 from engram.models.work.pauses import resume as resume_scope
 from engram.page.view import Answer, Notice, PageRequest, Route, View
 from engram.page.views.tasks import PAUSES
-from engram.reports.settings_report import ProjectReport, list_moves, list_project_reports
+from engram.reports.settings_report import ProjectReport, list_project_reports
 from engram.trust.display import number_of
 
 
-def show_one(request: PageRequest) -> Answer:
-    return _one(request, _find(request, request.path["number"]))
+def show_one(request: PageRequest, notice: Notice | None = None, number: str = "") -> Answer:
+    """Show the project with a row id; "" for the one in the path."""
+    report = _find(request, number or request.path["number"])
+    others = [other for other in list_project_reports(request.store) if other.project.id != report.project.id]
+    merges = [merge for merge in list_merges(request.store) if merge.into_id == report.project.id]
+    values = {"report": report, "others": others, "pauses": PAUSES, "merges": merges}
+    return request.answer("project.html", values, notice)
 
 
 def rename(request: PageRequest) -> Answer:
-    report = _find(request, request.path["number"])
-    before = report.project.name
-    name = rename_project(request.store, report.project, request.form.get("name", ""))
-    notice = Notice(f"{before} is now called {name}.", ("projects", str(report.project.id), "named", before))
-    return _one(request, _find(request, str(report.project.id)), notice)
+    return _rename(request, request.form.get("name", ""), "{before} is now called {name}.")
 
 
 def rename_back(request: PageRequest) -> Answer:
-    report = _find(request, request.path["number"])
-    before = report.project.name
-    name = rename_project(request.store, report.project, request.path["name"])
-    notice = Notice(f"It is called {name} again.", ("projects", str(report.project.id), "named", before))
-    return _one(request, _find(request, str(report.project.id)), notice)
+    return _rename(request, request.path["name"], "It is called {name} again.")
+
+
+def _rename(request: PageRequest, wanted: str, sentence: str) -> Answer:
+    project = _find(request, request.path["number"]).project
+    name = rename_project(request.store, project, wanted)
+    way_back = ("projects", str(project.id), "named", project.name)
+    return show_one(request, Notice(sentence.format(before=project.name, name=name), way_back))
 
 
 def pause(request: PageRequest) -> Answer:
@@ -44,16 +49,14 @@ def pause(request: PageRequest) -> Answer:
     until_ms = request.store.now_ms() + seconds * 1000 if seconds else FOREVER_MS
     pause_scope(request.store, report.project.identity, until_ms)
     text = f"{report.project.name} is paused: what is said there is not kept."
-    notice = Notice(text, ("projects", str(report.project.id), "resume"))
-    return _one(request, _find(request, str(report.project.id)), notice)
+    return show_one(request, Notice(text, ("projects", str(report.project.id), "resume")))
 
 
 def resume(request: PageRequest) -> Answer:
     report = _find(request, request.path["number"])
     was_paused = resume_scope(request.store, report.project.identity)
     text = f"{report.project.name} is no longer paused." if was_paused else f"{report.project.name} was not paused."
-    notice = Notice(text, ("projects", str(report.project.id), "pause") if was_paused else ())
-    return _one(request, _find(request, str(report.project.id)), notice)
+    return show_one(request, Notice(text, ("projects", str(report.project.id), "pause") if was_paused else ()))
 
 
 def ask_merge(request: PageRequest) -> Answer:
@@ -68,7 +71,7 @@ def merge(request: PageRequest) -> Answer:
     text = f"Moved {number_of(moved, 'session')}. {source.folder} now belongs to {into.project.name}."
     (latest, *_) = list_merges(request.store)
     way_back = ("projects", "merges", str(latest.number), "undo")
-    return _one(request, _find(request, str(into.project.id)), Notice(text, way_back))
+    return show_one(request, Notice(text, way_back), str(into.project.id))
 
 
 def unmerge(request: PageRequest) -> Answer:
@@ -76,7 +79,7 @@ def unmerge(request: PageRequest) -> Answer:
     if not number.isdecimal():
         raise NotFound("there is no such merge")
     project = undo_merge(request.store, int(number), actor=Actor.USER)
-    return _one(request, _find(request, str(project.id)), Notice(f"{project.name} is a separate project again."))
+    return show_one(request, Notice(f"{project.name} is a separate project again."), str(project.id))
 
 
 def _pair(request: PageRequest) -> tuple[ProjectReport, ProjectReport]:
@@ -97,17 +100,10 @@ def _find(request: PageRequest, number: str) -> ProjectReport:
 def show(request: PageRequest) -> Answer:
     values = {
         "reports": list_project_reports(request.store),
-        "moves": list_moves(request.store),
+        "moves": find_moves(request.store),
         "without_project": count_without_project(request.store),
     }
     return Answer("projects.html", values)
-
-
-def _one(request: PageRequest, report: ProjectReport, notice: Notice | None = None) -> Answer:
-    others = [other for other in list_project_reports(request.store) if other.project.id != report.project.id]
-    merges = [merge for merge in list_merges(request.store) if merge.into_id == report.project.id]
-    values = {"report": report, "others": others, "pauses": PAUSES, "merges": merges}
-    return request.answer("project.html", values, notice)
 
 
 VIEW = View(

@@ -19,7 +19,7 @@ from engram.page.rendering import feature_bars, month
 from engram.page.view import Answer, PageRequest, Route, View, latest_project
 from engram.paths import is_session_id
 from engram.recollection.why import Moment, SessionWhy, why_session
-from engram.reports.session_report import REASONS, SHOWN_VERDICTS, Briefing, summarize_rows, summarize_session
+from engram.reports.session_report import REASONS, SHOWN_VERDICTS, Briefing, summarize_rows
 from engram.worker.worker_client import ask_worker
 
 #: Maximum number of sessions in a list.
@@ -69,8 +69,7 @@ class TraceMoment:
 
 def show_all(request: PageRequest) -> Answer:
     """List the sessions by day, latest first, in pages."""
-    start = request.query.get("from", "0")
-    offset = int(start) if start.isdecimal() and len(start) < 7 else 0
+    offset = request.number("from")
     upto = offset + MAX_SESSIONS
     rows = list_sessions(request.store, upto + 1, project_id=request.project_id)
     listed = summarize_rows(request.store, request.settings, rows[offset:upto])
@@ -103,7 +102,7 @@ def show(request: PageRequest) -> Answer:
         {
             "session_id": session_id,
             "asked_in": session and session.project_id and project_by_id(store, session.project_id),
-            "summary": None if session is None else summarize_session(store, request.settings, session),
+            "summary": next(iter(summarize_rows(store, request.settings, [session] if session else [])), None),
             "briefings": [Briefing(what, at_ms, tokens) for what, at_ms, tokens in shown_of_session(store, session_id)],
             "moments": [_trace(moment, why) for moment in why.moments[first:last]],
             "made_ms": made_at_ms(store),
@@ -135,8 +134,7 @@ def show_turn(request: PageRequest) -> Answer:
     stored = load_turn_row(request.store, int(turn_id)) if turn_id.isdecimal() and len(turn_id) < 16 else None
     if stored is None or stored.turn.session_id != request.path["session_id"]:
         raise NotFound("this turn is not stored")
-    asked = request.query.get("from", "0")
-    start = int(asked) if asked.isdecimal() and len(asked) < 10 else 0
+    start = request.number("from")
     cited = request.query.get("cited", "").split(",")
     texts, position = [], 0
     for block in stored.turn.said:

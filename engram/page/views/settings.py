@@ -7,7 +7,6 @@ from engram.reports.settings_report import plain_settings, shown_value
 
 
 def show(request: PageRequest) -> Answer:
-    """Show every setting, changed ones first."""
     rows = [
         (name, shown_value(value), request.sources.get(name, "default"))
         for name, value in plain_settings(request.settings).items()

@@ -80,7 +80,6 @@ def cancel(request: PageRequest) -> Answer:
 
 
 def put_back(request: PageRequest) -> Answer:
-    """Undo a retry or a cancellation."""
     asked = request.path
     piece = find_piece(request.store, asked["task_id"])
     numbers = (asked["due"], asked["attempts"], asked["version"], asked["left"])

@@ -296,7 +296,6 @@ class RankingModel:
         """Return one score for each passage, and what each feature group added.
 
         Args:
-            features: the columns of ``extract_features``.
             without: names of feature groups to leave out.
         """
         parts: dict[str, Column] = {}

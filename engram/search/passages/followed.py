@@ -80,7 +80,6 @@ def what_followed(store: Reader, row_id: int, text: str, role: str) -> LaterText
 
     Args:
         text: the part of the passage to show.
-        role: who said it.
     """
     return find_later(text, role, said_after(store, row_id, MAX_LATER_TEXTS))
 

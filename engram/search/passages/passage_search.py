@@ -136,7 +136,6 @@ def group_hits(shortlist: Shortlist, score: Column, limit: int, shown_text: Call
     """Return the best groups, best first. Each entry is in at most one group, represented by its best passage.
 
     Args:
-        shortlist: the ranked passages.
         score: a score for each; minus infinity leaves a passage out.
         shown_text: returns the text to show for an index of the shortlist; called only when needed.
     """

@@ -258,7 +258,7 @@ class VectorIndex:
         """Return the mean cosine of the rows in ``groups``, from a sample of at most ``max_rows``, and their number."""
         vector = self._checked(query)
         view = self._view
-        places = [_visible_places(block, count, groups) for block, count in view]
+        places = [_places(block.visible(count, groups), count) for block, count in view]
         rows = sum(map(len, places))
         step = max(1, -(-rows // max_rows))
         cosines = [
@@ -338,10 +338,6 @@ class VectorIndex:
                 if len(places):
                     compacted.append(self._new_block())
             self._view = (*((done, done.count) for done in compacted), *waiting)
-
-
-def _visible_places(block: Block, count: int, groups: ArrayLike | None) -> NDArray[np.int64]:
-    return _places(block.visible(count, groups), count)
 
 
 def _places(flags: Flags | None, count: int) -> Places:

@@ -140,7 +140,6 @@ def plan_plugin(
         claude_folder: Claude Code's configuration folder (``CLAUDE_CONFIG_DIR``, or ``~/.claude``).
         home: a memory folder other than the default; None leaves the choice to the environment.
         version: the output of ``claude --version``; "" if unknown.
-        mod: add the mod.
     """
     name = read_documents(claude_folder).plugin_name
     folder = skills_folder(claude_folder, name)
@@ -212,7 +211,6 @@ def settings_server(claude_json: Path, document: Mapping[str, Any]) -> tuple[str
 
     Args:
         claude_json: the user file that lists MCP servers.
-        document: its content.
     """
     others = other_servers(document, Path(current_folder()))
     servers = document.get("mcpServers")
@@ -230,9 +228,6 @@ def without_our_hooks(settings: Mapping[str, Any]) -> JsonEdit:
 
     Other tools' hooks are kept, including those that share a group with one of Engram's. Uninstalling does not restore
     Engram's hooks.
-
-    Args:
-        settings: the content of the settings file.
     """
     return JsonEdit(
         drop=tuple(
@@ -245,7 +240,6 @@ def without_our_server(document: Mapping[str, Any], key: str = "mcpServers", *, 
     """Return the edit that removes Engram's MCP server from a settings file; an empty edit if it is not there.
 
     Args:
-        document: the content of the file.
         key: the key of the object that contains all servers, in ``.claude.json`` or in another agent's file.
         but: the name of an entry to keep.
     """

@@ -118,10 +118,16 @@ class Action(Protocol):
         """Do it. Raises EngramError, which undoes the installation."""
 
     def verify(self) -> str:
-        """Return "" if it is in effect, or else one line that says what is wrong."""
+        """Return "" if it is in effect, or else one line that says what is wrong. ``apply`` may make sure itself."""
+        return ""
 
     def undo(self) -> None:
-        """Undo it. Raises EngramError if that is impossible; the uninstallation then continues and reports it."""
+        """Undo it, if there is anything to undo.
+
+        Raises:
+            EngramError: that is impossible; the uninstallation then continues and reports it.
+        """
+        return
 
 
 @dataclass(frozen=True, slots=True)

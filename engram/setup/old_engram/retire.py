@@ -65,7 +65,7 @@ class BootOut:
 
 
 @dataclass(frozen=True, slots=True)
-class EndProcess:
+class EndProcess(Action):
     """End a process of the earlier Engram. Undo does not start anything, since the LaunchAgent starts the program,
     and Claude Code starts the server.
     """
@@ -96,16 +96,13 @@ class EndProcess:
     def verify(self) -> str:
         return f"process {self.pid} of the earlier Engram is still running" if self._is_running() else ""
 
-    def undo(self) -> None:
-        """Do nothing."""
-
     def _is_running(self) -> bool:
         process = find_process(self.pid)
         return process is not None and process.started == self.started
 
 
 @dataclass(frozen=True, slots=True)
-class SetDatabaseAside:
+class SetDatabaseAside(Action):
     """Move the earlier Engram's memory.db out of the way; undo puts it back, and moves this program's aside."""
 
     kind: ClassVar[str] = "earlier-database"
@@ -119,10 +116,6 @@ class SetDatabaseAside:
     def apply(self) -> None:
         """Move it. Raises HomeError or OSError if that is not possible."""
         set_earlier_aside(Path(self.folder))
-
-    def verify(self) -> str:
-        """Return "", since ``apply`` raises an error if it can't move the file."""
-        return ""
 
     def undo(self) -> None:
         """Put it back."""
