@@ -286,7 +286,7 @@ def import_memories(
         StoreError: the database cannot be written.
     """
     report = ImportReport(source.format, source.name, is_dry, remarks=source.remarks)
-    importer = _Importer(store, redact, places, report, is_mine=is_mine, is_global=is_global)
+    importer = _Importer(store, redact, places, report, is_mine, is_global)
     while batch := list(islice(source.items, BATCH)):
         if is_dry:
             importer.preview(batch)
@@ -297,26 +297,17 @@ def import_memories(
     return report
 
 
+@dataclass(slots=True)
 class _Importer:
-    def __init__(
-        self,
-        store: Store,
-        redact: Redact,
-        places: PlaceFinder,
-        report: ImportReport,
-        *,
-        is_mine: bool,
-        is_global: bool,
-    ) -> None:
-        self._store = store
-        self._is_mine = is_mine
-        self._is_global = is_global
-        self._redact = redact
-        self._places = places
-        self._report = report
-        self._seen: set[str] = set()
-        self._new_project_ids: list[int] = []
-        self._contradictions: list[Any] = []
+    _store: Store
+    _redact: Redact
+    _places: PlaceFinder
+    _report: ImportReport
+    _is_mine: bool
+    _is_global: bool
+    _seen: set[str] = field(default_factory=set)
+    _new_project_ids: list[int] = field(default_factory=list)
+    _contradictions: list[Any] = field(default_factory=list)
 
     def preview(self, batch: Iterable[Incoming]) -> None:
         """Count the outcomes that a batch from the file would have."""

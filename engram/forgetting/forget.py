@@ -5,6 +5,8 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
 
 from engram.enums import Actor
 from engram.errors import NotFound
@@ -119,33 +121,19 @@ def forget_memory(
     """
     plan = plan_forget(store, episode_id, also_source=also_source)
     files = ForgottenFiles.of(store, plan)
-    with holding_backups(places.backups):
-        with notes_lock(places):
-            drop_leftovers(places.root, 0)
-        move_saved_notes(places)
-        searched = len(copies_of_memory(places, store.driver))
-        backups, dropped = clean_copies(
-            places,
-            store.driver,
-            lambda tx: forget_memories.forget_in_copy(tx, files.forgotten, files.is_kept, actor=actor),
-        )
-        cleaned, notes = files.clean(places)
-        with store.transaction() as tx:
-            plan = plan_forget(store, episode_id, also_source=also_source)
-            forget_memories.delete_forgotten(tx, plan.forgotten(store), actor=actor)
-            forget_memories.clean_runs(tx, files.is_kept)
-            forget_memories.clean_reasons(tx, files.is_kept)
-            forget_standing_lines(tx, files.is_kept)
-            forget_memories.drop_notes(tx, [str(path) for path in notes])
-    for session_id in files.sessions:
-        log_session(store, places, session_id)
-    forget_memories.wipe_free_space(store)
+
+    def delete(tx: Tx) -> None:
+        nonlocal plan
+        plan = plan_forget(store, episode_id, also_source=also_source)
+        forget_memories.delete_forgotten(tx, plan.forgotten(store), actor=actor)
+
+    cleaned = _delete_everywhere(store, places, [files], delete, actor=actor)
     logger.info(
         "action=forget memories=%d turns=%d entries=%d files=%d",
         len(plan.memories),
         len(plan.turn_ids),
         len(plan.erased),
-        len(cleaned) + len(notes),
+        len(cleaned.files) + len(cleaned.notes),
     )
     return ForgetReport(
         episode_ids=tuple(memory.episode_id for memory in plan.memories),
@@ -154,10 +142,10 @@ def forget_memory(
         entries=0 if plan.turn_ids else len(plan.erased),
         needed=plan.needed,
         restored=tuple(memory.episode_id for memory in plan.restored),
-        files=(*cleaned, *(path.name for path in notes)),
-        backups=backups,
-        dropped_backups=dropped,
-        searched_backups=searched,
+        files=(*cleaned.files, *(path.name for path in cleaned.notes)),
+        backups=cleaned.backups,
+        dropped_backups=cleaned.dropped_backups,
+        searched_backups=cleaned.searched_backups,
         foreign=tuple(foreign_files_with(places, store.driver, files.beginnings)),
         staying=plan.staying,
     )
@@ -189,6 +177,33 @@ def forget_together(
         return 0
     every = [ForgottenFiles.of(store, plan) for plan in plans]
 
+    def delete(tx: Tx) -> None:
+        for episode_id in episode_ids:
+            for plan in _plans(store, [episode_id]):
+                forget_memories.delete_forgotten(tx, plan.forgotten(store), actor=actor)
+        change_too(tx)
+
+    cleaned = _delete_everywhere(store, places, every, delete, actor=actor)
+    gone = {episode_id for files in every for episode_id in files.forgotten.episode_ids}
+    logger.info("action=forget_together memories=%d notes=%d", len(gone), len(cleaned.notes))
+    return len(gone)
+
+
+class _Cleaned(NamedTuple):
+    """Names of the changed files, the changed notes, and how many backups were searched, cleaned and deleted."""
+
+    files: list[str]
+    notes: list[Path]
+    searched_backups: int
+    backups: int
+    dropped_backups: int
+
+
+def _delete_everywhere(
+    store: Store, places: Home, every: Sequence[ForgottenFiles], delete: Callable[[Tx], None], *, actor: Actor
+) -> _Cleaned:
+    """Clean backups and files first, and then the database, in one transaction with ``delete``."""
+
     def is_kept(line: str) -> bool:
         return all(files.is_kept(line) for files in every)
 
@@ -199,23 +214,20 @@ def forget_together(
         with notes_lock(places):
             drop_leftovers(places.root, 0)
         move_saved_notes(places)
-        clean_copies(places, store.driver, forget_in_copy)
-        notes = list(dict.fromkeys(path for files in every for path in files.clean(places)[1]))
+        searched = len(copies_of_memory(places, store.driver))
+        backups, dropped = clean_copies(places, store.driver, forget_in_copy)
+        changed = [files.clean(places) for files in every]
+        notes = list(dict.fromkeys(path for _, paths in changed for path in paths))
         with store.transaction() as tx:
-            for episode_id in episode_ids:
-                for plan in _plans(store, [episode_id]):
-                    forget_memories.delete_forgotten(tx, plan.forgotten(store), actor=actor)
+            delete(tx)
             forget_memories.clean_runs(tx, is_kept)
             forget_memories.clean_reasons(tx, is_kept)
             forget_standing_lines(tx, is_kept)
             forget_memories.drop_notes(tx, [str(path) for path in notes])
-            change_too(tx)
     for session_id in dict.fromkeys(session for files in every for session in files.sessions):
         log_session(store, places, session_id)
     forget_memories.wipe_free_space(store)
-    gone = {episode_id for files in every for episode_id in files.forgotten.episode_ids}
-    logger.info("action=forget_together memories=%d notes=%d", len(gone), len(notes))
-    return len(gone)
+    return _Cleaned([name for names, _ in changed for name in names], notes, searched, backups, dropped)
 
 
 def _plans(store: Store, episode_ids: Sequence[str]) -> list[ForgetPlan]:

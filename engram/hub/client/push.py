@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping, Sequence, Set
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from engram.errors import HubRefused
 from engram.hub.client.connection import Transport
@@ -88,7 +88,8 @@ def push_space(
     with store.transaction() as tx:
         restamp_future(tx, space, server.device_id, hub_ms, MAX_AHEAD_MS)
         give_versions(tx, space.id)
-    sender = _Sender(store, connection, server, space, keyring, tried_before)
+    keys = list(keyring.keys(server.url, space.ns_id).values())
+    sender = _Sender(store, connection, server, space, keyring, tried_before, keys[-1] if keys else b"")
     rows = page_rows(PAGE_ROWS, server)
     while goes_on():
         with store.snapshot() as reader:
@@ -124,26 +125,18 @@ def _pages(rows: Sequence[Row]) -> list[list[Row]]:
     return pages
 
 
+@dataclass(slots=True)
 class _Sender:
-    def __init__(
-        self,
-        store: Store,
-        connection: Transport,
-        server: Server,
-        space: Space,
-        keyring: Keyring,
-        tried_before: Set[tuple[int, bytes]],
-    ) -> None:
-        self._store = store
-        self._connection = connection
-        self._server = server
-        self._space = space
-        keys = list(keyring.keys(server.url, space.ns_id).values())
-        self._key = keys[-1] if keys else b""
-        self._keyring = keyring
-        self._tried_before = tried_before
-        #: Rows for which the hub refused a whole push.
-        self._faulty: list[tuple[Row, str]] = []
+    _store: Store
+    _connection: Transport
+    _server: Server
+    _space: Space
+    _keyring: Keyring
+    _tried_before: Set[tuple[int, bytes]]
+    #: The newest key of the space; b"" for an open space.
+    _key: bytes
+    #: Rows for which the hub refused a whole push.
+    _faulty: list[tuple[Row, str]] = field(default_factory=list)
 
     def rows(self, memories: Sequence[SaidMemory], statements: Mapping[bytes, Statement]) -> list[Row]:
         """Return the rows for what is waiting; memories that were deleted without being forgotten have none."""
