@@ -44,16 +44,12 @@ def absolute_path(name: str | Path) -> Path:
 
 
 def is_text(name: str) -> bool:
-    """Return False for a name with bytes that are not UTF-8, which no database, settings or service file can
-    contain.
-    """
+    """Return False for a name with bytes that are not UTF-8, which no database, settings or service file can hold."""
     return not any("\ud800" <= letter <= "\udfff" for letter in name)
 
 
 def current_folder() -> str:
-    """Return the current folder. If it was deleted, like the worktree of a finished task, return the shell's path for
-    it, or "" if there is none.
-    """
+    """Return the current folder; if it was deleted, the shell's path for it, or "" if there is none."""
     try:
         return os.getcwd()
     except OSError:

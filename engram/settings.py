@@ -349,9 +349,7 @@ def read_config(path: Path) -> dict[str, Any]:
 
 
 def parse_value(name: str, value: Any) -> Any:
-    """Return the value of a setting, given as text or parsed from config.toml. Raises SettingsError if it is
-    invalid.
-    """
+    """Return the value of a setting, given as text or parsed from config.toml. Raises SettingsError if invalid."""
     wanted = typing.get_type_hints(Settings).get(name)
     if wanted is None:
         raise SettingsError(f"unknown setting {name!r}")

@@ -454,9 +454,7 @@ def _require(question: str, default: bool) -> None:
 
 
 def _may_ask_session_start(workspace: Workspace, choices: Choices) -> bool:
-    """Return True if nothing starts the worker and the watcher after a reboot, and nobody has chosen yet whether
-    sessions do.
-    """
+    """Return True if nothing starts the processes after a reboot, and nobody has chosen yet whether sessions do."""
     is_open = workspace.loaded.sources["start_with_session"] == "default"
     return choices.service and is_open and best_system(workspace.settings).name is SystemName.BACKGROUND
 

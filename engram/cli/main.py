@@ -191,9 +191,7 @@ class CommandGroup(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Find the command that the first word stands for. An earlier version's word still works; stderr gives the new
-        one.
-        """
+        """Find the command that the first word stands for; an earlier version's word still works, with a note."""
         word, *rest = args
         if word == "help" and not ctx.resilient_parsing:
             if not rest:
@@ -507,9 +505,7 @@ def _report_fault(error: Exception, workspace: Workspace) -> None:
 
 
 def _logs_of(workspace: Workspace) -> Path:
-    """Return the log folder of the memory that the command works on, or the default one if the settings can't be
-    read.
-    """
+    """Return the log folder of the command's memory, or the default one if the settings can't be read."""
     try:
         return workspace.places.logs
     except (EngramError, OSError):

@@ -102,9 +102,7 @@ def paragraph_width() -> int:
 
 
 def say_wrapped(text: str, *, first: str = "", rest: str = "") -> None:
-    """Print a stored text as a paragraph as wide as the terminal; ``first`` and ``rest`` are the prefixes of its
-    lines.
-    """
+    """Print a stored text as a paragraph as wide as the terminal; ``first`` and ``rest`` begin its lines."""
     words = " ".join(visible(text).split())
     for line in wrapped(first + words, paragraph_width(), rest=rest):
         click.echo(line)
@@ -212,9 +210,7 @@ def fitting_lines(text: str, indent: int = 0) -> list[str]:
 
 
 def _last_lines(text: str, lead: str) -> list[str]:
-    """Return the lines of a row. On a terminal, its last cell is wrapped, and continues below itself if there is
-    room.
-    """
+    """Return the lines of a row. On a terminal, its last cell is wrapped, and continues below itself if it can."""
     if not is_terminal():
         return [lead + text]
     columns = shutil.get_terminal_size().columns - 1 - columns_of(lead)

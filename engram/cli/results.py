@@ -248,9 +248,7 @@ def say_masked(workspace: Workspace, *texts: str) -> None:
 
 
 def readable_content(memory: Memory) -> str:
-    """Return the content of a memory besides its summary, without the rules' marks and the sentences that were said;
-    "" if nothing is left.
-    """
+    """Return a memory's content without its summary, the rules' marks and the sentences that were said; "" if empty."""
     said = " ".join([*memory.summary.split(), *" ".join(memory.facts).split()])
     paragraphs = _paragraphs_of(_MARK.sub("", memory.content).splitlines())
     return "\n".join(line for lines in paragraphs for line in _unsaid(lines, said)).strip()

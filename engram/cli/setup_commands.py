@@ -1,6 +1,4 @@
-"""``engram uninstall``, ``setup``, ``completion`` and ``config``: undo the installation, do parts of it by hand, and
-change settings.
-"""
+"""``engram uninstall``, ``setup``, ``completion`` and ``config``: undo or do parts of the installation; settings."""
 
 from __future__ import annotations
 
@@ -486,9 +484,7 @@ def unset_setting(workspace: Workspace, name: str, as_json: bool) -> None:
 
 
 def _config_home(workspace: Workspace) -> Path:
-    """Return the folder of the config.toml that is read; a vault uses the settings of the memory folder that contains
-    it.
-    """
+    """Return the folder of the config.toml that is read: a vault uses that of the memory folder around it."""
     return config_home(_beside_file(workspace).settings.home)
 
 

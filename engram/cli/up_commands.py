@@ -234,9 +234,7 @@ def _show(workspace: Workspace, supervisor: Supervisor, stopping: threading.Even
 
 
 def _read_health(workspace: Workspace) -> Health | str:
-    """Return the health of all parts, or why it can't be read. Opens the memory each time, since a damaged file may
-    have been replaced.
-    """
+    """Return the health of all parts, or why it can't be read; a damaged file may have been replaced meanwhile."""
     try:
         # Not workspace.store(), which would recreate a memory folder that was moved away.
         with open_memory(workspace.places.memory_db, driver=workspace.settings.sqlite_driver, is_made=True) as store:

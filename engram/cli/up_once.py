@@ -107,9 +107,7 @@ def run_once(
 
 
 def _in_a_hurry(settings: Settings) -> Settings:
-    """Return the settings with more threads for the model, since somebody is waiting and no recall runs at the same
-    time.
-    """
+    """Return the settings with more threads for the model: somebody is waiting, and no recall runs meanwhile."""
     return replace(settings, embedding_threads=max(settings.embedding_threads, min(os.cpu_count() or 1, MAX_THREADS)))
 
 

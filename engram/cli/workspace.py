@@ -95,9 +95,7 @@ class Workspace:
             yield store
 
     def require_home(self) -> None:
-        """Raise MissingHome if there is no memory folder and the command must not create one, since the name may be
-        mistyped.
-        """
+        """Raise MissingHome if there is no memory folder and the command must not create one: its name may be wrong."""
         places = self.places
         if self.may_make_home or places.memory_db.exists() or places.logs.is_dir() or places.root.is_file():
             return
@@ -169,9 +167,7 @@ def as_called_here(text: str) -> str:
 
 
 def call_of(workspace: Workspace, command: str) -> str:
-    """Return how to call a command on this memory from this process's folder: ``engram``, or its path, with the
-    necessary flags.
-    """
+    """Return how to call a command on this memory from here: ``engram``, or its path, with the necessary flags."""
     started_as = Path(sys.argv[0])
     program = "engram" if shutil.which("engram") or started_as.name != "engram" else shlex.quote(sys.argv[0])
     names = ("home", "claude_folder") if command in _OF_CLAUDE_FOLDER else ("home",)
@@ -213,8 +209,7 @@ pass_workspace = click.make_pass_decorator(Workspace, ensure=True)
 
 
 def require_project_id(store: Store, settings: Settings, name: str | None, *, hint: str) -> int:
-    """Return the row id of the project given by ``--project``, or else of the current folder's project, which is
-    created if the folder is new.
+    """Return the row id of the project of ``--project``, or else of the current folder's, which is created if new.
 
     A folder may be named by its path, or by its project's name if that is the current project.
 
@@ -262,8 +257,7 @@ def _named_folder(name: str) -> Path | None:
 
 
 def find_project(store: Store, settings: Settings, name: str | None) -> ProjectRow | None:
-    """Return the project given by ``--project``, by display name, identity or a folder in it; None without a
-    name.
+    """Return the project given by ``--project``, by display name, identity or a folder in it; None without a name.
 
     Raises:
         NotFound: no such project is known; the message lists those that are.

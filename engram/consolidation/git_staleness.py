@@ -1,6 +1,4 @@
-"""Use git to mark memories as stale if their files changed a lot or are gone, and to confirm those of merged
-branches.
-"""
+"""Use git to mark memories as stale if their files changed a lot or are gone, and confirm those of merged branches."""
 
 from __future__ import annotations
 

@@ -67,8 +67,7 @@ class _Verdict:
 
 
 def rejudge_rules(context: Context) -> None:
-    """Archive memories that are not rules of the user's, and limit those not meant for all projects to their own
-    project.
+    """Archive memories that are not rules of the user's, and limit those not meant for all projects to their own.
 
     This runs once per ``JUDGE_VERSION``. Memories that a person edited, pinned, judged or restored are left alone. This
     is tidying, which is not sent to a hub.
@@ -253,9 +252,7 @@ def _judge_again(store: Store, memory: Memory) -> _Verdict:
 
 
 def _is_by_program(store: Store, memory: Memory) -> bool:
-    """Return True if programs sent all prompts in a memory's evidence, which earlier versions mistook for the
-    user's.
-    """
+    """Return True if programs sent all prompts in a memory's evidence, which earlier versions took for the user's."""
     cited = evidence_of(store, memory.id)
     uuids = {entry.uuid for entry in cited}
     speakers = {

@@ -128,9 +128,7 @@ class Context:
         return now if is_same else None
 
     def change(self, memory: Memory, action: str, reason: str, *, actor: Actor, **changes: Any) -> bool:
-        """Change a memory in its own transaction; return False if it has changed since it was read. No line is
-        reported.
-        """
+        """Change a memory in its own transaction; return False if it changed since it was read. No line is reported."""
         if self.is_dry:
             return True
         with self.store.transaction() as tx:

@@ -396,9 +396,7 @@ def age(context: Context) -> None:
 
 
 def pack_old(context: Context) -> None:
-    """Compress the content of memories not changed or used for ``compress_days`` days, but not their summary and
-    evidence.
-    """
+    """Compress the content, but not the summary or evidence, of memories left untouched for ``compress_days`` days."""
     days = context.settings.compress_days
     for memory in memory_lists.unpacked_before(context.store, context.store.now_ms() - days * 86_400_000):
         context.check_time()

@@ -46,6 +46,7 @@ class HashedEmbedder:
         self.model_id = f"hashed-{dimension}-v1"
 
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """Return one unit vector per text, in order."""
         rows = np.zeros((len(texts), self.dimension), dtype=np.float32)
         for row, text in zip(rows, texts, strict=True):
             for feature, weight in self._features(text):

@@ -397,9 +397,7 @@ class _Importer:
         return memory.record is not None and (self._is_mine or is_proven(self._store, memory.record))
 
     def _as_received(self, incoming: IncomingMemory) -> IncomingMemory:
-        """Return a memory as this machine stores it. Only one proven to be its own counts as the user's wish; any other
-        can't be newer than its arrival.
-        """
+        """Return a memory to store. Only one proven to be this machine's own counts as the user's or keeps its time."""
         memory = incoming.memory
         if self._is_own(incoming):
             return incoming

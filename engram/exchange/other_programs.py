@@ -47,9 +47,7 @@ def text_list(value: object) -> list[str]:
 
 
 def time_ms(value: object) -> int | None:
-    """Return a time in milliseconds since 1970, from milliseconds, seconds or a written time; None for anything
-    else.
-    """
+    """Return milliseconds since 1970 for milliseconds, seconds or a written time; None for anything else."""
     if isinstance(value, bytes | str):
         text = text_or_empty(value)
         try:

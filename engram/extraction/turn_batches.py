@@ -124,9 +124,7 @@ class ContextBuilder:
         )
 
     def build_repeatable(self, batch: Batch) -> ExtractionContext:
-        """Return a context that does not depend on when the session was extracted; memories saved by hand count as
-        known.
-        """
+        """Return a context that does not depend on when the session was extracted; what was saved by hand is known."""
         saved = [memory for memory in self._memories() if memory.source == Source.MANUAL and memory.is_current]
         return replace(
             self.build(batch.turns),
@@ -163,8 +161,7 @@ class ContextBuilder:
     def _nearest(
         self, turns: Sequence[StoredTurn], judged: Mapping[int, JudgedMemory], own: Sequence[Memory]
     ) -> list[Memory]:
-        """Return global memories and those of the project that are close to the turns, those ended by a judgement
-        first.
+        """Return global memories and the project's that are close to the turns, those ended by a judgement first.
 
         Memories that one of the user's sentences withdraws come next.
 

@@ -58,9 +58,7 @@ def without_erased(updates: Iterable[TurnUpdate], erased: Collection[str]) -> tu
 
 
 def without_entries(turn: Turn, entries: Collection[str]) -> Turn:
-    """Return the turn without the texts and calls of some entries; text without an entry is identified by the turn's
-    key.
-    """
+    """Return the turn without the texts and calls of some entries; text without an entry goes by the turn's key."""
     said = tuple(block for block in turn.said if (block.uuid or turn.key) not in entries)
     actions = tuple(
         action for action in turn.actions if action.uuid not in entries and action.result_uuid not in entries
@@ -399,9 +397,7 @@ class Step:
         return tuple(title._replace(text=cleaner.clean_short(title.text)) for title in reading.titles)
 
     def _erased(self, reading: Reading, updates: Collection[TurnUpdate]) -> set[str]:
-        """Return the entries of this read whose words were forgotten; text without an entry is identified by its turn's
-        key.
-        """
+        """Return the entries of this read whose words were forgotten; text without an entry goes by its turn's key."""
         keys = {update.turn.key for update in updates if any(not block.uuid for block in update.turn.said)}
         return erased_entries(self.store, {entry.uuid for entry in reading.entries if entry.uuid} | keys)
 
@@ -418,9 +414,7 @@ class Step:
 
 
 def is_excluded_folder(folder: str, settings: Settings) -> bool:
-    """Return True for a folder that the user excluded or that belongs to a vault: turns in it must not be stored,
-    wherever the session began.
-    """
+    """Return True for a folder that the user excluded or that is a vault's: no turn in it must be stored."""
     return vault_of_folder(settings.places, folder) is not None or is_excluded(folder, settings.exclude)
 
 

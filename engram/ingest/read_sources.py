@@ -118,8 +118,7 @@ def ingest_all(
     progress: Callable[[int, int, IngestResult], None] = lambda done, total, result: None,
     sources: Iterable[Source | Path] | None = None,
 ) -> list[IngestResult]:
-    """Read every source of every agent, or only ``sources``, where a path stands for all sources in it; oldest change
-    first.
+    """Read every source of every agent, or only ``sources``, where a path stands for all in it; oldest change first.
 
     Sessions are sorted at the end, since one session may reveal which project another belongs to.
 

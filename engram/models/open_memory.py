@@ -1,5 +1,4 @@
-"""How memory.db is opened: another program's file is set aside, what was forgotten is deleted, and the hub is notified
-of changes.
+"""How memory.db is opened: foreign files are set aside, forgotten data is deleted, and the hub hears of changes.
 
 Everything that opens the memory uses ``open_store``. Only code that reads copies opens a ``Store`` itself.
 """

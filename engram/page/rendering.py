@@ -69,9 +69,7 @@ MAX_LINE_CHARACTERS = 160
 
 
 def make_environment(*, autoescape: bool = True) -> Environment:
-    """Return the environment of all templates, in which ``engram`` is the command that runs Engram on this memory. Only
-    tests turn escaping off.
-    """
+    """Return the templates' environment; ``engram`` is the command on this memory. Only tests turn escaping off."""
     environment = Environment(
         loader=FileSystemLoader(TEMPLATES),
         autoescape=autoescape,

@@ -319,9 +319,7 @@ MIN_SHARE_OF_PASSAGE = 0.7
 
 
 def near_as_passages(memories: Iterable[Hit], passages: Sequence[Hit], wanted: Coverage) -> Iterator[Hit]:
-    """Yield the memories, except those extracted by rules that are much less close to the question than the best
-    passage.
-    """
+    """Yield the memories, except those that rules made and that are much less close than the best passage."""
     closest = max((_said_of(wanted, hit.text, hit.cosine) for hit in passages[:MAX_PASSAGES]), default=0.0)
     for hit in memories:
         is_picked = hit.memory is not None and hit.memory.is_by_rules

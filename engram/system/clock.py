@@ -71,9 +71,7 @@ def parse_time_ms(text: object) -> int | None:
 
 
 def moment_of(at_ms: int, zone: tzinfo | None = None) -> datetime:
-    """Return the moment of a stored time in a zone, or in the local one; never fails, since a time out of range becomes
-    the nearest one.
-    """
+    """Return the moment of a stored time in a zone, or the local one; a time out of range becomes the nearest."""
     return datetime.fromtimestamp(min(max(at_ms, 0), LAST_MS) / 1000, zone)
 
 

@@ -32,9 +32,7 @@ class LazyRegex:
 
 
 def lazy_regex(pattern: AnyStr, flags: int = 0) -> re.Pattern[AnyStr]:
-    """Return a pattern that is compiled at its first use; a mistake in it raises ``re.error`` only then, and in the
-    test of all patterns.
-    """
+    """Return a pattern that is compiled at its first use, where ``re.error`` shows a mistake; a test compiles all."""
     return cast("re.Pattern[AnyStr]", LazyRegex(pattern, flags))
 
 

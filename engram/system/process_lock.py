@@ -107,9 +107,7 @@ class Heartbeat:
     """Records the beats of the process that holds a lock."""
 
     def __init__(self, lock: ProcessLock) -> None:
-        """Read systemd's address from the environment, and remove it there, since child processes must not answer for
-        this one.
-        """
+        """Read systemd's address from the environment and remove it: child processes must not answer for this one."""
         self._lock = lock
         self._address = os.environ.pop("NOTIFY_SOCKET", "")
         #: When the process last beat, by the monotonic clock.

@@ -308,9 +308,7 @@ def is_of_the_moment(sentence: str) -> bool:
 
 
 def whole_sentences(summary: str, limit: int) -> str:
-    """Return as many sentences from the beginning of a summary as fit into ``limit`` characters; "" if not even the
-    first one does.
-    """
+    """Return as many first sentences of a summary as fit into ``limit`` characters; "" if not even one does."""
     kept = ""
     for sentence in sentences(summary):
         longer = f"{kept} {sentence}".strip()

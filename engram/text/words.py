@@ -58,8 +58,7 @@ def in_pairs(text: str) -> str:
 
 
 def asked_in_pairs(text: str) -> tuple[str, bool]:
-    """Return what to query a text index for, and whether its last word is a single letter, with which longer words may
-    begin.
+    """Return what to query a text index for, and whether its last word is a single letter that may begin longer ones.
 
     Letters may follow the last run of a question, so its last letter is not searched for by itself.
     """

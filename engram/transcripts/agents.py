@@ -60,9 +60,7 @@ class Place(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Cursor:
-    """How far a source has been read. Only the agent that created it interprets it; both fields are "" before the
-    first read.
-    """
+    """How far a source has been read. Only its agent interprets it; both fields are "" before the first read."""
 
     #: The position: a byte offset, a row id, a digest, and whatever else the reader needs to continue. Contains no
     #: words.

@@ -85,9 +85,7 @@ def prints_environment(code: str) -> bool:
 
 
 def place_of(given: Mapping[str, Any]) -> str:
-    """Return where a call operates, according to its arguments: the folder in which a command runs, or the path that a
-    search covers.
-    """
+    """Return where a call operates, by its arguments: the folder of a command, or the path that a search covers."""
     for key in _PLACE_KEYS:
         path = given.get(key)
         if isinstance(path, str) and 0 < len(path) <= MAX_PATH_CHARS:

@@ -99,8 +99,7 @@ def call_git(
     with_network: bool = False,
     seconds: float = MAX_GIT_SECONDS,
 ) -> tuple[int, str]:
-    """Run a git command that may write, in a repository chosen by the user, without running anything that the
-    repository configures.
+    """Run a git command that may write, in a repository chosen by the user, without running what it configures.
 
     Args:
         arguments: ``filter_options`` and the command.

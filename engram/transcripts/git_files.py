@@ -194,8 +194,7 @@ def read_first_commit(root: Path) -> str:
 
 
 def begun_at_ms(root: Path) -> int | None:
-    """Return when a repository was created or cloned on this machine, in milliseconds since 1970, according to its HEAD
-    reflog; None if unknown.
+    """Return when a repository was made or cloned here, in milliseconds since 1970, by its HEAD reflog; else None.
 
     Git drops old reflog entries, so the repository may be older.
     """
@@ -206,9 +205,7 @@ def begun_at_ms(root: Path) -> int | None:
 
 
 def has_commit(root: Path, commit: str) -> bool | None:
-    """Return whether a repository contains a commit (40 or 64 hex digits), packed or not; None if its objects cannot be
-    read.
-    """
+    """Return whether a repository has a commit (40 or 64 hex digits), packed or not; None if it can't be read."""
     folder = git_folder(root)
     if folder is None or not _COMMIT.fullmatch(commit):
         return None

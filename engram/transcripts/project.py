@@ -198,9 +198,7 @@ def without_links(roots: Iterable[KnownRoot]) -> list[KnownRoot]:
 
 
 def holds_what_is_not_its_own(root: str) -> bool:
-    """Return True for a folder where sessions of many projects may have run: a home folder, or a tool's folder in
-    one.
-    """
+    """Return True for a folder where sessions of many projects may have run: a home folder, or a tool's in one."""
     return bool(root) and _holds_tools(_real(_pure(root)))
 
 
@@ -514,9 +512,7 @@ def _is_below(path: PurePath, root: PurePath) -> bool:
 
 
 def _is_home(path: PurePath) -> bool:
-    """Return True for a home folder, on this machine or, judging by its form, on another one, and for every folder
-    above this machine's.
-    """
+    """Return True for a home folder, here or by its form on another machine, and for every folder above ours."""
     if _HOME.fullmatch(str(path)) is not None:
         return True
     return _is_below(PurePosixPath(os.path.realpath(os.path.expanduser("~"))), path)

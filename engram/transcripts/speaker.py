@@ -122,9 +122,7 @@ def claude_code_speaker(fields: Mapping[str, Any]) -> Speaker:
 
 
 def _origin(fields: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the origin of a line; a value that is not an object becomes its kind, so that an unknown form counts as
-    nobody's.
-    """
+    """Return the origin of a line; a value that is no object becomes its kind: an unknown form is nobody's."""
     origin = fields.get("origin")
     return origin if isinstance(origin, dict) else {"kind": None if origin is None else str(origin)}
 
@@ -339,9 +337,7 @@ def judge(blocks: Sequence[str], speaker: Speaker, *, is_declared: bool = False,
 
 
 def typed_words(text: str) -> str:
-    """Return the words of a prompt as passed to a hook, including pasted text, without tags; "" if no person wrote
-    them.
-    """
+    """Return the words of a prompt as passed to a hook, with pasted text, without tags; "" if no person wrote it."""
     words = judge([text], Speaker.PERSON)
     return "\n".join([words.text, *words.beside]).strip() if words.is_prompt else ""
 

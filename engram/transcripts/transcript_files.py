@@ -1,5 +1,4 @@
-"""Find and open the files that agents write. Links are followed once, and only to the user's own files; skipped files
-are listed.
+"""Find and open agents' files. Links are followed once, and only to the user's own files; skipped files are listed.
 
 People link single project folders or sessions (dotfiles, shared accounts, moved history), and agents follow such links.
 Only regular files are opened; pipes and devices are never read, so they cannot block.
@@ -127,9 +126,7 @@ def facts_of(path: Path) -> os.stat_result | None:
 
 
 def reason_against_link(facts: os.stat_result) -> str:
-    """Return why a link to a folder or file is not followed, based on its target's stat result; "" if it is
-    followed.
-    """
+    """Return why a link to a folder or file is not followed, by its target's stat result; "" if it is followed."""
     return "" if facts.st_uid == os.geteuid() else "a link to something that belongs to another user"
 
 
@@ -149,9 +146,7 @@ def _identity(facts: os.stat_result) -> tuple[int, int]:
 
 
 def stamp_of(facts: os.stat_result) -> str:
-    """Return a stamp that changes whenever a file is written: its size and time. The inode is left out, since it may
-    change on network folders.
-    """
+    """Return a stamp that changes with every write: size and time; network folders may change the inode."""
     return f"{facts.st_size}-{facts.st_mtime_ns}"
 
 

@@ -1,6 +1,4 @@
-"""The turns of a session, with every text and fact tied to its position in the source; and a turn while it
-grows.
-"""
+"""The turns of a session, with every text and fact tied to its position in the source; and a turn while it grows."""
 
 from __future__ import annotations
 

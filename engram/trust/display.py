@@ -34,8 +34,7 @@ ELLIPSIS = "…"
 
 
 def visible(text: str, *, keep_lines: bool = False) -> str:
-    """Return the text as it may be shown on a terminal or to a model: the result cannot steer, hide or reorder
-    anything.
+    """Return the text as it may be shown on a terminal or to a model: it cannot steer, hide or reorder anything.
 
     ANSI sequences, control, invisible and bidirectional characters and lone surrogates are removed; everything else
     is kept. A second call changes nothing.
@@ -56,9 +55,7 @@ def visible(text: str, *, keep_lines: bool = False) -> str:
 
 
 def escape_hidden(json_text: str) -> str:
-    """Return JSON in which every character that `visible` would drop is written as `\\uXXXX`; the values do not
-    change.
-    """
+    r"""Return JSON with every character that `visible` would drop written as `\uXXXX`; values do not change."""
     if json_text.isascii() and "\x7f" not in json_text:
         return json_text
     return "".join(json.dumps(c)[1:-1] if c != "\n" and is_hidden(c) else c for c in json_text)
@@ -106,9 +103,7 @@ def one_line(text: str, limit: int) -> str:
 
 
 def hidden_characters(text: str) -> int:
-    """Return how many characters of the text are invisible, bidirectional or control characters (except line breaks
-    and tabs).
-    """
+    """Return how many characters are invisible, bidirectional or control characters (except breaks and tabs)."""
     if text.isascii() and text.replace("\n", "").replace("\t", "").isprintable():
         return 0
     return sum(map(is_hidden, _UNPLAIN.findall(text)))

@@ -1,6 +1,4 @@
-"""Pasted mails, chat messages and tickets without headers, recognised by their greetings, endings and
-speakers' names.
-"""
+"""Pasted mails, chats and tickets without headers, recognised by their greetings, endings and speakers' names."""
 
 from __future__ import annotations
 

@@ -329,9 +329,7 @@ def _first_reason(text: str, *, is_relayed: bool) -> str | None:
 
 
 def _encoded(text: str, *, is_relayed: bool) -> str | None:
-    """Return why an encoded payload is suspect: because of its decoded content or, in relayed text, its mere
-    presence.
-    """
+    """Return why an encoded payload is suspect: its decoded content or, in relayed text, its mere presence."""
     for decoded in _decoded(text):
         if _TALKATIVE.search(decoded) and (is_relayed or _first_reason(decoded, is_relayed=True)):
             return "encoded text"

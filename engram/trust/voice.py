@@ -265,9 +265,7 @@ def _is_within(place: int, spans: list[tuple[int, int]]) -> bool:
 
 
 def _tag_ends(lines: list[str]) -> dict[int, int]:
-    """Return where the content of each tag ends: after nested tags, and at the last closing tag before the tag is
-    opened again.
-    """
+    """Return where each tag's content ends: after nested tags, at the last closing tag before it opens again."""
     opened: dict[str, tuple[int, int]] = {}
     ends: dict[int, int] = {}
     for number, line in enumerate(lines):

@@ -114,8 +114,7 @@ def upgrade_memory(home: Home, settings: Settings) -> Path | None:
 def open_or_set_aside(
     home: Home, settings: Settings, *, clock: Clock = SYSTEM_CLOCK, is_service: bool = False
 ) -> Store:
-    """Open memory.db; move a damaged file to ``memory.broken.db`` and create a new one. The caller holds the worker's
-    lock.
+    """Open memory.db; move a damaged file to ``memory.broken.db`` and create a new one. Hold the worker's lock.
 
     The transcripts are then read again. Memories that were saved, pinned, edited or forgotten by hand are carried over
     from the backups and the readable part of the damaged file.

@@ -298,9 +298,7 @@ def commits(turns: Sequence[Turn]) -> Iterator[Candidate]:
 
 
 def _reasons(body: str) -> list[str]:
-    """Return the sentences of a body from the first to the last that give a reason, and the one that the first refers
-    to.
-    """
+    """Return the sentences of a body from the first to the last that give a reason, and what the first refers to."""
     prose = [s.text for s in split(body) if s.block is Block.PROSE and not _REFERS_TO_LIST.search(s.text)]
     giving = [number for number, text in enumerate(prose) if _REASON.search(text)]
     if not giving:

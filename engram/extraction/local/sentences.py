@@ -1,6 +1,4 @@
-"""Whole sentences for memories: nothing is cut within a sentence, and sentences that are unclear on their own are left
-out.
-"""
+"""Whole sentences for memories: nothing is cut within one, and those that are unclear on their own are left out."""
 
 from __future__ import annotations
 

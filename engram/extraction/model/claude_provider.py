@@ -312,9 +312,7 @@ def _answering_model(result: Mapping[str, Any]) -> str:
 
 
 def _tokens(result: Mapping[str, Any]) -> tuple[int | None, int | None]:
-    """Return the tokens (input, output) of all models of the call, cached ones included; None if the result does
-    not say.
-    """
+    """Return the tokens (input, output) of all models of the call, cached ones included; None if it doesn't say."""
     usage = result.get("modelUsage")
     if not isinstance(usage, dict) or not usage:
         return None, None

@@ -150,8 +150,7 @@ class Comparison:
 
 
 def available_provider(settings: Settings) -> str:
-    """Return the ``extractor`` that could be asked: claude if its command is found, openai if there is a key or the
-    user's own server, "" for none.
+    """Return the ``extractor`` to ask: claude if its command is found, openai for a key or an own server, else "".
 
     Raises:
         SettingsError: ``.env`` can be read by others.
@@ -174,8 +173,7 @@ def note_answer(store: Store, answer: ComparisonAnswer) -> None:
 
 
 def find_offer(store: Store, settings: Settings) -> Offer | None:
-    """Return the most informative session, with the price of its call; None if none is long enough or there is no
-    model.
+    """Return the most informative session with the price of its call; None if none is long enough, or without a model.
 
     Of the latest sessions that the local extractor has read, it is the one of which a single request holds the most. A
     session that fits in one request is preferred to the first part of a longer one. Sessions in progress, and those in

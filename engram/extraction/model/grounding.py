@@ -1,6 +1,4 @@
-"""Turn a language model's proposals into candidates; claims that the turns don't support are refused, with the
-reason.
-"""
+"""Turn a language model's proposals into candidates; claims that the turns don't support are refused with a reason."""
 
 from __future__ import annotations
 
@@ -318,9 +316,7 @@ def _is_claimed(summary: str, quotes: list[tuple[str, TextBlock]], sources: list
 
 
 def _quotes(proposed: ProposedMemory, evidence: _Evidence) -> list[tuple[str, TextBlock]]:
-    """Return the passages that really occur in a text, with that text; a quoted text that is not cited becomes
-    evidence.
-    """
+    """Return the passages that really occur in a text, with it; a quoted text that is not cited becomes evidence."""
     quotes: list[tuple[str, TextBlock]] = []
     others = [(turn, said) for turn in evidence.turns for said in turn.said]
     for passage in proposed.passages[:MAX_PASSAGES]:
@@ -349,9 +345,7 @@ def _stands_in(passage: str, text: str) -> bool:
 
 
 def _is_users_word(said: TextBlock, summary: str, target: NearMemory | None) -> bool:
-    """Return True if a text is the user's own statement on a matter; in a text with pasted parts, only the typed part
-    counts.
-    """
+    """Return True if a text is the user's own statement on a matter; of a text with pasted parts, what was typed."""
     typed = typed_text(said.text)
     if said.role is Role.CHOSEN or _plain(typed) == _plain(said.text):
         return True

@@ -192,9 +192,7 @@ class OpenAIProvider:
         return reply
 
     def simplify(self) -> bool:
-        """See ``Provider.simplify``. A model may not support thinking, and a compatible server may not support schemas
-        or JSON.
-        """
+        """See ``Provider.simplify``. A model may lack thinking, and a compatible server may lack schemas or JSON."""
         ways = len(_WAYS) if self._settings.llm_base_url else 1 + bool(_THINKS.match(self.model))
         if self._has_answered or self._way + 1 >= ways:
             return False
@@ -292,8 +290,7 @@ def _seconds(text: str | None) -> float:
 def _openai_client(
     settings: Settings, api_key: str, total_seconds: float, transport: httpx2.BaseTransport | None
 ) -> tuple[Any, httpx2.Client]:
-    """Return a client of ``openai``: no retries, with time limits, and nothing from the environment except certificates
-    and proxies.
+    """Return a client of ``openai``: no retries, time limits, and of the environment only certificates and proxies.
 
     A server on this machine or in a private network is reached directly: a proxy would be sent what is to stay here.
     """

@@ -1,6 +1,4 @@
-"""The interface of language model providers, the budget of their calls, and the breaker that stops calls for a
-while.
-"""
+"""The interface of language model providers, the budget of their calls, and the breaker that stops calls a while."""
 
 from __future__ import annotations
 
@@ -55,9 +53,7 @@ class Breaker:
             raise type(self._error)(str(self._error))
 
     def trip(self, error: ExtractionError, seconds: float = 0.0) -> ExtractionError:
-        """Open the breaker for a time, or for 15, 30, 60 or 120 s depending on the number of failures in a row; return
-        the error.
-        """
+        """Open the breaker for a time, or for 15, 30, 60 or 120 s by the failures in a row; return the error."""
         self._failures += 1
         wait = max(seconds, BACK_OFF_SECONDS[min(self._failures, len(BACK_OFF_SECONDS)) - 1])
         wait *= 1 + JITTER * self._chance.random()

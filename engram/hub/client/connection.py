@@ -1,5 +1,4 @@
-"""The interface that a round uses to talk to a hub, and its implementation over a persistent HTTPS connection, with a
-deadline for each request and for the whole round.
+"""How a round talks to a hub: the interface, and a persistent HTTPS connection with deadlines.
 
 A hub that is slow, trickles bytes, or sends truncated or unexpected responses costs only a bounded time; the request
 then fails with a ``HubError``, and no part of such a response is used.

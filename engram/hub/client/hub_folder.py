@@ -1,5 +1,4 @@
-"""A folder as the hub: it connects one person's machines through a synced folder, a mounted share or a git checkout,
-without a server.
+"""A folder as the hub of one person's machines: a synced folder, a mounted share or a git checkout, without a server.
 
 Files are ``spaces/SPACE/DEVICE/FIRST-LAST-HASH.seg``. Each machine writes complete new files into its own folder, and
 nobody else ever writes there. A file is complete when its bytes have the hash in its name, and it is never changed; the
@@ -451,9 +450,7 @@ class Folder(Transport):
     # -- writing
 
     def _write(self, first: int, last: int, push_id: bytes, rows: Sequence[Row]) -> str:
-        """Write a file and return its name. The name is recorded first, since an unrecorded file is taken to be from a
-        copy of this machine.
-        """
+        """Write a file and return its name, recorded first: an unrecorded file is taken to be a copied machine's."""
         segment = Segment(
             ns_id=self._ns_id,
             device=self.device,
@@ -487,8 +484,7 @@ class Folder(Transport):
             path.unlink()
 
     def compact(self) -> int:
-        """Replace this machine's files with ones that lack what was forgotten or has been repeated since, and join
-        small files; return how many files were deleted.
+        """Rewrite this machine's files without what was forgotten or repeated; join small ones. Return how many went.
 
         Rows are copied unchanged. So that little is written, a file without forgotten data that would keep most of its
         rows is left alone.

@@ -407,8 +407,7 @@ def leave_hub(store: Store, places: Home, server: Server) -> bool:
 
 
 def make_code(places: Home, server: Server) -> str:
-    """Return a one-time code for another machine of this person; its second half carries the keys without the hub
-    seeing them.
+    """Return a one-time code for another machine of this person; its second half carries the keys past the hub.
 
     Raises:
         BadRequest: the hub is a folder, which needs no code.

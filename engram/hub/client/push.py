@@ -187,8 +187,7 @@ class _Sender:
                 pushed.rows += 1
 
     def settle_faulty(self, pushed: Pushed) -> None:
-        """Set aside the rows that are at fault. If the hub refuses everything, the hub itself is at fault, and the
-        rows wait.
+        """Set aside the rows that are at fault. If the hub refuses everything, it is at fault itself, so the rows wait.
 
         Raises:
             HubRefused: the hub accepted nothing in this round, and refused several rows for the first time.

@@ -133,9 +133,7 @@ def sync_all(
 
 
 def _note_failure(store: Store, server: Server, reason: str, *, has_moved: bool) -> None:
-    """Postpone the next round, for longer with each failure in a row. If the round moved something, its failure counts
-    as the first.
-    """
+    """Postpone the next round, longer with each failure in a row; one that moved something counts as the first."""
     failures = 0 if has_moved else server.failures
     wait = RETRY_SECONDS[min(failures, len(RETRY_SECONDS) - 1)] * random.uniform(0.8, 1.2)
     with store.transaction() as tx:
@@ -387,8 +385,7 @@ def _has_seat(connection: Transport, space: Space) -> bool:
 
 
 def _try_set_aside_again(steps: Steps, space: Space) -> set[tuple[int, bytes]]:
-    """Now and then, pull and push again what was set aside, since a false report, a lost key or a full space may have
-    been fixed.
+    """Now and then, pull and push again what was set aside: a false report, a lost key or a full space may be fixed.
 
     Return the author and the memory of each row that is pushed again.
     """

@@ -335,9 +335,7 @@ def make_team(store: Store, places: Home, server: Server, name: str, *, is_seale
 
 
 def invite(store: Store, places: Home, space: Space, role: str) -> str:
-    """Return a one-time code for a team. For a sealed team, the code's second half carries the key without the hub
-    seeing it.
-    """
+    """Return a one-time code for a team. For a sealed team, its second half carries the key past the hub."""
     server, keyring = server_of(store, space), Keyring(places.hub_keys)
     hub_half, key_half = new_code()
     bundle = b""
@@ -461,9 +459,7 @@ def _remove_here(tx: Tx, said: Sequence[SaidMemory]) -> int:
 
 
 def mute(store: Store, name: str) -> tuple[Member, int]:
-    """Stop storing a teammate's memories, and delete those that are here; nobody is notified. Return the teammate and
-    how many memories were deleted.
-    """
+    """Stop storing a teammate's memories and delete those here, unannounced. Return the teammate and their number."""
     member = require_member(store, name)
     gone = 0
     with store.transaction() as tx:

@@ -67,8 +67,7 @@ def sqlite_version(driver: str) -> tuple[int, int, int]:
 def open_database(
     path: Path, driver: str, *, busy_ms: int = BUSY_MS, cache_kb: int = CACHE_KB, is_damaged: bool = False
 ) -> Any:
-    """Return a peewee database for ``path``. Each thread's connection is opened at first use, with ``cache_kb`` of
-    pages.
+    """Return a peewee database for ``path``. Each thread's connection opens at first use, with ``cache_kb`` of pages.
 
     WAL, synchronous NORMAL (the newest commits may roll back on power loss, always whole), secure_delete so that
     what is forgotten leaves the file, no mmap (an I/O error would be a signal). From a file that ``is_damaged``,
@@ -465,9 +464,7 @@ def is_no_file(path: Path) -> bool:
 
 
 def is_deleted(path: Path) -> bool:
-    """Return True if memory.db was deleted while there are backups of it: a new one is created only if the user asks
-    for it.
-    """
+    """Return True if memory.db was deleted but has backups: a new one is created only if the user asks for it."""
     return not os.path.lexists(path) and _has_backups(path)
 
 
@@ -503,9 +500,7 @@ def _size(path: Path) -> int:
 
 
 def has_own_tables(path: Path, driver: str) -> bool:
-    """Return True for a database with Engram's tables, whatever its header says. Raises BrokenDatabase if it
-    cannot be read.
-    """
+    """Return True for a database with Engram's tables, whatever its header says. Raises BrokenDatabase."""
     return table_names(path, driver) >= OWN_TABLES
 
 

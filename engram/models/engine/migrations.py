@@ -273,9 +273,7 @@ def _version(database: Any) -> int:
 
 
 def _checked_version(database: Any) -> int:
-    """Return the version in the header, which must be that of the tables: a damaged header would trigger a migration or
-    look too new.
-    """
+    """Return the version in the header; if it is not that of the tables, the header is damaged."""
     if not database.execute_sql("SELECT 1 FROM sqlite_master WHERE name = 'meta'").fetchone():
         return _version(database)
     version, recorded = database.execute_sql(

@@ -86,9 +86,7 @@ def _action_to_json(action: Action, places: Mapping[str, int]) -> dict[str, Any]
 
 
 def unpack_calls(stored: str | bytes) -> tuple[Action, ...]:
-    """Return the tool calls stored in a column, without the ids of their entries. Raises BrokenDatabase if it is
-    damaged.
-    """
+    """Return the tool calls stored in a column, without their entries' ids. Raises BrokenDatabase if damaged."""
     facts = ({k: v for k, v in fact.items() if k not in ENTRY_FACTS} for fact in unpack_facts(stored))
     return tuple(_action_from_json(fact, ()) for fact in facts)
 
@@ -192,7 +190,5 @@ def unpack_entries(data: bytes) -> tuple[EntryRef, ...]:
 
 @lru_cache(maxsize=REMEMBERED)
 def entry_key(uuid: str) -> int:
-    """Return the lookup key of an entry: 64 bits of BLAKE2b over its uuid. The probability that two of ten million are
-    equal is 1 in 400,000.
-    """
+    """Return the lookup key of an entry, 64 bits of BLAKE2b: two of ten million are equal once in 400,000 times."""
     return int.from_bytes(blake2b(pack_uuid(uuid), digest_size=8).digest(), "little", signed=True)

@@ -197,9 +197,7 @@ class Reader:
             raise StoreError(f"memory.db: {words_of_error(met)}{': ' if cause else ''}{cause}") from met
 
     def _is_inconsistent(self) -> bool:
-        """Return True if a quick check of the file finds damage: a row points nowhere because pages are
-        misplaced.
-        """
+        """Return True if a quick check finds damage: misplaced pages make a row point nowhere."""
         with contextlib.suppress(*self._errors, UnicodeDecodeError):
             return [tuple(row) for row in self._database.execute_sql("PRAGMA quick_check(1)").fetchall()] != [("ok",)]
         return True
@@ -224,9 +222,7 @@ class Tx(Reader):
         return int(self._database.last_insert_id(self._execute(query, parameters)))
 
     def insert_row(self, table: type[peewee.Model], row: Mapping[str, Value]) -> int:
-        """Insert one row, given as column names and values; return its id. Faster than a query; used while reading
-        transcripts.
-        """
+        """Insert one row, given as column names and values; return its id. Faster than a query, for reading."""
         return self.insert(insertion(table, tuple(row)), list(row.values()))
 
     def update_row(

@@ -218,8 +218,7 @@ def _mark_forgotten(key: bytes, until_ms: int) -> Query:
 
 
 def drop_unsettled_turns(store: Store, session: SessionRow, spans: Sequence[Span] | None) -> int:
-    """Delete turns that were stored before the session's folder was known, with memories made from them; return how
-    many.
+    """Delete turns stored before the session's folder was known, with memories made from them; return how many.
 
     Args:
         spans: when the folder's project was paused; None if the folder is excluded, so that all turns are deleted.

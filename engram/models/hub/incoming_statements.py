@@ -86,9 +86,7 @@ def take_statement(tx: Tx, space: Space, incoming: Incoming) -> Memory | None:
 
 
 def note_rows(tx: Tx, space: Space, rows: Iterable[tuple[int, bytes]]) -> None:
-    """Record that a muted member made a statement, as (author, memory), without its content, so that a keeper can still
-    erase it.
-    """
+    """Record, without its content, that a muted member made a statement, so that a keeper can still erase it."""
     values: list[dict[str, Value]] = [
         {"space_id": space.id, "author": author, "memory_id": memory_id, "episode_id": ""} for author, memory_id in rows
     ]
@@ -157,9 +155,7 @@ def _make(tx: Tx, space: Space, incoming: Incoming) -> Memory | None:
 
 
 def memory_of(incoming: Incoming, episode_id: str, slot: str | None, project_id: int | None, latest_ms: int) -> Memory:
-    """Return the memory that a statement describes. Another person's memory can't choose its voice, weight or time,
-    and applies in its project only.
-    """
+    """Return a statement's memory. Another person's can't choose voice, weight or time, and stays in its project."""
     birth, fields = incoming.statement.birth, incoming.statement.fields
     is_own = not incoming.origin
     # Somebody else's memory can't be newer than its arrival.

@@ -76,9 +76,7 @@ def text_of(memory: Memory) -> dict[str, Any]:
 
 
 def text_of_fields(fields: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the text of a memory's fields in the form used in statements. Without questions, it is the same as in
-    earlier versions.
-    """
+    """Return the text of a memory's fields for statements; without questions, as in earlier versions."""
     text = {
         "s": fields["summary"],
         "c": fields["content"],

@@ -125,9 +125,7 @@ def _real_project(store: Reader, identity: str, first_commit: str) -> ProjectRow
 
 
 def adopt_placeholders(store: Store) -> int:
-    """Move the memories of placeholders to folders that have since been found; return how many placeholders
-    were deleted.
-    """
+    """Move the memories of placeholders to folders that have since been found; return how many were deleted."""
     adopted = 0
     for placeholder in list_projects(store):
         if placeholder.identity.startswith(PLACEHOLDER):

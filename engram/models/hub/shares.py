@@ -149,9 +149,7 @@ def build_shares(memories: Sequence[SaidMemory]) -> dict[bytes, Statement]:
 
 
 def take_share(tx: Tx, space: Space, row: Row, statement: Statement, text: Mapping[str, Any]) -> None:
-    """Store a share from another of this person's machines. The memory is here, or arrives through the private
-    space.
-    """
+    """Store a share from another of this person's machines; the memory is here, or comes with the private space."""
     mine = find_said(tx, space.id, row.author, row.memory_id)
     said = {name: list(register[:2] if name == TEXT else register) for name, register in statement.fields.items()}
     own_text = json.dumps({**text, _BIRTH: dict(statement.birth)}, ensure_ascii=False)

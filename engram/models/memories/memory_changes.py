@@ -109,9 +109,7 @@ def add_memory(
 def add_memories(
     tx: Tx, memories: Sequence[tuple[Memory, Sequence[Evidence]]], *, actor: Actor, action: str, reasons: Sequence[str]
 ) -> list[Memory]:
-    """Store many new memories without a session, with their evidence and a reason each, as ``add_memory`` does for
-    one.
-    """
+    """Store many new memories without a session, with evidence and a reason each, as ``add_memory`` does for one."""
     if not memories:
         return []
     dates = [dates_of(tx, memory) for memory, _ in memories]
@@ -577,9 +575,7 @@ def forget_evidence_of_project(tx: Tx, memory: Memory, project_id: int, reason: 
 
 
 def _record_forgotten(tx: Tx, memory: Memory, reason: str, actor: Actor) -> None:
-    """Log the step, and delete the recorded counts and entries, since an undo based on them would remove the wrong
-    ones.
-    """
+    """Log the step, and delete recorded counts and entries: an undo based on them would remove the wrong ones."""
     history = tables.History
     is_counted = (history.action == ADDED) | (history.before ** '{"count"%') | (history.before ** '{"entries"%')
     tx.run(history.delete().where((history.episode_id == memory.episode_id) & is_counted))

@@ -69,9 +69,7 @@ def add_history(
     at_ms: int | None = None,
     undoes: int | None = None,
 ) -> int:
-    """Add a step to a memory's history, dated now or otherwise, and return its number. Only ``memory_changes``
-    and its companions call this.
-    """
+    """Add a step to a memory's history, and return its number. Only ``memory_changes`` and its companions call this."""
     row: dict[str, Value] = {
         "episode_id": episode_id,
         "at_ms": tx.now_ms() if at_ms is None else at_ms,

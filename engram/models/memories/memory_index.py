@@ -1,6 +1,4 @@
-"""The text index of memories. It does not store the text itself, so removing a memory requires the words that it was
-indexed with.
-"""
+"""The text index of memories. It does not store the text: a memory is removed with the words that it was indexed by."""
 
 from __future__ import annotations
 
@@ -55,9 +53,7 @@ def _indexed(store: Reader, row_id: int) -> list[tuple[Value, ...]]:
 
 
 def _words(row_id: int, summary: str, content: str, entities: str, questions: str) -> tuple[Value, ...]:
-    """Return a row of the index. Besides its words, a memory is found by names and questions; if it has none, no token
-    is added.
-    """
+    """Return a row of the index: words, names and questions; if it has none, no token is added."""
     return row_id, in_pairs(summary), in_pairs(content), in_pairs(f"{entities} {questions}")
 
 

@@ -152,8 +152,7 @@ def rows_of_same_turn(row_id: int) -> Query:
 
 
 def join_horizon_ms(store: Reader) -> int:
-    """Return when the oldest turn began that may still create or change memories, because it is open or waiting for
-    extraction.
+    """Return when the oldest turn began that is open or waits for extraction, and so may still change memories.
 
     Raw SQL: four nested selects over two tables. An extraction that failed before, and a turn that has not grown
     for a while, delay nothing.

@@ -236,9 +236,7 @@ def end_sorting(tx: Tx) -> None:
 
 
 def move_parts(tx: Tx, number: int, parts: Sequence[Part], *, actor: Actor) -> None:
-    """Move sessions and turns as part of a sorting, with the memories that rest on them, and schedule their daily
-    logs.
-    """
+    """Move sessions and turns as part of a sorting, with memories that rest on them; make their daily logs due."""
     records = _load(tx, _SORTINGS)
     assert records[-1]["number"] == number
     records[-1]["parts"] += [_move_part(tx, part, actor) for part in parts]
@@ -369,9 +367,7 @@ def _row_of_project(tx: Tx, stable_id: str) -> int | None:
 
 
 def kept_apart(store: Reader) -> frozenset[str]:
-    """Return what is never sorted because a person undid its sorting: identities, ``session ID`` and ``turn
-    STABLE_ID``.
-    """
+    """Return what is never sorted since a person undid it: identities, ``session ID`` and ``turn STABLE_ID``."""
     stored = get_meta(store, _KEPT_APART)
     return frozenset() if stored is None else frozenset(json.loads(stored))
 

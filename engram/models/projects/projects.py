@@ -142,9 +142,7 @@ class Claim:
 
 
 def claims_of(store: Reader, identity: str) -> list[Claim]:
-    """Return the projects that are or were at a path: the one whose identity is the path alone, and others at the same
-    path.
-    """
+    """Return the projects that are or were at a path: the one whose identity it is, and others at the same path."""
     project, folder = tables.Project, tables.ProjectFolder
     columns = (project.id, project.identity, project.name, project.root, project.remote, project.first_commit)
     is_at_same_path = (project.identity >= identity + AT_SAME_PATH) & (project.identity < identity + _BEHIND_SAME_PATH)

@@ -76,9 +76,7 @@ def _made_at_ms(name: str) -> int | None:
 
 
 def earlier_backups(store: Reader, folder: Path) -> list[Backup]:
-    """Return the newest backup of each earlier memory.db, newest first: each was damaged or deleted before this one
-    began.
-    """
+    """Return the newest backup of each earlier memory.db, newest first: of those damaged or deleted before this one."""
     return [backups[0] for backups in _by_memory(store, folder)[1:]]
 
 

@@ -240,9 +240,7 @@ def _place(tx: Tx, project: ProjectRow) -> ProjectRow:
 def _carry_memories(
     store: Store, source: Store, older: Sequence[Path], new_projects: Collection[int], actor: Actor
 ) -> tuple[int, set[str]]:
-    """Carry over memories kept by hand, and all of some projects; return how many, and the ids (or row ids) of those
-    that cannot be read.
-    """
+    """Carry over memories kept by hand, and all of some projects; return how many, and the ids of the unreadable."""
     memories = 0
     unread: set[str] = set()
     sound = _memories_of(store, older)
@@ -309,9 +307,7 @@ def _rows_by_hand(source: Store) -> dict[int, str]:
 
 
 def _indexed_rows(source: Store) -> dict[int, str]:
-    """Return row id → memory id of every memory, from the index only; if that fails too, all row ids that were ever
-    assigned.
-    """
+    """Return row id → memory id of every memory, from the index only; failing that, all row ids ever assigned."""
     try:
         rows = source.rows("SELECT id, episode_id FROM episode ORDER BY episode_id")
         return {int(row_id): str(name) for row_id, name in sorted(rows)}

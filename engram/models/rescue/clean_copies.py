@@ -234,8 +234,7 @@ def _count_tombstones(store: Reader) -> int:
 def is_named_by_tombstone(
     store: Reader, episode_id: str, slot: str | None, uuids: Collection[str], source: str, *, with_purged: bool = True
 ) -> bool:
-    """Return True if a memory must not be stored (again): it, its slot, or an entry that an automatic one rests on
-    was forgotten.
+    """Return True if a memory must not be stored: it, its slot, or an entry that an automatic one needs is forgotten.
 
     Args:
         source: who made it; what a person saved may rest on anything.

@@ -1,5 +1,4 @@
-"""Reading another program's SQLite database: a private copy is read as far as possible; the original is never opened by
-SQLite.
+"""Reading another program's SQLite database from a private copy, as far as possible; SQLite never opens the original.
 
 The copy includes the write-ahead log, which may contain the newest rows. Locks held by the other program don't matter,
 and neither does a crash: SQLite repairs the copy. The driver is the standard library's, which reads text that is not

@@ -43,9 +43,7 @@ FOREIGN_PATTERN = "memory.v2*.db"
 
 
 def set_aside_files(folder: Path, driver: str) -> list[Path]:
-    """Return the Engram databases that were set aside in a folder; a file named like another program's counts if it is
-    Engram's.
-    """
+    """Return the Engram databases set aside in a folder, even one that is named like another program's."""
     found = {path for pattern in SET_ASIDE_PATTERNS for path in folder.glob(pattern) if is_file(path)}
     for path in folder.glob(FOREIGN_PATTERN):
         with contextlib.suppress(BrokenDatabase):
@@ -55,9 +53,7 @@ def set_aside_files(folder: Path, driver: str) -> list[Path]:
 
 
 def foreign_files(folder: Path, driver: str) -> list[Path]:
-    """Return the databases of other programs, such as the earlier Engram, that were set aside in a folder. They must
-    only be read.
-    """
+    """Return other programs' databases, such as the earlier Engram's, set aside in a folder. They are only read."""
     own = set_aside_files(folder, driver)
     return sorted(path for path in folder.glob(FOREIGN_PATTERN) if is_file(path) and path not in own)
 
@@ -131,8 +127,7 @@ def find_newer(store: Reader, made_at_ms: int) -> Newer:
 
 
 def restore_backup(path: Path, backup: Path, *, driver: str) -> Restored:
-    """Replace the memory.db at ``path`` with a copy of ``backup``; call it while neither watcher nor worker is
-    running.
+    """Replace the memory.db at ``path`` with a copy of ``backup``; call it while neither watcher nor worker is running.
 
     What somebody saved, changed, decided or forgot since is carried over into the copy as far as it can be read, and
     what was forgotten is deleted from it; then the copy takes the place of memory.db, which is set aside as

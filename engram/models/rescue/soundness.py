@@ -30,9 +30,7 @@ BATCH_ROWS = 500
 
 
 def quick_damage(store: Reader) -> str:
-    """Return what a quick check finds wrong with the file; "" if all is well. Raises BrokenDatabase if the check
-    can't run.
-    """
+    """Return what a quick check finds wrong with the file; "" if all is well. Raises BrokenDatabase if it can't run."""
     damage = store.value("PRAGMA quick_check(1)")
     return "" if damage in (None, "ok") else str(damage)
 

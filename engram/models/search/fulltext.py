@@ -44,9 +44,7 @@ def match_expression(terms: Sequence[Term]) -> str:
 
 
 def quoted(term: str) -> str:
-    """Return an FTS5 phrase for the words of some text; "" if it has none. If it ends in a script without spaces, more
-    letters may follow.
-    """
+    """Return an FTS5 phrase for a text's words; "" for none. In scripts without spaces, more letters may follow."""
     asked, is_beginning = asked_in_pairs(term)
     phrase = _phrase(asked)
     return f"{phrase}*" if phrase and is_beginning else phrase
@@ -101,9 +99,7 @@ def search_notes(
     *,
     project_id: int | None = None,
 ) -> list[tuple[int, float]]:
-    """Return ``(note chunk id, BM25)`` of the best chunks, where higher is better; if a project is given, only of those
-    that it may see.
-    """
+    """Return ``(note chunk id, BM25)`` of the best chunks that the project, if given, may see; higher is better."""
     expression = match_expression(terms)
     if not expression:
         return []

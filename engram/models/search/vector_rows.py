@@ -1,6 +1,4 @@
-"""Vectors in memory.db: of passages (p), memories (e) and note chunks (n). Each refers to its model; callers see
-float16.
-"""
+"""Vectors in memory.db: of passages (p), memories (e) and note chunks (n), each of a model; callers see float16."""
 
 from __future__ import annotations
 
@@ -87,9 +85,7 @@ def put_vectors(tx: Tx, model: str, vectors: Sequence[tuple[str, int, int, bytes
 
 
 def vector_batches(store: Reader, owner: str, model: str, size: int) -> Iterator[list[tuple[int, int, bytes]]]:
-    """Yield ``(owner_id, piece, float16 bytes)`` of a kind by row id, about ``size`` rows at a time, since they may
-    not all fit into memory.
-    """
+    """Yield ``(owner_id, piece, float16 bytes)`` of a kind by row id, about ``size`` at a time, to save memory."""
     model_id = _model_id(store, model)
     ids = vector_owner_ids(store, owner)
     last_id = 0
@@ -107,8 +103,7 @@ def vector_batches(store: Reader, owner: str, model: str, size: int) -> Iterator
 def vectors_since(
     store: Reader, owner: str, model: str, seq: int, limit: int
 ) -> list[tuple[int, int, int | None, bytes]]:
-    """Return ``(seq, owner_id, project id, stored vector)`` of the vectors written after ``seq``, at most ``limit`` of
-    them.
+    """Return ``(seq, owner_id, project id, stored vector)`` of at most ``limit`` vectors written after ``seq``.
 
     The project is None for rows that every project may see: global memories, and the user's own notes. ``unpack_rows``
     reads the vectors. Raw SQL: the + keeps SQLite from walking through all rows of the owner for the few that are new.

@@ -334,9 +334,7 @@ def files_of_session(store: Reader, session_id: str) -> list[FileTotals]:
 
 
 def unknown_elements(store: Reader) -> dict[str, list[int]]:
-    """Return the elements in the user's messages that were not known when they were read: name → row ids of their
-    turns.
-    """
+    """Return the elements in the user's messages that were unknown when read: name → row ids of their turns."""
     turn = tables.Turn
     name = fn.json_extract(turn.extra, "$.element")
     query = turn.select(turn.id, name.alias("name")).where(turn.extra.contains('"element"') & name.is_null(False))

@@ -27,9 +27,7 @@ def latest_turn(store: Reader, session_id: str) -> StoredTurn | None:
 
 @asks_rows(lambda rows: [call for row in rows for call in unpack_calls(row.actions)])
 def calls_of_session(session_ref: int, project_id: int) -> Query:
-    """Return the tool calls of a session in a project, in the order of its transcript, without the ids of their
-    entries.
-    """
+    """Return the tool calls of a session in a project, in the transcript's order, without their entries' ids."""
     turn = tables.Turn
     query = turn.select(turn.actions).join(tables.Transcript)
     return query.where((turn.session == session_ref) & (turn.project == project_id)).order_by(

@@ -310,9 +310,7 @@ class ProjectTotals:
 
 
 def count_projects(store: Reader) -> list[ProjectTotals]:
-    """Return the figures of each project that contains anything, by name; those of what has no project are last, under
-    the name "".
-    """
+    """Return the figures of each project that contains anything, by name; last, as "", those of no project."""
     project = tables.Project
     query = project.select(project.name, *_project_figures(project.id)).where(holds_anything()).order_by(project.name)
     totals = [ProjectTotals(**row._asdict()) for row in store.fetch(query)]

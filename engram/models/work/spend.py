@@ -1,6 +1,4 @@
-"""Money: a reservation is committed before a call, and the actual cost after it. Caps are checked in the same
-transaction.
-"""
+"""Money: a reservation is committed before a call, the actual cost after it; caps are checked in the transaction."""
 
 from __future__ import annotations
 
@@ -114,9 +112,7 @@ def settle(store: Store, reservation: int, *, input_tokens: int, output_tokens: 
 
 @prepared
 def _spent_since(since_ms: int, project_id: int | None) -> Query:
-    """Return what was spent since a time of the ledger, open reservations included. A project of None selects what has
-    no project.
-    """
+    """Return what was spent since a time, open reservations included. A project of None selects what has none."""
     spend = tables.Spend
     return spend.select(
         fn.COUNT(spend.id).alias("calls"),

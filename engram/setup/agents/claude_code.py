@@ -70,9 +70,7 @@ class Choices:
 
 
 def choose(stored: Mapping[str, Any] | None, **given: Any) -> Choices:
-    """Return the choices: those given (None: not given), else those stored by the previous installation, else
-    the defaults.
-    """
+    """Return the choices: those given (None: not given), else those of the previous installation, else defaults."""
     choices = Choices()
     known = {name: value for name, value in (stored or {}).items() if hasattr(choices, name)}
     if "agents" in known:
@@ -270,8 +268,7 @@ def _refusal(claude: ClaudeCode, folder: Path) -> str:
 
 
 def _taker_of_command(claude_folder: Path, own: Path) -> str:
-    """Return what else is called ``/engram``: one of the user's commands or skills, or another plugin's mod; "" if
-    nothing is.
+    """Return what else is called ``/engram``: a command or skill of the user's, or another plugin's mod; "" for none.
 
     Only plugins in the folder ``skills`` are examined.
     """

@@ -55,8 +55,7 @@ FILE_MODE = 0o644
 
 
 def server_values(home: Home | None) -> dict[str, Any]:
-    """Return ``command``, ``args`` and, unless it is empty, ``env`` of Engram's MCP server, for another agent's
-    settings.
+    """Return ``command``, ``args`` and, if any, ``env`` of Engram's MCP server, for another agent's settings.
 
     Raises:
         InstallError: the MCP server is not installed.
@@ -80,8 +79,7 @@ def supports_plugin(version: str) -> bool:
 
 
 def declares_hosts(version: str) -> bool:
-    """Return True if this version of Claude Code supports ``network.hosts`` in a plugin's manifest, and reports its
-    absence.
+    """Return True if this Claude Code supports ``network.hosts`` in a plugin's manifest, and reports its absence.
 
     Args:
         version: as for ``supports_plugin``; an unknown version does not count.
@@ -314,9 +312,7 @@ def plan_statusline(claude_folder: Path, settings: Mapping[str, Any], home: Home
 
 
 def without_our_statusline(settings: Mapping[str, Any]) -> tuple[JsonEntry, ...]:
-    """Return the entries to remove from settings to drop Engram's status line, whatever its version or the user's
-    edits.
-    """
+    """Return the entries to remove from settings to drop Engram's status line, whatever its version or edits."""
     if owner_of(settings) is not StatusLineOwner.ENGRAM:
         return ()
     return (JsonEntry(("statusLine",), settings["statusLine"]),)

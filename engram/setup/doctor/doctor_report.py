@@ -61,9 +61,7 @@ def _versions(machine: Machine) -> Iterator[str]:
 
 
 def _settings(settings: Settings) -> Iterator[str]:
-    """Yield the settings that differ from their defaults; the value only if it is a number, a switch or a known
-    word.
-    """
+    """Yield the settings that differ from their defaults; the value only of a number, a switch or a known word."""
     for field in dataclasses.fields(Settings):
         if field.default is dataclasses.MISSING:
             continue
@@ -89,9 +87,7 @@ def _figures(machine: Machine) -> Iterator[str]:
 
 
 def _errors(machine: Machine) -> Iterator[str]:
-    """Yield the latest warnings and errors in the logs, by time: what was being done, and the type and place of the
-    failure.
-    """
+    """Yield the latest warnings and errors in the logs, by time: the action, and the failure's type and place."""
     records = [record for kind in LOG_KINDS for record in read_records(machine.home.logs, kind) if record.is_problem]
     for record in sorted(records, key=lambda record: record.time)[-MAX_ERRORS:]:
         yield _describe(record)

@@ -312,9 +312,7 @@ class Program:
 
 
 def find_programs(environ: Mapping[str, str]) -> list[Program]:
-    """Return every program called ``engram``, in the order of PATH; a file that several links point to is listed
-    once.
-    """
+    """Return every program called ``engram``, in the order of PATH; a file that several links name, once."""
     programs: dict[Path, Program] = {}
     for folder in environ.get("PATH", "").split(os.pathsep):
         path = Path(folder) / "engram"

@@ -1,5 +1,4 @@
-"""The plan of an installation: values that describe changes outside the memory folder. This module does not write
-files.
+"""The plan of an installation: values that describe changes outside the memory folder. Nothing is written here.
 
 A planner (plugin, service, earlier Engram, another agent) reads the machine and returns ``Step``s. Only the installer
 applies them, so that one mechanism serves dry runs, backups, undoing after a failure or a kill, and uninstalling.

@@ -288,9 +288,7 @@ def _remove_emptied(text: str, path: Path) -> str:
 
 
 def _put_back(text: str, old: Removed) -> str:
-    """Insert a value that was removed, with its original text, at the end of its list or object, unless it is there
-    again.
-    """
+    """Insert a removed value, with its original text, at the end of its list or object, unless it is there again."""
     value = parse(old.text)
     entry = JsonEntry(old.path, value.value if value else None, old.is_item)
     if _find(text, entry) is not None:

@@ -1,6 +1,4 @@
-"""The whole plan of an installation: every step in order, including what an earlier installation did that must be
-kept.
-"""
+"""The whole plan of an installation: every step in order, including what an earlier installation did and must stay."""
 
 from __future__ import annotations
 

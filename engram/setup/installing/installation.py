@@ -1,5 +1,4 @@
-"""Install and uninstall as one transaction: a failure undoes everything, and an interrupted run can be finished or
-undone.
+"""Install and uninstall as one transaction: a failure undoes everything; an interrupted run is finished or undone.
 
 Each change is recorded in the journal before it is made.
 """

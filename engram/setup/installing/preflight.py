@@ -176,9 +176,7 @@ _TIME = lazy_regex(rb'"timestamp":"([^"]{20,35})"')
 
 
 def mod_price(sources: Iterable[Source], now_seconds: float) -> str:
-    """Return what the mod costs a user with these sessions, in one or two sentences. Only the beginning and the end of
-    recent files are read.
-    """
+    """Return what the mod costs a user with these sessions, in a sentence or two; only ends of files are read."""
     recent = _recent_sessions((source for source in sources if not source.is_subagent), now_seconds)
     low, high = MOD_MEGABYTES
     each = f"It takes {low} to {high} MB for each open session, and {MOD_START_SECONDS} s of processor time per start"
@@ -194,9 +192,7 @@ def mod_price(sources: Iterable[Source], now_seconds: float) -> str:
 
 
 def _recent_sessions(sources: Iterable[Source], now_seconds: float) -> list[tuple[Source, int]]:
-    """Return Claude Code's sessions that ended in the last ``DAYS`` days, each with its end in nanoseconds since
-    1970.
-    """
+    """Return Claude Code's sessions of the last ``DAYS`` days, each with its end in nanoseconds since 1970."""
     since_ns = int(now_seconds * 10**9) - DAYS * _DAY_NS
     # A session can't have ended after its file last changed, so older files need not be read.
     changed = (source for source in sources if source.agent == AGENT and source.changed_at_ns >= since_ns)
@@ -219,9 +215,7 @@ def _ended_ns(source: Source) -> int:
 
 
 def _began_ms(source: Source) -> int:
-    """Return when a session began, according to the first time in its file, in milliseconds since 1970; the file's last
-    change if unknown.
-    """
+    """Return when a session began, by its file's first time or else last change, in milliseconds since 1970."""
     ended_ms = source.changed_at_ns // 10**6
     try:
         with open(source.path, "rb") as file:

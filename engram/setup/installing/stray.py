@@ -1,6 +1,4 @@
-"""Find the parts of Engram on a machine without a journal, such as after the memory folder was deleted, or hooks were
-merged by hand.
-"""
+"""Find the parts of Engram on a machine without a journal, such as after its folder was deleted."""
 
 from __future__ import annotations
 
@@ -36,8 +34,7 @@ _UNKNOWN = FileState(StateKind.FILE, digest="unknown")
 
 
 def find_stray(settings: Settings) -> Journal | None:
-    """Return a journal of the changes by ``engram install`` that were found on this machine; None if there are
-    none.
+    """Return a journal of the changes by ``engram install`` that were found on this machine; None if there are none.
 
     ``uninstall`` undoes them as if the installer had written the journal.
 

@@ -67,9 +67,7 @@ def find_databases(folder: Path, scratch: Path) -> list[EarlierDatabase]:
 
 
 def _has_own_mark(path: Path) -> bool:
-    """Return True for this program's database, according to its header, so that a large one need not be copied for
-    this check.
-    """
+    """Return True for this program's database, by its header: a large one need not be copied for this check."""
     header = read_regular(path, 100) or b""
     return int.from_bytes(header[68:72], "big") == APPLICATION_ID
 
@@ -218,9 +216,7 @@ def find_earlier(
 
 
 def memory_folders(settings: Settings, user_home: Path) -> list[Path]:
-    """Return the folders where it may have kept its memory: this program's, and the one that the earlier Engram
-    always used.
-    """
+    """Return the folders where it may have kept its memory: this program's, and the one that it always used."""
     return [folder for folder in dict.fromkeys((settings.home, user_home / ".claude-memory")) if folder.is_dir()]
 
 

@@ -66,9 +66,7 @@ class BootOut:
 
 @dataclass(frozen=True, slots=True)
 class EndProcess(Action):
-    """End a process of the earlier Engram. Undo does not start anything, since the LaunchAgent starts the program,
-    and Claude Code starts the server.
-    """
+    """End a process of the earlier Engram; undo starts nothing, since its LaunchAgent and Claude Code do."""
 
     kind: ClassVar[str] = "earlier-end-process"
 

@@ -127,8 +127,7 @@ def process_command(arguments: Sequence[str], name: str = "", python: Path | Non
 
 
 def service_path(settings: Settings, environ: Mapping[str, str]) -> str:
-    """Return a PATH for a service: the folders of the programs that the worker runs, as found now, then the common
-    ones.
+    """Return a PATH for a service: the folders of the programs that the worker runs, found now, then the common ones.
 
     It isn't this shell's whole PATH, since an activated environment or a project's folder has no place in a service's.
     """
@@ -202,6 +201,4 @@ class ServiceSystem(Protocol):
         """Query the system. Raises ServiceError if that fails."""
 
     def output(self, lines: int) -> str:
-        """Return the last lines that the processes printed outside their own logs, and the system's messages about
-        them.
-        """
+        """Return the last lines that the processes printed outside their logs, and the system's messages on them."""

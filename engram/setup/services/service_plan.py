@@ -28,8 +28,7 @@ END_SECONDS = 20.0
 
 
 def installed_system(settings: Settings, arguments: Sequence[str] = ()) -> ServiceSystem:
-    """Return the system that starts the processes of this memory folder: launchd or systemd if its files are there,
-    else a supervisor.
+    """Return the system that starts the processes: launchd or systemd if its files are there, else a supervisor.
 
     Args:
         arguments: global flags for a supervisor's processes.
@@ -100,9 +99,7 @@ def end_other_versions(settings: Settings) -> list[OtherProcess]:
 
 @dataclass(frozen=True, slots=True)
 class StopServices:
-    """Stops running processes before the files change; undone by restarting them if they were running and their
-    files are back.
-    """
+    """Stops running processes before the files change; undone by restarting what ran if its files are back."""
 
     system: str
     home: str
@@ -164,8 +161,7 @@ class StartServices:
 
 
 def plan_service(settings: Settings) -> Step:
-    """Return the step that makes the processes start at login and starts them now, using the best system on this
-    machine.
+    """Return the step that starts the processes, now and at login, with the best system on this machine.
 
     A supervisor of an earlier installation is stopped if launchd or systemd takes over.
     """

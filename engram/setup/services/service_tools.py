@@ -101,9 +101,7 @@ def last_lines(path: Path, lines: int) -> str:
 
 
 def with_runtime_folder() -> dict[str, str]:
-    """Return the environment with the address of the user's service manager, which is missing under ``su`` and in some
-    hooks.
-    """
+    """Return the environment with the address of the user's service manager, which ``su`` and hooks may lack."""
     kept = dict(os.environ)
     folder = f"/run/user/{os.getuid()}"
     if not kept.get("XDG_RUNTIME_DIR") and os.path.isdir(folder):

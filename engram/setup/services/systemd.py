@@ -43,9 +43,7 @@ def unit_folder(environ: Mapping[str, str]) -> Path:
 
 
 def unit_files(services: Sequence[Service], folder: Path) -> tuple[FileChange, ...]:
-    """Return the units of both services, and the links that ``systemctl enable`` would create to start them at
-    login.
-    """
+    """Return the units of both services, and the links by which ``systemctl enable`` starts them at login."""
     units = tuple(
         FileChange(folder / unit_name(service), content=unit_text(service).encode(), mode=_MODE) for service in services
     )
@@ -118,9 +116,7 @@ class Systemd:
         return unit_files(self._services, self._folder)
 
     def is_available(self) -> bool:
-        """Return True if a service manager is running for this user. In most containers, and in WSL without systemd,
-        none is.
-        """
+        """Return True if a service manager runs for this user; most containers, and WSL without systemd, have none."""
         try:
             return self._systemctl("is-system-running").last_line in _AVAILABLE
         except ServiceError:

@@ -58,8 +58,7 @@ def todos_of_call(tool: str, given: dict[str, Any]) -> tuple[tuple[Todo, ...], b
 
 
 def todos_of_result(action: Action, text: str, report: object, *, is_error: bool) -> Action:
-    """Return an action with its call's changes to the todo list, now that the result is known; without any if the
-    call failed.
+    """Return an action with its call's changes to the todo list, now that the result is known; none if it failed.
 
     The entry created by TaskCreate gets its id, which is in the text or in the report next to it.
     """

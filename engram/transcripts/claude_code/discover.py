@@ -29,9 +29,7 @@ _UUID = lazy_regex(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 
 
 def projects_folder(config: Path) -> Path:
-    """Return the folder of all transcripts in a Claude configuration folder, or the given folder if it is that folder
-    already.
-    """
+    """Return the folder of all transcripts in a Claude configuration folder, or the folder itself if it is one."""
     inner = config / "projects"
     return config if config.name == "projects" and not inner.is_dir() else inner
 

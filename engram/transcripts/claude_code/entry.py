@@ -111,9 +111,7 @@ class Entry(NamedTuple):
 
 
 def parse_line(line: Line) -> Entry | Unreadable | None:
-    """Return the entry of a line; None for a blank line and for types that are not read. Never raises, whatever the
-    bytes.
-    """
+    """Return the entry of a line; None for a blank line or a type that is not read. Never raises."""
     if _is_skipped(line.data):
         return None
     data = record_in(line)

@@ -56,9 +56,7 @@ class Prompt(NamedTuple):
 
 
 class PromptHistory:
-    """Reads history.jsonl. Each session in it without a transcript is a source, and the time of its last prompt is the
-    cursor.
-    """
+    """Reads history.jsonl: each session in it without a transcript is a source; its last prompt's time, the cursor."""
 
     name = AGENT
     title = "Claude Code's prompt history"
@@ -196,9 +194,7 @@ def _pasted(contents: object, typed: str) -> tuple[tuple[str, ...], tuple[str, .
 
 
 def _without_known(part: str, prompts: Sequence[Prompt], stored: StoredTurns) -> list[Prompt]:
-    """Return the prompts that aren't stored yet. One without a session counts as stored if another was stored with
-    about the same time.
-    """
+    """Return the prompts that aren't stored yet. One without a session is, if another of about that time is."""
     if not part.startswith("day-"):
         return list(prompts)
     times = stored.prompt_times(prompts[0].at_ms - SAME_MOMENT_MS, prompts[-1].at_ms + SAME_MOMENT_MS)

@@ -153,9 +153,7 @@ class ReaderState:
         return tuple(dict.fromkeys(key for key in (self.current, self.preamble, self.previous, *queued) if key))
 
     def restarted(self) -> ReaderState:
-        """Return the state with which a rewritten file is read from its beginning; the old content's last turn may
-        continue.
-        """
+        """Return the state for reading a rewritten file from its beginning; the old content's last turn may go on."""
         return ReaderState(previous=self.current or self.previous, is_reread=True)
 
 

@@ -98,9 +98,7 @@ class Codex:
         )
 
     def is_moved(self, source: Source, cursor: Cursor) -> bool:
-        """Return True if the file contains everything read from the cursor's file, since archiving moves or compresses
-        a rollout.
-        """
+        """Return True if the file holds everything read from the cursor's file: archiving moves or compresses it."""
         return holds_prefix(source.path, load_cursor(cursor)[0])
 
 
@@ -124,9 +122,7 @@ def _build(
 
 
 class StoredIds:
-    """Finds the stored id of a text. The computed id may differ, since removing an earlier line changes the text's
-    number.
-    """
+    """Finds the stored id of a text, from which the computed one may differ: a removed line changes its number."""
 
     def __init__(self, stored: StoredTurns) -> None:
         """Start with the session's texts."""

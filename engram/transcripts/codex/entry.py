@@ -137,9 +137,7 @@ _FINISHED = ("CommandExecution", "FileChange", "McpToolCall")
 
 
 def parse_line(line: Line) -> Entry | Unreadable | None:
-    """Return the entry of a line; None for a blank line and for types that are not read. Never raises, whatever the
-    bytes.
-    """
+    """Return the entry of a line; None for a blank line or a type that is not read. Never raises."""
     raw = line.data
     if not raw.strip(BLANK):
         return None
