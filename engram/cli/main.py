@@ -59,10 +59,7 @@ SECTIONS: Mapping[str, Sequence[tuple[Mapping[str, str], str]]] = {
         ({"doctor": "status_commands"}, "Check everything and say what to do"),
     ),
     "Set up": (
-        (
-            {"install": "install_commands", "uninstall": "setup_commands"},
-            "Set up Engram on this machine, or remove it",
-        ),
+        ({"install": "install_commands", "uninstall": "setup_commands"}, "Set up Engram on this machine, or remove it"),
         ({"up": "up_commands"}, "Run in the foreground, or read everything once"),
         ({"pause": "service_commands"}, "Read, keep and show nothing for a while"),
         ({"config": "setup_commands"}, "Show every setting, or change one"),
@@ -313,10 +310,7 @@ def _find_cause(ctx: click.Context, error: Exception) -> str:
     return f"memory.db is damaged: {damage}{_SEE_DOCTOR}" if damage else ""
 
 
-@click.group(
-    cls=CommandGroup,
-    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
-)
+@click.group(cls=CommandGroup, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
 @click.option(
     "--home", metavar="DIR", default=None, help="The memory folder (default: ENGRAM_HOME or ~/.claude-memory)."
 )

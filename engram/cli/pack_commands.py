@@ -186,11 +186,7 @@ def remove(workspace: Workspace, name: str, yes: bool, as_json: bool) -> None:
         confirm(yes, as_json, f"Remove the pack {name} and its memories?")
         number = remove_pack(store, name)
     workspace.wake_worker()
-    tell(
-        as_json,
-        {"removed": name, "memories": number},
-        f"Removed {name} with {number_of(number, 'memory')}.",
-    )
+    tell(as_json, {"removed": name, "memories": number}, f"Removed {name} with {number_of(number, 'memory')}.")
 
 
 @pack.command("list")

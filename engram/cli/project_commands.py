@@ -166,12 +166,7 @@ def vault(workspace: Workspace, name: str, yes: bool, as_json: bool) -> None:
         )
         moved = move_into_vault(store, settings, project)
     workspace.wake_worker()
-    facts = {
-        "project": moved.name,
-        "vault": str(moved.folder),
-        "sessions": moved.sessions,
-        "memories": moved.memories,
-    }
+    facts = {"project": moved.name, "vault": str(moved.folder), "sessions": moved.sessions, "memories": moved.memories}
     sentence = (
         f"{moved.name} is in its vault now, {moved.folder}, with {number_of(moved.memories, 'memory')}. "
         f"To work with it: "

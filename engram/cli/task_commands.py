@@ -202,10 +202,7 @@ def tasks() -> None:
 
 @tasks.command("list")
 @click.option(
-    "--all",
-    "with_done",
-    is_flag=True,
-    help="Also list finished work (default: running, waiting, failed or given up).",
+    "--all", "with_done", is_flag=True, help="Also list finished work (default: running, waiting, failed or given up)."
 )
 @json_option
 @pass_workspace

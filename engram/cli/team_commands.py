@@ -56,9 +56,7 @@ project_option = click.option(
 @space_option
 @project_option
 @click.option(
-    "--rule",
-    is_flag=True,
-    help="Share what is said in the project from now on, after a delay (default: no).",
+    "--rule", is_flag=True, help="Share what is said in the project from now on, after a delay (default: no)."
 )
 @click.option(
     "--after",
@@ -213,11 +211,7 @@ def _list(workspace: Workspace, name: str | None, as_json: bool) -> None:
         for candidate in report.waiting
     ]
     known = [
-        {
-            "space": report.space.name,
-            "project": report.project.name,
-            "after_hours": report.rule.delay_ms / 3_600_000,
-        }
+        {"space": report.space.name, "project": report.project.name, "after_hours": report.rule.delay_ms / 3_600_000}
         for report in rules
     ]
     if as_json:

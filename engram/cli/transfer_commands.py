@@ -12,17 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from engram.cli.options import confirm, json_option, project_option
-from engram.cli.output import (
-    is_open_to_others,
-    local,
-    print_json,
-    print_table,
-    safe,
-    say,
-    to_json,
-    when,
-    write_file,
-)
+from engram.cli.output import is_open_to_others, local, print_json, print_table, safe, say, to_json, when, write_file
 from engram.cli.workspace import Workspace, advise, find_project, pass_workspace
 from engram.errors import AlreadyRunning, BadRequest, BrokenDatabase, NotFound, StoreError
 from engram.models.engine.database import owning_database
@@ -46,10 +36,7 @@ if TYPE_CHECKING:
 @click.command("export")
 @project_option
 @click.option(
-    "--current",
-    "only_current",
-    is_flag=True,
-    help="Leave out archived and replaced memories (default: all memories).",
+    "--current", "only_current", is_flag=True, help="Leave out archived and replaced memories (default: all memories)."
 )
 @click.option(
     "--format",

@@ -37,11 +37,7 @@ def draw(health: Health, children: list[Child], home: str) -> RenderableType:
     for name, value in _facts(health):
         table.add_row(Text(name, style="bold"), Text(value))
     notes = [Text(one_line(note), style="yellow") for note in _notes(health, children)]
-    return Group(
-        Text(f"Engram, memory in {home}. Press Ctrl-C to stop.", style="dim"),
-        table,
-        *notes,
-    )
+    return Group(Text(f"Engram, memory in {home}. Press Ctrl-C to stop.", style="dim"), table, *notes)
 
 
 def line(health: Health) -> str:
@@ -120,12 +116,7 @@ SAMPLES = Path(__file__).resolve().parent.parent / "samples"
 @json_option
 @pass_workspace
 def up(
-    workspace: Workspace,
-    paths: tuple[Path, ...],
-    once: bool,
-    no_memories: bool,
-    samples_in: Path | None,
-    as_json: bool,
+    workspace: Workspace, paths: tuple[Path, ...], once: bool, no_memories: bool, samples_in: Path | None, as_json: bool
 ) -> None:
     """Run the watcher and the worker in the foreground and show what they do. Ctrl-C stops both.
 

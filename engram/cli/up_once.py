@@ -82,11 +82,7 @@ def run_once(
             bars.show(_STAGES.get(stage, stage), done, total)
 
         drained = drain(
-            runtime,
-            with_waiting=True,
-            with_consolidation=with_consolidation,
-            with_vectors=with_vectors,
-            progress=step,
+            runtime, with_waiting=True, with_consolidation=with_consolidation, with_vectors=with_vectors, progress=step
         )
         embedded = drained.embedded
         if drained.has_consolidated:

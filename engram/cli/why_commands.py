@@ -15,15 +15,7 @@ import click
 
 from engram.cli.options import as_typed, end_answer, end_with_nothing, folder_project_option, json_option, limit_option
 from engram.cli.output import one_line, print_facts, print_json, print_table, say, when
-from engram.cli.results import (
-    Result,
-    in_folder,
-    print_head,
-    print_last,
-    print_lines,
-    print_rest,
-    print_results,
-)
+from engram.cli.results import Result, in_folder, print_head, print_last, print_lines, print_rest, print_results
 from engram.cli.workspace import Workspace, advise, find_project, pass_workspace
 from engram.embedding.load_model import load_model
 from engram.enums import Channel, Kind, Verdict
@@ -258,12 +250,7 @@ logger = logging.getLogger(__name__)
 
 
 def explain_prompt(
-    store: Store,
-    settings: Settings,
-    prompt: str,
-    project: ProjectRow | None,
-    *,
-    with_worker: bool = True,
+    store: Store, settings: Settings, prompt: str, project: ProjectRow | None, *, with_worker: bool = True
 ) -> tuple[Explanation, AnsweredBy, str]:
     """Return the answer that a prompt would get, its source, and why the model was not used ("" if it was).
 
@@ -274,11 +261,7 @@ def explain_prompt(
         with_worker: ask the worker first. False if the settings of this call differ from the worker's.
     """
     if with_worker:
-        request = {
-            "op": "explain",
-            "prompt": prompt,
-            "project_id": None if project is None else project.id,
-        }
+        request = {"op": "explain", "prompt": prompt, "project_id": None if project is None else project.id}
         explanation = _parse(ask_worker(settings.places, request, timeout_seconds=ANSWER_SECONDS))
         if explanation is not None:
             return explanation, AnsweredBy.WORKER, ""

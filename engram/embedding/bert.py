@@ -276,9 +276,7 @@ class OnnxGraph:
         return name
 
     def finish(
-        self,
-        inputs: dict[str, tuple[int, Sequence[Dimension]]],
-        outputs: dict[str, tuple[int, Sequence[Dimension]]],
+        self, inputs: dict[str, tuple[int, Sequence[Dimension]]], outputs: dict[str, tuple[int, Sequence[Dimension]]]
     ) -> bytes:
         """Return the complete model; each input and output has a type and a shape."""
         graph = [_message(1, node) for node in self._nodes]

@@ -19,12 +19,7 @@ from engram.settings import Settings
 
 
 def load_embedder(
-    model: str,
-    *,
-    may_load_torch: bool = False,
-    document_prompt: str = "",
-    query_prompt: str = "",
-    threads: int = 1,
+    model: str, *, may_load_torch: bool = False, document_prompt: str = "", query_prompt: str = "", threads: int = 1
 ) -> Embedder:
     """Load the embedder for ``model``, without using the network.
 

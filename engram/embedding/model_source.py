@@ -68,10 +68,7 @@ def _snapshot(name: str, files: tuple[str, ...], *, is_offline: bool) -> Path:
     from huggingface_hub import snapshot_download
 
     folder = snapshot_download(
-        name,
-        allow_patterns=list(files),
-        ignore_patterns=list(_IGNORED_FILES),
-        local_files_only=is_offline,
+        name, allow_patterns=list(files), ignore_patterns=list(_IGNORED_FILES), local_files_only=is_offline
     )
     return Path(folder)
 

@@ -40,13 +40,7 @@ class OnnxEmbedder:
 
     runtime = "onnx"
 
-    def __init__(
-        self,
-        folder: Path,
-        info: ModelInfo,
-        graph: GraphInPlace,
-        threads: int = 1,
-    ) -> None:
+    def __init__(self, folder: Path, info: ModelInfo, graph: GraphInPlace, threads: int = 1) -> None:
         """Load a model.
 
         Args:

@@ -93,11 +93,7 @@ def cut_daily_log(places: Home, sessions: Sequence[str], *, is_dry: bool = False
 
 
 def clean_lines(
-    places: Home,
-    is_kept: Callable[[str], bool],
-    is_kept_in_session: Callable[[str], bool],
-    *,
-    is_dry: bool = False,
+    places: Home, is_kept: Callable[[str], bool], is_kept_in_session: Callable[[str], bool], *, is_dry: bool = False
 ) -> list[Path]:
     """Remove lines from notes that refer to or repeat a forgotten memory.
 

@@ -34,14 +34,7 @@ class Correction:
 
 
 def correct_memory(
-    store: Store,
-    episode_id: str,
-    text: str,
-    why: str,
-    redact: Redact,
-    *,
-    actor: Actor,
-    session_id: str = "",
+    store: Store, episode_id: str, text: str, why: str, redact: Redact, *, actor: Actor, session_id: str = ""
 ) -> Correction:
     """Replace a memory with a corrected one; both histories record the reason.
 

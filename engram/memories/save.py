@@ -115,16 +115,7 @@ def save_memory(
 
 
 #: Fields by which a saved memory equals an existing one.
-_ALIKE = (
-    "content",
-    "scope",
-    "voice",
-    "importance",
-    "is_pinned",
-    "suspect",
-    "questions",
-    "source",
-)
+_ALIKE = ("content", "scope", "voice", "importance", "is_pinned", "suspect", "questions", "source")
 
 
 def _kept_alike(store: Reader, made: Memory) -> Memory | None:

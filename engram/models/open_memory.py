@@ -22,12 +22,7 @@ LISTENER_MODULES += ["engram.models.hub.memory_statements", "engram.models.hub.s
 
 
 def open_store(
-    path: Path,
-    *,
-    driver: str = "auto",
-    clock: Clock = SYSTEM_CLOCK,
-    cache_kb: int = CACHE_KB,
-    may_upgrade: bool = True,
+    path: Path, *, driver: str = "auto", clock: Clock = SYSTEM_CLOCK, cache_kb: int = CACHE_KB, may_upgrade: bool = True
 ) -> Store:
     """Open memory.db; another program's database found there is set aside as ``memory.v2.db`` first.
 

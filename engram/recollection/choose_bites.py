@@ -76,20 +76,11 @@ def features(hit: Hit, context: FeatureContext) -> dict[str, float]:
     rare = min(sum(support.rarity.get(stem, 0.0) for stem in shared), MAX_RARITY)
     share = min(len(shared) / max(len(context.wanted), 1), MAX_SHARED)
     words = float(min(len(context.wanted & stems_of_text(hit.text)), MAX_WORDS))
-    values = dict.fromkeys(FEATURES, 0.0) | {
-        "rare": rare,
-        "words": words,
-        "length": math.log1p(len(context.wanted)),
-    }
+    values = dict.fromkeys(FEATURES, 0.0) | {"rare": rare, "words": words, "length": math.log1p(len(context.wanted))}
     if hit.cosine is None:
         # A text without a turn, such as a saved memory, has only its own words as support.
         of_turn = share / MAX_SHARED if hit.turn_id is None else support.text_by_turn.get(hit.turn_id, 0.0)
-        return values | {
-            "unknown": 1.0,
-            "shared_alone": share,
-            "words_alone": words,
-            "support_alone": of_turn,
-        }
+        return values | {"unknown": 1.0, "shared_alone": share, "words_alone": words, "support_alone": of_turn}
     return values | {
         "meaning": hit.cosine - support.usual_cosine,
         "source": support.by_source.get(hit.row_id, hit.cosine) - support.usual_cosine,

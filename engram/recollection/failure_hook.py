@@ -144,10 +144,7 @@ class FailureAnswers:
         if failure is None:
             return None
         return FailedTool(
-            session_id=session_id,
-            cwd=folder,
-            failure=failure,
-            agent_id=agent_id if isinstance(agent_id, str) else "",
+            session_id=session_id, cwd=folder, failure=failure, agent_id=agent_id if isinstance(agent_id, str) else ""
         )
 
     def _redact_line(self, session_id: str) -> Callable[[str], str]:

@@ -154,14 +154,7 @@ def _is_near(context: FeatureContext, hit: Hit, support: Support) -> bool:
 
 def _rate(hit: Hit, place: int, context: FeatureContext) -> RatedHit:
     score, values = rate_hit(hit, context)
-    return RatedHit(
-        hit=hit,
-        place=place,
-        score=score,
-        floor=FLOOR,
-        verdict=Verdict.BELOW_FLOOR,
-        features=values,
-    )
+    return RatedHit(hit=hit, place=place, score=score, floor=FLOOR, verdict=Verdict.BELOW_FLOOR, features=values)
 
 
 def _judge(
@@ -182,11 +175,7 @@ def _judge(
 
 
 def _judge_passage(
-    store: Store,
-    rated: RatedHit,
-    request: InjectionRequest,
-    context: FeatureContext,
-    copied: Sequence[tuple[str, int]],
+    store: Store, rated: RatedHit, request: InjectionRequest, context: FeatureContext, copied: Sequence[tuple[str, int]]
 ) -> RatedHit:
     hit = rated.hit
     sources = [(request.session_id, hit.created_at_ms), *copied]

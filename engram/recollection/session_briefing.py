@@ -64,13 +64,7 @@ MAX_STARTS = 3
 #: Maximum number of lines in a section.
 MAX_SECTION_LINES = 12
 #: Section → share of the budget that it may use before the others get theirs.
-_SHARES = {
-    Section.RULES: 0.35,
-    Section.OPEN: 0.2,
-    Section.DECISIONS: 0.35,
-    Section.DEAD_ENDS: 0.25,
-    Section.SAVED: 0.2,
-}
+_SHARES = {Section.RULES: 0.35, Section.OPEN: 0.2, Section.DECISIONS: 0.35, Section.DEAD_ENDS: 0.25, Section.SAVED: 0.2}
 #: The same share for the state of the branch.
 WHERE_SHARE = 0.4
 _DAY_MS = 86_400_000

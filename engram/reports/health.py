@@ -226,11 +226,7 @@ def _stages(
             stages[name] = StageHealth(known.seen, known.done, lag, known.last_success_ms, error)
     ingest, read = stages["ingest"], usage.count_transcripts(store)
     stages["ingest"] = StageHealth(
-        read + unread.files,
-        read,
-        ingest.lag_seconds,
-        ingest.last_success_ms,
-        ingest.last_error,
+        read + unread.files, read, ingest.lag_seconds, ingest.last_success_ms, ingest.last_error
     )
     return stages
 
@@ -249,11 +245,7 @@ def home_bytes(home: Path) -> int:
 
 
 def status_to_json(
-    health: Health,
-    projects: list[usage.ProjectTotals],
-    agents: dict[str, int],
-    paused: list[str],
-    settings: Settings,
+    health: Health, projects: list[usage.ProjectTotals], agents: dict[str, int], paused: list[str], settings: Settings
 ) -> dict[str, Any]:
     totals = health.totals
     return {

@@ -184,12 +184,7 @@ class SessionReport:
             "files": [_file_to_json(file) for file in self.files],
             "turn_list": [_turn_to_json(stored) for stored in self.turns],
             "episode_list": [
-                {
-                    "id": memory.episode_id,
-                    "kind": memory.kind,
-                    "summary": memory.summary,
-                    "status": memory.status,
-                }
+                {"id": memory.episode_id, "kind": memory.kind, "summary": memory.summary, "status": memory.status}
                 for memory in self.memories
             ],
             "injections": [

@@ -458,11 +458,7 @@ def _raised(memory: Hit, of_turn: Mapping[int, float]) -> Hit:
 
 
 def _close_hits(
-    memories: Sequence[PublicHit],
-    passages: Sequence[PublicHit],
-    closeness: Mapping[str, float],
-    *,
-    is_answered: bool,
+    memories: Sequence[PublicHit], passages: Sequence[PublicHit], closeness: Mapping[str, float], *, is_answered: bool
 ) -> tuple[Sequence[PublicHit], Sequence[PublicHit]]:
     """Return the hits that are close to the question; if nothing answers it, a few of the closest ones."""
     close = [hit for hit in memories if not hit.is_doubtful], [hit for hit in passages if not hit.is_doubtful]

@@ -15,14 +15,7 @@ from engram.models.engine.transaction import Reader, Store
 from engram.models.memories.branches import open_branches
 from engram.models.memories.memory_records import evidence_by_row, memories_by_row
 from engram.models.memories.usefulness import usefulness_of
-from engram.models.search.fulltext import (
-    MemoryRow,
-    Term,
-    has_all_words,
-    search_memories,
-    search_passages,
-    search_rows,
-)
+from engram.models.search.fulltext import MemoryRow, Term, has_all_words, search_memories, search_passages, search_rows
 from engram.models.search.vector_rows import vectors_of
 from engram.models.sessions.passage_rows import EvidencePlace, passage_rows, places_of, texts_of_blocks
 from engram.search.abstain import is_far, is_unanswered, select_relevant
@@ -30,14 +23,7 @@ from engram.search.hits import Hit, sink_other_branches
 from engram.search.passages.candidate_set import CandidateSet, SearchIndex, VectorWait
 from engram.search.passages.passage_search import find_notes, find_passages
 from engram.search.question import Coverage, ParsedQuery, Query, TermCounts, parse_query, phrases_of, select_terms
-from engram.search.ranking import (
-    MEMORY_WEIGHTS,
-    MemoryCandidates,
-    Ranking,
-    best_places,
-    build_candidates,
-    rank,
-)
+from engram.search.ranking import MEMORY_WEIGHTS, MemoryCandidates, Ranking, best_places, build_candidates, rank
 from engram.search.support import Floor, Support, evidence_cosines, rarity_of_words, text_support, usual_cosine
 from engram.search.vectors.loaded_vectors import Floats, VectorCache
 from engram.settings import Settings

@@ -287,10 +287,7 @@ class QueueStorage(QueueFile):
 logger = logging.getLogger(__name__)
 
 #: Every module with a task.
-TASK_MODULES = (
-    "engram.tasks.upkeep_tasks",
-    "engram.tasks.session_tasks",
-)
+TASK_MODULES = ("engram.tasks.upkeep_tasks", "engram.tasks.session_tasks")
 #: The module with the worker's startup and shutdown hooks; not imported here, since it depends on the queue.
 HOOKS_MODULE = "engram.worker.lifecycle"
 

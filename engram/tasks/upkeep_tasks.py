@@ -156,12 +156,7 @@ def sync_under_lease(runtime: Runtime, *, is_forced: bool = False, limits: Limit
         return "", False
     with lease:
         rounds = sync_all(
-            store,
-            runtime.settings.places,
-            runtime.redact,
-            is_forced=is_forced,
-            limits=limits,
-            goes_on=lease.goes_on,
+            store, runtime.settings.places, runtime.redact, is_forced=is_forced, limits=limits, goes_on=lease.goes_on
         )
     errors = [done.error for done in rounds if done.error]
     if errors:

@@ -273,11 +273,7 @@ CONDUCT: tuple[Conduct, ...] = (
         + rf"[^.\n]{{0,30}}\b(?:{PROTECTION}|confirmation\b|confirmaci[oó]n|conferm[ae]|autorisation|permisos|"
         rf"permessi)",
     ),
-    Conduct(
-        "weakening protection",
-        LEAVES_OUT_CHECKS,
-        is_harmless_if_negated=False,
-    ),
+    Conduct("weakening protection", LEAVES_OUT_CHECKS, is_harmless_if_negated=False),
     # -- sending out secrets, or the work itself
     Conduct(
         "sending work to outsiders",

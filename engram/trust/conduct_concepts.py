@@ -61,10 +61,7 @@ CONCEPTS: dict[str, Concept] = {
     ),
     # Those whom a program serves, who may include the person at the keyboard.
     "user": Concept(
-        words(
-            "users? customers? owners? managers? developers? maintainers?",
-            r"\busers?['’]",
-        ),
+        words("users? customers? owners? managers? developers? maintainers?", r"\busers?['’]"),
         words(
             """
         nutzer* benutzer* anwender* kunden? utilisateur* client usuario* cliente utente usuário* utilizador*

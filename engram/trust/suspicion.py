@@ -203,8 +203,7 @@ _PIECE = 20_000
 
 
 _CONFUSABLE = str.maketrans(
-    "аеорсухіјѕһԁɡոⅼνοαειкмтвнАЕОРСУХІЅНКМТВΑΒΕΗΙΚΜΝΟΡΤΧΥΖıł",
-    "aeopcyxijshdgnlvoaeikmtbhAEOPCYXISHKMTBABEHIKMNOPTXYZil",
+    "аеорсухіјѕһԁɡոⅼνοαειкмтвнАЕОРСУХІЅНКМТВΑΒΕΗΙΚΜΝΟΡΤΧΥΖıł", "aeopcyxijshdgnlvoaeikmtbhAEOPCYXISHKMTBABEHIKMNOPTXYZil"
 )
 #: Where combining characters can be.
 _BEYOND_LATIN = lazy_regex(r"[^\x00-\u02ff]+")

@@ -138,10 +138,7 @@ def stamped(command: str) -> str:
 
 
 def _entry(command: str, *, matcher: str = "") -> dict[str, Any]:
-    return {
-        "matcher": matcher,
-        "hooks": [{"type": "command", "command": stamped(command), "timeout": TIMEOUT_SECONDS}],
-    }
+    return {"matcher": matcher, "hooks": [{"type": "command", "command": stamped(command), "timeout": TIMEOUT_SECONDS}]}
 
 
 def _mcp_servers(home: Home | None, interpreter: str) -> dict[str, Any]:

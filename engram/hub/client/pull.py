@@ -165,11 +165,7 @@ def page_rows(most: int, server: Server) -> int:
 
 
 def _read_page(
-    rows: Sequence[Row],
-    space: Space,
-    keys: Mapping[bytes, bytes],
-    authors: Authors,
-    latest_ms: int,
+    rows: Sequence[Row], space: Space, keys: Mapping[bytes, bytes], authors: Authors, latest_ms: int
 ) -> _Read:
     """Open, decode, redact and judge the rows of a page. This happens outside any transaction."""
     read = _Read()

@@ -138,11 +138,7 @@ def _note_failure(store: Store, server: Server, reason: str, *, has_moved: bool)
     wait = RETRY_SECONDS[min(failures, len(RETRY_SECONDS) - 1)] * random.uniform(0.8, 1.2)
     with store.transaction() as tx:
         change_server(
-            tx,
-            server.id,
-            failures=failures + 1,
-            retry_at_ms=tx.now_ms() + int(wait * 1000),
-            last_error=reason[:300],
+            tx, server.id, failures=failures + 1, retry_at_ms=tx.now_ms() + int(wait * 1000), last_error=reason[:300]
         )
     logger.warning("action=sync hub=%d failures=%d reason=%s", server.id, failures + 1, reason)
 

@@ -505,12 +505,7 @@ def report_memory(store: Store, places: Home, episode_id: str, reason: str) -> S
         space = spaces.get(memory.space_id)
         if space is None or memory.is_forgotten:
             continue
-        request = {
-            "ns": space.ns_id,
-            "author": memory.author,
-            "memory": memory.memory_id.hex(),
-            "reason": reason,
-        }
+        request = {"ns": space.ns_id, "author": memory.author, "memory": memory.memory_id.hex(), "reason": reason}
         with _connect(Keyring(places.hub_keys), server_of(store, space)) as connection:
             connection.ask("team-report", request)
         return space

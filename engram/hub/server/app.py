@@ -227,12 +227,7 @@ class Service:
 
     def pull(self, asker: Asker, value: dict[str, Any]) -> bytes:
         page = pull_page(
-            self.database,
-            asker.token_hash,
-            asker.device_id,
-            int(value["ns"]),
-            int(value["after"]),
-            int(value["limit"]),
+            self.database, asker.token_hash, asker.device_id, int(value["ns"]), int(value["after"]), int(value["limit"])
         )
         self.metrics.add("rows_pulled_total", len(page.rows))
         return pack_page(page)

@@ -268,13 +268,7 @@ def _archive_twin(tx: Tx, twin: Memory, made: Memory, *, is_by_hand: bool) -> No
     if kept.is_current and archived.is_current:
         reason = f"says the same as {kept.episode_id}"
         change_memory(
-            tx,
-            archived,
-            "archive",
-            reason,
-            status=Status.ARCHIVED,
-            superseded_by=kept.episode_id,
-            actor=Actor.TIDYING,
+            tx, archived, "archive", reason, status=Status.ARCHIVED, superseded_by=kept.episode_id, actor=Actor.TIDYING
         )
 
 

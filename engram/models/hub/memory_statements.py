@@ -57,9 +57,7 @@ def _text_or_none(stored: str | None) -> Mapping[str, Any] | None:
 
 
 SAID = RecordReader(
-    SaidMemory,
-    tables.HubMemory,
-    readers={"memory_id": bytes, "said": json.loads, "own_text": _text_or_none},
+    SaidMemory, tables.HubMemory, readers={"memory_id": bytes, "said": json.loads, "own_text": _text_or_none}
 )
 
 
@@ -77,12 +75,7 @@ def text_of(memory: Memory) -> dict[str, Any]:
 
 def text_of_fields(fields: Mapping[str, Any]) -> dict[str, Any]:
     """Return the text of a memory's fields for statements; without questions, as in earlier versions."""
-    text = {
-        "s": fields["summary"],
-        "c": fields["content"],
-        "f": list(fields["facts"]),
-        "e": list(fields["entities"]),
-    }
+    text = {"s": fields["summary"], "c": fields["content"], "f": list(fields["facts"]), "e": list(fields["entities"])}
     return text | {"q": list(fields["questions"])} if fields["questions"] else text
 
 

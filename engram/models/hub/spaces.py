@@ -181,13 +181,7 @@ def add_space(
 
 def add_hub_space(tx: Tx, server: Server, facts: SpaceFacts) -> Space:
     return add_space(
-        tx,
-        server.id,
-        facts.ns_id,
-        facts.name,
-        kind=facts.kind,
-        role=facts.role,
-        is_sealed=facts.is_sealed,
+        tx, server.id, facts.ns_id, facts.name, kind=facts.kind, role=facts.role, is_sealed=facts.is_sealed
     )
 
 

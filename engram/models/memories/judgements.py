@@ -40,12 +40,7 @@ class Ending(Enum):
 
 
 def ending_of(
-    older: Memory,
-    newer: Memory | None,
-    actor: Actor,
-    *,
-    is_users_word: bool | None = None,
-    is_same_text: bool = False,
+    older: Memory, newer: Memory | None, actor: Actor, *, is_users_word: bool | None = None, is_same_text: bool = False
 ) -> Ending:
     """Decide whether a memory may end, and how. Every module that ends a memory calls this. Pure.
 

@@ -170,14 +170,7 @@ def change_memory(
 
 
 def supersede(
-    tx: Tx,
-    old: Memory,
-    new: Memory,
-    reason: str,
-    *,
-    actor: Actor,
-    run_id: int | None = None,
-    at_ms: int | None = None,
+    tx: Tx, old: Memory, new: Memory, reason: str, *, actor: Actor, run_id: int | None = None, at_ms: int | None = None
 ) -> Memory:
     """Let a memory supersede another one from ``at_ms``, or, if that is None, from when the new one is valid."""
     return change_memory(
@@ -342,14 +335,7 @@ def move_memories_of_session(tx: Tx, session_ref: int, to_project: int | None, r
 
 
 def _move_memories(
-    tx: Tx,
-    condition: str,
-    value: int | str,
-    to_project: int | None,
-    reason: str,
-    actor: Actor,
-    *,
-    is_said: bool = True,
+    tx: Tx, condition: str, value: int | str, to_project: int | None, reason: str, actor: Actor, *, is_said: bool = True
 ) -> None:
     """Move the memories of a project or session, or of some ids. Raw SQL: one statement logs any number of memories."""
     tx.run(

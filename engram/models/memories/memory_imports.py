@@ -21,13 +21,7 @@ _WORDS = ("summary", "content")
 
 
 def import_memory(
-    tx: Tx,
-    memory: Memory,
-    evidence: Sequence[Evidence],
-    history: Sequence[Change],
-    *,
-    reason: str,
-    run_id: int,
+    tx: Tx, memory: Memory, evidence: Sequence[Evidence], history: Sequence[Change], *, reason: str, run_id: int
 ) -> Memory:
     """Store a memory as it was elsewhere, with its history, whose last step is this import by a person.
 

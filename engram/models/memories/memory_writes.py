@@ -130,10 +130,7 @@ def insert_evidence(tx: Tx, row_id: int, evidence: Sequence[Evidence]) -> int:
     known = {entry.uuid for entry in evidence_of(tx, row_id)}
     new = [entry for entry in dict.fromkeys(evidence) if not entry.uuid or entry.uuid not in known]
     first_seq = int(tx.fetch_value(_next_evidence_seq(row_id)))
-    tx.insert_many(
-        tables.Evidence,
-        [_evidence_row(row_id, seq, entry) for seq, entry in enumerate(new, first_seq)],
-    )
+    tx.insert_many(tables.Evidence, [_evidence_row(row_id, seq, entry) for seq, entry in enumerate(new, first_seq)])
     return len(new)
 
 

@@ -361,9 +361,7 @@ def _carry(store: Store, source: Store, one: Memory, action: str, actor: Actor) 
             )
         made = dataclasses.replace(one, id=0, project_id=None if place is None else place.id)
         carry_history(
-            tx,
-            one.episode_id,
-            [dataclasses.replace(step, undoes=places.get(step.undoes or 0)) for step in history],
+            tx, one.episode_id, [dataclasses.replace(step, undoes=places.get(step.undoes or 0)) for step in history]
         )
         reason = "by hand" if action == "recover" else "its project was missing"
         memory_changes.add_memory(tx, made, evidence, action=action, reason=reason, actor=actor)

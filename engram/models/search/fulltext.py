@@ -76,12 +76,7 @@ def search_passages(
 
 
 def search_memories(
-    store: Reader,
-    terms: Sequence[Term],
-    limit: int,
-    *,
-    project_id: int | None = None,
-    with_global: bool = True,
+    store: Reader, terms: Sequence[Term], limit: int, *, project_id: int | None = None, with_global: bool = True
 ) -> list[tuple[int, float]]:
     """Return ``(memory row id, BM25)`` of the best memories, where higher is better; of one project if given."""
     expression = match_expression(terms)
@@ -93,11 +88,7 @@ def search_memories(
 
 
 def search_notes(
-    store: Reader,
-    terms: Sequence[Term],
-    limit: int,
-    *,
-    project_id: int | None = None,
+    store: Reader, terms: Sequence[Term], limit: int, *, project_id: int | None = None
 ) -> list[tuple[int, float]]:
     """Return ``(note chunk id, BM25)`` of the best chunks that the project, if given, may see; higher is better."""
     expression = match_expression(terms)

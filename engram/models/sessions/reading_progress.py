@@ -216,13 +216,7 @@ def read_from_beginning(tx: Tx, transcript_id: int) -> None:
     drop_unreadable(tx, transcript_id)
     table = tables.Transcript
     nothing = table.update(
-        cursor="",
-        cursor_words="",
-        generation=table.generation + 1,
-        stamp="",
-        size=0,
-        bytes_read=0,
-        lines_read=0,
+        cursor="", cursor_words="", generation=table.generation + 1, stamp="", size=0, bytes_read=0, lines_read=0
     )
     tx.run(nothing.where(table.id == transcript_id))
 

@@ -134,11 +134,7 @@ def retry(store: Store, work_id: int) -> bool:
     with store.transaction() as tx:
         now = tx.now_ms()
         query = tables.Work.update(
-            state=WorkState.DUE.value,
-            attempts=0,
-            due_at_ms=now,
-            version=tables.Work.version + 1,
-            updated_at_ms=now,
+            state=WorkState.DUE.value, attempts=0, due_at_ms=now, version=tables.Work.version + 1, updated_at_ms=now
         )
         return tx.run(query.where(tables.Work.id == work_id)) == 1
 

@@ -270,9 +270,4 @@ def _undo_plan(store: Store, memory: Memory) -> UndoPlan | None:
         return None
 
 
-VIEW = View(
-    name="memory",
-    title="Memory",
-    within="memories",
-    routes=(Route("/m/{episode_id}", show), *ROUTES),
-)
+VIEW = View(name="memory", title="Memory", within="memories", routes=(Route("/m/{episode_id}", show), *ROUTES))

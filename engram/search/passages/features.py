@@ -32,12 +32,7 @@ _WORD = lazy_regex(r"[a-z_][a-z0-9_]{2,}")
 
 
 def extract_recency_features(
-    shortlist: Shortlist,
-    rows: Sequence[PassageRow],
-    traits: Sequence[TextTraits],
-    query: ParsedQuery,
-    *,
-    is_chat: bool,
+    shortlist: Shortlist, rows: Sequence[PassageRow], traits: Sequence[TextTraits], query: ParsedQuery, *, is_chat: bool
 ) -> dict[str, Column]:
     """Return how late a passage is among the best, among those about its subject, and in its session.
 
