@@ -151,9 +151,8 @@ def is_plain() -> bool:
 def print_table(headings: Sequence[str], rows: Iterable[Sequence[object]], *, empty: str) -> None:
     """Print a table, or the sentence ``empty`` if there are no rows. A heading with ``#`` is a column of numbers.
 
-    A cell that is much wider than the others in its column shifts the rest of its own row, but no other row. On a
-    terminal, the last column is wrapped; if the terminal is too narrow for the other columns, each row becomes lines
-    of headings and values.
+    A cell much wider than others in its column shifts the rest of its own row, but no other row. On a terminal, the
+    last column is wrapped; if it is too narrow for the other columns, each row becomes lines of headings and values.
     """
     table = [[visible(str(cell)) for cell in row] for row in rows]
     if not table:
@@ -265,8 +264,7 @@ def check_writable(path: Path) -> None:
 def write_file(path: Path, data: bytes) -> None:
     """Write a file that the user named, completely or not at all. Raises OSError.
 
-    A device or a pipe, such as /dev/stdout, is written to and not replaced. If the path is a link, its target is
-    written.
+    A device or a pipe, such as /dev/stdout, is written to and not replaced. A link's target is written.
     """
     target = absolute_path(path)
     if target.exists() and not target.is_file() and not target.is_dir():

@@ -19,8 +19,7 @@ _LEGEND = (
     "A score is the sum of its parts, each weighted. text: its words; vector: its meaning; neighbours: what was said "
     "beside it; names, time, session: how well these match; source: a memory gains from the turn that it was made of."
 )
-#: Flags that choose the worker. Any other flag may differ from the worker's settings, so with it the search runs
-#: in this process.
+#: Flags that choose the worker. Any other one may differ from the worker's settings: then this process searches.
 _FLAGS_OF_WORKER = {"home", "claude_folder"}
 
 

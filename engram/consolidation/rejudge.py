@@ -115,8 +115,7 @@ def archive_picked(context: Context) -> None:
 
     The first consolidation that the worker starts only counts them, so that status and preview can show them; the next
     one, and any that a person starts, archives them. Memories that a person edited, pinned, judged, opened or restored
-    are kept, as are graduated ones and the user's rules, which ``rejudge_rules`` judges. This is tidying, which is not
-    sent to a hub.
+    are kept, as are graduated ones and the user's rules (see ``rejudge_rules``). This is not sent to a hub.
     """
     known = picked_memories(context.store)
     if get_meta(context.store, _PICKED) is not None and (known is None or not known.waiting):

@@ -126,8 +126,7 @@ def take_back(
 
     ``check`` is called before each change is undone and may raise an error to refuse it.
 
-    Contradictions are reopened if the run of their decision no longer has any effect. Consolidation doesn't repeat what
-    was undone.
+    Contradictions are reopened if the run of their decision has no effect any more. What was undone is not repeated.
     """
     run_id = memory_history.add_run(tx, KIND)
     for change in reversed(changes):
@@ -246,8 +245,7 @@ def _replaced_in(steps: Sequence[Change]) -> dict[str, str]:
 def undo_run(store: Store, settings: Settings, run_id: int, *, actor: Actor) -> list[str]:
     """Undo all changes of a consolidation, extraction, save, decision or undo, last one first; return a line for each.
 
-    The undo is a run, which can itself be undone. Tidying doesn't repeat what was undone, and memories that had aged
-    start ageing anew.
+    The undo is a run, which can itself be undone. Tidying doesn't repeat what was undone; aged memories start anew.
 
     Raises:
         NotFound: there is no such run.

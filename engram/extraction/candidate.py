@@ -31,8 +31,7 @@ class Candidate:
     kind: Kind
     #: The bite: one line, at most ``MAX_SUMMARY_WORDS`` words, no web address.
     summary: str
-    #: The words on which it rests, verbatim, the most informative passage first; at most ``MAX_CONTENT_CHARACTERS``
-    #: characters.
+    #: The words on which it rests, verbatim, most informative first; at most ``MAX_CONTENT_CHARACTERS`` characters.
     content: str
     #: Uuids of the entries on which it rests, most informative first.
     evidence: tuple[str, ...]

@@ -325,9 +325,8 @@ def apply_actions(
 ) -> Applied:
     """Apply the candidates' actions to existing memories.
 
-    ``ending_of`` decides whether a memory may end. In addition, memories are never changed if they belong to another
-    project, were said later than the candidate, or were restored by a person. A suspect candidate never changes a
-    memory.
+    ``ending_of`` decides whether a memory may end. Besides, memories never change if they belong to another project,
+    were said later than the candidate, or were restored by a person. A suspect candidate never changes a memory.
 
     Args:
         candidates: a session's proposals, including those without a target.

@@ -73,8 +73,7 @@ def project_for(
 def project_of_session(store: Store, cwd: str, settings: Settings) -> Project:
     """Return the project of a new session. If its folder is gone, this may be the project to which it once belonged.
 
-    A worktree that was removed together with git's record of it no longer shows its project, but an earlier session
-    that began in it does.
+    A worktree that git has no record of no longer shows its project, but an earlier session that began in it does.
     """
     project = project_for(store, cwd, settings)
     if not project.identity or project.is_repository or project.is_global or os.path.isdir(cwd):

@@ -166,8 +166,7 @@ def log_session(store: Store, home: Home, session_id: str) -> list[Path]:
     """Write a session's sections into the logs of its days; return the files that changed.
 
     Each turn is logged on the day on which it began, in a section of its project. Sections are made from the stored
-    turns, so writing them twice changes nothing. Notes that an earlier version saved in a log file are moved to the
-    saved notes.
+    turns, so writing them twice changes nothing. Notes in a log file of an earlier version move to the saved notes.
 
     Raises:
         StoreError: the session cannot be read.

@@ -85,8 +85,7 @@ def _settings(path: Path) -> dict[str, Any]:
 # -- Read the files.
 #
 # They are CLAUDE.md (the user's, the project's and nested ones), CLAUDE.local.md, what these import with ``@path``,
-# rules files, and Claude Code's auto memory. Text that disappears from such a file is stored as a saved note, so that
-# search finds it again.
+# rules files, and Claude Code's auto memory. Text that disappears from one becomes a saved note, which search finds.
 
 logger = logging.getLogger(__name__)
 
@@ -203,8 +202,7 @@ def _read_file(
         text=redact(data.decode("utf-8", "replace").replace("\0", "")),
     )
     if known is not None:
-        # Saved before the old text is replaced: if the process is killed in between, a paragraph may be saved twice,
-        # but is never lost.
+        # Saved before the old text is replaced: a kill in between may save a paragraph twice, but never loses one.
         _keep_removed(store, settings, known, file.text, "" if owner is None else owner.name)
     with store.transaction() as tx:
         put_standing_file(tx, file)

@@ -70,8 +70,7 @@ async def _end_when_idle(server: uvicorn.Server, activity: Activity, idle_second
 def listen() -> socket.socket:
     """Listen on a random port of this machine only.
 
-    The protocol is specified because asyncio requires it to turn off Nagle's algorithm, which delays the second part
-    of a response by 40 ms.
+    asyncio needs the protocol to turn off Nagle's algorithm, which delays the second part of a response by 40 ms.
     """
     listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     listener.bind((ADDRESS, 0))

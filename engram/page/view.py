@@ -84,8 +84,7 @@ class Answer:
     #: The block of the template to render; "" for the whole page.
     block: str = ""
     notice: Notice | None = None
-    #: The browser's new address, as parts and a query; None leaves it unchanged. A different path becomes a step in
-    #: the browser's history.
+    #: The browser's new address, as parts and a query; None leaves it unchanged. Another path is a step in its history.
     replace_url: tuple[tuple[str, ...], Mapping[str, str]] | None = None
     status: int = 200
     #: True if something was changed, so that the worker must be notified.

@@ -25,8 +25,7 @@ from engram.trust.voice import typed_text
 
 # -- Decide whether the user's statements back a memory that a language model worded.
 
-#: Minimum number of a summary's content words that the user's statements must contain; a single one may be just the
-#: project's name.
+#: Minimum number of a summary's content words in the user's statements; one may be just the project's name.
 MIN_COMMON_WORDS = 2
 #: Words for the speakers, which don't count as content.
 _ABOUT_THE_SPEAKERS = frozenset(("user", "assistant"))

@@ -352,8 +352,7 @@ MAX_UNSHOWN = 3
 def find_decisive(rated: Sequence[RatedHit]) -> RatedHit | None:
     """Return the memory that decided the outcome: the best one shown, else the best one held back; None if none.
 
-    Of those held back, memories that were relevant enough take precedence. A memory with no relevance at all never
-    decides.
+    Of those held back, relevant enough ones take precedence. A memory with no relevance at all never decides.
     """
     shown = [rated_hit for rated_hit in rated if rated_hit.verdict is Verdict.SHOWN]
     near = [rated_hit for rated_hit in rated if rated_hit.verdict is not Verdict.NOT_NAMED and rated_hit.score > 0]

@@ -99,8 +99,7 @@ class RecollectionService:
     def answer_hook(self, payload: Mapping[str, object]) -> bytes:
         """Return the output of a hook for its payload: one JSON object on one line, or nothing.
 
-        Its content counts as shown from now on. Call ``write_down`` after sending it, or ``came_too_late`` if it could
-        not be sent.
+        Its content counts as shown from now on. Call ``write_down`` after sending it, or else ``came_too_late``.
         """
         session_id = text_of(payload, "session_id")
         if not is_session_id(session_id):
@@ -257,8 +256,7 @@ class RecollectionService:
     def _offer(self, session_id: str, prompt: AskedPrompt, call: ToolCall | None = None) -> Outcome:
         """Choose bites and make them pending for the next tool call, in place of earlier ones.
 
-        Return the outcome. Its verdict is PENDING (then it is recorded), WITHDRAWN if a hook or prompt was faster, or
-        why nothing was chosen.
+        Return the outcome: PENDING (then it is recorded), WITHDRAWN if a hook or prompt was faster, or why not.
         """
         selection = self._selector.select(session_id, prompt, call)
         data = hook_output(_TOOL, bites_text(selection.bites, self._settings.bite_tokens))

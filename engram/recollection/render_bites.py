@@ -61,8 +61,7 @@ def bite_lines(bites: Sequence[Bite], tokens: int) -> list[str]:
 def shown_words(bites: Sequence[Bite], tokens: int) -> list[tuple[Bite, str]]:
     """Return the bites that fit the budget, each with the text that is shown.
 
-    A memory's text is cut only at the end of the budget, since half a sentence is of little use. A quotation is never
-    cut.
+    A memory's text is cut only at the end of the budget: half a sentence is of little use. A quotation is never cut.
     """
     shown: list[tuple[Bite, str]] = []
     left = tokens * CHARACTERS_PER_TOKEN

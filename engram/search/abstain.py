@@ -23,8 +23,7 @@ MIN_SCORE, MIN_SCORE_CHAT, SCORE_SLOPE = 0.85, 0.45, 0.45
 MAX_SUPPORT = 1.33
 #: Deducted from the support of a question with a proper name that occurs nowhere.
 UNKNOWN_NAME_PENALTY = 0.83
-#: Minimum support of a lookup: a few known words, a known name, or a date. At or above it, at least ``MIN_HITS``
-#: hits are shown.
+#: Minimum support of a lookup: a few known words, a known name, or a date. From it on, ``MIN_HITS`` hits are shown.
 LOOKUP_SUPPORT, MIN_HITS = 1.2, 3
 #: A question with fewer terms than this is a lookup if all of them are known.
 _MIN_QUESTION_TERMS = 3

@@ -43,8 +43,7 @@ from engram.trust.suspicion import why_suspect
 
 # -- List the commits of the days that a question names: "what was the last thing committed on 23 February?".
 #
-# Ranking weighs how close a passage is in time, but no passage says which commit was first or last, or how many there
-# were.
+# Ranking weighs how close a passage is in time, but none says which commit was first or last, or how many there were.
 
 #: Longest period that is answered by a list of commits, in days.
 MAX_RANGE_DAYS = 10

@@ -188,8 +188,7 @@ class PublicHit:
     quote: str = ""
     #: What the session of a passage said later to contradict or supersede it, with the speaker; else "".
     followed: str = ""
-    #: Title for people: a memory's own, or the first clause of its text; for any other hit the title of its session; ""
-    #: for none.
+    #: Title for people: a memory's own, or the first clause of its text; for other hits their session's; "" for none.
     title: str = ""
     #: How the turn of a passage ended, from its last message; "" if not shown.
     outcome: str = ""

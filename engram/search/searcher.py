@@ -329,8 +329,7 @@ class Searcher:
     def similar_memories(self, row_ids: Sequence[int], min_cosine: float) -> list[tuple[int, int, float]]:
         """Return ``(one of row_ids, another row id, cosine)`` for similar memories, most similar first.
 
-        Pairs within ``row_ids`` are left out: memories that were saved together are one statement. Empty without an
-        embedder.
+        Pairs within ``row_ids`` are left out: what was saved together is one statement. Empty without an embedder.
         """
         cache = self._vectors.get("e")
         if cache is None or self._embedder is None:

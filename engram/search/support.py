@@ -17,11 +17,9 @@ from engram.text.words import stem_forms, stems, topic_words
 if TYPE_CHECKING:  # a process without vectors does not load numpy
     from engram.search.vectors.loaded_vectors import Floats, VectorCache
 
-#: Mean cosine of a prompt to unrelated memories, and the number of memories it counts for as a prior: small stores have
-#: too few of their own.
+#: Mean cosine of a prompt to unrelated memories, and the number of memories it counts for as a prior in small stores.
 UNRELATED_COSINE, UNRELATED_MEMORIES = 0.12, 10
-#: A store counts as having at least, and at most, this number of passages, so that a word's rarity hardly depends on
-#: the store's size.
+#: A store counts as having at least, and at most, this many passages: a word's rarity hardly depends on its size.
 MIN_ROWS, MAX_ROWS = 300, 3_000
 
 

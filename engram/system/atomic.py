@@ -107,8 +107,7 @@ def read_regular(path: Path, limit_bytes: int) -> bytes | None:
 def read_whole(path: Path, limit_bytes: int) -> bytes | None:
     """Return all bytes of a regular file; ``b""`` if it does not exist.
 
-    Return None if the file must not be rewritten from what was read: it is larger than ``limit_bytes``, a link, a
-    device, or unreadable.
+    Return None if the file must not be rewritten: it is larger than ``limit_bytes``, a link, a device, or unreadable.
     """
     data = read_regular(path, limit_bytes + 1)
     if data is None:

@@ -168,8 +168,7 @@ def let_questions_pass() -> None:
 
 # -- Load a library without the PostgreSQL drivers that it would load if they were installed.
 
-#: Drivers that peewee and huey try to import. That costs each process 0.3 s and 15 MB, and only the hub's service needs
-#: one.
+#: Drivers that peewee and huey try to import. That costs 0.3 s and 15 MB, and only the hub's service needs one.
 DRIVERS = ("psycopg2cffi", "psycopg2", "psycopg")
 
 

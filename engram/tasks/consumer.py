@@ -23,8 +23,7 @@ WORKERS = 4
 SCHEDULER_SECONDS = 5
 #: Interval at which the main thread checks for signals, in seconds.
 SIGNAL_SECONDS = 0.25
-#: Signals that stop the worker after its running tasks: launchd and systemd send SIGTERM, Ctrl-C SIGINT, a closed
-#: terminal SIGHUP.
+#: Signals that stop the worker after its running tasks: SIGTERM of launchd and systemd, SIGINT, SIGHUP of a terminal.
 STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
 

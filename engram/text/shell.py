@@ -130,8 +130,7 @@ def is_check_command(command: str) -> bool:
 
 # -- What identifies a failing command: the programs that it runs, and keys of its error's informative lines. Pure.
 #
-# A key is a hash of a line without what differs between runs: folders, numbers, dates, hexadecimal ids and the
-# branch.
+# A key is a hash of a line without what differs between runs: folders, numbers, dates, hexadecimal ids, the branch.
 
 #: Maximum number of informative lines stored per error.
 MAX_LINES = 8

@@ -62,8 +62,7 @@ class Place(NamedTuple):
 class Cursor:
     """How far a source has been read. Only its agent interprets it; both fields are "" before the first read."""
 
-    #: The position: a byte offset, a row id, a digest, and whatever else the reader needs to continue. Contains no
-    #: words.
+    #: The position: a byte offset, a row id, a digest, and whatever else the reader needs to go on. Contains no words.
     position: str = ""
     #: Reader state that may contain words, such as a branch name. Deleted when the project is forgotten.
     words: str = ""

@@ -13,8 +13,7 @@ from engram.transcripts.turns import MAX_COMMAND_CHARS, MAX_ERROR_CHARS, Action,
 
 # -- Facts about a tool call, extracted in the same way by every agent's reader. Pure.
 
-#: Text is read up to this many times its stored length and cut only after redaction, since half a secret does not match
-#: any pattern.
+#: Text is read up to this many times its stored length and cut only after redaction: half a secret matches no pattern.
 READ_AHEAD = 10
 #: Maximum number of characters of a result that are searched for facts.
 MAX_SEARCHED_CHARS = 20_000
@@ -65,8 +64,7 @@ def telling_line(text: str) -> str:
 def shows_environment(action: Action) -> bool:
     """Return True if the result of a call may contain secrets in environment lines.
 
-    Such a call names an environment file, prints the environment, or returns the report of an agent that may have done
-    either.
+    Such a call names an environment file, prints the environment, or returns the report of an agent that may have.
     """
     places = "\0".join((*action.files, action.place)).lower()
     return (

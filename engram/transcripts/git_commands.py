@@ -61,8 +61,7 @@ _OPTIONS = (
 
 #: Additional variables for git when it uses the network: they identify the user to remotes.
 _PASSED_ON_TO_REMOTES = ("SSH_AUTH_SOCK", "XDG_RUNTIME_DIR", "DBUS_SESSION_BUS_ADDRESS")
-#: Protocols that git may use to reach a remote if the user allows it. None of them runs a program that a repository
-#: configures.
+#: Protocols that git may use to reach a remote if the user allows it; none runs a program that a repository names.
 _REMOTES = ("ssh", "https", "file")
 #: Repository settings that git would run as programs on a fetch, commit or push, regardless of its options.
 _PROGRAMS = lazy_regex(r"credential\.(.*\.)?helper|merge\..*\.driver|core\.gitproxy", re.IGNORECASE)

@@ -148,9 +148,8 @@ def read_chunk(
 ) -> Chunk:
     """Read up to ``chunk_bytes`` of complete lines after ``position``; an unfinished last line is left for later.
 
-    A line longer than ``chunk_bytes`` is returned alone; one longer than ``max_line_bytes`` is reported in
-    ``skipped``. The file is closed before this returns. Pipes, devices and other users' files reached through links
-    are not opened.
+    A line longer than ``chunk_bytes`` is returned alone; one longer than ``max_line_bytes`` is reported in ``skipped``.
+    The file is closed before this returns. Pipes, devices and links to other users' files are not opened.
 
     Args:
         is_doubtful: compare everything before ``position`` with what was read.

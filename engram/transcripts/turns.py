@@ -23,8 +23,7 @@ MAX_TODO_CHARS, MAX_TODOS = 200, 30
 FOLDERS, MAX_FOLDERS = "folders", 20
 #: Key in ``Turn.extra`` of a prompt that was queued and then moved back into the input field.
 UNSENT = "unsent"
-#: Key in ``Turn.extra`` of the entry or turn that a prompt follows in the conversation, and its value for a prompt that
-#: begins one.
+#: Key in ``Turn.extra`` of the entry or turn that a prompt follows in the conversation, and its value for a first one.
 BEHIND, AT_START = "behind", "start"
 
 
@@ -125,8 +124,7 @@ class Action(NamedTuple):
     exit_code: int | None = None
     #: The most informative line of an error, at most ``MAX_ERROR_CHARS``.
     error_line: str = ""
-    #: The informative lines of a failing command's error, as read. Ingest turns them into ``error_keys``; they are
-    #: not stored.
+    #: The informative lines of a failing command's error, as read. Ingest stores their ``error_keys`` instead.
     error_lines: tuple[str, ...] = ()
     #: Hashes of those lines, without the parts that differ between runs (``engram.text.shell``).
     error_keys: tuple[int, ...] = ()
@@ -411,8 +409,7 @@ def standing_turns(turns: Sequence[Turn]) -> list[Turn]:
     """Return the turns of a session without those that the user rewound and replaced by another prompt.
 
     Such a prompt follows the same entry as an earlier one; the earlier one and what follows it are no longer part of
-    the conversation. They still are if a later prompt follows them, since the session was then open in two places at
-    once.
+    the conversation. They still are if a later prompt follows them: the session was then open in two places.
     """
     is_linked = any(turn.extra.get(BEHIND, AT_START) != AT_START for turn in turns)
     place_of: dict[str, int] = {}

@@ -210,8 +210,7 @@ _BEYOND_LATIN = lazy_regex(r"[^\x00-\u02ff]+")
 _SPACED = lazy_regex(r"\b(?:\w[ .\-_*]){5,}\w\b")
 _LEET = str.maketrans("013457@$", "oieastas")
 _BASE64 = lazy_regex(r"[A-Za-z0-9+/_-]{20,}={0,2}")
-#: Text in hex digits, in which no ASCII byte is above 7f. A pattern that begins with a set of characters is twice as
-#: fast.
+#: Text in hex digits, in which no ASCII byte is above 7f. A pattern that begins with a set is twice as fast.
 _HEX = lazy_regex(
     r"[0-7](?:[0-9a-fA-F][ :,]?(?:[0-7][0-9a-fA-F][ :,]?){15,}|(?<=0)x[0-9a-fA-F]{2},? ?(?:0x[0-9a-fA-F]{2},? ?){7,})"
 )

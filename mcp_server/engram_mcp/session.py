@@ -1,7 +1,6 @@
 """The MCP server of one session, built on the official library. It runs in the worker or in a process of its own.
 
-The first request determines the protocol version: with ``initialize``, or with an envelope in each request. The tools
-are the same in both.
+The first request determines the protocol version: with ``initialize``, or with an envelope in each. Tools are the same.
 """
 
 from __future__ import annotations

@@ -44,8 +44,7 @@ RETYPED_SHARE = 0.6
 class LocalExtractor:
     """Keeps rules of the user, decisions in dialogs, proven fixes, commits that say why, and open work.
 
-    Everything else that was said stays in the transcript, where search finds it; ``docs/extraction.md`` says what is
-    kept and what is not.
+    Everything else stays in the transcript, where search finds it; ``docs/extraction.md`` says what is kept.
     """
 
     name = "local-4"

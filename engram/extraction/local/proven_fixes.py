@@ -185,9 +185,8 @@ def fix_memories(turns: Sequence[Turn]) -> list[FixMemory]:
 def fixes(turns: Sequence[Turn], following: Turn | None) -> Iterator[Candidate]:
     """Yield a candidate for each proven fix whose cause the assistant stated, in the order of passing.
 
-    The cause is what was said last between the last failure and the end of the turn in which the command passed; a
-    cause that a later sentence withdraws, or the user's next prompt denies, doesn't count. The same cause is mentioned
-    once.
+    The cause is what was said last between the last failure and the end of the turn in which the command passed; one
+    that a later sentence withdraws, or the user's next prompt denies, doesn't count. The same cause is mentioned once.
     """
     after = dict(zip((turn.key for turn in turns), [*turns[1:], following], strict=bool(turns)))
     by_key = {turn.key: turn for turn in turns}

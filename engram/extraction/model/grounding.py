@@ -199,8 +199,7 @@ def _hides_end(action: Action) -> bool:
 def _why_not_proven(words: frozenset[str], evidence: _Evidence) -> Refusal | None:
     """Return why commands alone do not prove a summary with these words; None if they do.
 
-    Their outcome must be known, and nothing that only their output says may be used, since output never becomes a
-    memory.
+    Their outcome must be known, and nothing that only their output says counts: output never becomes a memory.
     """
     if all(action.is_error is None or _hides_end(action) for _, action in evidence.actions):
         return Refusal.UNPROVEN

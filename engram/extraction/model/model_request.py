@@ -26,8 +26,7 @@ from engram.trust.voice import split_typed
 MIN_TEXT_CHARACTERS, MAX_TEXT_CHARACTERS = 3_000, 8_000
 #: Maximum length of a command and of an error line that are sent, in characters.
 MAX_COMMAND_CHARACTERS, MAX_ERROR_CHARACTERS = 160, 200
-#: Maximum length of a part of a prompt that was pasted, quoted or relayed, in characters; the typed text around it is
-#: not cut.
+#: Maximum length of a pasted, quoted or relayed part of a prompt, in characters; the typed text is not cut.
 MAX_PASTED_CHARACTERS = 1_500
 #: Maximum length of an announcement by the assistant that is left out, in characters.
 MAX_ACKNOWLEDGEMENT_CHARACTERS = 160
@@ -132,8 +131,7 @@ def said_line(short: str, said: TextBlock, longest: int) -> str:
 def sent_text(said: TextBlock) -> str:
     """Return the part of a text that is sent, redacted: pasted parts lose their middle.
 
-    A pasted plan or review is not the user's own. Its beginning and end show what it is; what the session does with it
-    follows.
+    A pasted plan or review is not the user's own. Its beginning and end show what it is; what is done with it follows.
     """
     return _sent_text(said.text, said.role)
 
@@ -424,8 +422,7 @@ def _actions_length(turn: Turn) -> int:
 
 # -- Selecting the existing memories that are close to some turns, by common words. Pure, and the same on every machine.
 #
-# Vectors are not used, since the same memories and turns must make the same request everywhere, so that recorded
-# answers fit.
+# Vectors are not used: the same memories and turns must make the same request, so that recorded answers fit.
 
 #: Minimum share of a memory's words, weighted by rarity, that a single turn must contain.
 MIN_SHARE = 0.2

@@ -29,8 +29,7 @@ from engram.models.engine.transaction import Tx
 WAIT_SECONDS = 50.0
 #: Maximum size of a response, in bytes: to a request for a page, and to any other request.
 MAX_PAGE_ANSWER_BYTES, MAX_ANSWER_BYTES = 32_000_000, 4_000_000
-#: A connection that has been idle for longer than this, in seconds, is reopened, since services close idle ones after
-#: five seconds.
+#: A connection idle for longer than this, in seconds, is reopened: services close idle ones after five seconds.
 _IDLE_SECONDS = 2.0
 #: Requests whose responses or bodies are pages of rows.
 _PAGES = ("pull", "push")

@@ -486,8 +486,7 @@ class Folder(Transport):
     def compact(self) -> int:
         """Rewrite this machine's files without what was forgotten or repeated; join small ones. Return how many went.
 
-        Rows are copied unchanged. So that little is written, a file without forgotten data that would keep most of its
-        rows is left alone.
+        Rows are copied unchanged. To write little, a file without forgotten data that keeps most rows is left alone.
         """
         state, gone = self._state, forgotten_in_space(self._store, list_spaces(self._store, self._server.id)[0].id)
         if not self._own_folder.is_dir():

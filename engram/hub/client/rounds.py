@@ -179,8 +179,7 @@ def _say_hello(store: Store, connection: Transport, server: Server, keyring: Key
     """Begin the round. A copied or restored machine becomes another device.
 
     This machine trusts the hub's claims about it only as far as it can check them. A push that neither it nor a copy of
-    it made is an error, as is an id other than the one under which the hub accepted something. Either way, nothing is
-    changed.
+    it made is an error, as is an id other than the one under which the hub accepted something; nothing is changed then.
 
     Raises:
         HubRefused: the hub's response can't be true.

@@ -198,8 +198,7 @@ def from_bytes(data: bytes) -> dict[str, Any]:
 _CONSONANTS, _VOWELS = "bdfghjklmnprstvz", "aiou"
 #: Letters of codes: no two of them look alike.
 _LETTERS = "23456789ABCDEFGHJKMNPQRSTVWXYZ"
-#: Number of letters in the half of a code that the hub gets, and in the half that it never gets, of which the last two
-#: are a checksum.
+#: Number of letters in the half of a code that the hub gets, and in the other half, whose last two are a checksum.
 HUB_LETTERS, KEY_LETTERS = 10, 18
 
 

@@ -18,8 +18,7 @@ from engram.hub.server.statement_pages import KEEPER
 ROLE_NAMES = ("", *ROLES)
 #: How long a one-time code can be used, in seconds: a member's first one, and one for another machine.
 INVITATION_SECONDS, CODE_SECONDS = 604_800, 1_800
-#: Minimum interval between updates of a device's last-seen time, in seconds, so that a round with nothing to do writes
-#: nothing.
+#: Minimum interval between updates of a device's last-seen time, in seconds, so that an idle round writes nothing.
 SEEN_SECONDS = 60.0
 #: Maximum size of the keys that a code carries, in bytes.
 MAX_BUNDLE_BYTES = 100_000

@@ -247,9 +247,8 @@ def _checksum(order: str, data: bytes, sums: tuple[int, int]) -> tuple[int, int]
 
 # -- Replacing memory.db: the new file is built next to it and swapped in, safely even if the process is killed.
 #
-# The new database is built in the folder ``.replacement`` next to the old one. A record in that folder is the
-# point of no return: without it the folder is deleted, with it the swap is finished. Both happen when memory.db is
-# opened next.
+# The new database is built in the folder ``.replacement`` next to the old one. A record in it is the point of no
+# return: without it the folder is deleted, with it the swap is finished, either when memory.db is opened next.
 
 #: Where the new database is built, next to the old one.
 FOLDER_NAME = ".replacement"

@@ -24,9 +24,8 @@ from engram.transcripts.turns import EntryRef
 
 # -- Carrying a memory.db from a version before the first release over into the tables of ``engram.models.tables``.
 #
-# Versions 1 to 3 are first upgraded to version 4 by their own steps. Then the old tables are renamed, the new ones
-# are created just as in a new file, and every row is copied by column name. Raw SQL throughout: it reads tables that
-# have no models.
+# Versions 1 to 3 are first upgraded to version 4 by their own steps. Then the old tables are renamed, the new ones are
+# created as in a new file, and every row is copied by column name. Raw SQL: it reads tables that have no models.
 
 #: The latest version before the first release.
 CARRIED_VERSION = 19

@@ -68,8 +68,7 @@ def sessions_of_turns(store: Reader, turn_ids: Sequence[int]) -> list[str]:
 def delete_forgotten(tx: Tx, forgotten: Forgotten, *, actor: Actor) -> int:
     """Delete memories, turns and words with everything that depends on them, leaving tombstones.
 
-    This works on any open database: ids that don't exist are skipped. Return how many memories and turns were
-    deleted or changed.
+    In any open database: unknown ids are skipped. Return how many memories and turns were deleted or changed.
     """
     done = 0
     add_entry_tombstones(tx, forgotten)
@@ -230,8 +229,7 @@ def _cut_from_others(tx: Tx, episode_id: str) -> None:
 def forget_in_copy(tx: Tx, forgotten: Forgotten, is_kept: Callable[[str], bool], *, actor: Actor) -> int:
     """Make the same deletions in a copy of the database; return how many memories and turns were deleted.
 
-    The copy's whole index of notes is deleted too, since it may contain lines that the files no longer have; it is
-    rebuilt from them.
+    The copy's index of notes is deleted too, as it may hold lines that the files lack; it is rebuilt from them.
     """
     clean_runs(tx, is_kept)
     clean_reasons(tx, is_kept)

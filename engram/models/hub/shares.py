@@ -1,8 +1,7 @@
 """Shares: copies of this person's memories in the spaces of teams. Nothing is shared by default.
 
 A share is a row of ``hub_memory`` in a team's space whose author is this person. Its text is a copy, fixed when it was
-shared: later changes to the memory's text are not sent to the team. It is erased when the memory is forgotten, or when
-any of its words are.
+shared: later changes of the memory are not sent. It is erased when the memory, or any of its words, is forgotten.
 """
 
 from __future__ import annotations

@@ -41,8 +41,7 @@ RESTORE, RELEASE = "restore", "release"
 MOVE = "move"
 #: Action of a memory that somebody decided to keep alongside one that contradicts it.
 DECIDE = "decide"
-#: Fields of a new memory that history keeps. The rest is in the memory itself or in the values that later changes
-#: replaced.
+#: Fields of a new memory that history keeps; the rest is in the memory or in values that later changes replaced.
 _FIRST_FIELDS = ("kind", "status", "importance", "confidence", "source", "extractor")
 
 
@@ -489,8 +488,7 @@ def _record_change(
 
 # -- Evidence of memories: entries are added, taken over and removed here, and history records who did it.
 
-#: Action of a memory that got more evidence; history records how much it had before, so that an undo can remove the
-#: rest.
+#: Action of a memory that got more evidence; history records how much it had, so that an undo removes the rest.
 ADDED = "evidence"
 #: Action of a memory whose evidence was replaced.
 REPLACED = "replace evidence"

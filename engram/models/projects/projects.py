@@ -94,8 +94,7 @@ class ProjectRow:
     root: str
 
 
-#: The other columns are hints for folders that move (``engram.models.projects.project_folders``) and bookkeeping
-#: columns.
+#: The others are hints for folders that move (``engram.models.projects.project_folders``) and bookkeeping columns.
 PROJECTS = RecordReader(ProjectRow, tables.Project, is_whole=False)
 
 

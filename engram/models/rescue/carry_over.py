@@ -109,9 +109,8 @@ def recover_by_hand(
 ) -> Recovered:
     """Carry over what was saved, changed, decided or forgotten by hand, each from the first source that has it.
 
-    Sources, newest first, may be damaged: unreadable data is skipped, and counts as lost if no other
-    source has it. Sources are only read. What was forgotten remains forgotten, and what was said in a pause remains
-    unread.
+    Sources, newest first, may be damaged: unreadable data is skipped, and counts as lost if no other source has it.
+    They are only read. What was forgotten remains forgotten, and what was said in a pause remains unread.
 
     Args:
         store: the memory.db to carry it into. What it already contains may be older than the first source, and gets

@@ -188,8 +188,7 @@ def read_tombstones(store: Reader) -> list[Tombstone]:
 def carry_tombstones(tx: Tx, tombstones: Sequence[Tombstone]) -> int:
     """Add tombstones; return how many are new.
 
-    Projects forgotten later than in this database are deleted at once; ``apply_tombstones`` deletes what other
-    tombstones list.
+    Projects forgotten later than in this database are deleted at once; ``apply_tombstones`` deletes the rest.
     """
     before = _count_tombstones(tx)
     carry_forgotten_projects(tx, tombstones, actor=Actor.TIDYING)

@@ -25,8 +25,7 @@ _SESSION_IDS = f"SELECT session_id FROM source.session WHERE {_IS_OF_PROJECT}"
 _TURNS = "SELECT id FROM source.turn WHERE project_id = {p}"
 _MEMORIES = "SELECT id FROM source.episode WHERE project_id = {p}"
 _MEMORY_IDS = "SELECT episode_id FROM source.episode WHERE project_id = {p}"
-#: Prefixes of the ids of the project's quotations, as ``quotation_prefix`` (``engram.models.sessions.stored_turns``)
-#: computes them.
+#: Prefixes of the ids of the project's quotations (``quotation_prefix`` of ``engram.models.sessions.stored_turns``).
 _QUOTED = f"SELECT printf('q_%012x', (key >> 16) & 281474976710655) FROM source.entry WHERE turn_id IN ({_TURNS})"
 _TRANSCRIPTS = (
     f"SELECT id FROM source.transcript WHERE session_ref IN ({_SESSIONS}) "
@@ -195,8 +194,7 @@ def put_tombstones_back(tx: Tx, before: Mapping[tuple[str, bytes], int]) -> None
 def move_out_of_copy(tx: Tx, identities: Collection[str], erase: Callable[[Tx], int]) -> int:
     """Erase a project from a backup as ``erase`` does, but as if it had never been there; return how much was erased.
 
-    A restore of that backup must not treat what was only moved as forgotten or as read: the project may have left its
-    vault again by then.
+    A restore of that backup must not treat what was moved as forgotten or read: the project may have left its vault.
     """
     before = tombstone_times(tx)
     found = [find_project_of_identity(tx, identity) for identity in identities]

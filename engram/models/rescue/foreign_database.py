@@ -1,8 +1,7 @@
 """Reading another program's SQLite database from a private copy, as far as possible; SQLite never opens the original.
 
 The copy includes the write-ahead log, which may contain the newest rows. Locks held by the other program don't matter,
-and neither does a crash: SQLite repairs the copy. The driver is the standard library's, which reads text that is not
-UTF-8.
+nor does a crash: SQLite repairs the copy. The standard library's driver reads text that is not UTF-8.
 """
 
 from __future__ import annotations

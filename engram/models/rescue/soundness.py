@@ -104,8 +104,7 @@ def _keys(rows: Sequence[Row]) -> list[Any]:
 def _find_unreadable_text(store: Reader) -> str:
     """Return the first table with invalid UTF-8 in its text: SQLite stores any bytes as text without checking.
 
-    Damage may also turn a number into text, so every column is read. An index may contain the sound text of a damaged
-    row, so none is used.
+    Damage may also turn a number into text, so every column is read; an index may hold the sound text, so none is used.
     """
     table = "sqlite_master"
     try:

@@ -160,8 +160,7 @@ def is_changed(source: Source, seen: Seen | None) -> bool:
     return source.size != 0 if seen is None else source.stamp != seen.stamp
 
 
-#: Beginning of the keys in ``meta`` of the stamps of sources that must not be read. A hash of the place follows: no
-#: names are stored.
+#: Beginning of the keys in ``meta`` of the stamps of sources that must not be read; a hash of the place follows.
 _KEPT_OUT = "kept_out "
 
 

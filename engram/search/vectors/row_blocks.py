@@ -102,8 +102,7 @@ class ByteCodes(Codes):
 class PackedCodes(Codes):
     """2 or 4 bits per number, for rows that are roughly normally distributed.
 
-    A row is divided into as many shares as a byte holds codes. The lowest bits hold a number of the first share, and so
-    on.
+    A row is divided into as many shares as a byte holds codes; the lowest bits hold a number of the first, and so on.
     """
 
     def __init__(self, rows: int, width: int, bits: int) -> None:

@@ -59,8 +59,7 @@ class Choices:
     permissions: bool = True
     #: Show in Claude Code's status line what Engram does.
     statusline: bool = False
-    #: Add the mod to the plugin, which shows inside Claude Code what the hooks handed over; None if the user has not
-    #: been asked yet.
+    #: Add the mod to the plugin, which shows in Claude Code what hooks handed over; None if the user was not asked yet.
     mod: bool | None = None
     #: Agents that get the memory tools, besides Claude Code.
     agents: tuple[str, ...] = ()

@@ -19,8 +19,7 @@ from engram.setup.edits.install_steps import FileChange, JsonEdit, JsonEntry, St
 
 #: The table of all servers. ``codex mcp add engram`` also writes the table ``engram`` into it.
 SERVERS = "mcp_servers"
-#: How long Codex waits for the server to start, in seconds. Its default of 10 is too short for a machine that has just
-#: booted.
+#: How long Codex waits for the server to start, in seconds: its default of 10 is too short for a fresh boot.
 STARTUP_TIMEOUT_SECONDS = 30
 
 

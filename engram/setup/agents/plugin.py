@@ -1,7 +1,6 @@
 """Plan how Claude Code is connected: by a plugin in its folder, or by hooks and an MCP server in its settings.
 
-The two are never combined. This module does not write files: the installer applies the steps, and uninstalling reverts
-them.
+The two are never combined. Nothing is written here: the installer applies the steps, and uninstalling reverts them.
 
 - ``plan_plugin`` for Claude Code ``MIN_PLUGIN_VERSION`` or later (``supports_plugin``), together with
   ``without_our_hooks`` for settings that contain hooks of Engram;
@@ -224,8 +223,7 @@ def settings_server(claude_json: Path, document: Mapping[str, Any]) -> tuple[str
 def without_our_hooks(settings: Mapping[str, Any]) -> JsonEdit:
     """Return the edit that removes Engram's hooks from settings; an empty edit if there are none.
 
-    Other tools' hooks are kept, including those that share a group with one of Engram's. Uninstalling does not restore
-    Engram's hooks.
+    Other tools' hooks are kept, even in a group with one of Engram's. Uninstalling does not restore Engram's hooks.
     """
     return JsonEdit(
         drop=tuple(

@@ -113,8 +113,7 @@ PRICE_DAY = "2026-11-26"
 #: Of the prompts that a memory can help with, the percentage that get a helpful one: with memories made by a model, and
 #: with memories made by rules.
 SERVED_BY_MODEL, SERVED_BY_RULES = 72, 5
-#: Maximum number of bytes of transcripts that are counted; the number of turns in the others is estimated from their
-#: size.
+#: Maximum number of bytes of transcripts that are counted; the turns of the others are estimated from their size.
 MAX_COUNTED_BYTES = 200_000_000
 _DAY_NS = 86_400 * 10**9
 _USER, _NO_PROMPT = (

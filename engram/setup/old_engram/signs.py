@@ -189,8 +189,7 @@ def _logs(values: Mapping[str, Any]) -> Iterator[str]:
 
 # -- Entries of the earlier Engram in Claude Code's files: hooks, the status line and MCP servers.
 
-#: Maximum number of bytes of a settings file that are read. A long-time user's ``~/.claude.json`` may have a few
-#: million.
+#: Maximum number of bytes of a settings file that are read. An old ``~/.claude.json`` may have a few million.
 MAX_SETTINGS_BYTES = 50_000_000
 
 

@@ -37,8 +37,7 @@ _CREATED = lazy_regex(r"Task #(\w{1,40}) created")
 def todos_of_call(tool: str, given: dict[str, Any]) -> tuple[tuple[Todo, ...], bool]:
     """Return a call's changes to the todo list, and whether they replace the whole list.
 
-    TodoWrite gives the whole list, of which only open entries are kept. For TaskCreate, the id of the entry is in the
-    result.
+    TodoWrite gives the whole list, of which only open entries are kept. TaskCreate's result has the id of the entry.
     """
     if tool == "TodoWrite":
         listed = given.get("todos")
@@ -82,12 +81,10 @@ _FILE_KEYS = ("file_path", "notebook_path")
 
 #: Code Mode's tool: a script that calls the other tools.
 SCRIPT_TOOL = "REPL"
-#: Keys of a report that contain what a call shows: a command's, search's or agent's output, a web page, a file before
-#: its change.
+#: Keys of a report that contain what a call shows: output of a command, search or agent, a web page, an old file.
 _REPORTED = ("stdout", "stderr", "content", "result", "originalFile")
 _SHA = lazy_regex(r"[0-9a-f]{7,40}")
-#: Number of characters kept of a full hash: git prints about as many, and redaction would mistake a full one for a
-#: secret.
+#: Number of characters kept of a full hash: git prints as many, and redaction would mistake a full one for a secret.
 _SHA_CHARS = 12
 _EXIT = lazy_regex(r"(?:Error: )?Exit code (-?\d{1,9})\b")
 

@@ -13,8 +13,7 @@ from engram.transcripts.growing_file import Position
 
 # -- Prompts that wait in Claude Code's queue until a line shows their outcome.
 
-#: Maximum number of prompts that may wait at once; beyond that, the oldest are dropped from the queue and keep their
-#: own turns.
+#: Maximum number of prompts that may wait at once; beyond that, the oldest leave the queue and keep their own turns.
 MAX_WAITING = 64
 #: A line shows a prompt only if it was written at most this long before the prompt was queued (clocks differ).
 MAX_CLOCK_SKEW_MS = 2000
@@ -35,8 +34,7 @@ class Waiting:
     at_ms: int | None
     #: True if the user moved it back into the input field.
     is_popped: bool = False
-    #: Id shared by the line that removes it (as ``commandUuid``) and the line that shows it (as ``source_uuid``); "" if
-    #: none is known.
+    #: Id shared by the lines that remove (as ``commandUuid``) and show it (as ``source_uuid``); "" if none is known.
     link: str = ""
 
     @staticmethod
