@@ -145,9 +145,12 @@ def measure(folder: Path, options: argparse.Namespace) -> dict[str, float]:
     subprocess.run([*engram, "up", "--once"], env=environments["engram"], check=True, capture_output=True)
     processes = [
         subprocess.Popen(
-            [*engram, name], env=environments["engram"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+            [*engram, "service", "run", name],
+            env=environments["engram"],
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
         )
-        for name in ("watch", "work")
+        for name in ("watcher", "worker")
     ]
     try:
         while not home.recall_socket.is_socket():

@@ -1,6 +1,6 @@
 """Measure how costs grow with the memory: ``python benchmarks/growth.py --turns 1000 10000 100000 [--plot FILE]``.
 
-One temporary memory grows from size to size. At each a real worker (``engram work``) is started over it and asked
+One temporary memory grows from size to size. At each a real worker is started over it and asked
 through engram.sock, as hooks and the MCP server do: the ranking of memories, whole answers and passages, with and
 without a project, and whole prompts. Texts are words of the model's own vocabulary and made-up ones, as often as in
 real text (Zipf), a quarter of them of the session's topic; ``--corpus DIR`` takes sentences of real transcripts
@@ -102,10 +102,10 @@ def grow(home: Home, made: SyntheticMemory, turns: int, model: Embedder) -> floa
 
 @contextlib.contextmanager
 def working(home: Home) -> Iterator[tuple[subprocess.Popen[bytes], float]]:
-    """``engram work`` as a process of its own, and the seconds from its start to its first answer."""
+    """``engram service run worker`` as a process of its own, and the seconds from its start to its first answer."""
     environment = os.environ | {"ENGRAM_HOME": str(home.root), "CLAUDE_CONFIG_DIR": str(home.root / "claude")}
     start = time.monotonic()
-    process = subprocess.Popen([sys.executable, "-m", "engram.cli.main", "work"], env=environment)
+    process = subprocess.Popen([sys.executable, "-m", "engram.cli.main", "service", "run", "worker"], env=environment)
     try:
         while ask_worker(home, {"op": "recall", "query": "first"}, timeout_seconds=START_SECONDS) is None:
             if process.poll() is not None or time.monotonic() - start > START_SECONDS:

@@ -104,11 +104,11 @@ def measure(corpus: Path, prompts: int, busy_processes: int) -> dict[str, Any]:
         command = ["/bin/sh", "-c", hook]
         with open_store(home.memory_db) as store:
             fill(store, 10_000)
-            with running("work", home, claude):
+            with running("worker", home, claude):
                 ask(command, environment, 0)
                 with busy(busy_processes):
                     load, during, silent, bare, number = os.getloadavg()[0], [], [], [], 0
-                    with running("watch", home, claude):
+                    with running("watcher", home, claude):
                         while number < prompts and not is_imported(store, claude):
                             number += 1
                             during.append(ask(command, environment, number))

@@ -100,7 +100,7 @@ def measure(rounds: int, memories: int) -> dict[str, dict[str, Any]]:
                     stack.enter_context(socket.create_server(("127.0.0.1", port), backlog=128))
             fill(machine.store, memories)
         for machine in machines.values():
-            stack.enter_context(running("work", machine.places, folder / "claude"))
+            stack.enter_context(running("worker", machine.places, folder / "claude"))
         until = time.monotonic() + NOTICED_SECONDS
         while not all(has_noticed(machine) for machine in machines.values()) and time.monotonic() < until:
             time.sleep(0.5)

@@ -93,7 +93,7 @@ def start_worker(machine: Machine, *, has_wait: bool) -> subprocess.Popen[bytes]
     """Start the worker of a machine."""
     root = machine.places.root
     names = {"HOME": str(root.parent), "ENGRAM_HOME": str(root), "ENGRAM_HUB_WAIT": str(has_wait).lower()}
-    command = [sys.executable, "-m", "engram.cli.main", "work"]
+    command = [sys.executable, "-m", "engram.cli.main", "service", "run", "worker"]
     return subprocess.Popen(command, env={**os.environ, **names}, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 
 

@@ -136,7 +136,7 @@ def cpu_seconds(pid: int) -> float:
 def worker(settings: Settings, python: str) -> Iterator[subprocess.Popen[bytes]]:
     """A worker that answers, with the embedder that needs no model, and has its vectors in memory."""
     environment = {**os.environ, "ENGRAM_HOME": str(settings.home), "ENGRAM_EMBEDDING_MODEL": "hashed"}
-    process = subprocess.Popen([python, "-P", "-m", "engram.cli.main", "work"], env=environment)
+    process = subprocess.Popen([python, "-P", "-m", "engram.cli.main", "service", "run", "worker"], env=environment)
     try:
         while ask_worker(settings.places, {"op": "status"}) is None:
             time.sleep(0.2)

@@ -85,15 +85,17 @@ def fill(store: Store, count: int) -> None:
 
 
 @contextlib.contextmanager
-def running(command: str, home: Home, claude: Path) -> Iterator[subprocess.Popen[bytes]]:
-    """``engram work`` or ``engram watch`` as a process of its own; ended at the end."""
+def running(process_name: str, home: Home, claude: Path) -> Iterator[subprocess.Popen[bytes]]:
+    """The worker or the watcher (``engram service run``) as a process of its own; ended at the end."""
     environment = os.environ | {"ENGRAM_HOME": str(home.root), "CLAUDE_CONFIG_DIR": str(claude)}
-    process = subprocess.Popen([sys.executable, "-m", "engram.cli.main", command], env=environment)
+    process = subprocess.Popen(
+        [sys.executable, "-m", "engram.cli.main", "service", "run", process_name], env=environment
+    )
     try:
         until = time.monotonic() + START_SECONDS
-        while command == "work" and ask_worker(home, {"op": "status"}) is None:
+        while process_name == "worker" and ask_worker(home, {"op": "status"}) is None:
             if process.poll() is not None or time.monotonic() > until:
-                raise SystemExit(f"engram {command} did not start")
+                raise SystemExit(f"the {process_name} did not start")
             time.sleep(0.1)
         yield process
     finally:
@@ -122,12 +124,12 @@ def measure(corpus: Path, memories: int) -> dict[str, Any]:
         claude = join(corpus, Path(name) / "claude")
         with open_store(home.memory_db) as store:
             fill(store, memories)
-            with running("work", home, claude) as worker:
+            with running("worker", home, claude) as worker:
                 for number in range(20):
                     ask_worker(home, {"op": "recall", "query": f"where does part {number} keep its budget"})
                 time.sleep(5)
                 seen = {"worker_at_rest_mb": rss_mb(worker.pid)}
-                with running("watch", home, claude) as watcher:
+                with running("watcher", home, claude) as watcher:
                     seen |= follow(store, claude, worker.pid, watcher.pid)
     return {key: round(value, 1) for key, value in seen.items()} | {"episodes_before": memories}
 
