@@ -87,12 +87,12 @@ def readme_block(results: Sequence[Result]) -> str:
     columns: dict[str, Callable[[Result], str]] = {
         "": lambda result: f"{result['name']} {result['version'].removeprefix('SQLite ')}",
         "asked: evidence shown": lambda result: percent(evidence(result, 400)),
-        "asked: a reader's answers right": lambda result: percent(
+        "asked: answered correctly": lambda result: percent(
             [float(verdict == "right") for verdict in verdicts(readers, result)]
         ),
         "asked: right session named": lambda result: percent(sessions(result)),
-        "unasked: tells what fits": lambda result: percent(tells(result)),
-        "unasked: speaks where nothing fits (less is better)": lambda result: percent(
+        "unprompted: shows something relevant": lambda result: percent(tells(result)),
+        "unprompted: speaks when nothing fits (lower is better)": lambda result: percent(
             speaks(result, "nothing", "routine")
         ),
         "first reading, processor seconds": lambda result: number(result["read_processor_seconds"]),
