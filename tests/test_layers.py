@@ -70,6 +70,7 @@ FLOORS = {
 
 #: Module or room of engram.search → its floor within the package, and the same of engram.models.
 SEARCH_FLOORS = {
+    "engram.search.edited_since": 0,
     "engram.search.hits": 0,
     "engram.search.question": 0,
     "engram.search.vectors": 0,

@@ -146,6 +146,10 @@ def _words(text: str) -> frozenset[str]:
 PROPOSAL = "proposal "
 
 
+#: Maximum number of close memories of other sessions that an extractor is shown.
+MAX_NEAR_MEMORIES = 12
+
+
 @dataclass(frozen=True, slots=True)
 class NearMemory:
     """An existing memory, as shown to an extractor."""

@@ -1,17 +1,17 @@
-"""Choose the turns of a session that are extracted together, in one transaction. Pure."""
+"""What an extraction reads: which turns of a session together, and their context of older memories and rules."""
 
 from __future__ import annotations
 
+import math
 import re
+from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from engram.enums import Scope, Source, Voice
 from engram.errors import Conflict
-from engram.extraction.candidate import ExtractionContext, NearMemory
-from engram.extraction.model.model_request import nearest
+from engram.extraction.candidate import MAX_NEAR_MEMORIES, ExtractionContext, NearMemory
 from engram.extraction.user_rules import meant_by, orders, says_the_same, takings_back, typed_texts
-from engram.ingest.read_portion import without_entries
 from engram.models.engine.transaction import Reader, Store, Tx
 from engram.models.memories.judgements import JudgedMemory, is_kept_by_hand, judged_memories
 from engram.models.memories.memory_records import Memory, evidence_of, find_memory, memories_of_session
@@ -23,9 +23,9 @@ from engram.models.sessions.recent_work import user_texts_elsewhere
 from engram.models.sessions.sessions import SessionRow, find_session
 from engram.models.sessions.stored_turns import StoredTurn
 from engram.settings import Settings
-from engram.text.words import content_words
+from engram.text.words import content_words, prefixes
 from engram.transcripts.registry import has_answers
-from engram.transcripts.turns import Turn
+from engram.transcripts.turns import Turn, without_entries
 from engram.trust.display import one_line
 from engram.trust.voice import typed_text
 
@@ -248,3 +248,30 @@ def _users(memories: Iterable[Memory]) -> tuple[str, ...]:
 def _judged_state(memory: JudgedMemory) -> str:
     why = f" ({one_line(memory.reason, MAX_WHY_CHARACTERS)})" if memory.reason else ""
     return f"judged {memory.judgement}{why}, not to be kept again"
+
+
+# -- Selecting the existing memories that are close to some turns, by common words. Pure, and the same on every machine.
+#
+# Vectors are not used: the same memories and turns must make the same request, so that recorded answers fit.
+
+#: Minimum share of a memory's words, weighted by rarity, that a single turn must contain.
+MIN_SHARE = 0.2
+
+
+def nearest(memories: Sequence[Memory], turns: Iterable[Turn], limit: int = MAX_NEAR_MEMORIES) -> list[Memory]:
+    """Return the memories that are close to one of the turns, closest first."""
+    words_of = [prefixes(content_words(" ".join((memory.summary, *memory.entities)))) for memory in memories]
+    counts = Counter(word for words in words_of for word in words)
+    weight = {word: math.log(1 + len(memories) / count) for word, count in counts.items()}
+    turn_words = [_words(turn) for turn in turns]
+    ranked = []
+    for memory, words in zip(memories, words_of, strict=True):
+        whole = sum(sorted(weight[word] for word in words))
+        share = max((sum(sorted(weight[w] for w in words & said)) for said in turn_words), default=0.0) / (whole or 1)
+        if share >= MIN_SHARE:
+            ranked.append((-round(share, 2), -memory.created_at_ms, memory.summary, memory))
+    return [memory for *_, memory in sorted(ranked, key=lambda row: row[:3])[:limit]]
+
+
+def _words(turn: Turn) -> frozenset[str]:
+    return prefixes(content_words("\n".join(said.text for said in turn.said)))

@@ -40,7 +40,7 @@ from engram.system.failpoint import reach
 from engram.transcripts.agents import EntryTime, PullRequest, Reading, Source, Title
 from engram.transcripts.project import Project, is_excluded
 from engram.transcripts.registry import agent_of
-from engram.transcripts.turns import Action, Role, TextBlock, Turn, TurnUpdate
+from engram.transcripts.turns import Action, Role, TextBlock, Turn, TurnUpdate, without_entries
 from engram.vaults import keeps_out, own_vault, vault_of_folder
 
 # -- Omitting what was forgotten, so that it is never stored again. Pure.
@@ -55,17 +55,6 @@ def without_erased(updates: Iterable[TurnUpdate], erased: Collection[str]) -> tu
     if not erased:
         return tuple(updates)
     return tuple(replace(update, turn=without_entries(update.turn, erased)) for update in updates)
-
-
-def without_entries(turn: Turn, entries: Collection[str]) -> Turn:
-    """Return the turn without the texts and calls of some entries; text without an entry goes by the turn's key."""
-    said = tuple(block for block in turn.said if (block.uuid or turn.key) not in entries)
-    actions = tuple(
-        action for action in turn.actions if action.uuid not in entries and action.result_uuid not in entries
-    )
-    if len(said) == len(turn.said) and len(actions) == len(turn.actions):
-        return turn
-    return replace(turn, said=said, actions=actions)
 
 
 # -- Complete turns returned by a reader: keep what belongs to them, and compare them with the stored turns.

@@ -16,7 +16,6 @@ from engram.models.memories.judgements import is_kept_by_hand
 from engram.models.memories.memory_records import Memory
 from engram.models.sessions.prompt_outcomes import Candidate
 from engram.models.sessions.quotation_ids import is_quotation_id
-from engram.reports.session_report import is_near
 from engram.search.hits import BRANCH_DEDUCTION, Hit
 from engram.search.support import Support, stems_of, stems_of_text
 from engram.system.lazy_regex import lazy_regex
@@ -372,7 +371,7 @@ def recorded_candidates(rated: Sequence[RatedHit]) -> tuple[Candidate, ...]:
         for rated_hit in rated
         if rated_hit.verdict not in (Verdict.SHOWN, Verdict.NOT_NAMED) and rated_hit.score > 0
     ]
-    near = unshown[:1] + [candidate for candidate in unshown[1:] if is_near(candidate)]
+    near = unshown[:1] + [candidate for candidate in unshown[1:] if candidate.is_near]
     return tuple(sorted((*shown, *near[:MAX_UNSHOWN]), key=lambda candidate: candidate.place))
 
 

@@ -16,6 +16,7 @@ from engram.enums import Verdict
 from engram.models.engine.transaction import Store
 from engram.models.forgetting.erase_entries import memories_resting_on_source
 from engram.models.projects.projects import NO_PROJECT
+from engram.models.sessions.prompt_outcomes import MIN_FLOOR_SHARE
 from engram.models.sessions.quotation_ids import quotation_prefix
 from engram.models.sessions.sessions import copied_history
 from engram.models.sessions.stored_quotations import Quotation, find_quotation
@@ -29,7 +30,6 @@ from engram.recollection.choose_bites import (
     rate_hit,
     rate_hits,
 )
-from engram.reports.session_report import MIN_FLOOR_SHARE
 from engram.search.hits import Hit
 from engram.search.passages.followed import what_followed
 from engram.search.question import Query

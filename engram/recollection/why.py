@@ -19,7 +19,7 @@ from engram.models.sessions.sessions import SessionRow
 from engram.models.sessions.stored_quotations import find_quotation
 from engram.models.sessions.stored_turns import StoredTurn, turns_of_session
 from engram.recollection.prompts import digest_of, filter_prompt
-from engram.reports.session_report import REASONS, SHOWN_VERDICTS, is_near, outcome_to_json
+from engram.reports.session_report import REASONS, SHOWN_VERDICTS, outcome_to_json
 from engram.system.clock import iso_or_none
 from engram.transcripts.turns import Opening
 
@@ -106,7 +106,7 @@ def why_memory(store: Store, memory_id: str, limit: int | None = None) -> Memory
     if memory_id not in summaries:
         raise NotFound(f"there is no memory or quotation {memory_id[:40]!r}")
     recorded = prompt_outcomes.outcomes_of_memory(store, memory_id)
-    near = [outcome for outcome in recorded if is_near(outcome.considered[0])]
+    near = [outcome for outcome in recorded if outcome.considered[0].is_near]
     return MemoryWhy(memory_id, summaries[memory_id], tuple(near[:limit]))
 
 

@@ -60,15 +60,8 @@ REASONS: Mapping[Verdict, str] = {
     Verdict.FAR_BELOW_BEST: "it is much less relevant than the best one",
     Verdict.NO_ROOM: "better memories used up the space (bites, bite_tokens)",
 }
-#: Minimum score, as a share of its floor, for recording a memory that was not shown, apart from the best one.
-MIN_FLOOR_SHARE = 0.5
 #: Verdicts of memories that Claude was shown or may still be shown.
 SHOWN_VERDICTS = (Verdict.SHOWN, Verdict.PENDING)
-
-
-def is_near(candidate: Candidate) -> bool:
-    """Return True for a memory that was shown or nearly was."""
-    return candidate.score >= candidate.floor * MIN_FLOOR_SHARE
 
 
 def outcome_to_json(outcome: Outcome, summaries: Mapping[str, str]) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import NamedTuple
@@ -446,6 +446,17 @@ def without_rewound(turns: Sequence[Turn]) -> list[Turn]:
         turn if turn.key in standing else replace(turn, said=tuple(text for text in turn.said if text.role not in own))
         for turn in turns
     ]
+
+
+def without_entries(turn: Turn, entries: Collection[str]) -> Turn:
+    """Return the turn without the texts and calls of some entries; text without an entry goes by the turn's key."""
+    said = tuple(block for block in turn.said if (block.uuid or turn.key) not in entries)
+    actions = tuple(
+        action for action in turn.actions if action.uuid not in entries and action.result_uuid not in entries
+    )
+    if len(said) == len(turn.said) and len(actions) == len(turn.actions):
+        return turn
+    return replace(turn, said=said, actions=actions)
 
 
 def _branch(place: int, parents: Sequence[int]) -> set[int]:

@@ -17,6 +17,7 @@ from engram.paths import is_session_id
 from engram.recollection.dry_run import explain
 from engram.recollection.session_start import preview_briefing
 from engram.search.answer import answer_question, public_passages
+from engram.search.edited_since import LaterChanges
 from engram.search.hits import MAX_HITS, PublicHit
 from engram.search.question import Query
 from engram.search.vectors.loaded_vectors import embed_newest_memories
@@ -26,7 +27,6 @@ from engram.tasks.runtime import Runtime
 from engram.tasks.session_tasks import embed
 from engram.text.words import MAX_QUERY_CHARS
 from engram.transcripts.json_values import storable_value
-from engram.worker.edited_since import LaterChanges
 from engram.worker.open_vaults import Vaults
 from engram.worker.recall_client import Operation
 from engram.worker.worker_client import WorkerStatus

@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-import math
-from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC
 from functools import lru_cache
 
-from engram.extraction.candidate import MAX_SUMMARY_WORDS, ExtractionContext, NearMemory, is_own
-from engram.models.memories.memory_records import Memory
+from engram.extraction.candidate import MAX_NEAR_MEMORIES, MAX_SUMMARY_WORDS, ExtractionContext, NearMemory, is_own
 from engram.redaction import redact
 from engram.system.clock import moment_of
 from engram.system.lazy_regex import lazy_regex
 from engram.text.splitting import sentences
 from engram.text.titles import MAX_TITLE_WORDS
-from engram.text.words import content_words, prefixes
 from engram.transcripts.turns import Action, Role, TextBlock, Turn
 from engram.trust.voice import split_typed
 
@@ -185,8 +181,8 @@ MAX_REQUEST_CHARACTERS = 80_000
 MAX_HEADER_CHARACTERS = 6_000
 #: Maximum number of memories asked for in a request; in a long one, one for this many characters, up to a limit.
 MAX_MEMORIES, CHARACTERS_PER_MEMORY, MAX_MEMORIES_LONG = 8, 3_000, 20
-#: Maximum number of memories of the session that are shown, and of the project.
-MAX_OWN_MEMORIES, MAX_NEAR_MEMORIES = 40, 12
+#: Maximum number of memories of the session that are shown.
+MAX_OWN_MEMORIES = 40
 #: Marks everything that Engram sends, so that it never learns from its own requests.
 MARKER = "engram-extraction-request"
 
@@ -418,30 +414,3 @@ def _said_length(said: Iterable[TextBlock]) -> int:
 
 def _actions_length(turn: Turn) -> int:
     return sum(len(action_line("c000", action)) + 1 for action in turn.actions if is_shown(action))
-
-
-# -- Selecting the existing memories that are close to some turns, by common words. Pure, and the same on every machine.
-#
-# Vectors are not used: the same memories and turns must make the same request, so that recorded answers fit.
-
-#: Minimum share of a memory's words, weighted by rarity, that a single turn must contain.
-MIN_SHARE = 0.2
-
-
-def nearest(memories: Sequence[Memory], turns: Iterable[Turn], limit: int = MAX_NEAR_MEMORIES) -> list[Memory]:
-    """Return the memories that are close to one of the turns, closest first."""
-    words_of = [prefixes(content_words(" ".join((memory.summary, *memory.entities)))) for memory in memories]
-    counts = Counter(word for words in words_of for word in words)
-    weight = {word: math.log(1 + len(memories) / count) for word, count in counts.items()}
-    turn_words = [_words(turn) for turn in turns]
-    ranked = []
-    for memory, words in zip(memories, words_of, strict=True):
-        whole = sum(sorted(weight[word] for word in words))
-        share = max((sum(sorted(weight[w] for w in words & said)) for said in turn_words), default=0.0) / (whole or 1)
-        if share >= MIN_SHARE:
-            ranked.append((-round(share, 2), -memory.created_at_ms, memory.summary, memory))
-    return [memory for *_, memory in sorted(ranked, key=lambda row: row[:3])[:limit]]
-
-
-def _words(turn: Turn) -> frozenset[str]:
-    return prefixes(content_words("\n".join(said.text for said in turn.said)))

@@ -22,6 +22,10 @@ MAX_COUNTED = 200
 SAME_MOMENT_MS = 10_000
 
 
+#: Minimum score, as a share of its floor, for recording a memory that was not shown, apart from the best one.
+MIN_FLOOR_SHARE = 0.5
+
+
 @dataclass(frozen=True, slots=True)
 class Candidate:
     #: Its place among the hits of the search, from 0.
@@ -33,6 +37,11 @@ class Candidate:
     floor: float
     #: Feature → value.
     features: Mapping[str, float] = field(default_factory=dict)
+
+    @property
+    def is_near(self) -> bool:
+        """True for a memory that was shown or nearly was."""
+        return self.score >= self.floor * MIN_FLOOR_SHARE
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,12 +15,12 @@ from engram.models.open_memory import open_store
 from engram.models.projects.projects import list_projects
 from engram.redaction import redact
 from engram.search.answer import answer_question
+from engram.search.edited_since import LaterChanges, read_commit_times
 from engram.search.hit_lines import answer_text
 from engram.search.hits import PublicHit
 from engram.search.question import Query
 from engram.search.searcher import Searcher
 from engram.settings import Settings
-from engram.worker.edited_since import LaterChanges, read_commit_times
 
 SESSION = "22582f02-0391-4a88-b729-f218fbfb8d9a"
 #: Before and after the session.
