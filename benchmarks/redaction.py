@@ -28,8 +28,10 @@ from typing import Any
 REPO = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(REPO))
 
-from engram.redaction import redact, split_typed, typed_text, why_suspect  # noqa: E402
+from engram.redaction import redact  # noqa: E402
 from engram.redaction.values import MARK  # noqa: E402
+from engram.trust.suspicion import why_suspect  # noqa: E402
+from engram.trust.voice import split_typed, typed_text  # noqa: E402
 
 #: Characters of one timed piece.
 PIECE = 2_048

@@ -21,8 +21,8 @@ from typing import NamedTuple, TypeAlias
 
 from linear_fit import Weights, fit, write
 
-from engram.redaction import why_suspect
 from engram.trust.addressed import WEIGHTS, is_addressed, passages
+from engram.trust.suspicion import why_suspect
 
 ANSWERS = Path(__file__).parent / "answers"
 #: Most plain sentences that the model alone may hold back.

@@ -16,13 +16,13 @@ from engram.models.sessions.sessions import SessionRow, find_session
 from engram.models.sessions.stored_turns import turns_of_session
 from engram.notes.note_index import nest_text
 from engram.paths import Home
-from engram.redaction import fence_safe, redact
+from engram.redaction import redact
 from engram.system.atomic import locked_folder, read_whole, write_atomic
 from engram.system.clock import day_of, moment_of
 from engram.system.lazy_regex import lazy_regex
 from engram.text.shell import hides_status
 from engram.transcripts.turns import Turn
-from engram.trust.display import one_line
+from engram.trust.display import fence_safe, one_line
 
 # -- Files named by day: one writer at a time, and never rewritten after a partial read.
 

@@ -1,6 +1,6 @@
-"""Remove secrets before anything is stored, embedded, logged or sent, and decide whose voice a text is.
+"""Remove secrets before anything is stored, embedded, logged or sent.
 
-Names are loaded when they are first used, so that making a text safe to show compiles no pattern for secrets.
+Names are loaded when they are first used, since compiling the patterns for secrets takes time.
 """
 
 from __future__ import annotations
@@ -12,34 +12,21 @@ if TYPE_CHECKING:
     from engram.redaction.fixed_forms import drop_private
     from engram.redaction.known_values import env_values, hash_value
     from engram.redaction.redactor import redact, redact_parts
-    from engram.trust.display import fence_safe, one_line
-    from engram.trust.suspicion import why_suspect
-    from engram.trust.voice import split_typed, typed_text
 
 __all__ = [
     "drop_private",
     "env_values",
-    "fence_safe",
     "hash_value",
-    "one_line",
     "redact",
     "redact_parts",
-    "split_typed",
-    "typed_text",
-    "why_suspect",
 ]
 
 _HOMES = {
     "drop_private": "engram.redaction.fixed_forms",
     "env_values": "engram.redaction.known_values",
-    "fence_safe": "engram.trust.display",
     "hash_value": "engram.redaction.known_values",
-    "one_line": "engram.trust.display",
     "redact": "engram.redaction.redactor",
     "redact_parts": "engram.redaction.redactor",
-    "split_typed": "engram.trust.voice",
-    "typed_text": "engram.trust.voice",
-    "why_suspect": "engram.trust.suspicion",
 }
 
 

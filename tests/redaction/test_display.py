@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from engram.redaction import fence_safe, one_line
-from engram.trust.display import hidden_characters
+from engram.trust.display import fence_safe, hidden_characters, one_line
 
 NASTY = st.lists(
     st.one_of(

@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from engram.redaction import typed_text, why_suspect
 from engram.text.linear_model import features
 from engram.trust.addressed import is_addressed, passages, score
-from engram.trust.suspicion import RULES, lower_case, why_any_suspect, why_name_suspect
+from engram.trust.suspicion import RULES, lower_case, why_any_suspect, why_name_suspect, why_suspect
+from engram.trust.voice import typed_text
 
 
 def test_at_least_60_payloads_are_tried_and_97_of_100_are_suspect(red_team: ModuleType) -> None:

@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from engram.redaction import split_typed, typed_text
 from engram.transcripts.claude_code.entry import Entry, parse_line
 from engram.transcripts.claude_code.turn_builder import TurnBuilder
 from engram.transcripts.growing_file import Position, read_chunk
+from engram.trust.voice import split_typed, typed_text
 
 
 def test_no_payload_becomes_typed_however_it_is_pasted(red_team: ModuleType) -> None:

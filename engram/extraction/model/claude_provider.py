@@ -27,10 +27,11 @@ from engram.extraction.model.provider import (
     Unfit,
 )
 from engram.paths import user_home
-from engram.redaction import one_line, redact
+from engram.redaction import redact
 from engram.settings import Settings
 from engram.system.atomic import make_private_folder, read_regular
 from engram.system.lazy_regex import lazy_regex
+from engram.trust.display import one_line
 
 # -- The command line of a call to Claude Code in print mode: which binary, which environment, which flags.
 #
