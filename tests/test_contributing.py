@@ -1,4 +1,4 @@
-"""CONTRIBUTING.md, the architecture and the glossary name files, commands and names that exist."""
+"""CONTRIBUTING.md, the architecture and the glossary name files, commands and names that exist; the map is whole."""
 
 from __future__ import annotations
 
@@ -33,13 +33,15 @@ def paths_of(page: str) -> list[str]:
 @pytest.mark.parametrize("page", PAGES)
 def test_every_path_exists(page: str) -> None:
     places = (REPO, (REPO / page).parent, *(REPO / folder for folder in FOLDERS))
-    named = [path for path in paths_of(page) if "NAME" not in path and path not in ("config.toml", "MEMORY.md")]
+    # A name without a folder is that of one product file.
+    names = {"config.toml", "MEMORY.md", *(path.rpartition("/")[2] for path in product_files())}
+    named = [path for path in paths_of(page) if "NAME" not in path and path not in names]
 
     assert [path for path in named if not any((place / path).exists() for place in places)] == []
 
 
 def product_files() -> list[str]:
-    """Product files as the architecture names them: below ``engram``, or with the name of another package."""
+    """Product files as the map names them: below ``engram``, or with the name of another package."""
     return [
         path.relative_to(REPO / start).as_posix()
         for start, package in (("engram", "."), ("hooks", "engram_hooks"), ("mcp_server", "engram_mcp"))
@@ -49,7 +51,7 @@ def product_files() -> list[str]:
 
 
 def named_files(page: str) -> list[str]:
-    """Files of the tables of the architecture, each below the folder in its heading where that is needed."""
+    """Files of the tables of the map, each below the folder in its heading where that is needed."""
     named, room = [], ""
     known = set(product_files())
     for line in page.partition(f"{FILES_HEADING}\n")[2].partition(NEXT_HEADING)[0].splitlines():
@@ -60,14 +62,27 @@ def named_files(page: str) -> list[str]:
     return named
 
 
-def test_the_architecture_says_once_of_every_file_what_is_in_it() -> None:
-    named = named_files((REPO / "docs/architecture.md").read_text(encoding="utf-8"))
+def test_the_map_says_once_of_every_file_what_is_in_it() -> None:
+    named = named_files((REPO / "CONTRIBUTING.md").read_text(encoding="utf-8"))
 
     assert sorted(named) == sorted(product_files())
 
 
-def test_the_architecture_lists_each_command_and_task_at_its_module() -> None:
-    page = (REPO / "docs/architecture.md").read_text(encoding="utf-8")
+def test_the_map_says_once_of_every_folder_what_belongs_there() -> None:
+    page = (REPO / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| (`.*?) \| \S", page.partition("## Where things are\n")[2].partition(NEXT_HEADING)[0], re.M)
+    folders = {
+        f"{path.parent.relative_to(REPO).as_posix()}/"
+        for package in ("engram", "hooks/engram_hooks", "mcp_server/engram_mcp")
+        for path in (REPO / package).rglob("*.py")
+        if path.name != "__init__.py"
+    }
+
+    assert sorted(folder for row in rows for folder in re.findall(r"`([^`]+)`", row)) == sorted(folders)
+
+
+def test_the_map_lists_each_command_and_task_at_its_module() -> None:
+    page = (REPO / "CONTRIBUTING.md").read_text(encoding="utf-8")
     rows = dict(re.findall(r"^\| `(\w+)\.py` \| (.*) \|$", page, re.M))
     places = [(module.rpartition(".")[2], name) for name, module in COMMANDS.items()]
     tasks = []

@@ -1,4 +1,4 @@
-"""``engram team``: spaces that several people share on a hub."""
+"""``engram team``, ``share`` and ``unshare``: spaces that several people share on a hub."""
 
 from __future__ import annotations
 

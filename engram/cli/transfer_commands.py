@@ -1,4 +1,4 @@
-"""``engram export``: memories as JSON lines or as a folder of Markdown files, without loss."""
+"""``engram export``, ``import`` and ``restore``: memories as files and back, and memory.db from a backup."""
 
 from __future__ import annotations
 

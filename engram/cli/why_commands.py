@@ -1,4 +1,4 @@
-"""``engram why``: the outcome of a session's prompts or of a memory, or the answer that a prompt would get now."""
+"""``engram why``, ``fix``, ``how``, ``blame`` and ``where``: why something was shown, and what was done before."""
 
 from __future__ import annotations
 

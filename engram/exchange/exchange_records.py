@@ -1,4 +1,4 @@
-"""What the reader of every format yields: memories on their way in, and what could not be used."""
+"""A memory as a JSON record, for export and import, and what the reader of every format yields."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Export as JSON lines: one line per memory with its history, and a last line about what was forgotten."""
+"""Export as JSON lines, one per memory with its history and a last one about what was forgotten; or as Markdown."""
 
 from __future__ import annotations
 

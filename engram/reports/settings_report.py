@@ -1,4 +1,4 @@
-"""Settings and projects as shown to people and scripts."""
+"""Settings, projects and their moves, as shown to people and scripts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The search service: rank memories or passages of one store for a question, and show them with their evidence."""
+"""The search service: rank the memories or passages of one store for a question or a prompt."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ class QueryEmbedder:
         return self._pool.submit(self.embed, text).result
 
 
-# -- The search service: rank memories or passages of one store for a question, and show them with their evidence.
+# -- The search service: rank the memories or passages of one store for a question or a prompt.
 
 __all__ = ["Hit", "Query", "Searcher", "with_places"]
 

@@ -1,4 +1,4 @@
-"""Statements waiting to be pushed, and how projects are identified across machines."""
+"""What is to be pushed: the first upload, statements that wait, and how other machines know a project."""
 
 from __future__ import annotations
 

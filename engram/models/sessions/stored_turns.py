@@ -1,4 +1,4 @@
-"""Turns: what was said, their entries, and which of them a language model has read."""
+"""Read turns: what was said, their entries, which are to be extracted, and which a language model has read."""
 
 from __future__ import annotations
 

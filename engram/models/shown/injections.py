@@ -1,4 +1,4 @@
-"""What agents were shown: the ledger that keeps a memory from being shown twice, and the figures of use."""
+"""What agents were shown, line by line and session by session, and what is still pending."""
 
 from __future__ import annotations
 
