@@ -37,7 +37,7 @@ from engram.setup.edits.install_steps import Step
 from engram.setup.edits.journal import Journal, load_journal
 from engram.setup.installing.install_plan import Installation, is_upgrade, make_way, plan_installation
 from engram.setup.installing.install_run import Outcome
-from engram.setup.installing.installation import install_steps
+from engram.setup.installing.install_uninstall import install_steps
 from engram.setup.installing.preflight import (
     DAYS,
     DOLLARS,

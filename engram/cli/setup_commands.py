@@ -42,7 +42,7 @@ from engram.setup.agents.registered import (
 )
 from engram.setup.edits.install_steps import Step
 from engram.setup.edits.journal import load_journal
-from engram.setup.installing.installation import uninstall as take_back
+from engram.setup.installing.install_uninstall import uninstall as take_back
 from engram.setup.installing.stray import find_stray, purge_memory, vault_folders
 from engram.setup.old_engram.find import find_earlier
 from engram.system.atomic import write_atomic

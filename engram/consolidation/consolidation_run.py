@@ -8,14 +8,22 @@ from dataclasses import astuple, dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
-from engram.consolidation import steps
+from engram.consolidation.after_extraction import end_open_work
 from engram.consolidation.git_staleness import confirm_merged, mark_stale
 from engram.consolidation.graduation import graduate, not_graduating, retire
-from engram.consolidation.joining import end_open_work
 from engram.consolidation.model_steps import distill_again, reconcile
 from engram.consolidation.rejudge import archive_picked, rejudge_elements, rejudge_rules
 from engram.consolidation.step_context import Context, Similar, TimeIsUp
-from engram.consolidation.steps import NAMED_COSINE, confirm_recent, supersede_pairs
+from engram.consolidation.tidying_steps import (
+    NAMED_COSINE,
+    age,
+    archive_exact_duplicates,
+    confirm_recent,
+    merge_near_duplicates,
+    pack_old,
+    supersede_pairs,
+    write_digests,
+)
 from engram.embedding.embedder import DUPLICATE_COSINE
 from engram.models.engine.transaction import Store
 from engram.models.memories import memory_history, watermarks
@@ -137,19 +145,19 @@ def _steps(context: Context, since_ms: int) -> list[tuple[str, Callable[[], None
         ("rejudge", lambda: rejudge_rules(context)),
         ("picked", lambda: archive_picked(context)),
         ("open work", lambda: end_open_work(context)),
-        ("duplicates", lambda: steps.archive_exact_duplicates(context)),
-        ("merge", lambda: steps.merge_near_duplicates(context)),
+        ("duplicates", lambda: archive_exact_duplicates(context)),
+        ("merge", lambda: merge_near_duplicates(context)),
         ("supersede", lambda: supersede_pairs(context, context.pairs(NAMED_COSINE))),
         ("reconcile", lambda: reconcile(context)),
         ("confirm", lambda: confirm_recent(context, since_ms)),
         ("branches", lambda: confirm_merged(context)),
         ("stale", lambda: mark_stale(context)),
-        ("age", lambda: steps.age(context)),
-        ("pack", lambda: steps.pack_old(context)),
+        ("age", lambda: age(context)),
+        ("pack", lambda: pack_old(context)),
         ("retire", lambda: retire(context)),
         ("graduate", lambda: graduate(context)),
         ("distill", lambda: distill_again(context)),
-        ("digest", lambda: steps.write_digests(context, since_ms)),
+        ("digest", lambda: write_digests(context, since_ms)),
     ]
 
 

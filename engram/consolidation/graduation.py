@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from engram.consolidation.step_context import Context
-from engram.consolidation.steps import DAY_MS, TEST_PASSED, USER_AGREED
+from engram.consolidation.tidying_steps import DAY_MS, TEST_PASSED, USER_AGREED
 from engram.enums import Actor, Importance, Judgement, Scope, Source, Status, Voice
 from engram.models.engine.transaction import Store
 from engram.models.memories import memory_records

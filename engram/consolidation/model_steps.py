@@ -9,7 +9,7 @@ import logging
 from typing import TYPE_CHECKING
 
 from engram.consolidation.step_context import Context
-from engram.consolidation.steps import archive_repeated
+from engram.consolidation.tidying_steps import archive_repeated
 from engram.enums import Actor, Scope
 from engram.errors import Conflict, ExtractionError
 from engram.models.memories import memory_changes

@@ -180,7 +180,7 @@ def run_join(runtime: Runtime) -> None:
 
 def extract_now(runtime: Runtime, session_id: str) -> bool:
     """Extract; return True if a memory changed. Raises ExtractionError or StoreError."""
-    from engram.consolidation.joining import settle_session
+    from engram.consolidation.after_extraction import settle_session
     from engram.extraction.extracting import extract_session
 
     if runtime.extractor is None:
@@ -198,7 +198,7 @@ def extract_now(runtime: Runtime, session_id: str) -> bool:
 
 def join_now(runtime: Runtime) -> list[str]:
     """Join memories with older ones in turn order; return a line per change. Raises StoreError."""
-    from engram.consolidation.joining import join_waiting
+    from engram.consolidation.after_extraction import join_waiting
 
     return join_waiting(runtime.store, runtime.settings, runtime.searcher, runtime.embedder)
 

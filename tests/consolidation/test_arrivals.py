@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 import pytest
 
-from engram.consolidation.joining import join_pairs
-from engram.consolidation.steps import NAMED_COSINE
+from engram.consolidation.after_extraction import join_pairs
+from engram.consolidation.tidying_steps import NAMED_COSINE
 from engram.embedding.embedder import Embedder
 from engram.embedding.hashed import HashedEmbedder
 from engram.enums import Kind, Status

@@ -10,7 +10,7 @@ from planting import plant
 from showing import show_and_use
 
 from bench.storing import content_digest
-from engram.consolidation import steps
+from engram.consolidation import tidying_steps
 from engram.consolidation.consolidation_run import consolidate
 from engram.consolidation.step_context import Context
 from engram.consolidation.undo import undo_run
@@ -70,7 +70,7 @@ def test_a_change_made_by_hand_while_a_step_looks_elsewhere_stays(
         )
 
     assert not context.change(seen, "age", "old", actor=Actor.TIDYING, weight=0.7)
-    assert not steps._merge(context, seen, second, 0.95)
+    assert not tidying_steps._merge(context, seen, second, 0.95)
     assert (now(store, first).summary, now(store, first).content) == ("my own words", "mine")
     assert now(store, second).status == "active"
     assert context.lines == []

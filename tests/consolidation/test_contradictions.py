@@ -11,7 +11,7 @@ from memory_states import states_of
 from near_pairs import BOTH_HOLD, CHANGES
 
 from engram.consolidation.consolidation_run import consolidate
-from engram.consolidation.steps import why_outdated
+from engram.consolidation.tidying_steps import why_outdated
 from engram.embedding.embedder import Embedder
 from engram.enums import Actor, Kind, Scope, Voice
 from engram.memories.save import save_memory

@@ -9,7 +9,7 @@ import pytest
 from changed_minds import BOTH_STAY, CHANGED
 
 from engram.consolidation.step_context import Context
-from engram.consolidation.steps import supersede_pairs, why_outdated
+from engram.consolidation.tidying_steps import supersede_pairs, why_outdated
 from engram.embedding.embedder import Embedder
 from engram.enums import Actor, Scope
 from engram.models.memories import memory_changes, memory_records

@@ -18,7 +18,7 @@ from engram.setup.agents.claude_code import CODEX, GEMINI, OPENCODE, Choices, Cl
 from engram.setup.agents.registered import find_registrations, read_documents
 from engram.setup.edits.journal import folder_of, load_journal
 from engram.setup.installing.install_plan import plan_installation, preview
-from engram.setup.installing.installation import install_steps, uninstall
+from engram.setup.installing.install_uninstall import install_steps, uninstall
 from engram.setup.installing.stray import find_stray
 from engram.setup.old_engram.find import EarlierEngram
 from engram_hooks.block import settings_block

@@ -13,7 +13,7 @@ from engram.paths import Home
 from engram.setup.agents.other_agents import plan_codex
 from engram.setup.edits.install_steps import TomlEdit
 from engram.setup.edits.toml_edit import AppliedToml, apply_toml, revert_toml
-from engram.setup.installing.installation import install_steps, uninstall
+from engram.setup.installing.install_uninstall import install_steps, uninstall
 from engram_hooks.block import APART
 from tests.install.conftest import Machine
 

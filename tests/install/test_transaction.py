@@ -16,7 +16,7 @@ from engram.setup.edits.file_state import make_folders
 from engram.setup.edits.install_steps import FileChange, JsonEdit, JsonEntry, Step
 from engram.setup.edits.journal import explain_half_done, folder_of, load_journal
 from engram.setup.installing import apply_steps
-from engram.setup.installing.installation import install_steps, uninstall
+from engram.setup.installing.install_uninstall import install_steps, uninstall
 from engram.system import failpoint
 from engram.system.process_lock import ProcessLock
 from tests.forked import run_forked

@@ -14,7 +14,7 @@ from click.testing import CliRunner
 from engram.cli.main import engram as root_command
 from engram.consolidation.graduation import note_line
 from engram.consolidation.step_context import Context
-from engram.consolidation.steps import merge_near_duplicates
+from engram.consolidation.tidying_steps import merge_near_duplicates
 from engram.enums import Actor, Scope, Status
 from engram.forgetting.forget import forget_memory
 from engram.forgetting.forget_files import clean_recollections

@@ -15,7 +15,7 @@ from transcript_lines import say
 
 from bench.storing import content_digest
 from engram.consolidation.step_context import Context
-from engram.consolidation.steps import archive_exact_duplicates, merge_near_duplicates
+from engram.consolidation.tidying_steps import archive_exact_duplicates, merge_near_duplicates
 from engram.embedding.hashed import HashedEmbedder
 from engram.enums import Actor, Judgement, Source, Status
 from engram.errors import NotFound

@@ -14,9 +14,9 @@ from bench.memories import embed_all
 from bench.tasks.recorded import SessionAnswers
 from bench.tasks.repository import make_place
 from bench.tasks.task import Task
+from engram.consolidation.after_extraction import join_waiting, settle_session
 from engram.consolidation.consolidation_run import consolidate
 from engram.consolidation.git_staleness import read_branches
-from engram.consolidation.joining import join_waiting, settle_session
 from engram.embedding.embedder import Embedder
 from engram.extraction.candidate import Extractor
 from engram.extraction.extracting import extract_session

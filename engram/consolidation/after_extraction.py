@@ -6,7 +6,7 @@ import contextlib
 from collections.abc import Collection, Iterator, Sequence
 
 from engram.consolidation.step_context import Context
-from engram.consolidation.steps import NAMED_COSINE, confirm_session, merge_near_duplicates, supersede_pairs
+from engram.consolidation.tidying_steps import NAMED_COSINE, confirm_session, merge_near_duplicates, supersede_pairs
 from engram.embedding.embedder import DUPLICATE_COSINE, Embedder, duplicate_cosine
 from engram.enums import Actor, Status
 from engram.extraction.local.open_work import LEAD
