@@ -15,7 +15,7 @@ NAME = "engram-recall"
 #: Argument of the installer, and where its command is typed. Once the package is on an index, these become ``NAME`` and
 #: "In a terminal:", and ``make docs`` writes both into README and the pages.
 SOURCE = "."
-WHERE = "In the folder of a checkout, or of an unpacked archive:"
+WHERE = "In a checkout or an unpacked archive:"
 
 _PACKAGE = Path(__file__).resolve().parent
 

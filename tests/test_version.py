@@ -41,7 +41,7 @@ def test_no_message_installs_a_package_that_is_not_published() -> None:
         "`pipx install .` does the same",
         "pip install '.[hub]'       # here",
         "uv tool install --reinstall .  # there",
-        "<!-- where -->In the folder of a checkout, or of an unpacked archive:",
+        "<!-- where -->In a checkout or an unpacked archive:",
     ],
 )
 def test_all_lines_follow_once_the_package_is_published(line: str, monkeypatch: pytest.MonkeyPatch) -> None:
