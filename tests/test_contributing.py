@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 from pathlib import Path
 
@@ -90,6 +91,13 @@ def test_the_map_lists_each_command_and_task_at_its_module() -> None:
         source = (REPO / f"engram/tasks/{module}.py").read_text(encoding="utf-8")
         tasks += [(module, name) for name in re.findall(r'^@huey\..*\bname="(\w+)"', source, re.M)]
 
+    docstrings = {
+        module: ast.get_docstring(ast.parse((REPO / f"engram/cli/{module}.py").read_text(encoding="utf-8"))) or ""
+        for module, _ in places
+    }
+    assert [place for place in places if f"{place[1]}``" not in docstrings[place[0]]] == [], (
+        "a module names its commands"
+    )
     assert tasks
     assert [(module, name) for module, name in places + tasks if f"`{name}`" not in rows[module]] == []
     assert {name for _, name in tasks} - set(WHAT) == set(), "the page says in words what a task does"
