@@ -19,6 +19,7 @@ from engram.cli.workspace import Workspace, advise, as_called_here, pass_workspa
 from engram.consolidation.rejudge import Picked, picked_memories
 from engram.errors import BadRequest, HomeError, StoreError
 from engram.log import LOG_KINDS, LogKind, read_records
+from engram.models.rescue.restore import list_rescues
 from engram.models.sessions.stored_turns import SecondChances, second_chances
 from engram.models.shown import usage
 from engram.models.work.pauses import current_pauses
@@ -63,6 +64,7 @@ def status(workspace: Workspace, verbose: bool, as_json: bool) -> None:
         offer = "" if as_json else offer_claude(store, workspace.settings)
         hubs = report_hubs(store)
         picked = picked_memories(store)
+        rescues = list(list_rescues(store).values())
     serving = settings_around(workspace.settings).places
     worker = ask_status(serving) if health.worker.is_alive else None
     if as_json:
@@ -112,6 +114,7 @@ def status(workspace: Workspace, verbose: bool, as_json: bool) -> None:
                 as_called_here(f"{len(not_read)} files, folders and links: see `engram doctor`") if not_read else "",
             ),
             *(("hub", report.line()) for report in hubs),
+            *(("set aside", as_called_here(text)) for text in rescues),
             ("paused", ", ".join(pauses)),
         ]
     )

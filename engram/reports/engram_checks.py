@@ -35,6 +35,7 @@ from engram.models.engine.database import SAFE_SQLITE, sqlite_version
 from engram.models.engine.meta import get_meta, put_meta
 from engram.models.engine.transaction import Store
 from engram.models.rescue.backup import earlier_backups
+from engram.models.rescue.restore import list_rescues
 from engram.models.rescue.soundness import find_all_damage, quick_damage
 from engram.models.sessions import reading_progress
 from engram.models.work.pauses import paused_scopes
@@ -120,7 +121,7 @@ def check_all(store: Store, settings: Settings, health: Health, *, is_quick: boo
     """
     return [
         *_program(store),
-        *_home(settings),
+        *_home(store, settings),
         *_memory(store, is_quick),
         *_earlier_memory(store, settings),
         *_transcripts(settings, health),
@@ -180,7 +181,7 @@ def _program(store: Store) -> Iterator[Check]:
         )
 
 
-def _home(settings: Settings) -> Iterator[Check]:
+def _home(store: Store, settings: Settings) -> Iterator[Check]:
     places = settings.places
     mode = stat.S_IMODE(places.root.stat().st_mode)
     exposed = [path for path in places.root.rglob("*") if _is_exposed(path)]
@@ -202,10 +203,13 @@ def _home(settings: Settings) -> Iterator[Check]:
     free = shutil.disk_usage(places.root).free
     if free < MIN_FREE_BYTES:
         yield Check("disk", State.WARN, f"{free / 1e6:.0f} MB free", "free some space: a full disk stops reading")
+    rescues = list_rescues(store)
     for path in sorted(places.root.glob("memory.*.db")):
         what = next((what for beginning, what in _SET_ASIDE.items() if path.name.startswith(beginning)), "")
         if what:
-            yield Check("set aside", State.WARN, f"{what} was moved to {path}", "keep the file, or delete it yourself")
+            detail = rescues.get(path, f"{what} was moved to {path}")
+            advice = f"keep the file, or delete it when you miss nothing: rm {shlex.quote(str(path))}*"
+            yield Check("set aside", State.WARN, detail, advice, public=what)
 
 
 def _is_exposed(path: Path) -> bool:

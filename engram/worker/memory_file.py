@@ -17,14 +17,15 @@ from engram.models.engine.transaction import Store
 from engram.models.open_memory import open_store
 from engram.models.rescue.backup import Backup, list_backups, make_copy_before_upgrade
 from engram.models.rescue.carry_over import Recovered
-from engram.models.rescue.restore import clean_after_swap, rebuild_memory
+from engram.models.rescue.restore import clean_after_swap, note_rescue, rebuild_memory
 from engram.models.rescue.soundness import find_all_damage, quick_damage, rebuild_all_indexes
-from engram.models.work.task_runs import is_damage_noted, list_stages, note_failure, note_success
+from engram.models.work.task_runs import list_stages, note_success
 from engram.paths import Home
 from engram.reports.processes import OtherProcess, parent_of, processes_of_other_code
 from engram.settings import Settings
 from engram.system.atomic import drop_leftovers
-from engram.system.clock import SYSTEM_CLOCK, Clock, iso_time
+from engram.system.clock import SYSTEM_CLOCK, Clock, day_of
+from engram.trust.display import number_of
 
 logger = logging.getLogger(__name__)
 
@@ -148,7 +149,7 @@ def open_or_set_aside(
 def _note_rebuilt(backups: list[Backup], store: Store, aside: Path, carried: Recovered) -> None:
     """Record in the new memory what happened to the old one and what may be missing."""
     logger.info("action=recover memories=%d tombstones=%d lost=%d", carried.memories, carried.tombstones, carried.lost)
-    missing = f"; {carried.lost} memories could not be read and are missing" if carried.lost else ""
+    missing = f"; {number_of(carried.lost, 'memory')} could not be read" if carried.lost else ""
     if not carried.is_complete:
         missing += (
             "; the damaged file could not be read to its end, so that what you kept since the backup may be missing"
@@ -156,13 +157,15 @@ def _note_rebuilt(backups: list[Backup], store: Store, aside: Path, carried: Rec
     backup = "there is no backup"
     if backups:
         newest = backups[0]
-        backup = f"'engram restore {newest.path.name}' restores the whole backup of {iso_time(newest.made_at_ms)}"
-    note_failure(
-        store,
-        "memory",
-        f"memory.db was damaged and is now {aside.name}; the transcripts are read again, {carried.memories} memories "
-        f"kept by hand came back{missing}; {backup}",
-    )
+        backup = f"`engram restore {newest.path.name}` restores the whole backup of {day_of(newest.made_at_ms)}"
+    kept = number_of(carried.memories, "memory")
+    with store.transaction() as tx:
+        note_rescue(
+            tx,
+            aside,
+            f"memory.db was damaged and is now {aside.name}; the transcripts are read again, {kept} kept by hand came "
+            f"back{missing}; {backup}",
+        )
 
 
 def _is_large(path: Path) -> bool:
@@ -192,7 +195,7 @@ def _damage_of(store: Store) -> str:
         damage = find_all_damage(store)
         if not damage:
             note_success(store, "memory")
-    elif is_damage_noted(store):
+    else:
         note_success(store, "memory")
     return damage
 

@@ -15,6 +15,7 @@ import io
 import json
 import os
 import random
+import re
 import shutil
 import sys
 import traceback
@@ -38,7 +39,7 @@ from engram.models.engine.transaction import Store
 from engram.models.memories import memory_records
 from engram.models.open_memory import open_store
 from engram.models.rescue.backup import make_backup
-from engram.models.work.task_runs import list_stages
+from engram.models.rescue.restore import list_rescues
 from engram.redaction import redact
 from engram.settings import Settings
 from engram.worker.memory_file import open_or_set_aside
@@ -341,8 +342,8 @@ def repair(settings: Settings) -> dict[str, Any]:
 
 def look_inside(store: Store, settings: Settings) -> dict[str, Any]:
     contents = [memory.content for memory in memory_records.all_memories(store)]
-    said = "; ".join(stage.last_error for stage in list_stages(store) if stage.name == "memory")
-    lost = [int(word) for word, after in zip(said.split(), said.split()[1:], strict=False) if after == "memories"]
+    said = "; ".join(list_rescues(store).values())
+    lost = re.search(r"(\d+) memor(?:y|ies) could not be read", said)
     missing = [number for number in range(SAVED) if saved_text(number) not in contents]
     return {
         "missing": missing,
@@ -355,7 +356,7 @@ def look_inside(store: Store, settings: Settings) -> dict[str, Any]:
         "turns": store.value("SELECT count(*) FROM turn"),
         "forgotten": any("forgotten walnut" in text for text in contents),
         "said": said,
-        "lost": lost[1] if len(lost) > 1 else 0,
+        "lost": int(lost[1]) if lost else 0,
         "damage": store.find_damage(),
     }
 

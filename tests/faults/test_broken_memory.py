@@ -22,9 +22,11 @@ from engram.models.memories.memory_records import Memory
 from engram.models.open_memory import open_store
 from engram.models.projects.projects import list_projects
 from engram.models.rescue.backup import make_backup
+from engram.models.rescue.restore import list_rescues
 from engram.models.rescue.soundness import find_all_damage
-from engram.models.work.task_runs import is_damage_noted, list_stages, note_damage, note_failure
+from engram.models.work.task_runs import list_stages, note_damage, note_failure
 from engram.redaction import redact
+from engram.reports.health import take_vitals
 from engram.settings import Settings
 from engram.worker import memory_file
 from engram.worker.memory_file import open_or_set_aside
@@ -124,7 +126,7 @@ def test_it_is_set_aside_and_made_anew_with_what_was_done_by_hand(settings: Sett
     assert os.path.lexists(path.with_name("memory.broken.db"))
     assert stat.S_ISREG(path.lstat().st_mode)
     assert stat.S_IMODE(path.lstat().st_mode) == 0o600
-    (said,) = [stage.last_error for stage in list_stages(store) if stage.name == "memory"]
+    (said,) = list_rescues(store).values()
     assert "memory.broken.db" in said
     assert read_all(store, settings) == 40
     assert store.find_damage() == ""
@@ -146,6 +148,17 @@ def test_a_large_file_is_looked_through_at_the_start_only_after_damage_was_met(
     open_or_set_aside(settings.places, settings).close()
 
     assert (without, len(looks)) == (0, 1)
+
+
+def test_a_rescue_is_told_until_the_damaged_file_is_deleted_and_is_no_failure(settings: Settings) -> None:
+    fill(settings)
+    tear_pages(settings.places.memory_db)
+
+    with open_or_set_aside(settings.places, settings) as store:
+        assert [path.name for path in list_rescues(store)] == ["memory.broken.db"]
+        assert take_vitals(store, settings).stages.keys() == {"ingest", "extract", "recollect"}
+        (settings.home / "memory.broken.db").unlink()
+        assert list_rescues(store) == {}
 
 
 def test_a_second_damage_overwrites_nothing_that_was_set_aside(settings: Settings) -> None:
@@ -228,8 +241,8 @@ def test_a_text_that_is_no_utf8_costs_its_memory_also_where_an_index_has_the_sou
     assert read_all(store, settings) == 40
     kept = {memory.summary for memory in memory_records.all_memories(store)}
     assert kept == {"Saved before the backup", "Saved since the backup", "Pinned"}
-    (said,) = [stage.last_error for stage in list_stages(store) if stage.name == "memory"]
-    assert "1 memories could not be read and are missing" in said
+    (said,) = list_rescues(store).values()
+    assert "1 memory could not be read;" in said
     store.close()
 
 
@@ -271,19 +284,22 @@ def test_rows_that_a_misplaced_page_hides_are_reported_as_perhaps_missing(settin
     store = open_or_set_aside(settings.places, settings)
 
     assert "Saved before the backup" in {memory.summary for memory in memory_records.all_memories(store)}
-    (said,) = [stage.last_error for stage in list_stages(store) if stage.name == "memory"]
+    (said,) = list_rescues(store).values()
     assert "could not be read to its end" in said
     store.close()
 
 
-def test_a_memory_that_proves_sound_is_not_suspected_any_longer(settings: Settings) -> None:
+@pytest.mark.parametrize("note", [note_damage, lambda store: note_failure(store, "memory", "doctor found damage")])
+def test_a_memory_that_proves_sound_is_not_suspected_any_longer(
+    settings: Settings, note: Callable[[Store], None]
+) -> None:
     fill(settings)
     with open_store(settings.places.memory_db, driver=settings.sqlite_driver) as store:
-        note_damage(store)
+        note(store)
 
     store = open_or_set_aside(settings.places, settings)
 
-    assert not is_damage_noted(store)
+    assert not any(stage.last_error for stage in list_stages(store))
     assert not list(settings.home.glob("memory.broken*"))
     store.close()
 

@@ -24,7 +24,8 @@ from engram.models.engine.database import (
     preparing_replacement,
     swap_in,
 )
-from engram.models.engine.transaction import Reader, Store
+from engram.models.engine.meta import metas_beginning_with, put_meta
+from engram.models.engine.transaction import Reader, Store, Tx
 from engram.models.forgetting.forget_memories import wipe_free_space
 from engram.models.rescue.backup import drop_database
 from engram.models.rescue.carry_over import Recovered, recover_by_hand
@@ -40,6 +41,8 @@ logger = logging.getLogger(__name__)
 #: Names of databases of Engram that were set aside, and the name of another program's.
 SET_ASIDE_PATTERNS = ("memory.broken*.db", "memory.replaced*.db")
 FOREIGN_PATTERN = "memory.v2*.db"
+#: Prefix of the keys in ``meta`` for what happened when a damaged memory.db was set aside; its file name follows.
+_RESCUE = "rescue "
 
 
 def set_aside_files(folder: Path, driver: str) -> list[Path]:
@@ -56,6 +59,18 @@ def foreign_files(folder: Path, driver: str) -> list[Path]:
     """Return other programs' databases, such as the earlier Engram's, set aside in a folder. They are only read."""
     own = set_aside_files(folder, driver)
     return sorted(path for path in folder.glob(FOREIGN_PATTERN) if is_file(path) and path not in own)
+
+
+def note_rescue(tx: Tx, aside: Path, text: str) -> None:
+    """Record what happened when a damaged memory.db was set aside as ``aside``."""
+    put_meta(tx, f"{_RESCUE}{aside.name}", text)
+
+
+def list_rescues(store: Reader) -> dict[Path, str]:
+    """Return damaged database → what happened when it was set aside, for those that nobody has deleted since."""
+    noted = metas_beginning_with(store, _RESCUE).items()
+    found = ((store.path.with_name(key.removeprefix(_RESCUE)), text) for key, text in noted)
+    return {path: text for path, text in found if os.path.lexists(path)}
 
 
 def clean_set_aside(path: Path, driver: str, tombstones: Sequence[Tombstone]) -> None:
