@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -21,6 +22,7 @@ from engram.hub.client.membership import (
     give_key,
     join_hub,
     leave_hub,
+    list_unknown,
     make_code,
     require_server,
     require_space,
@@ -288,15 +290,22 @@ def status(workspace: Workspace, as_json: bool) -> None:
     Example: engram hub status --json
     """
     with workspace.store() as store:
-        reports = report_hubs(store)
+        reports, unknown = report_hubs(store), list_unknown(store, workspace.places)
     if as_json:
         print_json({"hubs": [report.to_json() for report in reports]})
         return
-    if not reports:
+    say_unknown(unknown)
+    if not (reports or unknown):
         advise("No hub was joined: nothing leaves this machine. `engram sync DIR` starts with a folder.")
         advise("`engram hub join URL CODE` joins a hub.")
     for report in reports:
         _print_report(report)
+
+
+def say_unknown(unknown: Mapping[str, str]) -> None:
+    """Say which hubs memory.db has lost, and how to join them again."""
+    for place, command in unknown.items():
+        advise(f"This machine had joined {place}, which this memory doesn't know. To get back what is there: {command}")
 
 
 def _print_report(report: HubReport) -> None:

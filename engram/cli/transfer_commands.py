@@ -11,10 +11,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from engram.cli.hub_commands import say_unknown
 from engram.cli.options import confirm, json_option, project_option
 from engram.cli.output import is_open_to_others, local, print_json, print_table, safe, say, to_json, when, write_file
 from engram.cli.workspace import Workspace, advise, find_project, pass_workspace
 from engram.errors import AlreadyRunning, BadRequest, BrokenDatabase, NotFound, StoreError
+from engram.hub.client.membership import list_unknown
 from engram.models.engine.database import owning_database
 from engram.models.engine.transaction import Store
 from engram.models.memories.memory_records import Memory
@@ -211,7 +213,7 @@ def import_memories(
     if as_json:
         print_json(report.to_json())
     else:
-        _print_report(report, workspace)
+        _print_report(report, changes_known=is_mine or is_global or place is not None)
 
 
 @contextlib.contextmanager
@@ -249,7 +251,12 @@ def _folder_mapping(pairs: tuple[str, ...]) -> Callable[[str], str]:
     return change
 
 
-def _print_report(report: ImportReport, workspace: Workspace) -> None:
+def _print_report(report: ImportReport, *, changes_known: bool) -> None:
+    """Print what was imported.
+
+    Args:
+        changes_known: the person gave an option that would change how memories that are here already were stored.
+    """
     counts = {outcome.value: count for outcome, count in report.counts.items()}
     verb = "Would add" if report.is_dry else "Added"
     unusable = number_of(counts.get("bad", 0), f"unusable {'line' if report.format == 'jsonl' else 'part'}")
@@ -265,15 +272,20 @@ def _print_report(report: ImportReport, workspace: Workspace) -> None:
         print_table(("project", "memories#", ""), rows, empty="")
     if report.projects[""] and report.format == "earlier-engram":
         advise("`engram recall` finds memories without a project that are not global, but no session is shown them.")
+    undo = f"engram import --undo {report.run_id}"
     if report.suspects:
         advise(
             f"{number_of(report.suspects, 'memory')} read like orders to Claude, which does not see them until you "
-            "decide: engram review. If the file is an export of yours: engram import --mine FILE."
+            f"decide: engram review. If the file is an export of yours, run `{undo}`, then `engram import --mine FILE`."
+        )
+    if counts.get("known", 0) and changes_known:
+        advise(
+            "Existing memories stay as they are. If an earlier import added them, undo it first: engram import --list"
         )
     for remark in report.remarks:
         click.echo(safe(remark))
     if report.run_id is not None:
-        advise(f"To undo it, run: engram import --undo {report.run_id}")
+        advise(f"To undo it, run: {undo}")
 
 
 def _undo(workspace: Workspace, run_id: int, as_json: bool) -> None:
@@ -354,7 +366,7 @@ def restore(
         _begin_anew(workspace, as_json)
         return
     chosen = _choose(backups, places.backups, file)
-    if not (yes or as_json):
+    if not as_json:
         _say_what_is_newer(workspace, backups, chosen)
     confirm(yes, as_json, f"Replace {places.memory_db} with {chosen.name}?")
     locks = _take_locks(places.watcher_lock, places.worker_lock)
@@ -363,6 +375,8 @@ def restore(
     finally:
         for lock in locks:
             lock.release()
+    with open_memory(places.memory_db, driver=workspace.settings.sqlite_driver, is_made=False) as store:
+        unknown = list_unknown(store, places)
     if as_json:
         print_json(
             {
@@ -372,6 +386,7 @@ def restore(
                 "turns": done.turns,
                 "carried_over": done.carried.memories,
                 "changed": done.carried.changed,
+                "hubs_to_join": unknown,
             }
         )
         return
@@ -379,14 +394,18 @@ def restore(
     if done.aside is not None:
         carried = f"{number_of(done.carried.memories, 'memory')} of it and changes of {done.carried.changed} others"
         say(f"The previous database was kept as {done.aside}; {carried} were carried over.")
+    say_unknown(unknown)
     click.echo(f"Start Engram again: {start_command(workspace.settings)}")
 
 
 def _say_what_is_newer(workspace: Workspace, backups: Sequence[Backup], chosen: Path) -> None:
-    """Say what a restore undoes, and what of that returns; print nothing if the memory can't be read."""
+    """Say what a restore undoes, and what of that returns; print nothing if memory.db can't be read."""
     made_at_ms = next((one.made_at_ms for one in backups if one.path == chosen), chosen.stat().st_mtime_ns // 1_000_000)
     path = workspace.places.memory_db
     if not path.is_file():
+        say(f"{chosen.name} was made on {when(made_at_ms)}, and there is no memory.db to carry over what came since:")
+        say("  what you saved, changed, judged, decided or forgot is lost, unless a hub or a synced folder has it")
+        say("  the transcripts are read again, and memories are made of them")
         return
     with (
         contextlib.suppress(StoreError),

@@ -69,6 +69,35 @@ def test_the_newest_is_put_back(home: Home) -> None:
     assert (home.root / "memory.replaced.db").exists()
 
 
+def test_without_a_memory_it_says_how_old_the_backup_is_and_what_is_lost(home: Home) -> None:
+    drop_database(home.memory_db)
+
+    output = run("--yes")[1]
+
+    assert "was made on 20" in output
+    assert "saved, changed, judged, decided or forgot is lost" in output
+    assert "memory.db is now memory-" in output
+
+
+def test_a_hub_that_the_backup_does_not_know_is_named_and_joined_again(home: Home, tmp_path: Path) -> None:
+    synced = tmp_path / "synced"
+    synced.mkdir()
+    command = ["sync", str(synced)]
+    assert CliRunner().invoke(engram, [*command, "--yes"]).exit_code == 0
+    assert CliRunner().invoke(engram, ["save", "--global", "The buoy is red"]).exit_code == 0
+    assert CliRunner().invoke(engram, command).exit_code == 0
+    drop_database(home.memory_db)
+
+    assert f"engram sync {synced}" in run("--yes")[1]
+    assert f"engram sync {synced}" in CliRunner().invoke(engram, ["hub", "status"]).output
+    assert f"run: engram sync {synced}" in " ".join(CliRunner().invoke(engram, ["doctor"]).output.split())
+
+    assert CliRunner().invoke(engram, command).exit_code == 0
+    with open_store(home.memory_db) as store:
+        assert "The buoy is red" in [memory.summary for memory in memory_records.all_memories(store)]
+    assert "had joined" not in CliRunner().invoke(engram, ["hub", "status"]).output
+
+
 def test_before_it_asks_it_says_what_would_be_lost(home: Home) -> None:
     with contextlib.closing(sqlite3.connect(home.memory_db)) as database, database:
         database.execute("UPDATE episode SET kept_at_ms = kept_at_ms + 100000000 WHERE source != 'manual'")

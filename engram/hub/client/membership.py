@@ -8,6 +8,7 @@ import hmac
 import json
 import platform
 import secrets
+import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,7 +16,7 @@ from typing import Any
 
 from engram.errors import BadRequest, EngramError, HubError, HubRefused, NotFound
 from engram.hub.client.connection import Connection, Limits, Transport, check_url
-from engram.hub.client.folder_files import folder_of, is_folder
+from engram.hub.client.folder_files import GIT, folder_of, is_folder
 from engram.hub.client.hub_folder import Folder
 from engram.hub.protocol.frames import WrongKey, key_id_of, new_key, unwrap_keys, wrap_keys
 from engram.hub.protocol.requests import (
@@ -31,7 +32,7 @@ from engram.hub.protocol.requests import (
     phrase_of,
     split_code,
 )
-from engram.models.engine.transaction import Store
+from engram.models.engine.transaction import Reader, Store
 from engram.models.hub.outgoing_statements import begin_enqueuing, say_with_new_key
 from engram.models.hub.spaces import (
     Server,
@@ -71,6 +72,10 @@ class Keyring:
         """Read the file at ``path``, if there is one. Raises HubError if it cannot be read."""
         self._path = path
         self._hubs = self._read()
+
+    def joined(self) -> list[str]:
+        """Return the addresses of the hubs that this machine has a token for."""
+        return [url for url, kept in self._hubs.items() if kept.get("token")]
 
     def token(self, url: str) -> str:
         """Return the token of a hub. Raises HubError if there is none."""
@@ -404,6 +409,24 @@ def leave_hub(store: Store, places: Home, server: Server) -> bool:
         drop_server(tx, server.id)
     keyring.drop(server.url)
     return bool(answer.get("erased"))
+
+
+def list_unknown(store: Reader, places: Home) -> dict[str, str]:
+    """Return the hubs that this machine has joined but memory.db doesn't know, since it is older or was made again.
+
+    Returns:
+        Place → the command that joins it again. What was sent there comes back then.
+    """
+    found = {}
+    for url in Keyring(places.hub_keys).joined():
+        if find_server(store, url) is None:
+            folder = folder_of(url)
+            git = " --git" if url.startswith(GIT) else ""
+            is_there = is_folder(url)
+            found[str(folder) if is_there else url] = (
+                f"engram sync {shlex.quote(str(folder))}{git}" if is_there else f"engram hub join {url} CODE"
+            )
+    return found
 
 
 def make_code(places: Home, server: Server) -> str:

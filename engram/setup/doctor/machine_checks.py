@@ -12,6 +12,7 @@ from functools import cached_property
 from pathlib import Path
 
 from engram.errors import BrokenDatabase, EngramError, MissingDatabase, MissingHome, OlderSchema
+from engram.hub.client.membership import list_unknown
 from engram.models.engine.transaction import Store
 from engram.models.search.vector_rows import count_vectors_by_model
 from engram.models.sessions.reading_progress import all_seen, is_changed
@@ -562,6 +563,9 @@ def check_hubs(machine: Machine) -> Iterator[Check]:
         for note in report.notes:
             advice = "follow its advice; if it gives none, let the sync program finish"
             yield Check("synced folder", State.WARN, note, advice, public="something is missing or foreign")
+    for place, command in ({} if machine.store is None else list_unknown(machine.store, machine.home)).items():
+        detail = f"this machine had joined {place}; memory.db is older, or was made again, and doesn't know that"
+        yield Check("sync", State.WARN, detail, f"to get back what is there, run: {command}", command=command)
 
 
 #: Every check, in the order of the output: a name for reporting failures, and a function.
