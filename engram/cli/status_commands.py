@@ -114,7 +114,7 @@ def status(workspace: Workspace, verbose: bool, as_json: bool) -> None:
                 as_called_here(f"{len(not_read)} files, folders and links: see `engram doctor`") if not_read else "",
             ),
             *(("hub", report.line()) for report in hubs),
-            *(("set aside", as_called_here(text)) for text in rescues),
+            *(("rescued", as_called_here(text)) for text in rescues),
             ("paused", ", ".join(pauses)),
         ]
     )
