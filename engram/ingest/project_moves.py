@@ -42,7 +42,7 @@ from engram.settings import Settings
 from engram.system.failpoint import reach
 from engram.transcripts.git_commands import is_other_repository, read_git_hints
 from engram.transcripts.git_files import begun_at_ms
-from engram.transcripts.project import KnownRoot, Project, find_repository, holds_what_is_not_its_own, without_links
+from engram.transcripts.project import KnownRoot, KnownRoots, Project, find_repository, holds_what_is_not_its_own
 from engram.transcripts.turns import Turn
 from engram.vaults import keeps_out, own_vault
 
@@ -231,7 +231,7 @@ class _Sorter:
         self._store, self._settings = store, settings
         self._apart = kept_apart(store)
         self._paused = paused_scopes(store)
-        self._roots = without_links(known_roots(store))
+        self._roots = KnownRoots(partial(known_roots, store))
         self._hints = {hints.project.id: hints for hints in list_hints(store)}
         self._with_rules = {rule.project_id for rule in list_rules(store)}
         self._of_folder: dict[str, Project] = {}
@@ -289,11 +289,11 @@ class _Sorter:
             former = hints.project
             if not former.root or former.id in self._with_rules or former.identity in self._apart:
                 continue
-            present = project_for(self._store, former.root, self._settings, partial(self._roots_for, hints))
+            present = project_for(self._store, former.root, self._settings, self._roots_for(hints))
             if self._may_go(former, present) and (present.is_repository or _was_same_link(self._store, hints)):
                 yield Sorted(former, present)
 
-    def _roots_for(self, hints: ProjectHints) -> list[KnownRoot]:
+    def _roots_for(self, hints: ProjectHints) -> Iterable[KnownRoot]:
         """Return the known folders, without the project's own folder if that was never found to be a repository."""
         if hints.remote or hints.first_commit:
             return self._roots
@@ -301,7 +301,7 @@ class _Sorter:
 
     def _project_at(self, folder: str) -> Project:
         if folder not in self._of_folder:
-            self._of_folder[folder] = project_for(self._store, folder, self._settings, lambda: self._roots)
+            self._of_folder[folder] = project_for(self._store, folder, self._settings, self._roots)
         return self._of_folder[folder]
 
     def _project_of_session(self, session: SessionRow, hints: ProjectHints) -> Project | None:

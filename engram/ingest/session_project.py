@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -32,7 +32,7 @@ from engram.settings import Settings
 from engram.text.shell import entered_folders
 from engram.transcripts.git_commands import is_other_repository, token_of
 from engram.transcripts.git_files import DETACHED, read_first_commit, read_remote
-from engram.transcripts.project import KnownRoot, Project, identify_project, is_excluded, without_links
+from engram.transcripts.project import KnownRoot, KnownRoots, Project, identify_project, is_excluded
 from engram.transcripts.turns import Action, Turn
 from engram.trust.display import visible
 from engram.vaults import Vault, find_vault, keeps_out, list_vaults, own_vault, vault_of_folder, vault_of_identity
@@ -41,19 +41,16 @@ from engram.vaults import Vault, find_vault, keeps_out, list_vaults, own_vault, 
 _MAX_PLACES = 50
 
 
-def project_for(
-    store: Store, cwd: str, settings: Settings, roots: Callable[[], Iterable[KnownRoot]] | None = None
-) -> Project:
+def project_for(store: Store, cwd: str, settings: Settings, roots: Iterable[KnownRoot] | None = None) -> Project:
     """Return the project of a working directory; if the folder was joined to a project, return that project.
 
     A repository at the path of a project with a different remote and first commit is a different project.
 
     Args:
         cwd: POSIX or Windows path, as written.
-        roots: returns the folders of known projects, if the caller has already read them; called only if ``cwd`` is
-            gone.
+        roots: the folders of known projects, if the caller looks up several folders; read only if ``cwd`` is gone.
     """
-    project = identify_folder(cwd, settings, _lazily(roots or partial(known_roots, store)))
+    project = identify_folder(cwd, settings, KnownRoots(partial(known_roots, store)) if roots is None else roots)
     if not project.identity or project.is_global:
         return project
     claims, root = claims_of(store, project.identity), Path(project.root)
@@ -111,8 +108,11 @@ class TurnPlaces:
     cwd: str
     #: Identity of the session's project; "" for none.
     identity: str
-    _roots: list[KnownRoot] | None = None
     _of_folder: dict[str, Project | None] = field(default_factory=dict)
+    _roots: KnownRoots = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._roots = KnownRoots(partial(known_roots, self.store))
 
     def project_of(self, turn: Turn) -> Project | None:
         """Return the project of a turn; None if it is its session's."""
@@ -157,13 +157,8 @@ class TurnPlaces:
         if folder == self.cwd and self.identity:
             found = identify_folder(folder, self.settings)
             return replace(found, identity=self.identity) if found.is_repository else None
-        self.know(folder, project_for(self.store, folder, self.settings, self._known_roots))
+        self.know(folder, project_for(self.store, folder, self.settings, self._roots))
         return self._of_folder[folder]
-
-    def _known_roots(self) -> list[KnownRoot]:
-        if self._roots is None:
-            self._roots = without_links(known_roots(self.store))
-        return self._roots
 
 
 def _folders_of(action: Action) -> list[str]:
@@ -247,10 +242,6 @@ def pauses_for(store: Store, session: SessionRow | None, project: Project | None
 def spans_of(store: Store, identity: str | None) -> list[Span]:
     """Return the time spans from which nothing in a project is stored; an ``identity`` of None means no project."""
     return [*pauses_of(store, identity), *forgotten_span(store, identity)]
-
-
-def _lazily(roots: Callable[[], Iterable[KnownRoot]]) -> Iterator[KnownRoot]:
-    yield from roots()
 
 
 def _identity(store: Store, session: SessionRow) -> str | None:

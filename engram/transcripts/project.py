@@ -97,6 +97,19 @@ class KnownRoot(NamedTuple):
     real: PurePath | None = None
 
 
+@dataclass(slots=True)
+class KnownRoots:
+    """The folders of known projects for any number of lookups: read, and their links resolved, when one needs them."""
+
+    read: Callable[[], Iterable[KnownRoot]]
+    _roots: list[KnownRoot] | None = None
+
+    def __iter__(self) -> Iterator[KnownRoot]:
+        if self._roots is None:
+            self._roots = [root._replace(real=_real(_pure(root.path))) if root.path else root for root in self.read()]
+        return iter(self._roots)
+
+
 class _Worktree(NamedTuple):
     """A path into a folder of worktrees."""
 
@@ -190,11 +203,6 @@ def find_repository(folder: Path) -> Path | None:
     repository at the home folder contains only what it tracks there.
     """
     return _repository_around(folder) if _exists(str(folder)) else None
-
-
-def without_links(roots: Iterable[KnownRoot]) -> list[KnownRoot]:
-    """Resolve the links in the paths of known folders, once for many lookups."""
-    return [root._replace(real=_real(_pure(root.path))) if root.path else root for root in roots]
 
 
 def holds_what_is_not_its_own(root: str) -> bool:
