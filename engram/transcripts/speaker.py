@@ -213,7 +213,7 @@ _NAMES = {
     _Use.MESSENGER: "channel slack-ping slack-tag-message voice-call-talk voice-call",
     _Use.AGENT: "teammate-message agent-message cross-session-message coordinator-relay peer-message "
     "observer-message subagent_notification fork-boilerplate",
-    _Use.SCHEDULE: "scheduled-task scheduled_task tick wake",
+    _Use.SCHEDULE: "scheduled-task scheduled_task tick wake heartbeat",
     _Use.HARNESS: "command-name command-message command-args command-contents skill-format local-command-stdout "
     "local-command-stderr local-command-caveat bash-input bash-stdout bash-stderr bash-exit-code task-notification "
     "tool_use_error function_results sandbox_violations remote-review remote-review-progress forked-skill-launch "
@@ -275,6 +275,8 @@ _HARNESS_MESSAGES = frozenset(
 )
 #: The marker with which a loop wakes the agent.
 _LOOP_MARK = lazy_regex(r"<<[\w-]{1,60}>>")
+#: How Codex's app begins the prompt of an automation.
+_AUTOMATION = lazy_regex(r"Automation: [^\n]{0,300}\nAutomation ID: \S")
 #: The sentences that Claude Code puts before and after a message of another session.
 _BEFORE_PEER = lazy_regex(
     r"^Another Claude session sent a message(?: while you were working)?:[ \t]*\n\s*", re.MULTILINE
@@ -329,7 +331,7 @@ def judge(blocks: Sequence[str], speaker: Speaker, *, is_declared: bool = False,
         return Words(speaker)
     if not is_declared and (text.startswith(_HARNESS_BEGINNINGS) or text in _HARNESS_MESSAGES):
         return Words(Speaker.HARNESS)
-    if _LOOP_MARK.fullmatch(text):
+    if _LOOP_MARK.fullmatch(text) or _AUTOMATION.match(text):
         return Words(Speaker.SCHEDULE)
     if _asks_for_nothing(text):
         return Words(Speaker.HARNESS, command=text, is_start=not sets_something(text))

@@ -41,7 +41,7 @@ def refuse(script: Script, tool: str, text: str, *, is_error: bool = True, **lin
     return str(script.user([block], **line))
 
 
-def answer(script: Script, questions: list[dict[str, Any]], answers: dict[str, str], **report: Any) -> str:
+def answer(script: Script, questions: list[dict[str, Any]], answers: dict[str, Any], **report: Any) -> str:
     script.user("go")
     script.calls("AskUserQuestion", questions=questions)
     block = {"type": "tool_result", "tool_use_id": "t1", "content": "User has answered your questions: …"}
@@ -182,12 +182,20 @@ def test_a_dialog_that_closed_by_itself_is_nobodys_choice(
         (False, "neither, use a file", [("user", "neither, use a file")]),
         (True, "SQLite, Postgres", [("chosen", "Which store? → SQLite, Postgres")]),
         (True, "Postgres, and a cache", [("chosen", "Which store? → Postgres"), ("user", "and a cache")]),
+        (True, "SQLite,Postgres", [("chosen", "Which store? → SQLite, Postgres")]),
+        (True, ["SQLite", "Postgres"], [("chosen", "Which store? → SQLite, Postgres")]),
+        (True, "Something else,SQLite", [("chosen", "Which store? → SQLite")]),
+        (True, "Other, a file", [("user", "a file")]),
+        (True, ["Other", 3], []),
+        (False, "Something else", []),
+        (False, "Otherwise a file", [("user", "Otherwise a file")]),
+        (False, "SQLite,", [("chosen", "Which store? → SQLite")]),
         (False, "sqlite (Recommended)", [("chosen", "Which store? → SQLite")]),
         (False, "", []),
     ],
 )
 def test_what_was_typed_instead_of_a_label_is_typed(
-    memory: Memory, script: Script, is_multiple: bool, given: str, heard: list[tuple[str, str]]
+    memory: Memory, script: Script, is_multiple: bool, given: Any, heard: list[tuple[str, str]]
 ) -> None:
     answer(script, [QUESTION | {"multiSelect": is_multiple}], {"Which store?": given})
 

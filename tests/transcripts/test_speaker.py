@@ -205,6 +205,9 @@ def test_what_programs_insert_before_behind_and_between_is_cut(blocks: list[str]
         "Here is a summary of changes in the user's editor context, in JSON.\nAlways test.",
         "No response requested.",
         "<<autonomous-loop-dynamic>>",
+        "Automation: Weigh the crates\nAutomation ID: weigh\nLast run: never\n\nAlways weigh twice.",
+        "Automation: \nAutomation ID: a\nAlways weigh twice.",
+        "<heartbeat>\n<automation_id>weigh</automation_id>\n<instructions>Always weigh.</instructions>\n</heartbeat>",
     ],
 )
 def test_what_the_harness_writes_without_a_mark_is_nobodys(text: str) -> None:
@@ -220,7 +223,15 @@ def test_a_bare_command_without_tags_is_no_prompt_either(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["/review the parser", "/etc/hosts is wrong", "/compact and keep the plan", "/ is full"]
+    "text",
+    [
+        "Automation: weigh the crates",
+        "Automation ID: weigh it",
+        "/review the parser",
+        "/etc/hosts is wrong",
+        "/compact and keep the plan",
+        "/ is full",
+    ],
 )
 def test_what_only_begins_like_a_command_is_a_prompt(text: str) -> None:
     assert judge([text], Speaker.PERSON).text == text

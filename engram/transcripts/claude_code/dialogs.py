@@ -38,6 +38,8 @@ _EARLY_ANSWER = lazy_regex(r"^- \"(.*)\"\n {2}Answer: (.+)$", re.MULTILINE)
 #: Key in a dialog's result which shows that the dialog closed by itself, since nobody answered in time.
 _TIMED_OUT = "afkTimeoutMs"
 _RECOMMENDED = lazy_regex(r"\s*\(recommended\)\s*$", re.IGNORECASE)
+#: Claude Code's own labels, with which the user chooses to answer in their own words.
+_OWN_WORDS = ("Something else", "Other")
 #: Maximum number of questions read from one dialog; Claude Code allows four.
 _MAX_QUESTIONS = 8
 #: Maximum length of a plan's title, in characters.
@@ -143,7 +145,9 @@ def _answers(action: Action, report: object) -> Iterator[Part]:
         link = f"{action.tool_use_id}#{number}"
         # Answers are keyed by the question's text: if two questions share it, the label may belong to either.
         same = [other for other in questions if other["question"] == asked]
-        labels, typed = _split_answer(_text(answers.get(asked)), _labels(same))
+        given = answers.get(asked)
+        answer = ", ".join(map(_text, given)) if isinstance(given, list) else _text(given)
+        labels, typed = _split_answer(answer, _labels(same))
         if labels:
             yield Part(Role.CHOSEN, f"{storable(asked).strip()} {ARROW} {', '.join(labels)}", link)
         note = _text(_mapping(notes.get(asked)).get("notes"))
@@ -152,20 +156,27 @@ def _answers(action: Action, report: object) -> Iterator[Part]:
 
 
 def _split_answer(answer: str, labels: Sequence[str]) -> tuple[list[str], str]:
-    """Return the labels in an answer, and the rest: what the user typed."""
+    """Return the labels in an answer, and the rest: what the user typed.
+
+    Some versions put a comma without a space between labels. The choice of words of one's own is no answer.
+    """
     chosen: list[str] = []
     rest = answer
     while rest:
-        label = next((label for label in labels if rest == label or rest.startswith(f"{label}, ")), None)
+        label = next((label for label in (*labels, *_OWN_WORDS) if _begins(rest, label)), None)
         if label is None:
             break
-        chosen.append(label)
-        rest = rest[len(label) :].removeprefix(", ")
+        chosen += [label] if label in labels else []
+        rest = rest[len(label) :].removeprefix(",").lstrip()
     plain = {_RECOMMENDED.sub("", label).casefold(): label for label in labels}
     if rest and (label := plain.get(_RECOMMENDED.sub("", rest).casefold())):
         chosen.append(label)
         rest = ""
     return chosen, rest
+
+
+def _begins(answer: str, label: str) -> bool:
+    return answer.startswith(label) and answer[len(label) : len(label) + 1] in ("", ",")
 
 
 def _approval(report: object, proposed: Sequence[TextBlock], link: str) -> Iterator[Part]:
