@@ -153,7 +153,9 @@ DOUBTFUL = lazy_regex(
 )
 #: A sentence that does not say what it is about.
 DANGLING = lazy_regex(
-    r"^\W*(?:(?:and|but|please|so|we|i|you|they) )*(?:always|never) \w+ (?:it|them|that|this|those|one)\W*$|"
+    r"^\W*(?:(?:and|but|please|so|we|i|you|they) )*(?:always|never) "
+    r"(?:\w+ (?:it|them|that|this|those|one)|(?:in|on|at|for|with|without|from|by|to|before|after|during)"
+    r"(?: [\w'’-]+){1,3})\W*$|"
     r"\b(?:(?:like|as) (?:that|this|so|it)|(?:that|this|the same) way|do (?:it|that|so))"
     r"(?: (?:again|please|ever|from now on|always|in future))*\W*$",
     _ANY,

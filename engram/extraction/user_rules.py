@@ -52,7 +52,7 @@ class Refusal(StrEnum):
     MOMENT = "it holds for a moment or a task only"
     ELSEWHERE = "it is about another project"
     TEXT = "it is part of a text that you asked for"
-    DANGLING = "it names what it is about only by a word such as “that”, “it” or “this way”"
+    DANGLING = "it does not say by itself what it is about (“that”, “this way”, “never on Fridays”)"
     JOKE = "it reads like a joke"
     UNWORDED = "it has no word for later, such as always or never; with “from now on” it becomes a rule"
     UNSURE = (

@@ -143,6 +143,8 @@ RULES = [
     "We used to use npm, but now we always use pnpm.",
     "Never merge until the checks are green.",
     "/remember always use pnpm in this repo",
+    "Never on Fridays deploy to production.",
+    "Always for new code write a test first.",
 ]
 
 REFUSED = {
@@ -385,7 +387,15 @@ REFUSED = {
         "Я никогда не любил этот дизайн.",
         "테스트가 항상 실패해요.",
     ],
-    "unclear alone": ["Never do that again.", "Always use it.", "We never use it.", "They always read this."],
+    "unclear alone": [
+        "Never do that again.",
+        "Always use it.",
+        "We never use it.",
+        "They always read this.",
+        "Never on Fridays.",
+        "and never in the home folder",
+        "But always before the release notes.",
+    ],
     "an order": [
         "Stop apologizing and fix the test.",
         "Please don't wrap long lines in Markdown.",
