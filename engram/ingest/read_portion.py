@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from engram.errors import TranscriptError
@@ -20,7 +20,13 @@ from engram.ingest.session_project import (
 from engram.ingest.write_portion import IngestResult, Portion, write_portion
 from engram.models.engine.transaction import Store
 from engram.models.forgetting.erase_project import drop_unsettled_turns
-from engram.models.memories.tombstones import erased_entries
+from engram.models.memories.tombstones import (
+    are_words_forgotten,
+    barred_entries,
+    erased_entries,
+    forgotten_words,
+    said_key,
+)
 from engram.models.sessions.reading_progress import (
     Progress,
     TurnsInStore,
@@ -55,6 +61,17 @@ def without_erased(updates: Iterable[TurnUpdate], erased: Collection[str]) -> tu
     if not erased:
         return tuple(updates)
     return tuple(replace(update, turn=without_entries(update.turn, erased)) for update in updates)
+
+
+def keys_of_new_words(update: TurnUpdate) -> Iterator[tuple[bytes, str]]:
+    """Yield what identifies each new text and command of a redacted turn whatever its ids, and its entry's id."""
+    turn = update.turn
+    for block in turn.said[update.said_before :]:
+        if block.at_ms:
+            yield said_key(block.at_ms, block.text), block.uuid or turn.key
+    for action in turn.actions[update.actions_before :]:
+        if action.at_ms and action.command:
+            yield said_key(action.at_ms, action.command), action.uuid
 
 
 # -- Complete turns returned by a reader: keep what belongs to them, and compare them with the stored turns.
@@ -365,7 +382,18 @@ class Step:
             if excluded.isdisjoint(update.turn.folders)
             and ((place := projects.get(update.turn.key)) is None or place.identity not in out)
         )
-        return compare_with_stored(self.store, [replace(update, turn=cleaner.clean(update)) for update in kept])
+        clean = self._without_copies([replace(update, turn=cleaner.clean(update)) for update in kept])
+        return compare_with_stored(self.store, clean)
+
+    def _without_copies(self, updates: Collection[TurnUpdate]) -> Iterable[TurnUpdate]:
+        """Return redacted turns without what was forgotten under other ids: a session may have been copied."""
+        if not are_words_forgotten(self.store):
+            return updates
+        found = [key for update in updates for key in keys_of_new_words(update)]
+        gone = forgotten_words(self.store, {key for key, _ in found})
+        copied = {uuid for key, uuid in found if key in gone}
+        # What is barred by its own id was judged by that.
+        return without_erased(updates, copied - barred_entries(self.store, copied)) if copied else updates
 
     def _keeps_out(self, place: Project) -> bool:
         """Return True if nothing from a turn's project may be stored in this memory, wherever the session began."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import re
 import shutil
 import sqlite3
 from collections.abc import Iterator
@@ -220,6 +221,69 @@ def test_another_reading_does_not_bring_the_turn_back(
     texts = [str(value) for (value,) in store.rows("SELECT text FROM said")]
     assert len(texts) == 4
     assert not any("zanzibarian" in text for text in texts)
+
+
+def copied(transcript: Path, number: int = 7) -> Path:
+    """A copy of the session whose entries all have other ids, as programs make it that clone sessions."""
+    copy = transcript.with_name(f"{SESSION[:-1]}{number}.jsonl")
+    text = re.sub(r"0000000\d-0000-", f"0000000{number}-0000-", transcript.read_text())
+    copy.write_text(text.replace(transcript.stem, copy.stem))
+    return copy
+
+
+def stored_texts(store: Store) -> list[str]:
+    return [str(value) for (value,) in store.rows("SELECT text FROM said")]
+
+
+@pytest.mark.parametrize("also_source", [False, True])
+def test_a_copy_under_other_ids_does_not_bring_the_words_back(
+    store: Store, home: Home, target: Memory, transcript: Path, also_source: bool
+) -> None:
+    run = [{"type": "tool_use", "id": "t1", "name": "Bash", "input": {"command": "paint --zanzibarian"}}]
+    line = json.loads(entry("assistant", 4, ""))
+    line["uuid"] = "00000000-0000-4000-8000-000000000009"
+    line["message"] |= {"content": run}
+    lines = transcript.read_text().splitlines()
+    transcript.write_text("\n".join([*lines[:4], json.dumps(line), *lines[4:]]) + "\n")
+    ingest_path(store, transcript, settings=Settings(), redact=redact, close=True)
+    forget_memory(store, home, target.episode_id, also_source=also_source, actor=Actor.USER)
+
+    ingest_path(store, copied(transcript), settings=Settings(), redact=redact, close=True)
+
+    assert sorted(stored_texts(store)).count("And the mast?") == 2
+    assert not any("zanzibarian" in text for text in stored_texts(store))
+    commands = [action.command for one in turns_of_session(store, 2) for action in one.turn.actions]
+    assert not also_source or commands == []
+
+
+def test_a_copy_of_a_copy_that_grows_stays_without_them(
+    store: Store, home: Home, target: Memory, transcript: Path
+) -> None:
+    forget_memory(store, home, target.episode_id, also_source=True, actor=Actor.USER)
+    copy = copied(transcript)
+    ingest_path(store, copy, settings=Settings(), redact=redact)
+    with copy.open("a") as file:
+        file.write(entry("user", 7, "Is the hull zanzibarian?").replace("00000000-0000-", "00000007-0000-") + "\n")
+
+    for path in (copy, copied(copy, 8)):
+        ingest_path(store, path, settings=Settings(), redact=redact, close=True)
+
+    # What is said anew, at another time, is no copy of it.
+    assert [text for text in stored_texts(store) if "zanzibarian" in text] == ["Is the hull zanzibarian?"] * 2
+
+
+def test_the_session_itself_keeps_what_another_memory_rests_on(
+    store: Store, home: Home, target: Memory, transcript: Path
+) -> None:
+    beside = remember(store, "Xylocarpa oil protects the hull", 1)
+    forget_memory(store, home, target.episode_id, also_source=False, actor=Actor.USER)
+    before = stored_texts(store)
+    transcript.write_text(entry("user", 0, "Hello") + "\n" + transcript.read_text())
+
+    ingest_path(store, transcript, settings=Settings(), redact=redact, close=True)
+
+    assert sorted(stored_texts(store)) == sorted([*before, "Hello"])
+    assert memory_records.find_memory(store, beside.episode_id) is not None
 
 
 def test_the_extractor_cannot_keep_it_again(store: Store, home: Home, target: Memory) -> None:

@@ -15,6 +15,7 @@ from engram.models.engine.statement import in_json_list
 from engram.models.engine.transaction import Reader, Tx
 from engram.models.memories.memory_changes import erase_fields
 from engram.models.memories.memory_records import Memory, evidence_of, memories_by_row
+from engram.models.memories.tombstones import TombstoneKind, add_tombstones, said_key
 from engram.models.sessions.failures_and_commits import replace_failed_calls
 from engram.models.sessions.passage_index import drop_passages_of_texts
 from engram.models.sessions.prompt_outcomes import drop_outcomes_of_turn
@@ -51,12 +52,24 @@ def source_texts(store: Reader, sources: Collection[str]) -> list[str]:
     """Return the stored words of entries: what was said, and the facts of tool calls."""
     texts: list[str] = []
     for turn_id, wanted in _by_turn(store, sources).items():
-        texts += [text for _, source, text in _said(store, turn_id) if source in wanted]
+        texts += [text for _, source, text, _ in _said(store, turn_id) if source in wanted]
         for call in _calls(store, turn_id):
             if _sources_of_call(store, turn_id, call) & wanted:
                 texts += [str(call.get(name, "")) for name in ("command", "error_line", "commit", "refusal")]
                 texts += [todo.text for todo in todos_of(call)]
     return [text for text in texts if text]
+
+
+def bar_copies(tx: Tx, sources: Collection[str]) -> None:
+    """Bar what was said and run in entries from being stored again under other ids, as in a copy of a session."""
+    keys: list[bytes] = []
+    for turn_id, wanted in _by_turn(tx, sources).items():
+        keys += [said_key(at_ms, text) for _, source, text, at_ms in _said(tx, turn_id) if source in wanted and at_ms]
+        for call in _calls(tx, turn_id):
+            command, at_ms = call.get("command"), call.get("at_ms")
+            if command and isinstance(at_ms, int) and _sources_of_call(tx, turn_id, call) & wanted:
+                keys.append(said_key(at_ms, str(command)))
+    add_tombstones(tx, TombstoneKind.SAID, keys)
 
 
 def erase_words(tx: Tx, sources: Collection[str], *, actor: Actor) -> int:
@@ -68,7 +81,7 @@ def erase_words(tx: Tx, sources: Collection[str], *, actor: Actor) -> int:
     """
     by_turn = _by_turn(tx, sources)
     for turn_id, wanted in by_turn.items():
-        said_ids = [row_id for row_id, source, _ in _said(tx, turn_id) if source in wanted]
+        said_ids = [row_id for row_id, source, _, _ in _said(tx, turn_id) if source in wanted]
         drop_passages_of_texts(tx, turn_id, said_ids)
         tx.run(tables.TextBlock.delete().where(tables.TextBlock.id.in_(said_ids)))
         calls = _calls(tx, turn_id)
@@ -161,12 +174,13 @@ def _queued_key(store: Reader, turn_id: int) -> str:
     return store.fetch_value(turn.select(turn.key).where(turn.id.in_(unnamed))) or ""
 
 
-def _said(store: Reader, turn_id: int) -> list[tuple[int, str, str]]:
-    """Return (row id, entry's uuid or the turn's key, text) for everything said in a turn."""
+def _said(store: Reader, turn_id: int) -> list[tuple[int, str, str, int | None]]:
+    """Return (row id, entry's uuid or the turn's key, text, time) for everything said in a turn."""
     key = store.fetch_value(tables.Turn.select(tables.Turn.key).where(tables.Turn.id == turn_id))
     block = tables.TextBlock
-    rows = store.fetch(block.select(block.id, block.uuid, block.text).where(block.turn == turn_id).order_by(block.seq))
-    return [(row.id, unpack_uuid(row.uuid) or key, row.text) for row in rows]
+    query = block.select(block.id, block.uuid, block.text, block.at_ms).where(block.turn == turn_id)
+    rows = store.fetch(query.order_by(block.seq))
+    return [(row.id, unpack_uuid(row.uuid) or key, row.text, row.at_ms) for row in rows]
 
 
 def _calls(store: Reader, turn_id: int) -> list[dict[str, object]]:

@@ -13,7 +13,13 @@ from engram.models import tables
 from engram.models.engine.packed import pack_uuid, unpack_uuid
 from engram.models.engine.statement import in_json_list
 from engram.models.engine.transaction import Reader, Store, Tx
-from engram.models.forgetting.erase_entries import begin_anew, clean_sessions, drop_session_summary, erase_words
+from engram.models.forgetting.erase_entries import (
+    bar_copies,
+    begin_anew,
+    clean_sessions,
+    drop_session_summary,
+    erase_words,
+)
 from engram.models.memories.memory_changes import delete_memory, erase_fields, forget_evidence, restore_orphans
 from engram.models.memories.memory_records import Memory, evidence_of, find_memory, memories_by_row, select_memories
 from engram.models.memories.tombstones import Forgotten, TombstoneKind, add_entry_tombstones
@@ -72,6 +78,7 @@ def delete_forgotten(tx: Tx, forgotten: Forgotten, *, actor: Actor) -> int:
     """
     done = 0
     add_entry_tombstones(tx, forgotten)
+    bar_copies(tx, [*forgotten.erased, *forgotten.barred, *_sources_of_turns(tx, forgotten.turn_keys)])
     for episode_id in forgotten.episode_ids:
         if (memory := find_memory(tx, episode_id)) is not None:
             delete_memory(tx, memory, actor=actor)
@@ -89,6 +96,13 @@ def delete_forgotten(tx: Tx, forgotten: Forgotten, *, actor: Actor) -> int:
         named = in_json_list(session.session_id, forgotten.session_ids)
         clean_sessions(tx, tx.fetch_values(session.select(session.id).where(named)), forgotten.session_ids)
     return done + erase_words(tx, forgotten.erased, actor=actor)
+
+
+def _sources_of_turns(store: Reader, keys: Sequence[str]) -> list[str]:
+    """Return the uuids of the entries of turns, and the keys of the turns, which identify queued prompts."""
+    turn = tables.Turn
+    turn_ids = store.fetch_values(turn.select(turn.id).where(in_json_list(turn.key, keys))) if keys else []
+    return [*keys, *(entry.uuid for turn_id in turn_ids for entry in entries_of_turn(store, turn_id))]
 
 
 def apply_tombstones(tx: Tx, *, actor: Actor) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
@@ -29,6 +30,8 @@ class TombstoneKind(StrEnum):
     WORDS = "words"
     #: An entry that a forgotten memory rested on: it is never evidence for a new automatic memory.
     EVIDENCE = "evidence"
+    #: What was said or run in such an entry, as a hash of its time and words: no copy under other ids is stored.
+    SAID = "said"
     #: A purged memory, by its id, and its slot: it is not recreated automatically, but its words may be kept.
     PURGED = "purged"
     PURGED_SLOT = "purged-slot"
@@ -73,6 +76,21 @@ def add_entry_tombstones(tx: Tx, forgotten: Forgotten) -> None:
     """Bar the entries that forgotten memories rested on."""
     add_tombstones(tx, TombstoneKind.WORDS, map(pack_uuid, forgotten.erased))
     add_tombstones(tx, TombstoneKind.EVIDENCE, map(pack_uuid, forgotten.barred))
+
+
+def said_key(at_ms: int, words: str) -> bytes:
+    """Return what tells a text or a command from all others, whatever ids a copy of it has."""
+    return hashlib.blake2b(f"{at_ms}\n{words}".encode("utf-8", "replace"), digest_size=16).digest()
+
+
+def are_words_forgotten(store: Reader) -> bool:
+    """Return True if any words were ever forgotten; in most memories none were."""
+    return bool(_used(store, (TombstoneKind.SAID,)))
+
+
+def forgotten_words(store: Reader, keys: Collection[bytes]) -> set[bytes]:
+    """Return those of the keys (``said_key``) whose words were forgotten."""
+    return _keys_among(store, keys, [TombstoneKind.SAID.value]) if keys else set()
 
 
 def is_memory_gone(store: Reader, episode_id: str, *, with_purged: bool = True) -> bool:
