@@ -8,11 +8,11 @@ They differ because fitted weights and thresholds depend on each; merging two of
     topic_words                     words      recollection: prompts, bites
     stems, overlap                  words      recollection: relevance, duplicates
     content_words, prefixes         words      extraction: repetition, grounding
-    words_of, stem                  words      consolidation, memories: same matter
+    words_of, stem                  words      consolidation, memories: same subject
     in_pairs                        words      models, search: scripts without spaces
     sentence_spans                  splitting  search: excerpts
     split, sentences                splitting  extraction: candidates
     split_passages                  splitting  models: what is stored and embedded
 
-Tokens with numbers and units are kept in ``subject.py``, since no other code needs them.
+Tokens with numbers and units are kept in ``subject.py``, because no other code needs them.
 """

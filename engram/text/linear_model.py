@@ -1,7 +1,7 @@
-"""Linear models of what a sentence is, fitted on sentences that many people wrote. Pure.
+"""Linear models that classify sentences, fitted on sentences written by many people. Pure.
 
 A model knows words, pairs of words and parts of words, in any language, and adds up a weight for each. The weights are
-fitted by ``benchmarks/linear_fit.py`` and stored beside the module that asks the model.
+fitted by ``benchmarks/linear_fit.py`` and stored next to the module that uses the model.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from typing import NamedTuple
 
 from engram.system.lazy_regex import lazy_regex
 
-#: Numbers of weights: for words and pairs of words, and for parts of words. Features are hashed to these.
+#: Numbers of weights: for words and pairs of words, and for parts of words. Features are hashed to that many buckets.
 WORD_BUCKETS, PART_BUCKETS = 1 << 15, 1 << 16
 #: Lengths of the parts of a word, with a blank at its beginning and end, in characters.
 _PART_LENGTHS = (3, 4, 5)
-#: A text with fewer features than these counts less, since a few words are little evidence.
+#: A text with fewer features than these counts less, because a few words are little evidence.
 _FEW_WORDS, _FEW_PARTS = 16, 80
-#: A word is cut after this many characters.
+#: A word is truncated to this many characters.
 _LONGEST_WORD = 40
 _WORDS = lazy_regex(r"[^\W\d_]+(?:'[^\W\d_]+)*|\d+|--?(?=\w)")
 
@@ -35,7 +35,7 @@ class Features(NamedTuple):
 
     @property
     def shares(self) -> tuple[float, float]:
-        """How much each weight of a group counts. Both groups count alike, however long the text is."""
+        """How much each weight of a group counts. Both groups have equal weight, however long the text is."""
         return max(len(self.words), _FEW_WORDS) ** -0.5, max(len(self.parts), _FEW_PARTS) ** -0.5
 
 
@@ -47,11 +47,11 @@ class LinearModel(NamedTuple):
     #: Value of a stored weight of 1.
     scale: float
     bias: float
-    #: Scores from which on a text counts, by name.
+    #: Thresholds by name: the lowest score with which a text counts.
     floors: Mapping[str, float]
 
     def score(self, found: Features) -> float:
-        """Return the logarithm of the odds that a text is what the model was fitted on."""
+        """Return the logarithm of the odds that a text is of the kind that the model was fitted to recognise."""
         of_words, of_parts = found.shares
         words = sum(self.words[bucket] for bucket in found.words) * of_words
         parts = sum(self.parts[bucket] for bucket in found.parts) * of_parts
@@ -59,7 +59,7 @@ class LinearModel(NamedTuple):
 
 
 def features(text: str) -> Features:
-    """Return the features of one or two sentences; all numbers count as the same, and so do letters of either case."""
+    """Return the features of one or two sentences; all numbers count as the same, and case is ignored."""
     found = _WORDS.findall(text.lower().replace("’", "'"))
     words = ["0" if word.isdecimal() else word[:_LONGEST_WORD] for word in found]
     pairs = (f"{one} {other}" for one, other in zip(["<", *words], [*words, ">"], strict=True))

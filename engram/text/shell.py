@@ -138,7 +138,7 @@ MAX_LINES = 8
 MAX_LINE_CHARACTERS = 300
 #: Maximum number of lines of one error that are examined, from its beginning and from its end.
 MAX_SCANNED_LINES = 400
-#: Minimum number of words besides general ones that a line must have to identify an error.
+#: Minimum number of words, apart from general ones, that a line must have to identify an error.
 MIN_WORDS = 2
 #: A line with this many of them identifies an error without the names that it quotes, such as a variable's.
 MIN_WORDS_WITHOUT_NAMES = 4
@@ -298,7 +298,7 @@ def told_part(command: str, *, has_failed: bool = False) -> str:
 
     Args:
         has_failed: whether the status is a failure. If it passed through a filter such as ``tail``, the command before
-            the filter failed, since a filter doesn't fail by itself: the shell has ``pipefail`` set.
+            the filter failed, because a filter doesn't fail by itself: the shell has ``pipefail`` set.
     """
     plain = _blanked(command)
     is_pipefail, is_errexit = bool(_PIPEFAIL.search(plain)), bool(_ERREXIT.search(plain))

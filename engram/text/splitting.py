@@ -41,7 +41,7 @@ _LINK = lazy_regex(
     r"\((?:<[^>\n]{0,2000}>|[^()\s]{0,2000}(?:\([^()\s]{0,200}\)[^()\s]{0,2000}){0,3})(?:\s+\"[^\"]{0,300}\")?\)"
 )
 _URL = lazy_regex(r"<?\b(?:https?|ftp|file)://[^\s<>)\]]+>?", re.IGNORECASE)
-#: A web address alone in parentheses, which would be empty without the address.
+#: Parentheses that contain only a web address, and would be empty without it.
 _URL_ALONE = lazy_regex(rf"\s?\(\s{{0,8}}{_URL.pattern}\s{{0,8}}\)", re.IGNORECASE)
 _BOLD = lazy_regex(r"\*\*(.{1,1000}?)\*\*|__(\S.{0,200}?\S)__(?=\W|$)")
 _ITALIC = lazy_regex(r"(?<![\w*])\*(\S[^*\n]{0,400}?)\*(?![\w*])")
@@ -240,7 +240,7 @@ MIN_WORDS = 6
 #: Minimum number of semicolons that make a sentence a list of fragments.
 MIN_LIST_SEMICOLONS = 2
 
-#: First words that refer to something said before, open a list item, or answer somebody.
+#: First words that refer to something said before, open a list item, or reply to someone.
 _REFERS_BACK = lazy_regex(
     r"(?:this|that|these|those|it|its|it['’]s|that['’]s|they|their|he|she|which|whose|such|and|but|so|then|thus|therefore|"
     r"also|because|since|however|instead|otherwise|still|with(?:out)? (?:this|that|it)|"
@@ -258,7 +258,7 @@ _REFERS_BACK = lazy_regex(
 _LABEL = lazy_regex(r"`[^`]+`(?:\s*\([^)]*\))?\s*(?:[:—–]|-\s)|(?:[^\s.!?`,]+ ){0,5}[^\s.!?`,]+(?::\s| — )|\w\.\s")
 #: A question with its answer, or words with their speaker.
 _DIALOG = lazy_regex(r"\?\s*→|^asked “|^\s*>|^(?:user|assistant):", re.IGNORECASE)
-#: Conversation, or thinking aloud, which means nothing to anybody else.
+#: Conversation, or thinking aloud, which means nothing to anyone else.
 _TALK = lazy_regex(
     r"\b(?:i|i['’]m|i['’]ve|i['’]d|i['’]ll|we|we['’]re|we['’]ve|me|my|our|us|let['’]s)\b|"
     r"^(?:you|you['’]re|your|can|could|would|should|what|why|how|"

@@ -103,7 +103,7 @@ class _Token:
 
     @property
     def is_place(self) -> bool:
-        """True for an environment or a region, since a different one is a different subject."""
+        """True for an environment or a region, because a different one is a different subject."""
         return self.text in _ENVIRONMENTS or bool(_REGION.fullmatch(self.text))
 
 
@@ -142,7 +142,7 @@ def changes_value(newer: str, older: str) -> bool:
 def has_same_subject(newer: str, older: str, given_up: frozenset[str]) -> bool:
     """Return True if the newer statement is about what the older one says about the abandoned thing.
 
-    The newer one may lack words, since the replacement may need other words. But it may not lack a word that narrows
+    The newer one may lack words, because the replacement may need other words. But it may not lack a word that narrows
     the older one (an environment, a region, "of billing", "the mail service") if it is narrowed differently itself.
     """
     new, old = _tokens(newer), _tokens(_main_clause(older))
@@ -222,7 +222,7 @@ def _tokens(text: str) -> list[_Token]:
 
 # -- What the user's own files (CLAUDE.md, rules, auto memory) say, to compare memories with. Pure.
 
-#: A statement says the same as some text if it contains this share of the text's informative words.
+#: A statement says the same thing as some text if it contains this share of the text's informative words.
 MIN_SAID_SHARE = 0.75
 #: Text with fewer informative words is matched only by a statement with the same words.
 MIN_WORDS = 3
@@ -263,7 +263,7 @@ class StandingText:
                 self._lines.append(_Line(name, statement.text, own, numbers))
 
     def file_saying(self, text: str) -> str:
-        """Return the name of a file that says the same as some text; "" if there is none."""
+        """Return the name of a file that says the same thing as some text; "" if there is none."""
         if not self._lines:
             return ""
         wanted, numbers = stems(topic_words(plain(text))), frozenset(_NUMBER.findall(text))

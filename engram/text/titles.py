@@ -33,7 +33,7 @@ _LABEL = lazy_regex(
     r"(?:dead end|decision|fix|fact|state|preference|(?:the )?user(?:['’]s)? (?:choice|decision|rule|wish))\s*:\s*",
     re.IGNORECASE,
 )
-#: Sentences in which the local writer states what somebody decided, left open or mended, each with the part that
+#: Sentences in which the local writer states what someone decided, left open or fixed, each with the part that
 #: identifies it: "Asked “…” the user chose: Redis" gets its title from the choice, not from its first clause.
 _FRAMES: tuple[tuple[str, re.Pattern[str]], ...] = (
     ("Chosen", lazy_regex(r"Asked “.+?” the user (?:chose|answered): (?P<named>.+)")),
@@ -54,7 +54,7 @@ _EDGES = ' \t.,;:—–-…。、，；："“”'
 
 
 def clean_title(given: str) -> str:
-    """Return a title as somebody wrote it, on one line; "" if it is too long to be a title."""
+    """Return a title that someone wrote, on one line; "" if it is too long to be a title."""
     title = " ".join(given.split()).rstrip(".。 ")
     return title if title and len(title) <= MAX_TITLE_CHARACTERS and len(title.split()) <= MAX_TITLE_WORDS else ""
 
@@ -111,7 +111,7 @@ def _first_words(line: str, head: str) -> str:
 
 
 def clean_questions(given: Iterable[str], redact: Callable[[str], str]) -> tuple[str, ...]:
-    """Return the questions to keep of those that somebody wrote for a memory, redacted and each on one line.
+    """Return the questions to keep of those written for a memory, redacted and each on one line.
 
     Only the first ``MAX_QUESTIONS`` count; anything longer than ``MAX_QUESTION_CHARACTERS`` is not a question.
     """

@@ -1,4 +1,4 @@
-"""Words and stems: all of Engram's tokenizers, stemmers and stop-word lists, each named for its use. Pure."""
+"""Words and stems: all of Engram's tokenizers, stemmers and stop-word lists, each named for its use. Pure functions."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from collections.abc import Collection, Iterable, Sequence
 
 from engram.system.lazy_regex import lazy_regex
 
-# -- Scripts that do not show where a word ends: Chinese, Japanese, Korean, Thai and the like. Pure.
+# -- Scripts that do not show where a word ends: Chinese, Japanese, Korean, Thai and the like.
 #
 # A text index stores such letters as overlapping pairs, so that a word is found inside a run of letters: 唯一索引
-# becomes 唯一 一索 索引 引, the last letter by itself. A query searches for the phrase of a word's pairs: 唯一 一索.
+# becomes 唯一 一索 索引 引, the last letter on its own. A query searches for the phrase of a word's pairs: 唯一 一索.
 
-#: These letters and the marks that go with them, as the inside of a character class of ``re`` and of SQLite's GLOB:
+#: These letters and the marks that go with them, as the contents of a character class in ``re`` and in SQLite's GLOB:
 #: Thai, Lao, Myanmar, Khmer, Japanese kana, Chinese, Korean. Punctuation is not included.
 UNSPACED_LETTERS = (
     "\u0e01-\u0e3a\u0e40-\u0e4e\u0e50-\u0e59\u0e81-\u0eff\u1000-\u1049\u1050-\u109f\u1100-\u11ff\u1780-\u17d3\u17d7"
@@ -31,11 +31,11 @@ _LAST_OF_RUN = f"(?<=[{UNSPACED_LETTERS}])[{UNSPACED_LETTERS}]\\Z"
 
 @functools.cache
 def _compiled(pattern: str) -> re.Pattern[str]:
-    """Return the compiled pattern, cached since compiling so many letters takes as long as loading other modules."""
+    """Return the compiled pattern, cached: compiling this many letters takes as long as importing another module."""
     return lazy_regex(pattern)
 
 
-#: What text must contain to say anything.
+#: What text must contain to have any meaning.
 _LETTER_OR_DIGIT = lazy_regex(r"[^\W_]")
 
 
@@ -50,7 +50,7 @@ def is_unspaced(text: str) -> bool:
 
 
 def in_pairs(text: str) -> str:
-    """Return text as a text index stores it: each letter of these scripts with the next one, between spaces.
+    """Return text as a text index stores it: each pair of adjacent letters of these scripts, surrounded by spaces.
 
     Any other text is returned unchanged. The views of ``engram.models.tables`` do the same in SQL.
     """
@@ -60,7 +60,7 @@ def in_pairs(text: str) -> str:
 def asked_in_pairs(text: str) -> tuple[str, bool]:
     """Return what to query a text index for, and whether its last word is a single letter that may begin longer ones.
 
-    Letters may follow the last run of a question, so its last letter is not searched for by itself.
+    Letters may follow the last run of a question, so the last letter of that run is not searched for on its own.
     """
     if not text.isascii() and _compiled(_LAST_OF_RUN).search(text):
         return in_pairs(text).rstrip().rpartition(" ")[0], False
@@ -68,13 +68,12 @@ def asked_in_pairs(text: str) -> tuple[str, bool]:
 
 
 def split_unspaced(word: str) -> tuple[list[str], list[str]]:
-    """Return the parts of a word in other scripts, and its runs of letters of these scripts."""
+    """Return the parts of a word that are in spaced scripts, and its runs of letters in unspaced scripts."""
     runs = [] if word.isascii() else _compiled(_RUN).findall(word)
     return ([part for part in _compiled(_RUN).split(word) if part] if runs else [word]), runs
 
 
 # -- Words that carry content, for extraction: does one text repeat another, is a summary grounded in its evidence?
-# Pure.
 
 #: Two forms of a word count as the same if they share a prefix of this length, in letters.
 PREFIX_LETTERS = 6
@@ -89,17 +88,17 @@ _WORD = lazy_regex(r"\w+")
 
 
 def content_words(text: str) -> frozenset[str]:
-    """Return the words of some text without stop words, in lower case; for scripts without spaces, pairs of letters."""
+    """Return the words of a text in lower case, excluding stop words; for scripts without spaces, pairs of letters."""
     words = map(str.lower, _WORD.findall(text if text.isascii() else in_pairs(text)))
     return frozenset(word for word in words if word not in _STOP_WORDS and len(word) > 1)
 
 
 def prefixes(words: Iterable[str]) -> frozenset[str]:
-    """Return the first letters of words, so that "validates" matches "validation"."""
+    """Return the leading letters of each word, so that "validates" matches "validation"."""
     return frozenset(word[:PREFIX_LETTERS] for word in words)
 
 
-# -- The stemmer of search coverage: a question's terms are matched in passages and memories by these stems. Pure.
+# -- The stemmer for search coverage: a question's terms are matched in passages and memories by these stems.
 
 _SUFFIXES = ("ingly", "edly", "ation", "ing", "ies", "ed", "es", "ly", "s", "e")
 #: Minimum length of a stem, in characters.
@@ -114,9 +113,9 @@ def coverage_stem(word: str) -> str:
     return word
 
 
-# -- Stems for recollection: compare the words of prompts and memories, and find memories that say the same thing. Pure.
+# -- Stems for recollection: compare the words of prompts and memories, and find memories that say the same thing.
 
-#: Minimum overlap for two texts to say the same thing.
+#: Minimum overlap for two texts to count as saying the same thing.
 MIN_SAME_SHARE = 0.7
 #: Minimum number of words for an overlap to mean anything.
 MIN_WORDS = 4
@@ -148,7 +147,7 @@ def _parts(word: str) -> tuple[tuple[str, str], ...]:
     return tuple(found)
 
 
-# Memories of one project have most words in common, and a question is compared with dozens of them.
+# Memories of one project share most of their words, and a question is compared with dozens of them.
 _known_parts = functools.lru_cache(maxsize=8192)(_parts)
 
 
@@ -165,12 +164,12 @@ def same_words(first: Collection[str], second: Collection[str]) -> bool:
 
 
 def overlap(first: Collection[str], second: Collection[str]) -> float:
-    """Return the shared stems as a share of the smaller set; 0 if either is empty."""
+    """Return the shared stems as a fraction of the smaller set; 0 if either is empty."""
     smaller = min(len(first), len(second))
     return len(set(first) & set(second)) / smaller if smaller else 0.0
 
 
-# -- Stemmed words of a memory's summary, for consolidation: are two memories about the same matter? Pure.
+# -- Stemmed words of a memory's summary, for consolidation: are two memories about the same subject?
 
 _SUMMARY_WORD = lazy_regex(r"[A-Za-z_][\w+#/-]*(?:\.[A-Za-z]\w*)*|\d[\w.]*")
 _SUMMARY_STOP_TEXT = """
@@ -191,14 +190,14 @@ def words_of(text: str) -> frozenset[str]:
 
 
 def stem(word: str) -> str:
-    """Return a word without its commonest endings."""
+    """Return a word with a common ending removed."""
     for ending in ("ing", "ies", "ed", "es", "s"):
         if word.endswith(ending) and len(word) - len(ending) >= 3 and not word.endswith("ss"):
             return word[: -len(ending)].rstrip("e")
     return word.rstrip("e") if len(word) > 3 else word
 
 
-# -- Words that indicate what a prompt or a memory is about, for recollection. Pure.
+# -- Words that indicate what a prompt or a memory is about, for recollection.
 
 _TOPIC_WORD = lazy_regex(r"\w[\w./:@#-]*")
 #: Words that reveal nothing about the topic: agreement, thanks, urging, and function words.
@@ -217,12 +216,12 @@ _EMPTY = frozenset(_EMPTY_TEXT.split())
 
 
 def topic_words(text: str) -> list[str]:
-    """Return the distinct words of some text that are informative about its topic, in order."""
+    """Return the distinct words of a text that say something about its topic, in order."""
     words = (word.rstrip(".:-/") for word in _TOPIC_WORD.findall(text))
     return list(dict.fromkeys(word for word in words if len(word) > 1 and word.lower() not in _EMPTY))
 
 
-# -- Terms, names and stop words of a question, for search. Pure.
+# -- Terms, names and stop words of a question, for search.
 
 #: Maximum length of a question, in characters; the rest is cut off.
 MAX_QUERY_CHARS = 4_000
@@ -238,7 +237,7 @@ _QUESTION_STOP_TEXT = """
 #: Words that are not searched for.
 QUESTION_STOP_WORDS = frozenset(_QUESTION_STOP_TEXT.split())
 
-#: Maximum number of letter pairs that are searched for, for a question in a script that does not separate words.
+#: Maximum number of letter pairs to look up for a question in a script that does not separate words.
 MAX_PAIRS = 120
 
 _QUESTION_WORD = rf"(?:[^\W_]|[{UNSPACED_LETTERS}])[\w{UNSPACED_LETTERS}]*(?:['’][a-z]+)?|_\w+"
