@@ -62,7 +62,7 @@ def lock_file(descriptor: int, operation: int, folder: Path) -> None:
         fcntl.flock(descriptor, operation)
 
 
-#: Errors of file systems that lack a feature: network and shared folders, and some in containers.
+#: Errors from file systems that lack a feature: network and shared folders, and some in containers.
 _LACKING = frozenset({errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOTSUP, errno.ENOSYS, errno.EINVAL, errno.EPERM})
 
 
@@ -76,7 +76,8 @@ def needing(folder: Path, feature: str) -> Iterator[None]:
             raise
         raise HomeError(
             f"can't use the memory folder {folder}: its file system does not support {feature} ({error.strerror}). "
-            "Folders on a network or of another system often don't: set ENGRAM_HOME to one on a disk of this machine"
+            "Network folders and folders shared by another system often don't: set ENGRAM_HOME to a folder on "
+            "a local disk"
         ) from error
 
 

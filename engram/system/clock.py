@@ -56,7 +56,7 @@ LAST_MS = 253_402_214_400_000
 def parse_time_ms(text: object) -> int | None:
     """Return the milliseconds since 1970 of an ISO 8601 time; None for anything else. A time without a zone is UTC.
 
-    A time before 1970 or at the end of the calendar doesn't count, since nothing was said then.
+    Times before 1970 and at the end of the calendar are rejected too, because nothing was said then.
     """
     if not isinstance(text, str):
         return None

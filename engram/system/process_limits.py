@@ -50,16 +50,16 @@ def ask_ps(pid: int, column: str) -> str:
 
 
 def is_quiet() -> bool:
-    """Return True if two threads of this process would leave no processor for others that want it.
+    """Return True if two threads of this process would not take a processor from another program that needs one.
 
-    The load includes these threads, so there are still two of them while nothing else is running.
+    The load includes these threads, so there are still two of them when nothing else is running.
     """
     processors = os.cpu_count() or 1
     return processors > 1 and os.getloadavg()[0] <= processors + QUIET_LOAD
 
 
 def give_back_memory() -> None:
-    """Let the allocator (glibc) return unused memory to the system, since a heavy task leaves a lot of it."""
+    """Let the allocator (glibc) return unused memory to the system, because a heavy task leaves a lot of it."""
     with contextlib.suppress(OSError, AttributeError):
         ctypes.CDLL(None).malloc_trim(0)
 
@@ -80,7 +80,7 @@ def collector_paused() -> Iterator[None]:
 
 
 def limit_arenas() -> None:
-    """Let threads share few allocation arenas (glibc), since each arena keeps the memory that it once needed.
+    """Let threads share a few allocation arenas (glibc), because each arena keeps the memory that it once needed.
 
     Large blocks are mapped one by one, so that the memory for a search over many vectors is returned immediately.
     """
@@ -100,7 +100,7 @@ def limit_matrix_threads() -> None:
 
 
 def raise_file_limit() -> None:
-    """Raise the limit on open files as far as the system's hard limit allows, since macOS starts with 256."""
+    """Raise the limit on open files as far as the system's hard limit allows, because macOS starts with 256."""
     with contextlib.suppress(OSError, ValueError):
         soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
         wanted = _FILES if hard == resource.RLIM_INFINITY else min(_FILES, hard)
@@ -110,8 +110,8 @@ def raise_file_limit() -> None:
 
 # -- Threads that answer questions go before threads that do background work.
 #
-# Threads of one process share an interpreter and its processors. Lowering the priority of the working threads would let
-# one of them hold the interpreter's lock while it waits for a processor; so they pause at their next step instead.
+# Threads of one process share an interpreter and the processors. Lowering the priority of the working threads would let
+# one of them hold the GIL while it waits for a processor; so they pause at their next step instead.
 
 #: Maximum pause of one step, in seconds, so that work continues slowly however many questions there are.
 MAX_PAUSE_SECONDS = 1.0
@@ -141,7 +141,7 @@ def asking() -> Iterator[None]:
 
 @contextlib.contextmanager
 def giving_way() -> Iterator[None]:
-    """Mark this thread's work as work that can wait."""
+    """Mark this thread's work as able to wait."""
     before = is_giving_way()
     _thread.gives_way = True
     try:

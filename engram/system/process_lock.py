@@ -17,7 +17,7 @@ from engram.system.atomic import FILE_MODE, lock_file
 
 #: Exit code of a worker or watcher that requests a restart (EX_TEMPFAIL).
 EXIT_RESTART = 75
-#: How long a held lock is retried, in seconds, since a status command holds a shared one for an instant.
+#: How long to retry if the lock is held, in seconds, because a status command holds a shared lock for an instant.
 PATIENCE_SECONDS = 0.3
 
 
@@ -89,10 +89,10 @@ def is_process_alive(pid: int) -> bool:
     return True
 
 
-# -- The heartbeat of watcher and worker: the time of the lock file for every reader, and systemd's watchdog.
+# -- The heartbeat of the watcher and the worker: the time of the lock file for every reader, and systemd's watchdog.
 #
 # A beat means progress: the process calls ``beat`` only after it has done something. A process that hangs falls silent,
-# and one of its own threads then terminates it: launchd has no watchdog, but restarts what failed.
+# and one of its own threads then terminates it: launchd has no watchdog, but restarts a process that failed.
 
 #: A process that is silent for more seconds than this counts as hanging. Its slowest step (a backup of a large
 #: memory.db on a slow disk) is much shorter.
@@ -148,7 +148,7 @@ class Heartbeat:
 def _end_if_silent(of_process: weakref.ref[Heartbeat], is_stopping: threading.Event) -> None:
     """Exit with ``EXIT_RESTART`` if the process is silent for too long, after printing its threads.
 
-    Return once the process stops on purpose, or the heartbeat is gone.
+    Return once the process stops on purpose, or its heartbeat object no longer exists.
     """
     last_beat, silent_seconds, last_look = float("-inf"), 0.0, time.monotonic()
     while not is_stopping.wait(LOOK_SECONDS):

@@ -24,7 +24,7 @@ def socket_address(path: Path) -> Iterator[str]:
     """Provide an address of ``path`` for ``bind`` or ``connect``.
 
     A long path goes through a link in a private temporary folder, which is removed afterwards; sockets that were bound
-    or connected in the meantime keep working. Thread-safe, since the working folder does not change.
+    or connected in the meantime keep working. Thread-safe, because the working folder does not change.
     """
     if len(os.fsencode(path)) <= MAX_SOCKET_PATH_BYTES:
         yield str(path)

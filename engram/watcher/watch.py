@@ -50,7 +50,7 @@ class Changes:
         """Start empty."""
         self._paths: set[Path] = set()
         self._sources: dict[Place, Source] = {}
-        #: Sources that must not be read, each with its stamp and the pauses in force when this was determined.
+        #: Sources that must not be read, each with its stamp and the pauses that applied when this was determined.
         self._passed_over: dict[Place, tuple[str, frozenset[str]]] = {}
 
     def __bool__(self) -> bool:
@@ -101,7 +101,7 @@ class Changes:
         return count
 
 
-# -- Hints from the file system that a source may have changed. They may fail, since the sweep finds every change.
+# -- Hints from the file system that a source may have changed. They may fail, because the sweep finds every change.
 
 logger = logging.getLogger(__name__)
 
@@ -163,7 +163,7 @@ class FolderEvents(FileSystemEventHandler):
                 self._hint(self._as_configured(path))
 
     def _as_configured(self, path: str) -> Path:
-        """Return the path below the folder as configured, since some systems report it with links resolved."""
+        """Return the path below the folder as configured, because some systems report it with links resolved."""
         if self._real and path.startswith(self._real + os.sep):
             return self.folder / path[len(self._real) + 1 :]
         return Path(path)
@@ -326,7 +326,8 @@ class Watcher:
         return count
 
     def _doubt(self, sources: list[Source]) -> None:
-        """Mark some live sources for a full comparison with what was read; successive sweeps cover all of them.
+        """Mark some live sources for a full comparison with what was read from them; successive sweeps cover all of
+        them.
 
         This is the only way to notice a change that left the size, time and end of a file plausible.
         """
