@@ -27,7 +27,7 @@ class StoredEnum(StrEnum):
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """Return the member with a value given from outside. Raises BadRequest, which lists the choices."""
+        """Return the member for a value given from outside. Raises BadRequest, which lists the choices."""
         try:
             return cls(text)
         except ValueError:
@@ -39,7 +39,7 @@ class StoredEnum(StrEnum):
     def from_stored(cls, value: object) -> Self:
         """Return the member for a stored value, or the safest one if the value is unknown.
 
-        Never raises, since a damaged row must not make others unreadable. Each unknown value is logged once.
+        Never raises, because a damaged row must not make others unreadable. Each unknown value is logged once.
         """
         # Twice as fast as calling the class, and done for every row that a search reads.
         member = cls._value2member_map_.get(value) if isinstance(value, str) else None
@@ -192,7 +192,7 @@ class Judgement(StoredEnum):
 
     #: It helped: it ranks a little higher, and never counts as unused.
     HELPFUL = "helpful"
-    #: It is not true: it is no longer shown unasked, and it ranks last.
+    #: It is not true: it is no longer shown automatically, and it ranks last.
     WRONG = "wrong"
     #: It is no longer true, so it is archived.
     OUTDATED = "outdated"
@@ -225,7 +225,7 @@ class Channel(StoredEnum):
 
     #: A prompt is sent (UserPromptSubmit).
     PROMPT = "prompt"
-    #: A tool is called (PreToolUse). Shows what came too late for the prompt, or what concerns the call.
+    #: A tool is called (PreToolUse). Shows memories that came too late for the prompt, or that concern the call.
     TOOL = "tool"
     #: A session starts (SessionStart): the briefing.
     START = "start"
@@ -270,7 +270,7 @@ class Verdict(StoredEnum):
     REPLAYED = "replayed"
     #: The prompt has had all its bites.
     USED_UP = "used up"
-    #: Nothing was recorded for a prompt in the transcript, since no worker answered. Never stored.
+    #: Nothing was recorded for a prompt in the transcript, because no worker answered. Never stored.
     NO_WORKER = "no worker"
     #: The same, for a prompt from before the memory was created. Never stored.
     BEFORE_ENGRAM = "before engram"
@@ -292,11 +292,11 @@ class Verdict(StoredEnum):
     NOT_CURRENT = "not current"
     #: It belongs to another project.
     OTHER_PROJECT = "other project"
-    #: A better memory says the same.
+    #: A better memory says the same thing.
     REPEATS = "repeats"
     #: It is a passage of a transcript without a sentence that is clear on its own.
     NOT_QUOTABLE = "not quotable"
-    #: One of the user's own files (CLAUDE.md, rules, auto memory) says the same.
+    #: One of the user's own files (CLAUDE.md, rules, auto memory) says the same thing.
     STANDS_IN_FILE = "stands in a file"
     #: It is much less relevant than the best one.
     FAR_BELOW_BEST = "far below best"

@@ -14,7 +14,7 @@
     ├── EmbeddingError          the model is missing, damaged, or returned unusable numbers
     ├── ExtractionError         an extractor failed; the turns remain due
     │   ├── RetryLater          extraction failed temporarily; try again later
-    │   ├── ModelUnavailable    the language model needs the user's action; the local extractor is used meanwhile
+    │   ├── ModelUnavailable    the language model needs the user's action; until then, the local extractor is used
     │   └── BudgetReached       a spending cap has been reached; nothing was sent
     ├── HubError                a hub can't be reached, or refuses a request
     │   ├── HubUnreachable      no response (offline, or the hub is down); Engram will try again

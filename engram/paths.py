@@ -26,7 +26,7 @@ def user_home() -> Path:
 
 
 def absolute_path(name: str | Path) -> Path:
-    """Return the absolute path of a name that may begin with ``~``, without ``..`` unless a link stands before it.
+    """Return the absolute path of a name that may begin with ``~``, without ``..`` unless a link precedes it.
 
     One folder has one path, however it is typed; stored paths are compared with it.
 

@@ -32,9 +32,9 @@ _CONFIG_LIMIT_BYTES = 1_000_000
 DEFAULT_LIMIT_RSS_MB = 512
 
 
-#: Values of the setting ``extractor`` that use a language model.
+#: Values of the ``extractor`` setting that use a language model.
 MODEL_EXTRACTORS = ("claude", "openai")
-#: All values of the setting ``extractor``.
+#: All values of the ``extractor`` setting.
 EXTRACTORS = ("local", *MODEL_EXTRACTORS, "off")
 
 
@@ -138,7 +138,7 @@ class Settings:
     compress_days: int = 30
     #: Days without access after which a memory is archived, unless it is pinned or important.
     archive_days: int = 180
-    #: Folders with Markdown notes, besides the memory folder's own.
+    #: Folders with Markdown notes, in addition to the memory folder's own.
     note_folders: tuple[str, ...] = ()
 
     # The language model, if one is chosen
@@ -181,8 +181,8 @@ class Settings:
     hub_wait: bool = True
 
     # The processes
-    #: Start watcher and worker with a Claude Code session if they are not running. For machines without launchd or
-    #: systemd.
+    #: Start the watcher and the worker with a Claude Code session if they are not running. For machines without launchd
+    #: or systemd.
     start_with_session: bool = False
     #: cysqlite, or sqlite3 (the standard library's); auto uses cysqlite if it is installed.
     sqlite_driver: str = "auto"
@@ -278,7 +278,7 @@ def load(
         try:
             is_folder = source == "config.toml" and names.get(name) is Path
             if is_folder and not os.path.isabs(os.path.expanduser(str(value))):
-                # Each process has another current folder, so this would name another folder in each.
+                # Each process has its own current folder, so this would mean a different folder in each.
                 raise SettingsError(f"the setting {name} = {value!r} must be a full path, or begin with ~/")
             values[name] = parse_value(name, value)
             sources[name] = source
@@ -336,7 +336,7 @@ def read_config(path: Path) -> dict[str, Any]:
         return {}
     owner = os.stat(path).st_uid
     if owner != os.geteuid():
-        # Whoever can write it could choose the server to which text is sent, or disable exclusions.
+        # Anyone who can write it could choose the server to which text is sent, or disable exclusions.
         raise SettingsError(
             f"{path} belongs to another user (uid {owner}), so it isn't read. Make it your own with chown, or delete it"
         )

@@ -1,7 +1,7 @@
 """The released version, the version of the code in this folder, and how Engram is installed.
 
-The build reads ``VERSION``. Functions import modules locally, since every Claude Code session waits for processes that
-need only the constants.
+The build reads ``VERSION``. Functions import modules locally, because every Claude Code session waits for processes
+that need only the constants.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def code_version(package: Path = _PACKAGE) -> str:
 
 
 def install_command(extra: str = "") -> str:
-    """Return a command that installs Engram with an extra, from its original source or, if that is gone, ``SOURCE``."""
+    """Return a command that installs Engram with an extra, from its original source or, if missing, ``SOURCE``."""
     import shlex
 
     source = _installed_from() or SOURCE
@@ -57,17 +57,17 @@ def update_command() -> str:
 
 
 def with_source(page: str) -> str:
-    """Return a documentation page in which every install command names the current ``SOURCE``."""
+    """Return a documentation page in which every install command uses the current ``SOURCE``."""
     import re
 
-    # A command that installs this Engram, maybe with an extra, but not the developers' editable installation.
+    # A command that installs this Engram, possibly with an extra, but not the developers' editable installation.
     installs = r"\b((?:uv tool|pipx|pip) install (?:--reinstall )?'?)(?:\.|engram-recall)(?=\[\w+\]'|'|`|\s|$)"
     page = re.sub(installs, lambda match: match[1] + SOURCE, page)
     return re.sub(r"(?m)^<!-- where -->.*$", f"<!-- where -->{WHERE}", page)
 
 
 def _installed_from() -> str:
-    """Return the recorded folder or archive from which Engram was installed; "" if it is unknown or gone."""
+    """Return the recorded folder or archive from which Engram was installed; "" if it is unknown or missing."""
     import json
     from importlib import metadata
     from urllib.parse import unquote, urlsplit
