@@ -139,7 +139,7 @@ def test_a_commit_of_a_person_is_neither_pushed_nor_rewritten(
     laptop.save("It waits.")
     error = attempt(laptop).error
 
-    assert "a commit of yours that origin lacks" in error
+    assert "a commit by you that origin lacks" in error
     assert "add private draft" in error
     assert "`git push`" in error
     assert git(clones[0], "rev-parse", "HEAD").strip() == mine
@@ -202,7 +202,7 @@ def test_a_repository_with_commits_that_were_never_pushed_is_not_joined(
     commit(clones[0], "private draft")
     before = everything(clones[0])
     laptop = make_machine("laptop")
-    with pytest.raises(HubUnreachable, match="a commit of yours that origin lacks"):
+    with pytest.raises(HubUnreachable, match="a commit by you that origin lacks"):
         laptop.use_folder(clones[0], with_git=True)
 
     assert everything(clones[0]) == before

@@ -33,7 +33,7 @@ MAX_PAGE_ANSWER_BYTES, MAX_ANSWER_BYTES = 32_000_000, 4_000_000
 _IDLE_SECONDS = 2.0
 #: Requests whose responses or bodies are pages of rows.
 _PAGES = ("pull", "push")
-#: Requests that are never resent automatically, since repeating one would create or change something twice.
+#: Requests that are never resent automatically, because repeating one would create or change something twice.
 _ONCE = ("code", "team-make", "team-invite", "team-join", "team-role", "team-report")
 
 
@@ -46,7 +46,7 @@ class Limits:
     #: For a whole request, including connecting and the response: a small one, and one that carries a page of rows.
     message: float = 45.0
     page: float = 120.0
-    #: For everything done over one connection, such as a round. Anything left over waits for the next round.
+    #: For everything done over one connection, such as a round. Anything left over is done in the next round.
     round: float = 300.0
 
 
@@ -80,7 +80,7 @@ def _is_loopback(host: str) -> bool:
 
 
 class Transport(Protocol):
-    """One hub, for one round or command: a service over HTTPS, or a folder. For one thread at a time.
+    """One hub, for one round or command: a service over HTTPS, or a folder. Not thread-safe.
 
     Every request raises HubUnreachable if it should be retried, and HubRefused if the hub refuses it.
     """
@@ -105,7 +105,7 @@ class Transport(Protocol):
 
     @property
     def is_over(self) -> bool:
-        """True once the time for the round has run out, so that the rest waits for the next one."""
+        """True once the time for the round has run out; the rest is done in the next one."""
 
     def hello(self, request: HelloRequest) -> HelloAnswer:
         """Begin a round."""
@@ -136,12 +136,14 @@ class Transport(Protocol):
 
 
 class Connection(Transport):
-    """Talks to one hub over HTTPS, for one round or command. For one thread at a time."""
+    """Talks to one hub over HTTPS, for one round or command. Not thread-safe."""
 
     most_ahead_ms = 2 * MAX_ACCEPTED_AHEAD_MS
 
     def __init__(self, url: str, token: str = "", *, limits: Limits | None = None) -> None:
-        """Prepare, but do not connect. The time for the round starts now; without ``limits``, ``LIMITS`` apply."""
+        """Set up the connection without opening it. The time for the round starts now; without ``limits``, ``LIMITS``
+        apply.
+        """
         self.url = check_url(url)
         self.token = token
         self.sent_bytes = self.received_bytes = 0
@@ -199,7 +201,7 @@ class Connection(Transport):
             return from_bytes(data)
 
     def took_page(self, tx: Tx, page: Page) -> None:
-        """Do nothing: the hub doesn't record who read what."""
+        """Do nothing: the hub doesn't record which machine has read which page."""
 
     def begins_anew(self, tx: Tx) -> None:
         """Do nothing: the hub itself compares the marks and the pushes."""
@@ -262,7 +264,7 @@ class Connection(Transport):
             raise HubRefused(f"{self.url} answered more than {most_bytes} bytes")
         if response.length:
             self.close()
-            raise HubUnreachable(f"{self.url} cut its answer short")
+            raise HubUnreachable(f"{self.url} sent an incomplete answer")
         if response.status >= 500:
             self.close()
             raise HubUnreachable(f"{self.url} answered {response.status}: {_reason(data) or response.reason}")
@@ -321,7 +323,7 @@ class _InTime(io.RawIOBase):
 
     def __init__(self, sock: socket.socket, until: float, silence_seconds: float) -> None:
         self._sock, self._until, self._silence_seconds = sock, until, silence_seconds
-        # This keeps the socket open if the connection is closed before its last response has been read.
+        # This keeps the socket open if the connection is closed before its last response has been read completely.
         self._file = sock.makefile("rb", buffering=0)
 
     def readable(self) -> bool:

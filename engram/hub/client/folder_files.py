@@ -22,31 +22,31 @@ from engram.system.lazy_regex import lazy_regex
 
 #: Prefix of a plain folder's address, and of the address of a folder in a git checkout, which rounds fetch and push.
 FOLDER, GIT = "file://", "git+file://"
-#: Number of a folder's only member, since all machines belong to one person.
+#: Number of a folder's only member, because all machines belong to one person.
 MEMBER_ID = 1
-#: Age, in milliseconds, at which a fetch is repeated although nobody is waiting for it.
+#: Age, in milliseconds, at which a fetch is repeated although no user is waiting for it.
 FETCH_EVERY_MS = 300_000
 #: Maximum number of machines that one folder is designed for.
 MAX_DEVICES = 16
 #: How long something may be missing or unreadable before it is sent again and reported, in milliseconds. Machines wait
 #: between 1 and 2.5 times as long, so that they don't all resend the same data.
 PATIENCE_MS = 600_000
-#: This machine's small files are joined once there are more than this many; a small file has fewer bytes than this.
+#: This machine's small files are merged once there are more than this many; a small file has fewer bytes than this.
 MAX_SMALL_FILES, SMALL_BYTES = 24, 128_000
-#: Maximum rows and bytes of a joined file.
+#: Maximum number of rows and bytes in a merged file.
 MAX_JOINED_ROWS, MAX_JOINED_BYTES = 1_000, 4_000_000
-#: Maximum number of its deleted files that this machine remembers, since a sync program may restore them.
+#: Maximum number of its deleted files that this machine remembers, because a sync program may restore them.
 MAX_RETIRED = 1_000
 #: The usual reason why a file can't be read: the sync program has not finished with it.
 ON_ITS_WAY = "it is truncated, damaged or still on its way"
-#: How far ahead a statement may be, in milliseconds: a hundred years, which is no real limit, since only this person's
-#: machines have the key.
+#: How far ahead a statement may be, in milliseconds: a hundred years, which is no real limit, because only this
+#: person's machines have the key.
 MOST_AHEAD_MS = 3_155_760_000_000
 DEVICE = lazy_regex("[0-9a-f]{16}")
 _NAME = lazy_regex(r"([0-9]{8})-([0-9]{8})-([0-9a-f]{32})\.seg")
 COPY = lazy_regex(r"([0-9]{8}-[0-9]{8}-[0-9a-f]{32})\b.*\.seg")
 _README = """Engram keeps what your machines exchange in this folder, sealed: only they can read it.
-Leave the files as they are. `engram hub status` shows how it is going.
+Do not change the files. `engram hub status` shows the state of the sync.
 """
 
 
@@ -139,7 +139,7 @@ class StoredFile(NamedTuple):
 
 @dataclass(slots=True)
 class FolderState:
-    """What this machine wrote and read; stored as JSON in memory.db."""
+    """What this machine has written and read; stored as JSON in memory.db."""
 
     #: This machine's number in the folder, which changes when it becomes another device.
     device: int = 0
@@ -147,7 +147,7 @@ class FolderState:
     top: int = 0
     #: Its files: name → size and time.
     own: dict[str, list[int]] = field(default_factory=dict)
-    #: The files that it started to write, and the hashes of those that it deleted.
+    #: The files that it has started to write, and the hashes of those that it has deleted.
     planned: list[str] = field(default_factory=list)
     retired: list[str] = field(default_factory=list)
     #: Device → file name → its position in this machine's reading order, and its size.
@@ -183,7 +183,7 @@ def branch_of(store: Reader, server_id: int) -> str:
 
 
 def neighbours(names: Sequence[str], live: Mapping[str, int], own: Mapping[str, Sequence[int]]) -> list[list[str]]:
-    """Group neighbouring files that fit into one file, in order; every file is in exactly one group."""
+    """Group neighbouring files that together fit into one file, in order; every file is in exactly one group."""
     groups: list[list[str]] = []
     rows = size = 0
     for name in names:

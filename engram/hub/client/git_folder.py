@@ -21,13 +21,13 @@ from engram.transcripts.git_files import DETACHED, read_branch
 
 #: Maximum duration of a git call that uses the network, in seconds.
 NETWORK_SECONDS = 90.0
-#: Maximum number of times that a push is tried, since other machines may push first.
+#: Maximum number of times that a push is tried, because other machines may push first.
 MAX_PUSHES = 4
 #: File that makes git treat our files as binary, whatever the checkout configures for other files.
 ATTRIBUTES = ".gitattributes"
 _BYTES = b"* -text -diff -filter -merge -ident\n"
 _NAME = lazy_regex(r"[A-Za-z0-9_][A-Za-z0-9_./-]{0,199}")
-#: File in the git folder that marks a rebase of ours in progress.
+#: File in the git folder that marks a rebase by Engram in progress.
 _OURS = "engram-rebase"
 #: Author of Engram's commits, which differ from a person's in their author and in what they change.
 _EMAIL = "engram@localhost"
@@ -107,7 +107,7 @@ class GitFolder:
                 "--recurse-submodules=no",
                 "--receive-pack=git-receive-pack",
                 self._remote,
-                # Not the branch, since a person may have committed in the meantime.
+                # Not the branch, because a person may have committed in the meantime.
                 f"{ahead}:refs/heads/{self._branch}",
                 with_network=True,
             )
@@ -129,7 +129,7 @@ class GitFolder:
         return f"refs/remotes/{self._remote}/{self._branch}"
 
     def _check(self, *, mends: bool = False) -> None:
-        """Check the checkout, once; undo a killed rebase of ours only if ``mends``."""
+        """Check the checkout, once; abort a killed rebase by Engram only if ``mends``."""
         if self._is_checked:
             return
         code, told = self._call("rev-parse", "--show-toplevel", "--absolute-git-dir")
@@ -207,7 +207,7 @@ class GitFolder:
             latest = next(commit for commit in commits if commit in foreign)
             some = f"{len(foreign)} commits" if foreign - {latest} else "a commit"
             raise HubUnreachable(
-                f"{self._branch} has {some} of yours that {self._remote} lacks ({latest[:60]}): push what should be "
+                f"{self._branch} has {some} by you that {self._remote} lacks ({latest[:60]}): push what should be "
                 f"there with `git push`, or move it to another branch, then run `engram sync` again"
             )
         return head.strip() if commits else ""

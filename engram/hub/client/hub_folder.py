@@ -1,12 +1,13 @@
 """A folder as the hub of one person's machines: a synced folder, a mounted share or a git checkout, without a server.
 
 Files are ``spaces/SPACE/DEVICE/FIRST-LAST-HASH.seg``. Each machine writes complete new files into its own folder, and
-nobody else ever writes there. A file is complete when its bytes have the hash in its name, and it is never changed; the
-next file has the next number. A file that replaces others has all their numbers. So no lock is needed, the order in
-which files arrive does not matter, and no sync program can make two machines conflict.
+no other machine ever writes there. A file is complete when its content matches the hash in its name, and it is never
+changed; the next file has the next number. A file that replaces others covers all their numbers. So no lock is needed,
+the order in which files arrive does not matter, and no sync program can make two machines conflict.
 
-What was read and written is recorded in memory.db, in the round's transactions (``FolderState``). Data that is missing
-for ten minutes is rewritten by the machine that wrote it or, if that machine was removed, by those that had read it.
+What was read and written is recorded in memory.db, in the round's transactions (``FolderState``). Data that has been
+missing for ten minutes is rewritten by the machine that wrote it or, if that machine was removed, by those that had
+read it.
 """
 
 from __future__ import annotations
@@ -82,7 +83,7 @@ logger = logging.getLogger(__name__)
 
 
 class Folder(Transport):
-    """Uses a folder as the hub, for one round or command. For one thread at a time."""
+    """Uses a folder as the hub, for one round or command. Not thread-safe."""
 
     most_ahead_ms = MOST_AHEAD_MS
 
@@ -97,12 +98,12 @@ class Folder(Transport):
         limits: Limits | None = None,
         is_asked: bool = False,
     ) -> None:
-        """Prepare; nothing is read yet.
+        """Set up the transport without reading anything yet.
 
         Args:
             keys: the keys of the folder's space, by id.
             new_push_id: creates the id of a device's push.
-            is_asked: a person is waiting, so a checkout is always fetched.
+            is_asked: a person is waiting, so git always fetches.
         """
         self.url, self.token = server.url, token
         self.sent_bytes = self.received_bytes = 0
@@ -144,7 +145,7 @@ class Folder(Transport):
     # -- requests
 
     def hello(self, request: HelloRequest) -> HelloAnswer:
-        """Scan the folder for new files, and for changes to what this machine left there."""
+        """Scan the folder for new files, and for changes to the files that this machine wrote there."""
         self._load()
         if self._git is not None:
             if self._is_asked or not (0 <= self._store.now_ms() - self._state.fetched_ms < FETCH_EVERY_MS):
@@ -176,7 +177,7 @@ class Folder(Transport):
         return HelloAnswer(self._store.now_ms(), self.device, not copy, push_id, (facts,))
 
     def membership(self, what: str, value: Mapping[str, Any]) -> Membership:
-        """Register this machine; in a folder, anybody with the key may do that."""
+        """Register this machine; in a folder, anyone with the key may do that."""
         return Membership(MEMBER_ID, self._server.member_name, self.device, ())
 
     def pull(self, ns_id: int, after: int, limit: int) -> Page:
@@ -253,7 +254,7 @@ class Folder(Transport):
         return {"devices": devices}
 
     def finish(self, goes_on: Callable[[], bool]) -> None:
-        """Join small files, remove forgotten data, and hand the folder to git."""
+        """Merge small files, remove forgotten data, and let git commit and push the folder."""
         small = sum(size < SMALL_BYTES for size, _ in self._state.own.values())
         with using(self._folder):
             if (self._state.is_due or small > MAX_SMALL_FILES) and goes_on():
@@ -273,16 +274,21 @@ class Folder(Transport):
             )
 
     def _devices(self) -> Iterator[tuple[str, dict[str, StoredFile], list[str]]]:
-        """Yield the name, the files and the other names of each device's folder, including this machine's."""
+        """Yield each device folder's name, its segment files and the names of its other files, including this
+        machine's.
+        """
         for path in devices_in(self._folder):
             yield path.name, *list_files(path)
 
     def _look_at_own(self) -> bytes:
-        """Compare this machine's folder with what it wrote, and return the id of a push made by a copy of it."""
+        """Compare this machine's folder with what it wrote, and return the id of a push made by a copy of this
+        machine.
+        """
         state, device = self._state, f"{self.device:016x}"
         files, others = list_files(self._own_folder)
         for name in state.planned:
-            # The process was killed in between. A new file counts; one that was to replace others is rewritten.
+            # The process was killed between planning a file and recording it. A new file is accepted; one that was to
+            # replace others is rewritten.
             if name in files and numbers_of(name)[0] > state.top and is_whole(files[name], name):
                 state.own[name] = list(files[name][1:])
                 state.top = numbers_of(name)[1]
@@ -343,7 +349,7 @@ class Folder(Transport):
                 state.is_healing = True
             for name, file in files.items():
                 known = state.strange.get(f"{device}/{name}")
-                # Files that are still being synced are tried every time, since not every file system shows changes.
+                # Files that are still being synced are tried every time, because not every file system reports changes.
                 is_hopeless = known and known[1] != ON_ITS_WAY and known[2:] == [file.size, file.mtime_ns, PROTOCOL]
                 if name not in read and not is_hopeless:
                     self._pending.append((device, name, file))
@@ -355,7 +361,9 @@ class Folder(Transport):
         self._pending.sort(key=lambda item: item[1])
 
     def _is_overdue(self, device: str, gap: str) -> bool:
-        """Record what a device's folder lacks; return True if that has long been missing and was not rewritten yet."""
+        """Record what a device's folder lacks; return True if that has long been missing and has not been rewritten
+        yet.
+        """
         if not gap:
             self._state.gaps.pop(device, None)
             return False
@@ -379,7 +387,7 @@ class Folder(Transport):
             self._state.strange.pop(path, None)
             return segment
         except WrongKey:
-            reason = "it was sealed with another key"
+            reason = "it was sealed with a different key"
         except BadRequest as error:
             reason = str(error)
         since_ms = self._state.strange.get(path, [self._store.now_ms()])[0]
@@ -387,27 +395,29 @@ class Folder(Transport):
         return None
 
     def _note(self) -> None:
-        """Note what a person should know: files long unreadable or missing, other spaces, and too many machines."""
+        """Note what a person should know: files that have long been unreadable or missing, other spaces, and too many
+        machines.
+        """
         state = self._state
         present = {path for path in state.strange if os.path.lexists(self._folder / path)}
         state.strange = {path: state.strange[path] for path in sorted(present)}
         before_ms = self._store.now_ms() - PATIENCE_MS
         notes = [
-            f"a file of {self._name(path[:16])} can't be read: {reason} (spaces/{self._ns_id:016x}/{path})"
+            f"a file from {self._name(path[:16])} can't be read: {reason} (spaces/{self._ns_id:016x}/{path})"
             for path, (since_ms, reason, *_) in state.strange.items()
             if since_ms <= before_ms
         ]
         for device, (gap, since_ms, said) in state.gaps.items():
             if since_ms <= before_ms:
-                follows = "this machine sends what it had read" if gap == said else "they will be sent again soon"
+                follows = "this machine resends what it had read" if gap == said else "they will be sent again soon"
                 number = int(device, 16)
-                gone = f"; if it is gone for good, run `engram hub devices --remove {number}`"
+                gone = f"; if that machine is gone for good, run `engram hub devices --remove {number}`"
                 notes.append(
-                    f"files of {self._name(device)} are missing: {follows}{gone if number != self.device else ''}"
+                    f"files from {self._name(device)} are missing: {follows}{gone if number != self.device else ''}"
                 )
         notes += notes_of_spaces(folder_of(self.url), self._folder.name, with_git=self._git is not None)
         if len(state.read) + 1 > MAX_DEVICES:
-            notes.append(f"{len(state.read) + 1} machines use the folder; it is meant for {MAX_DEVICES}")
+            notes.append(f"{len(state.read) + 1} machines use the folder; it is designed for at most {MAX_DEVICES}")
         state.notes = notes[:20]
 
     def _erase_if_alone(self) -> bool:
@@ -431,9 +441,11 @@ class Folder(Transport):
         return "this machine" if int(device, 16) == self.device else self._state.names.get(device) or device
 
     def _remove(self, device: str) -> None:
-        """Delete a removed machine's folder once all of it has been read; this machine sends its data from now on."""
+        """Delete a removed machine's folder once all of it has been read; this machine sends that machine's data from
+        now on.
+        """
         if int(device, 16) == self.device:
-            raise HubRefused("that is this machine: `engram hub leave` leaves the folder")
+            raise HubRefused("that is this machine; to leave the folder, run `engram hub leave`")
         found = {name: files for name, files, _ in self._devices()}
         if device not in found:
             raise HubRefused("there is no such machine in the folder; `engram hub devices` lists them", 404)
@@ -476,7 +488,7 @@ class Folder(Transport):
         return name
 
     def _retire(self, name: str, path: Path) -> None:
-        """Delete one of this machine's files, and remember it, since a sync program may restore it."""
+        """Delete one of this machine's files, and remember it, because a sync program may restore it."""
         digest = digest_of(name)
         if digest not in self._state.retired:
             self._state.retired = [*self._state.retired, digest][-MAX_RETIRED:]
@@ -554,8 +566,8 @@ class Folder(Transport):
         known = {item.name for item in dataclasses.fields(FolderState)}
         state = FolderState(**{name: value for name, value in values.items() if name in known})
         if state.device != self.device:
-            # This is a new device, since a copy of this machine continued as the former one. So files that this one
-            # wrote may be missing.
+            # This machine became a new device, because a copy of it kept the old device's id. Files that this machine
+            # wrote may therefore be missing.
             state = FolderState(device=self.device, is_healing=bool(values.get("device")), branch=state.branch)
         self._state = state
         self._git = GitFolder(folder_of(self.url), state.branch) if self.url.startswith(GIT) else None

@@ -44,7 +44,7 @@ def make_pack(name: str, version: int, memories: Sequence[Memory], redact: Calla
     """
     for memory in memories:
         if memory.origin:
-            raise BadRequest(f"{memory.episode_id} is {memory.origin}'s, and not yours to pass on")
+            raise BadRequest(f"{memory.episode_id} is {memory.origin}'s, so it is not yours to pass on")
     packed = [
         {
             "id": pack_memory_id(name, memory.stable_id),
@@ -61,7 +61,7 @@ def make_pack(name: str, version: int, memories: Sequence[Memory], redact: Calla
 
 
 def held_back_of(pack: Pack) -> list[tuple[str, str]]:
-    """Return the summaries that a receiver's machine stores but never shows unasked, each with the reason."""
+    """Return the summaries that a recipient's machine stores but never shows automatically, each with the reason."""
     judged = (
         (m["summary"], why_any_suspect((m["summary"], m["content"], *m["facts"]), m["entities"])) for m in pack.memories
     )

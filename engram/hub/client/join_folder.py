@@ -104,7 +104,7 @@ def join_folder(
     own = private_space(store)
     if own is not None:
         return _go_on(store, keyring, own, url, branch, found)
-    # An interrupted join left a key whose phrase nobody has seen.
+    # An interrupted join left a key whose phrase no user has seen.
     left = [key for name in found for key in keyring.keys(url, int(name, 16)).values()]
     key = key_of(phrase) if phrase else left[-1] if left else new_key()
     if found and not phrase and not left:
@@ -131,7 +131,7 @@ def _go_on(store: Store, keyring: Keyring, own: Space, url: str, branch: str, fo
     """Keep using a folder that was joined before: in its old place, where it was moved to, or after it was emptied."""
     server = server_of(store, own)
     if not is_folder(server.url):
-        raise BadRequest(f"this machine already syncs through {server.url}; `engram hub leave` leaves it")
+        raise BadRequest(f"this machine already syncs through {server.url}; to leave it, run `engram hub leave`")
     if f"{own.ns_id:016x}" not in found:
         if server.url != url:
             raise BadRequest(

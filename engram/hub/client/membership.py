@@ -103,7 +103,7 @@ class Keyring:
         return str(token)
 
     def drop_pending(self, url: str) -> None:
-        """Delete the pending token, since it can't become a device's."""
+        """Delete the pending token, because it can't become a device's."""
         with self._changing() as hubs:
             hubs.get(url, {}).pop("pending_token", None)
 
@@ -169,7 +169,7 @@ class Keyring:
 
     def add_keys(self, url: str, ns_id: int, keys: Sequence[bytes]) -> None:
         """Store a space's keys from a code, newest last. If this machine already has the newest of them, its own keys
-        remain the newest, since the code may be older.
+        remain the newest, because the code may be older.
         """
         here = self.keys(url, ns_id)
         own = [key for key_id, key in here.items() if not self.is_next_key(url, ns_id, key_id)]
@@ -275,9 +275,9 @@ class Joined:
 
 
 def check_join(store: Store, url: str, code: str) -> tuple[str, str, str]:
-    """Return the address of a hub and the halves of a code, as they are used.
+    """Return the address of a hub and the halves of a code, in normalised form.
 
-    Ask it before a person types a phrase: what it refuses would fail anyway.
+    Call it before a person types a phrase: whatever it refuses would fail anyway.
 
     Raises:
         BadRequest: the address or code can't be used, or the hub has already been joined.
@@ -377,7 +377,7 @@ def _take_key(
         keyring.add_key(url, facts.ns_id, given)
     if facts.key_id:
         if facts.key_id in left:
-            # The key was created here by an interrupted join, so nobody has seen its phrase.
+            # The key was created here by an interrupted join, so no user has seen its phrase.
             return phrase_of(left[facts.key_id])
         if facts.key_id not in keyring.keys(url, facts.ns_id):
             raise WrongKey(
@@ -397,10 +397,10 @@ def _take_key(
 
 
 def leave_hub(store: Store, places: Home, server: Server) -> bool:
-    """Leave a hub: delete its token and keys, and the record of what was said there. Memories are kept on both sides.
+    """Leave a hub: delete its token and keys, and the record of what was sent there. Memories are kept on both sides.
 
     Returns:
-        True if this machine's files in a folder were deleted, since another space there takes their place.
+        True if this machine's files in a folder were deleted, because another space there takes their place.
     """
     keyring, answer = Keyring(places.hub_keys), dict[str, Any]()
     with contextlib.suppress(EngramError), connect(store, keyring, server) as connection:
@@ -476,8 +476,9 @@ def give_key(store: Store, places: Home, name: str, phrase: str) -> None:
     named = next((facts.key_id for facts in told.spaces if facts.ns_id == space.ns_id), b"")
     if key_id_of(key) != named:
         raise WrongKey(
-            f"this phrase belongs to a key other than the one that seals {space.name} now, such as a former one; it "
-            f"was not kept. On a machine with the current key, `engram hub key {space.name} --show` prints its phrase"
+            f"this phrase belongs to a key other than the one that seals {space.name} now, such as an older one; it "
+            f"was not stored. On a machine with the current key, `engram hub key {space.name} --show` prints its "
+            "phrase"
         )
     keyring.add_key(server.url, space.ns_id, key)
     with store.transaction() as tx:
@@ -504,7 +505,7 @@ def rotate_key(store: Store, places: Home, name: str) -> str:
         )
     if not is_set:
         keyring.drop_key(server.url, space.ns_id, key)
-        raise BadRequest("another machine changed the key meanwhile, or you are not a keeper of this space")
+        raise BadRequest("another machine has changed the key in the meantime, or you are not a keeper of this space")
     keyring.add_key(server.url, space.ns_id, key)
     with store.transaction() as tx:
         say_with_new_key(tx, space.id, server.member_id)

@@ -43,7 +43,7 @@ class Authors:
     """Identifies the authors in one space. Outside teams, everything is this person's own."""
 
     def __init__(self, store: Store, connection: Transport, server: Server, space: Space) -> None:
-        """Prepare; the hub is asked for names only when somebody unknown wrote a row."""
+        """Set up without a request; the hub is queried for names only when an unknown author wrote a row."""
         self._store, self._connection = store, connection
         self._server, self._space = server, space
         self._known: dict[int, Member] = {}
@@ -160,7 +160,7 @@ def pull_space(
 
 
 def page_rows(most: int, server: Server) -> int:
-    """Return how many rows a page may have: fewer after failures, so that a slow connection gets some through."""
+    """Return how many rows a page may have: fewer after failures, so that some get through on a slow connection."""
     return max(MIN_PAGE_ROWS, most >> min(server.failures, 10))
 
 
@@ -199,8 +199,8 @@ def _read_page(
 def make_incoming(row: Row, statement: Statement, *, is_own: bool, is_proven: bool, origin: str = "") -> Incoming:
     """Return a statement with its text redacted and judged again.
 
-    Statements sealed by this person's own machines keep their voice, since only they have the key. Anything else is
-    judged like pasted text, since nobody typed it here.
+    Statements sealed by this person's own machines keep their voice, because only they have the key. Anything else is
+    judged like pasted text, because nobody typed it here.
 
     Args:
         is_own: the statement comes from the person's private space.

@@ -1,4 +1,4 @@
-"""Push: send what is waiting, a page at a time. A row that is refused never holds up the others."""
+"""Push: send what is waiting, a page at a time. A refused row never holds up the others."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def push_space(
     pushed: Pushed,
     tried_before: Set[tuple[int, bytes]],
 ) -> None:
-    """Send everything that waits in a space. If the process is killed, the next round finds out what arrived.
+    """Send everything that is waiting in a space. If the process is killed, the next round finds out what arrived.
 
     Args:
         hub_ms: the hub's time, in milliseconds since 1970.
@@ -107,7 +107,7 @@ def push_space(
         sent = {row.memory_id for row in page}
         lost = [key for key in gone if key[1] not in sent]
         if lost:
-            # The memory no longer exists, although nobody forgot it: it was purged, and a purge is local.
+            # The memory no longer exists, although it was not forgotten: it was purged, and a purge is local.
             with store.transaction() as tx:
                 mark_pushed(tx, space.id, lost)
 

@@ -65,7 +65,7 @@ class Round:
     refused: int = 0
     sent_bytes: int = 0
     received_bytes: int = 0
-    #: True if it stopped before everything was done, so that the rest waits for the next round.
+    #: True if it stopped before everything was done, and the rest is left to the next round.
     is_unfinished: bool = False
     #: Why the round did not succeed; "" if it did.
     error: str = ""
@@ -190,8 +190,8 @@ def _say_hello(store: Store, connection: Transport, server: Server, keyring: Key
     if answer.push_id and answer.push_id not in server.pushes:
         if not keyring.has_made(server.url, answer.device_id, answer.push_id):
             raise HubRefused(
-                "the hub reports a push that neither this machine nor a copy of it made; nothing was changed. If that "
-                "goes on, run `engram hub leave`, and join the hub again"
+                "the hub reports a push that neither this machine nor a copy of it made; nothing was changed. If "
+                "this continues, run `engram hub leave`, and join the hub again"
             )
         answer = _become_other(connection, server, keyring, marks)
     connection.last_push = answer.push_id
@@ -228,7 +228,8 @@ def _hello(connection: Transport, server: Server, keyring: Keyring, marks: dict[
 def _become_other(
     connection: Transport, server: Server, keyring: Keyring, marks: dict[int, tuple[int, bytes]]
 ) -> HelloAnswer:
-    """Become another device, since a copy of this machine pushed. However often it asks, the hub creates only one.
+    """Become another device, because a copy of this machine has pushed. However often it asks, the hub creates only
+    one.
 
     Raises:
         HubError: the hub did not create one; the machine remains the device that it is.
@@ -260,7 +261,7 @@ def _is_older(server: Server, push_id: bytes) -> bool:
 
 
 def _begin_anew(tx: Tx, connection: Transport, server: Server, space: Space) -> None:
-    """Send and read everything in a space again, since the hub was restored from an older copy."""
+    """Send and read everything in a space again, because the hub was restored from an older copy."""
     say_all_again(tx, space.id, server.member_id)
     change_space(tx, space.id, cursor=0, mark_seq=0, mark=b"")
     connection.begins_anew(tx)

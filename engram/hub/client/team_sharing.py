@@ -70,7 +70,7 @@ class Preview:
     project: list[str]
     #: True if it was shared before.
     is_update: bool
-    #: Why receivers' machines store it without showing it; "" if they show it.
+    #: Why recipients' machines store it without showing it; "" if they show it.
     held_back: str = ""
 
     def lines(self) -> list[str]:
@@ -117,12 +117,12 @@ def preview(
         redact: removes secrets; everything passes through it again.
 
     Raises:
-        BadRequest: it must not be shared, since it belongs to a vault, another project or somebody else, looks like
+        BadRequest: it must not be shared, because it belongs to a vault, another project or someone else, looks like
             an instruction, or is no longer valid.
     """
     _refuse_vaults(places)
     if memory.origin:
-        raise BadRequest(f"{memory.episode_id} is {memory.origin}'s, and not yours to share")
+        raise BadRequest(f"{memory.episode_id} is {memory.origin}'s, so it is not yours to share")
     if memory.suspect:
         raise BadRequest(f"{memory.episode_id} is suspect ({memory.suspect}): `engram review trust` it first")
     if not memory.is_current:
@@ -133,7 +133,7 @@ def preview(
     if place is None or project.id != place.id:
         raise BadRequest(f"{memory.episode_id} belongs to {project.name}: add --project {project.name} if you mean it")
     if keeps_out(places, project.identity, project.root):
-        raise BadRequest(f"{project.name} is in a vault: its memories stay there")
+        raise BadRequest(f"{project.name} is in a vault: its memories remain there")
     text = _text(memory, redact)
     known = [share for share in shares_of(store, memory.episode_id) if share.space.id == space.id]
     held_back = why_any_suspect((text["s"], text["c"], *text["f"]), text["e"]) or ""
@@ -150,7 +150,7 @@ def _text(memory: Memory, redact: Redact) -> dict[str, Any]:
 
 
 def share(store: Store, space: Space, previews: Sequence[Preview]) -> int:
-    """Share what was shown, and nothing else; return how many of the memories were new.
+    """Share exactly the memories that were shown; return how many of them were new.
 
     Raises:
         BadRequest: a memory has changed since it was shown; nothing was shared.
@@ -159,7 +159,7 @@ def share(store: Store, space: Space, previews: Sequence[Preview]) -> int:
         for shown in previews:
             now = find_memory(tx, shown.memory.episode_id)
             if now is None or _words(now) != _words(shown.memory) or not now.is_current:
-                raise BadRequest(f"{shown.memory.episode_id} changed since it was shown: look at it again")
+                raise BadRequest(f"{shown.memory.episode_id} has changed since it was shown: look at it again")
         return sum(add_share(tx, space, shown.memory, shown.text, shown.project) for shown in previews)
 
 
@@ -170,16 +170,16 @@ def _words(memory: Memory) -> tuple[object, ...]:
 def unshare(store: Store, places: Home, space: Space, name: str) -> str:
     """Withdraw a memory, given by its local id or by a share's id, from a team; return what was done, in words.
 
-    A person's own share is erased for everybody, and rules don't share it again. A keeper can erase anybody's share.
+    A person's own share is erased for everyone, and rules don't share it again. A keeper can erase anyone's share.
 
     Raises:
         NotFound: there is no such memory.
-        BadRequest: it is somebody else's, and the person is not a keeper.
+        BadRequest: it is someone else's, and the person is not a keeper.
     """
     found = find_shared(store, space, name)
     if isinstance(found, list):
         _erase_theirs(store, places, space, found)
-        return f"{name} was erased for everybody in {space.name}"
+        return f"{name} was erased for everyone in {space.name}"
     with store.transaction() as tx:
         if isinstance(found, Memory):
             bar_share(tx, space, found)
@@ -189,8 +189,8 @@ def unshare(store: Store, places: Home, space: Space, name: str) -> str:
 
 
 def find_shared(store: Store, space: Space, name: str) -> SaidMemory | list[SaidMemory] | Memory:
-    """Return what ``unshare`` would withdraw: the person's own share, what somebody else shared, or a memory that is
-    not shared. Raises the same errors as ``unshare``.
+    """Return what ``unshare`` would withdraw: the person's own share, someone else's share, or a memory that is not
+    shared. Raises the same errors as ``unshare``.
     """
     for standing in list_shares(store, space):
         if name in (standing.said.episode_id, standing.said.memory_id.hex()):
@@ -199,12 +199,12 @@ def find_shared(store: Store, space: Space, name: str) -> SaidMemory | list[Said
     if theirs and not theirs[0].is_forgotten and theirs[0].author != server_of(store, space).member_id:
         if space.role != "keeper":
             raise BadRequest(
-                f"{name} is somebody else's: report it with `engram team report`, or forget it on this machine"
+                f"{name} is someone else's: report it with `engram team report`, or forget it on this machine"
             )
         return theirs
     memory = find_memory(store, name)
     if memory is None or memory.origin:
-        raise NotFound(f"{name[:60]} is not shared in {space.name}; `engram share --list` shows what is")
+        raise NotFound(f"{name[:60]} is not shared in {space.name}; `engram share --list` shows what is shared")
     return memory
 
 
@@ -220,7 +220,7 @@ def _erase_theirs(store: Store, places: Home, space: Space, memories: Sequence[S
 
 
 def erase_member(store: Store, places: Home, space: Space, member_id: int) -> int:
-    """Erase what a member shared in a space, for everybody, and return the number of memories."""
+    """Erase what a member shared in a space, for everyone, and return the number of memories."""
     theirs = [
         memory
         for memory in said_in_space(store, space.id)
@@ -247,7 +247,7 @@ def check_rule(places: Home, project: ProjectRow) -> None:
     """Raise BadRequest for a project whose memories must not be shared."""
     _refuse_vaults(places)
     if keeps_out(places, project.identity, project.root):
-        raise BadRequest(f"{project.name} is in a vault: its memories stay there")
+        raise BadRequest(f"{project.name} is in a vault: its memories remain there")
 
 
 def report_rules(store: Reader) -> list[RuleReport]:
@@ -262,7 +262,7 @@ def report_rules(store: Reader) -> list[RuleReport]:
 def share_by_rules(store: Store, places: Home, server: Server, redact: Redact) -> int:
     """Share the memories that rules select and whose delay has passed, and return their number.
 
-    Memories forgotten or edited in the meantime are left out, since selecting and sharing are one transaction.
+    Memories forgotten or edited in the meantime are left out, because selecting and sharing are one transaction.
     """
     done = 0
     if not list_rules(store):
@@ -298,7 +298,7 @@ class Seat:
 
     member_id: int
     name: str
-    #: reader, writer or keeper; "" for somebody who wrote in the team and has left it.
+    #: reader, writer or keeper; "" for a person who wrote in the team and has left it.
     role: str
     is_muted: bool
 
@@ -394,7 +394,7 @@ def accept_team(store: Store, places: Home, name: str) -> Space:
         if name in (told, str(ns_id))
     ]
     if not fitting:
-        raise NotFound(f"no hub lists a team {name[:60]!r} for you to accept; `engram team list` shows those that wait")
+        raise NotFound(f"no hub lists a team {name[:60]!r} for you to accept; `engram team list` shows pending ones")
     if len(fitting) > 1:
         raise BadRequest(f"several teams are called {name[:60]}: specify one by number")
     server, ns_id = fitting[0]
@@ -424,7 +424,7 @@ def require_seat(seats: Sequence[Seat], space: Space, name: str, *, or_former: b
     """Return the seat of a member of a team; with ``or_former``, also of one who left. Raises NotFound."""
     seat = next((seat for seat in seats if seat.name == name and (seat.role or or_former)), None)
     if seat is None:
-        raise NotFound(f"{name[:60]} is not in {space.name}; `engram team members` lists who is")
+        raise NotFound(f"{name[:60]} is not in {space.name}; `engram team members` lists the members")
     return seat
 
 

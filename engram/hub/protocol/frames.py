@@ -123,7 +123,7 @@ def unpack_answers(data: bytes) -> Answers:
     mark_seq, mark, count = _unpack_head(_ANSWERS, _MAGIC_ANSWERS, data)
     answers = data[_ANSWERS.size :]
     if len(answers) != count:
-        raise BadRequest("the hub's answer is cut off")
+        raise BadRequest("the hub's answer is truncated")
     return Answers(tuple(answers), mark_seq, mark)
 
 
@@ -131,7 +131,7 @@ def _unpack_head(head: struct.Struct, magic: bytes, data: bytes) -> list[Any]:
     try:
         found, version, *values = head.unpack_from(data)
     except struct.error as error:
-        raise BadRequest("a frame is cut off") from error
+        raise BadRequest("a frame is truncated") from error
     if found != magic or version != PROTOCOL:
         raise BadRequest("a frame is of another kind or version")
     return values
@@ -153,11 +153,11 @@ def _unpack_rows(data: bytes, start: int, count: object) -> tuple[Row, ...]:
         try:
             seq, author, memory_id, device, hlc, version, is_forgotten, size = _ROW.unpack_from(data, start)
         except struct.error as error:
-            raise BadRequest("a frame is cut off") from error
+            raise BadRequest("a frame is truncated") from error
         start += _ROW.size
         body = data[start : start + size]
         if len(body) != size:
-            raise BadRequest("a frame is cut off")
+            raise BadRequest("a frame is truncated")
         if max(author, device, hlc, seq) >= 1 << 63:
             raise BadRequest("a frame has a number that is too large")
         start += size
@@ -252,7 +252,7 @@ def read_body(keys: Mapping[bytes, bytes], ns_id: int, row: Row, *, is_sealed: b
 
 # -- Segments: the files of a folder that serves as a hub. Each is a page of one device's rows, sealed as a whole with
 # the key of the space, so that nothing in it can be read or counted. It is also bound to the space, its device and its
-# numbers, so that a file that was moved, truncated or made by somebody else cannot be opened.
+# numbers, so that a file that was moved, truncated or made by someone else cannot be opened.
 
 #: Maximum size of a file, in bytes.
 MAX_SEGMENT_BYTES = 16_000_000

@@ -34,7 +34,7 @@ class Pack:
 
     @property
     def fingerprint(self) -> str:
-        """The beginning of the key's hash, for people to compare."""
+        """The beginning of the key's hash, so that people can compare it."""
         digest = hashlib.sha256(self.key).hexdigest()[:24]
         return " ".join(digest[i : i + 4] for i in range(0, 24, 4))
 

@@ -36,7 +36,7 @@ class SpaceFacts:
     head: int
     #: False if the hub doesn't have the last mark that the machine saw, as after a restore from an older copy.
     is_known: bool = True
-    #: Number of memories that members reported and no keeper has reviewed yet; 0 for anybody but a keeper.
+    #: Number of memories that members reported and no keeper has reviewed yet; 0 for anyone but a keeper.
     reports: int = 0
 
     def to_json(self) -> dict[str, Any]:
@@ -233,7 +233,7 @@ def code_text(hub_half: str, key_half: str = "") -> str:
 
 
 def split_code(text: str) -> tuple[str, str]:
-    """Return the two halves of a code that somebody typed; the second half is "" in a new member's code.
+    """Return the two halves of a code as a person typed it; the second half is "" in a new member's code.
 
     Raises:
         BadRequest: it is not a code.

@@ -143,7 +143,8 @@ def decode(data: bytes) -> Statement:
         raise BadRequest(f"a statement is malformed: {type(error).__name__}") from error
 
 
-#: Types of what never changes, and of the fields. A row with other types is set aside, and does not hold up the others.
+#: Types of the parts that never change, and of the fields. A row with other types is set aside, and does not hold up
+#: the others.
 _NUMBER = (int, float)
 _BIRTH_TYPES: Mapping[str, Any] = {
     **dict.fromkeys(("id", "k", "v", "s", "x", "su", "sl", "pf"), str),

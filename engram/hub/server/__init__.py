@@ -1,1 +1,1 @@
-"""The hub: a service over PostgreSQL. It needs the extra ``hub``; nothing else in Engram imports it."""
+"""The hub: a service over PostgreSQL. It needs the ``hub`` extra; nothing else in Engram imports it."""

@@ -127,7 +127,8 @@ def join(database: Database, hub_half: str, device_name: str, token_hash: bytes)
 
 
 def renew(database: Database, asker: Asker, token_hash: bytes) -> Membership:
-    """Create another device for the same member, since the asking one is a copy or was restored to an older state.
+    """Create another device for the same member, because the requesting one is a copy or was restored to an older
+    state.
 
     A repeated request with the hash of the same token returns the same device.
     """
@@ -151,7 +152,7 @@ def _device(connection: psycopg.Connection[Any], member_id: int, name: str, toke
     """Return the device whose machine chose a token; create it if it is new."""
     if len(token_hash) != 32:
         raise BadRequest("this is not the hash of a token")
-    # One at a time: two requests at once must not both find room.
+    # One at a time: two concurrent requests must not both find room.
     connection.execute("SELECT 1 FROM hub.member WHERE member_id = %s FOR UPDATE", (member_id,))
     known = connection.execute(
         "SELECT device_id FROM hub.device WHERE token_hash = %s AND member_id = %s AND gone_at IS NULL",
@@ -192,7 +193,7 @@ def check_codes(database: Database, asker: Asker) -> None:
 
 
 def _check_codes(connection: psycopg.Connection[Any], asker: Asker) -> None:
-    # One at a time: two requests at once must not both find room.
+    # One at a time: two concurrent requests must not both find room.
     connection.execute("SELECT 1 FROM hub.member WHERE member_id = %s FOR UPDATE", (asker.member_id,))
     row = connection.execute(
         "SELECT count(*) AS number FROM hub.code WHERE member_id = %s AND used_at IS NULL AND expires_at > now()",
@@ -315,7 +316,7 @@ def set_key(database: Database, asker: Asker, ns_id: int, before: bytes, after: 
 
 
 def heads_beyond(database: Database, asker: Asker, places: Sequence[tuple[int, int]]) -> bool:
-    """Return True if one of the member's spaces has something beyond a place."""
+    """Return True if one of the member's spaces has something beyond a position."""
     with database.service() as connection:
         row = connection.execute(
             "SELECT 1 AS one FROM unnest(%s::bigint[], %s::bigint[]) AS p(ns_id, after) "
@@ -378,7 +379,7 @@ def remove_member(database: Database, name: str, *, is_erased: bool) -> int:
             raise _no_member(name)
         if not is_erased:
             return 0
-        # The locks wait for a push of theirs that is in progress; a later push finds no device.
+        # The locks wait for a push by the member that is in progress; a later push finds no device.
         spaces = connection.execute(
             "SELECT ns_id, head, kind = 'team' AND NOT is_sealed AS is_open FROM hub.namespace WHERE ns_id IN "
             "(SELECT ns_id FROM hub.seat WHERE member_id = %s UNION SELECT ns_id FROM hub.statement WHERE author = %s) "
@@ -389,7 +390,7 @@ def remove_member(database: Database, name: str, *, is_erased: bool) -> int:
 
 
 def _erase(connection: psycopg.Connection[Any], space: Any, member_id: int) -> int:
-    """Erase what a member said in a space, and return how many rows had content."""
+    """Erase what a member wrote in a space, and return how many rows had content."""
     place = {"ns": space.ns_id, "author": member_id, "head": space.head, "is_open": space.is_open}
     reached = space.head
     # In an open team, one row of each memory is kept, to record that the memory is forgotten.
@@ -437,7 +438,7 @@ def make_keeper(database: Database, ns_id: int, name: str) -> None:
     """Make a member of a team its keeper if it has no keeper left. Nobody is given a key.
 
     Raises:
-        NotFound: there is no such team, or nobody with that name is in it.
+        NotFound: there is no such team, or no member of it has that name.
         BadRequest: the team still has a keeper, who can do this.
     """
     with database.service() as connection:

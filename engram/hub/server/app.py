@@ -37,7 +37,7 @@ BUCKETS = (0.005, 0.02, 0.1, 0.5, 2.0, 10.0)
 
 
 class Metrics:
-    """What the service has done since it started. Any thread may count."""
+    """What the service has done since it started. Thread-safe."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -90,7 +90,7 @@ logger = logging.getLogger(__name__)
 #: How often a waiting request checks on its own, in seconds: while notifications arrive, and while they may not, such
 #: as behind a pooler or when the database is down.
 LOOK_SECONDS, DEAF_LOOK_SECONDS = 30.0, 5.0
-#: Maximum number of requests that wait at the same time; any more are answered at once.
+#: Maximum number of requests that wait at the same time; any further ones are answered at once.
 MAX_WAITING = 2_000
 
 
@@ -98,7 +98,7 @@ class Doorbell:
     """Wakes the requests that wait for a space when it changes; each then checks for itself."""
 
     def __init__(self, dsn: str, *, is_pooled: bool = False) -> None:
-        """Prepare, but do not connect. The arguments are those of ``Database``."""
+        """Set up without connecting. The arguments are those of ``Database``."""
         self._dsn = dsn
         self._is_pooled = is_pooled
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -146,7 +146,7 @@ class Doorbell:
             bell.set()
 
     def _ring_all(self, is_deaf: bool) -> None:
-        """Make every waiting request check, since notifications may have been missed."""
+        """Make every waiting request check, because notifications may have been missed."""
         self._is_deaf = is_deaf
         for bells in self._bells.values():
             for bell in bells:
@@ -173,7 +173,7 @@ class Doorbell:
 
 #: Maximum size of the body of a request other than a push, in bytes.
 MAX_MESSAGE_BYTES = 1_000_000
-#: Maximum number of joins with a wrong code that are answered in a minute; any more must be tried again later.
+#: Maximum number of joins with a wrong code that are answered in a minute; any further ones must be tried again later.
 MAX_WRONG_CODES = 20
 #: Maximum time that a request may wait for a change, in seconds.
 MAX_WAIT_SECONDS = 55.0
@@ -345,7 +345,7 @@ def _endpoint(service: Service) -> Callable[[Request], Awaitable[Response]]:
 
 
 async def _answer(service: Service, request: Request, what: str) -> tuple[int, bytes, int]:
-    """Return the status, the body and the device of a request. No error reveals anything about others."""
+    """Return the status, the body and the device of a request. No error reveals anything about other members."""
     device = 0
     try:
         body = await _body(request, MAX_PAGE_BYTES if what == "push" else MAX_MESSAGE_BYTES)

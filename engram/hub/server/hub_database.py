@@ -155,7 +155,7 @@ TEAMS = (_TABLES, _FUNCTIONS, _RIGHTS)
 
 #: The role that reads and writes statements.
 CLIENT_ROLE = "engram_hub_client"
-#: Lock held while tables are created or changed, since any number of services may start at once.
+#: Lock held while tables are created or changed, because any number of services may start at once.
 _MIGRATION_LOCK = 4_711_011_970
 #: The oldest PostgreSQL that is supported.
 MIN_SERVER_VERSION = 150_000
@@ -333,11 +333,8 @@ WAIT_SECONDS, STATEMENT_SECONDS = 10.0, 60.0
 
 class Database:
     def __init__(self, dsn: str, *, is_pooled: bool = False) -> None:
-        """Prepare, but do not connect.
-
-        Args:
-            dsn: the libpq connection string; "" uses PGHOST and the other variables.
-            is_pooled: a pooler in transaction mode is used, so nothing is prepared on the server.
+        """Set up without connecting. Args: dsn: the libpq connection string; "" uses PGHOST and the other variables.
+        is_pooled: a pooler in transaction mode is used, so nothing is prepared on the server.
         """
         self.dsn = dsn
         self.is_pooled = is_pooled

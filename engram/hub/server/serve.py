@@ -31,7 +31,7 @@ def serve(dsn: str, host: str, port: int, *, is_pooled: bool = False, clock: Clo
         is_pooled: a pooler in transaction mode is in front of the database.
 
     Raises:
-        HubError: the database or the address can't be used, or the extra ``hub`` is not installed.
+        HubError: the database or the address can't be used, or the ``hub`` extra is not installed.
     """
     try:
         import uvicorn
@@ -39,7 +39,7 @@ def serve(dsn: str, host: str, port: int, *, is_pooled: bool = False, clock: Clo
         from engram.hub.server.app import Service, make_app
         from engram.hub.server.hub_database import Database
     except ImportError as error:
-        raise HubError(f"the hub needs the extra: {install_command('hub')} ({error.name} is missing)") from error
+        raise HubError(f"{error.name} is missing, so the hub can't run: {install_command('hub')}") from error
     log_to_stdout()
     with _listening(host, port) as listener:
         database = Database(dsn, is_pooled=is_pooled).open()
@@ -104,14 +104,14 @@ def run_chores(dsn: str) -> None:
     try:
         from engram.hub.server.hub_database import Database
     except ImportError as error:
-        raise HubError(f"the hub needs the extra: {install_command('hub')} ({error.name} is missing)") from error
+        raise HubError(f"{error.name} is missing, so the hub can't run: {install_command('hub')}") from error
     log_to_stdout()
     database = Database(dsn).open()
     database.close()
-    _tell("Running the hub's chores. Ctrl-C stops them.")
+    _tell("Running the hub's maintenance tasks. Ctrl-C stops them.")
     with contextlib.suppress(KeyboardInterrupt):
         make_consumer(make_queue(dsn)).run()
-    _tell("The chores have stopped.")
+    _tell("The maintenance tasks have stopped.")
 
 
 class _JsonFormatter(logging.Formatter):
@@ -141,7 +141,7 @@ def log_to_stdout() -> None:
 
 logger = logging.getLogger(__name__)
 
-#: Maximum number of marks kept for each space; a machine that was away for longer sends everything again.
+#: Maximum number of marks kept for each space; a machine that was offline for longer sends everything again.
 KEPT_MARKS = 50_000
 #: Number of dead rows from which the statements are vacuumed at once, so that erased bodies leave the table's pages.
 MIN_DEAD_ROWS = 1

@@ -196,7 +196,7 @@ def _upsert(
 
 
 def _erase_others(connection: psycopg.Connection[Any], ns_id: int, device_id: int, rows: Sequence[Row]) -> int:
-    """Erase what other devices said about memories that are now forgotten, and return how many rows were deleted."""
+    """Erase other devices' statements about memories that are now forgotten, and return how many rows were deleted."""
     if not rows:
         return 0
     cursor = connection.execute(

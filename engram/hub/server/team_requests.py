@@ -1,6 +1,6 @@
 """Requests about teams: make, invite, join, roles, reports. Raw SQL: each calls one of the schema's functions.
 
-The service checks the role first, and the function then checks it again, by the device's token alone.
+The service checks the role first, and the function then checks it again, by the device's token only.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ def list_members(database: Database, asker: Asker, value: Mapping[str, Any]) -> 
 
 
 def set_role(database: Database, asker: Asker, value: Mapping[str, Any]) -> dict[str, Any]:
-    """Give a member another role; "" takes the seat away. Anybody may leave, except the last keeper."""
+    """Give a member another role; "" removes the seat. Anyone may leave, except the last keeper."""
     ns_id, member = int(value["ns"]), int(value["member"])
     role = _role_number(value["role"]) if value["role"] else 0
     with database.client(asker.token_hash) as connection:
@@ -86,7 +86,7 @@ def set_role(database: Database, asker: Asker, value: Mapping[str, Any]) -> dict
     if row is None or row.outcome == "missing":
         raise NotFound("there is no such space or member")
     if row.outcome == "last":
-        raise BadRequest("a team needs a keeper: make somebody else one first")
+        raise BadRequest("a team needs a keeper: make someone else a keeper first")
     if row.outcome != "done":
         raise NotAllowed
     return {"set": True}
@@ -130,7 +130,7 @@ def list_reports(database: Database, asker: Asker, value: Mapping[str, Any]) -> 
     }
 
 
-#: Requests with JSON in both directions. ``team-join`` is handled in the service, since it counts wrong codes.
+#: Requests with JSON in both directions. ``team-join`` is handled in the service, because it counts wrong codes.
 REQUESTS: Mapping[str, Callable[[Database, Asker, Mapping[str, Any]], dict[str, Any]]] = {
     "team-make": make_team,
     "team-invite": invite,
