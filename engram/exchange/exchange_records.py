@@ -37,13 +37,13 @@ class Place:
     #: Hints by which the same repository is recognised in another folder; "" if there are none.
     remote: str = ""
     first_commit: str = ""
-    #: Name of the project that ``name`` seems to be a worktree of; "" if of none.
+    #: Name of the project that ``name`` seems to be a worktree of; "" if there is none.
     worktree_of: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class IncomingMemory:
-    """A memory as it is in a file. Its text is not redacted yet, and its project is only a name."""
+    """A memory as read from a file. Its text is not redacted yet, and its project is only a name."""
 
     memory: Memory
     place: Place | None = None
@@ -60,7 +60,7 @@ class IncomingMemory:
 
 @dataclass(frozen=True, slots=True)
 class IncomingTombstones:
-    """What was forgotten where the file was written."""
+    """What had been forgotten where the file was written."""
 
     tombstones: tuple[Tombstone, ...]
 
@@ -151,7 +151,7 @@ def is_proven(store: Store, record: Mapping[str, Any]) -> bool:
 
 
 def _proof_of(store: Store, record: Mapping[str, Any]) -> str:
-    """Return the mark of a record, which nobody can make without this memory's salt."""
+    """Return the mark of a record, which can't be made without this memory's salt."""
     said = {name: value for name, value in record.items() if name != _PROOF}
     text = json.dumps(said, sort_keys=True, separators=(",", ":"))
     return hmac.new(sessions.salt(store), b"engram export\0" + text.encode(), hashlib.sha256).hexdigest()

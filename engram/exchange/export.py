@@ -61,7 +61,7 @@ def export_records(
 def read_json_lines(file: IO[bytes], name: str) -> Source:
     """Return the content of an export.
 
-    Reading it raises BadRequest if a line is not a JSON object, since then the file is not an export.
+    Reading it raises BadRequest if a line is not a JSON object, because the file is then not an export.
     """
     return Source(format=FORMAT, name=name, items=_items(file))
 
@@ -109,7 +109,7 @@ MAX_FILE_BYTES = 64_000_000
 #: File that lists what was forgotten.
 _FORGOTTEN_FILE = "forgotten.md"
 _GLOBAL_FOLDER, _NO_PROJECT_FOLDER = "_global", "_no-project"
-#: Fields that come first, since people look for them.
+#: Fields that come first, because people look for them.
 _FIRST = ("id", "summary", "kind", "project", "scope", "status", "importance", "created_at_ms", "pinned")
 _LIST_FIELDS = ("history", "contradictions", "tombstones", "rests_on")
 _FENCE = "---\n"
@@ -179,7 +179,7 @@ def from_markdown(text: str) -> dict[str, Any] | None:
         raise BadRequest("its fields have no end (a line of three hyphens)")
     record: dict[str, Any] = {}
     name = ""
-    # Not splitlines, since text may contain other characters that end a line.
+    # Not splitlines, because text may contain other characters that end a line.
     for line in fields.split("\n"):
         is_item = line.startswith("  - ")
         key, colon, value = line.partition(":")

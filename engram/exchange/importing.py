@@ -1,4 +1,4 @@
-"""Add memories from a file: redacted, without any that are known or forgotten, as a run that can be undone."""
+"""Add memories from a file: redacted, skipping any that are known or forgotten, as a run that can be undone."""
 
 from __future__ import annotations
 
@@ -204,7 +204,7 @@ def _working_folder(path: Path) -> str:
 
 #: Number of memories added in one transaction, so that other writers don't wait long.
 BATCH = 50
-#: Fields with a time that no memory of somebody else has from the future.
+#: Time fields, none of which may lie in the future in a memory that this one did not export.
 _TIMES = ("created_at_ms", "kept_at_ms", "valid_from_ms", "accessed_at_ms")
 #: Maximum number of unusable parts that a report lists.
 MAX_PROBLEMS = 50
@@ -236,7 +236,7 @@ class ImportReport:
     new_projects: list[str] = field(default_factory=list)
     #: Number of added memories that read like orders, and so are not injected until a person decides.
     suspects: int = 0
-    #: Number of tombstones taken over.
+    #: Number of tombstones added.
     tombstones: int = 0
     problems: list[Unusable] = field(default_factory=list)
     remarks: tuple[str, ...] = ()
@@ -270,11 +270,11 @@ def import_memories(
     """Add the memories of a file or folder.
 
     Existing memories are not changed, and what was forgotten here does not come back. What was forgotten where the file
-    was written is barred here too, unless it matches something here, since an import never deletes. After a kill, the
+    was written is barred here too, unless it matches something here, because an import never deletes. After a kill, the
     same import can be repeated, and adds the rest.
 
     Only what this memory exported itself, or what the person declares to be theirs, keeps its voice. Everything else
-    counts as said by somebody else: its voice is ``Voice.IMPORTED``, it is not pinned, it is judged as a whole, and it
+    counts as said by someone else: its voice is ``Voice.IMPORTED``, it is not pinned, it is judged as a whole, and it
     applies only in its project.
 
     Args:
@@ -363,7 +363,7 @@ class _Importer:
         return Outcome.ADDED
 
     def _clean(self, incoming: IncomingMemory) -> IncomingMemory:
-        """Return a memory without secrets. Text that reads like somebody else's order is stored, but never injected."""
+        """Return a memory without secrets. Text that reads like someone else's order is stored, but never injected."""
         redact, memory = self._redact, incoming.memory
         clean = dataclasses.replace(
             memory,
@@ -478,7 +478,7 @@ class UndoneImport:
 
 
 def undo_import(store: Store, run_id: int) -> UndoneImport:
-    """Remove the memories that an import added, but keep those that were changed since, or absorbed others.
+    """Remove the memories that an import added, but keep those that have been changed since or have absorbed others.
 
     Removed memories can be imported again. Projects that came with them and are now empty are deleted too.
 

@@ -35,7 +35,7 @@ def text_or_empty(value: object) -> str:
 
 
 def text_list(value: object) -> list[str]:
-    """Return the strings in a JSON list; text that is not a list is returned as the only one."""
+    """Return the strings in a JSON list; text that is not a list is returned as the only item."""
     text = text_or_empty(value)
     try:
         values = json.loads(text) if text else []
@@ -75,7 +75,7 @@ def count_of(value: object) -> int:
 # -- Memories of claude-mem (github.com/thedotmack/claude-mem), from its SQLite database of any version.
 #
 # Its observations, session summaries, directives and (in newer versions) memory items become memories. The prompts that
-# it logged do not, since they are in the transcripts, which are read anyway.
+# it logged do not: they are in the transcripts, which are read anyway.
 
 #: The format's name, and that of the extractor of its memories.
 FORMAT = "claude-mem"
@@ -218,7 +218,7 @@ def _memory(
     own_session = text_or_empty(row.get("memory_session_id")) or text_or_empty(row.get("sdk_session_id"))
     session_id = sessions.get(own_session, "")
     project = "" if is_global else text_or_empty(row.get("merged_into_project")) or text_or_empty(row["project"])
-    # claude-mem names a worktree "repository/worktree", or "repository/repository" if both folders have one name.
+    # claude-mem names a worktree "repository/worktree", or "repository/repository" if both folders have the same name.
     repository = project.partition("/")[0] if project.count("/") == 1 else ""
     made_at_ms = time_ms(row["created_at_epoch"]) or time_ms(row["created_at"])
     memory = Memory(
@@ -246,7 +246,7 @@ def _memory(
 
 #: The format's name, and that of the extractor of its memories.
 OLD_ENGRAM_FORMAT = "earlier-engram"
-#: Minimum share of common words, relative to the shorter part, with which two parts of a summary say the same.
+#: Minimum share of common words, relative to the shorter part, with which two parts of a summary say the same thing.
 SAME_SHARE = 0.75
 
 _COLUMNS = frozenset(
@@ -284,7 +284,7 @@ def _memories(row: ForeignRow) -> Iterator[Incoming]:
 def split_merged(summary: str, content: str) -> list[tuple[str, str]]:
     """Return the memories that were merged into one as (summary, content), oldest first.
 
-    A part that says the same as another does not become a memory. Contents are paired with summaries if there are
+    A part that says the same thing as another does not become a memory. Contents are paired with summaries if there are
     equally many of both; otherwise, the newest memory gets all of them.
     """
     summaries = [part for part in _BETWEEN_SUMMARIES.split(summary) if part.strip()]

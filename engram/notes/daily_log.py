@@ -91,7 +91,7 @@ def write_text(path: Path, text: str) -> None:
     write_atomic(path, text.encode("utf-8", "surrogateescape"))
 
 
-# -- Saved notes: text that somebody chose to keep, in one Markdown file a day. Engram only appends to these files.
+# -- Saved notes: text that someone chose to keep, in one Markdown file a day. Engram only appends to these files.
 
 #: Maximum length of a note, in characters.
 MAX_NOTE_CHARACTERS = 20_000
@@ -146,7 +146,7 @@ def _section(project: str, mark: str, text: str) -> str:
 #: Maximum number of words, and of characters, of a prompt in the log.
 MAX_LINE_WORDS = 24
 MAX_LINE_CHARACTERS = 300
-#: Number of characters of text that are read to make a line.
+#: Maximum number of characters of text that are read to make a line.
 MAX_READ_CHARACTERS = 4_000
 
 _DAY_MS = 86_400_000

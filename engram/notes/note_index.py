@@ -79,11 +79,11 @@ def nest_text(text: str, levels: int) -> str:
 
 # -- The owner of each line of a note: a session, the project of a saved note, a memory, or everyone. Pure.
 
-#: Folders that only Engram writes; text without an owner's comment there is nobody's.
+#: Folders that only Engram writes; text without an owner's comment there has no owner.
 OWN_FOLDERS = ("daily/", "saved/")
 #: Prefix of the names of the earlier Engram's notes.
 EARLIER_PREFIX = "earlier/"
-#: The one of those that is for every project; in the others, each section belongs to the project in its heading.
+#: The one of them that applies to every project; in the others, each section belongs to the project in its heading.
 _EARLIER_MEMORY = f"{EARLIER_PREFIX}MEMORY.md"
 
 _OWNED_HEADING = lazy_regex(r"##?\s+(.*?)\s*")
