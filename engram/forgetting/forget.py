@@ -57,7 +57,8 @@ class ForgetReport:
         """Return a few lines for a person or a model: what was deleted and what was kept.
 
         Args:
-            may_show: returns False for a memory whose text and session must not be shown; None if everything may be.
+            may_show: returns False for a memory whose text and session must not be shown; pass None if everything may
+                be shown.
         """
         account = account_of(
             memories=len(self.episode_ids),
@@ -70,11 +71,12 @@ class ForgetReport:
         lines = [f"“{self.summary}”: {account}."]
         lines += [_needed_line(entry, may_show) for entry in self.needed]
         lines += [
-            f"Current again, since the memory that replaced it is gone: {episode_id}." for episode_id in self.restored
+            f"{episode_id} is current again, because the memory that replaced it was deleted."
+            for episode_id in self.restored
         ]
         lines += [
-            f"{memory.episode_id} is kept with its own summary, but no longer rests on it; forget it too if it says "
-            "what has to go."
+            f"{memory.episode_id} is kept with its own summary, but no longer rests on this quotation; "
+            "forget it too if it says what has to go."
             for memory in self.staying
             if may_show is None or may_show(memory)
         ]
@@ -84,7 +86,10 @@ class ForgetReport:
 
 def foreign_line(name: str) -> str:
     """Return a warning that another program's database still contains forgotten words."""
-    return f"Its words are still in {name}, another program's database, which is never changed; delete it if you can."
+    return (
+        f"Its words are still in {name}, another program's database, which Engram never changes; "
+        "delete that file if you can."
+    )
 
 
 def _needed_line(needed: NeededEntry, may_show: Callable[[Memory], bool] | None) -> str:
@@ -95,7 +100,7 @@ def _needed_line(needed: NeededEntry, may_show: Callable[[Memory], bool] | None)
     ]
     needers = "; ".join(shown if len(shown) == len(needed.needed_by) else [*shown, "a memory of another project"])
     where = f" in {needed.said_in}" if may_show is None and needed.said_in else ""
-    return f"A message{where} is kept, since another memory rests on it: {needers}."
+    return f"A message{where} is kept, because another memory rests on it: {needers}."
 
 
 def forget_memory(
@@ -107,8 +112,9 @@ def forget_memory(
     session, delete its turns and title, along with every memory that rests on them or was saved in it.
 
     This covers rows, text indexes, vectors, history, runs, recollections, notes, exports, backups and set-aside
-    databases. Tombstones prevent a return by reading, extraction, import or restore. The transcript belongs to Claude
-    Code and is kept. Files are cleaned before the database, so that an interrupted forget can be repeated.
+    databases. Tombstones keep the text from coming back through reading, extraction, import or restore. The transcript
+    belongs to Claude Code and is kept. Files are cleaned before the database, so that an interrupted forget can be
+    repeated.
 
     Args:
         episode_id: the memory or quotation, or the agent's id of the session.
@@ -159,7 +165,7 @@ def forget_together(
 ) -> int:
     """Delete memories everywhere in the memory folder, as ``forget_memory`` does; return their number.
 
-    Memories that a consolidation on this machine merged with them are kept, since they were not forgotten.
+    Memories that a consolidation on this machine merged with them are kept, because they were not forgotten.
 
     Args:
         episode_ids: the memories; unknown ids are skipped.

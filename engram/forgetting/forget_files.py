@@ -35,7 +35,7 @@ _MAX_FILE_BYTES = 200_000_000
 _PART_BYTES = 4_000_000
 #: Minimum length of text searched for in notes, in characters; shorter text may occur by chance.
 _MIN_TEXT_CHARACTERS = 24
-#: How much of a line is searched for, in characters, since notes and bites truncate long lines.
+#: How much of a line is searched for, in characters, because notes and bites truncate long lines.
 _MAX_LINE_CHARACTERS = 60
 
 
@@ -53,10 +53,10 @@ def plain_line(text: str) -> str:
 def clean_recollections(
     places: Home, is_kept: Callable[[str], bool], sessions: Collection[str] = (), *, is_dry: bool = False
 ) -> list[str]:
-    """Remove the recollection files of some sessions and those whose text must go; return their names.
+    """Remove the recollection files of some sessions and those whose text must be deleted; return their names.
 
-    Lists of failed programs are also removed, but not returned, since the worker creates new ones. With ``is_dry``, in
-    this function and those below, nothing is changed, and the return value is what would be.
+    Lists of failed programs are also removed, but not returned, because the worker creates new ones. With ``is_dry``,
+    in this function and those below, nothing is changed, and the return value says what would be.
     """
     removed = []
     for path in _files(places.recollections, ("*",)):
@@ -249,7 +249,7 @@ def _cut_line(line: str, forgotten: Forgotten | None) -> str:
                     entry for entry in memory["rests_on"] if entry.get("uuid") not in forgotten.erased
                 ]
             if "history" in memory:
-                # The history quotes the former text, so it starts over, as in the database.
+                # The history quotes the previous text, so it starts over, as in the database.
                 memory["history"] = []
             return json.dumps(memory, ensure_ascii=False) + "\n"
     return line
@@ -261,7 +261,8 @@ def all_notes(places: Home) -> list[Path]:
 
 
 def clean_copies(places: Home, driver: str, clean: Callable[[Tx], int]) -> tuple[int, int]:
-    """Clean every backup and set-aside database; return how many were cleaned, and how many deleted as damaged.
+    """Clean every backup and set-aside database; return how many were cleaned, and how many were deleted because they
+    were damaged.
 
     Args:
         clean: deletes rows from an open copy, in a transaction, and returns their number.

@@ -40,7 +40,7 @@ def comparable(text: str) -> str:
 
 
 def merged_summary(older: str, newer: str) -> str:
-    """Join two summaries; return only one if they say the same or are too long together."""
+    """Join two summaries; return only one if they say the same thing or are too long together."""
     if comparable(newer) in comparable(older):
         return older
     if comparable(older) in comparable(newer):
@@ -93,7 +93,7 @@ class ForgetPlan:
     barred: tuple[str, ...]
     #: Entries that are kept, with the memories that need them.
     needed: tuple[NeededEntry, ...]
-    #: Memories that become current again, since the one that replaced them is deleted.
+    #: Memories that become current again, because the one that replaced them is deleted.
     restored: tuple[Memory, ...]
     #: The memory into which the given one was merged, without the latter's words.
     cut: CutMemory | None = None
@@ -103,7 +103,7 @@ class ForgetPlan:
     session_id: str = ""
     #: Title of that session.
     session_title: str = ""
-    #: Memories that rest on its words but are kept, since they also rest on others or were kept by a person.
+    #: Memories that rest on its words but are kept, because they also rest on others or were kept by a person.
     staying: tuple[Memory, ...] = ()
 
     @property
@@ -213,7 +213,7 @@ def plan_forget(store: Store, episode_id: str, *, also_source: bool = False) -> 
 
 
 def _plan_quotation(store: Store, quotation_id: str, *, also_source: bool) -> ForgetPlan:
-    """Plan to forget a message, and memories that were made only from it or say the same."""
+    """Plan to forget a message, and memories that were made only from it or say the same thing."""
     quotation = find_quotation(store, quotation_id)
     if quotation is None:
         raise NotFound(f"there is no quotation {quotation_id[:40]!r}; recall and timeline print the ids that exist")
@@ -347,7 +347,7 @@ def _host_of(store: Store, target: Memory) -> Memory | None:
 
 
 def _without(host: Memory, target: Memory) -> CutMemory | None:
-    """Return the host without the words of ``target``; None if both said the same, so that nothing is left."""
+    """Return the host without the words of ``target``; None if both said the same thing, so that nothing is left."""
     own = [part for part in host.summary.split(SUMMARY_JOINT) if comparable(part) not in comparable(target.summary)]
     content = [part for part in host.content.split(CONTENT_JOINT) if part.strip() not in target.content]
     left = CutMemory(host.episode_id, SUMMARY_JOINT.join(own), CONTENT_JOINT.join(content), ())

@@ -48,13 +48,13 @@ class ForgottenFiles:
 
     @property
     def is_kept(self) -> Callable[[str], bool]:
-        """Filter that returns True for a line that neither names nor repeats any of the memories."""
+        """Filter that returns True for a line that neither mentions nor repeats any of the memories."""
         return _line_filter(self.names, self.beginnings)
 
     def clean(self, places: Home, *, is_dry: bool = False) -> tuple[list[str], list[Path]]:
         """Remove everything from recollections, exports and notes; return the names of changed files, and the notes.
 
-        With ``is_dry``, nothing is changed, and the return value is what would be.
+        With ``is_dry``, nothing is changed, and the return value says what would be.
         """
         changed = [self.forgotten.cut.episode_id] if self.forgotten.cut else []
         ids = self.forgotten.episode_ids

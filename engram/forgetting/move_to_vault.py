@@ -1,4 +1,4 @@
-"""Move a project into a vault, where nothing outside can see it, or back."""
+"""Move a project into a vault, where nothing outside can see it, or move it back."""
 
 from __future__ import annotations
 

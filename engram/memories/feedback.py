@@ -30,7 +30,7 @@ def judge_memory(
 
     A helpful memory is shown slightly more often and never counts as unused. A wrong one is no longer injected, ranks
     last in every answer, and is mentioned to later distillations. An outdated one is archived; what it had replaced
-    remains replaced. Nothing is deleted, and ``take_back_judgement`` restores the former state.
+    remains replaced. Nothing is deleted, and ``take_back_judgement`` restores the previous state.
 
     Args:
         judgement: the judgement; repeating the current one changes nothing.
@@ -105,7 +105,7 @@ def take_back_judgement(store: Store, episode_id: str, *, actor: Actor) -> tuple
         if changed:
             raise BadRequest(
                 f"{episode_id} has been changed since it was judged ({', '.join(changed)}), so the judgement "
-                f"cannot be taken back; `engram expand {episode_id} --why` shows its history"
+                f"cannot be withdrawn; `engram expand {episode_id} --why` shows its history"
             )
         judgement = judgement_of(step)
         fields = fields_of_snapshot(step.before)
@@ -122,7 +122,7 @@ def _take_back_unwritten(tx: Tx, memory: Memory, actor: Actor) -> tuple[Memory, 
     uses = usefulness_of(tx, [memory.episode_id]).get(memory.episode_id)
     if uses is None or not uses.unused:
         raise BadRequest(
-            f"{memory.episode_id} was neither judged nor lowered for being unused: there is nothing to take back"
+            f"{memory.episode_id} was neither judged nor lowered for being unused: there is nothing to withdraw"
         )
     what = f"{uses.unused} sessions that were shown it and did not use it"
     return note_judgement(tx, memory, TAKE_BACK, f"counted anew: {what}", actor=actor), what

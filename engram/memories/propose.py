@@ -182,7 +182,7 @@ def _rules_of_two_projects(store: Store) -> list[tuple[Memory, Line]]:
 
 
 def _is_rule(memory: Memory) -> bool:
-    """Return True for an active rule of the user's that is not suspect, lowered, stale or expired."""
+    """Return True for an active rule from the user that is not suspect, lowered, stale or expired."""
     is_users = memory.voice in (Voice.USER, Voice.CHOSEN)
     is_rule = memory.kind in _RULES or memory.source == Source.MANUAL
     is_doubtful = memory.suspect or memory.is_lowered or memory.stale_reason or memory.valid_to_ms is not None

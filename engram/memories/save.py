@@ -63,7 +63,7 @@ def save_memory(
         supersedes: id of the memory to replace; the new one must be visible wherever that one is. If an agent would
             replace what the user pinned, saved, said or chose, a contradiction is recorded instead. The replacement is
             a run, which can be undone.
-        kind: one of ``SAVED_KINDS``; by default a fact, or for a rule of the user's ("From now on …") the kind that the
+        kind: one of ``SAVED_KINDS``; by default a fact, or for a rule from the user ("From now on …") the kind that the
             extraction rules assign.
         questions: questions that the text answers, in other words, which search also matches. At most two are stored.
         episode_id: the id of the new memory; by default a new one. If a memory with another id is returned, it existed
@@ -309,7 +309,7 @@ REVIVE = "revive"
 def revive_memory(store: Store, episode_id: str, *, actor: Actor) -> Memory:
     """Make an archived memory current again. Its age counts from now, and consolidation doesn't archive it again.
 
-    A memory that was merged then exists beside the one that absorbed it.
+    A memory that was merged then exists alongside the one that absorbed it.
 
     Raises:
         NotFound: there is no such memory.

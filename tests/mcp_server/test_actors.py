@@ -107,7 +107,7 @@ def test_what_the_users_command_does_is_the_users_and_no_agent_undoes_it(desk: D
 
     assert "ask the user" in refused
     assert "no agent judged" in kept
-    assert "nothing to take back" in nothing
+    assert "nothing to withdraw" in nothing
     user, agent = str(Actor.USER), str(Actor.AGENT)
     assert desk.steps(saved)[1:] == [
         ("bad", user),
