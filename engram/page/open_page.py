@@ -133,7 +133,7 @@ def _start(flags: Mapping[str, str], vault: str | None) -> None:
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         start_new_session=True,
-        # One malloc arena for all threads, since glibc would keep a mostly empty one for each.
+        # One malloc arena for all threads, because glibc would keep a mostly empty one for each.
         env={**os.environ, "MALLOC_ARENA_MAX": "1"},
     )
     assert process.stdout is not None

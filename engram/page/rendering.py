@@ -160,7 +160,7 @@ def to_line(text: str, limit: int = MAX_LINE_CHARACTERS) -> str:
 
 
 def when(at_ms: int | None) -> str:
-    """Return a time for people: only hours and minutes for today, and the year only if it isn't this year.
+    """Return a time for display: only hours and minutes for today, and the year only if it isn't this year.
 
     The time is local. The page's script rewrites it if the browser is in another time zone.
     """
@@ -177,7 +177,7 @@ def clock(at_ms: int | None) -> str:
 
 
 def day(at_ms: int | None) -> str:
-    """Return a day for people: today, yesterday, or a date, with the year if it isn't this year."""
+    """Return a day for display: today, yesterday, or a date, with the year if it isn't this year."""
     if not at_ms:
         return "–"
     then, now = time.localtime(at_ms / 1000), time.localtime()
@@ -365,7 +365,7 @@ ASSETS: Mapping[str, Asset] = {
 # -- Charts: lists of numbers by day, which the style sheet draws as bars. Screen readers can read them, and no script
 # is needed.
 
-#: Maximum height of a bar; the style sheet has a class for each height, since the page allows no inline styles.
+#: Maximum height of a bar; the style sheet has a class for each height, because the page allows no inline styles.
 MAX_STEP = 25
 #: Minimum number of days with a value for a chart to be drawn.
 MIN_DAYS = 3

@@ -79,19 +79,19 @@ class Page:
         return routes
 
     async def _enter(self, request: Request) -> Response:
-        """Admit a browser with an unspent token. HEAD doesn't spend it, since link previews use HEAD."""
+        """Admit a browser with an unspent token. HEAD doesn't spend it, because link previews use HEAD."""
         folder = self.places.page_entries
         token = request.query_params.get("token", "")
         if request.method != "GET" or not await self._in_thread(lambda: spend_entry(folder, token)):
             return HTMLResponse(_SPENT, status_code=403)
-        # Not a redirect: the browser would follow it without the cookie, since the request originated in a file.
+        # Not a redirect: the browser would follow it without the cookie, because the request originated in a file.
         return HTMLResponse(_ENTERED.format(root=self.access.root), headers={"Set-Cookie": self.access.cookie_header})
 
     async def _asset(self, request: Request) -> Response:
         asset = ASSETS.get(request.path_params["name"])
         if asset is None:
             return Response(status_code=404)
-        # Not cached, since the browser's cache is shared with other ports of this machine.
+        # Not cached, because the browser's cache is shared with other ports of this machine.
         return Response(asset.read(), media_type=asset.media_type)
 
     def _endpoint(self, view: View, route: Route) -> Callable[[Request], Awaitable[Response]]:

@@ -157,7 +157,7 @@ class Need:
 def list_needs(store: Store, vitals: Vitals, *, with_folders: bool = False) -> list[Need]:
     """Return everything that needs the user's attention, malfunctions first; all views get their counts from this list.
 
-    Memories that the user's files contradict are left out, since comparing them for every view would take too long.
+    Memories that the user's files contradict are left out, because comparing them for every view would take too long.
 
     Args:
         vitals: the state of processes, stages and work.
@@ -186,7 +186,7 @@ BOTH = "watcher and worker"
 
 
 def list_troubles(vitals: Vitals) -> list[Trouble]:
-    """Return all problems. If neither process runs, that is one problem, since one command starts both."""
+    """Return all problems. If neither process runs, that is one problem, because one command starts both."""
     troubles = vitals.troubles()
     stopped = [trouble for trouble in troubles if is_process(trouble)]
     if len(stopped) < 2:
@@ -305,7 +305,7 @@ class Activity:
     is_ending: bool = False
 
     def is_idle(self, now_seconds: float, limit_seconds: float) -> bool:
-        """Return True if nobody has used the page for ``limit_seconds``. A visible page has an open stream."""
+        """Return True if the page has not been used for ``limit_seconds``. A visible page has an open stream."""
         return not self.streams and now_seconds - self.last_seconds >= limit_seconds
 
 

@@ -242,7 +242,7 @@ def _check_server(settings: Settings, folder: Path) -> Iterator[Check]:
     hidden_by = other_servers(document, find_repository(folder) or folder).get(name)
     if not name:
         place = other_servers(document).get(NAME)
-        other = f"; “{NAME}” there is another program's" if place else ""
+        other = f"; “{NAME}” there belongs to another program" if place else ""
         yield _mended_by_install("MCP server", State.WARN, f"not in {path}: Claude can't search memory itself{other}")
     elif hidden_by is not None:
         detail = f"another program's server called “{name}” ({hidden_by}) hides it"
@@ -310,9 +310,9 @@ def why_not_loaded(path: Path) -> str:
         return ""
     try:
         found = json.loads(data)
-        where = "" if isinstance(found, dict) else "it holds no object in braces"
+        where = "" if isinstance(found, dict) else "it contains no object in braces"
     except json.JSONDecodeError as error:
-        where = f"line {error.lineno}, column {error.colno} is not JSON, which has no comments and no last comma"
+        where = f"line {error.lineno}, column {error.colno} is not JSON, which allows no comments and no trailing comma"
     except (ValueError, RecursionError):
         where = "it is not JSON"
     return f"Claude Code does not load {path}, so nothing in it is in effect: {where}" if where else ""

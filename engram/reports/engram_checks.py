@@ -58,7 +58,7 @@ MIN_LATE = 5
 #: Maximum number of unreadable lines that are listed; the others are only counted.
 MAX_LISTED_FAULTS = 5
 #: What to do about skipped files.
-_ADVICE_ON_SKIPPED = "nothing to do, unless sessions of yours are there"
+_ADVICE_ON_SKIPPED = "nothing to do, unless your sessions are there"
 #: Prefix of a set-aside database's file name → what the database is.
 _SET_ASIDE = {
     "memory.v2": "another program's database",
@@ -143,9 +143,7 @@ def _answers(store: Store) -> Iterator[Check]:
         "answers in time",
         State.WARN if is_often else State.OK,
         f"{text} ({late_text(by_cause)})" if late else text,
-        "late memories are handed over at the next tool call; `engram status` shows what is running"
-        if is_often
-        else "",
+        "late memories are injected at the next tool call; `engram status` shows what is running" if is_often else "",
         public=text,
     )
 
@@ -191,7 +189,7 @@ def _home(store: Store, settings: Settings) -> Iterator[Check]:
         yield Check(
             "memory folder",
             State.WARN if is_closed else State.BAD,
-            f"{places.root} is closed to other users; {named} in it would be open to them without that"
+            f"{places.root} is closed to other users, but {named} in it would otherwise be open to them"
             if is_closed
             else f"{places.root} can be read by other users (mode {mode:04o}{', ' + named if named else ''})",
             command=f"chmod -R go-rwx {shlex.quote(str(places.root))}",

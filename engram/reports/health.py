@@ -26,7 +26,7 @@ from engram.vaults import settings_around
 
 #: Advice about a failing stage.
 SEE_LOG = "see the log with: engram logs --errors"
-#: Stage → what it does, for people; a stage that is not listed is shown by its own name.
+#: Stage → what it does, for display; a stage that is not listed is shown by its own name.
 STAGE_NAMES = {
     "ingest": "reading",
     "watch": "noticing changes",
@@ -35,7 +35,7 @@ STAGE_NAMES = {
     "recollect": "choosing memories",
     "refresh": "choosing memories again",
     "index_notes": "notes",
-    "consolidate": "tidying",
+    "consolidate": "consolidation",
     "join": "joining repeats",
     "scan": "looking for work",
     "log": "daily log",
@@ -232,7 +232,7 @@ def _stages(
 
 
 def home_bytes(home: Path) -> int:
-    """Return the total size of the files in the memory folder, in bytes, ignoring files that vanish meanwhile."""
+    """Return the total size of the files in the memory folder, in bytes, ignoring files that vanish in the meantime."""
     total = 0
     for path in home.rglob("*"):
         with contextlib.suppress(OSError):

@@ -34,7 +34,7 @@ class SpaceReport:
     is_sealed: bool
     memories: int
     forgotten: int
-    #: Statements that wait to be pushed.
+    #: Statements that are waiting to be pushed.
     waiting: int
     set_aside: tuple[SetAside, ...]
     error: str
@@ -106,14 +106,14 @@ class HubReport:
     def questions(self) -> list[str]:
         """Questions to the user about the offered teams."""
         return [
-            f"the hub names the team {name}, which this machine has not joined: if you joined it on another machine, "
-            f"`engram team accept {shlex.quote(name)}`"
+            f"the hub lists the team {name}, which this machine has not joined: if you joined it on another machine, "
+            f"run `engram team accept {shlex.quote(name)}`"
             for name in self.offers
         ]
 
     @property
     def waiting(self) -> int:
-        """Statements that wait to be pushed."""
+        """Statements that are waiting to be pushed."""
         return sum(space.waiting for space in self.spaces)
 
     def to_json(self) -> dict[str, Any]:
@@ -138,7 +138,7 @@ class HubReport:
         teams = [space.line() for space in self.spaces if space.kind == "team"]
         parts = [
             *problems,
-            *([f"{aside} not taken over (`engram hub status`)"] if aside else []),
+            *([f"{aside} set aside (`engram hub status`)"] if aside else []),
             *teams,
             *self.questions,
             *self.notes,
@@ -151,7 +151,7 @@ class SharedIn:
     """A team that a memory is shared with, or will be by a rule."""
 
     space: str
-    #: The shared text; "" for a memory that waits for a rule.
+    #: The shared text; "" for a memory that a rule has yet to share.
     text: str
     #: True if the hub does not have all of it yet.
     is_waiting: bool

@@ -130,7 +130,7 @@ class MemoryReport:
 
 
 def report_memory(store: Store, memory: Memory, asked_on: str = "") -> MemoryReport:
-    """Collect everything known about a memory. Nothing is hidden, since this is for the user, not another project.
+    """Collect everything known about a memory. Nothing is hidden, because this is for the user, not another project.
 
     Args:
         asked_on: the branch that the asker works on; "" if unknown.
@@ -162,7 +162,7 @@ def injection_to_json(injection: Injection) -> dict[str, Any]:
     }
 
 
-#: Action in a memory's history → what happened, for people.
+#: Action in a memory's history → what happened, for display.
 ACTIONS: Mapping[str, str] = {
     "extract": "kept from what was said",
     "save": "saved",
@@ -172,12 +172,12 @@ ACTIONS: Mapping[str, str] = {
     "bad": "judged wrong",
     "helpful": "judged helpful",
     "outdated": "judged outdated",
-    "take back": "judgement taken back",
+    "take back": "judgement withdrawn",
     "supersede": "replaced",
     "correct": "saved as a correction",
     "archive": "archived",
     "merge": "another one was merged into it",
-    "restore": "in force again",
+    "restore": "current again",
     "release": "has another successor",
     "confirm": "confirmed",
     "evidence": "rests on more entries",
@@ -193,12 +193,12 @@ ACTIONS: Mapping[str, str] = {
 
 
 def done_of(change: Change) -> str:
-    """Describe a step of a memory's history, for people."""
+    """Describe a step of a memory's history in words."""
     return ACTIONS.get(change.action, change.action)
 
 
 def who_changed(change: Change, extractor: str) -> str:
-    """Return who made a change, for people; changes made by rules are not attributed to a model.
+    """Return who made a change, for display; changes made by rules are not attributed to a model.
 
     Args:
         extractor: the memory's extractor, for a step that does not specify one.
@@ -233,7 +233,7 @@ class QuotationReport:
 
     @property
     def judgement(self) -> Judgement | None:
-        """The judgement in force, if any."""
+        """The current judgement, if any."""
         standing = standing_judgements(self.history)
         return judgement_of(standing[-1]) if standing else None
 
@@ -416,7 +416,7 @@ _BEGINNING = lazy_regex(r"(?:ep_[0-9a-f]{0,11}|q_[0-9a-f]{0,12})")
 
 
 def whole_id(store: Reader, text: str) -> str:
-    """Complete an abbreviated id; return any other text as it is.
+    """Complete an abbreviated id; return any other text unchanged.
 
     Raises:
         BadRequest: several ids match, or the text is a prefix of every id.

@@ -130,7 +130,7 @@ def signal_holder(lock: Path, number: signal.Signals) -> None:
 def _read_holder(lock: Path) -> tuple[int | None, str] | None:
     """Return the holder's process id and code version; None if no process holds the lock.
 
-    A process takes the lock before it writes its id. Until then, the file is empty or contains a former holder's id.
+    A process takes the lock before it writes its id. Until then, the file is empty or contains a previous holder's id.
     """
     until = time.monotonic() + _NAMING_SECONDS
     while is_held(lock):

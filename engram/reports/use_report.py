@@ -1,4 +1,4 @@
-"""Report what memory did in the last days, and what the language model cost."""
+"""Report how memory was used in the last few days, and what the language model cost."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def late_text(late: Mapping[str, int]) -> str:
     return "; ".join(f"{number_of(number, 'answer')}: {cause}" for cause, number in late.items())
 
 
-#: Reason of a refusal → its meaning, for people.
+#: Reason for a refusal → its meaning, for display.
 _REFUSALS = {
     Refusal.UNREADABLE: "not in the requested form",
     Refusal.NO_EVIDENCE: "cites nothing that was sent",
@@ -47,11 +47,11 @@ _REFUSALS = {
     Refusal.NOT_CITED: "is unrelated to what it cites",
     Refusal.UNPROVEN: "rests on a command whose result is unknown",
     Refusal.OUTPUT: "says only what a command printed",
-    Refusal.REPEATED: "known already",
+    Refusal.REPEATED: "already known",
     Refusal.OWN_TEXT: "repeats Engram's own text",
     Refusal.LOG: "quotes a log",
-    Refusal.FORGOTTEN: "forgotten before",
-    Refusal.JUDGED: "judged wrong or outdated before",
+    Refusal.FORGOTTEN: "forgotten earlier",
+    Refusal.JUDGED: "judged wrong or outdated earlier",
     Refusal.FULL: "over the limit for a session or an hour",
     Refusal.TARGET_STAYS: "would end a protected memory",
 }

@@ -105,7 +105,7 @@ def test_hooks_of_an_earlier_version_are_named(run: Run, claude: Path) -> None:
     [
         ('{\n  // mine\n  "model": "opus"\n}', "line 2, column 3 is not JSON"),
         ('{"model": "opus",}', "line 1, column 18 is not JSON"),
-        ("[]", "it holds no object in braces"),
+        ("[]", "it contains no object in braces"),
     ],
 )
 def test_a_settings_file_that_claude_code_does_not_load_is_named_and_nothing_else_is_missed_in_it(

@@ -302,7 +302,7 @@ def test_a_config_toml_that_cannot_be_read_is_named_and_nothing_is_started(docto
     fixed, findings = doctor.fix(), doctor.findings()
 
     assert "at line 2, column 9" in findings["config.toml"]["detail"]
-    assert "Until then nothing of Engram starts" in findings["config.toml"]["advice"]
+    assert "Until then, no part of Engram starts" in findings["config.toml"]["advice"]
     assert findings["worker"]["fix"] == "start"
     assert not [line for line in fixed if "start" in line]
     assert "bad  config.toml: can't be read" in doctor.run("doctor", "--report").stdout

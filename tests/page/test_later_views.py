@@ -117,7 +117,7 @@ def test_every_view_says_so_where_there_is_nothing(page: ServedPage) -> None:
         "decide": "There is nothing to decide",
         "projects": "There are no projects yet",
         "tasks": "Nothing is running or waiting",
-        "health": "Nothing has been tidied yet",
+        "health": "Nothing has been consolidated yet",
         "costs": "Nothing has been spent",
         "gone": "Nothing is archived",
         "settings": "recall_limit",

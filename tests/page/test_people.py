@@ -155,9 +155,9 @@ def test_why_was_it_silent(person: Person) -> None:
     assert shown is not None
     # Two pictures that are compared have one scale.
     assert (kept["height"], kept["y"]) == (shown["height"], shown["y"])
-    person.sees("silent: it names no topic to search for")
+    person.sees("silent: it has no topic to search for")
     person.click(re.compile("yes, go on"))
-    person.sees("silent: it names no topic to search for")
+    person.sees("silent: it has no topic to search for")
 
 
 def test_what_would_be_shown(person: Person, house: House) -> None:

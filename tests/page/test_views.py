@@ -131,7 +131,7 @@ def test_a_session_shows_for_each_prompt_what_was_shown_or_why_nothing(page: Ser
     assert text.index(PROMPT) < text.index("● shown") + 200
     assert "20 found → 1 shown" in text
     assert QUIET in text
-    assert "it names no topic to search for" in text
+    assert "it has no topic to search for" in text
     (outcome,) = re.findall(rf"/s/{SESSION}/at/(\d+)", text)
     assert "relevance 0.12, needed 0.18" in page.see("s", SESSION, "at", outcome).text
     assert page.see("s", SESSION, "at", "999").status == 404
@@ -249,7 +249,7 @@ def test_the_start_page_counts_what_happened_today(page: ServedPage, lived: Live
 
     assert stats_of(text) == {"Shown to Claude": 1, "Tokens shown": 31, "Kept": 2, "Replaced": 0, "Marked wrong": 0}
     assert PROMPT in text
-    assert "silent: it names no topic" in text
+    assert "silent: it has no topic" in text
     assert page.see("", project="harbor").status == 200
 
 

@@ -16,7 +16,7 @@ def switch_letters(request: PageRequest) -> Answer | Redirect:
 
 
 def pause_news(request: PageRequest) -> Answer:
-    """Pause or resume the stream of news, without changing the time since which it counts."""
+    """Pause or resume the stream of news, without changing the time from which it counts."""
     since = request.query.get("since", "")
     if not since.isdecimal():
         raise BadRequest("say since when")

@@ -39,16 +39,18 @@ def decide(request: PageRequest) -> Answer:
     number, choice = request.path["number"], request.form.get("keep", "")
     found = open_contradictions(request.store, number=int(number)) if number.isdecimal() else []
     if not found:
-        raise BadRequest("this was already decided; the list shows what is left")
+        raise BadRequest("this has already been decided; the list shows what is left")
     sides = (found[0].older_id, found[0].newer_id)
     if choice == "both":
         keep_both(request.store, number, actor=Actor.USER)
-        return show(request, Notice("Both memories stay, and you won't be asked again.", ("decide", "undo", sides[0])))
+        return show(
+            request, Notice("Both memories are kept, and you won't be asked again.", ("decide", "undo", sides[0]))
+        )
     if choice not in sides:
         raise BadRequest("choose one of the two memories, or both")
     gone = sides[0] if choice == sides[1] else sides[1]
     keep_one(request.store, choice, actor=Actor.USER)
-    return show(request, Notice(f"{choice} stays and replaces {gone}.", ("decide", "undo", gone)))
+    return show(request, Notice(f"{choice} is kept and replaces {gone}.", ("decide", "undo", gone)))
 
 
 def trust(request: PageRequest) -> Answer:

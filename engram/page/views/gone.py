@@ -1,4 +1,4 @@
-"""The archive: archived memories, counts of what was forgotten, and what a purge would delete."""
+"""The archive: archived memories, counts of forgotten items, and what a purge would delete."""
 
 from __future__ import annotations
 

@@ -35,7 +35,7 @@ class Step:
 
     name: str
     number: int
-    #: What is waiting, such as ``3 files to read``; "" for nothing.
+    #: What is pending, such as ``3 files to read``; "" for nothing.
     waiting: str
     lag_seconds: float
     is_broken: bool

@@ -36,7 +36,7 @@ TRY_SECONDS = 10.0
 TRIAL_REASONS = {
     Verdict.SHOWN: "Claude would be shown it",
     Verdict.PENDING: "it would wait for the next tool call",
-    Verdict.NO_ROOM: "better memories would fill the room for them (bites, bite_tokens)",
+    Verdict.NO_ROOM: "better memories would use up the space (bites, bite_tokens)",
 }
 
 

@@ -30,9 +30,9 @@ WORDS = {
     "scheduled": "scheduled",
     "done": "done",
 }
-#: Task → what it does, for people.
+#: Task → what it does, for display.
 WHAT = {
-    "consolidate": "Tidy memories",
+    "consolidate": "Consolidate memories",
     "embed": "Index texts by meaning",
     "extract": "Make memories",
     "flush": "Read the end of a session",
@@ -84,7 +84,7 @@ def put_back(request: PageRequest) -> Answer:
     piece = find_piece(request.store, asked["task_id"])
     numbers = (asked["due"], asked["attempts"], asked["version"], asked["left"])
     if not all(number.isdecimal() for number in numbers) or asked["state"] not in [state.value for state in WorkState]:
-        raise BadRequest("give the former state of the work")
+        raise BadRequest("give the previous state of the work")
     due_at_ms, attempts, version, left = map(int, numbers)
     before = dataclasses.replace(
         piece, state=WorkState(asked["state"]), due_at_ms=due_at_ms, attempts=attempts, version=version
