@@ -68,7 +68,7 @@ def _tensor(field: dict[str, object], start: int, file_bytes: int) -> Tensor:
 #: File names in a model's folder, as sentence-transformers writes them.
 WEIGHTS_NAME = "model.safetensors"
 TOKENIZER_NAME = "tokenizer.json"
-#: Modules of a sentence encoder. The last one is optional, since Engram scales rows to length 1 itself.
+#: Modules of a sentence encoder. The last one is optional, because Engram scales rows to length 1 itself.
 _MODULES = ("Transformer", "Pooling", "Normalize")
 #: Supported kinds of pooling, with their older names.
 _POOLINGS = {"mean": "pooling_mode_mean_tokens", "cls": "pooling_mode_cls_token"}
@@ -79,7 +79,7 @@ _MAX_JSON_BYTES = 10_000_000
 class BertEncoder:
     """A BERT sentence encoder on disk: what its graph and vectors depend on."""
 
-    #: The file of weights, with links resolved, since onnxruntime refuses links.
+    #: The file of weights, with links resolved, because onnxruntime refuses links.
     weights: Path
     #: The tensors in it, by name.
     tensors: dict[str, Tensor]
@@ -255,7 +255,7 @@ class OnnxGraph:
         return value if tensor.dtype == "F32" else self.as_float32(value)
 
     def stored_weight(self, name: str, tensor: Tensor) -> str:
-        """Add a tensor as it is stored, and return its name."""
+        """Add a tensor in its stored form, and return its name."""
         place = {"location": self._weights_name, "offset": str(tensor.offset), "length": str(tensor.length)}
         fields = [_number(1, length) for length in tensor.shape]
         fields += [_number(2, _TYPES[tensor.dtype]), _text(8, name)]

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     Matrix: TypeAlias = NDArray[np.float32]
 
 
-#: Maximum number of tokens read from a text, even if the model accepts more, since memory use grows quadratically.
+#: Maximum number of tokens read from a text, even if the model accepts more, because memory use grows quadratically.
 MAX_TEXT_TOKENS = 512
 #: Minimum cosine for two memories to be duplicates, for a model without its own threshold.
 DUPLICATE_COSINE = 0.92

@@ -96,7 +96,7 @@ def fetch_model(name: str) -> Embedder:
 
 def load_model(settings: Settings) -> tuple[Embedder | None, str]:
     """Load the model in this process; return None and the reason if that fails. Never loads torch."""
-    # Imported here since only a process that answers without a worker needs it.
+    # Imported here because only a process that answers without a worker needs it.
     from engram.embedding.load_model import load_embedder
 
     try:

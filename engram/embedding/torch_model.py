@@ -1,6 +1,6 @@
 """Run a model with sentence-transformers. Only this module imports sentence-transformers and torch.
 
-Importing it is cheap; using it loads torch (about 8 s and 400 MB) and requires the extra ``models``.
+Importing it is cheap; using it loads torch (about 8 s and 400 MB) and requires the ``models`` extra.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ class OriginalEmbedder:
 
     def _rows(self, texts: Sequence[str]) -> NDArray[np.float32]:
         try:
-            # Batch texts of similar length, since each costs as much as the longest in its batch.
+            # Batch texts of similar length, because each costs as much as the longest in its batch.
             order = sorted(range(len(texts)), key=lambda place: len(texts[place]))
             some = [order[start : start + _BATCH_ROWS] for start in range(0, len(order), _BATCH_ROWS)]
             rows = np.concatenate(
