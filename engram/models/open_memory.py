@@ -88,7 +88,7 @@ def _open_own(store: Store) -> Store:
         store.close()
         raise
     with locked_folder(path.parent):
-        # Another process may have set it aside meanwhile, and the file is ours now.
+        # Another process may have set it aside in the meantime, and the file is now Engram's.
         with contextlib.suppress(ForeignDatabase):
             return store.open()
         store.close()

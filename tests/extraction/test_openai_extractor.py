@@ -597,7 +597,7 @@ def test_at_a_cap_nothing_is_sent_the_local_extractor_continues_and_status_says_
 
     assert len(bench.server.received) == 2
     assert [len(one) for one in found] == [0, 0, 1, 1]
-    assert "calls an hour is reached; the local extractor goes on" in bench.trouble()
+    assert "calls an hour has been reached; the local extractor is used instead" in bench.trouble()
 
 
 def test_a_server_elsewhere_is_taken_to_cost_money_and_one_at_home_is_not(tmp_path: Path) -> None:

@@ -69,10 +69,10 @@ def open_database(
 ) -> Any:
     """Return a peewee database for ``path``. Each thread's connection opens at first use, with ``cache_kb`` of pages.
 
-    WAL, synchronous NORMAL (the newest commits may roll back on power loss, always whole), secure_delete so that
-    what is forgotten leaves the file, no mmap (an I/O error would be a signal). From a file that ``is_damaged``,
-    whatever is still readable is read: SQLite ignores errors in its schema and size. In a folder that
-    isn't writable, the file is opened read-only.
+    WAL, synchronous NORMAL (the newest commits may roll back on power loss, always whole), secure_delete so that what
+    is forgotten leaves the file, no mmap (an I/O error would be a signal). From a file that ``is_damaged``, as much as
+    possible is read: SQLite ignores errors in its schema and size. In a folder that isn't writable, the file is opened
+    read-only.
     """
     pragmas: list[tuple[str, str | int]] = [("writable_schema", 1)] if is_damaged else []
     pragmas += [
@@ -89,7 +89,7 @@ def open_database(
     ]
     name, seconds, is_address = str(path), busy_ms / 1000, is_read_only(path)
     if is_address:
-        # Without a log, nobody is writing and SQLite needs no side files; with a log, it needs the existing ones.
+        # Without a log, no process is writing and SQLite needs no side files; with a log, it needs the existing ones.
         name = _read_only_address(path, is_at_rest=not path.with_name(f"{path.name}-wal").exists())
     if driver == "cysqlite":
         from playhouse.cysqlite_ext import CySqliteDatabase
@@ -165,7 +165,8 @@ def table_names(path: Path, driver: str) -> frozenset[str]:
 
 
 def read_at_rest(path: Path, driver: str, statement: str) -> list[tuple[Any, ...]]:
-    """Return rows of a database file that nobody writes to, without locking it, creating side files or reading its log.
+    """Return rows of a database file that no process writes to, without locking it, creating side files or reading its
+    log.
 
     Raises:
         BrokenDatabase: SQLite cannot read the file, or it has no such table.
@@ -193,7 +194,7 @@ def _connect_by_address(address: str, driver: str) -> Any:
 # error.
 #
 # The format: https://sqlite.org/fileformat2.html#the_write_ahead_log. Frames of this log carry its salts; a crash
-# leaves a valid beginning. A commit after a frame with a wrong checksum had been written and is lost.
+# leaves a valid beginning. A commit after a frame with a wrong checksum had been written, but is lost.
 
 _HEADER_BYTES, _FRAME_HEADER_BYTES = 32, 24
 _MAGIC = {0x377F0682: "<", 0x377F0683: ">"}
@@ -202,7 +203,7 @@ MAX_LOG_BYTES = 64_000_000
 
 
 def find_log_damage(path: Path) -> str:
-    """Return what was lost from the log of the database at ``path``, which nobody has open; "" if nothing was."""
+    """Return what was lost from the log of the database at ``path``, which no process has open; "" if nothing was."""
     data = read_regular(path.with_name(f"{path.name}-wal"), MAX_LOG_BYTES) or b""
     if len(data) < _HEADER_BYTES + _FRAME_HEADER_BYTES:
         return ""
@@ -252,7 +253,7 @@ def _checksum(order: str, data: bytes, sums: tuple[int, int]) -> tuple[int, int]
 
 #: Where the new database is built, next to the old one.
 FOLDER_NAME = ".replacement"
-#: Locked (flock): in shared mode by whoever has memory.db open, exclusively by whoever replaces it.
+#: Locked (flock): in shared mode by each process that has memory.db open, exclusively by the process that replaces it.
 LOCK_NAME = "memory.lock"
 #: How long opening memory.db waits for a replacement, in seconds.
 USER_WAIT_SECONDS = 10.0
@@ -270,10 +271,10 @@ _RETRY_SECONDS = 0.02
 
 @contextlib.contextmanager
 def using_database(path: Path) -> Iterator[str]:
-    """Keep others from replacing the database at ``path``; wait a while for a replacement to finish.
+    """Keep other processes from replacing the database at ``path``; wait a while for a replacement to finish.
 
     The first process to open it examines any log that a crash left, and gets a description of what was lost
-    ("" if nothing was), since SQLite does not report that.
+    ("" if nothing was), because SQLite does not report that.
 
     Raises:
         StoreError: a replacement takes longer than the wait, or the folder cannot be written.
@@ -290,10 +291,10 @@ def using_database(path: Path) -> Iterator[str]:
 
 @contextlib.contextmanager
 def owning_database(path: Path) -> Iterator[None]:
-    """Keep others from opening the database at ``path``; wait a while for those who have it open.
+    """Keep other processes from opening the database at ``path``; wait a while for those that have it open.
 
     Raises:
-        AlreadyRunning: somebody keeps it open for longer than the wait.
+        AlreadyRunning: another process keeps it open for longer than the wait.
         StoreError: its folder cannot be written.
     """
     with _holding(path, fcntl.LOCK_EX, OWNER_WAIT_SECONDS) as descriptor:
@@ -331,7 +332,7 @@ def _try_lock(descriptor: int, operation: int, path: Path) -> bool:
 def preparing_replacement(path: Path) -> Iterator[Path]:
     """Yield the path at which a new database for ``path`` is to be built; it is deleted unless it is swapped in.
 
-    The folder's lock is held, so do not open a missing database in it meanwhile. Raises OSError.
+    The folder's lock is held, so do not open a missing database in it in the meantime. Raises OSError.
     """
     with locked_folder(path.parent):
         _finish(path)
@@ -440,7 +441,8 @@ def table_statements(table: type[Model]) -> tuple[str, ...]:
     return tuple(statements)
 
 
-# -- What is at the path of memory.db: nothing, Engram's database, another program's, or something other than a file.
+# -- What is at the path of memory.db: nothing, Engram's database, another program's database, or something other than a
+# file.
 
 #: Names of the backups in their folder.
 BACKUP_NAMES = "memory-*.db"
@@ -513,7 +515,7 @@ def file_identity(path: Path) -> tuple[int, int] | None:
 
 
 def is_foreign_file(path: Path) -> bool:
-    """Return True for another program's database, by its header alone: opening it would already write to it.
+    """Return True for another program's database, judging only by its header: opening it would already write to it.
 
     A single-page database proves nothing: ours has one page until its first checkpoint. A file that this process
     checked before isn't checked again: closing a file drops all of the process's locks on it, including SQLite's.

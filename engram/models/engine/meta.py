@@ -1,4 +1,4 @@
-"""Small facts about this memory.db, by name: the table ``meta``."""
+"""Small facts about this memory.db, by name: the ``meta`` table."""
 
 from __future__ import annotations
 

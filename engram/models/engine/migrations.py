@@ -34,10 +34,10 @@ _BY_HAND = 4
 #: Temporary prefix of the old tables' names.
 _PREFIX = "carried_"
 
-#: (table, column) → what the column was called before.
+#: (table, column) → the previous name of the column.
 _RENAMED = {("injection", "used_at_ms"): "expanded_at_ms"}
 #: Who made a change that version 4 logged without an actor. The voice of a saved memory decides whether the save, and
-#: what it replaced, is the user's or the agent's.
+#: the replacement that it made, is the user's or the agent's.
 _ACTOR = """CASE
     WHEN h.action IN ('edit', 'pin', 'unpin', 'bad', 'undo', 'erase', 'import') OR r.kind = 'decide' THEN 'user'
     WHEN h.action IN ('save', 'correct') OR r.kind = 'save' THEN
@@ -68,7 +68,7 @@ def _bring_to_version_4(database: Any, version: int) -> None:
     """
     execute = database.execute_sql
     if "kept_at_ms" not in _columns(database, "episode"):
-        # In its first days, version 1 had no such column.
+        # Early builds of version 1 had no such column.
         execute("ALTER TABLE episode ADD COLUMN kept_at_ms INTEGER NOT NULL DEFAULT 0")
         execute("UPDATE episode SET kept_at_ms = created_at_ms")
     if version < 2:
@@ -131,7 +131,7 @@ def _carry_over(database: Any, version: int) -> None:
 
 
 def _move_old_tables_aside(database: Any) -> list[str]:
-    """Drop views, indexes and text indexes, and rename the tables; return the tables' former names."""
+    """Drop views, indexes and text indexes, and rename the tables; return the tables' previous names."""
     for kind, condition in (
         ("view", ""),
         ("table", "AND sql LIKE 'CREATE VIRTUAL%'"),
@@ -217,10 +217,10 @@ Migration = Callable[[Any], None]
 
 #: The version of the first release.
 FIRST_VERSION = CARRIED_VERSION + 1
-#: One function per version, above this line and in raw SQL, since the declared tables change while a released step
+#: One function per version, above this line and in raw SQL, because the declared tables change while a released step
 #: never does. The first leads from ``FIRST_VERSION`` to the next, such as ``database.execute_sql('ALTER TABLE "project"
-#: ADD COLUMN "colour" TEXT NOT NULL DEFAULT \'\'')``. A new file is created as the newest version at once, and
-#: an unreleased version is carried over to the newest at once. Both get the declared tables, so a step has to produce
+#: ADD COLUMN "colour" TEXT NOT NULL DEFAULT \'\'')``. A new file is created as the newest version at once, and an
+#: unreleased version is carried over to the newest at once. Both get the declared tables, so a step has to produce
 #: exactly those.
 MIGRATIONS: Sequence[Migration] = ()
 
@@ -259,7 +259,7 @@ def migrate(database: Any, migrations: Sequence[Migration] = MIGRATIONS, *, may_
     if version and not may_upgrade:
         raise OlderSchema(
             f"memory.db was written by an earlier version of Engram (its tables have version {version}, this version's "
-            f"{newest}). Run `engram install`, which stops what still runs of that version, makes a copy of memory.db "
+            f"{newest}). Run `engram install`, which stops the processes of that version, makes a copy of memory.db "
             "and brings it up to date; or stop that version and run `engram up`",
             version,
         )

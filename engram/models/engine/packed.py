@@ -37,7 +37,7 @@ def unpack_text(stored: str | bytes) -> str:
         raise BrokenDatabase(f"stored text is damaged: {error}") from error
 
 
-# -- The facts of a turn's tool calls as they are stored in its row: JSON of what differs from the defaults,
+# -- The facts of a turn's tool calls in the form stored in its row: JSON of what differs from the defaults,
 # compressed.
 
 _ACTION_DEFAULTS = Action("", "")._asdict()
@@ -114,7 +114,7 @@ def _action_from_json(facts: dict[str, Any], entries: Sequence[EntryRef]) -> Act
 # -- Entry uuids as 16 bytes if they are uuids, else as their text: saves a fifth of memory.db.
 
 _UUID_BYTES = 16
-#: Number of entries' uuids whose stored form, or key, is remembered: each is needed twice while a portion is read.
+#: Number of entries' uuids whose stored form, or key, is cached: each is needed twice while a portion is read.
 REMEMBERED = 2048
 _UUID = lazy_regex(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
 
@@ -138,7 +138,7 @@ def unpack_uuid(data: bytes | None) -> str:
     return data.rstrip(b"\0").decode("utf-8", "replace")
 
 
-# -- A turn's entries as they are stored in its row: their uuids and positions.
+# -- A turn's entries in the form stored in its row: their uuids and positions.
 #
 # The packed form is a raw deflate stream of four numbers per entry (bytes between the end of the previous entry and
 # its beginning, its length, lines from the previous entry, length of its stored uuid), each 8 bytes little-endian,

@@ -80,7 +80,7 @@ def _stored(value: Any) -> Any:
 
 
 def without_index(column: ColumnBase) -> ColumnBase:
-    """Return a column whose index SQLite must not use, since another condition has an index with fewer rows."""
+    """Return a column whose index SQLite must not use, because another condition has an index with fewer rows."""
     return NodeList((SQL("+"), column), glue="")
 
 
@@ -171,7 +171,7 @@ class RecordReader(Generic[R]):
     """Selects the columns of a record, and turns rows into records.
 
     A field of the record gets the column of the same name, or the expression that is given for it. A column of the
-    table without a field, or a field of the record without a column, is an error at import, so whoever adds a column
+    table without a field, or a field of the record without a column, is an error at import, so anyone who adds a column
     has to decide what it is for.
     """
 

@@ -59,7 +59,7 @@ P = ParamSpec("P")
 
 
 class Reader:
-    """Reads memory.db, in a transaction or outside. ``Store`` and ``Tx`` are readers; only ``Tx`` writes."""
+    """Reads memory.db, inside or outside a transaction. ``Store`` and ``Tx`` are readers; only ``Tx`` writes."""
 
     def __init__(self, database: Any, path: Path, *, driver: str, clock: Clock) -> None:
         self.path = path
@@ -96,7 +96,7 @@ class Reader:
         return records.read(rows)
 
     def fetch_records_by(self, records: RecordReader[R], query: Query) -> dict[Any, list[R]]:
-        """Map each owner to its records, in the order of the query, which comes from ``select_by``."""
+        """Map each owner to its records, in the order of the query, which must come from ``select_by``."""
         rows, _ = self._fetch_all(query)
         found: dict[Any, list[R]] = {}
         for (owner, *_), record in zip(rows, records.read([row[1:] for row in rows]), strict=True):
@@ -169,8 +169,8 @@ class Reader:
     def _mapped_errors(self, *, is_transaction: bool = False) -> Iterator[None]:
         """Turn the drivers' errors into Engram's, and drop the connection after an I/O error.
 
-        The driver may fail to decode a message that quotes bytes of a damaged file. In a transaction, that
-        counts as damage only in statements, since the body may decode other things.
+        The driver may fail to decode a message that quotes bytes of a damaged file. In a transaction, that counts as
+        damage only in statements, because the body may decode other things.
         """
         try:
             yield
@@ -259,7 +259,9 @@ class Tx(Reader):
             return self._run_sql(statement.sql, statement.parameters)
 
     def _check_open(self) -> None:
-        """Raise RuntimeError outside the transaction or in another thread, where a statement would commit by itself."""
+        """Raise RuntimeError outside the transaction or in another thread, where a statement would be committed
+        immediately.
+        """
         if not self._database.in_transaction():
             raise RuntimeError("the transaction has ended")
 
@@ -339,13 +341,13 @@ LOG_LIMIT_BYTES = 8_000_000
 #: How long emptying waits for readers, in milliseconds, and after how many seconds it is retried if one remains.
 LOG_WAIT_MS = 400
 LOG_AGAIN_SECONDS = 1.0
-#: New name of another program's database that was found as memory.db, and the name of Engram's own after an
-#: uninstallation has given the name memory.db back.
+#: New name of another program's database that was found as memory.db, and the name that Engram's own gets when an
+#: uninstallation restores the other program's memory.db.
 ASIDE_NAME = "memory.v2.db"
 UNINSTALLED_NAME = "memory.uninstalled.db"
 
-#: Modules whose ``LISTENER`` is notified of every change to a memory. They are named, not imported, since most
-#: processes that open memory.db change nothing.
+#: Modules whose ``LISTENER`` is notified of every change to a memory. They are listed by name, not imported, because
+#: most processes that open memory.db change nothing.
 LISTENER_MODULES: list[str] = []
 
 
@@ -364,9 +366,9 @@ class Store(Reader):
         may_upgrade: bool = True,
         begins_anew: bool = False,
     ) -> None:
-        """Prepare to open the database at ``path`` without touching it; a damaged one is read as far as possible.
+        """Prepare to open the database at ``path`` without touching it; as much as possible is read from a damaged one.
 
-        Unless ``may_upgrade``, opening leaves the tables of an earlier version as they are. Unless ``begins_anew``,
+        Unless ``may_upgrade``, opening leaves the tables of an earlier version unchanged. Unless ``begins_anew``,
         opening does not create memory.db if there are backups of one that was deleted.
         """
         chosen = choose_driver(driver)
@@ -435,7 +437,7 @@ class Store(Reader):
     def make_private(self) -> None:
         """Set the file's mode to 0600 before SQLite opens it; its -wal and -shm get the same mode.
 
-        Only a new file is opened and closed here, since closing a file drops this process's own locks on it.
+        Only a new file is opened and closed here, because closing a file drops this process's own locks on it.
         """
         with contextlib.suppress(OSError):
             os.close(os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, FILE_MODE))
@@ -459,7 +461,7 @@ class Store(Reader):
             self._database.connection()
 
     def _check_owner(self, identity: tuple[int, int] | None) -> None:
-        # In this order, since another process may be creating the tables, and sets the id in the same transaction.
+        # In this order, because another process may be creating the tables, and sets the id in the same transaction.
         tables = int(self._database.execute_sql("SELECT count(*) FROM sqlite_master").fetchone()[0])
         application = int(self._database.execute_sql("PRAGMA application_id").fetchone()[0])
         if application != APPLICATION_ID and tables:

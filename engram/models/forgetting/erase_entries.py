@@ -75,9 +75,9 @@ def bar_copies(tx: Tx, sources: Collection[str]) -> None:
 def erase_words(tx: Tx, sources: Collection[str], *, actor: Actor) -> int:
     """Delete the stored words of entries; return how many turns lost any.
 
-    The turns are kept, with all their other words. A read or an extraction in progress starts over, since it
-    may still have the words. Memories that rest on such an entry (only ones that are no longer current do) keep
-    their summary and lose what they quote.
+    The turns are kept, with all their other words. A read or an extraction in progress starts over, because it may
+    still have the words. Memories that rest on such an entry (only ones that are no longer current do) keep their
+    summary and lose what they quote.
     """
     by_turn = _by_turn(tx, sources)
     for turn_id, wanted in by_turn.items():
@@ -124,10 +124,10 @@ def drop_session_summary(tx: Tx, session_id: str) -> None:
 
 
 def clean_sessions(tx: Tx, session_refs: Collection[int], session_ids: Collection[str]) -> None:
-    """Delete what is stored about sessions besides their turns.
+    """Delete everything that is stored about sessions apart from their turns.
 
-    The sessions are kept, and with them how far their transcripts were read: nothing is read twice. The salted hashes
-    of values in their ``.env`` files are kept too: in a session that continues, those values remain masked.
+    The sessions are kept, along with how far their transcripts were read, so that nothing is read twice. The salted
+    hashes of values in their ``.env`` files are kept too: in a session that continues, those values remain masked.
 
     Args:
         session_refs: row ids of those that lose what mentions their turns: title, summary, branch, pull requests.
@@ -146,7 +146,7 @@ def _drop_summary(tx: Tx, of_session: Expression) -> None:
 
 
 def _drop_quotes(tx: Tx, memory: Memory, actor: Actor) -> None:
-    """Delete everything in a memory except its summary, and its history, since that contained more."""
+    """Delete everything in a memory except its summary, and its history, because that contained more."""
     if memory.content or memory.facts or memory.entities or memory.questions or memory.title:
         reason = "the text that it quoted was forgotten"
         erase_fields(tx, memory, reason, actor=actor, content="", facts=(), entities=(), questions=(), title="")

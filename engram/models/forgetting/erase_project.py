@@ -37,12 +37,12 @@ class ProjectContents:
     memories: tuple[Memory, ...]
     #: Global memories that came from it. They are kept, but lose their evidence.
     released: tuple[Memory, ...]
-    #: Memories from elsewhere that rest on its turns too. They are kept with their other evidence.
+    #: Memories from elsewhere that also rest on its turns. They are kept with their other evidence.
     supported: tuple[Memory, ...]
 
 
 def contents_of_project(store: Reader, project: ProjectRow, until_ms: int | None = None) -> ProjectContents:
-    """Return everything in a project; with ``until_ms``, only what was said and stored until then."""
+    """Return everything in a project; with ``until_ms``, only what had been said and stored by then."""
     limit = 1 << 62 if until_ms is None else until_ms
     memory, turn, session = tables.Memory, tables.Turn, tables.Session
     is_early_turn = fn.COALESCE(turn.started_at_ms, 0) <= limit
@@ -112,7 +112,7 @@ def carry_forgotten_projects(
     *,
     actor: Actor,
 ) -> int:
-    """Erase projects that were forgotten in another database later than in this one; return how much was deleted.
+    """Erase projects that were forgotten in another database later than in this one; return the number of deletions.
 
     Projects that this database has already forgotten are skipped: they may since have been joined with others.
 
@@ -190,11 +190,11 @@ def release_memories(tx: Tx, contents: ProjectContents, *, actor: Actor) -> None
 
 
 def clean_traces(tx: Tx, contents: ProjectContents) -> None:
-    """Delete what is stored about the project and its sessions besides turns and memories."""
+    """Delete everything that is stored about the project and its sessions apart from turns and memories."""
     clean_sessions(tx, contents.session_refs, contents.session_ids)
     tx.run(tables.StandingFile.delete().where(tables.StandingFile.project == contents.project.id))
     tx.run(tables.Branch.delete().where(tables.Branch.project == contents.project.id))
-    # Somebody who forgets a project doesn't want to share what is said in it later.
+    # A person who forgets a project doesn't want to share what is said in it later.
     tx.run(tables.HubRule.delete().where(tables.HubRule.project == contents.project.id))
     drop_outcomes_of_project(tx, contents.project.id)
 

@@ -1,4 +1,6 @@
-"""Delete forgotten and purged memories: their evidence, other memories based on it, and every byte in the file."""
+"""Delete forgotten and purged memories: their evidence, other memories based on it, and every trace of them in the
+file.
+"""
 
 from __future__ import annotations
 
@@ -47,14 +49,14 @@ def memories_resting_on(store: Reader, turn_ids: Sequence[int]) -> list[Memory]:
     for turn_id in turn_ids:
         row_ids = set(store.fetch_values(evidence.select(evidence.memory).where(evidence.turn_id == turn_id)))
         uuids = [pack_uuid(entry.uuid) for entry in entries_of_turn(store, turn_id)]
-        # Raw SQL: any number of keys, which are bytes.
+        # Raw SQL, because there may be any number of keys, which are bytes.
         row_ids |= {row_id for (row_id,) in store.rows_among("SELECT episode_ref FROM evidence WHERE uuid IN", uuids)}
         resting |= memories_by_row(store, sorted(row_ids))
     return list(resting.values())
 
 
 def turn_texts(store: Reader, turn_ids: Sequence[int]) -> list[str]:
-    """Return everything that was said in turns, which must not be found afterwards."""
+    """Return all text of turns; none of it may be found afterwards."""
     block = tables.TextBlock
     return [
         text
@@ -106,11 +108,11 @@ def _sources_of_turns(store: Reader, keys: Sequence[str]) -> list[str]:
 
 
 def apply_tombstones(tx: Tx, *, actor: Actor) -> int:
-    """Delete everything that the tombstones in an open database list; return how much that was.
+    """Delete everything that the tombstones in an open database list; return how many memories and turns that changed.
 
     Call it after tombstones or memories arrive from elsewhere: a restore, an import, a migration, a file set aside.
-    Automatic memories under another id that rest on erased words are deleted too. What a purge left may remain.
-    Memories superseded by a missing memory become current again.
+    Automatic memories under another id that rest on erased words are deleted too. What a purge left in place may
+    remain. Memories superseded by a missing memory become current again.
     """
     gone = select_memories(tx, _is_named_by_tombstone())
     turn, tombstone = tables.Turn, tables.Tombstone
@@ -176,7 +178,7 @@ def clean_runs(
     def keep_lines(_: str, text: str) -> str:
         return "".join(line for line in text.splitlines(keepends=True) if is_kept(line))
 
-    # The message of an error may quote anything that was read.
+    # An error message may quote anything that was read.
     clear_task_errors(tx)
     clean = clean_note or keep_lines
     run = tables.Run
@@ -233,7 +235,7 @@ def _cut_host(tx: Tx, forgotten: Forgotten, actor: Actor) -> int:
 
 
 def _cut_from_others(tx: Tx, episode_id: str) -> None:
-    """Remove a memory's words from the history of others: a merge keeps what it merged."""
+    """Remove a memory's words from the history of others, because a merge records what it merged."""
     pattern = f"%{episode_id}%"
     history = tables.History
     is_told = (history.before**pattern) | (history.after**pattern) | (history.reason**pattern)
@@ -260,7 +262,7 @@ def turn_keys(store: Reader, turn_ids: Sequence[int]) -> list[str]:
 
 
 def wipe_free_space(store: Store) -> None:
-    """Leave no byte of what was deleted in the file or its log.
+    """Remove every byte of deleted data from the file and its log.
 
     SQLite itself overwrites deleted rows (secure_delete). A text index keeps deleted words until its parts are
     merged. This merges them, which takes longer the larger the index is. (FTS5 can also drop words at once, but
@@ -281,7 +283,7 @@ class PurgeRun:
     at_ms: int
     #: Ids of the deleted memories.
     episode_ids: tuple[str, ...]
-    #: Consolidations that had changed one of them.
+    #: Consolidations that changed one of them.
     touched_runs: tuple[int, ...]
 
 
@@ -314,7 +316,7 @@ def bytes_of(store: Reader, memory: Memory) -> int:
 
 
 def purge_memories(tx: Tx, run_id: int, some: Sequence[Memory], *, actor: Actor) -> None:
-    """Delete memories with index, vectors, evidence and history, and log it; turns are kept.
+    """Delete memories along with their index entries, vectors, evidence and history, and log the purge; turns are kept.
 
     Tombstones keep the extractor from recreating them.
     """

@@ -158,7 +158,7 @@ def memory_of(incoming: Incoming, episode_id: str, slot: str | None, project_id:
     """Return a statement's memory. Another person's can't choose voice, weight or time, and stays in its project."""
     birth, fields = incoming.statement.birth, incoming.statement.fields
     is_own = not incoming.origin
-    # Somebody else's memory can't be newer than its arrival.
+    # Another person's memory can't be newer than its arrival.
     created_ms, kept_ms = int(birth.get("c") or 0), int(birth.get("t") or 0) if is_own else latest_ms
     scope = Scope.GLOBAL if birth.get("g") else Scope.PROJECT
     importance = Importance.HIGH if birth.get("im") else Importance.NORMAL
@@ -251,12 +251,12 @@ def follow(tx: Tx, episode_id: str, follower_id: str) -> None:
 
 
 def stop_waiting(tx: Tx, space: Space, memory_id: bytes) -> None:
-    """Record that a memory has arrived, so that nothing waits for it."""
+    """Record that a memory has arrived, so that no other memory waits for it."""
     tx.run(_stop_waiting(space.id, memory_id))
 
 
 def _release_merged(tx: Tx, memory: Memory) -> None:
-    """Restore what tidying merged into a memory whose text changes elsewhere, as the merged words would be hidden."""
+    """Restore the memories that were merged into one whose text changes elsewhere: their words would be hidden."""
     for merged in memories_superseded_by(tx, memory.episode_id):
         if merged.status == Status.ARCHIVED:
             _change(tx, merged, status=Status.ACTIVE, superseded_by="")
@@ -273,10 +273,10 @@ def _archive_twin(tx: Tx, twin: Memory, made: Memory, *, is_by_hand: bool) -> No
 
 
 def stand_alone(tx: Tx, episode_ids: Sequence[str]) -> None:
-    """Undo what tidying merged here with memories that were forgotten elsewhere.
+    """Undo the merges that consolidations here made with memories that were forgotten elsewhere.
 
     The person who forgot them did not know about these merges: memories merged into a forgotten one come back, and
-    a memory that a forgotten one was merged into gets back its original text. Tidying may merge the rest again.
+    a memory that a forgotten one was merged into gets back its original text. Consolidation may merge the rest again.
     """
     for episode_id in episode_ids:
         memory = find_memory(tx, episode_id)
@@ -433,14 +433,16 @@ def _tombstone_keys(incoming: Incoming) -> list[bytes]:
 
 
 def _make_all(tx: Tx, space: Space, statements: Sequence[Incoming]) -> list[Memory]:
-    """Store new memories, then the decisions about them, since a memory may be replaced by another one on the page."""
+    """Store new memories, then the decisions about them, because a memory may be replaced by another one on the
+    page.
+    """
     places: dict[tuple[str, ...], int] = {}
     rows: list[dict[str, Value]] = []
     new = []
     for incoming in statements:
         birth = incoming.statement.birth
         if birth.get("p") and birth.get("pf") and not incoming.origin:
-            # Done first, since it may merge a placeholder that another statement on the page refers to.
+            # Done first, because it may merge a placeholder that another statement on the page refers to.
             place_of(tx, birth["p"], str(birth["pf"]))
     for incoming in statements:
         birth = incoming.statement.birth
@@ -500,7 +502,9 @@ def _decide(tx: Tx, space: Space, incoming: Incoming, memory: Memory) -> Memory:
 
 
 def _found_waiting(store: Reader, space: Space, memory_ids: Sequence[bytes]) -> list[tuple[str, bytes]]:
-    """Return the memories that wait for any of these memories, each with what it waits for. Few ever wait."""
+    """Return the memories that wait for any of these memories, each with the memory that it waits for. Few ever
+    wait.
+    """
     memory, wanted = tables.HubMemory, set(memory_ids)
     waits = (without_index(memory.space) == space.id) & memory.waits_for.is_null(False)
     rows = store.fetch(memory.select(memory.episode_id, memory.waits_for).where(waits))

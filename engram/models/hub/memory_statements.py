@@ -1,8 +1,8 @@
 """Statements about memories for other machines. ``memory_changes`` reports each change, in the same transaction.
 
-Only what somebody said or decided is sent to other machines: a new memory, a change by a person or an agent, a turn
-that grew. What tidying does (merge, archive, supersede, age) is not sent; if it rewrites text, the original text is
-kept as well. Nothing is written if no hub was joined.
+Only what a person or an agent said or decided is sent to other machines: a new memory, a change by a person or an
+agent, a turn that grew. What consolidation does (merge, archive, supersede, age) is not sent; if it rewrites text, the
+original text is kept as well. Nothing is written if this machine has not joined a hub.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class SaidMemory:
     pushed: int
     #: Field → [clock, device, value]; the fields with the text have no value.
     said: Mapping[str, list[Any]]
-    #: The text as it was said, if tidying rewrote the memory.
+    #: The text as it was said, if a consolidation rewrote the memory.
     own_text: Mapping[str, Any] | None
     is_forgotten: bool
     #: The memory that replaced it and has not arrived yet.
@@ -157,13 +157,13 @@ class SaidListener(ChangeListener):
         row = said_row(clock, memory, first_said(memory, clock.stamp, is_extracted=action == EXTRACT))
         known = find_said(tx, space.id, clock.server.member_id, row["memory_id"])
         if known is not None and known.is_forgotten:
-            # It was removed and imported again, so to other machines it is a different memory.
+            # It was removed and imported again, so other machines see a different memory.
             row["memory_id"] = memory_id_of(f"{memory.stable_id} {tx.now_ms()} {memory.id}")
         tx.insert_many(tables.HubMemory, [row], or_ignore=True)
         clock.store()
 
     def changed(self, tx: Tx, before: Memory, after: Memory, action: str, actor: Actor) -> None:
-        """State what somebody changed in a memory; if tidying rewrites it, keep the original text."""
+        """State what a person or an agent changed in a memory; if consolidation rewrites it, keep the original text."""
         own = None if action == SYNC else _own(tx, before.episode_id)
         if own is None:
             return
@@ -187,7 +187,7 @@ class SaidListener(ChangeListener):
     def erased(self, tx: Tx, before: Memory, after: Memory) -> None:
         """State what is left of a memory whose words were forgotten, so that they are deleted everywhere.
 
-        If tidying had merged those words into it, the statement is left unchanged.
+        If a consolidation had merged those words into it, the statement is left unchanged.
         """
         own = _own(tx, before.episode_id)
         if own is None:
@@ -215,7 +215,7 @@ class SaidListener(ChangeListener):
     def deleted(self, tx: Tx, memory: Memory, *, is_purge: bool) -> None:
         """State that a memory was forgotten, in every space where its words are this person's. A purge is local.
 
-        What was shared from a purged memory remains shared; its ids are kept so that the share can be taken back.
+        What was shared from a purged memory remains shared; its ids are kept so that the share can be withdrawn.
         """
         for said in said_of_memory(tx, memory.episode_id):
             if is_purge and _is_share(tx, said):
@@ -306,7 +306,7 @@ def _own(tx: Tx, episode_id: str) -> tuple[SaidMemory, Space] | None:
 def _store(
     tx: Tx, clock: Clock, memory: SaidMemory, said: Mapping[str, Any], own_text: Mapping[str, Any] | None
 ) -> None:
-    """Store what was said; it waits to be pushed if a stamp is new."""
+    """Store what was said; it is queued for the next push if a stamp is new."""
     if said == memory.said and own_text == memory.own_text:
         return
     clock.store()

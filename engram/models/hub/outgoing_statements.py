@@ -44,7 +44,7 @@ from engram.models.projects.projects import (
 )
 from engram.models.work.pauses import paused_scopes
 
-# -- Projects across machines: identified by the address of their remote, or by a link that a person made.
+# -- Projects across machines: identified by the URL of their remote, or by a link that a person made.
 #
 # A project that another machine knows and this one does not is a placeholder with the identity ``hub:…`` until a
 # repository with the same remote, or a person's ``engram hub link``, determines which folder it is.
@@ -136,7 +136,8 @@ def adopt_placeholders(store: Store) -> int:
     return adopted
 
 
-# -- What waits to be pushed: the dirty set of a space, and the statements that are built from it when they are sent.
+# -- Statements waiting to be pushed: the dirty set of a space, and the statements that are built from it when they are
+# sent.
 
 #: Key in ``meta`` of the space whose initial enqueuing is not complete.
 _ENQUEUING, _NOTHING = "hub_enqueuing", "0 0"
@@ -156,8 +157,8 @@ def begin_enqueuing(tx: Tx, space_id: int) -> None:
 def enqueue_all(store: Store, space: Space) -> int:
     """Continue the initial enqueuing where it stopped; return how many memories were enqueued.
 
-    Each field gets the time at which the memory was last changed: two machines that began with copies of one memory.db
-    agree on the newer value.
+    Each field gets the time at which the memory was last changed, so that two machines that began with copies of one
+    memory.db agree on the newer value.
     """
     total = 0
     while get_meta(store, _ENQUEUING) not in (None, _NOTHING):
@@ -224,7 +225,9 @@ def _steps_of(tx: Tx, episode_ids: Sequence[str]) -> dict[str, list[Any]]:
 
 
 def _own_text(memory: Memory, history: Sequence[Any]) -> tuple[dict[str, Any] | None, bool]:
-    """Return the original text if tidying has rewritten it since, else None, and whether it was written by hand."""
+    """Return the original text if a consolidation has rewritten it since, else None, and whether it was written by
+    hand.
+    """
     rewritten: dict[str, Any] | None = None
     is_by_hand = False
     for step in history:
@@ -248,7 +251,7 @@ def _is_ended_by_hand(history: Sequence[Any]) -> bool:
 
 
 def _in_force(memory: Memory, history: Sequence[Any]) -> Memory:
-    """Return the memory to be sent: one that tidying archived is sent as it was before."""
+    """Return the memory to be sent: one that a consolidation archived is sent as it was before."""
     return memory if _is_ended_by_hand(history) else dataclasses.replace(memory, status=Status.ACTIVE)
 
 
@@ -331,7 +334,7 @@ def _evidence_of(store: Reader, row_ids: Iterable[int]) -> dict[int, list[str]]:
 
 
 def mark_pushed(tx: Tx, space_id: int, pushed: Iterable[tuple[int, bytes, int]]) -> None:
-    """Record that the hub has statements, as (author, memory, version). Newer statements still wait."""
+    """Record that the hub has statements, as (author, memory, version). Newer statements are still pending."""
     tx.run_many(
         _mark_pushed(0, 0, b"", 0).sql,
         [_mark_pushed(space_id, author, memory_id, version).parameters for author, memory_id, version in pushed],
@@ -349,7 +352,7 @@ def give_versions(tx: Tx, space_id: int) -> None:
 
 
 def restamp(tx: Tx, space: Space, is_due: Any, renew: Any) -> int:
-    """Restamp fields that wait to be pushed; return how many statements changed.
+    """Restamp fields that are waiting to be pushed; return how many statements changed.
 
     Args:
         is_due: returns whether a stamp is to be replaced.
@@ -406,7 +409,7 @@ def become_device(tx: Tx, space: Space, old: int, new: int) -> int:
 
 
 def say_all_again(tx: Tx, space_id: int, author: int) -> None:
-    """Queue all of this person's statements, and what a keeper erased of other people's, since the hub lost some.
+    """Queue all of this person's statements, and a keeper's erasures of other people's, because the hub lost some.
 
     Statements that the hub still has leave the queue when they are pulled. This machine's own statements are sent as
     newer ones, because it has stored what others said since the last one, and the hub may lack some of that.
@@ -456,7 +459,7 @@ def count_statements(store: Reader, space_id: int) -> Mapping[str, int]:
 
 @asks_records(SAID)
 def load_outgoing(space_id: int, limit: int) -> Query:
-    """Return what waits to be pushed, at most ``limit`` memories."""
+    """Return the statements waiting to be pushed, for at most ``limit`` memories."""
     memory = tables.HubMemory
     in_space = without_index(memory.space) == space_id
     return SAID.select().where(in_space & (memory.version > memory.pushed)).limit(limit)

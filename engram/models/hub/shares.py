@@ -37,7 +37,7 @@ from engram.models.memories.memory_changes import MOVE, RELEASE, ChangeListener
 from engram.models.memories.memory_records import MEMORIES, Memory, query_memories
 from engram.models.sessions.turn_changes import SORTED
 
-#: Key in a share's text for what never changes: kind, time, project, and the memory that it copies.
+#: Key in a share's text for the parts that never change: kind, time, project, and the memory that it copies.
 _BIRTH = "b"
 _BY_HAND = (Actor.USER, Actor.AGENT)
 
@@ -51,7 +51,7 @@ class Share:
 
     @property
     def summary(self) -> str:
-        """Its first line; "" if it was taken back, or purged here."""
+        """Its first line; "" if it was withdrawn, or purged here."""
         return str((self.said.own_text or {}).get("s", ""))
 
     @property
@@ -84,7 +84,7 @@ def add_share(tx: Tx, space: Space, memory: Memory, text: Mapping[str, Any], pro
     else:
         author, memory_id = clock.server.member_id, copy_id(space.ns_id, memory.stable_id)
         if find_said(tx, space.id, author, memory_id) is not None:
-            # It was taken back and is shared again, so to everybody else it is a different memory.
+            # It was withdrawn and is shared again, so everyone else sees a different memory.
             memory_id = memory_id_of(f"share {space.ns_id} {memory.stable_id} {tx.now_ms()}")
         row: dict[str, Value] = {"space_id": space.id, "author": author, "memory_id": memory_id}
         row |= {
@@ -117,7 +117,7 @@ def list_shares(store: Reader, space: Space) -> list[Share]:
 
 
 def take_back(tx: Tx, space: Space, said: SaidMemory) -> None:
-    """Have a share erased everywhere; the memory itself is kept. A keeper can take back what anybody shared."""
+    """Have a share erased everywhere; the memory itself is kept. A keeper can withdraw anyone's share."""
     memory = tables.HubMemory
     nothing = {"is_forgotten": 1, "said": "{}", "own_text": None, "waits_for": None}
     changes = memory.update(**nothing, version=memory.version + 1)
@@ -178,7 +178,9 @@ def link_shares(tx: Tx, stable_id: str, episode_id: str) -> None:
 
 
 def link_many_shares(tx: Tx, made: Sequence[tuple[str, str]]) -> None:
-    """Do what ``link_shares`` does for many memories, each given by its stable id and its id. Few shares ever wait."""
+    """Do what ``link_shares`` does for many memories, each given by its stable id and its id. Few shares ever have to
+    wait.
+    """
     memory = tables.HubMemory
     waiting = {
         bytes(key) for key in tx.fetch_values(memory.select(memory.waits_for).where(memory.waits_for.is_null(False)))
@@ -204,7 +206,7 @@ class ShareListener(ChangeListener):
             change_said(tx, share.said, said=json.dumps(said), version=share.said.version + 1)
 
     def erased(self, tx: Tx, before: Memory, after: Memory) -> None:
-        """Take back every share of a memory some of whose words were forgotten, since the copies may contain them."""
+        """Withdraw every share of a memory some of whose words were forgotten, because the copies may contain them."""
         for share in shares_of(tx, after.episode_id):
             take_back(tx, share.space, share.said)
 
@@ -290,7 +292,7 @@ def candidates(store: Reader, rule: Rule) -> list[Candidate]:
     """Return what a rule will share, the earliest due first: this person's own current memories of the project.
 
     Left out are memories that are older than the rule, are global, came from others, look like an instruction, were
-    judged wrong, were sorted into the project, or were ever shared, taken back or kept out of the space.
+    judged wrong, were sorted into the project, or were ever shared, withdrawn or kept out of the space.
     """
     memory, said = tables.Memory, tables.HubMemory
     is_known = said.select(said.episode_id).where(

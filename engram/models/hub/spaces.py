@@ -140,7 +140,7 @@ def change_server(tx: Tx, server_id: int, **changes: Any) -> None:
 
 
 def note_push(tx: Tx, server_id: int, push_id: bytes) -> None:
-    """Remember a push before it is sent: it may arrive even if no answer comes, and much later."""
+    """Remember a push before it is sent: it may arrive even if no answer comes, possibly much later."""
     server = server_by_id(tx, server_id)
     assert server is not None
     change_server(tx, server_id, in_flight=b"".join([*server.pushes, push_id][-MAX_PUSHES:]))
@@ -259,7 +259,7 @@ def set_aside(
 
 
 def drop_set_aside(tx: Tx, space_id: int, direction: str, rows: Sequence[tuple[int, bytes]]) -> None:
-    """Delete the record of rows, by author and memory, that were set aside and then succeeded after all."""
+    """Delete the record of rows, by author and memory, that were set aside and have since succeeded."""
     table = tables.HubSetAside
     if not tx.has_any(table.select(table.seq).where(table.space == space_id).limit(1)):
         return
@@ -288,7 +288,9 @@ def read_anew_after_update(store: Store, program: str) -> int:
 
 
 def read_set_aside_again(tx: Tx, space_id: int, before_ms: int) -> None:
-    """Pull again the rows that were set aside before a time. Rows from a newer program wait for an update."""
+    """Pull again the rows that were set aside before a time. Rows from a newer program are left until this program is
+    updated.
+    """
     table, space = tables.HubSetAside, tables.HubSpace
     is_newer = table.reason.startswith(NEWER_FIELDS)
     of_space = (table.space == space_id) & (table.direction == "pull") & (table.at_ms <= before_ms) & ~is_newer
@@ -329,7 +331,7 @@ def private_space() -> Query:
 
 @asks_number
 def count_outgoing(space_id: int) -> Query:
-    """Return how many statements of a space wait to be pushed."""
+    """Return how many statements of a space are waiting to be pushed."""
     memory = tables.HubMemory
     # The dirty set has an index of its own; the primary key would visit every memory in the space.
     in_space = without_index(memory.space) == space_id
@@ -344,7 +346,7 @@ MAX_NAME_CHARACTERS = 60
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """Somebody who is, or was, in a team with this person."""
+    """A person who is, or was, in a team with this person."""
 
     server_id: int
     #: The hub's id.

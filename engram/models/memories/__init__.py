@@ -1,1 +1,1 @@
-"""Memories: their rows, the one door for changes, history and judgements."""
+"""Memories: their rows, the only module that changes them, history and judgements."""

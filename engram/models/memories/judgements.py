@@ -44,10 +44,10 @@ def ending_of(
 ) -> Ending:
     """Decide whether a memory may end, and how. Every module that ends a memory calls this. Pure.
 
-    Only the user can end what the user decided. Only the user's command ends pinned and saved memories; an agent
-    may also replace what an agent saved. What the user said or chose can also be ended by what the user says or chooses
-    later. Somebody else's memory ends only memories of the same author, and a suspect one only suspect ones. A memory
-    is replaced only by one that is visible wherever it is itself.
+    Only the user can end what the user decided. Only the user's command ends pinned and saved memories; an agent may
+    also replace what an agent saved. What the user said or chose can also be ended by what the user says or chooses
+    later. Another person's memory ends only memories of the same author, and a suspect one only suspect ones. A memory
+    is replaced only by one that is visible wherever the replaced memory is.
 
     Args:
         newer: the memory that would take its place; None if it would end without a successor.
@@ -76,7 +76,9 @@ def ending_of(
 
 
 def is_kept_by_hand(memory: Memory) -> bool:
-    """Return True for a memory that somebody pinned or saved: neither extraction nor tidying changes its text."""
+    """Return True for a memory that was pinned or saved by hand: neither extraction nor consolidation changes its
+    text.
+    """
     return memory.is_pinned or memory.source == Source.MANUAL
 
 
@@ -169,7 +171,7 @@ class JudgedMemory:
 
 
 def standing_judgements(history: Sequence[Change]) -> list[Change]:
-    """Return the judgements in a memory's history that were not taken back; the last one counts."""
+    """Return the judgements in a memory's history that were not withdrawn; the last one counts."""
     standing: list[Change] = []
     for change in history:
         if change.action in JUDGEMENTS:

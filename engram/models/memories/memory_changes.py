@@ -1,4 +1,4 @@
-"""The only door to memories: every change is made through it, and the memory's history records who made it and why.
+"""The only module that changes memories; each change is recorded in the memory's history, with who made it and why.
 
 Row, text index, entities, vector and history change in one transaction. ``add_evidence`` does the same for the
 entries that a memory rests on, and ``memory_undo`` undoes a change. Code that must know about each change has a
@@ -39,7 +39,7 @@ from engram.models.memories.usefulness import mark_used
 RESTORE, RELEASE = "restore", "release"
 #: Action of a memory that moved to another project with everything else of its session or project.
 MOVE = "move"
-#: Action of a memory that somebody decided to keep alongside one that contradicts it.
+#: Action of a memory that a person decided to keep alongside one that contradicts it.
 DECIDE = "decide"
 #: Fields of a new memory that history keeps; the rest is in the memory or in values that later changes replaced.
 _FIRST_FIELDS = ("kind", "status", "importance", "confidence", "source", "extractor")
@@ -64,7 +64,7 @@ class ChangeListener:
         """A memory is about to be deleted permanently."""
 
     def vetoed(self, tx: Tx, changes: Sequence[tuple[str, str]]) -> None:
-        """Changes, as action and id of the memory, were taken back and must not be made again."""
+        """Changes, as action and id of the memory, were undone and must not be made again."""
 
     def merged(self, tx: Tx, from_id: int, into_id: int) -> None:
         """Everything in a project was moved to another one."""
@@ -75,7 +75,7 @@ def _listeners() -> list[ChangeListener]:
 
 
 def note_vetoed(tx: Tx, changes: Sequence[tuple[str, str]]) -> None:
-    """Notify the listeners that changes, as action and id of the memory, were taken back."""
+    """Notify the listeners that changes, as action and id of the memory, were undone."""
     for listener in _listeners():
         listener.vetoed(tx, changes)
 
@@ -199,14 +199,14 @@ def note_judgement(
 
 
 def note_kept(tx: Tx, memory: Memory, reason: str, *, actor: Actor, run_id: int) -> None:
-    """Record that somebody decided to keep a memory as it is."""
+    """Record that a person decided to keep a memory unchanged."""
     add_history(tx, memory.episode_id, DECIDE, reason, {}, {}, actor=actor, run_id=run_id)
 
 
 def carry_change(tx: Tx, memory: Memory, step: Change, changes: dict[str, Any], *, undoes: int | None) -> Memory:
     """Repeat a change that was made in another database, with these fields and the step's time and actor.
 
-    What the memory had replaced is left as it is: that has a step of its own.
+    The memory that it had replaced is left unchanged: that change has a step of its own.
     """
     if changes:
         return _change_fields(
@@ -243,7 +243,7 @@ def _change_fields(
 def differing(memory: Memory, wanted: Mapping[str, Any]) -> dict[str, Any]:
     """Return the wanted fields whose values a memory does not have yet, to be passed to ``change_memory``.
 
-    If the summary differs, the wanted questions and title are always included, since omitting them deletes them.
+    If the summary differs, the wanted questions and title are always included, because omitting them deletes them.
     """
     changed = {name: value for name, value in wanted.items() if getattr(memory, name) != value}
     if "summary" in changed:
@@ -252,7 +252,7 @@ def differing(memory: Memory, wanted: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _with_questions(changes: dict[str, Any]) -> dict[str, Any]:
-    """Return changes that also reset questions and title, since those were written for the old summary."""
+    """Return changes that also reset questions and title, because those were written for the old summary."""
     return dict(_OF_THE_SUMMARY) | changes if "summary" in changes else changes
 
 
@@ -261,7 +261,7 @@ _OF_THE_SUMMARY: dict[str, Any] = {"questions": (), "title": ""}
 
 
 def _as_allowed(memory: Memory, changes: dict[str, Any], actor: Actor) -> dict[str, Any]:
-    """Return changes without what only a person may do: confirm what a program said, or make it global."""
+    """Return changes without those that only a person may make: confirming what a program said, or making it global."""
     if memory.voice != Voice.PROGRAM or actor is Actor.USER:
         return changes
     is_confirmed = memory.status == Status.PROVISIONAL and changes.get("status") == Status.ACTIVE
@@ -356,8 +356,8 @@ def delete_memory(tx: Tx, memory: Memory, *, actor: Actor, is_purge: bool = Fals
     """Delete a memory permanently: row, index, vector, entities, history, injections.
 
     Tombstones for its id and its slot keep it from being recreated automatically. Those of a purge do no more than
-    that; those of a forgetting also keep an import or a restore from bringing it back. What it had replaced inherits
-    its successor, or is current again if there is none.
+    that; those of a forget also keep an import or a restore from bringing it back. What it had replaced inherits its
+    successor, or is current again if there is none.
     """
     remove_memory(tx, memory, actor=actor, is_purge=is_purge)
     add_tombstones(tx, TombstoneKind.PURGED if is_purge else TombstoneKind.MEMORY, [memory.episode_id.encode()])
@@ -380,7 +380,7 @@ def remove_memory(tx: Tx, memory: Memory, *, actor: Actor, is_purge: bool = Fals
 def restore_predecessors(
     tx: Tx, successor: Memory, reason: str, *, actor: Actor, run_id: int | None = None
 ) -> list[Memory]:
-    """Make the memories that this one had replaced current, since it is being deleted without a successor.
+    """Make the memories that this one had replaced current, because it is being deleted without a successor.
 
     Only the last link of a chain comes back. What was merged into the successor remains archived, and what that
     had replaced comes back in its place.
@@ -536,7 +536,7 @@ def take_out_evidence(tx: Tx, row_id: int, start: int, stop: int) -> list[list[s
 
 
 def put_back_evidence(tx: Tx, row_id: int, entries: Sequence[Sequence[Any]]) -> tuple[int, int]:
-    """Put back the entries that ``take_out_evidence`` removed, except those forgotten meanwhile.
+    """Restore the entries that ``take_out_evidence`` removed, except those forgotten in the meantime.
 
     Return the number of entries before and after.
     """

@@ -16,13 +16,13 @@ from engram.models.engine.statement import RecordReader, in_json_list
 from engram.models.engine.transaction import Reader, Store, Tx, Value, asks_records
 from engram.models.memories.memory_records import ENUM_FIELDS, LIST_FIELDS, Memory
 
-#: Action of each judgement on a memory, and of a judgement that was taken back.
+#: Action of each judgement on a memory, and of a judgement that was withdrawn.
 JUDGEMENT_ACTIONS = {Judgement.HELPFUL: "helpful", Judgement.WRONG: "bad", Judgement.OUTDATED: "outdated"}
 TAKE_BACK = "take back"
-#: Actions by which somebody decided what a memory says or whether it is used.
+#: Actions by which a person or an agent decided what a memory says or whether it is used.
 BY_HAND_ACTIONS = ("edit", "pin", "unpin", *JUDGEMENT_ACTIONS.values(), TAKE_BACK, "recover")
 
-#: Action of a memory that came from a file. The action belongs to this database alone; it is never exported.
+#: Action of a memory that came from a file. The action belongs only to this database; it is never exported.
 IMPORT = "import"
 #: Action of a memory that lost words, or entries that it rested on, because they were forgotten.
 ERASE = "erase"
@@ -47,7 +47,7 @@ class Change:
 
     @property
     def is_by_hand(self) -> bool:
-        """True if somebody decided what the memory says or whether it is used."""
+        """True if a person or an agent decided what the memory says or whether it is used."""
         return self.action in BY_HAND_ACTIONS
 
 
@@ -255,7 +255,7 @@ def kind_of_run(store: Reader, run_id: int) -> str:
 
 
 def set_state(tx: Tx, run_id: int, state: str) -> None:
-    """Record whether what a run changed is still in effect ("done") or was taken back ("undone")."""
+    """Record whether what a run changed is still in effect ("done") or was undone ("undone")."""
     tx.run(tables.Run.update(state=state).where(tables.Run.id == run_id))
 
 

@@ -23,7 +23,7 @@ _WORDS = ("summary", "content")
 def import_memory(
     tx: Tx, memory: Memory, evidence: Sequence[Evidence], history: Sequence[Change], *, reason: str, run_id: int
 ) -> Memory:
-    """Store a memory as it was elsewhere, with its history, whose last step is this import by a person.
+    """Store a memory from elsewhere with its history, to which this import by a person is added as the last step.
 
     ``undoes`` of a step is the position in ``history`` of the step that it undid.
     """

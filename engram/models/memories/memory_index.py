@@ -14,7 +14,7 @@ _INSERT = "INSERT INTO episode_fts(rowid, summary, content, entities) VALUES (?,
 
 
 def index_memory(tx: Tx, row_id: int) -> None:
-    """Add a memory to the text index as it is in the table."""
+    """Add a memory to the text index in the form in which the table contains it."""
     tx.run_many(_INSERT, _indexed(tx, row_id))
 
 

@@ -31,7 +31,7 @@ class Memory:
     kind: Kind
     #: One line; what a bite shows.
     summary: str
-    #: The exact words that it is based on, redacted.
+    #: The exact words that it rests on, redacted.
     content: str
     #: Claude Code's session; "" if there is none.
     session_id: str = ""
@@ -43,7 +43,7 @@ class Memory:
     entities: tuple[str, ...] = ()
     #: Questions that it answers, in different words: search uses them, but they are never shown instead of it.
     questions: tuple[str, ...] = ()
-    #: Its title in lists, at most ten words; "" if nobody wrote one.
+    #: Its title in lists, at most ten words; "" if none was written.
     title: str = ""
     importance: Importance = Importance.NORMAL
     source: Source = Source.AUTO

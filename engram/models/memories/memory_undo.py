@@ -33,21 +33,21 @@ from engram.models.memories.memory_history import (
 )
 from engram.models.memories.memory_records import Memory, find_memory
 
-#: Action of a memory that was changed back, and of one whose undo was taken back.
+#: Actions of a step that undoes a change, and of one that redoes it.
 UNDO, REDO = "undo", "redo"
 #: Steps that change neither what a memory says nor whether it is used: they are never "the last change".
 QUIET_ACTIONS = ("age", "pack", ADDED, REPLACED)
 #: Steps that can't be undone, with the reason.
 FINAL_ACTIONS: Mapping[str, str] = {
-    ERASE: "its words or its evidence were forgotten, and that is final",
+    ERASE: "its words or its evidence were forgotten, which can't be undone",
     MOVE: "it moved with its session or project",
-    RELEASE: "what had replaced it was forgotten, and that is final",
-    IMPORT: "it came with an import; `engram import --undo RUN` takes that back, and `engram import --list` shows it",
+    RELEASE: "the memory that had replaced it was forgotten, which can't be undone",
+    IMPORT: "it was imported: `engram import --list` shows the import, and `engram import --undo RUN` undoes it",
 }
-#: Steps outside any run that leave a run's changes as they are, or as an undo would leave them.
+#: Steps that belong to no run and don't prevent a run from being undone.
 _INDEPENDENT = (RESTORE, RELEASE, MOVE, ERASE, UNDO, REDO)
 Fields: TypeAlias = dict[str, Any]
-#: Keys of a step that changed a memory's evidence: the former number of entries, and the entries that were removed.
+#: Keys of a step that changed a memory's evidence: the previous number of entries, and the entries that were removed.
 _COUNT, _ENTRIES = "count", "entries"
 
 
@@ -59,7 +59,7 @@ def is_making(change: Change) -> bool:
 def is_in_the_way(change: Change, later: Change) -> bool:
     """Return True if a later step of the same memory prevents undoing a run's change.
 
-    A step that changed no field, such as a helpful judgement, prevents nothing.
+    A step that changed no field, such as the judgement "helpful", never prevents an undo.
     """
     is_independent = later.action in (UNDO, REDO) or (
         later.run_id is None and (later.action in _INDEPENDENT or not later.before)
@@ -83,7 +83,7 @@ def undo_change(tx: Tx, change: Change, *, actor: Actor, run_id: int | None = No
     Args:
         change: the step of a history to undo.
         run_id: the run that the new step belongs to; None if there is none.
-        reason: why; the number of the change's run if it is empty.
+        reason: why; defaults to the number of the change's run.
     """
     memory = find_memory(tx, change.episode_id)
     if memory is None:
@@ -109,7 +109,7 @@ def undo_change(tx: Tx, change: Change, *, actor: Actor, run_id: int | None = No
 
 
 def _fields_before(change: Change) -> dict[str, Any]:
-    """Return the fields as they were before a change; a memory that the change created becomes archived."""
+    """Return the fields as they were before a change; a memory that the change created is archived instead."""
     return {"status": Status.ARCHIVED} if is_making(change) else fields_of_snapshot(change.before)
 
 
@@ -128,5 +128,7 @@ def _judgement_taken_back(tx: Tx, change: Change) -> Change | None:
 
 
 def begin_ageing_anew(tx: Tx, episode_id: str) -> None:
-    """Restart a memory's ageing, since whoever undoes it has reviewed the memory, and the history records the undo."""
+    """Restart a memory's ageing, because a person who undoes a change has reviewed the memory. History records the
+    undo.
+    """
     memory_writes.set_accessed(tx, episode_id, tx.now_ms(), is_use=False)

@@ -15,8 +15,8 @@ from engram.models.engine.transaction import Reader, Tx, Value
 from engram.models.memories.memory_index import index_memories, index_memory, unindex_memory
 from engram.models.memories.memory_records import ENUM_FIELDS, LIST_FIELDS, Evidence, Memory, evidence_of
 
-#: Columns that are not written from the field of the same name: the row id, the session's row, and those
-#: written by ``pack_old_content`` and by joining.
+#: Columns that are not written from the field of the same name: the row id, the session's row, and those that
+#: ``pack_old_content`` and joining write.
 _OWN_COLUMNS = {"id", "session_ref", "packed_content", "is_unjoined"}
 _COLUMNS = tuple(name for name in tables.column_names(tables.Memory) if name not in _OWN_COLUMNS)
 _fields_of = attrgetter(*_COLUMNS)

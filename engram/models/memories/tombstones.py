@@ -17,7 +17,7 @@ from engram.models.work.pauses import Span
 
 
 class TombstoneKind(StrEnum):
-    """What a tombstone marks; the value of the column ``kind``."""
+    """What a tombstone marks; the value of the ``kind`` column."""
 
     #: A forgotten memory, by its id. Neither an import nor a restore brings it back.
     MEMORY = "episode"
@@ -61,12 +61,13 @@ class Forgotten:
     barred: tuple[str, ...] = ()
     #: None if the words were not merged into another memory.
     cut: CutMemory | None = None
-    #: The agent's ids of sessions that are forgotten whole: what is stored about them is deleted with their turns.
+    #: The agent's ids of sessions that are forgotten completely: everything stored about them is deleted with their
+    #: turns.
     session_ids: tuple[str, ...] = ()
 
 
 def add_tombstones(tx: Tx, kind: TombstoneKind, keys: Iterable[bytes]) -> None:
-    """Add tombstones of one kind; existing ones are left as they are."""
+    """Add tombstones of one kind; existing ones are left unchanged."""
     now = tx.now_ms()
     rows = [{"kind": kind.value, "key": key, "at_ms": now} for key in keys]
     tx.insert_many(tables.Tombstone, rows, or_ignore=True)

@@ -21,13 +21,13 @@ from engram.models.memories.memory_history import TAKE_BACK
 from engram.models.shown.injections import AT_START
 from engram.system.lazy_regex import lazy_regex
 
-#: A memory sinks once this number of sessions were shown it and none of them used it.
+#: A memory sinks once this many sessions have been shown it and none of them has used it.
 MIN_UNUSED_SESSIONS = 5
 #: Share of its relevance that a memory loses with this number of sessions and each further one, and the most in all.
 SINK_STEP, MAX_SINK = 0.03, 0.15
 #: Share of its relevance that a memory gains if it was judged helpful.
 HELPFUL_LIFT = 0.1
-#: Actions that restart the count for a memory: somebody reviewed it, or its text changed.
+#: Actions that restart the count for a memory: it was reviewed, or its text changed.
 _RESETTING_ACTIONS = ("edit", "pin", "unpin", "recover", "merge", "extract", "rewritten", TAKE_BACK)
 _ID = lazy_regex(r"\b(?:ep_[0-9a-f]{12}|q_[0-9a-f]{13,18})\b")
 
@@ -119,7 +119,7 @@ def _steps(episode_ids: Collection[str]) -> Query:
 
 
 def used_ids(store: Reader) -> set[str]:
-    """Return the ids of the memories that some session used."""
+    """Return the ids of the memories that any session used."""
     injection = tables.Injection
     return set(store.fetch_values(injection.select(injection.episode_id).where(injection.used_at_ms.is_null(False))))
 

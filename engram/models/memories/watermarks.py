@@ -14,7 +14,7 @@ from engram.models.engine.transaction import Reader, Store, Tx, asks_values
 from engram.models.memories.memory_changes import note_vetoed
 from engram.models.memories.memory_records import Memory, select_memories
 
-# -- How far a consolidation got, so that the next one only looks at what was added or changed since.
+# -- How far a consolidation got, so that the next one only looks at memories added or changed since.
 
 _LOOKED, _HEADS, _UNDONE = "consolidated_to", "git_heads", "undone"
 #: Maximum number of undone changes that are remembered; the oldest are dropped first.
@@ -137,7 +137,7 @@ def unjoined_rows() -> Query:
 
 
 def held_back_rows(store: Reader) -> frozenset[int]:
-    """Return the row ids of the memories that still wait for something said before them."""
+    """Return the row ids of the memories that still wait for earlier statements."""
     memory = tables.Memory
     waiting = (memory.is_unjoined == SQL("1")) & (memory.created_at_ms >= join_horizon_ms(store))
     return frozenset(store.fetch_values(memory.select(memory.id).where(waiting)))

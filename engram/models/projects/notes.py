@@ -29,7 +29,7 @@ class Owner:
 
     #: "" (everyone's), session, project, memory, or unknown.
     kind: str = ""
-    #: The session's id, a current or former name of the project, or the memory's id.
+    #: The session's id, a current or previous name of the project, or the memory's id.
     key: str = ""
 
 
@@ -75,7 +75,7 @@ def list_notes(store: Reader) -> list[NoteRow]:
 
 
 def put_note(tx: Tx, note: NoteRow, chunks: Sequence[NoteChunk]) -> None:
-    """Store a note's chunks in place of the old ones; vectors follow later."""
+    """Replace a note's chunks; their vectors are computed later."""
     drop_note(tx, note.source)
     row = asdict(note) | {"stable_id": secrets.token_hex(8), "updated_at_ms": tx.now_ms()}
     del row["id"]
@@ -127,7 +127,9 @@ def count_notes(store: Reader) -> tuple[int, int]:
 
 
 def is_seen_by(store: Reader, owner: Owner, project_id: int) -> bool:
-    """Return True if a project may see what belongs to an owner; the rule of the view ``note_chunk_project``."""
+    """Return True if a project may see what belongs to an owner, by the same rule as the ``note_chunk_project``
+    view.
+    """
     if owner == EVERYONE:
         return True
     owner_project: int | None = None
@@ -145,9 +147,9 @@ def is_seen_by(store: Reader, owner: Owner, project_id: int) -> bool:
 
 
 def _unindex_chunks(tx: Tx, note_id: int) -> None:
-    """Take a note's chunks out of the text index.
+    """Remove a note's chunks from the text index.
 
-    Raw SQL: a command to FTS5 is a column of the same name as the table, which peewee cannot express.
+    Raw SQL: a command to FTS5 is a column with the same name as the table, which peewee cannot express.
     """
     chunks = tx.rows("SELECT id, heading, text FROM note_chunk WHERE note_id = ?", (note_id,))
     tx.run_many(
@@ -162,7 +164,7 @@ def _index_chunk(chunk_id: int, heading: str, text: str) -> Query:
     return query
 
 
-# -- The user's own files that an agent reads at startup, as last read.
+# -- The user's own files that an agent reads at startup, as they were last read.
 
 #: Maximum number of forgotten lines remembered for a file: the latest ones.
 MAX_FORGOTTEN_LINES = 200
@@ -219,12 +221,14 @@ def put_standing_file(tx: Tx, file: StandingFile) -> StandingFile:
 
 
 def drop_standing_file(tx: Tx, path: str) -> None:
-    """Remove a file from what was read; the file itself is not touched."""
+    """Remove a file from the files that were read; the file itself is not touched."""
     tx.run(tables.StandingFile.delete().where(tables.StandingFile.path == path))
 
 
 def forget_standing_lines(tx: Tx, is_kept: Callable[[str], bool]) -> None:
-    """Remove lines from what was read. Their hashes are kept, so that they are not stored when the file is reread."""
+    """Remove lines from a file's stored content. Their hashes are kept, so that they are not stored when the file is
+    reread.
+    """
     for file in list_standing_files(tx):
         gone = [line for line in file.text.splitlines() if not is_kept(line)]
         if gone:

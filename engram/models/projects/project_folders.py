@@ -1,4 +1,6 @@
-"""Projects that move: hints, joined folders, and what a merge or a sorting moved, so that it can be undone."""
+"""Projects that move: hints, joined folders, and records of what a merge or a sorting moved, so that it can be
+undone.
+"""
 
 from __future__ import annotations
 
@@ -118,7 +120,7 @@ def undo_merge(store: Store, number: int, *, actor: Actor) -> ProjectRow:
 
     Raises:
         NotFound: there is no such merge, or it was undone.
-        BadRequest: the project that it was merged into no longer exists, or another project has its name or folder now.
+        BadRequest: the project that it was merged into no longer exists, or another project now has its name or folder.
     """
     with store.transaction() as tx:
         records = _load(tx)
@@ -127,11 +129,11 @@ def undo_merge(store: Store, number: int, *, actor: Actor) -> ProjectRow:
             raise NotFound("there is no such merge; only the latest ones can be undone")
         into_id, columns = record["into"], record["project"]
         if project_by_id(tx, into_id) is None:
-            raise BadRequest("the project that it was merged into is gone")
+            raise BadRequest("the project that it was merged into no longer exists")
         identities = [columns["identity"], *record["folders"]]
         is_known = tx.has_any(tables.Project.select().where(tables.Project.identity == columns["identity"]))
         if is_known or is_name_taken(tx, columns["name"], identities):
-            raise BadRequest(f"another project has the folder or the name of {columns['name']} now")
+            raise BadRequest(f"another project now has the folder or the name of {columns['name']}")
         project_id = tx.insert_row(tables.Project, columns | {"updated_at_ms": tx.now_ms()})
         _move_folders(tx, columns["identity"], record["folders"], project_id)
         _move_back(tx, record, into_id, project_id, actor)
@@ -171,12 +173,12 @@ def _move_folders(tx: Tx, own: str, folders: Sequence[str], project_id: int) -> 
     tx.run(folder.update(project_id=project_id).where(folder.identity.in_(list(folders))))
 
 
-#: Columns of a project that are restored with it. Its row id is new, since SQLite may have reused the old one.
+#: Columns of a project that are restored with it. Its row id is new, because SQLite may have reused the old one.
 _COLUMNS = ("stable_id", "identity", "name", "root", "origin", "revision", "remote", "first_commit", "hints_at_ms")
 
 
 def _load(store: Reader, key: str = _KEY) -> list[dict[str, Any]]:
-    """Return the records as they are stored, oldest first."""
+    """Return the stored records, oldest first."""
     stored = get_meta(store, key)
     records: list[dict[str, Any]] = [] if stored is None else json.loads(stored)
     return records
@@ -212,7 +214,7 @@ class Sorting:
     sessions: int
     turns: int
     memories: int
-    #: Names of the projects that were merged whole.
+    #: Names of the projects that were merged completely.
     merged: tuple[str, ...]
 
 
@@ -228,7 +230,7 @@ def begin_sorting(tx: Tx) -> int:
 
 
 def end_sorting(tx: Tx) -> None:
-    """End the sorting: what is sorted from now on belongs to a new one."""
+    """End the sorting: anything sorted from now on belongs to a new one."""
     records = _load(tx, _SORTINGS)
     if records and not records[-1]["is_done"]:
         records[-1]["is_done"] = True
@@ -245,7 +247,7 @@ def move_parts(tx: Tx, number: int, parts: Sequence[Part], *, actor: Actor) -> N
 
 
 def _move_part(tx: Tx, part: Part, actor: Actor) -> dict[str, Any]:
-    """Move a part, except what has since left its project; return what was moved."""
+    """Move a part, except anything that has since left its project; return what was moved."""
     session, turn, project, memory = tables.Session, tables.Turn, tables.Project, tables.Memory
     is_here = (session.id == part.session_ref) & (session.project == part.from_id) & Value(int(part.is_session))
     sessions = tx.fetch_values(session.select(session.session_id).where(is_here))
@@ -271,7 +273,7 @@ def _move_part(tx: Tx, part: Part, actor: Actor) -> dict[str, Any]:
 def _make_log_due(tx: Tx, session_refs: Sequence[int]) -> None:
     """Schedule the daily logs of sessions, which have a section for each project.
 
-    Until then, search doesn't find the log, since a section may mention what now belongs to another project.
+    Until then, search doesn't find the log, because a section may mention what now belongs to another project.
     """
     session = tables.Session
     columns = (session.session_id, session.first_at_ms, session.last_at_ms)
@@ -316,7 +318,7 @@ def undo_sorting(store: Store, *, actor: Actor) -> Sorting:
     with store.transaction() as tx:
         sortings = list_sortings(tx)
         if not sortings:
-            raise NotFound("nothing was sorted, or it was taken back")
+            raise NotFound("nothing was sorted, or the sorting has already been undone")
         record = _load(tx, _SORTINGS)[-1]
         for part in reversed(record["parts"]):
             _move_part_back(tx, part, actor)
@@ -396,7 +398,7 @@ def _memories_still_there(row_ids: Sequence[int], into_id: int) -> Query:
     return memory.select(memory.id).where(in_json_list(memory.id, row_ids) & (memory.project == into_id))
 
 
-# -- Projects that move: their hints, the folders that were joined to them, and the joining itself.
+# -- Projects that move: their hints, the folders that were joined to them, and how they are joined.
 
 
 @dataclass(frozen=True, slots=True)
@@ -462,7 +464,7 @@ class ProjectCounts:
 
 
 def count_projects(store: Reader) -> dict[int, ProjectCounts]:
-    """Count, for each project's row id, its sessions with turns, of which only some may be in it, and its memories.
+    """Count, for each project's row id, its memories and its sessions with turns, only some of which may be in it.
 
     Three passes over the tables, however many projects there are: 0.2 s for 100,000 turns.
     """
@@ -475,7 +477,7 @@ def count_projects(store: Reader) -> dict[int, ProjectCounts]:
 
 
 def _sessions_of_projects() -> Query:
-    """Return each project with the number of its sessions, including those that only have some turns in it."""
+    """Return each project with the number of its sessions, including those with only some of their turns in it."""
     session, turn = tables.Session, tables.Turn
     owned = session.select(session.project.alias("project"), session.id.alias("session")).where(has_turns())
     members = (owned | turn.select(turn.project, turn.session)).alias("member")
@@ -491,7 +493,7 @@ def _memories_of_projects() -> Query:
 
 
 def note_hints(store: Store, project_id: int, remote: str, first_commit: str) -> None:
-    """Store what was just read from a project's repository."""
+    """Store hints that were just read from a project's repository."""
     with store.transaction() as tx:
         note_hints_in(tx, project_id, remote, first_commit)
 
@@ -523,7 +525,7 @@ def merge_projects(
 ) -> int:
     """Move everything in ``other`` to ``into``, with its folders; return how many sessions moved.
 
-    ``undo_merge`` undoes that. If ``is_said``, it is also sent to a hub.
+    ``undo_merge`` undoes the merge. If ``is_said``, it is also sent to a hub.
 
     Raises:
         BadRequest: both are the same, or one of them is paused.
@@ -551,10 +553,10 @@ def merge_in(tx: Tx, into: ProjectRow, other: ProjectRow, reason: str, *, actor:
 def rename_project(store: Store, project: ProjectRow, name: str) -> str:
     """Give a project another display name; return the name as stored.
 
-    The former name remains reserved: notes filed under it still belong to the project.
+    The previous name remains reserved: notes filed under it still belong to the project.
 
     Raises:
-        BadRequest: the name is empty, too long, or another project's, now or before.
+        BadRequest: the name is empty, too long, or is or was another project's.
     """
     name = " ".join("".join(char for char in name if char.isprintable()).split())
     if not name or len(name) > MAX_NAME_CHARACTERS or "/" in name:

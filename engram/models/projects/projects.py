@@ -19,7 +19,7 @@ from engram.transcripts.project import KnownRoot
 #: Project id of a query that sees only memories of global scope. (None would search all projects.)
 NO_PROJECT = -1
 
-# -- Names of projects: each belongs to one project permanently, so that notes filed under a former name are still
+# -- Names of projects: each belongs to one project permanently, so that notes filed under a previous name are still
 # found.
 
 #: Maximum length of a name, in characters: it is written in full in the headings of notes.
@@ -27,7 +27,7 @@ MAX_NAME_CHARACTERS = 60
 
 
 def keep_former_name(tx: Tx, name: str, identity: str) -> None:
-    """Keep a former name pointing to its project."""
+    """Keep a previous name pointing to its project."""
     tx.run(tables.FormerName.insert(name=name, identity=identity).on_conflict_ignore())
 
 
@@ -58,16 +58,16 @@ def names_of_project(store: Reader, project_id: int) -> set[str]:
 
 
 def former_names(store: Reader) -> dict[str, str]:
-    """Return every former name of a project → its current name."""
+    """Return every previous name of a project → its current name."""
     named, project = tables.ProjectNamed, tables.Project
     query = named.select(named.name, project.name.alias("now")).join(project, on=project.id == named.project)
     return {row.name: row.now for row in store.fetch(query.where(named.name != project.name))}
 
 
 def carry_names(tx: Tx, source: Store) -> None:
-    """Add the current and former names of projects from another database.
+    """Add the current and previous names of projects from another database.
 
-    If a project has since been renamed there, as its former names show, it is renamed here too.
+    If a project has since been renamed there, as its previous names show, it is renamed here too.
     """
     former = tables.FormerName.select(tables.FormerName.name, tables.FormerName.identity)
     current, earlier = source.fetch(_names()), source.fetch(former)
@@ -169,7 +169,7 @@ def repository_begun_in(store: Reader, cwd: str) -> ProjectRow | None:
 
 
 def lose_folder(tx: Tx, project_id: int) -> None:
-    """Record that a project lost its folder, since another repository is there now."""
+    """Record that a project lost its folder, because another repository is there now."""
     tx.run(tables.Project.update(root="").where(tables.Project.id == project_id))
 
 
@@ -209,7 +209,7 @@ SAME_REMOTE = "a repository with the same remote was found"
 
 
 def is_shareable(remote: str) -> bool:
-    """Return True for the address of a remote on another machine; a path means something different on each."""
+    """Return True for the URL of a remote on another machine; a path means something different on each."""
     host = remote.partition("/")[0]
     return "." in host.strip(".") and not remote.startswith(("/", ".", "~"))
 
@@ -262,7 +262,9 @@ def ensure_project(
 
 
 def _settle(tx: Tx, awaiting: ProjectRow, columns: Mapping[str, Any]) -> None:
-    """Make a project that waited for a folder a local repository's; its former name and identity still refer to it."""
+    """Make a project that waited for a folder a local repository's; its previous name and identity still refer to
+    it.
+    """
     keep_name(tx, awaiting.id)
     tx.run(tables.Project.update(**columns).where(tables.Project.id == awaiting.id))
     joined = {"identity": awaiting.identity, "project_id": awaiting.id, "root": "", "added_at_ms": tx.now_ms()}
@@ -271,7 +273,7 @@ def _settle(tx: Tx, awaiting: ProjectRow, columns: Mapping[str, Any]) -> None:
 
 
 def _with_folder(tx: Tx, project: ProjectRow, root: str) -> ProjectRow:
-    """Give a project without a folder its new one; the project that had that folder before is left without."""
+    """Give a project without a folder its new one; the project that had that folder before is left without one."""
     if not root or project.root:
         return project
     for claim in claims_of(tx, path_of(project.identity)):

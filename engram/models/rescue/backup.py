@@ -1,6 +1,6 @@
 """Daily copies of memory.db: made by SQLite's backup API while others read and write, checked, and the newest two kept.
 
-If memory.db was lost and a new one created, the newest backup of the old one is kept until somebody deletes it. So is
+If memory.db was lost and a new one created, the newest backup of the old one is kept until a person deletes it. So is
 the copy made before the tables of an earlier version are changed: it is the way back to that version.
 """
 
@@ -70,7 +70,9 @@ def list_backups(folder: Path) -> list[Backup]:
 
 
 def _made_at_ms(name: str) -> int | None:
-    """Return when a backup was made, from its name, since forgetting changes the file later; None for another name."""
+    """Return when a backup was made, from its name, because forgetting changes the file later; None for any other
+    name.
+    """
     found = _MADE.match(name)
     return parse_time_ms(found[1]) if found else None
 
@@ -106,16 +108,16 @@ def has_content(store: Reader) -> bool:
 
 @contextlib.contextmanager
 def holding_backups(folder: Path) -> Iterator[Path]:
-    """Lock the backup folder: nobody makes a backup meanwhile, so forgetting cannot miss a half-made copy."""
+    """Lock the backup folder, so that no backup is made in the meantime and forgetting cannot miss a half-made copy."""
     make_private_folder(folder)
     with locked_folder(folder):
         yield folder
 
 
 def make_backup(store: Reader, folder: Path, *, keep: int = KEEP) -> Backup:
-    """Copy memory.db as it is at one instant into ``folder`` (mode 0600) and delete all but the newest ``keep``.
+    """Copy the state of memory.db at one instant into ``folder`` (mode 0600) and delete all but the newest ``keep``.
 
-    The newest backup of each earlier memory.db is kept too. Readers and writers continue meanwhile. The copy counts
+    The newest backup of each earlier memory.db is kept too. Readers and writers continue while it runs. The copy counts
     only if SQLite finds it sound.
 
     Raises:
@@ -179,7 +181,7 @@ def drop_database(path: Path) -> None:
 
 
 def _drop_leftovers(folder: Path) -> None:
-    """Delete what a killed backup left; call it only while the folder is locked."""
+    """Delete the leftovers of a killed backup; call it only while the folder is locked."""
     for path in folder.glob(".memory-*.tmp*"):
         path.unlink(missing_ok=True)
 

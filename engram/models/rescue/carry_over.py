@@ -1,7 +1,8 @@
 """Carry over what people did by hand from a damaged, current or older memory.db into the one that takes its place.
 
 One rule decides what that is, for a memory that the other database lacks and for a change of one that it has: a person
-or an agent did it. What extractors and tidying did is redone from the transcripts, or is what a restore undoes.
+or an agent did it. The work of extractors and consolidation is redone from the transcripts, or is what a restore
+undoes.
 """
 
 from __future__ import annotations
@@ -58,7 +59,7 @@ from engram.models.work.pauses import carry_pauses
 
 logger = logging.getLogger(__name__)
 
-# -- What somebody did by hand.
+# -- What a person or an agent did by hand.
 
 _PEOPLE = (Actor.USER, Actor.AGENT)
 #: Steps that are only the effect of something else, even if a person did that.
@@ -69,19 +70,19 @@ def _quoted(names: Iterable[str]) -> str:
     return ", ".join(f"'{name}'" for name in names)
 
 
-#: The steps of the history that somebody did; ``_is_by_hand`` is the same for a step that was read.
+#: The steps of the history that a person or an agent did; ``_is_by_hand`` is the same for a step that was read.
 _STEPS_BY_HAND = (
     f"(action IN ({_quoted(BY_HAND_ACTIONS)}) "
     f"OR (actor IN ({_quoted(_PEOPLE)}) AND action NOT IN ({_quoted(_EFFECTS)})))"
 )
-#: Saved, pinned or lowered: reading transcripts again would not bring that back.
+#: Saved, pinned or lowered: reading transcripts again would not restore that.
 _BY_HAND_IN_ROW = f"{IS_MANUAL} OR e.is_pinned OR e.is_lowered"
-#: Memories that somebody changed or chose as a replacement, too.
+#: Also memories that a person or an agent changed or chose as a replacement.
 _BY_HAND = f"""{_BY_HAND_IN_ROW}
     OR e.episode_id IN (SELECT episode_id FROM history WHERE {_STEPS_BY_HAND})
     OR e.episode_id IN (SELECT CASE WHEN json_valid(after) THEN coalesce(json_extract(after, '$.superseded_by'), '')
         ELSE '' END FROM history WHERE {_STEPS_BY_HAND})"""
-#: Exceptions that reading damaged rows may raise, besides Engram's own.
+#: Exceptions that reading damaged rows may raise, apart from Engram's own.
 _UNREADABLE = (*UNREADABLE, peewee.IntegrityError)
 #: Maximum number of unreadable rows in a damaged table before the rest is abandoned.
 MAX_UNREADABLE_ROWS = 5_000
@@ -153,7 +154,7 @@ def recover_by_hand(
 
 
 def carry_forgotten(store: Store, sources: Sequence[Path]) -> None:
-    """Carry over only what was forgotten, pauses and names of projects, from each source that can be read."""
+    """Carry over only tombstones, pauses and names of projects, from each source that can be read."""
     for number, path in enumerate(sources):
         with opened_source(store, path) as source, _skipping_damage(source, "forgotten"):
             _carry_tombstones(store, source)
@@ -172,7 +173,7 @@ def _skipping_damage(source: Store, part: str) -> Iterator[None]:
 
 
 def _carry_tombstones(store: Store, source: Store) -> int:
-    """Add what was forgotten; return how many tombstones are new."""
+    """Add the tombstones; return how many are new."""
     with store.transaction() as tx:
         return carry_tombstones(tx, read_tombstones(source))
 
@@ -203,10 +204,10 @@ def _carry_projects(store: Store, source: Store, actor: Actor, *, is_newest: boo
             return
         for project in projects.list_projects(source):
             if len(projects.names_of_project(source, project.id)) > 1:
-                _place(tx, project)  # somebody renamed it: whoever reads its transcripts would name it after its folder
+                _place(tx, project)  # renamed by hand: reading its transcripts again would name it after its folder
         apart = kept_apart(source)
         keep_apart(tx, sorted(apart))
-    # A person who undid a merge has kept the folder apart since, and the project exists again.
+    # A person who undid a merge wants the folder kept apart, and the project exists again.
     again = apart & {project.identity for project in projects.list_projects(source)}
     for number in [merge.number for merge in list_merges(store) if merge.root in again]:
         with contextlib.suppress(BadRequest, NotFound):
@@ -229,7 +230,7 @@ def _join(tx: Tx, into: ProjectRow, identity: str, root: str, reason: str, actor
 
 
 def _place(tx: Tx, project: ProjectRow) -> ProjectRow:
-    """Return the local project that is a source's."""
+    """Return the local project that corresponds to a project of a source."""
     return projects.ensure_project(tx, project.identity, project.name, project.root)
 
 
@@ -283,7 +284,7 @@ def _rows_of_projects(source: Store, row_ids: Collection[int]) -> dict[int, str]
 
 
 def _rows_by_hand(source: Store) -> dict[int, str]:
-    """Return row id → memory id of what was kept by hand; if the table is damaged, of what may have been."""
+    """Return row id → memory id of memories kept by hand; if the table is damaged, of those that may have been."""
     sql = f"SELECT e.id, e.episode_id FROM episode e WHERE {_BY_HAND} ORDER BY e.id"
     try:
         return {int(row_id): str(name) for row_id, name in source.rows(sql)}
@@ -394,7 +395,7 @@ _FIELDS_OF_ROW = (
 
 
 def _carry_changes(store: Store, source: Store, present: Set[str]) -> int:
-    """Repeat the changes that somebody has since made in the source; return how many memories changed."""
+    """Repeat the changes that have since been made by hand in the source; return how many memories changed."""
     changed = 0
     for name in _changed_in(source, present):
         if name in present:
@@ -410,7 +411,9 @@ def _carry_changes(store: Store, source: Store, present: Set[str]) -> int:
 
 
 def _changed_in(source: Store, present: Set[str]) -> list[str]:
-    """Return the ids of what somebody changed, or whose words were forgotten; if that can't be read, every id."""
+    """Return the ids of memories that were changed by hand, or whose words were forgotten; if that can't be read, every
+    id.
+    """
     sql = f"SELECT DISTINCT episode_id FROM history WHERE {_STEPS_BY_HAND} OR action = '{ERASE}' ORDER BY episode_id"
     with _skipping_damage(source, "changes"):
         return [str(name) for (name,) in source.rows(sql)]
@@ -428,7 +431,7 @@ def _carry_changes_of(tx: Tx, source: Store, name: str) -> bool:
     later = _fields_set_later(tx, name)
     for step, undoes in _new_steps(tx, name, history):
         if step.action == ERASE:
-            # Its history is gone: only the row is left.
+            # Its history is lost: only the row is left.
             is_changed |= _take_row(tx, source, memory, is_erased=True)
         elif _is_by_hand(step) and not is_making(step):
             fields = _fields_after(tx, source, memory, step)
@@ -465,7 +468,7 @@ def _new_steps(tx: Tx, name: str, history: Sequence[Change]) -> Iterator[tuple[C
 
 
 def _fields_set_later(tx: Tx, name: str) -> Mapping[str, int]:
-    """Return field → when somebody last set it here: a copy may be newer than the memory that it replaces."""
+    """Return field → when it was last set by hand here: a copy may be newer than the memory that it replaces."""
     return {field: step.at_ms for step in history_of(tx, name) if _is_by_hand(step) for field in step.after}
 
 
@@ -494,7 +497,7 @@ def _take_row(tx: Tx, source: Store, memory: Memory, *, is_erased: bool) -> bool
 
 
 def _carry_decisions(store: Store, source: Store) -> None:
-    """Add contradictions with their decisions, and what the user undid and tidying must not do again."""
+    """Add contradictions with their decisions, and what the user undid and consolidation must not do again."""
     with _skipping_damage(source, "contradictions"), store.transaction() as tx:
         table = tables.Contradiction
         for contradiction in source.fetch_records(CONTRADICTIONS, CONTRADICTIONS.select().order_by(table.id)):

@@ -27,7 +27,7 @@ from engram.text.words import in_pairs
 
 # -- Other databases of Engram, such as backups: opened only if they are sound, and cleaned of what was forgotten.
 
-#: The first version whose tables correspond to the present ones, row for row.
+#: The first version whose tables correspond to the current ones, row for row.
 _FIRST_ALIKE = 5
 
 
@@ -107,7 +107,7 @@ def _clean_older(path: Path, driver: str, version: int, clean: Callable[[Tx], in
 
 
 def _take_over(older: Store, twin: Path, version: int) -> None:
-    """Delete and change in an older database what was deleted or changed in its cleaned copy, in one transaction."""
+    """Make the deletions and changes of a cleaned copy in the older database too, in one transaction."""
     older.rows("SELECT 1")
     older.rows("ATTACH DATABASE ? AS cleaned", (str(twin),))
     changed = "n.id IS NULL OR n.summary IS NOT o.summary OR n.content IS NOT o.content OR n.entities IS NOT o.entities"
@@ -157,7 +157,7 @@ def _take_over_table(tx: Tx, table: str) -> None:
 
 
 def _index_older(tx: Tx, row_id: int, version: int, *, is_deleted: bool) -> None:
-    """Remove a memory from an earlier version's text index, or add it, with the words that such a version indexed."""
+    """Remove a memory from an earlier version's text index, or add it, with the words that such a version indexes."""
     questions = "questions" if version >= 17 else "''"
     into, deleted = ("episode_fts, rowid", "'delete', ?") if is_deleted else ("rowid", "?")
     for summary, content, entities, asked in tx.rows(
@@ -171,7 +171,7 @@ def _index_older(tx: Tx, row_id: int, version: int, *, is_deleted: bool) -> None
         )
 
 
-# -- What was forgotten remains forgotten in every copy: tombstones carried from one database to another, and applied
+# -- Forgotten data remains forgotten in every copy: tombstones are carried from one database to another, and applied
 # there.
 
 #: ``(kind, key, when it was forgotten)``.
@@ -200,7 +200,7 @@ def carry_tombstones(tx: Tx, tombstones: Sequence[Tombstone]) -> int:
 def carry_harmless_tombstones(tx: Tx, tombstones: Sequence[Tombstone]) -> int:
     """Add those tombstones from a file that match nothing here; return how many are new. Nothing is deleted.
 
-    A time in the future becomes the present: a file must not bar what will be said in a project.
+    A time in the future becomes the current time, because a file must not bar what will be said in a project.
     """
     before, now_ms = _count_tombstones(tx), tx.now_ms()
     rows: list[dict[str, Value]] = [
@@ -247,7 +247,7 @@ def is_named_by_tombstone(
 
 
 def delete_named_in_copy(path: Path, driver: str, tombstones: Sequence[Tombstone]) -> int:
-    """Delete what tombstones list from another database of Engram, such as one that was set aside; return how much.
+    """Delete what tombstones list from another Engram database, such as one set aside; return the number of deletions.
 
     Raises:
         StoreError: the file is damaged, or not Engram's; it is unchanged.

@@ -34,9 +34,9 @@ _TRANSCRIPTS = (
 _SESSION_OR_NONE = f"CASE WHEN session_ref IN ({_SESSIONS}) THEN session_ref + {{session}} END"
 _TURN_OR_NONE = f"CASE WHEN turn_id IN ({_TURNS}) THEN turn_id + {{turn}} END"
 
-#: Table → (which rows, column → the expression that replaces it, besides row ids and foreign keys). ``{TABLE}`` is the
-#: offset added to that table's row ids, ``{p}`` and ``{t}`` the project's row id in source and target. Ordered so that
-#: a row is copied after the rows it refers to.
+#: Table → (which rows, column → the expression that replaces it, apart from row ids and foreign keys). ``{TABLE}`` is
+#: the offset added to that table's row ids, ``{p}`` and ``{t}`` the project's row id in source and target. Ordered so
+#: that a row is copied after the rows it refers to.
 _ROWS: tuple[tuple[str, str, dict[str, str]], ...] = (
     ("session", _IS_OF_PROJECT, {}),
     ("pull_request", f"session_ref IN ({_SESSIONS})", {}),
@@ -75,7 +75,7 @@ _ROWS: tuple[tuple[str, str, dict[str, str]], ...] = (
 )
 #: Tables whose rows may already be in the target, with the same meaning.
 _SHARED = frozenset({"transcript", "context", "copied_history", "work", "standing_file", "project_folder", "tombstone"})
-#: Tables with rows of a session that are deleted with it, and how they refer to it.
+#: Tables whose rows are deleted with their session, and how they refer to the session.
 _OF_SESSION = (
     ("known_value", "session_ref IN ({sessions})"),
     ("context", "session_id IN ({session_ids})"),
@@ -102,7 +102,7 @@ _COPIES = tuple((name, rows, dict(_references(name)) | others) for name, rows, o
 def copy_project(target: Store, source: Path, project: ProjectRow) -> ProjectRow:
     """Copy everything in a project into another database in one transaction; return the project as stored there.
 
-    If the target already has one of its sessions or memories, nothing is copied, since an earlier call copied it all.
+    If the target already has one of its sessions or memories, nothing is copied, because an earlier call copied it all.
 
     Raises:
         StoreError: a database can't be read or written; the target is unchanged.
@@ -137,16 +137,16 @@ def _is_copied(tx: Tx, project_id: int) -> bool:
 
 
 def take_over_salt(target: Store, source: Reader) -> None:
-    """Give a new database the salt of another one, so that a value of ``.env`` files has the same hash in both."""
+    """Give a new database the salt of another one, so that a value from a ``.env`` file has the same hash in both."""
     value = get_meta(source, "salt")
     with target.transaction() as tx:
         tx.run("UPDATE meta SET value = ? WHERE key = 'salt'", (value,))
 
 
 def drop_project_rows(tx: Tx, project: ProjectRow) -> None:
-    """Delete what remains of an emptied project: its sessions, transcripts and former names."""
+    """Delete what remains of an emptied project: its sessions, transcripts and previous names."""
     row_id = (project.id,)
-    # A session that also worked elsewhere is kept and reassigned to that project.
+    # A session that also worked in another project is kept and reassigned to it.
     tx.run(
         "UPDATE session SET cwd = '', is_global = 0, project_id = (SELECT project_id FROM turn WHERE session_ref = "
         "session.id AND project_id IS NOT NULL LIMIT 1) WHERE project_id = ? AND id IN (SELECT session_ref FROM turn)",
@@ -171,19 +171,21 @@ def drop_project_rows(tx: Tx, project: ProjectRow) -> None:
 
 
 def make_project_scoped(tx: Tx, project: ProjectRow) -> None:
-    """Make a project's global memories project-scoped, since they move with it."""
+    """Make a project's global memories project-scoped, because they move with it."""
     tx.run("UPDATE episode SET scope = 'project' WHERE project_id = ? AND scope = 'global'", (project.id,))
 
 
 def tombstone_times(store: Reader) -> dict[tuple[str, bytes], int]:
-    """Return the kind and key of each tombstone, with its time."""
+    """Return the time of each tombstone, by kind and key."""
     return {
         (str(kind), bytes(key)): int(at_ms) for kind, key, at_ms in store.rows("SELECT kind, key, at_ms FROM tombstone")
     }
 
 
 def put_tombstones_back(tx: Tx, before: Mapping[tuple[str, bytes], int]) -> None:
-    """Restore the tombstones from before memories were merely moved, so that the memories may be stored again."""
+    """Restore the tombstones as they were before a move, which is not a forget, so that the memories can be stored
+    again.
+    """
     now = tombstone_times(tx)
     new = [pair for pair in now if pair not in before]
     tx.run_many("DELETE FROM tombstone WHERE kind = ? AND key = ?", new)

@@ -89,7 +89,7 @@ class ForeignDatabase:
             return int(self._read(f'SELECT count(*) FROM "{table}"')[0][0])
 
     def _next_row(self, table: str, after: int) -> int:
-        """Return the number of the next row, since row numbers may have large gaps."""
+        """Return the number of the next row, because row numbers may have large gaps."""
         try:
             found = self._read(f'SELECT min(rowid) FROM "{table}" WHERE rowid > ?', (after,))[0][0]
         except BrokenDatabase:
@@ -136,7 +136,7 @@ def reading_foreign(path: Path, folder: Path) -> Iterator[ForeignDatabase]:
 
 
 def _copy(path: Path, folder: Path) -> Path:
-    """Copy a database with its side files, as of one instant. Raises StoreError."""
+    """Copy a database with its side files, in their state at one instant. Raises StoreError."""
     target = folder / "copy.db"
     try:
         for _ in range(MAX_ATTEMPTS):

@@ -36,7 +36,8 @@ from engram.system.failpoint import reach
 
 logger = logging.getLogger(__name__)
 
-# -- Databases of Engram that were set aside next to memory.db: which ones exist, and what must not be left in them.
+# -- Databases of Engram that were set aside next to memory.db: which ones exist, and the removal of forgotten data from
+# them.
 
 #: Names of databases of Engram that were set aside, and the name of another program's.
 SET_ASIDE_PATTERNS = ("memory.broken*.db", "memory.replaced*.db")
@@ -74,7 +75,7 @@ def list_rescues(store: Reader) -> dict[Path, str]:
 
 
 def clean_set_aside(path: Path, driver: str, tombstones: Sequence[Tombstone]) -> None:
-    """Delete what tombstones list from the databases next to memory.db; a damaged one is left as it is."""
+    """Delete what tombstones list from the databases next to memory.db; a damaged one is left unchanged."""
     for aside in set_aside_files(path.parent, driver):
         try:
             cleaned = delete_named_in_copy(aside, driver, tombstones)
@@ -103,29 +104,29 @@ def is_file(path: Path) -> bool:
 class Restored:
     #: The backup that memory.db is now a copy of.
     source: Path
-    #: Where the former memory.db is now; None if there was none.
+    #: Where the previous memory.db is now; None if there was none.
     aside: Path | None
     memories: int
     turns: int
-    #: What was carried over from the former memory.db.
+    #: What was carried over from the previous memory.db.
     carried: Recovered
 
 
 @dataclass(frozen=True, slots=True)
 class Newer:
-    """What memory.db has of the time since a backup was made."""
+    """The content of memory.db from the time since a backup was made."""
 
     turns: int
-    #: Those of them whose transcripts are gone, so that they can't be read again.
+    #: Those of them whose transcripts no longer exist, so that they can't be read again.
     gone_turns: int
-    #: Memories that nobody saved by hand, which are made again of the turns.
+    #: Memories that were not saved by hand, which are made again from the turns.
     memories: int
-    #: How often Claude was shown something, which is only recorded here.
+    #: How often Claude was shown something, which is recorded only here.
     shown: int
 
 
 def find_newer(store: Reader, made_at_ms: int) -> Newer:
-    """Return what a restore of a backup from this time would take back."""
+    """Return what restoring a backup from this time would undo."""
     turn, memory = tables.Turn, tables.Memory
     turns = turn.select(fn.COUNT(turn.id)).where(turn.started_at_ms > made_at_ms)
     is_made = (memory.kept_at_ms > made_at_ms) & (memory.source != Source.MANUAL)
@@ -144,10 +145,10 @@ def find_newer(store: Reader, made_at_ms: int) -> Newer:
 def restore_backup(path: Path, backup: Path, *, driver: str) -> Restored:
     """Replace the memory.db at ``path`` with a copy of ``backup``; call it while neither watcher nor worker is running.
 
-    What somebody saved, changed, decided or forgot since is carried over into the copy as far as it can be read, and
-    what was forgotten is deleted from it; then the copy takes the place of memory.db, which is set aside as
-    ``memory.replaced.db``. A kill at any instant leaves the old memory.db, or a swap that is finished when memory.db
-    is opened next. Transcripts are then read from the point where the backup ends.
+    Whatever was saved, changed, decided or forgotten by hand since is carried over into the copy as far as it can be
+    read, and forgotten data is deleted from it; then the copy takes the place of memory.db, which is set aside as
+    ``memory.replaced.db``. A kill at any instant leaves the old memory.db, or a swap that is finished when memory.db is
+    opened next. Transcripts are then read from the point where the backup ends.
 
     Raises:
         BadRequest: the file is not a sound backup; nothing was changed.
@@ -197,7 +198,7 @@ def put_copy_back(path: Path, copy: Path) -> Path:
             aside = free_name(path, "memory.replaced.db")
             swap_in(path, aside)
     except OSError as error:
-        raise StoreError(f"memory.db was not put back: {explain_error(error)}") from error
+        raise StoreError(f"memory.db was not restored: {explain_error(error)}") from error
     drop_database(copy)
     return aside
 
@@ -205,7 +206,7 @@ def put_copy_back(path: Path, copy: Path) -> Path:
 def rebuild_memory(
     path: Path, aside_name: str, sources: Sequence[Path], note: Callable[[Store, Path, Recovered], None], *, driver: str
 ) -> tuple[Path, Recovered]:
-    """Replace a damaged memory.db with a new one, carrying over what people did by hand in it and in the sources.
+    """Replace a damaged memory.db with a new one, carrying over the changes made by hand in it and in the sources.
 
     As with ``restore_backup``, a kill at any instant leaves the damaged file in its place, or a swap to finish.
 

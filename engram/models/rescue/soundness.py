@@ -1,4 +1,4 @@
-"""Check memory.db for damage row by row, and read a damaged or older one as far as possible."""
+"""Check memory.db for damage row by row, and read as much as possible of a damaged or older one."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from engram.models.sessions.stored_turns import turns_by_row
 # -- Checking memory.db down to the values in each row: SQLite checks its pages, not the values that Engram packs into
 # them.
 
-#: Exceptions that reading a damaged value may raise, besides Engram's own.
+#: Exceptions that reading a damaged value may raise, apart from Engram's own.
 UNREADABLE = (ValueError, TypeError, KeyError, IndexError, AttributeError, OverflowError, struct.error)
 
 #: Number of rows read at once; if that fails, they are read one by one.
@@ -164,7 +164,7 @@ def rebuild_all_indexes(store: Store) -> None:
     rebuild_indexes(store)
 
 
-# -- A damaged or older memory.db, opened to be read as far as possible. Nothing in it is changed or migrated.
+# -- A damaged or older memory.db, opened to read as much of it as possible. Nothing in it is changed or migrated.
 
 
 @contextlib.contextmanager

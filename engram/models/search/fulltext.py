@@ -1,4 +1,4 @@
-"""Full-text search with FTS5, and light rows for what a search finds."""
+"""Full-text search with FTS5, and lightweight rows for its results."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ def passages_with_phrase(store: Reader, phrase: str, limit: int, *, project_id: 
     """Return the row ids of passages in which a phrase begins, best first, at most ``limit``; of one project if given.
 
     Words are stemmed as in the index, and punctuation is ignored: the caller compares the text. A phrase may continue
-    in the next passage, as far as that is indexed.
+    in the next passage, as far as that passage is indexed.
     """
     words = list(_WORD_OR_LETTER.finditer(phrase))[:MAX_PHRASE_WORDS]
     looked_up = phrase[: words[-1].end()] if words else ""
@@ -221,7 +221,7 @@ def _notes_of_project(expression: str, project_id: int, heading: float, text: fl
 def _memories_of_project(expression: str, project_id: int, limit: int, *, with_global: bool) -> Statement:
     """Return the best memories that a project may see.
 
-    Raw SQL: rows of memories are long, and only those up to the last hit should be read. CROSS JOIN makes SQLite
+    Raw SQL: memory rows are long, and only those up to the last hit should be read. CROSS JOIN makes SQLite
     rank first, and the LIMIT of the inner query keeps the order; peewee can express neither.
     """
     seen = f"({IS_OF_PROJECT} AND e.project_id = ?)" + (f" OR {GLOBAL_SQL}" if with_global else "")
@@ -243,7 +243,7 @@ def _first_matches(table: str, expressions: Sequence[str]) -> Statement:
     return Statement(" UNION ALL ".join([part] * len(expressions)), tuple(expressions))
 
 
-# -- What search needs to know about memories and note chunks, and the size of each text index.
+# -- The facts about memories and note chunks that search needs, and the size of each text index.
 
 
 @dataclass(frozen=True, slots=True)

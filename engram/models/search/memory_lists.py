@@ -29,7 +29,7 @@ from engram.models.tables.memory_tables import SORT_INDEX
 from engram.system.lazy_regex import lazy_regex
 from engram.text.words import UNSPACED_LETTERS, is_unspaced
 
-# -- Lists of memories for people: the latest, those around a time, related ones, and how many there are.
+# -- Lists of memories for display: the latest, those around a time, related ones, and how many there are.
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,7 +178,9 @@ def related_memories(store: Reader, memory: Memory, project_id: int | None, limi
 
 
 def count_memories(store: Reader, project_id: int) -> tuple[list[MemoryCount], int]:
-    """Count the memories that a project may see, by scope, importance and status, and the number of all others."""
+    """Count the memories that a project may see, by scope, importance and status, and return the number of all
+    others.
+    """
     memory = tables.Memory
     sort = (memory.scope, memory.importance, memory.status)
     number = fn.count(SQL("*"))
@@ -220,7 +222,7 @@ _CURRENT = tuple(status.value for status in CURRENT_STATUSES)
 
 
 class State(StrEnum):
-    """The state of a memory in a list for people."""
+    """The state of a memory in a list for display."""
 
     CURRENT = "current"
     REPLACED = "replaced"
@@ -269,7 +271,9 @@ class Listing:
 
 
 def browse(store: Reader, selection: Selection, *, limit: int = 50, offset: int = 0) -> Listing:
-    """Return the memories in a selection: best match first if words are given and few match, else newest first."""
+    """Return the memories in a selection: best match first if words are given and few memories match, else newest
+    first.
+    """
     expression = prefix_expression(store, selection.text)
     if expression is None:
         return Listing((), _facets([], selection))

@@ -66,7 +66,7 @@ def count_vectors_by_model(store: Reader) -> dict[str, int]:
 
 
 def put_vectors(tx: Tx, model: str, vectors: Sequence[tuple[str, int, int, bytes]]) -> None:
-    """Store ``(owner, owner_id, piece, float16 bytes)``; rows that were forgotten meanwhile are left out.
+    """Store ``(owner, owner_id, piece, float16 bytes)``; rows that were forgotten in the meantime are left out.
 
     Raw SQL: each row is inserted only if the row that it belongs to is still there, many in one statement.
     """
@@ -178,7 +178,7 @@ def _missing_passages(model_id: int, limit: int) -> Query:
 
 @asks_number
 def _model_id(model: str) -> Query:
-    """Return the number that a model's vectors carry; 0 if it has none."""
+    """Return the number stored with a model's vectors; 0 if it has none."""
     return tables.VectorModel.select(tables.VectorModel.id).where(tables.VectorModel.name == model)
 
 

@@ -1,4 +1,4 @@
-"""Failing commands, commits and pull requests of turns."""
+"""Failed commands, commits and pull requests of turns."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from engram.transcripts.agents import PullRequest
 from engram.transcripts.calls import read_message
 from engram.transcripts.turns import Action
 
-# -- Failing commands: which earlier ones had the same error, and which programs have failed in a project.
+# -- Failed commands: which earlier ones had the same error, and which programs have failed in a project.
 
 #: Maximum number of rows of earlier failures that are compared, latest first.
 MAX_ROWS = 500
@@ -26,7 +26,7 @@ MAX_ROWS = 500
 
 @dataclass(frozen=True, slots=True)
 class EarlierFailure:
-    """A failing command of a stored turn that shares a part of its error with another."""
+    """A failed command of a stored turn whose error partly matches that of another."""
 
     turn_id: int
     #: Place of the call among the turn's tool calls.
@@ -38,7 +38,7 @@ class EarlierFailure:
 
 
 def replace_failed_calls(tx: Tx, turn_id: int, actions: Iterable[Mapping[str, object] | Action]) -> None:
-    """Replace the stored failing commands of a turn.
+    """Replace the stored failed commands of a turn.
 
     Args:
         actions: the turn's tool calls in order, as records or as their unpacked facts.
@@ -55,7 +55,7 @@ def replace_failed_calls(tx: Tx, turn_id: int, actions: Iterable[Mapping[str, ob
 
 
 def earlier_failures(store: Reader, project_id: int, error_keys: Collection[int]) -> list[EarlierFailure]:
-    """Return the failing commands of a project that have one of these keys, latest first."""
+    """Return the failed commands of a project that have one of these keys, latest first."""
     calls: dict[tuple[int, int], EarlierFailure] = {}
     for row in store.fetch(_with_keys(project_id, error_keys)):
         place = (int(row.turn_id), int(row.seq))
@@ -124,7 +124,7 @@ def _following(turn_id: int, limit: int) -> Query:
     return query.order_by(turn.start_offset, turn.id).limit(limit)
 
 
-# -- The commits that turns made, to be shown with what was said in them, or to list what was done on a day.
+# -- The commits that turns made, to be shown with the text of the turns, or to list the work of a day.
 
 #: Facts of a call that did nothing.
 _FAILED = ("is_error", "is_refused", "refusal")
@@ -135,7 +135,7 @@ class Commit:
     #: "" if the command printed none, as with ``--quiet``.
     sha: str
     subject: str
-    #: When its turn began, since the commit itself has no time; 0 if that was not requested.
+    #: When its turn began, because the commit itself has no time; 0 if that was not requested.
     turn_at_ms: int = 0
     #: Display name of the project; "" if there is none, or if it was not requested.
     project: str = ""
@@ -218,7 +218,7 @@ def _actions_of(turn_ids: Iterable[int]) -> Query:
 
 def _turns_between(project_id: int | None, start_ms: int, stop_ms: int) -> Query:
     turn, project = tables.Turn, tables.Project
-    # Listing the projects lets the index of project and time find the turns.
+    # With the projects listed, the index on project and time finds the turns.
     every = project.alias()
     is_there = turn.project.in_(every.select(every.id)) | turn.project.is_null()
     is_there = is_there if project_id is None else turn.project == project_id

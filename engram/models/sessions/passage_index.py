@@ -14,7 +14,7 @@ from engram.text.splitting import split_passages
 from engram.text.words import in_pairs
 from engram.transcripts.turns import TextBlock
 
-# -- Passages and their text index. A passage's neighbours are indexed with it, so they are indexed again when it
+# -- Passages and their text index. A passage is indexed with its neighbours' words, so they are reindexed when it
 # changes.
 
 
@@ -87,7 +87,7 @@ def _neighbours(store: Reader, ids: Sequence[int]) -> list[int]:
     return sorted(neighbours - {None, *ids})
 
 
-# -- The text index, in raw SQL: its commands are columns of the same name as the table, which peewee cannot express,
+# -- The text index, in raw SQL: its commands are columns with the same name as the table, which peewee cannot express,
 # and ``passage_context`` is read within SQLite.
 
 
@@ -111,7 +111,9 @@ def _index(tx: Tx, ids: Sequence[int]) -> None:
 
 
 def _unindex(tx: Tx, ids: Sequence[int]) -> None:
-    """Remove rows from the index; this needs the passages and their neighbours as they were when indexed."""
+    """Remove rows from the index; this needs the passages and their neighbours in the state in which they were
+    indexed.
+    """
     tx.run_many(
         "INSERT INTO passage_fts(passage_fts, rowid, own, before, after) VALUES ('delete', ?, ?, ?, ?)", _words(tx, ids)
     )

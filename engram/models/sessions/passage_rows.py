@@ -1,4 +1,4 @@
-"""Read passages: light rows of candidates, full places of hits, and where an entry is in its file."""
+"""Read passages: lightweight rows for candidates, full locations for hits, and the position of an entry in its file."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from engram.models.sessions.quotation_ids import quotation_id_of
 
 #: Maximum number of passages read for a time span before thinning.
 MAX_PASSAGES_BETWEEN = 20_000
-#: Maximum number of characters read of each later text to see what followed.
+#: Maximum number of characters to read from each later text, to see what followed.
 MAX_LATER_CHARACTERS = 4_000
 
 
@@ -38,7 +38,7 @@ class PassageRow:
     #: Its offset in the text, and the length of that text, in characters.
     start: int
     said_chars: int
-    #: True if nothing was said after it in its turn, as far as is stored.
+    #: True if no text after it is stored for its turn.
     is_closing: bool
 
 
@@ -114,7 +114,9 @@ def passage_turns(ids: Sequence[int]) -> Query:
 
 @asks_rows(lambda rows: [tuple(row) for row in rows])
 def passage_spots(ids: Sequence[int], project_id: int | None = None) -> Query:
-    """Return ``(row id, session, turn, said)`` of passages that exist, ordered by row id; of one project if given."""
+    """Return ``(row id, session, turn, said)`` of passages that exist, ordered by row id; limited to one project if
+    given.
+    """
     passage = tables.Passage
     query = passage.select(passage.id, passage.session_ref, passage.turn_id, passage.text_block)
     is_seen = is_same(passage.project_id, fn.COALESCE(project_id, passage.project_id))
@@ -163,7 +165,7 @@ class LaterText:
 
 
 def said_after(store: Reader, row_id: int, limit: int) -> list[LaterText]:
-    """Return the beginnings of what was said after a passage in its session, in order."""
+    """Return the beginning of each text that follows a passage in its session, in order."""
     place = store.fetch_first(_moment_of(row_id))
     if place is None:
         return []
@@ -229,7 +231,7 @@ def passage_rows(ids: Sequence[int]) -> Query:
     return query.where(in_json_list(passage.id, ids))
 
 
-# -- Where an entry is: its session, its file and its line in it.
+# -- Where an entry is: its session, file and line.
 
 
 @dataclass(frozen=True, slots=True)
@@ -241,23 +243,23 @@ class EvidencePlace:
     line: int
     #: The session's key within a file that contains several; "" if the file is one session.
     part: str = ""
-    #: Position in the source, in the unit that its agent uses; bytes in a file of lines.
+    #: Position in the source, in the unit that its agent uses; bytes in a line-based file.
     position: int = 0
 
     @classmethod
     def unread(cls, uuid: str) -> EvidencePlace:
-        """Return the place of an entry of which only the uuid was read, or that is unknown."""
+        """Return the location of an entry that is unknown, or known only by its UUID."""
         return cls(session_id="", uuid=uuid, path="", line=0)
 
     @property
     def text(self) -> str:
-        """The place for people: path and line, or path, part and position if there are no lines."""
+        """The location in human-readable form: path and line, or path, part and position if there are no lines."""
         if self.line:
             return f"{self.path}:{self.line}"
         return f"{self.path} {self.part} at {self.position}" if self.part else f"{self.path} at {self.position}"
 
     def to_json(self) -> dict[str, Any]:
-        """Return the form of ``evidence`` in every command's JSON."""
+        """Return the location as it appears under ``evidence`` in every command's JSON."""
         return {
             "session": self.session_id,
             "uuid": self.uuid,
@@ -269,7 +271,7 @@ class EvidencePlace:
 
 
 def places_of(store: Reader, uuids: Iterable[str]) -> list[EvidencePlace]:
-    """Return session, file and position of entries, in the given order; unknown ones have no file."""
+    """Return the session, file and position of each entry, in the given order; unknown ones have no file."""
     asked = list(uuids)
     rows = store.fetch(_turns_of_keys([entry_key(uuid) for uuid in asked])) if asked else []
     turns = {row.id: row for row in rows}

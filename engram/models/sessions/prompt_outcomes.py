@@ -1,4 +1,6 @@
-"""The outcome of each prompt: memories shown, or none and why, and the candidates. Limited in number, without text."""
+"""The outcome of each prompt: the memories shown, or why there were none, and the candidates. Limited in number,
+without text.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,7 @@ from engram.models.sessions.quotation_ids import is_quotation_id
 MAX_OUTCOMES = 10_000
 #: Maximum number of outcomes counted as new.
 MAX_COUNTED = 200
-#: An outcome within this many milliseconds of a turn belongs to it, since the two clocks may differ.
+#: An outcome within this many milliseconds of a turn belongs to it, because the two clocks may differ.
 SAME_MOMENT_MS = 10_000
 
 
@@ -68,7 +70,7 @@ class Outcome:
     #: True if the search had no embedding model.
     is_text_only: bool = False
     duration_ms: int = 0
-    #: Every memory that was shown, and the best that were not.
+    #: Every memory that was shown, and the best of the others.
     considered: tuple[Candidate, ...] = ()
     #: Row id; 0 until it is stored.
     id: int = 0
@@ -90,7 +92,9 @@ _CANDIDATES = RecordReader(
 
 
 def add_outcomes(tx: Tx, outcomes: Sequence[Outcome]) -> None:
-    """Store outcomes, without memories that were deleted meanwhile. Quotations are kept: their ids reveal no text."""
+    """Store outcomes, without memories that were deleted in the meantime. Quotations are kept: their ids reveal no
+    text.
+    """
     known = _known_ids(tx, {candidate.episode_id for outcome in outcomes for candidate in outcome.considered})
     for outcome in outcomes:
         outcome_id = tx.insert_row(
@@ -190,7 +194,7 @@ def change_verdicts(tx: Tx, session_id: str, before: Verdict, after: Verdict, *,
 
 
 def drop_outcomes_of_turn(tx: Tx, turn_id: int) -> None:
-    """Delete the outcomes of a turn's prompt and tool calls, since its words are being erased."""
+    """Delete the outcomes of a turn's prompt and tool calls, because its words are being erased."""
     turn, session, outcome = tables.Turn, tables.Session, tables.Outcome
     query = turn.select(session.session_id, turn.started_at_ms, turn.ended_at_ms).join(session)
     row = tx.fetch_first(query.where(turn.id == turn_id))

@@ -11,9 +11,9 @@ from engram.models.engine.packed import entry_key
 from engram.models.engine.transaction import Reader
 from engram.system.lazy_regex import lazy_regex
 
-#: How many bits of an entry's key an id leaves out (the lowest ones), and how many it contains.
+#: Number of bits of an entry's key that an id leaves out (the lowest ones), and that it contains.
 _CUT_BITS, _KEPT_BITS = 16, 48
-#: What every id begins with; all ids sort between these two, since their digits are hexadecimal.
+#: The prefix of every id, and an upper bound; all ids sort between these two, because their digits are hexadecimal.
 PREFIX, AFTER_PREFIX = "q_", "q_g"
 #: Number of leading characters that the ids of all quotations of an entry have in common.
 ENTRY_CHARACTERS = len(PREFIX) + _KEPT_BITS // 4
@@ -40,7 +40,7 @@ def is_quotation_id(text: str) -> bool:
 
 
 def parse_quotation_id(text: str) -> tuple[int, int] | None:
-    """Return the entry's cut key and the position in an id of a quotation; None for any other text."""
+    """Return the truncated entry key and the position in a quotation's id; None for any other text."""
     match = _QUOTATION.fullmatch(text)
     return None if match is None else (int(match[1], 16), int(match[2], 16))
 

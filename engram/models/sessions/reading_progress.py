@@ -1,4 +1,4 @@
-"""How far each source was read, the parts that could not be, and what its reader may ask about stored turns."""
+"""How far each source was read, the parts that could not be read, and what its reader may query about stored turns."""
 
 from __future__ import annotations
 
@@ -142,7 +142,7 @@ def add_unreadable(tx: Tx, transcript_id: int, generation: int, parts: Iterable[
 
 
 def drop_unreadable(tx: Tx, transcript_id: int) -> None:
-    """Delete the record of which parts of a source could not be read, since it is read again."""
+    """Delete the record of which parts of a source could not be read, because it is read again."""
     tx.run(tables.BadLine.delete().where(tables.BadLine.transcript == transcript_id))
 
 
@@ -165,7 +165,7 @@ _KEPT_OUT = "kept_out "
 
 
 def note_kept_out(store: Store, source: Source) -> None:
-    """Record that a source must not be read as it is now: it is excluded, or a vault's."""
+    """Record that a source must not be read in its current state: it is excluded, or belongs to a vault."""
     key = _key_of(source.place)
     if get_meta(store, key) != source.stamp:
         with store.transaction() as tx:
@@ -211,7 +211,7 @@ def read_missing_again(tx: Tx, source: Reader) -> int:
 
 
 def read_from_beginning(tx: Tx, transcript_id: int) -> None:
-    """Reset how far a source was read; what is stored from it is recognised and kept."""
+    """Reset how far a source was read; the stored data from it is recognised and kept."""
     drop_unreadable(tx, transcript_id)
     table = tables.Transcript
     nothing = table.update(
@@ -227,7 +227,9 @@ def note_gone(store: Store, path: Path) -> None:
 
 
 def note_unchanged(store: Store, seen: Progress) -> None:
-    """Record the stamp and size of a source with nothing new after the cursor, unless the cursor moved meanwhile."""
+    """Record the stamp and size of a source with nothing new after the cursor, unless the cursor has moved in the
+    meantime.
+    """
     table = tables.Transcript
     with store.transaction() as tx:
         tx.run(

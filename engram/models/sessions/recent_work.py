@@ -1,4 +1,4 @@
-"""What a session or project was about lately: the latest turn, its files, and the memories that are pinned."""
+"""Recent work of a session or project: the latest turn, its files, and pinned memories."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ def user_texts_elsewhere(
     """Return the user's text blocks that some passages come from, except those of one session.
 
     Args:
-        but_at_ms: times; what was said at one of them is a copy of what the session said then.
+        but_at_ms: times; text from one of them is a copy of the session's own text from that time.
     """
     block, passage = tables.TextBlock, tables.Passage
     is_users = (passage.role == Role.USER.value) & (passage.session_ref != session_ref)
@@ -114,7 +114,7 @@ def user_texts_elsewhere(
 
 @asks_rows(lambda rows: str(rows[0].text) if rows else "")
 def prompt_near(session_id: str, at_ms: int, within_ms: int = 10000) -> Query:
-    """Return the prompt of a session that was sent at about that time; "" if none is stored."""
+    """Return the prompt of a session that was sent at about this time; "" if none is stored."""
     block, turn, session = tables.TextBlock, tables.Turn, tables.Session
     distance = fn.ABS(turn.started_at_ms - at_ms)
     is_prompt = (session.session_id == session_id) & (block.role == Role.USER.value) & (block.message_id == "")

@@ -45,19 +45,19 @@ class SessionRow:
     rolling_summary: str
     #: When it was last extracted, in milliseconds since 1970; 0 if never.
     extracted_at_ms: int = 0
-    #: What the agent calls it; "" if it has no name. ``session_titles`` gives every session a title.
+    #: The agent's name for it; "" if it has none. ``session_titles`` gives every session a title.
     title: str = ""
     #: As ``TitleRank``; 0 if there is no title.
     title_rank: int = 0
 
     @property
     def is_settled(self) -> bool:
-        """True once it is known where it belongs: to a project, or everywhere."""
+        """True once its place is known: a project, or everywhere."""
         return self.project_id is not None or self.is_global
 
     @property
     def own_project_id(self) -> int | None:
-        """The project that what is said in it belongs to; None for a session that belongs everywhere."""
+        """The project that its text belongs to; None for a session that belongs everywhere."""
         return None if self.is_global else self.project_id
 
 
@@ -115,7 +115,7 @@ def ensure_session(
 
 
 def _give_to_project(tx: Tx, session_ref: int, project_id: int | None) -> None:
-    """Assign what was stored from a session before its folder was known to its project."""
+    """Assign to its project everything that was stored from a session before its folder was known."""
     tx.run(tables.Turn.update(project=project_id).where(tables.Turn.session == session_ref))
     tx.run(tables.Passage.update(project_id=project_id).where(tables.Passage.session_ref == session_ref))
     # A queued prompt may have been extracted before any line contained the folder; its vectors are recomputed.
@@ -200,8 +200,8 @@ def touch_session(row_id: int, *, at_ms: int, branch: str, new_messages: int) ->
     ).where(session.id == row_id)
 
 
-# -- What an agent's context still contains of a session: since when it has been growing, and which other sessions it
-# was copied from.
+# -- Which parts of a session an agent's context still contains: since when it has been growing, and which other
+# sessions it was copied from.
 
 #: Means "until now", in milliseconds since 1970.
 _FOREVER_MS = 2**62
@@ -209,7 +209,7 @@ _FOREVER_MS = 2**62
 
 @writes
 def note_context_start(session_id: str, at_ms: int) -> Query:
-    """Record that a session was compacted or cleared: what was said before is no longer in its context."""
+    """Record that a session was compacted or cleared: earlier text is no longer in its context."""
     context = tables.Context
     query = context.insert(session_id=session_id, began_at_ms=at_ms)
     latest = fn.MAX(context.began_at_ms, EXCLUDED.began_at_ms)
@@ -247,7 +247,7 @@ def memories_in_context(store: Reader, session_id: str, began_at_ms: int) -> set
     they were shown to those sessions, which a fork replays.
 
     Args:
-        began_at_ms: what was said up to this time was compacted away, and may be shown again.
+        began_at_ms: text from before this time was compacted away, and may be shown again.
     """
     copied = copied_history(store, session_id)
     episode_ids: set[str] = set()
@@ -290,15 +290,15 @@ def _shown_to_session(session_id: str, after_ms: int, until_ms: int) -> Query:
     return injection.select(injection.episode_id).where((injection.session_id == session_id) & shown & is_own)
 
 
-# -- What an extraction leaves behind besides its memories: how far a session was extracted, and counts for the caps.
+# -- What an extraction records in addition to its memories: how far a session was extracted, and counts for the caps.
 
 #: Why a memory of a turn that grew is archived or changed.
 WENT_ON = "the turn went on"
 #: Why a memory of a turn that did not grow is archived.
 NOT_CHOSEN = "the session went on, and other memories of it were chosen"
-#: Why a memory of the local extractor is changed by a language model that read its session again.
+#: Why a language model that read the session again changes a memory of the local extractor.
 DISTILLED_AGAIN = "distilled again"
-#: The reasons for archiving what a session's turns no longer yield.
+#: The reasons for archiving memories that a session's turns no longer yield.
 WITHDRAWN = (WENT_ON, NOT_CHOSEN, PROMPT_MOVED)
 
 

@@ -23,10 +23,10 @@ from engram.models.memories.memory_history import BY_HAND_ACTIONS, Change
 from engram.models.memories.memory_records import Memory, evidence_of, memories_of_turn
 from engram.transcripts.turns import EntryRef, Opening, Role, TextBlock, Turn
 
-#: Why a memory of a prompt that waited in the queue is archived: the same words appeared as a line of their own.
+#: Why a memory from a queued prompt is archived: the same words appeared as a line of their own.
 PROMPT_MOVED = "its prompt was written again as a line of its own"
 
-# -- Turns: what was said, the facts of tool calls, and how far memories were made from them.
+# -- Turns: their text, the facts of tool calls, and how far memories were made from them.
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +79,7 @@ def turns_of_session(
 
 
 def calls_of_session(store: Reader, session_ref: int) -> list[StoredTurn]:
-    """Return the turns of a session without their text and entries, which take most of the time to read."""
+    """Return the turns of a session without their text and entries, which take longest to read."""
     return [_stored_turn(row, (), is_whole=False) for row in store.fetch(_of_session(session_ref, 1_000_000))]
 
 
@@ -111,7 +111,7 @@ def mark_extracted(tx: Tx, turn_id: int, revision: int) -> None:
     """Compare and set: this revision of the turn has been extracted.
 
     Raises:
-        Conflict: the turn has meanwhile grown or been extracted or forgotten; roll back and read again.
+        Conflict: the turn has since grown or been extracted or forgotten; roll back and read again.
     """
     if tx.run(_mark_extracted(turn_id, revision)) != 1:
         raise Conflict()
@@ -121,7 +121,7 @@ def check_unmoved(store: Reader, turn_id: int, revision: int) -> None:
     """Compare: the turn is still at this revision.
 
     Raises:
-        Conflict: the turn has meanwhile grown or been forgotten; roll back and read again.
+        Conflict: the turn has since grown or been forgotten; roll back and read again.
     """
     if not store.has_any(_at_revision(turn_id, revision)):
         raise Conflict()
@@ -240,7 +240,7 @@ def last_turn_ms() -> Query:
 
 
 # -- Which turn an entry belongs to: exactly one, found by a key of the entry's uuid. The turn's row contains the uuids
-# and places.
+# and locations.
 
 
 def turn_of_entry(store: Reader, uuid: str) -> int | None:
@@ -265,7 +265,7 @@ def claim_entries(tx: Tx, turn_id: int, entries: Sequence[EntryRef]) -> None:
     """Record that new entries belong to a turn.
 
     Raises:
-        Conflict: one of them has meanwhile been stored with another turn; roll back and read again.
+        Conflict: one of them has since been stored with another turn; roll back and read again.
     """
     rows = [{"key": entry_key(entry.uuid), "turn_id": turn_id} for entry in entries]
     try:
@@ -298,7 +298,8 @@ def _delete_keys(keys: Sequence[int]) -> Query:
     return tables.Entry.delete().where(in_json_list(tables.Entry.key, keys))
 
 
-# -- Which turns a language model has read, and which sessions wait to be distilled again after the local extractor.
+# -- Which turns a language model has read, and which sessions are waiting to be distilled again after the local
+# extractor.
 
 #: Beginning of the names of local extractors.
 LOCAL_PREFIX = "local"
@@ -330,7 +331,7 @@ def note_model_reading(tx: Tx, turns: Iterable[StoredTurn], *, is_second: bool =
 
 
 def is_replaceable(memory: Memory, history: Sequence[Change]) -> bool:
-    """Return True for a current memory of the local extractor that nobody changed, judged, saved or pinned."""
+    """Return True for a current memory of the local extractor that was not changed, judged, saved or pinned by hand."""
     is_local = memory.source == Source.AUTO and memory.extractor.startswith(LOCAL_PREFIX)
     is_free = not (memory.is_pinned or memory.is_lowered or memory.suspect or memory.graduated_at_ms)
     return (
@@ -361,7 +362,7 @@ def unread_turns(session_ref: int) -> Query:
 
 
 def second_chances(store: Reader) -> SecondChances:
-    """Return how many sessions were distilled again, and how many wait for it."""
+    """Return how many sessions were distilled again, and how many are still waiting."""
     waiting = waiting_sessions(store)
     reading, turn, session = tables.ModelReading, tables.Turn, tables.Session
     read_again = turn.select(turn.session).join(reading, on=reading.turn == turn.id).where(reading.is_second == 1)
@@ -377,9 +378,9 @@ def _is_unread() -> ColumnBase:
 
 @prepared
 def _waiting() -> Query:
-    """Return sessions with turns in which something was said, that were extracted, and that no model has read.
+    """Return sessions with turns that contain text, were extracted, and have not been read by a model.
 
-    A session from which rules kept nothing waits as well: most of these contain something that only a model can find.
+    A session from which rules kept nothing is included: most of these contain something that only a model can find.
     """
     memory, turn, session, reading = tables.Memory, tables.Turn, tables.Session, tables.ModelReading
     evidence, said = tables.Evidence, tables.TextBlock

@@ -32,7 +32,7 @@ SORTED = "sorted by the folder that it was said in"
 def join_in(tx: Tx, into: int, others: Sequence[int], *, actor: Actor, is_said: bool = True) -> int:
     """Move everything in other projects to the project ``into``; return how many sessions moved.
 
-    If ``is_said``, that is also sent to a hub; otherwise, projects are only sorted.
+    If ``is_said``, the move is also sent to a hub; otherwise, projects are only sorted.
     """
     reason = "two projects became one" if is_said else SORTED
     renumber_vectors(tx, others)
@@ -134,16 +134,16 @@ def write_turns(
     transcript_id: int,
     projects: Mapping[str, int] = MappingProxyType({}),
 ) -> list[int]:
-    """Store new turns of one session, or what known ones have grown by; return their row ids.
+    """Store new turns of one session, or the growth of known ones; return their row ids.
 
-    A turn grows only at its end: what was said before never changes. Every growth raises its revision.
+    A turn grows only at its end: earlier text never changes. Every growth raises its revision.
 
     Args:
         turns: in the order of the transcript.
         projects: key of a turn → row id of its project, if that is not the session's.
 
     Raises:
-        Conflict: an entry has meanwhile been stored with another turn; roll back and read again.
+        Conflict: an entry has since been stored with another turn; roll back and read again.
     """
     ids: list[int] = []
     blocks: list[tuple[int, int, TextBlock]] = []
@@ -209,7 +209,7 @@ def _write_row(tx: Tx, turn: Turn, session: SessionRow, transcript_id: int, proj
 def _write_blocks(tx: Tx, blocks: Sequence[tuple[int, int, TextBlock]]) -> list[tuple[int, int, TextBlock]]:
     """Store text blocks (turn, place in it, text) at once; return turn, row id and text of each.
 
-    The row ids are assigned here, since nobody else writes meanwhile.
+    The row ids are assigned here, because no other process writes at the same time.
     """
     first_id = int(tx.fetch_value(_last_block()) or 0) + 1 if blocks else 0
     rows: list[dict[str, StoredValue]] = [
@@ -233,7 +233,7 @@ def close_turn(tx: Tx, key: str) -> None:
 
 
 def withdraw_turn(tx: Tx, key: str) -> None:
-    """Remove a turn that proved not to be one (another turn may claim its entries)."""
+    """Remove a turn that turned out not to be one (another turn may claim its entries)."""
     turn_id = tx.fetch_value(_id_of(key))
     if turn_id is not None:
         drop_passages(tx, int(turn_id))
@@ -241,7 +241,7 @@ def withdraw_turn(tx: Tx, key: str) -> None:
 
 
 def clear_turn(tx: Tx, key: str) -> None:
-    """Empty a stored turn that is about to be written again with other words; keep its row and revision."""
+    """Empty a stored turn that is about to be rewritten with different words; keep its row and revision."""
     turn_id = tx.fetch_value(_id_of(key))
     if turn_id is None:
         return
@@ -276,7 +276,7 @@ def _delete_rows(tx: Tx, turn_id: int) -> None:
 
 
 def move_entries(tx: Tx, transcript_id: int, places: Sequence[EntryRef]) -> None:
-    """Record where the entries of a rewritten source are now, in those turns that were read from it."""
+    """Record the new locations of a rewritten source's entries, in those turns that were read from it."""
     by_uuid = {place.uuid: place for place in places}
     keys = [entry_key(uuid) for uuid in by_uuid]
     entry, turn = tables.Entry, tables.Turn
@@ -287,7 +287,7 @@ def move_entries(tx: Tx, transcript_id: int, places: Sequence[EntryRef]) -> None
 
 
 def forget_places(tx: Tx, transcript_id: int) -> None:
-    """Record that the places of a source's entries are unknown, since it was rewritten and is being read again."""
+    """Record that the locations of a source's entries are unknown, because it was rewritten and is being read again."""
     turn = tables.Turn
     for row in tx.fetch(turn.select(turn.id, turn.entries).where(turn.transcript == transcript_id)):
         entries = unpack_entries(bytes(row.entries))
@@ -295,7 +295,7 @@ def forget_places(tx: Tx, transcript_id: int) -> None:
 
 
 def take_for_prompt(tx: Tx, turn_id: int) -> None:
-    """Record that the words that open a turn are the user's; they were in an element that was not known."""
+    """Record that the words that open a turn are the user's; they were in an unknown element."""
     turn, block, passage = tables.Turn, tables.TextBlock, tables.Passage
     blocks = block.select(block.id, block.role).where(block.turn == turn_id).order_by(block.seq)
     first = tx.fetch_first(blocks.limit(1))
@@ -308,7 +308,7 @@ def take_for_prompt(tx: Tx, turn_id: int) -> None:
 
 
 def _place_entries(tx: Tx, turn_id: int, before: Sequence[EntryRef], places: Mapping[str, EntryRef]) -> None:
-    """Store new places for a turn's entries. Their order is kept, since tool calls refer to entries by it."""
+    """Store new locations for a turn's entries. Their order is kept, because tool calls refer to entries by it."""
     after = [places.get(entry.uuid, entry) for entry in before]
     if after == list(before):
         return

@@ -11,14 +11,14 @@ from engram.models import tables
 from engram.models.engine.statement import RecordReader
 from engram.models.engine.transaction import Reader, Store, Tx, asks_rows, writes
 
-#: Channel of what a briefing shows.
+#: Channel of the memories that a briefing shows.
 AT_START = "start"
 
 #: Condition that Claude was shown a bite: at a prompt, at a tool call or in a briefing. Every total
 #: of what was shown uses it.
 WAS_SHOWN: ColumnBase = tables.Injection.state == "shown"
 
-#: Prefix of the key of what a subagent was shown, which its parent has not seen.
+#: Prefix of the key for bites that a subagent was shown, which its parent has not seen.
 AGENT_KEY = "agent:"
 
 
@@ -46,12 +46,12 @@ _INJECTIONS = RecordReader(Injection, tables.Injection, left_out={"is_cleared"})
 
 
 def agent_key(agent_id: str, moment: str = "") -> str:
-    """Return the prompt key of what a subagent was shown at its start, or at another moment."""
+    """Return the prompt key for bites that a subagent was shown when it started, or at another moment."""
     return f"{AGENT_KEY}{agent_id}:{moment}" if moment else f"{AGENT_KEY}{agent_id}"
 
 
 def is_of_agent(prompt_key: str) -> bool:
-    """Return True for the key of what a subagent was shown."""
+    """Return True for the key of bites that a subagent was shown."""
     return prompt_key.startswith(AGENT_KEY)
 
 
@@ -65,7 +65,7 @@ def add_injections(tx: Tx, injections: Sequence[Injection]) -> None:
 
 
 def briefing_injections(session_id: str, episode_ids: Sequence[str], at_ms: int) -> list[Injection]:
-    """Return what a briefing shows, for the ledger; its tokens are counted with the briefing."""
+    """Return the memories that a briefing shows, for the ledger; their tokens are counted with the briefing."""
     return [
         Injection(
             session_id=session_id,
@@ -92,7 +92,7 @@ def drop_briefing_injections(tx: Tx, session_id: str) -> None:
 def injected_ids(session_id: str) -> Query:
     """Return memories that this session has been shown since it was last cleared, pending ones included.
 
-    What its subagents were shown is not among them.
+    Memories shown to its subagents are not among them.
     """
     injection = tables.Injection
     query = injection.select(injection.episode_id).distinct()
@@ -120,7 +120,7 @@ def drop_pending(tx: Tx, session_id: str, prompt_key: str | None = None) -> int:
 
 
 def drop_given(tx: Tx, session_id: str, prompt_key: str) -> None:
-    """Delete the records of what was given under a key but not shown."""
+    """Delete the records of bites that were given under a key but not shown."""
     injection = tables.Injection
     tx.run(injection.delete().where((injection.session_id == session_id) & (injection.prompt_key == prompt_key)))
 
@@ -140,14 +140,14 @@ def note_shown(store: Store, session_id: str, what: str, tokens: int) -> bool:
 
 
 def shown_of_session(store: Reader, session_id: str) -> list[tuple[str, int, int]]:
-    """Return (what, when, tokens) that a session was shown besides bites."""
+    """Return (what, when, tokens) that a session was shown apart from bites."""
     query = tables.Shown.select().where(tables.Shown.session_id == session_id).order_by(tables.Shown.at_ms)
     return [(row.what, row.at_ms, row.tokens) for row in store.fetch(query)]
 
 
 @writes
 def mark_pending(session_id: str, prompt_key: str, now_ms: int) -> Query:
-    """Make what came too late for a prompt wait for the next tool call."""
+    """Make bites that came too late for a prompt wait for the next tool call."""
     injection = tables.Injection
     of_prompt = (injection.session_id == session_id) & (injection.prompt_key == prompt_key)
     given = of_prompt & (injection.state == "shown") & (injection.channel == "prompt")
@@ -156,7 +156,7 @@ def mark_pending(session_id: str, prompt_key: str, now_ms: int) -> Query:
 
 @writes
 def mark_shown(session_id: str, prompt_key: str, at_ms: int) -> Query:
-    """Record when pending bites of a prompt were handed over, in milliseconds since 1970."""
+    """Record when the pending bites of a prompt were injected, in milliseconds since 1970."""
     injection = tables.Injection
     of_prompt = (injection.session_id == session_id) & (injection.prompt_key == prompt_key)
     return injection.update(state="shown", at_ms=at_ms).where(of_prompt & (injection.state == "pending"))

@@ -1,4 +1,4 @@
-"""What memory did: figures for all time, by day, and for recent times."""
+"""Figures on how memory was used: for all time, by day, and for recent times."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def holds_anything() -> ColumnBase:
     return condition
 
 
-# -- What memory did in a span of time: what was read, kept, shown and opened, and whether its weekly line was shown.
+# -- Use in a span of time: turns read, memories kept, shown and opened, and whether the weekly line was shown.
 
 #: Keys in ``meta``: JSON, day → cause → number of answers that came too late, and day → ``Refusal`` → number of
 #: proposals of a language model that were refused. No words are stored.
@@ -93,14 +93,15 @@ class Usage:
     earlier_prompts: int
     #: Memories that were kept in that time, and still are, whenever they were said: an import keeps old ones.
     memories: int
-    #: Names of projects in which somebody prompted and nothing was kept.
+    #: Names of projects with prompts from which nothing was kept.
     projects_with_none: tuple[str, ...]
     #: Bites that Claude was shown, in briefings too, as in every other total of them.
     shown: int
     opened: int
     #: None if none was shown at a prompt or a tool call.
     most_used: MostUsed | None
-    #: Cause → number of prompts whose answer came after their hook exited, in whole days, at most ``MAX_LATE_DAYS``.
+    #: Cause → number of prompts whose answer came after their hook had exited, in whole days, at most
+    #: ``MAX_LATE_DAYS``.
     late: dict[str, int]
     #: ``Refusal`` → number of proposals of a language model, in the same way.
     refused: dict[str, int]
@@ -209,7 +210,7 @@ def _tally(store: Reader, key: str) -> dict[str, dict[str, int]]:
     return days
 
 
-# -- Figures for the whole memory: how much there is and what waits.
+# -- Figures for the whole memory: how much there is and how much work is pending.
 
 #: Maximum number of memories counted as new.
 MAX_COUNTED = 200
@@ -219,7 +220,7 @@ MAX_COUNTED = 200
 class Totals:
     #: Those in which such sessions were.
     projects: int
-    #: Those that have turns.
+    #: Sessions that have turns.
     sessions: int
     transcripts: int
     turns: int
@@ -227,7 +228,7 @@ class Totals:
     memories: int
     superseded: int
     archived: int
-    #: Current memories that look like orders to Claude, and that nobody has decided about yet.
+    #: Current memories that look like orders to Claude, and that await a decision.
     suspects: int
     injections: int
     bad_lines: int
@@ -301,7 +302,7 @@ def _count_rows(store: Reader, table: type[tables.Table], condition: ColumnBase 
 @dataclass(frozen=True, slots=True)
 class ProjectTotals:
     name: str
-    #: Those with turns that began in it or worked in it: a session of two projects counts in both.
+    #: Sessions with turns that began in it or worked in it: a session of two projects counts in both.
     sessions: int
     turns: int
     #: Turns that begin with a prompt.
@@ -321,7 +322,9 @@ def count_projects(store: Reader) -> list[ProjectTotals]:
 
 
 def _project_figures(project_id: ColumnBase | None) -> list[Any]:
-    """Return the figures of one project as columns of a query; without an id, those of what has no project."""
+    """Return the figures of one project as columns of a query; without an id, the figures of everything without a
+    project.
+    """
     turn, memory = tables.Turn, tables.Memory
 
     def of_project(table: Any, *conditions: ColumnBase) -> ColumnBase:
@@ -387,7 +390,7 @@ class WorkTotals:
 
 
 def count_work(store: Reader) -> list[WorkTotals]:
-    """Return what waits, by kind of work."""
+    """Return the pending work, by kind."""
     work = tables.Work
     is_waiting = work.state == WorkState.DUE
     is_due = is_waiting & (work.due_at_ms <= store.now_ms())
@@ -414,13 +417,13 @@ def count_without_vector(store: Reader) -> int:
     return owners - with_vector
 
 
-# -- What happened in the latest days: counts by day, and the latest events, read from the newest rows.
+# -- The last few days: counts by day, and the latest events, read from the newest rows.
 
 #: Maximum number of turns that are looked at for the words of the latest prompts.
 MAX_LATEST_TURNS = 120
 #: Maximum number of steps of the history, and bites, that are looked at for the counts of days.
 MAX_RECENT_ROWS = 20_000
-#: Maximum number of memories that are looked at for them: fewer, since their rows are long.
+#: Maximum number of memories that are looked at for the counts: fewer, because their rows are long.
 MAX_RECENT_MEMORIES = 5_000
 #: Maximum number of characters of a prompt that are read.
 MAX_PROMPT_CHARACTERS = 300
@@ -428,7 +431,7 @@ MAX_PROMPT_CHARACTERS = 300
 
 @dataclass(frozen=True, slots=True)
 class DayCounts:
-    """What happened since a time, by the definitions used for days (``kept_by_day``, ``shown_by_day``)."""
+    """Counts since a time, by the definitions used for days (``kept_by_day``, ``shown_by_day``)."""
 
     #: Bites that Claude was shown, whether at a prompt, at a tool call or in a briefing.
     shown: int
@@ -438,7 +441,7 @@ class DayCounts:
     tokens: int
     #: Memories that Engram kept; when they were said does not matter.
     kept: int
-    #: Memories that another one has replaced since then, and those that somebody judged wrong, unless that was undone.
+    #: Memories that another one has replaced since then, and those that were judged wrong, unless that was undone.
     replaced: int
     wrong: int
 
@@ -454,7 +457,7 @@ class LatestPrompt:
 def counts_since(store: Reader, since_ms: int, project_id: int | None = None) -> DayCounts:
     """Count what happened since a time; of a project, or of all.
 
-    What was shown belongs to the project of its session, what was kept or changed to that of the memory.
+    A shown memory counts for the project of the session, a kept or changed one for the memory's own project.
     """
     injection, memory, history, shown = tables.Injection, tables.Memory, tables.History, tables.Shown
     is_told: ColumnBase = shown.at_ms >= since_ms

@@ -1,6 +1,6 @@
 """The tables of memory.db as peewee models, with all their columns, indexes and constraints.
 
-Use them qualified (``tables.Memory``), since the records used elsewhere have the same names.
+Use them qualified (``tables.Memory``), because the records used elsewhere have the same names.
 """
 
 from __future__ import annotations

@@ -46,7 +46,7 @@ def in_pairs_sql(text: str) -> str:
     """Return an SQL expression for ``engram.text.words.in_pairs``, used by views to prepare full-text indexes.
 
     Usually, a check of a few ranges shows that there are no such letters. Otherwise, the text is read in parts of 64
-    letters, since SQLite counts from the beginning of a string to reach a letter.
+    letters, because SQLite counts from the beginning of a string to reach a letter.
     """
     is_letter = f"GLOB '[{UNSPACED_LETTERS}]'"
     return f"""CASE WHEN {text} GLOB '*[{UNSPACED_RANGES}]*' THEN (WITH RECURSIVE

@@ -87,7 +87,7 @@ class HubMemory(Table):
         indexes = ((("episode_id",), False),)
 
 
-#: Statements that wait to be pushed.
+#: Statements that are waiting to be pushed.
 HubMemory.add_index(
     HubMemory.index(HubMemory.space, name="hub_memory_outgoing").where(HubMemory.version > HubMemory.pushed)
 )

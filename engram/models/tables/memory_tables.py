@@ -154,7 +154,7 @@ class History(Table):
     at_ms = IntegerField()
     action = TextField()
     reason = TextField()
-    #: No foreign key, since a run that changed nothing is deleted.
+    #: No foreign key, because a run that changed nothing is deleted.
     run_id = IntegerField(null=True)
     #: JSON objects.
     before = TextField()

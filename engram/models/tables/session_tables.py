@@ -1,4 +1,4 @@
-"""Tables of projects, sessions with their sources and branches, and turns with their text and failing commands."""
+"""Tables of projects, sessions with their sources and branches, and turns with their text and failed commands."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from engram.models.tables.declaring import Table, View, one_of, reference
 from engram.transcripts.agents import TitleRank
 from engram.transcripts.turns import Role
 
-# -- Projects, the folders that were joined to them, and their former names.
+# -- Projects, the folders that were joined to them, and their previous names.
 
 
 class Project(Table):
@@ -33,7 +33,7 @@ class Project(Table):
 
 class ProjectFolder(Table):
     identity = TextField(primary_key=True)
-    #: No foreign key, since two projects may be merged in either order.
+    #: No foreign key, because two projects may be merged in either order.
     project_id = IntegerField()
     root = TextField()
     reason = TextField()
@@ -44,7 +44,7 @@ class ProjectFolder(Table):
 
 
 class FormerName(Table):
-    """A former name of a project, by the identity of its folder; never given to another project."""
+    """A previous name of a project, by the identity of its folder; never given to another project."""
 
     name = TextField(primary_key=True)
     identity = TextField()
@@ -91,7 +91,7 @@ class Session(Table):
     title_rank = IntegerField(default=0)
 
 
-#: Values for a session with forgotten words, since the agent's title may mention them and must not come back.
+#: Values for a session with forgotten words, because the agent's title may mention them and must not come back.
 NO_TITLE = {"title": "", "title_rank": TitleRank.FORGOTTEN.value}
 
 
@@ -203,7 +203,7 @@ class Branch(Table):
     #: True if it is known to have had its own commit.
     has_commits = BooleanField(default=False)
     #: What the state was determined from: name and commits of the default branch, and the branch's own state. While
-    #: these are unchanged, git is not asked again.
+    #: these are unchanged, git is not queried again.
     compared_with = TextField(default="")
     #: When a turn last took place on it.
     last_turn_ms = IntegerField(default=0)
@@ -279,7 +279,7 @@ class Entry(Table):
     """Which turn an entry of a transcript belongs to, by a hash of the entry's uuid."""
 
     key = IntegerField(primary_key=True)
-    #: No foreign key, since rows of a deleted turn are deleted by key.
+    #: No foreign key, because rows of a deleted turn are deleted by key.
     turn_id = IntegerField()
 
 

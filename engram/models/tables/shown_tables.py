@@ -33,7 +33,7 @@ class Injection(Table):
 
 
 class Shown(Table):
-    """What a session was shown once besides memories, such as its briefing."""
+    """What a session was shown once in addition to memories, such as its briefing."""
 
     session_id = TextField()
     what = TextField()

@@ -66,7 +66,7 @@ class Lease(Table):
 
 
 class Stage(Table):
-    """The health of a stage: how much it saw and did, and its last success and failure."""
+    """The health of a stage: how many items it saw and processed, and its last success and failure."""
 
     name = TextField(primary_key=True)
     seen = IntegerField(default=0)
@@ -99,7 +99,7 @@ class Spend(Table):
     at_ms = IntegerField()
     task = TextField()
     model = TextField()
-    #: No foreign key, since spending outlives a deleted project.
+    #: No foreign key, because spending outlives a deleted project.
     project_id = IntegerField(null=True)
     state = TextField()
     input_tokens = IntegerField()

@@ -1,1 +1,1 @@
-"""What is due, what runs, what it costs, and what is paused."""
+"""Due work, task runs, spending and pauses."""

@@ -1,6 +1,6 @@
-"""Pauses: what is paused now, and what was paused when.
+"""Pauses: what is paused now, and what was paused at which times.
 
-The times are kept permanently, so that what was said during a pause is never read, however late its file arrives.
+The times are kept permanently, so that text from a pause is never read, however late its file arrives.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ def note_end(tx: Tx, scope: str) -> None:
 
 
 def pauses_of(store: Reader, scope: str | None) -> list[Span]:
-    """Return when everything, or this scope, was or is paused; None for what has no scope of its own."""
+    """Return when everything, or this scope, was or is paused; with None as the scope, only when everything was."""
     return [(begin, end) for paused, begin, end in _load(store) if paused in ("", scope)]
 
 
@@ -89,7 +89,7 @@ def carry_pauses(tx: Tx, source: Store, *, is_newer: bool) -> None:
 
 
 def move_pauses(tx: Tx, scope: str, to_scope: str) -> None:
-    """Let the pauses of one scope count for another one from now on, since they have become one project."""
+    """Let the pauses of one scope count for another one from now on, because they have become one project."""
     _save(tx, [(to_scope if paused == scope else paused, begin, end) for paused, begin, end in _load(tx)])
 
 

@@ -24,7 +24,7 @@ class Caps:
 
     dollars_per_hour: float
     dollars_per_day: float
-    #: For one project in 24 hours; everything without a project counts as one.
+    #: For one project in 24 hours; everything without a project counts as one project.
     dollars_per_project: float
     calls_per_hour: int
     #: Tokens read and written together in 24 hours.
@@ -42,7 +42,7 @@ def reserve(
     output_tokens: int,
     dollars: float,
 ) -> int:
-    """Commit the most that a call can cost; return the reservation's number.
+    """Reserve the most that a call can cost; return the reservation's number.
 
     Windows are measured by the ledger's own time, which never goes back and never runs ahead of the machine's steady
     clock: no jump of the wall clock, in either direction, lifts a cap.
@@ -63,7 +63,9 @@ def reserve(
         ):
             # Written so that a value that is not a number counts as reaching the cap.
             if not spent <= cap + 1e-9:
-                raise BudgetReached(f"the cap of {_amount(cap)} {name} is reached; the local extractor goes on")
+                raise BudgetReached(
+                    f"the cap of {_amount(cap)} {name} has been reached; the local extractor is used instead"
+                )
         return tx.insert(
             tables.Spend.insert(
                 at_ms=tx.now_ms(),
@@ -84,10 +86,11 @@ def _amount(cap: float) -> str:
 
 
 def _ledger_ms(tx: Tx) -> int:
-    """Return the ledger's time, advanced by as much as the wall clock or the steady clock did, whichever is less.
+    """Return the ledger's time, advanced by as much as the wall clock or the steady clock has advanced, whichever is
+    less.
 
     The steady clock is the machine's, the same for all processes since it was started; if it went back, the machine
-    was restarted, and the wall clock alone counts.
+    was restarted, and only the wall clock counts.
     """
     wall, steady = tx.now_ms(), int(tx.clock.steady_seconds() * 1000)
     known = get_meta(tx, _CLOCK)

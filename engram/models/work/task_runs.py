@@ -16,13 +16,13 @@ from engram.models.engine.statement import RecordReader, prepared
 from engram.models.engine.transaction import Reader, Store, Tx, asks_any
 from engram.models.work.work import MAX_ERROR_CHARS
 
-# -- Runs of tasks: what is running, what ran lately, how long it took and why it failed. Bounded.
+# -- Runs of tasks: what is running, what ran recently, how long it took and why it failed. Limited in number.
 
 #: Number of runs of each kind that are kept, plus as many failed or interrupted ones.
 KEPT_RUNS = 50
 #: Maximum length of an outcome that is kept, in characters.
 MAX_OUTCOME_CHARS = 200
-#: Maximum length of a traceback that is kept, in characters; of a longer one, the end is kept.
+#: Maximum length of a traceback that is kept, in characters; a longer one is truncated at its beginning.
 MAX_TRACEBACK_CHARS = 4_000
 #: The outcome of a run that had nothing to do.
 NOTHING = "nothing to do"
@@ -74,8 +74,8 @@ def end_task_run(
 ) -> None:
     """Record the end of a run, and delete runs of its kind beyond ``KEPT_RUNS``.
 
-    A run that found nothing to do replaces the run before it if that found nothing either, so that a task that
-    looks every minute does not fill the table.
+    A run that found nothing to do replaces the run before it if that found nothing either, so that a task that checks
+    every minute does not fill the table.
     """
     with store.transaction() as tx:
         tx.run(_end(run_id, state.value, duration_ms, outcome[:MAX_OUTCOME_CHARS], error[-MAX_TRACEBACK_CHARS:]))
@@ -176,7 +176,8 @@ def _drop_beyond(kind: str, states: tuple[str, ...]) -> Query:
     )
 
 
-# -- The health of each stage of the work: how much it saw and did, since when it has been failing, and its error.
+# -- The health of each stage of the work: how many items it saw and processed, since when it has been failing, and its
+# error.
 
 #: Stages that a setting, a key or a model may make fail. A worker tries all of that again when it starts, so their
 #: failures are cleared then, and when a setting is changed. Versions that compiled models recorded under "model" why

@@ -15,7 +15,7 @@ from engram.models.work.pauses import paused_scopes
 
 
 class WorkKind(StrEnum):
-    """What has to be done with a session. The task that does it has the same name and gets the session's id."""
+    """Kind of work to do with a session. The task that does it has the same name and gets the session's id."""
 
     EXTRACT = "extract"
     RECOLLECT = "recollect"
@@ -49,7 +49,7 @@ TASKS_SCOPE = "tasks"
 @dataclass(frozen=True, slots=True)
 class Work:
     id: int
-    #: A ``WorkKind``; as text, since a later version may have stored another.
+    #: A ``WorkKind``; as text, because a later version may have stored another.
     kind: str
     #: What it is about: the id of a session.
     key: str
@@ -105,7 +105,7 @@ def list_work(store: Reader, states: tuple[WorkState, ...] = (WorkState.DUE, Wor
 
 
 def finish(tx: Tx, work: Work) -> bool:
-    """Mark the work as done; return False, and leave it due, if it was made due again meanwhile."""
+    """Mark the work as done; return False, and leave it due, if it was made due again in the meantime."""
     return tx.run(_finish(work.id, work.version, tx.now_ms())) == 1
 
 
@@ -221,13 +221,13 @@ def _finish(work_id: int, version: int, now_ms: int) -> Query:
     return query.where((tables.Work.id == work_id) & (tables.Work.version == version))
 
 
-# -- Leases: which process may do a periodic piece of work, and when that was last done.
+# -- Leases: which process may do a periodic piece of work, and when it was last done.
 
 
 def take_lease(store: Store, name: str, owner: str, seconds: float, *, every_seconds: float = 0) -> bool:
     """Take the lease of periodic work; return False while it is held, or for ``every_seconds`` after the last run.
 
-    The holder doesn't get it again: a second thread of one process has the same name. ``renew_lease`` prolongs it. A
+    The holder doesn't get it again: a second thread of one process has the same name. ``renew_lease`` extends it. A
     clock that was set back never withholds a lease for longer than it lasts.
     """
     table = tables.Lease
@@ -247,14 +247,16 @@ def take_lease(store: Store, name: str, owner: str, seconds: float, *, every_sec
 
 
 def renew_lease(store: Store, name: str, owner: str, seconds: float) -> bool:
-    """Hold a lease for ``seconds`` from now on; return False if another process took it, so the work has to stop."""
+    """Hold a lease for ``seconds`` from now on; return False if another process took it, in which case the work has to
+    stop.
+    """
     with store.transaction() as tx:
         query = tables.Lease.update(until_ms=tx.now_ms() + int(seconds * 1000))
         return tx.run(query.where(_is_held_by(name, owner))) == 1
 
 
 def release_lease(store: Store, name: str, owner: str, *, has_run: bool = True) -> None:
-    """Give a lease back; if ``has_run``, record the time of the run."""
+    """Release a lease; if ``has_run``, record the time of the run."""
     with store.transaction() as tx:
         changes = {"owner": "", "until_ms": 0} | ({"last_run_ms": tx.now_ms()} if has_run else {})
         tx.run(tables.Lease.update(**changes).where(_is_held_by(name, owner)))
@@ -278,7 +280,9 @@ class HeldLease:
         release_lease(self._store, self._name, self._owner)
 
     def goes_on(self) -> bool:
-        """Prolong the lease now and then; return False if the work is to stop, or another process holds the lease."""
+        """Extend the lease from time to time; return False if the work is to stop, or another process holds the
+        lease.
+        """
         if self._is_stopping():
             return False
         now = self._store.clock.steady_seconds()
