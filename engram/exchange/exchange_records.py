@@ -60,7 +60,7 @@ class IncomingMemory:
 
 @dataclass(frozen=True, slots=True)
 class IncomingTombstones:
-    """What had been forgotten where the file was written."""
+    """The forgotten items of the memory that wrote the file."""
 
     tombstones: tuple[Tombstone, ...]
 
@@ -92,7 +92,7 @@ class Source:
 def derived_ids(program: str, *parts: str) -> Mapping[str, Any]:
     """Return ``episode_id`` and ``stable_id`` for another program's memory: the same for the same parts, anywhere.
 
-    Thus importing twice adds nothing, and what was forgotten remains forgotten.
+    Thus importing twice adds nothing, and forgotten memories remain forgotten.
     """
     digest = hashlib.sha256("\0".join((program, *parts)).encode("utf-8", "replace")).hexdigest()
     return {"episode_id": f"ep_{digest[:12]}", "stable_id": digest[12:28]}
@@ -100,7 +100,7 @@ def derived_ids(program: str, *parts: str) -> Mapping[str, Any]:
 
 # -- Turn a memory, with everything that belongs to it, into a JSON object and back, for both exports and imports.
 
-#: Kind of the line that lists what was forgotten; such a line has the keys of a memory, all empty.
+#: Kind of the line that lists the forgotten items; such a line has the keys of a memory, all empty.
 FORGOTTEN = "forgotten"
 _NO_MEMORY = {"id": "", "kind": FORGOTTEN, "project": "", "session": "", "summary": "", "content": "", "evidence": []}
 #: Key in a record by which the memory that wrote it recognises it.
@@ -158,7 +158,7 @@ def _proof_of(store: Store, record: Mapping[str, Any]) -> str:
 
 
 def tombstone_record(store: Store) -> dict[str, Any] | None:
-    """Return the last line of an export: what was forgotten here, as ids and hashes; None if nothing was."""
+    """Return the last line of an export: the items forgotten here, as ids and hashes; None if there are none."""
     tombstones = sorted(read_tombstones(store))
     if not tombstones:
         return None
@@ -167,7 +167,7 @@ def tombstone_record(store: Store) -> dict[str, Any] | None:
 
 
 def incoming_of(record: Mapping[str, Any]) -> IncomingMemory | IncomingTombstones:
-    """Return the memory in a record, or what was forgotten.
+    """Return the memory in a record, or the forgotten items.
 
     Raises:
         BadRequest: a required field is missing, or a value has the wrong type.

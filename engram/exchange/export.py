@@ -38,10 +38,10 @@ FORMAT = "jsonl"
 def export_records(
     store: Store, is_wanted: Callable[[Memory], bool], *, with_forgotten: bool
 ) -> Iterator[dict[str, Any]]:
-    """Yield the records of memories, oldest first, and finally what was forgotten.
+    """Yield the records of memories, oldest first, and finally the forgotten items.
 
     Args:
-        with_forgotten: list what was forgotten, as ids and hashes, so that it is not recreated elsewhere.
+        with_forgotten: list forgotten items, as ids and hashes, so that they are not recreated elsewhere.
 
     Raises:
         BrokenDatabase: the memory is damaged. Raised at the end, after everything readable has been yielded.
@@ -106,7 +106,7 @@ MARKDOWN_FORMAT = "markdown"
 _BEGINNING = MARKDOWN_EXPORT.decode()
 #: Files larger than this are not read, in bytes.
 MAX_FILE_BYTES = 64_000_000
-#: File that lists what was forgotten.
+#: File that lists forgotten items.
 _FORGOTTEN_FILE = "forgotten.md"
 _GLOBAL_FOLDER, _NO_PROJECT_FOLDER = "_global", "_no-project"
 #: Fields that come first, because people look for them.

@@ -117,7 +117,7 @@ class PlaceFinder:
         return FoundPlace(made.name, made, is_new=True)
 
     def _look_up(self, memory: IncomingMemory) -> tuple[ProjectRow | None, Project | None]:
-        """Return the known project of a memory, or else what is known about the one to create."""
+        """Return the known project of a memory, or else the known facts about the one to create."""
         place = memory.place
         if memory.memory.scope is Scope.GLOBAL and place is None:
             return None, None
@@ -269,7 +269,7 @@ def import_memories(
 ) -> ImportReport:
     """Add the memories of a file or folder.
 
-    Existing memories are not changed, and what was forgotten here does not come back. What was forgotten where the file
+    Existing memories are not changed, and forgotten ones do not come back. What was forgotten where the file
     was written is barred here too, unless it matches something here, because an import never deletes. After a kill, the
     same import can be repeated, and adds the rest.
 

@@ -76,7 +76,7 @@ class ForgetReport:
         ]
         lines += [
             f"{memory.episode_id} is kept with its own summary, but no longer rests on this quotation; "
-            "forget it too if it says what has to go."
+            "forget it too if it contains the same information."
             for memory in self.staying
             if may_show is None or may_show(memory)
         ]

@@ -78,7 +78,7 @@ def forget_project(
 ) -> ForgottenProject:
     """Delete everything about a project, everywhere in the memory folder.
 
-    This covers its turns, passages, memories, vectors, history and records of what was shown in its sessions; its
+    This covers its turns, passages, memories, vectors, history and records of memories shown in its sessions; its
     sections of the daily log and of ``MEMORY.md``, saved notes, recollections and lines of exports; and all of this in
     backups and set-aside databases. A mark prevents everything said in it so far from being stored again; later
     sessions are read as before. Global memories that came from it keep only their summary. The transcripts belong to

@@ -31,7 +31,7 @@ from engram.vaults import Vault, free_folder, own_vault, vault_of_identity, writ
 
 logger = logging.getLogger(__name__)
 
-#: File that records, during a move into a vault, what had been forgotten before.
+#: File that records, during a move into a vault, the tombstones from before the move.
 _TOMBSTONES_NAME = ".forgotten-before.json"
 
 
@@ -106,7 +106,7 @@ def seal(vault: Vault) -> None:
 
 
 def _tombstones_before(store: Store, vault: Vault) -> dict[tuple[str, bytes], int]:
-    """Return what was forgotten before the move began, even if the move has been interrupted since."""
+    """Return the tombstones from before the move began, even if the move has been interrupted since."""
     file = vault.folder / _TOMBSTONES_NAME
     if not file.exists():
         known = sorted(copy_project.tombstone_times(store).items())

@@ -62,7 +62,7 @@ def _check_agent(memory: Memory, judgement: Judgement, standing: list[Change]) -
     if standing and standing[-1].actor is Actor.USER:
         raise BadRequest(f"the user judged {memory.episode_id} as {judgement_of(standing[-1])}; {ask}")
     may_end = ending_of(memory, None, Actor.AGENT) is Ending.ENDS
-    # "Wrong" doesn't end a memory, so an agent may use it for what an extractor took for the user's words.
+    # "Wrong" doesn't end a memory, so an agent may use it for text that an extractor took for the user's words.
     if judgement is Judgement.HELPFUL or may_end or (judgement is Judgement.WRONG and not is_kept_by_hand(memory)):
         return
     raise BadRequest(f"{memory.episode_id} was pinned, saved or said by the user, and is kept; {ask}")

@@ -120,7 +120,7 @@ def propose_lines(
     files = [(own, Scope.GLOBAL)]
     if project is not None and (target is not None or Path(project.root).is_dir()):
         files.insert(0, (target or _file_of(Path(project.root)), Scope.PROJECT))
-    # Compare with the current files, and with what was last read of nested files, imports and the auto memory.
+    # Compare with the current files, and with nested files, imports and the auto memory as they were last read.
     paths = _standing_files(settings, project, [path for path, _ in files])
     now = StandingText([(path.name, _text(path)) for path in paths])
     before_now = standing_text(store, None if project is None else project.id)

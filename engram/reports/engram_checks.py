@@ -410,7 +410,7 @@ _OFFER = (
 
 
 def find_missing(settings: Settings) -> Check | None:
-    """Return what the chosen language model lacks, so that rules write the memories instead; None if nothing.
+    """Return what the chosen language model lacks, in which case rules write the memories; None if nothing is missing.
 
     Starts no process and sends nothing, so it can be called wherever the extractor is chosen or shown.
     """

@@ -133,7 +133,7 @@ def move_to_json(move: Move) -> dict[str, Any]:
 
 
 def sorting_to_json(found: Sequence[Sorted]) -> list[dict[str, Any]]:
-    """Return as JSON what was or would be sorted, with one entry for each pair of projects."""
+    """Return the finished or planned sorting as JSON, with one entry for each pair of projects."""
     rows: dict[tuple[int, str], dict[str, Any]] = {}
     for change in found:
         first = {

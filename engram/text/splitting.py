@@ -83,7 +83,8 @@ class Statement:
 def plain(text: str) -> str:
     """Return text as one line without markup, link targets and web addresses; backticks are kept.
 
-    Typographic apostrophes become plain ones, for the rules' patterns; ``as_said`` puts them back in what is kept.
+    Typographic apostrophes become plain ones, for the rules' patterns; ``as_said`` restores them in the text that is
+    kept.
     """
     text = text.replace("’", "'")
     text = _LINK.sub(lambda link: link[0] if text.count("`", 0, link.start()) % 2 else link[1], text)

@@ -249,7 +249,7 @@ class Watcher:
         self.events = Events(registry.all_agents(), settings, self.hint)
         self._changes = Changes()
         self._gone: set[Place] = set()
-        #: Sources whose earlier content must be compared with what was read; None before the first sweep.
+        #: Sources whose earlier content must be compared with the content that was read; None before the first sweep.
         self._doubtful: list[Source] | None = None
         self._next_sweep = 0.0
         self._opened = store.file_identity()

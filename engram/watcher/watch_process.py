@@ -26,7 +26,7 @@ logger = logging.getLogger(__name__)
 
 #: Maximum time that an enqueue waits for another writer of the queue, in seconds.
 QUEUE_SECONDS = 1.0
-#: Size of memory.db's page cache, in KB; it is small, because storing what was read needs few lookups.
+#: Size of memory.db's page cache, in KB; it is small, because storing new lines needs few lookups.
 CACHE_KB = 512
 #: How often a memory.db of an earlier version is checked again, in seconds.
 UPGRADE_POLL_SECONDS = 0.5

@@ -256,7 +256,7 @@ def test_a_keeper_erases_mutes_and_expels_and_a_report_reaches_them(
     assert ada.team.reports == 1
     (reported,) = team_sharing.list_reported(ada.store, ada.places, ada.team)
     assert (reported.summary, reported.by, reported.reason) == (first.summary, "cyd", "wrong")
-    assert "erased for everybody" in ada.unshare(reported.episode_id)
+    assert "erased for everyone" in ada.unshare(reported.episode_id)
     assert team_sharing.list_reported(ada.store, ada.places, ada.team) == []
     for person in (bob, cyd):
         person.machine.sync()

@@ -206,7 +206,7 @@ def test_what_is_missing_for_long_is_named_and_then_said_again_by_its_machine(
     assert "Lost on the way." not in desktop.texts()
     clock.advance(PATIENCE_MS / 1000)
     desktop.sync()
-    assert "files of laptop are missing" in "; ".join(report_hubs(desktop.store)[0].notes)
+    assert "files from laptop are missing" in "; ".join(report_hubs(desktop.store)[0].notes)
     rest(laptop, desktop, clock=clock)
 
     assert desktop.find(saved.episode_id).content == "Lost on the way."

@@ -208,7 +208,7 @@ class Folder(Transport):
         self._save(tx)
 
     def begins_anew(self, tx: Tx) -> None:
-        """Start over: this machine reads everything again, and then writes what is missing."""
+        """Start over: this machine reads everything again, and then writes any missing data."""
         self._state.is_healing = False
         self._look_at_others(-1)
         self._save(tx)

@@ -135,7 +135,7 @@ def pull_space(
     Args:
         head: the newest position in the space according to the hub.
         goes_on: called before each page; the pull stops if it returns False.
-        pulled: counts what was done, even if an error stops the pull.
+        pulled: counts the changes, even if an error stops the pull.
 
     Raises:
         HubError: no page came, or the page can't be right.

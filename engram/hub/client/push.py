@@ -1,4 +1,4 @@
-"""Push: send what is waiting, a page at a time. A refused row never holds up the others."""
+"""Push: send the pending statements, a page at a time. A refused row never holds up the others."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def push_space(
     Args:
         hub_ms: the hub's time, in milliseconds since 1970.
         goes_on: called before each page; the push stops if it returns False.
-        pushed: counts what was done, even if an error stops the push.
+        pushed: counts the changes, even if an error stops the push.
         tried_before: author and memory of rows that the hub refused before and that are now retried.
 
     Raises:
@@ -139,7 +139,7 @@ class _Sender:
     _faulty: list[tuple[Row, str]] = field(default_factory=list)
 
     def rows(self, memories: Sequence[SaidMemory], statements: Mapping[bytes, Statement]) -> list[Row]:
-        """Return the rows for what is waiting; memories that were deleted without being forgotten have none."""
+        """Return the rows for the pending statements; memories that were deleted without being forgotten have none."""
         rows = []
         for memory in memories:
             statement = statements.get(memory.memory_id)

@@ -77,7 +77,7 @@ class Round:
 
 @dataclass(frozen=True, slots=True)
 class Steps:
-    """What the steps of a round have in common."""
+    """State that the steps of a round share."""
 
     store: Store
     places: Home
@@ -144,7 +144,7 @@ def _note_failure(store: Store, server: Server, reason: str, *, has_moved: bool)
 
 
 def sync_server(steps: Steps, server: Server, done: Round) -> None:
-    """Run one round, and record in ``done`` what it did. Raises HubError."""
+    """Run one round, and record its changes in ``done``. Raises HubError."""
     store, places = steps.store, steps.places
     keyring = Keyring(places.hub_keys)
     read_anew_after_update(store, f"{statements.FORMAT} {' '.join(statements.FIELDS)}")

@@ -472,7 +472,7 @@ def mute(store: Store, name: str) -> tuple[Member, int]:
 
 
 def unmute(store: Store, name: str) -> Member:
-    """Unmute a teammate: what they shared arrives with the next round."""
+    """Unmute a teammate: their memories arrive with the next round."""
     member = require_member(store, name)
     with store.transaction() as tx:
         set_muted(tx, member, False)
@@ -513,7 +513,7 @@ def report_memory(store: Store, places: Home, episode_id: str, reason: str) -> S
 
 
 def list_reported(store: Store, places: Home, space: Space, *, settle: str = "") -> list[Reported]:
-    """Return what was reported to a team's keepers; ``settle`` is the id of a memory that has been reviewed."""
+    """Return the memories reported to a team's keepers; ``settle`` is the id of a memory that has been reviewed."""
     request: dict[str, Any] = {"ns": space.ns_id}
     memories = {said.memory_id.hex(): said for said in said_in_space(store, space.id)}
     if settle:

@@ -167,7 +167,7 @@ def _refuse_new(
 def _upsert(
     connection: psycopg.Connection[Any], ns_id: int, device_id: int, head: int, rows: Sequence[Row]
 ) -> tuple[set[tuple[int, bytes]], int]:
-    """Store rows that are newer than what the hub has; return which they are, and how many were new to it."""
+    """Store rows that are newer than the hub's; return which they are, and how many were new to it."""
     if not rows:
         return set(), 0
     cursor = connection.execute(

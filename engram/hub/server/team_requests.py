@@ -108,7 +108,7 @@ def report(database: Database, asker: Asker, value: Mapping[str, Any]) -> dict[s
 
 
 def list_reports(database: Database, asker: Asker, value: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what was reported to the keepers of a team; with ``drop``, settle the reports of one memory first."""
+    """Return the memories reported to the keepers of a team; with ``drop``, settle the reports of one memory first."""
     ns_id = int(value["ns"])
     with database.client(asker.token_hash) as connection:
         _require_role(connection, ns_id, KEEPER)

@@ -1,4 +1,4 @@
-"""How memory.db is opened as a file: choosing the driver, checking what is at its path, and replacing the file."""
+"""How memory.db is opened as a file: choosing the driver, checking what its path contains, and replacing the file."""
 
 from __future__ import annotations
 
@@ -441,8 +441,8 @@ def table_statements(table: type[Model]) -> tuple[str, ...]:
     return tuple(statements)
 
 
-# -- What is at the path of memory.db: nothing, Engram's database, another program's database, or something other than a
-# file.
+# -- What the path of memory.db contains: nothing, Engram's database, another program's database, or something other
+# than a file.
 
 #: Names of the backups in their folder.
 BACKUP_NAMES = "memory-*.db"

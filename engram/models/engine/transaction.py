@@ -383,7 +383,7 @@ class Store(Reader):
     # -- opening and closing
 
     def open(self) -> Store:
-        """Open the file and create or migrate its tables; first finish or undo what a killed restore left.
+        """Open the file and create or migrate its tables; first finish or undo a killed restore.
 
         Raises:
             ForeignDatabase: the file belongs to another program.

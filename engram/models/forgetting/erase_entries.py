@@ -49,7 +49,7 @@ def turn_of_source(store: Reader, source: str) -> int | None:
 
 
 def source_texts(store: Reader, sources: Collection[str]) -> list[str]:
-    """Return the stored words of entries: what was said, and the facts of tool calls."""
+    """Return the stored words of entries: their text, and the facts of tool calls."""
     texts: list[str] = []
     for turn_id, wanted in _by_turn(store, sources).items():
         texts += [text for _, source, text, _ in _said(store, turn_id) if source in wanted]
@@ -102,7 +102,7 @@ def erase_words(tx: Tx, sources: Collection[str], *, actor: Actor) -> int:
 def begin_anew(tx: Tx, turn_id: int) -> None:
     """Make any read or extraction of this turn that is under way fail its compare-and-set.
 
-    The session's rolling summary is deleted: it may contain what is erased, and the next extraction starts a new one.
+    The session's rolling summary is deleted: it may contain the erased words, and the next extraction starts a new one.
     """
     turn, transcript, session = tables.Turn, tables.Transcript, tables.Session
     tx.run(
@@ -119,7 +119,7 @@ def begin_anew(tx: Tx, turn_id: int) -> None:
 
 
 def drop_session_summary(tx: Tx, session_id: str) -> None:
-    """Delete what a model wrote about a session, which may repeat a deleted memory."""
+    """Delete a model's summary of a session, which may repeat a deleted memory."""
     _drop_summary(tx, tables.Session.session_id == session_id)
 
 
@@ -131,7 +131,7 @@ def clean_sessions(tx: Tx, session_refs: Collection[int], session_ids: Collectio
 
     Args:
         session_refs: row ids of those that lose what mentions their turns: title, summary, branch, pull requests.
-        session_ids: the agent's ids of those for which the record of what was shown, and when, is deleted too.
+        session_ids: the agent's ids of those whose records of shown memories are deleted too.
     """
     session, transcript = tables.Session, tables.Transcript
     tx.run(session.update(rolling_summary="", branch="", **NO_TITLE).where(in_json_list(session.id, session_refs)))

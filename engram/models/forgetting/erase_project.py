@@ -1,4 +1,4 @@
-"""Permanently erase everything in a project, and what was stored from sessions whose folder may not be read."""
+"""Permanently erase everything in a project, and everything stored from sessions whose folder may not be read."""
 
 from __future__ import annotations
 
@@ -194,7 +194,7 @@ def clean_traces(tx: Tx, contents: ProjectContents) -> None:
     clean_sessions(tx, contents.session_refs, contents.session_ids)
     tx.run(tables.StandingFile.delete().where(tables.StandingFile.project == contents.project.id))
     tx.run(tables.Branch.delete().where(tables.Branch.project == contents.project.id))
-    # A person who forgets a project doesn't want to share what is said in it later.
+    # A person who forgets a project doesn't want to share later statements from it.
     tx.run(tables.HubRule.delete().where(tables.HubRule.project == contents.project.id))
     drop_outcomes_of_project(tx, contents.project.id)
 

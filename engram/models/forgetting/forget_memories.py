@@ -195,7 +195,7 @@ def clean_runs(
 
 
 def clean_reasons(tx: Tx, is_kept: Callable[[str], bool]) -> None:
-    """Delete the steps of histories that quote what was forgotten, and the reasons of contradictions."""
+    """Delete the steps of histories that quote forgotten text, and the reasons of contradictions."""
     history, contradiction = tables.History, tables.Contradiction
     for step in tx.fetch(history.select(history.id, history.reason, history.before, history.after)):
         if not all(map(is_kept, [step.reason, *texts_in_json(step.before), *texts_in_json(step.after)])):
@@ -274,7 +274,7 @@ def wipe_free_space(store: Store) -> None:
     store.checkpoint("TRUNCATE")
 
 
-# -- SQL for purging: which archived memories could be deleted, their size, and the log of what was deleted.
+# -- SQL for purging: which archived memories could be deleted, their size, and the log of deletions.
 
 
 @dataclass(frozen=True, slots=True)

@@ -95,23 +95,23 @@ def said_in_space(store: Reader, space_id: int) -> list[SaidMemory]:
 
 
 def change_said(tx: Tx, memory: SaidMemory, **changes: Value) -> None:
-    """Change columns of what was said about a memory, which was read in this transaction."""
+    """Change columns of this machine's statement about a memory, which was read in this transaction."""
     key: dict[str, Value] = {"space_id": memory.space_id, "author": memory.author, "memory_id": memory.memory_id}
     tx.update_row(tables.HubMemory, key, changes)
 
 
 def registers_of(memory: SaidMemory) -> dict[str, Register]:
-    """Return what was said about a memory, to be joined with others' statements; the text has no value."""
+    """Return the fields of a statement about a memory, to be joined with others' statements; the text has no value."""
     return {name: (int(r[0]), int(r[1]), r[2] if len(r) > 2 else None) for name, r in memory.said.items()}
 
 
 def drop_said(tx: Tx, memory: SaidMemory) -> None:
-    """Delete what was said about a memory, so that it can be received again."""
+    """Delete the statement about a memory, so that it can be received again."""
     tx.run(tables.HubMemory.delete().where(is_said(memory.space_id, memory.author, memory.memory_id)))
 
 
 def is_said(space_id: int, author: int, memory_id: bytes) -> ColumnBase:
-    """Return the condition for what was said about a memory in a space."""
+    """Return the condition for the statement about a memory in a space."""
     memory = tables.HubMemory
     is_it: ColumnBase = (memory.space == space_id) & (memory.author == author) & (memory.memory_id == memory_id)
     return is_it
@@ -147,7 +147,7 @@ class Clock:
 
 
 class SaidListener(ChangeListener):
-    """Stores what is to be said about each change, in the transaction that makes the change."""
+    """Stores a statement about each change, in the transaction that makes the change."""
 
     def made(self, tx: Tx, memory: Memory, action: str) -> None:
         """State that a memory was created."""
@@ -185,7 +185,7 @@ class SaidListener(ChangeListener):
         _store(tx, clock, memory, said, own_text)
 
     def erased(self, tx: Tx, before: Memory, after: Memory) -> None:
-        """State what is left of a memory whose words were forgotten, so that they are deleted everywhere.
+        """State the remaining content of a memory whose words were forgotten, so that they are deleted everywhere.
 
         If a consolidation had merged those words into it, the statement is left unchanged.
         """
@@ -215,7 +215,7 @@ class SaidListener(ChangeListener):
     def deleted(self, tx: Tx, memory: Memory, *, is_purge: bool) -> None:
         """State that a memory was forgotten, in every space where its words are this person's. A purge is local.
 
-        What was shared from a purged memory remains shared; its ids are kept so that the share can be withdrawn.
+        Shares of a purged memory remain; its ids are kept so that the share can be withdrawn.
         """
         for said in said_of_memory(tx, memory.episode_id):
             if is_purge and _is_share(tx, said):
@@ -289,13 +289,15 @@ def _is_share(tx: Tx, memory: SaidMemory) -> bool:
 
 
 def said_privately(tx: Tx, episode_id: str) -> SaidMemory | None:
-    """Return what was said about one's own memory in the private space; None if nothing was, or it was forgotten."""
+    """Return the statement about the user's own memory in the private space; None if there is none, or it was
+    forgotten.
+    """
     own = _own(tx, episode_id)
     return None if own is None else own[0]
 
 
 def _own(tx: Tx, episode_id: str) -> tuple[SaidMemory, Space] | None:
-    """Return what was said about one's own memory in the private space; None if there is no such space."""
+    """Return the statement about the user's own memory in the private space; None if there is no such space."""
     space = private_space(tx)
     if space is None:
         return None
@@ -306,7 +308,7 @@ def _own(tx: Tx, episode_id: str) -> tuple[SaidMemory, Space] | None:
 def _store(
     tx: Tx, clock: Clock, memory: SaidMemory, said: Mapping[str, Any], own_text: Mapping[str, Any] | None
 ) -> None:
-    """Store what was said; it is queued for the next push if a stamp is new."""
+    """Store a statement; it is queued for the next push if a stamp is new."""
     if said == memory.said and own_text == memory.own_text:
         return
     clock.store()
@@ -317,7 +319,7 @@ def _store(
 
 @asks_records(SAID)
 def said_of_memory(episode_id: str) -> Query:
-    """Return what was said about a memory, in every space that it is in."""
+    """Return the statements about a memory, one for each space that contains it."""
     return SAID.select().where(tables.HubMemory.episode_id == episode_id)
 
 

@@ -412,7 +412,7 @@ def say_all_again(tx: Tx, space_id: int, author: int) -> None:
     """Queue all of this person's statements, and a keeper's erasures of other people's, because the hub lost some.
 
     Statements that the hub still has leave the queue when they are pulled. This machine's own statements are sent as
-    newer ones, because it has stored what others said since the last one, and the hub may lack some of that.
+    newer ones, because it has since stored others' statements, and the hub may lack some of those.
     """
     memory = tables.HubMemory
     is_erased = (memory.is_forgotten == 1) & (memory.version > 0)

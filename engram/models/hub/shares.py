@@ -66,7 +66,7 @@ def copy_id(ns_id: int, stable_id: str) -> bytes:
 
 
 def add_share(tx: Tx, space: Space, memory: Memory, text: Mapping[str, Any], project: Sequence[str] | None) -> bool:
-    """Share a memory's text, or replace what was shared before; return False if nothing is new.
+    """Share a memory's text, or replace the text shared before; return False if nothing is new.
 
     Args:
         text: exactly what is shared, without secrets: summary, content, facts, entities as ``s``, ``c``, ``f``, ``e``.
@@ -278,7 +278,7 @@ def add_rule(tx: Tx, space_id: int, project_id: int, delay_ms: int) -> Rule:
 
 
 def drop_rule(tx: Tx, space_id: int, project_id: int) -> bool:
-    """Delete a rule; return False if there was none. What was shared remains shared."""
+    """Delete a rule; return False if there was none. Existing shares remain."""
     table = tables.HubRule
     return tx.run(table.delete().where((table.space == space_id) & (table.project == project_id))) > 0
 

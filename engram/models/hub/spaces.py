@@ -17,7 +17,7 @@ from engram.models.engine.transaction import Reader, Store, Tx, asks_number, ask
 
 #: Key in ``meta`` of the teams that a hub lists, and the maximum number of them that are stored.
 _OFFERS, MAX_OFFERS = "hub_offers", 20
-#: Key in ``meta`` of what this machine wrote into a folder and read there.
+#: Key in ``meta`` of the record of what this machine wrote into a folder and read there.
 _FOLDER = "hub_folder"
 #: Reason for setting aside a row that this program doesn't fully understand.
 NEWER_FIELDS = "has fields of a newer version"
@@ -147,7 +147,7 @@ def note_push(tx: Tx, server_id: int, push_id: bytes) -> None:
 
 
 def drop_server(tx: Tx, server_id: int) -> None:
-    """Leave a hub: delete its spaces, with what was said in them. Memories are kept."""
+    """Leave a hub: delete its spaces, with the statements in them. Memories are kept."""
     tx.run(tables.HubServer.delete().where(tables.HubServer.id == server_id))
     drop_meta(tx, f"{_FOLDER} {server_id}")
 
@@ -198,7 +198,7 @@ def raise_clock(tx: Tx, space_id: int, hlc: int) -> None:
 
 
 def drop_space(tx: Tx, space_id: int) -> None:
-    """Leave a space: delete what was said in it. Memories are kept."""
+    """Leave a space: delete the statements in it. Memories are kept."""
     tx.run(tables.HubSpace.delete().where(tables.HubSpace.id == space_id))
 
 
@@ -220,7 +220,7 @@ def list_offers(store: Reader, server_id: int) -> dict[int, str]:
     return {int(ns_id): str(name) for ns_id, name in offers.items() if int(ns_id) not in known}
 
 
-# -- what was set aside
+# -- rows that were set aside
 
 
 @dataclass(frozen=True, slots=True)
@@ -269,7 +269,7 @@ def drop_set_aside(tx: Tx, space_id: int, direction: str, rows: Sequence[tuple[i
 
 
 def read_anew_after_update(store: Store, program: str) -> int:
-    """Pull again what an older program set aside; return how many spaces that affects.
+    """Pull the rows again that an older program set aside; return how many spaces that affects.
 
     Args:
         program: what this program understands, as a string that differs between versions.

@@ -29,7 +29,7 @@ ENDING_REASONS = {
 
 
 class Ending(Enum):
-    """Whether a memory may be ended by another one, or by what was said about it."""
+    """Whether a memory may be ended by another one, or by a statement about it."""
 
     #: It ends.
     ENDS = auto()

@@ -157,8 +157,8 @@ def change_memory(
 ) -> Memory:
     """Change fields of a memory. ``undoes`` is the step of its history that this change undoes.
 
-    If the text or visibility changes, the vector is deleted and recomputed. What a memory had replaced becomes current
-    again when the memory stops being current without a successor.
+    If the text or visibility changes, the vector is deleted and recomputed. The memories that a memory had replaced
+    become current again when the memory stops being current without a successor.
     """
     if not changes:
         return memory
@@ -190,7 +190,7 @@ def note_judgement(
 ) -> Memory:
     """Record a judgement on a memory, or its withdrawal, with the fields that it changes, if any.
 
-    What the memory had replaced remains replaced: if a memory is outdated, what it replaced is even older.
+    Memories that it had replaced remain replaced: if a memory is outdated, those are even older.
     """
     if changes:
         return _change_fields(tx, memory, action, reason, changes, actor=actor, undoes=undoes)
@@ -356,8 +356,8 @@ def delete_memory(tx: Tx, memory: Memory, *, actor: Actor, is_purge: bool = Fals
     """Delete a memory permanently: row, index, vector, entities, history, injections.
 
     Tombstones for its id and its slot keep it from being recreated automatically. Those of a purge do no more than
-    that; those of a forget also keep an import or a restore from bringing it back. What it had replaced inherits its
-    successor, or is current again if there is none.
+    that; those of a forget also keep an import or a restore from bringing it back. Memories that it had replaced
+    inherit its successor, or are current again if there is none.
     """
     remove_memory(tx, memory, actor=actor, is_purge=is_purge)
     add_tombstones(tx, TombstoneKind.PURGED if is_purge else TombstoneKind.MEMORY, [memory.episode_id.encode()])
@@ -382,8 +382,8 @@ def restore_predecessors(
 ) -> list[Memory]:
     """Make the memories that this one had replaced current, because it is being deleted without a successor.
 
-    Only the last link of a chain comes back. What was merged into the successor remains archived, and what that
-    had replaced comes back in its place.
+    Only the last link of a chain comes back. A memory that was merged into the successor remains archived, and the
+    memories that it had replaced come back in its place.
     """
     return [
         _make_current(tx, predecessor, reason, actor=actor, run_id=run_id)

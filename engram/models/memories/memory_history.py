@@ -133,7 +133,7 @@ def standing_steps(history: Sequence[Change]) -> list[Change]:
 
 
 def drop_history(tx: Tx, episode_id: str) -> None:
-    """Delete a memory's history, because it quotes what was forgotten."""
+    """Delete a memory's history, because it quotes forgotten text."""
     tx.run(tables.History.delete().where(tables.History.episode_id == episode_id))
 
 
@@ -187,13 +187,13 @@ class Run:
     state: str
     #: Name of the step that comes next; "" at the start.
     position: str
-    #: What it did, as JSON-compatible values.
+    #: Its results, as JSON-compatible values.
     report: Mapping[str, Any]
 
 
 #: Kinds of runs that are listed and can be undone. A purge is logged too, and is final.
 UNDOABLE_KINDS = ("consolidate", "extract", "save", "decide", "undo")
-#: The kind of runs that added memories from a file. Undoing them deletes what they added.
+#: The kind of runs that added memories from a file. Undoing them deletes the memories that they added.
 IMPORT_KIND = "import"
 _RUNS = RecordReader(Run, tables.Run, readers={"report": json.loads})
 
@@ -234,7 +234,7 @@ def add_run(tx: Tx, kind: str, report: Mapping[str, Any] | None = None) -> int:
 
 
 def close_run(tx: Tx, run_id: int, lines: Sequence[str]) -> None:
-    """Store what a run did; one that changed nothing is deleted from the log."""
+    """Store the results of a run; one that changed nothing is deleted from the log."""
     table, history = tables.Run, tables.History
     if tx.fetch_first(history.select(history.id).where(history.run_id == run_id).limit(1)) is None:
         tx.run(table.delete().where(table.id == run_id))
@@ -255,7 +255,7 @@ def kind_of_run(store: Reader, run_id: int) -> str:
 
 
 def set_state(tx: Tx, run_id: int, state: str) -> None:
-    """Record whether what a run changed is still in effect ("done") or was undone ("undone")."""
+    """Record whether a run's changes are still in effect ("done") or were undone ("undone")."""
     tx.run(tables.Run.update(state=state).where(tables.Run.id == run_id))
 
 
@@ -265,7 +265,7 @@ def list_runs(store: Reader, limit: int = 20, kinds: Sequence[str] = UNDOABLE_KI
 
 
 def update_run(tx: Tx, run: Run, *, position: str, report: Mapping[str, Any], state: str = "running") -> Run:
-    """Store how far a run has got and what it did."""
+    """Store how far a run has got, and its results."""
     ended_at_ms = tx.now_ms() if state != "running" else None
     table = tables.Run
     changes = table.update(position=position, report=_report_text(report), state=state, ended_at_ms=ended_at_ms)

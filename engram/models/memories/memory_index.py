@@ -44,7 +44,7 @@ def rebuild_memory_index(tx: Tx) -> None:
 
 
 def _indexed(store: Reader, row_id: int) -> list[tuple[Value, ...]]:
-    """Return what the index contains of a memory. Content that was packed because of its age is not in it."""
+    """Return the parts of a memory that the index contains. Content that was packed because of its age is not in it."""
     rows = store.rows("SELECT id, summary, content, entities, questions FROM episode WHERE id = ?", (row_id,))
     return [
         _words(row_id, summary, unpack_text(content), entities, questions)

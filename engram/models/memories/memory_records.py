@@ -294,7 +294,7 @@ def may_stand_for(newer: Memory, older: Memory) -> bool:
 
 
 def may_see_context(memory: Memory, project_id: int) -> bool:
-    """Return True if a project may also see what a memory is based on: its content, facts and evidence.
+    """Return True if a project may also see the basis of a memory: its content, facts and evidence.
 
     Elsewhere, a global memory shows only its one line and nothing about the project that it came from.
     """

@@ -1,4 +1,6 @@
-"""Tombstones: what was forgotten or purged, so that nothing brings it back. They contain ids and hashes, never text."""
+"""Tombstones mark forgotten and purged items, so that nothing brings them back. They contain ids and hashes, never
+text.
+"""
 
 from __future__ import annotations
 

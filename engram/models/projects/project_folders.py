@@ -115,8 +115,8 @@ def note_merge(tx: Tx, into_id: int, other_id: int) -> None:
 def undo_merge(store: Store, number: int, *, actor: Actor) -> ProjectRow:
     """Undo a merge; return the restored project.
 
-    It gets its sessions and memories back. What has since been added stays with the project it was merged into, and so
-    does what was recorded for both together: pauses that have ended, money spent, and sharing rules.
+    It gets its sessions and memories back. Later additions remain with the project it was merged into, and so do
+    records for both together: pauses that have ended, money spent, and sharing rules.
 
     Raises:
         NotFound: there is no such merge, or it was undone.
@@ -307,10 +307,10 @@ def list_sortings(store: Reader) -> list[Sorting]:
 
 
 def undo_sorting(store: Store, *, actor: Actor) -> Sorting:
-    """Undo the latest sorting; what it moved is not sorted again.
+    """Undo the latest sorting; the sessions and turns that it moved are not sorted again.
 
-    What has since been added is left in place, and so is whatever has since been moved elsewhere or belongs to a
-    forgotten project. A merge is not undone if another project now has the name or folder.
+    Later additions are left in place, and so is anything that has since been moved elsewhere or belongs to a forgotten
+    project. A merge is not undone if another project now has the name or folder.
 
     Raises:
         NotFound: there is none.
@@ -499,7 +499,7 @@ def note_hints(store: Store, project_id: int, remote: str, first_commit: str) ->
 
 
 def note_hints_in(tx: Tx, project_id: int, remote: str, first_commit: str) -> None:
-    """Store, in a transaction, what is known about a project's repository."""
+    """Store, in a transaction, the known facts about a project's repository."""
     query = tables.Project.update(remote=remote, first_commit=first_commit, hints_at_ms=tx.now_ms())
     tx.run(query.where(tables.Project.id == project_id))
 

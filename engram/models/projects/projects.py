@@ -188,7 +188,7 @@ def list_held_projects(store: Reader) -> list[ProjectRow]:
     lambda rows: [KnownRoot(row.root, bool(row.is_repository), bool(row.had_branch), row.project_id) for row in rows]
 )
 def known_roots() -> Query:
-    """Return the folders of every project, including joined ones, with what is known about each."""
+    """Return the folders of every project, including joined ones, with the known facts about each."""
     project, folder, turn = tables.Project, tables.ProjectFolder, tables.Turn
     # Whether it was on a branch: outside a repository, Claude Code writes no name, or HEAD.
     is_on_branch = (turn.project == project.id) & (turn.cwd == project.root) & turn.branch.not_in(["", "HEAD"])

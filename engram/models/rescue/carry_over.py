@@ -1,8 +1,8 @@
-"""Carry over what people did by hand from a damaged, current or older memory.db into the one that takes its place.
+"""Carry over changes made by hand from a damaged, current or older memory.db into the one that takes its place.
 
-One rule decides what that is, for a memory that the other database lacks and for a change of one that it has: a person
-or an agent did it. The work of extractors and consolidation is redone from the transcripts, or is what a restore
-undoes.
+One rule decides which changes those are, for a memory that the other database lacks and for a change of one that it
+has: a person or an agent did it. The work of extractors and consolidation is redone from the transcripts, or is what a
+restore undoes.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ from engram.models.work.pauses import carry_pauses
 
 logger = logging.getLogger(__name__)
 
-# -- What a person or an agent did by hand.
+# -- Changes made by hand.
 
 _PEOPLE = (Actor.USER, Actor.AGENT)
 #: Steps that are only the effect of something else, even if a person did that.
@@ -183,7 +183,7 @@ def _is_whole(source: Store) -> bool:
     return all(source.value(f"PRAGMA main.integrity_check({table})") == "ok" for table in ("episode", "history"))
 
 
-# -- Projects: their names, the folders that were joined to them, and what a person keeps apart.
+# -- Projects: their names, the folders that were joined to them, and folders that a person keeps apart.
 
 
 def _projects_missing_in(store: Reader, source: Store) -> tuple[int, ...]:
@@ -497,7 +497,7 @@ def _take_row(tx: Tx, source: Store, memory: Memory, *, is_erased: bool) -> bool
 
 
 def _carry_decisions(store: Store, source: Store) -> None:
-    """Add contradictions with their decisions, and what the user undid and consolidation must not do again."""
+    """Add contradictions with their decisions, and changes that the user undid and consolidation must not repeat."""
     with _skipping_damage(source, "contradictions"), store.transaction() as tx:
         table = tables.Contradiction
         for contradiction in source.fetch_records(CONTRADICTIONS, CONTRADICTIONS.select().order_by(table.id)):

@@ -25,7 +25,7 @@ from engram.models.sessions.stored_turns import turn_of_entry
 from engram.system.atomic import FILE_MODE
 from engram.text.words import in_pairs
 
-# -- Other databases of Engram, such as backups: opened only if they are sound, and cleaned of what was forgotten.
+# -- Other databases of Engram, such as backups: opened only if they are sound, and cleaned of forgotten data.
 
 #: The first version whose tables correspond to the current ones, row for row.
 _FIRST_ALIKE = 5

@@ -1,7 +1,7 @@
 """Copy everything in a project from one database into another, with new row ids. Raw SQL throughout.
 
 Row ids are shifted past the target's highest, and references are shifted with them. Text indexes are filled for the new
-rows. Vectors are recomputed. What is meaningful only in the source (runs, spending, pauses) is not copied.
+rows. Vectors are recomputed. Data that is meaningful only in the source (runs, spending, pauses) is not copied.
 """
 
 from __future__ import annotations

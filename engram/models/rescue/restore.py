@@ -1,4 +1,4 @@
-"""Replace memory.db with another database, and carry over what people did by hand."""
+"""Replace memory.db with another database, and carry over changes made by hand."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def clean_set_aside(path: Path, driver: str, tombstones: Sequence[Tombstone]) ->
 
 
 def clean_after_swap(store: Reader) -> None:
-    """Clean what a swap set aside before it was killed."""
+    """Clean the databases that a swap set aside before it was killed."""
     if store.path.with_name(UNCLEAN_NAME).exists():
         clean_set_aside(store.path, store.driver, read_tombstones(store))
 

@@ -156,7 +156,7 @@ def _without_current_vector(query: ModelSelect[Any], table: Any, owner: str, mod
 def _missing_memories(model_id: int, limit: int) -> Query:
     memory = tables.Memory
     query = _without_current_vector(memory.select(memory.id, memory.summary, memory.questions), memory, "e", model_id)
-    # Newest first: what was just saved is likely to be searched for next.
+    # Newest first: text that was just saved is likely to be searched for next.
     return query.order_by(memory.id.desc()).limit(limit)
 
 

@@ -157,7 +157,7 @@ def passages_between(
 
 @dataclass(frozen=True, slots=True)
 class LaterText:
-    """What was said after a passage in its session."""
+    """A text that follows a passage in its session."""
 
     role: str
     text: str

@@ -352,7 +352,7 @@ _FILES = RecordReader(
 )
 
 
-# -- What an agent's reader may ask about the turns that were stored before.
+# -- Facts about stored turns that an agent's reader may query.
 
 
 @dataclass(slots=True)

@@ -152,7 +152,7 @@ def barred_quotations(store: Reader) -> tuple[set[int], set[str]]:
 
 
 def drop_quotation_records(tx: Tx, sources: Iterable[str]) -> None:
-    """Delete what is recorded about the quotations of entries: judgements, and where they were shown."""
+    """Delete the records about the quotations of entries: judgements, and where they were shown."""
     recorded = _recorded_ids(tx)
     prefixes = {quotation_prefix(source) for source in sources} if recorded else set()
     for name in recorded:

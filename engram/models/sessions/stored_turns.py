@@ -402,7 +402,7 @@ def _waiting() -> Query:
 
 
 def withdraw_memories(tx: Tx, turn_id: int) -> None:
-    """Archive what was extracted from a queued prompt that turned out not to be a turn of its own."""
+    """Archive the memories from a queued prompt that turned out not to be a turn of its own."""
     for memory in memories_of_turn(tx, turn_id):
         is_automatic = memory.source == Source.AUTO and memory.is_current
         if is_automatic and not memory.is_pinned and evidence_of(tx, memory.id)[0].turn_id == turn_id:

@@ -14,8 +14,8 @@ from engram.models.engine.transaction import Reader, Store, Tx, asks_rows, write
 #: Channel of the memories that a briefing shows.
 AT_START = "start"
 
-#: Condition that Claude was shown a bite: at a prompt, at a tool call or in a briefing. Every total
-#: of what was shown uses it.
+#: Condition that Claude was shown a bite: at a prompt, at a tool call or in a briefing. Every total of shown bites uses
+#: it.
 WAS_SHOWN: ColumnBase = tables.Injection.state == "shown"
 
 #: Prefix of the key for bites that a subagent was shown, which its parent has not seen.

@@ -185,7 +185,7 @@ class Contradiction(Table):
         indexes = ((("older_id", "newer_id"), True),)
 
 
-# -- Tombstones: ids and hashes, never text, of what was forgotten or purged.
+# -- Tombstones: ids and hashes, never text, of forgotten and purged items.
 
 
 class Tombstone(Table):

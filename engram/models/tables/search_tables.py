@@ -1,4 +1,4 @@
-"""Tables of what is searched: passages with their vectors, and notes, which are Markdown files cut into chunks."""
+"""Tables for search: passages with their vectors, and notes, which are Markdown files cut into chunks."""
 
 from __future__ import annotations
 

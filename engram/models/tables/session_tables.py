@@ -65,7 +65,7 @@ class ProjectNamed(View):
         WHERE NOT EXISTS (SELECT 1 FROM project p WHERE p.name = f.name)"""
 
 
-# -- Sessions of a coding agent, and what is known about each.
+# -- Sessions of a coding agent, and the known facts about each.
 
 
 class Session(Table):

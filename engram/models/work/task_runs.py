@@ -132,7 +132,7 @@ def latest_failure(store: Reader, kind: str, key: str) -> TaskRun | None:
 
 
 def clear_task_errors(tx: Tx) -> None:
-    """Delete the messages of failures: one may quote what is being forgotten."""
+    """Delete the messages of failures: one may quote text that is being forgotten."""
     tx.run(tables.TaskRun.update(outcome="", error="").where(tables.TaskRun.state.in_(_UNSUCCESSFUL)))
 
 

@@ -15,7 +15,7 @@ from engram.page.view import Answer, Notice, PageRequest, Route, View, ask_comma
 
 #: Maximum number of memories and days that are listed.
 MAX_ROWS, MAX_DAYS = 30, 30
-#: Kind of tombstone → what is counted.
+#: Kind of tombstone → the label of its count.
 KINDS = {
     TombstoneKind.MEMORY: "memories forgotten",
     TombstoneKind.TURN: "turns forgotten",
