@@ -51,7 +51,7 @@ class Vault:
 
 
 def list_vaults(home: Home) -> tuple[Vault, ...]:
-    """Return a memory folder's vaults, by name. Raises HomeError if one can't be read: its project is unknown."""
+    """Return a memory folder's vaults, by name. Raises HomeError for an unreadable one: its project is unknown."""
     folder = home.root / FOLDER_NAME
     if not folder.is_dir():
         return ()

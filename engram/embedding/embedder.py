@@ -47,7 +47,7 @@ class Prompts:
 class Embedder(Protocol):
     """Turns text into float32 vectors of length 1, so that a dot product is a cosine.
 
-    Thread-safe. Text beyond ``max_tokens`` is ignored; ``pieces`` splits a long one. Blank text has a vector, too.
+    Thread-safe. Text beyond ``max_tokens`` is ignored; ``pieces`` splits a long text. Blank text has a vector, too.
     """
 
     @property

@@ -2,7 +2,8 @@
 
 The numbers of a text's vector are roughly normally distributed, so the sixteen optimal levels for that distribution are
 used (J. Max, Quantizing for Minimum Distortion, IRE Transactions on Information Theory 6, 1960, table I); the scale
-keeps the vector's length. The cosine to the original is 0.995, and searches find the same (docs/performance.md).
+preserves the vector's length. The cosine to the original is 0.995, and searches find the same texts
+(docs/performance.md).
 
 A packed vector has an odd number of bytes. The first is the length of the head (3 or 4), plus 16 if two numbers share a
 byte; in older rows, each number has a byte. The scale follows as float16, then a filler if the head has 4 bytes, then

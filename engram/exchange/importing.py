@@ -397,7 +397,7 @@ class _Importer:
         return memory.record is not None and (self._is_mine or is_proven(self._store, memory.record))
 
     def _as_received(self, incoming: IncomingMemory) -> IncomingMemory:
-        """Return a memory to store. Only one proven to be this machine's own counts as the user's or keeps its time."""
+        """Return a memory to store. Only one proven to be this machine's own keeps its voice, pin and times."""
         memory = incoming.memory
         if self._is_own(incoming):
             return incoming

@@ -47,7 +47,7 @@ def text_list(value: object) -> list[str]:
 
 
 def time_ms(value: object) -> int | None:
-    """Return milliseconds since 1970 for milliseconds, seconds or a written time; None for anything else."""
+    """Convert a time in milliseconds or seconds, or a written one, to milliseconds since 1970; else return None."""
     if isinstance(value, bytes | str):
         text = text_or_empty(value)
         try:

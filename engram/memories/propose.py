@@ -34,7 +34,8 @@ HEADING = "## Learned from earlier sessions"
 def add_to_section(data: bytes, lines: Sequence[str]) -> bytes:
     """Return a file with lines appended to the section ``HEADING``, which is added at the end if missing.
 
-    All existing bytes are kept, even invalid UTF-8; a missing final newline is added. Line endings are the file's.
+    All existing bytes are kept, even invalid UTF-8; a missing final newline is added. New lines use the file's line
+    endings.
     """
     end = b"\r\n" if b"\r\n" in data else b"\n"
     new = b"".join(line.encode("utf-8") + end for line in lines)

@@ -114,7 +114,7 @@ def save_memory(
         return require_memory(tx, made.episode_id)
 
 
-#: Fields by which a saved memory equals an existing one.
+#: Fields that a saved memory must share with an existing one to count as the same.
 _ALIKE = ("content", "scope", "voice", "importance", "is_pinned", "suspect", "questions", "source")
 
 

@@ -1,4 +1,5 @@
-"""How memory.db is opened: foreign files are set aside, forgotten data is deleted, and the hub hears of changes.
+"""How memory.db is opened: other programs' files are set aside, forgotten data is deleted, and the hub is notified of
+changes.
 
 Everything that opens the memory uses ``open_store``. Only code that reads copies opens a ``Store`` itself.
 """

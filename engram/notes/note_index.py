@@ -103,8 +103,9 @@ def owners_of_lines(source: str, lines: Sequence[str]) -> list[Owner]:
 
     A section extends from a first- or second-level heading to the next one outside code. The comment on the line after
     the heading gives its owner: ``session ID``, or ``saved TIME`` for the project named in the heading. In MEMORY.md
-    the heading ``YYYY-MM, NAME`` names the project, and Engram's own remark at the top is nobody's. In the earlier
-    Engram's daily notes each heading is a project's name. A line that ends in a memory's comment is its own.
+    the heading ``YYYY-MM, NAME`` names the project, and Engram's own remark at the top has no owner. In the earlier
+    Engram's daily notes each heading is a project's name. A line that ends in a memory's comment belongs to that
+    memory.
 
     Args:
         source: the note's name, which determines the owner of sections without a comment.

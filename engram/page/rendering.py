@@ -69,7 +69,7 @@ MAX_LINE_CHARACTERS = 160
 
 
 def make_environment(*, autoescape: bool = True) -> Environment:
-    """Return the templates' environment; ``engram`` is the command on this memory. Only tests turn escaping off."""
+    """Return the templates' environment, with this memory's command as ``engram``. Only tests turn escaping off."""
     environment = Environment(
         loader=FileSystemLoader(TEMPLATES),
         autoescape=autoescape,
@@ -216,7 +216,7 @@ def number(value: float) -> str:
     return f"{value:,.0f}"
 
 
-# -- Text for people: code in monospace, headings and lists as such, everything else unchanged.
+# -- Text for display: code in monospace, headings and lists as such, everything else unchanged.
 
 #: Marker before a part of a memory's text, set by the local extractor → its label.
 LABELS: Mapping[str, str] = {

@@ -56,7 +56,7 @@ class PageRequest:
         return None if self.project is None else self.project.id
 
     def number(self, name: str) -> int:
-        """Return a number after the question mark; 0 if there is none, or it has more than ``MAX_DIGITS`` digits."""
+        """Return a number from the query string; 0 if there is none, or it has more than ``MAX_DIGITS`` digits."""
         text = self.query.get(name, "")
         return int(text) if text.isdecimal() and len(text) <= MAX_DIGITS else 0
 
@@ -84,7 +84,8 @@ class Answer:
     #: The block of the template to render; "" for the whole page.
     block: str = ""
     notice: Notice | None = None
-    #: The browser's new address, as parts and a query; None leaves it unchanged. Another path is a step in its history.
+    #: The browser's new address, as parts and a query; None leaves it unchanged. A different path becomes a step in its
+    #: history.
     replace_url: tuple[tuple[str, ...], Mapping[str, str]] | None = None
     status: int = 200
     #: True if something was changed, so that the worker must be notified.

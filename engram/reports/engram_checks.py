@@ -108,7 +108,7 @@ def check_config(path: Path, faults: Iterable[ConfigFault]) -> Iterator[Check]:
             "config.toml",
             State.BAD,
             detail,
-            f"{mend}. Until then nothing of Engram starts",
+            f"{mend}. Until then, no part of Engram starts",
             command=command,
             public="a setting is invalid" if name else "can't be read",
         )

@@ -71,7 +71,7 @@ def parse_time_ms(text: object) -> int | None:
 
 
 def moment_of(at_ms: int, zone: tzinfo | None = None) -> datetime:
-    """Return the moment of a stored time in a zone, or the local one; a time out of range becomes the nearest."""
+    """Return the moment of a stored time in a zone, or the local one; a time out of range is clamped to the nearest."""
     return datetime.fromtimestamp(min(max(at_ms, 0), LAST_MS) / 1000, zone)
 
 
@@ -81,7 +81,7 @@ def iso_time(at_ms: int) -> str:
 
 
 def iso_or_none(at_ms: int | None) -> str | None:
-    """Return a time for scripts, as ``iso_time``; None for none."""
+    """Return a time for scripts in the form of ``iso_time``; None if there is none."""
     return iso_time(at_ms) if at_ms else None
 
 

@@ -32,7 +32,7 @@ class LazyRegex:
 
 
 def lazy_regex(pattern: AnyStr, flags: int = 0) -> re.Pattern[AnyStr]:
-    """Return a pattern that is compiled at its first use, where ``re.error`` shows a mistake; a test compiles all."""
+    """Return a pattern that is compiled at its first use and raises ``re.error`` only then; a test compiles all."""
     return cast("re.Pattern[AnyStr]", LazyRegex(pattern, flags))
 
 

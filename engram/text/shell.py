@@ -59,7 +59,7 @@ def without_comments(command: str) -> str:
 
 
 def entered_folders(command: str) -> list[str]:
-    """Return the folders that a shell command works in, in order: those it enters, and those its options name.
+    """Return the folders that a shell command works in, in order: those it enters, and those specified as options.
 
     ``cd a && make``, ``(cd b; npm test)``, ``git -C a log``, ``npm --prefix=web test``. A relative path is relative to
     the folder that the command begins in. Folders from a variable or another command are unknown and

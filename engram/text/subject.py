@@ -112,7 +112,7 @@ _IN_A_ROLE = lazy_regex(r"\b(?P<one>[\w.+#@/-]+) as (?:the|our|my|your) \w", re.
 
 
 def gives_another_value(newer: str, older: str) -> bool:
-    """Return True if both state a quantity, or the only one of its kind, of one subject, and differ in it."""
+    """Return True if both state a quantity of one subject, or the only one of its kind, and differ in it."""
     new, old = _difference(newer, older)
     if len(new) == len(old) == 1 and not (new[0].is_place or old[0].is_place):
         roles = [_IN_A_ROLE.search(newer), _IN_A_ROLE.search(older)]

@@ -192,7 +192,7 @@ def test_a_commit_of_engrams_with_a_file_of_a_persons_is_not_pushed(
     git(clones[0], "commit", "-q", "--amend", "--no-edit")
     (tmp_path / "away.git").rename(tmp_path / "remote.git")
 
-    assert "a commit of yours" in attempt(laptop).error
+    assert "a commit by you" in attempt(laptop).error
     assert "private draft" not in git(tmp_path / "remote.git", "ls-tree", "-r", "--name-only", "main")
 
 

@@ -1,4 +1,4 @@
-"""How a round talks to a hub: the interface, and a persistent HTTPS connection with deadlines.
+"""The interface through which a round talks to a hub, and its implementation over HTTPS, with deadlines.
 
 A hub that is slow, trickles bytes, or sends truncated or unexpected responses costs only a bounded time; the request
 then fails with a ``HubError``, and no part of such a response is used.

@@ -96,7 +96,7 @@ def devices_in(space: Path) -> list[Path]:
 
 
 def notes_of_spaces(folder: Path, own: str, *, with_git: bool) -> Iterator[str]:
-    """Yield a note for each space but ``own``: a machine began it alone, before the others' files arrived.
+    """Yield a note for each space except ``own``: a machine began it before the other machines' files arrived.
 
     All machines agree on which space to abandon: the one that fewer machines use. Raises HubUnreachable.
     """

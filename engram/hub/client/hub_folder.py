@@ -462,7 +462,7 @@ class Folder(Transport):
     # -- writing
 
     def _write(self, first: int, last: int, push_id: bytes, rows: Sequence[Row]) -> str:
-        """Write a file and return its name, recorded first: an unrecorded file is taken to be a copied machine's."""
+        """Write a file and return its name, which is recorded first: an unrecorded file is taken to be from a copy."""
         segment = Segment(
             ns_id=self._ns_id,
             device=self.device,
@@ -496,9 +496,11 @@ class Folder(Transport):
             path.unlink()
 
     def compact(self) -> int:
-        """Rewrite this machine's files without what was forgotten or repeated; join small ones. Return how many went.
+        """Rewrite this machine's files without forgotten and superseded rows, and merge small ones; return how many
+        were deleted.
 
-        Rows are copied unchanged. To write little, a file without forgotten data that keeps most rows is left alone.
+        Rows are copied unchanged. To keep writes small, a file that has no forgotten data and would keep most of its
+        rows is left alone.
         """
         state, gone = self._state, forgotten_in_space(self._store, list_spaces(self._store, self._server.id)[0].id)
         if not self._own_folder.is_dir():

@@ -430,7 +430,7 @@ def list_unknown(store: Reader, places: Home) -> dict[str, str]:
 
 
 def make_code(places: Home, server: Server) -> str:
-    """Return a one-time code for another machine of this person; its second half carries the keys past the hub.
+    """Return a one-time code for another machine of this person; its second half carries the keys, hidden from the hub.
 
     Raises:
         BadRequest: the hub is a folder, which needs no code.

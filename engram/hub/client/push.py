@@ -187,7 +187,8 @@ class _Sender:
                 pushed.rows += 1
 
     def settle_faulty(self, pushed: Pushed) -> None:
-        """Set aside the rows that are at fault. If the hub refuses everything, it is at fault itself, so the rows wait.
+        """Set aside the rows that are at fault. If the hub refuses everything, the hub is at fault, and the rows remain
+        queued.
 
         Raises:
             HubRefused: the hub accepted nothing in this round, and refused several rows for the first time.

@@ -133,7 +133,7 @@ def sync_all(
 
 
 def _note_failure(store: Store, server: Server, reason: str, *, has_moved: bool) -> None:
-    """Postpone the next round, longer with each failure in a row; one that moved something counts as the first."""
+    """Postpone the next round, for longer with each failure in a row; after progress, a failure counts as the first."""
     failures = 0 if has_moved else server.failures
     wait = RETRY_SECONDS[min(failures, len(RETRY_SECONDS) - 1)] * random.uniform(0.8, 1.2)
     with store.transaction() as tx:
@@ -179,7 +179,8 @@ def _say_hello(store: Store, connection: Transport, server: Server, keyring: Key
     """Begin the round. A copied or restored machine becomes another device.
 
     This machine trusts the hub's claims about it only as far as it can check them. A push that neither it nor a copy of
-    it made is an error, as is an id other than the one under which the hub accepted something; nothing is changed then.
+    it made is an error, as is an id other than the one under which the hub accepted something; either way, nothing is
+    changed.
 
     Raises:
         HubRefused: the hub's response can't be true.
@@ -381,7 +382,8 @@ def _has_seat(connection: Transport, space: Space) -> bool:
 
 
 def _try_set_aside_again(steps: Steps, space: Space) -> set[tuple[int, bytes]]:
-    """Now and then, pull and push again what was set aside: a false report, a lost key or a full space may be fixed.
+    """From time to time, retry rows that were set aside: a false report, a lost key or a full space may be fixed by
+    now.
 
     Return the author and the memory of each row that is pushed again.
     """

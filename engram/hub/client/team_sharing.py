@@ -335,7 +335,7 @@ def make_team(store: Store, places: Home, server: Server, name: str, *, is_seale
 
 
 def invite(store: Store, places: Home, space: Space, role: str) -> str:
-    """Return a one-time code for a team. For a sealed team, its second half carries the key past the hub."""
+    """Return a one-time code for a team. For a sealed team, its second half carries the key, hidden from the hub."""
     server, keyring = server_of(store, space), Keyring(places.hub_keys)
     hub_half, key_half = new_code()
     bundle = b""
@@ -459,7 +459,7 @@ def _remove_here(tx: Tx, said: Sequence[SaidMemory]) -> int:
 
 
 def mute(store: Store, name: str) -> tuple[Member, int]:
-    """Stop storing a teammate's memories and delete those here, unannounced. Return the teammate and their number."""
+    """Stop storing a teammate's memories and delete those here, without notice; return the teammate and the count."""
     member = require_member(store, name)
     gone = 0
     with store.transaction() as tx:

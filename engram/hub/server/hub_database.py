@@ -194,7 +194,8 @@ CREATE UNIQUE INDEX statement_order ON hub.statement (ns_id, seq);
 ALTER TABLE hub.statement ALTER COLUMN body SET STORAGE EXTERNAL;
 """
 
-#: SECURITY DEFINER functions with a pinned search path: only by them can a client read accounts and advance counters.
+#: SECURITY DEFINER functions with a pinned search path: only through them can a client read accounts and advance
+#: counters.
 _SCHEMA_FUNCTIONS = """
 CREATE FUNCTION hub.asker(OUT device_id bigint, OUT member_id bigint)
     LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$

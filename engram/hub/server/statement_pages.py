@@ -90,7 +90,7 @@ def push_page(
 ) -> Answers:
     """Store a page in one transaction, and report the outcome of each row.
 
-    A row about a forgotten memory is not stored. One that forgets a memory erases every device's statements on it.
+    A row about a forgotten memory is not stored. One that forgets a memory erases every device's statements about it.
 
     Raises:
         NoSpace: this member has no such space.

@@ -69,10 +69,10 @@ def open_database(
 ) -> Any:
     """Return a peewee database for ``path``. Each thread's connection opens at first use, with ``cache_kb`` of pages.
 
-    WAL, synchronous NORMAL (the newest commits may roll back on power loss, always whole), secure_delete so that what
-    is forgotten leaves the file, no mmap (an I/O error would be a signal). From a file that ``is_damaged``, as much as
-    possible is read: SQLite ignores errors in its schema and size. In a folder that isn't writable, the file is opened
-    read-only.
+    WAL, synchronous NORMAL (on power loss, the newest commits may be rolled back, each completely), secure_delete so
+    that forgotten data leaves the file, no mmap (an I/O error would be a signal). From a file that ``is_damaged``, as
+    much as possible is read: SQLite ignores errors in its schema and size. In a folder that isn't writable, the file is
+    opened read-only.
     """
     pragmas: list[tuple[str, str | int]] = [("writable_schema", 1)] if is_damaged else []
     pragmas += [
@@ -249,7 +249,7 @@ def _checksum(order: str, data: bytes, sums: tuple[int, int]) -> tuple[int, int]
 # -- Replacing memory.db: the new file is built next to it and swapped in, safely even if the process is killed.
 #
 # The new database is built in the folder ``.replacement`` next to the old one. A record in it is the point of no
-# return: without it the folder is deleted, with it the swap is finished, either when memory.db is opened next.
+# return: without the record, the folder is deleted when memory.db is next opened; with it, the swap is finished.
 
 #: Where the new database is built, next to the old one.
 FOLDER_NAME = ".replacement"
@@ -465,7 +465,7 @@ def is_no_file(path: Path) -> bool:
 
 
 def is_deleted(path: Path) -> bool:
-    """Return True if memory.db was deleted but has backups: a new one is created only if the user asks for it."""
+    """Return True if memory.db was deleted but has backups: a new one is created only if the user requests it."""
     return not os.path.lexists(path) and _has_backups(path)
 
 

@@ -190,5 +190,7 @@ def unpack_entries(data: bytes) -> tuple[EntryRef, ...]:
 
 @lru_cache(maxsize=REMEMBERED)
 def entry_key(uuid: str) -> int:
-    """Return the lookup key of an entry, 64 bits of BLAKE2b: two of ten million are equal once in 400,000 times."""
+    """Return an entry's lookup key, 64 bits of BLAKE2b. A collision among ten million has a probability of 1 in
+    400,000.
+    """
     return int.from_bytes(blake2b(pack_uuid(uuid), digest_size=8).digest(), "little", signed=True)

@@ -197,7 +197,7 @@ class Reader:
             raise StoreError(f"memory.db: {words_of_error(met)}{': ' if cause else ''}{cause}") from met
 
     def _is_inconsistent(self) -> bool:
-        """Return True if a quick check finds damage: misplaced pages make a row point nowhere."""
+        """Return True if a quick check finds damage: misplaced pages can leave references without a row."""
         with contextlib.suppress(*self._errors, UnicodeDecodeError):
             return [tuple(row) for row in self._database.execute_sql("PRAGMA quick_check(1)").fetchall()] != [("ok",)]
         return True
@@ -222,7 +222,7 @@ class Tx(Reader):
         return int(self._database.last_insert_id(self._execute(query, parameters)))
 
     def insert_row(self, table: type[peewee.Model], row: Mapping[str, Value]) -> int:
-        """Insert one row, given as column names and values; return its id. Faster than a query, for reading."""
+        """Insert one row, given as column names and values; return its id. Faster than a query; used for reading."""
         return self.insert(insertion(table, tuple(row)), list(row.values()))
 
     def update_row(

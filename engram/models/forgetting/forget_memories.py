@@ -245,7 +245,7 @@ def _cut_from_others(tx: Tx, episode_id: str) -> None:
 def forget_in_copy(tx: Tx, forgotten: Forgotten, is_kept: Callable[[str], bool], *, actor: Actor) -> int:
     """Make the same deletions in a copy of the database; return how many memories and turns were deleted.
 
-    The copy's index of notes is deleted too, as it may hold lines that the files lack; it is rebuilt from them.
+    The copy's index of notes is deleted too: it may hold lines that the files no longer have, and is rebuilt from them.
     """
     clean_runs(tx, is_kept)
     clean_reasons(tx, is_kept)

@@ -155,7 +155,7 @@ def _make(tx: Tx, space: Space, incoming: Incoming) -> Memory | None:
 
 
 def memory_of(incoming: Incoming, episode_id: str, slot: str | None, project_id: int | None, latest_ms: int) -> Memory:
-    """Return a statement's memory. Another person's can't choose voice, weight or time, and stays in its project."""
+    """Return a statement's memory. Another person's can't choose its voice, weight or time, or leave its project."""
     birth, fields = incoming.statement.birth, incoming.statement.fields
     is_own = not incoming.origin
     # Another person's memory can't be newer than its arrival.

@@ -74,7 +74,7 @@ def text_of(memory: Memory) -> dict[str, Any]:
 
 
 def text_of_fields(fields: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the text of a memory's fields for statements; without questions, as in earlier versions."""
+    """Return the text of a memory's fields for statements; without questions, it is the same as in earlier versions."""
     text = {"s": fields["summary"], "c": fields["content"], "f": list(fields["facts"]), "e": list(fields["entities"])}
     return text | {"q": list(fields["questions"])} if fields["questions"] else text
 

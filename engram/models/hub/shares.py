@@ -1,7 +1,7 @@
 """Shares: copies of this person's memories in the spaces of teams. Nothing is shared by default.
 
 A share is a row of ``hub_memory`` in a team's space whose author is this person. Its text is a copy, fixed when it was
-shared: later changes of the memory are not sent. It is erased when the memory, or any of its words, is forgotten.
+shared: later changes to the memory are not sent. It is erased when the memory, or any of its words, is forgotten.
 """
 
 from __future__ import annotations
@@ -148,7 +148,7 @@ def build_shares(memories: Sequence[SaidMemory]) -> dict[bytes, Statement]:
 
 
 def take_share(tx: Tx, space: Space, row: Row, statement: Statement, text: Mapping[str, Any]) -> None:
-    """Store a share from another of this person's machines; the memory is here, or comes with the private space."""
+    """Store a share from another of this person's machines; its memory is here, or comes through the private space."""
     mine = find_said(tx, space.id, row.author, row.memory_id)
     said = {name: list(register[:2] if name == TEXT else register) for name, register in statement.fields.items()}
     own_text = json.dumps({**text, _BIRTH: dict(statement.birth)}, ensure_ascii=False)

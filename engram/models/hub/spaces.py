@@ -381,6 +381,6 @@ def set_muted(tx: Tx, member: Member, is_muted: bool) -> None:
 
 
 def plain_name(name: str) -> str:
-    """Return a name as shown next to a memory: letters, digits and a few marks, so that it can't pose as another."""
+    """Return a name as shown next to a memory: letters, digits and a few marks, so that it imitates nothing else."""
     plain = "".join(char if char.isalnum() or char in " ._-@'" else " " for char in name)
     return " ".join(plain.split())[:MAX_NAME_CHARACTERS] or "unknown"

@@ -80,7 +80,8 @@ def drop_branches(tx: Tx, project_id: int, names: Iterable[str]) -> None:
 def open_branches(store: Reader, memory_refs: Collection[int]) -> dict[int, str]:
     """Map the row id of each memory that was learned on an unmerged branch to the name of that branch.
 
-    Left out are memories with a turn on another branch, global and pinned ones, preferences, and saved ones.
+    Left out are memories with a turn on another branch, global and pinned ones, preferences, and memories saved by a
+    person.
     """
     branches: dict[int, str] = {}
     elsewhere: set[int] = set()

@@ -110,7 +110,7 @@ def note_contradiction(tx: Tx, older_id: str, newer_id: str, reason: str) -> int
 
 
 def open_contradictions(store: Reader, episode_id: str | None = None, number: int | None = None) -> list[Contradiction]:
-    """Return the contradictions that wait for a decision, oldest first: all, of one memory, or the one of a number."""
+    """Return the contradictions that await a decision, oldest first: all, those of one memory, or one by number."""
     table = tables.Contradiction
     query = CONTRADICTIONS.select().where(
         (table.decision == "") & _is_current(table.older_id) & _is_current(table.newer_id)

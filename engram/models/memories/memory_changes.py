@@ -488,7 +488,8 @@ def _record_change(
 
 # -- Evidence of memories: entries are added, taken over and removed here, and history records who did it.
 
-#: Action of a memory that got more evidence; history records how much it had, so that an undo removes the rest.
+#: Action of a memory that got more evidence; history records the previous number of entries, so that an undo removes
+#: the rest.
 ADDED = "evidence"
 #: Action of a memory whose evidence was replaced.
 REPLACED = "replace evidence"

@@ -1,4 +1,4 @@
-"""The text index of memories. It does not store the text: a memory is removed with the words that it was indexed by."""
+"""The text index of memories. It stores no text: to remove a memory, pass the words with which it was indexed."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def _indexed(store: Reader, row_id: int) -> list[tuple[Value, ...]]:
 
 
 def _words(row_id: int, summary: str, content: str, entities: str, questions: str) -> tuple[Value, ...]:
-    """Return a row of the index: words, names and questions; if it has none, no token is added."""
+    """Return a row of the index: words, names and questions. Missing names or questions add no token."""
     return row_id, in_pairs(summary), in_pairs(content), in_pairs(f"{entities} {questions}")
 
 

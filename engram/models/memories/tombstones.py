@@ -157,7 +157,7 @@ def _has_any(store: Reader, kinds: Sequence[TombstoneKind], key: str) -> bool:
 
 
 def project_forgotten_ms(store: Reader, identity: str) -> int | None:
-    """Return until when, in milliseconds since 1970, a project's content is not stored; None if not forgotten."""
+    """Return the time up to which nothing from a project is stored, in ms since 1970; None if it was not forgotten."""
     until_ms = store.fetch_value(_select_tombstone(TombstoneKind.PROJECT.value, identity.encode()))
     return None if until_ms is None else int(until_ms)
 

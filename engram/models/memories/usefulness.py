@@ -23,7 +23,7 @@ from engram.system.lazy_regex import lazy_regex
 
 #: A memory sinks once this many sessions have been shown it and none of them has used it.
 MIN_UNUSED_SESSIONS = 5
-#: Share of its relevance that a memory loses with this number of sessions and each further one, and the most in all.
+#: Share of its relevance that a memory loses after that many sessions and after each further one, and the maximum.
 SINK_STEP, MAX_SINK = 0.03, 0.15
 #: Share of its relevance that a memory gains if it was judged helpful.
 HELPFUL_LIFT = 0.1

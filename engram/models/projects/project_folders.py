@@ -369,7 +369,7 @@ def _row_of_project(tx: Tx, stable_id: str) -> int | None:
 
 
 def kept_apart(store: Reader) -> frozenset[str]:
-    """Return what is never sorted since a person undid it: identities, ``session ID`` and ``turn STABLE_ID``."""
+    """Return what is never sorted, because a person undid it: identities, ``session ID`` and ``turn STABLE_ID``."""
     stored = get_meta(store, _KEPT_APART)
     return frozenset() if stored is None else frozenset(json.loads(stored))
 

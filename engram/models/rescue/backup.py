@@ -78,7 +78,7 @@ def _made_at_ms(name: str) -> int | None:
 
 
 def earlier_backups(store: Reader, folder: Path) -> list[Backup]:
-    """Return the newest backup of each earlier memory.db, newest first: of those damaged or deleted before this one."""
+    """Return the newest backup of each earlier memory.db that was damaged or deleted, newest first."""
     return [backups[0] for backups in _by_memory(store, folder)[1:]]
 
 

@@ -111,7 +111,7 @@ def recover_by_hand(
     """Carry over what was saved, changed, decided or forgotten by hand, each from the first source that has it.
 
     Sources, newest first, may be damaged: unreadable data is skipped, and counts as lost if no other source has it.
-    They are only read. What was forgotten remains forgotten, and what was said in a pause remains unread.
+    They are only read. Forgotten text remains forgotten, and text from a pause remains unread.
 
     Args:
         store: the memory.db to carry it into. What it already contains may be older than the first source, and gets
@@ -240,7 +240,7 @@ def _place(tx: Tx, project: ProjectRow) -> ProjectRow:
 def _carry_memories(
     store: Store, source: Store, older: Sequence[Path], new_projects: Collection[int], actor: Actor
 ) -> tuple[int, set[str]]:
-    """Carry over memories kept by hand, and all of some projects; return how many, and the ids of the unreadable."""
+    """Carry over memories kept by hand, and all of some projects; return how many, and the ids of unreadable ones."""
     memories = 0
     unread: set[str] = set()
     sound = _memories_of(store, older)

@@ -179,7 +179,7 @@ Tombstone = tuple[str, bytes, int]
 
 
 def read_tombstones(store: Reader) -> list[Tombstone]:
-    """Return everything that was forgotten. The database need not be open: a damaged one is read as far as possible."""
+    """Return all tombstones. The database need not be open: as much as possible is read from a damaged one."""
     table = tables.Tombstone
     rows = store.fetch(table.select(table.kind, table.key, table.at_ms))
     return [(str(row.kind), bytes(row.key), int(row.at_ms)) for row in rows]
@@ -236,8 +236,8 @@ def is_named_by_tombstone(
     """Return True if a memory must not be stored: it, its slot, or an entry that an automatic one needs is forgotten.
 
     Args:
-        source: who made it; what a person saved may rest on anything.
-        with_purged: what was purged must not come back either.
+        source: who made it; a memory that a person saved may rest on anything.
+        with_purged: purged memories must not come back either.
     """
     if is_memory_gone(store, episode_id, with_purged=with_purged):
         return True

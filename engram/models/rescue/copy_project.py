@@ -196,7 +196,8 @@ def put_tombstones_back(tx: Tx, before: Mapping[tuple[str, bytes], int]) -> None
 def move_out_of_copy(tx: Tx, identities: Collection[str], erase: Callable[[Tx], int]) -> int:
     """Erase a project from a backup as ``erase`` does, but as if it had never been there; return how much was erased.
 
-    A restore of that backup must not treat what was moved as forgotten or read: the project may have left its vault.
+    A restore of that backup must not treat moved data as forgotten or read: the project may have left its vault by
+    then.
     """
     before = tombstone_times(tx)
     found = [find_project_of_identity(tx, identity) for identity in identities]

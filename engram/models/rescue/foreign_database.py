@@ -1,4 +1,4 @@
-"""Reading another program's SQLite database from a private copy, as far as possible; SQLite never opens the original.
+"""Reads as much as possible of another program's SQLite database from a private copy; SQLite never opens the original.
 
 The copy includes the write-ahead log, which may contain the newest rows. Locks held by the other program don't matter,
 nor does a crash: SQLite repairs the copy. The standard library's driver reads text that is not UTF-8.

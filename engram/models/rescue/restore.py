@@ -143,7 +143,7 @@ def find_newer(store: Reader, made_at_ms: int) -> Newer:
 
 
 def restore_backup(path: Path, backup: Path, *, driver: str) -> Restored:
-    """Replace the memory.db at ``path`` with a copy of ``backup``; call it while neither watcher nor worker is running.
+    """Replace the memory.db at ``path`` with a copy of ``backup``. Neither the watcher nor the worker may be running.
 
     Whatever was saved, changed, decided or forgotten by hand since is carried over into the copy as far as it can be
     read, and forgotten data is deleted from it; then the copy takes the place of memory.db, which is set aside as

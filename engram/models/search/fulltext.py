@@ -28,7 +28,7 @@ _WORD_OR_LETTER = lazy_regex(rf"[{UNSPACED_LETTERS}]|[^\W{UNSPACED_LETTERS}]+")
 Term: TypeAlias = str | tuple[str, ...]
 #: Maximum number of rows counted for a term; beyond it, the total is estimated from how soon this number was reached.
 COUNTED_ROWS = 20_000
-#: Maximum number of words of a phrase, or letters without spaces, that are looked up; the caller compares the rest.
+#: Maximum number of words of a phrase, or of letters in an unspaced script, to look up; the caller compares the rest.
 MAX_PHRASE_WORDS = 8
 #: Weights of summary, content and names of a memory.
 _MEMORY_WEIGHTS = (1.0, 0.4, 0.8)
@@ -43,7 +43,7 @@ def match_expression(terms: Sequence[Term]) -> str:
 
 
 def quoted(term: str) -> str:
-    """Return an FTS5 phrase for a text's words; "" for none. In scripts without spaces, more letters may follow."""
+    """Return an FTS5 phrase for a text's words; "" if it has none. In unspaced scripts, more letters may follow."""
     asked, is_beginning = asked_in_pairs(term)
     phrase = _phrase(asked)
     return f"{phrase}*" if phrase and is_beginning else phrase

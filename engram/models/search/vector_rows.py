@@ -1,4 +1,4 @@
-"""Vectors in memory.db: of passages (p), memories (e) and note chunks (n), each of a model; callers see float16."""
+"""Vectors in memory.db: of passages (p), memories (e) and note chunks (n), each from one model; callers get float16."""
 
 from __future__ import annotations
 

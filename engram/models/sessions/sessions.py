@@ -241,7 +241,7 @@ def sessions_of_entries(store: Reader, uuids: Sequence[str]) -> dict[str, str]:
 
 
 def memories_in_context(store: Reader, session_id: str, began_at_ms: int) -> set[str]:
-    """Return ids of the memories whose source is still in a session's context, since they would only repeat it.
+    """Return ids of the memories whose source is still in a session's context, which they would only repeat.
 
     They rest on what was said in the session itself, or on what it repeats from the sessions it was forked from, or
     they were shown to those sessions, which a fork replays.

@@ -70,7 +70,7 @@ def turns_by_row(store: Reader, turn_ids: Sequence[int]) -> list[StoredTurn]:
 def turns_of_session(
     store: Reader, session_ref: int, *, only_due: bool = False, limit: int = 1_000_000
 ) -> list[StoredTurn]:
-    """Return turns of a session in its transcript's order; with ``only_due``, those grown since their extraction.
+    """Return turns of a session in the order of its transcript; with ``only_due``, those grown since their extraction.
 
     Row ids do not give that order: a prompt may wait in the queue before the prompt that is answered first.
     """

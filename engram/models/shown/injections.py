@@ -101,7 +101,7 @@ def injected_ids(session_id: str) -> Query:
 
 
 def injections_of_session(store: Reader, session_id: str) -> list[Injection]:
-    """Return what a session was shown, in the order in which it reached the model; what waits, by when it was made."""
+    """Return what a session was shown, in the order in which it reached the model; pending bites, by creation time."""
     query = _INJECTIONS.select().where(tables.Injection.session_id == session_id)
     return store.fetch_records(_INJECTIONS, query.order_by(tables.Injection.at_ms, tables.Injection.id))
 

@@ -84,7 +84,7 @@ class MostUsed:
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    #: Sessions that went on in that time, whenever they were read.
+    #: Sessions that continued in that time, whenever they were read.
     sessions: int
     #: Turns of that time that begin with a prompt.
     prompts: int
@@ -218,7 +218,7 @@ MAX_COUNTED = 200
 
 @dataclass(frozen=True, slots=True)
 class Totals:
-    #: Those in which such sessions were.
+    #: Projects with sessions that have turns.
     projects: int
     #: Sessions that have turns.
     sessions: int
@@ -311,7 +311,7 @@ class ProjectTotals:
 
 
 def count_projects(store: Reader) -> list[ProjectTotals]:
-    """Return the figures of each project that contains anything, by name; last, as "", those of no project."""
+    """Return the figures of each project that contains anything, by name; those without a project come last, as ""."""
     project = tables.Project
     query = project.select(project.name, *_project_figures(project.id)).where(holds_anything()).order_by(project.name)
     totals = [ProjectTotals(**row._asdict()) for row in store.fetch(query)]

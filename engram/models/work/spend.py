@@ -1,4 +1,4 @@
-"""Money: a reservation is committed before a call, the actual cost after it; caps are checked in the transaction."""
+"""Money: a reservation is committed before a call, and its cost after it; caps are checked in the same transaction."""
 
 from __future__ import annotations
 
@@ -115,7 +115,7 @@ def settle(store: Store, reservation: int, *, input_tokens: int, output_tokens: 
 
 @prepared
 def _spent_since(since_ms: int, project_id: int | None) -> Query:
-    """Return what was spent since a time, open reservations included. A project of None selects what has none."""
+    """Return the spending since a time, open reservations included. A project of None selects spending without one."""
     spend = tables.Spend
     return spend.select(
         fn.COUNT(spend.id).alias("calls"),

@@ -17,7 +17,7 @@ from engram.trust.display import number_of
 
 
 def show_one(request: PageRequest, notice: Notice | None = None, number: str = "") -> Answer:
-    """Show the project with a row id; "" for the one in the path."""
+    """Show the project with this row id; "" for the one in the path."""
     report = _find(request, number or request.path["number"])
     others = [other for other in list_project_reports(request.store) if other.project.id != report.project.id]
     merges = [merge for merge in list_merges(request.store) if merge.into_id == report.project.id]
@@ -48,7 +48,7 @@ def pause(request: PageRequest) -> Answer:
         raise BadRequest("choose how long")
     until_ms = request.store.now_ms() + seconds * 1000 if seconds else FOREVER_MS
     pause_scope(request.store, report.project.identity, until_ms)
-    text = f"{report.project.name} is paused: what is said there is not kept."
+    text = f"{report.project.name} is paused: nothing said there is kept."
     return show_one(request, Notice(text, ("projects", str(report.project.id), "resume")))
 
 
