@@ -102,7 +102,7 @@ class Memory:
 
     @property
     def holds_from_ms(self) -> int:
-        """When it became valid, in milliseconds since 1970: when it was said, unless another time was given."""
+        """When it became valid, in milliseconds since 1970: when it was said, unless a different time was given."""
         return self.valid_from_ms or self.created_at_ms
 
 
