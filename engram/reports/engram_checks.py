@@ -200,7 +200,7 @@ def _home(store: Store, settings: Settings) -> Iterator[Check]:
         yield Check("memory folder", State.OK, f"{places.root}, mode {mode:04o}")
     free = shutil.disk_usage(places.root).free
     if free < MIN_FREE_BYTES:
-        yield Check("disk", State.WARN, f"{free / 1e6:.0f} MB free", "free some space: a full disk stops reading")
+        yield Check("disk", State.WARN, f"{free / 1e6:.0f} MB free", "free some space: reading stops on a full disk")
     rescues = list_rescues(store)
     for path in sorted(places.root.glob("memory.*.db")):
         what = next((what for beginning, what in _SET_ASIDE.items() if path.name.startswith(beginning)), "")
