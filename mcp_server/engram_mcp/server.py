@@ -11,7 +11,7 @@ import select
 import signal
 from contextlib import suppress
 
-from engram_mcp import HELLO, is_asked_again
+from engram_mcp import HELLO, is_asked_again, note_requests
 
 #: First line from a worker that serves this session; a worker that does not understand the relay hangs up.
 WELCOME = b"engram-mcp 1\n"
@@ -64,7 +64,7 @@ def relay(server: _socket.socket, said: bytes, parent: int) -> bytes:
         with suppress(OSError):  # a worker that has exited is noticed below
             server.sendall(b"".join(line + b"\n" for line in lines))
             server.shutdown(_socket.SHUT_WR) if has_left else None
-        waiting |= {str(asked["id"]): asked for asked in map(parse, lines) if {"id", "method"} <= asked.keys()}
+        note_requests(waiting, map(parse, lines))
         seconds = END_SECONDS if has_left else PARENT_SECONDS
         ready = select.select([own] if has_left else [0, own], (), (), seconds)[0]
         silent = 0 if ready or not waiting else silent + 1
@@ -75,7 +75,7 @@ def relay(server: _socket.socket, said: bytes, parent: int) -> bytes:
             *lines, heard = (heard + chunk).split(b"\n")
             for line in lines:
                 os.write(1, line + b"\n")
-                if (asked := waiting.pop(str(parse(line).get("id")), {})).get("method") == "initialize":
+                if (asked := waiting.pop(repr(parse(line).get("id")), {})).get("method") == "initialize":
                     os.environ[HELLO] = json.dumps(asked)
             if not chunk:
                 break

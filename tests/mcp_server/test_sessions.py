@@ -130,7 +130,7 @@ class Agent:
             stdout=subprocess.PIPE,
         )
         self.is_modern = False
-        self._number = 1
+        self.number = 1
 
     def greet(self) -> Agent:
         """Shake hands as clients do that are older than the modern era."""
@@ -150,15 +150,15 @@ class Agent:
 
     def ask(self, method: str, **params: Any) -> None:
         """Send a request."""
-        self._number += 1
+        self.number += 1
         more = {"_meta": ENVELOPE} if self.is_modern else {}
-        self.say({"jsonrpc": "2.0", "id": self._number, "method": method, "params": params | more})
+        self.say({"jsonrpc": "2.0", "id": self.number, "method": method, "params": params | more})
 
     def call(self, name: str, **arguments: Any) -> str:
         """Call a tool and return the text of its answer."""
         self.ask("tools/call", name=name, arguments=arguments)
         answer = self.hear()
-        assert answer["id"] == self._number
+        assert answer["id"] == self.number
         return str(answer["result"]["content"][0]["text"])
 
     def leave(self) -> int:
@@ -529,6 +529,28 @@ def test_a_question_to_a_worker_that_is_killed_is_asked_again(
     worker.send_signal(signal.SIGKILL)
 
     assert "the worker is not running" in asking.hear()["result"]["content"][0]["text"]
+    assert "amber" in asking.call("memory_recall", query="which colour has the lamp")
+    assert asking.leave() == 0
+
+
+@pytest.mark.parametrize(("name", "arguments"), [("memory_status", {}), ("memory_pin", {"id": "ep_000000000001"})])
+def test_a_cancelled_call_is_neither_waited_for_nor_answered_nor_asked_again(
+    agent: Callable[..., Agent],
+    stuck_worker: Callable[[str], Any],
+    tmp_path: Path,
+    name: str,
+    arguments: dict[str, str],
+) -> None:
+    worker = stuck_worker(STUCK_CALL if name == "memory_status" else STUCK_CHANGE)
+    asking = agent(tmp_path / "alpha").greet()
+    asking.ask("tools/call", name=name, arguments=arguments)
+    assert worker.stdout.readline() == b"in\n"
+    asking.say({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": asking.number}})
+    asking.ask("ping")
+    assert asking.hear() == {"jsonrpc": "2.0", "id": asking.number, "result": {}}
+
+    worker.send_signal(signal.SIGKILL)
+
     assert "amber" in asking.call("memory_recall", query="which colour has the lamp")
     assert asking.leave() == 0
 
