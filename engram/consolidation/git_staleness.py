@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -78,7 +79,7 @@ def mark_stale(context: Context) -> None:
         if context.is_over:
             return
         root = Path(project.root)
-        exists = bool(project.root) and root.is_absolute() and (root / ".git").exists()
+        exists = bool(project.root) and root.is_absolute() and os.path.exists(root / ".git")
         if project.id in waiting and exists and not is_excluded(project.root, context.settings.exclude):
             state = f"{head_of(project.root)} {max(waiting[project.id])}"
             if context.changed is not None and heads.get(str(project.id)) == state:
@@ -238,7 +239,7 @@ def confirm_merged(context: Context) -> None:
 def read_branches_of_project(store: Store, project: ProjectRow) -> int:
     """Read the branches of one project; return how many changed."""
     root = Path(project.root)
-    if not project.root or not root.is_absolute() or not (root / ".git").exists():
+    if not project.root or not root.is_absolute() or not os.path.exists(root / ".git"):
         return 0
     stored = branches.branches_of_project(store, project.id)
     wanted = _wanted_branches(store, project.id, stored)

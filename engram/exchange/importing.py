@@ -167,7 +167,7 @@ class PlaceFinder:
         found = {
             project.identity: project
             for folder in folders
-            if folder.is_dir() and not (project := identify_folder(str(folder), self._settings)).is_global
+            if os.path.isdir(folder) and not (project := identify_folder(str(folder), self._settings)).is_global
         }
         return next(iter(found.values())) if len(found) == 1 else None
 

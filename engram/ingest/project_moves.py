@@ -312,7 +312,7 @@ class _Sorter:
         if holds_what_is_not_its_own(hints.project.root):
             return present
         root = Path(os.path.realpath(hints.project.root))
-        is_plain = not (hints.remote or hints.first_commit) and root.is_dir() and find_repository(root) is None
+        is_plain = not (hints.remote or hints.first_commit) and os.path.isdir(root) and find_repository(root) is None
         return present if is_plain and root in Path(present.root).parents else None
 
     def _may_go(self, former: ProjectRow, present: Project) -> bool:

@@ -28,6 +28,7 @@ from engram.models.sessions.reading_progress import (
 from engram.models.sessions.sessions import find_session
 from engram.models.sessions.turn_changes import close_turns
 from engram.settings import Settings
+from engram.system.atomic import is_missing
 from engram.system.process_limits import collector_paused
 from engram.transcripts import registry
 from engram.transcripts.agents import Source
@@ -77,7 +78,7 @@ def ingest_source(
                 raise
             continue
         except TranscriptError as error:
-            if not source.path.exists():
+            if is_missing(source.path):
                 return _unavailable(store, source.path)
             note_error(store, source.place, str(error))
             return replace(result, skipped="unreadable")
@@ -175,7 +176,7 @@ def _close(store: Store, session_id: str) -> None:
 
 def _unavailable(store: Store, path: Path) -> IngestResult:
     """Return the result for a path that no longer contains a session; what was read from it earlier is kept."""
-    if is_known_file(store, path) and not path.exists():
+    if is_known_file(store, path) and is_missing(path):
         note_gone(store, path)
         return IngestResult(path, session_of_file(store, path), skipped="gone")
     return IngestResult(path, skipped="not a transcript")

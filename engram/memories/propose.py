@@ -119,7 +119,7 @@ def propose_lines(
     for_all = {line.text for _, line in offered}
     own = settings.claude_folder / "CLAUDE.md"
     files = [(own, Scope.GLOBAL)]
-    if project is not None and (target is not None or Path(project.root).is_dir()):
+    if project is not None and (target is not None or os.path.isdir(project.root)):
         files.insert(0, (target or _file_of(Path(project.root)), Scope.PROJECT))
     # Compare with the current files, and with nested files, imports and the auto memory as they were last read.
     paths = _standing_files(settings, project, [path for path, _ in files])
@@ -193,7 +193,7 @@ def _is_rule(memory: Memory) -> bool:
 def _file_of(root: Path) -> Path:
     """Return the instruction file of a project: the existing one, else CLAUDE.md."""
     hidden = root / ".claude" / "CLAUDE.md"
-    return hidden if hidden.is_file() and not (root / "CLAUDE.md").is_file() else root / "CLAUDE.md"
+    return hidden if os.path.isfile(hidden) and not os.path.isfile(root / "CLAUDE.md") else root / "CLAUDE.md"
 
 
 def _standing_files(settings: Settings, project: ProjectRow | None, targets: Sequence[Path]) -> Iterator[Path]:

@@ -35,6 +35,8 @@ from engram.transcripts.project import is_excluded
 
 #: Maximum number of bytes of a settings file that are read.
 MAX_SETTINGS_BYTES = 4_000_000
+#: Length at which Claude Code cuts the name of a project's folder, and appends a hash instead.
+MAX_FOLDER_NAME = 200
 #: Names of the settings.
 _FOLDER, _IS_ENABLED = "autoMemoryDirectory", "autoMemoryEnabled"
 
@@ -63,7 +65,24 @@ def auto_memory_folder(claude_folder: Path, root: Path | None) -> Path | None:
             return folder
     if _named(user, user_home()) is not None:
         return None
-    return claude_folder / "projects" / re.sub(r"[^A-Za-z0-9]", "-", str(root)) / "memory"
+    return claude_folder / "projects" / _folder_name(root) / "memory"
+
+
+def _folder_name(root: Path) -> str:
+    """Return the name that Claude Code gives to a project's folder. JavaScript counts and hashes UTF-16 units."""
+    units = memoryview(str(root).encode("utf-16-le", "surrogatepass")).cast("H")
+    name = "".join(chr(unit) if unit < 128 and chr(unit).isalnum() else "-" for unit in units)
+    if len(name) <= MAX_FOLDER_NAME:
+        return name
+    number = 0
+    for unit in units:
+        number = (31 * number + unit + 2**31) % 2**32 - 2**31
+    return f"{name[:MAX_FOLDER_NAME]}-{_in_base_36(abs(number))}"
+
+
+def _in_base_36(number: int) -> str:
+    rest, digit = divmod(number, 36)
+    return (_in_base_36(rest) if rest else "") + "0123456789abcdefghijklmnopqrstuvwxyz"[digit]
 
 
 def _named(settings: dict[str, Any], base: Path) -> Path | None:
@@ -151,7 +170,7 @@ def read_standing_files(store: Store, settings: Settings, redact: Redact) -> int
         if project.root and project.identity not in paused and not is_excluded(project.root, settings.exclude)
     ]
     for owner in (None, *projects):
-        if owner is not None and not Path(owner.root).is_dir():
+        if owner is not None and not os.path.isdir(owner.root):
             seen |= {file.path for file in known.values() if file.project_id == owner.id}
             continue
         for name, path in _files_of(store, settings, owner):
@@ -163,12 +182,12 @@ def read_standing_files(store: Store, settings: Settings, redact: Redact) -> int
         if file.path in seen or file.project_id not in readable:
             continue
         owner = next((project for project in projects if project.id == file.project_id), None)
-        if Path(file.path).is_file() and file.name.endswith("/CLAUDE.md"):
+        if os.path.isfile(file.path) and file.name.endswith("/CLAUDE.md"):
             # A nested file, in a folder where nobody has worked recently.
             changed += _read_file(store, settings, redact, owner, file.name, Path(file.path), file)
             continue
         changed += 1
-        if not Path(file.path).exists():
+        if not os.path.exists(file.path):
             _keep_removed(store, settings, file, "", "" if owner is None else owner.name)
         with store.transaction() as tx:
             drop_standing_file(tx, file.path)
@@ -274,13 +293,13 @@ def _entry_files(store: Store, settings: Settings, owner: ProjectRow | None) -> 
 
 
 def _markdown(folder: Path, prefix: str) -> Iterator[tuple[str, Path]]:
-    for path in sorted(folder.rglob("*.md"))[:MAX_FILES] if folder.is_dir() else ():
+    for path in sorted(folder.rglob("*.md"))[:MAX_FILES] if os.path.isdir(folder) else ():
         # Engram's own note of graduated memories may be next to Claude Code's.
         yield f"{prefix}/{path.relative_to(folder).as_posix()}", path
 
 
 def _with_imports(name: str, path: Path, depth: int) -> Iterator[tuple[str, Path]]:
-    if not path.is_file():
+    if not os.path.isfile(path):
         return
     yield name, path
     data = read_regular(path, MAX_FILE_BYTES) if depth else None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -232,7 +233,7 @@ def _open_failure(calls: Sequence[Action]) -> OpenFailure | None:
 def resume_of(store: Store, session: SessionRow) -> str:
     """Return the command that resumes a session; "" if none of its files is left."""
     files = files_of_session(store, session.session_id)
-    paths = (Path(file.path) for file in files if not file.is_gone and Path(file.path).exists())
+    paths = (Path(file.path) for file in files if not file.is_gone and os.path.exists(file.path))
     path = next(paths, None)
     return resume_command(session.agent, session.session_id, path) if path else ""
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import os
 import re
 import shlex
 from collections.abc import Collection, Iterator, Mapping
@@ -195,7 +196,7 @@ def _check_scripts(ours: dict[str, list[str]]) -> Iterator[Check]:
             for commands in ours.values()
             for command in commands
             for part in _paths(command)
-            if not Path(part).exists()
+            if not os.path.exists(part)
         }
     )
     if gone:
@@ -247,7 +248,7 @@ def _check_server(settings: Settings, folder: Path) -> Iterator[Check]:
     elif hidden_by is not None:
         detail = f"another program's server called “{name}” ({hidden_by}) hides it"
         yield _mended_by_install("MCP server", State.WARN, detail)
-    elif not Path(str(server.get("command", ""))).exists():
+    elif not os.path.exists(str(server.get("command", ""))):
         yield _mended_by_install("MCP server", State.BAD, f"its command {server.get('command')!r} does not exist")
     else:
         yield Check("MCP server", State.OK, str(server["command"]))

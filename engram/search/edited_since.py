@@ -11,7 +11,6 @@ import threading
 from collections.abc import Collection, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from concurrent.futures import TimeoutError as NotYet
-from pathlib import Path
 
 from engram.models.engine.transaction import Store
 from engram.models.projects.projects import project_by_id
@@ -85,8 +84,8 @@ def _repository_of(store: Store, settings: Settings, project_id: int) -> str:
     """Return a project's folder if git may run in it; otherwise, ""."""
     project = project_by_id(store, project_id)
     root = project.root if project is not None else ""
-    is_able = os.path.isabs(root) and not is_excluded(root, settings.exclude) and (Path(root) / ".git").exists()
-    return root if is_able else ""
+    is_able = os.path.isabs(root) and not is_excluded(root, settings.exclude)
+    return root if is_able and os.path.exists(os.path.join(root, ".git")) else ""
 
 
 def _names_in(root: str, edited: EditedFiles) -> set[str]:

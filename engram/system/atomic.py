@@ -116,6 +116,21 @@ def read_whole(path: Path, limit_bytes: int) -> bytes | None:
     return None if len(data) > limit_bytes else data
 
 
+def is_missing(path: Path) -> bool:
+    """Return True if there is nothing at a path; False also where that can't be told, as in a folder without rights.
+
+    Other people's folders may be closed. Ask ``os.path.exists``, ``isfile`` and ``isdir`` about what is in them:
+    those of ``Path`` raise PermissionError, which would end the work on everything else.
+    """
+    try:
+        os.stat(path)
+    except (FileNotFoundError, NotADirectoryError):
+        return True
+    except OSError:
+        return False
+    return False
+
+
 def make_private_folder(path: Path, *, with_parents: bool = False) -> Path:
     """Create ``path`` with mode 0700 if it is missing.
 

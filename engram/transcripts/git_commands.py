@@ -480,11 +480,11 @@ def read_git_hints(root: Path) -> GitHints:
     folder = git_folder(root)
     if folder is None:
         return GitHints()
-    root = root if (root / ".git").exists() else folder
+    root = root if os.path.exists(root / ".git") else folder
     remote = normal_address(_git(root, "config", "--local", "--get", "remote.origin.url"))
     is_whole = _git(root, "rev-parse", "--is-shallow-repository") == "false"
     grafts = _git(root, "rev-parse", "--git-path", "info/grafts")
-    if not is_whole or (root / grafts).exists():
+    if not is_whole or os.path.exists(root / grafts):
         return GitHints(remote)
     roots = _git(root, "rev-list", "--max-parents=0", "HEAD").split()
     return GitHints(remote, roots[-1] if roots and _COMMIT.fullmatch(roots[-1]) else "")
@@ -506,11 +506,11 @@ def is_other_repository(root: Path, remote: str, first_commit: str) -> bool:
         return False
     folder = git_folder(root)
     if folder is None:
-        return not (root / ".jj").is_dir()
+        return not os.path.isdir(root / ".jj")
     present = read_remote(root)
     if remote and remote == present:
         return False
-    if first_commit and not (folder / "shallow").exists():
+    if first_commit and not os.path.exists(folder / "shallow"):
         return has_commit(root, first_commit) is False
     return bool(remote and present)
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from engram.settings import Settings
+from engram.system.atomic import is_missing
 from engram.transcripts.agents import Agent, Source
 from engram.transcripts.claude_code.agent import ClaudeCode
 from engram.transcripts.claude_code.history import PromptHistory
@@ -73,7 +74,9 @@ def skipped(settings: Settings) -> list[Skipped]:
 
 def present_folders(settings: Settings) -> list[tuple[Agent, Path]]:
     """Return the existing session folders, each with its agent."""
-    return [(agent, folder) for agent in _agents.values() for folder in agent.folders(settings) if folder.is_dir()]
+    return [
+        (agent, folder) for agent in _agents.values() for folder in agent.folders(settings) if not is_missing(folder)
+    ]
 
 
 def sources_at(path: Path, settings: Settings) -> list[Source]:

@@ -32,6 +32,7 @@ from engram.models.work.pauses import paused_scopes
 from engram.models.work.task_runs import note_damage, note_failure, note_success
 from engram.redaction import redact
 from engram.settings import Settings
+from engram.system.atomic import is_missing
 from engram.system.failpoint import reach
 from engram.system.process_limits import give_back_memory
 from engram.system.process_lock import EXIT_RESTART
@@ -135,7 +136,7 @@ class Events:
     @property
     def error_of_present_folders(self) -> str:
         """Why there are no events from folders that exist. An agent that is not installed has no folder."""
-        return "; ".join(folder.error for folder in self._folders if folder.error and folder.folder.is_dir())
+        return "; ".join(folder.error for folder in self._folders if folder.error and not is_missing(folder.folder))
 
     def stop(self) -> None:
         """Stop watching."""
@@ -350,7 +351,7 @@ class Watcher:
     def _note_gone(self, seen: dict[Place, Seen], present: set[Place]) -> None:
         self._gone -= present
         for place in seen.keys() - present - self._gone:
-            if not place.path.exists():
+            if is_missing(place.path):
                 note_gone(self.store, place.path)
             self._gone.add(place)
 

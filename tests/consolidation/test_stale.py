@@ -9,6 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from transcript_lines import say
 
 from engram.consolidation import git_staleness
 from engram.consolidation.consolidation_run import consolidate
@@ -219,6 +220,23 @@ def test_git_is_not_asked_about_excluded_or_vanished_folders(
     consolidate(store, settings, is_forced=True)
 
     assert asked == []
+
+
+def test_a_folder_that_can_t_be_asked_for_is_no_reason_to_mark_nothing(
+    store: Store, settings: Settings, repository: Repository, bound: Callable[..., Memory], keep: Keep
+) -> None:
+    memory = bound()
+    repository.commit("src/cache.py", lines("new"), days=1)
+    path = settings.projects_folder / "-long" / "11111111-2222-3333-4444-555555555556.jsonl"
+    say(path, "user", "Tidy it.", cwd=f"/work/{'d' * 300}")
+    ingest_path(store, path, settings=settings, redact=redact, close=True)
+    session = find_session(store, path.stem)
+    assert session is not None
+    keep("other.py holds it", kind="fact", scope="project", project_id=session.project_id, entities=("other.py",))
+
+    consolidate(store, settings, is_forced=True)
+
+    assert "cache.py changed a lot" in reason(store, memory)
 
 
 def test_nothing_that_a_repository_configures_is_run(repository: Repository, tmp_path: Path) -> None:

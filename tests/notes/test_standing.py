@@ -20,7 +20,7 @@ from engram.models.projects.notes import list_standing_files
 from engram.models.projects.projects import ProjectRow, list_projects
 from engram.models.work.pauses import pause
 from engram.notes.note_index import index_notes
-from engram.notes.user_files import read_standing_files, standing_of, standing_text
+from engram.notes.user_files import auto_memory_folder, read_standing_files, standing_of, standing_text
 from engram.redaction import redact
 from engram.search.answer import answer_question
 from engram.search.hit_lines import answer_text
@@ -96,6 +96,33 @@ def test_a_name_of_a_home_folder_that_does_not_exist_is_no_reason_to_read_nothin
 
     assert read(store, settings) == 1
     assert standing_text(store, project.id).file_saying("The build needs clang and ninja.") == "CLAUDE.md"
+
+
+@pytest.mark.parametrize("folder", [f"/work/{'d' * 300}", "/work" + "/dddddddd" * 600])
+def test_a_folder_that_can_t_be_asked_for_is_no_reason_to_read_nothing(
+    store: Store, settings: Settings, project: ProjectRow, root: Path, folder: str
+) -> None:
+    path = settings.projects_folder / "-work-long" / "22582f02-0391-4a88-b729-f218fbfb8d9f.jsonl"
+    say(path, "user", "Tidy the other one.", cwd=folder)
+    ingest_path(store, path, settings=settings, redact=redact, close=True)
+    write(root / "CLAUDE.md", f"The build needs clang and ninja.\n\n@{folder[1:]}.md")
+
+    assert read(store, settings) == 1
+    assert standing_text(store, project.id).file_saying("The build needs clang and ninja.") == "CLAUDE.md"
+
+
+@pytest.mark.parametrize(
+    ("folder", "name"),
+    [
+        ("/work/my.app_2", "-work-my-app-2"),
+        ("/work/\N{ROCKET}/\N{LATIN SMALL LETTER U WITH DIAERESIS}", "-work-----"),
+        ("/" + "z" * 199, "-" + "z" * 199),
+        ("/" + "z" * 200, "-" + "z" * 199 + "-6zubpt"),
+        ("/x" + "/abcd\N{LATIN SMALL LETTER E WITH ACUTE}fghij" * 30, ("-x" + "-abcd-fghij" * 19)[:200] + "-ulk63t"),
+    ],
+)
+def test_the_auto_memory_is_in_the_folder_that_claude_code_names(tmp_path: Path, folder: str, name: str) -> None:
+    assert auto_memory_folder(tmp_path, Path(folder)) == tmp_path / "projects" / name / "memory"
 
 
 def test_a_nested_file_is_read_where_somebody_works(

@@ -17,6 +17,7 @@ from processes import wait_for
 from engram.errors import HomeError
 from engram.models.engine.transaction import Store
 from engram.models.open_memory import open_store
+from engram.models.sessions.reading_progress import rename_transcript
 from engram.models.work.pauses import pause, resume
 from engram.models.work.task_runs import is_damage_noted, list_stages
 from engram.settings import Settings
@@ -152,6 +153,20 @@ def test_a_vanished_file_keeps_its_turns(desk: Desk) -> None:
 
     assert desk.turns() == 1
     assert desk.store.value("SELECT is_gone FROM transcript") == 1
+
+
+def test_a_file_that_can_t_be_asked_for_has_not_vanished(desk: Desk) -> None:
+    path = desk.talk("s1", 2)
+    desk.sweep()
+    rename_transcript(desk.store, path, path.with_name("s" * 300))
+    path.unlink()
+    desk.talk("s2", 2)
+
+    desk.sweep()
+
+    assert desk.turns() == 2
+    assert desk.store.value("SELECT sum(is_gone) FROM transcript") == 0
+    assert not [stage.last_error for stage in list_stages(desk.store) if stage.last_error]
 
 
 def test_a_deleted_and_restored_projects_folder_is_read_again_without_doubles(desk: Desk) -> None:

@@ -95,7 +95,7 @@ class ClaudeCode:
         folders = self.folders(settings)
         place = Path(os.path.abspath(path))
         projects = next((folder for folder in folders if place.is_relative_to(folder)), folders[0])
-        if path.is_dir():
+        if os.path.isdir(path):
             yield from transcripts_below(path, projects, with_subagents=settings.subagents)
             return
         source = identify(place, projects, with_subagents=settings.subagents)

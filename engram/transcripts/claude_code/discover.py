@@ -31,7 +31,7 @@ _UUID = lazy_regex(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 def projects_folder(config: Path) -> Path:
     """Return the folder of all transcripts in a Claude configuration folder, or the folder itself if it is one."""
     inner = config / "projects"
-    return config if config.name == "projects" and not inner.is_dir() else inner
+    return config if config.name == "projects" and not os.path.isdir(inner) else inner
 
 
 def find_transcripts(config: Path, *, with_subagents: bool = False, walk: Walk | None = None) -> Iterator[Source]:

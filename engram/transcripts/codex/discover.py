@@ -56,8 +56,8 @@ def rollouts_at(path: Path, *, with_subagents: bool = False) -> Iterator[Source]
     Some tools name a rollout by the session id alone; such a file counts if its first line is a session head.
     """
     path = Path(os.path.abspath(path))
-    walk = Walk(path if path.is_dir() else path.parent)
-    files = sorted(files_below(walk, path, _MAX_NAMED_DEPTH)) if path.is_dir() else [path]
+    walk = Walk(path if os.path.isdir(path) else path.parent)
+    files = sorted(files_below(walk, path, _MAX_NAMED_DEPTH)) if os.path.isdir(path) else [path]
     for file in sorted(files, key=os.path.islink):
         is_named = _ROLLOUT.fullmatch(file.name) is not None
         if is_named or (_BARE.fullmatch(file.name) and head_of(file)):

@@ -63,6 +63,8 @@ def chats_at(path: Path, *, with_subagents: bool = False) -> Iterator[Source]:
     if path.name.startswith("session-") and path.suffix in SUFFIXES:
         yield from _source(walk, path)
         return
+    if not os.path.isdir(path):
+        return
     folders = (path, path / "chats", *sorted(path.glob("*/chats")), *sorted(path.glob("tmp/*/chats")))
     yield from _chats_in(walk, [folder for folder in folders if folder.name == "chats"], with_subagents=with_subagents)
 
