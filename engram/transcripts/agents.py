@@ -62,7 +62,8 @@ class Place(NamedTuple):
 class Cursor:
     """How far a source has been read. Only its agent interprets it; both fields are "" before the first read."""
 
-    #: The position: a byte offset, a row id, a digest, and whatever else the reader needs to go on. Contains no words.
+    #: The position: a byte offset, a row id, a digest, and whatever else the reader needs to go on. It contains no
+    #: words. One that begins with "{" must be a JSON object: checks for damage parse it.
     position: str = ""
     #: Reader state that may contain words, such as a branch name. Deleted when the project is forgotten.
     words: str = ""

@@ -11,6 +11,7 @@ from engram.ingest import read_portion
 from engram.ingest.read_sources import ingest_all, ingest_source, sources_of_session
 from engram.models.engine.transaction import Store
 from engram.models.open_memory import open_store
+from engram.models.rescue.soundness import find_all_damage
 from engram.models.search import fulltext
 from engram.models.sessions.passage_rows import places_of
 from engram.models.sessions.reading_progress import load_progress
@@ -33,6 +34,7 @@ REPO = Path(__file__).resolve().parents[2]
 def read(store: Store, settings: Settings, **named: Any) -> None:
     for source in registry.discover(settings):
         ingest_source(store, source, settings=settings, redact=redact, **named)
+    assert find_all_damage(store) == ""
 
 
 def turns(store: Store, session_id: str) -> list[StoredTurn]:

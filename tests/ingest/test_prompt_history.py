@@ -17,6 +17,7 @@ from engram.forgetting.forget_project import forget_project
 from engram.ingest.read_sources import ingest_all
 from engram.ingest.session_project import named_project
 from engram.models.engine.transaction import Store
+from engram.models.rescue.soundness import find_all_damage
 from engram.models.sessions.sessions import list_sessions
 from engram.models.sessions.stored_turns import turns_of_session
 from engram.models.work.pauses import pause
@@ -50,6 +51,7 @@ class History:
     def read(self, **changes: Any) -> list[str]:
         """Read everything there is; returns the prompts that are stored, by time."""
         ingest_all(self.store, settings=replace(self.settings, **changes), redact=redact)
+        assert find_all_damage(self.store) == ""
         return self.prompts()
 
     def prompts(self) -> list[str]:

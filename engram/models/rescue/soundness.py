@@ -64,7 +64,8 @@ def find_unreadable(store: Reader) -> str:
         (
             "transcript",
             "SELECT id, cursor FROM transcript",
-            lambda rows: [json.loads(text or "{}") for _, text in rows],
+            # Each agent's reader decides what a position is: an object, or a single word such as a digest.
+            lambda rows: [json.loads(text) for _, text in rows if text.startswith("{")],
         ),
         ("run", "SELECT id, report FROM run", lambda rows: [json.loads(report) for _, report in rows]),
         ("history", "SELECT id FROM history", lambda rows: changes_by_row(store, _keys(rows))),

@@ -13,6 +13,7 @@ import pytest
 
 from engram.ingest.read_sources import ingest_source
 from engram.models.engine.transaction import Store
+from engram.models.rescue.soundness import find_all_damage
 from engram.models.sessions.sessions import find_session
 from engram.models.sessions.stored_turns import turns_of_session
 from engram.redaction import redact
@@ -93,6 +94,7 @@ def read(store: Store, settings: Settings) -> Callable[[], list[Turn]]:
     def read_all() -> list[Turn]:
         for source in registry.discover(settings):
             ingest_source(store, source, settings=settings, redact=redact)
+        assert find_all_damage(store) == ""
         row = find_session(store, SESSION)
         return [] if row is None else [stored.turn for stored in turns_of_session(store, row.id)]
 
