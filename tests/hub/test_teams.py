@@ -202,6 +202,30 @@ def test_what_must_not_be_shared_is_refused(team: tuple[Person, Person, Person],
         sharing.require_team(ada.store, "nothing")
 
 
+def test_a_former_writer_cannot_withdraw_what_was_sent_and_learns_why(
+    team: tuple[Person, Person, Person],
+) -> None:
+    ada, bob, cyd = team
+    sent, unsent = bob.save("The harbour uses uv."), bob.save("The pier is painted on Mondays.")
+    bob.share(sent)
+    ada.machine.sync()
+    cyd.machine.sync()
+    shown = [sharing.preview(bob.store, bob.places, bob.team, unsent, bob.project, redact)]
+    sharing.share(bob.store, bob.team, shown)
+    team_sharing.set_role(ada.store, ada.places, ada.team, "bob", "reader")
+    bob.machine.sync()
+
+    assert bob.team.last_error == "1 change can't be sent: you are a reader here"
+    with pytest.raises(BadRequest, match=r"only a reader of shop.*`engram unshare [0-9a-f]{16}`") as refused:
+        bob.unshare(sent.episode_id)
+    assert [memory.summary for memory in cyd.theirs()] == [sent.summary]
+    # What was never sent can be kept back, and the command that the message names works for a keeper.
+    assert "was withdrawn" in bob.unshare(unsent.episode_id)
+    ada.unshare(str(refused.value).split("`")[1].split()[-1])
+    cyd.machine.sync()
+    assert cyd.theirs() == []
+
+
 def test_a_rule_shares_late_and_nothing_that_was_edited_forgotten_or_kept_back(
     hub: Hub, make_person: Callable[..., Person]
 ) -> None:

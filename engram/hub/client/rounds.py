@@ -45,6 +45,7 @@ from engram.models.hub.spaces import (
     space_by_id,
 )
 from engram.paths import Home
+from engram.trust.display import counted
 
 logger = logging.getLogger(__name__)
 
@@ -315,9 +316,11 @@ def _sync_space(
         if facts.head > now.cursor:
             pull_space(store, steps.places, connection, server, now, keyring, facts.head, goes_on, pulled)
             now = _reload(store, space)
-        if count_outgoing(store, space.id) and facts.role != "reader":
+        error, waiting = "", count_outgoing(store, space.id)
+        if waiting and facts.role == "reader":
+            error = f"{counted(waiting, 'change')} can't be sent: you are a reader here"
+        elif waiting:
             push_space(store, connection, server, now, keyring, hub_ms, goes_on, pushed, tried)
-        error = ""
     except HubRefused as refusal:
         if refusal.status in (0, 401, 409, 429):
             raise

@@ -174,7 +174,8 @@ def unshare(store: Store, places: Home, space: Space, name: str) -> str:
 
     Raises:
         NotFound: there is no such memory.
-        BadRequest: it is someone else's, and the person is not a keeper.
+        BadRequest: it is someone else's, and the person is not a keeper; or it was sent, and the person is only a
+            reader by now.
     """
     found = find_shared(store, space, name)
     if isinstance(found, list):
@@ -184,6 +185,11 @@ def unshare(store: Store, places: Home, space: Space, name: str) -> str:
         if isinstance(found, Memory):
             bar_share(tx, space, found)
             return f"{name} is not shared in {space.name}, and no rule will share it"
+        if space.role == "reader" and found.pushed:
+            raise BadRequest(
+                f"you are now only a reader of {space.name}, so the hub accepts no changes from you: a keeper can erase"
+                f" it with `engram unshare {found.memory_id.hex()}`"
+            )
         take_back(tx, space, found)
     return f"{name} was withdrawn from {space.name}; your memory is kept"
 
