@@ -270,8 +270,8 @@ class Verdict(StoredEnum):
     REPLAYED = "replayed"
     #: The prompt has had all its bites.
     USED_UP = "used up"
-    #: Nothing was recorded for a prompt in the transcript, because no worker answered. Never stored.
-    NO_WORKER = "no worker"
+    #: Nothing is recorded for a prompt in the transcript: no hook ran, or no worker answered. Never stored.
+    NO_RECORD = "no record"
     #: The same, for a prompt from before the memory was created. Never stored.
     BEFORE_ENGRAM = "before engram"
 

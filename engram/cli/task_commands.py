@@ -12,13 +12,12 @@ import click
 from engram.cli.options import DefaultGroup, TimeSpan, confirm, json_option, limit_option, yes_option
 from engram.cli.output import local, one_line, print_facts, print_json, print_table, safe, say, when
 from engram.cli.results import print_rest
-from engram.cli.workspace import Workspace, advise, find_project, pass_workspace
+from engram.cli.workspace import Workspace, advise, find_project, pass_workspace, project_of_folder
 from engram.consolidation.consolidation_run import consolidate as run_consolidation
 from engram.consolidation.undo import undo_run
 from engram.embedding.embedder import duplicate_cosine
 from engram.enums import Actor
 from engram.errors import EngramError
-from engram.ingest.session_project import scope_of_folder
 from engram.memories.propose import MIN_NEEDED_SESSIONS, Proposal, apply_proposal, propose_lines
 from engram.models.engine.transaction import Store
 from engram.models.memories.memory_history import list_runs
@@ -441,7 +440,7 @@ def propose(
     with workspace.store() as store:
         row = find_project(store, workspace.settings, project)
         if project is None:
-            row = scope_of_folder(store, workspace.settings, current_folder()).project
+            row = project_of_folder(store, workspace.settings, current_folder())
         proposals = propose_lines(store, workspace.settings, row, target)
     if is_applied and proposals:
         if not as_json:

@@ -8,7 +8,7 @@ from engram.cli.hub_commands import hub_option
 from engram.cli.options import TimeSpan, confirm, json_option, tell, yes_option
 from engram.cli.output import print_json, print_table, safe, say
 from engram.cli.sync_commands import sync_once
-from engram.cli.workspace import Workspace, advise, find_project, pass_workspace
+from engram.cli.workspace import Workspace, advise, find_project, pass_workspace, project_of_folder
 from engram.errors import BadRequest, HubError
 from engram.hub.client import team_sharing
 from engram.hub.client.membership import Keyring, require_server
@@ -27,7 +27,6 @@ from engram.hub.client.team_sharing import share as share_previews
 from engram.hub.client.team_sharing import unshare as unshare_memory
 from engram.hub.protocol.requests import ROLES, phrase_of
 from engram.ingest.project_moves import MAX_READ_TO_SEND, read_hints
-from engram.ingest.session_project import scope_of_folder
 from engram.memories.save import require_memory
 from engram.models.engine.transaction import Store
 from engram.models.hub.outgoing_statements import count_statements
@@ -144,7 +143,7 @@ def _show(team: Space, previews: list[Preview]) -> None:
 def _place(workspace: Workspace, store: Store, project: str | None) -> ProjectRow | None:
     if project is not None:
         return find_project(store, workspace.settings, project)
-    return scope_of_folder(store, workspace.settings, current_folder()).project
+    return project_of_folder(store, workspace.settings, current_folder())
 
 
 def _change_rule(

@@ -16,15 +16,14 @@ import click
 from engram.cli.options import as_typed, end_answer, end_with_nothing, folder_project_option, json_option, limit_option
 from engram.cli.output import one_line, print_facts, print_json, print_table, say, when
 from engram.cli.results import Result, in_folder, print_head, print_last, print_lines, print_rest, print_results
-from engram.cli.workspace import Workspace, advise, find_project, pass_workspace
+from engram.cli.workspace import Workspace, advise, find_project, pass_workspace, project_of_folder
 from engram.embedding.load_model import load_model
 from engram.enums import Channel, Kind, Verdict
 from engram.errors import BadRequest, NotFound
-from engram.ingest.session_project import scope_of_folder
 from engram.models.engine.transaction import Store
 from engram.models.memories.branches import branch_place
 from engram.models.memories.memory_records import find_memory
-from engram.models.projects.projects import ProjectRow, list_projects
+from engram.models.projects.projects import ProjectRow, list_projects, project_by_id
 from engram.models.sessions.prompt_outcomes import Candidate, Outcome, sessions_with_outcomes
 from engram.models.sessions.sessions import SessionRow, list_sessions, session_titles, sessions_of
 from engram.paths import current_folder
@@ -66,7 +65,7 @@ def where(workspace: Workspace, as_json: bool) -> None:
     """
     folder = current_folder()
     with workspace.store() as store:
-        project = scope_of_folder(store, workspace.settings, folder).project
+        project = project_of_folder(store, workspace.settings, folder)
         state = find_branch_state(
             store, None if project is None else project.id, folder, git_seconds=MAX_STATUS_SECONDS
         )
@@ -141,7 +140,7 @@ def blame(workspace: Workspace, file: str, limit: int, as_json: bool) -> None:
     path = Path(os.path.normpath(os.path.join(current_folder() or "/", os.path.expanduser(file))))
     with workspace.store() as store:
         folder = str(path.parent)
-        project = scope_of_folder(store, workspace.settings, folder).project
+        project = project_of_folder(store, workspace.settings, folder)
         if project is None:  # outside any repository, only the project folder itself is known to be its own
             around = [row for row in list_projects(store) if row.root and path.is_relative_to(row.root)]
             project = max(around, key=lambda row: len(row.root), default=None)
@@ -187,7 +186,7 @@ def _place(store: Store, settings: Settings, project: str | None, *, is_everywhe
     if is_everywhere:
         return None
     named = find_project(store, settings, project)
-    return named or scope_of_folder(store, settings, current_folder()).project
+    return named or project_of_folder(store, settings, current_folder())
 
 
 @click.command("how")
@@ -334,7 +333,7 @@ def why(
 
 def _print_last_prompt(workspace: Workspace, store: Store, as_json: bool) -> None:
     """Print the outcome of the last prompt in this folder's project, or in any project, and what else can be asked."""
-    place = scope_of_folder(store, workspace.settings, current_folder()).project
+    place = project_of_folder(store, workspace.settings, current_folder())
     rows = list_sessions(store, _LATEST, project_id=None if place is None else place.id)
     session = next((row for row in rows if "." not in row.session_id), None)
     if session is None:
@@ -343,7 +342,9 @@ def _print_last_prompt(workspace: Workspace, store: Store, as_json: bool) -> Non
     report = why_session(store, session.session_id, session)
     report = replace(report, moments=report.moments[-1:])
     _print_session(report, 1, as_json)
-    advise(f"\nThat was the last prompt. All of its session: engram why {session.session_id[:8]}. {_ASK_WHY}")
+    of = project_by_id(store, session.project_id) if place is None and session.project_id is not None else None
+    where = f" of all, in {one_line(of.name, 60)}: this folder is in no known project" if of is not None else ""
+    advise(f"\nThat was the last prompt{where}. All of its session: engram why {session.session_id[:8]}. {_ASK_WHY}")
 
 
 #: Number of the latest sessions among which one of a person is looked for, since subagents have sessions, too.
@@ -355,7 +356,7 @@ _ASK_WHY = "Also: engram why ID of a memory, or engram why --prompt TEXT for wha
 def _explain(workspace: Workspace, store: Store, prompt: str, project: str | None, as_json: bool) -> None:
     settings = workspace.settings
     if project is None:
-        place = scope_of_folder(store, settings, current_folder()).project
+        place = project_of_folder(store, settings, current_folder())
     else:
         place = find_project(store, settings, project)
     explanation, answered_by, note = explain_prompt(store, settings, prompt, place, with_worker=not workspace.flags)
@@ -448,7 +449,7 @@ def _print_moment(moment: Moment, report: SessionWhy) -> None:
     title = one_line(moment.prompt, 100) or _title(moment)
     say(f"{when(moment.at_ms)}  {title}", bold=True)
     for outcome in moment.outcomes:
-        print_lines(f"{outcome.channel}: {outcome.verdict}: {_reason(outcome)}", indent="  ")
+        print_lines(f"{outcome.channel}: {_verdict(outcome)}", indent="  ")
         for candidate in outcome.considered:
             summary = one_line(report.summaries.get(candidate.episode_id, ""), 80)
             print_lines(f"{'  '.join(_candidate_cells(candidate))}  {summary}", indent="    ")
@@ -463,9 +464,11 @@ def _title(moment: Moment) -> str:
     return "(start of the session)" if is_start else "(a prompt whose transcript was not read)"
 
 
-def _reason(outcome: Outcome) -> str:
+def _verdict(outcome: Outcome) -> str:
+    """Return the verdict, why, and how relevant the memory was; "shown" says why by itself."""
     against = _against_floor(outcome.score, outcome.floor)
-    return REASONS[outcome.verdict] + (f" ({against})" if against else "")
+    why = "" if outcome.verdict is Verdict.SHOWN else f": {REASONS[outcome.verdict]}"
+    return f"{outcome.verdict}{why}" + (f" ({against})" if against else "")
 
 
 def _candidate_cells(candidate: Candidate) -> tuple[str, str, str, str]:

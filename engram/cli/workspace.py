@@ -20,7 +20,7 @@ from engram.cli.output import say
 from engram.errors import BadRequest, MissingHome, NotFound, ServiceError, SettingsError, StoreError
 from engram.paths import Home, absolute_path, check_private, current_folder
 from engram.settings import ConfigFault, Loaded, Settings
-from engram.vaults import load_inside
+from engram.vaults import load_inside, vault_of_folder
 
 if TYPE_CHECKING:
     from engram.models.engine.transaction import Store
@@ -245,10 +245,34 @@ def _wanted_project(store: Store, settings: Settings, name: str | None, *, hint:
             if project_for(store, here, settings).name != name:
                 raise
             folder = Path(here)
+    _refuse_folder_of_vault(settings, str(folder))
     scope = scope_of_folder(store, settings, str(folder), make=make)
     if scope.project is None and (make or scope.is_global):
         raise BadRequest(f"{folder} is a folder of projects, not a project{hint}")
     return scope.project
+
+
+def project_of_folder(store: Store, settings: Settings, folder: str) -> ProjectRow | None:
+    """Return the project that a folder belongs to, if it is known.
+
+    Raises:
+        BadRequest: it is in a vault, of which this memory knows nothing.
+    """
+    from engram.ingest.session_project import scope_of_folder
+
+    _refuse_folder_of_vault(settings, folder)
+    return scope_of_folder(store, settings, folder).project
+
+
+def _refuse_folder_of_vault(settings: Settings, folder: str) -> None:
+    """Raise BadRequest for a folder whose memory is in a vault, with the command that uses the vault."""
+    vault = vault_of_folder(settings.places, folder)
+    if vault is not None:
+        context = click.get_current_context(silent=True)
+        command = "" if context is None else f" {context.command_path.partition(' ')[2]}"
+        raise BadRequest(
+            f"the memory of {folder} is in the vault of {vault.name}: engram --vault {shlex.quote(vault.name)}{command}"
+        )
 
 
 def _named_folder(name: str) -> Path | None:
@@ -264,11 +288,11 @@ def find_project(store: Store, settings: Settings, name: str | None) -> ProjectR
     """
     if name is None:
         return None
-    from engram.ingest.session_project import named_project, scope_of_folder
+    from engram.ingest.session_project import named_project
 
     folder = _named_folder(name)
     if folder is not None:
-        project = scope_of_folder(store, settings, str(folder)).project
+        project = project_of_folder(store, settings, str(folder))
         if project is not None:
             return project
     return named_project(store, name)

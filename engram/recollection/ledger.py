@@ -25,7 +25,7 @@ from engram.recollection.render_bites import CHARACTERS_PER_TOKEN
 #: Key under which a briefing is recorded as shown to a session.
 BRIEFING = "briefing"
 #: Verdicts that are not recorded: in an excluded folder, during a pause, or if no worker decided.
-NEVER_RECORDED = (Verdict.EXCLUDED, Verdict.PAUSED, Verdict.NO_WORKER, Verdict.BEFORE_ENGRAM)
+NEVER_RECORDED = (Verdict.EXCLUDED, Verdict.PAUSED, Verdict.NO_RECORD, Verdict.BEFORE_ENGRAM)
 #: Maximum number of outcomes that wait to be stored; if there are more, as on a full disk, the oldest are dropped.
 MAX_UNWRITTEN = 1_000
 

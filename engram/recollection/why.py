@@ -193,7 +193,7 @@ def _moment_of_turn(
     own = [outcome for outcome in recorded if outcome.channel is Channel.PROMPT or outcome.digest == digest]
     shown = [outcome for outcome in own if outcome.verdict in SHOWN_VERDICTS]
     is_before = stored.turn.started_at_ms is not None and stored.turn.started_at_ms < made_ms
-    silence = Verdict.BEFORE_ENGRAM if is_before else filter_prompt(stored.turn.prompt).verdict or Verdict.NO_WORKER
+    silence = Verdict.BEFORE_ENGRAM if is_before else filter_prompt(stored.turn.prompt).verdict or Verdict.NO_RECORD
     return Moment(
         at_ms=stored.turn.started_at_ms or 0,
         prompt=stored.turn.prompt,

@@ -44,7 +44,7 @@ REASONS: Mapping[Verdict, str] = {
     Verdict.UNREAD_FORK: "the session is a fork whose transcript has not been read yet",
     Verdict.REPLAYED: "the session replays its context, including what it was shown",
     Verdict.USED_UP: "this prompt already has the maximum number of memories (bites)",
-    Verdict.NO_WORKER: "no worker answered when it was sent, or its record was deleted (outcome_days)",
+    Verdict.NO_RECORD: "no hook ran, no worker answered, or the record is not written yet or deleted (outcome_days)",
     Verdict.BEFORE_ENGRAM: "Engram was not installed then, or had another memory",
     Verdict.NOTHING_NEAR: "no memory is related to it",
     Verdict.BELOW_FLOOR: "the best memory is not relevant enough",

@@ -230,3 +230,21 @@ def test_what_was_forgotten_before_a_vault_is_all_that_stays_forgotten(filled: S
     for path in (home.memory_db, backup):
         with open_store(path) as store:
             assert store.rows("SELECT kind, key, at_ms FROM tombstone") == [mark]
+
+
+def test_in_the_folder_of_a_vault_commands_about_the_folder_name_the_vault(run: Run, folder: Path) -> None:
+    run("save", "The crane stops above wind force 7.")
+    run("projects", "vault", folder.name, "--yes")
+
+    for words in (
+        ["save", "Crane 3 is slow."],
+        ["where"],
+        ["why"],
+        ["why", "--prompt", "crane wind?"],
+        ["how", "git"],
+        ["fix", "error"],
+        ["blame", "crane.py"],
+        ["propose"],
+    ):
+        assert f"engram --vault {folder.name} {words[0]}" in run(*words, code=1).stderr
+    assert "crane" in run("--vault", folder.name, "why", "--prompt", "crane wind?").output

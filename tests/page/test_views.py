@@ -365,7 +365,7 @@ def test_what_was_before_engram_is_said_once(page: ServedPage, store: Store, liv
 
     assert trace.count("before Engram started") == 1
     assert "○ silent" not in trace
-    assert "no worker" not in trace
+    assert "no record" not in trace
     assert listed.count("from before Engram started") == 1
     assert "before Engram" not in page.see("s", SESSION).text
 

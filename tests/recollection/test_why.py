@@ -68,7 +68,7 @@ def test_what_no_worker_answered_says_so_unless_there_was_nothing_to_answer(memo
     assert told(memory) == [(PROMPT, Verdict.BEFORE_ENGRAM), ("go on", Verdict.BEFORE_ENGRAM)]
     with memory.store.transaction() as tx:
         put_meta(tx, MADE_AT, "1")
-    assert told(memory) == [(PROMPT, Verdict.NO_WORKER), ("go on", Verdict.TOO_SHORT)]
+    assert told(memory) == [(PROMPT, Verdict.NO_RECORD), ("go on", Verdict.TOO_SHORT)]
 
 
 def test_a_late_bite_and_a_tool_call_stand_with_their_prompt(memory: Scene) -> None:
