@@ -22,11 +22,13 @@ from engram.models.projects.notes import Owner
 from engram.models.projects.project_folders import identities_of_project
 from engram.models.projects.projects import ProjectRow, find_project_of_identity, names_of_project
 from engram.models.rescue import copy_project
+from engram.models.sessions.reading_progress import note_kept_out
 from engram.notes.daily_log import notes_lock, read_text, write_text
 from engram.notes.note_index import owners_of_lines, source_name
 from engram.settings import Settings
 from engram.system.atomic import write_atomic
 from engram.system.failpoint import reach
+from engram.transcripts.registry import discover
 from engram.vaults import Vault, free_folder, own_vault, vault_of_identity, write_vault
 
 logger = logging.getLogger(__name__)
@@ -94,6 +96,9 @@ def move_into_vault(store: Store, settings: Settings, project: ProjectRow) -> Mo
     with store.transaction() as tx:
         copy_project.put_tombstones_back(tx, before)
         copy_project.drop_project_rows(tx, project)
+    for source in discover(settings):
+        if source.session_id in contents.session_ids:
+            note_kept_out(store, source)
     seal(vault)
     logger.info("action=vault project=%d memories=%d", project.id, moved.memories)
     return moved

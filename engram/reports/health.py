@@ -184,7 +184,7 @@ def count_unread(store: Store, settings: Settings) -> Unread:
     seen = reading_progress.all_seen(store)
     files = bytes_left = total_files = 0
     lag, begun_ms = 0.0, _begun_ms(store, settings)
-    for source in reading_progress.drop_kept_out(store, discover(settings)):
+    for source in reading_progress.drop_kept_out(store, discover(settings), seen):
         total_files += 1
         # A file may end with a partial line, so a file unchanged since the last read does not lag.
         known = seen.get(source.place)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -76,7 +77,9 @@ def test_a_vault_takes_everything_in_and_gives_everything_back(
     assert before["episode"]
     filled.close()
 
+    files = re.findall(r"\(\d+ files\)", run("status").output)
     moved = run_json("projects", "vault", "harbor", "--yes")
+    assert run_json("status")["unread"]["files"] == 0
 
     # Outside, no byte of it is left, and no answer, export or reading has any of it.
     vault = Path(moved["vault"])
@@ -124,6 +127,7 @@ def test_a_vault_takes_everything_in_and_gives_everything_back(
     back = by_id(lines_of(run))
     assert {name: back[name] for name in by_id(exported)} == by_id(exported)
     assert made not in back
+    assert re.findall(r"\(\d+ files\)", run("status").output) == files
     assert run_json("up", "--once", "--no-memories")["new_turns"] == 0
     assert run_json("recall", exported[0]["summary"])["hits"][0]["id"] == exported[0]["id"]
 

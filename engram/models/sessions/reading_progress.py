@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -172,10 +172,19 @@ def note_kept_out(store: Store, source: Source) -> None:
             put_meta(tx, key, source.stamp)
 
 
-def drop_kept_out(store: Reader, sources: Iterable[Source]) -> list[Source]:
-    """Return the sources, except those that ``note_kept_out`` recorded as not to be read."""
+def drop_kept_out(store: Reader, sources: Iterable[Source], seen: Mapping[Place, Seen]) -> list[Source]:
+    """Return the sources, except those that ``note_kept_out`` recorded as not to be read.
+
+    Args:
+        seen: the state in which each was read; one that was read as it is now is none of those, such as a vault's that
+            was dissolved.
+    """
     known = metas_beginning_with(store, _KEPT_OUT)
-    return [source for source in sources if known.get(_key_of(source.place)) != source.stamp]
+    return [
+        source
+        for source in sources
+        if known.get(_key_of(source.place)) != source.stamp or not is_changed(source, seen.get(source.place))
+    ]
 
 
 def _key_of(place: Place) -> str:
