@@ -442,10 +442,13 @@ def find_fixes(
         relevance_of: id of each memory that a prompt with this error would be shown → its relevance, from 0 to 1.
         branches: the current branch, which may be part of the error.
     """
-    keys = error_keys(telling_lines(error) or [error], branches)
+    lines = telling_lines(error) or (error,)
+    # A person leaves out the "E" of pytest, which is part of what was recorded.
+    forms = (error_keys(lines, branches), error_keys((f"E {_unmarked(line)}" for line in lines), branches))
     fixes: list[PastFix] = []
     for project_id in project_ids:
-        fixes += _fixes_of_failures(store, keys, project_id)
+        for keys in dict.fromkeys(forms):
+            fixes += _fixes_of_failures(store, keys, project_id)
         known = {fix.id for fix in fixes}
         fixes += [fix for fix in _fixes_of_memories(store, error, project_id) if fix.id not in known]
     known = {fix.id for fix in fixes}

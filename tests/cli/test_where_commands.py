@@ -161,6 +161,19 @@ def test_fix_finds_what_a_prompt_with_the_error_is_told(at_work: Workshop, error
     assert [found["id"] for found in run_json("fix", error)["fixes"]] == told
 
 
+@pytest.mark.parametrize("error", ["E   AssertionError: assert 118 == 119", "AssertionError: assert 118 == 119"])
+def test_fix_knows_what_pytest_printed_with_or_without_its_mark(at_work: Workshop, error: str) -> None:
+    at_work.work(
+        "feat/x",
+        "Run the tests",
+        bash("make test", "E   AssertionError: assert 118 == 119\n1 failed", failed=True),
+        edit(at_work.repository.root / "registry.py"),
+        bash("make test", "ok"),
+    )
+
+    assert [found["id"] for found in run_json("fix", error)["fixes"]] == [None]
+
+
 def test_fix_of_an_error_that_names_the_branch_is_found_on_another_branch(at_work: Workshop) -> None:
     failed = "error: failed to push some refs of {} to the remote origin"
     at_work.work(
