@@ -44,7 +44,10 @@ class Record(NamedTuple):
 
 
 class _PrivateFileHandler(logging.handlers.RotatingFileHandler):
-    """A rotating file handler whose files all have mode 0600."""
+    """A rotating file handler whose files all have mode 0600. A record that can't be written is dropped."""
+
+    def handleError(self, record: logging.LogRecord) -> None:
+        """Print nothing: the terminal is not for the log."""
 
     def _open(self):  # type: ignore[no-untyped-def]
         descriptor = os.open(self.baseFilename, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, FILE_MODE)
@@ -84,6 +87,19 @@ def start_logging(folder: Path, kind: LogKind, level: str, redact: Callable[[str
     # At debug level, libraries log statements with their values, so forgotten text would stay in the log.
     root.setLevel(max(wanted, logging.INFO))
     logging.getLogger("engram").setLevel(wanted)
+
+
+def log_warnings(folder: Path, kind: LogKind, redact: Callable[[str], str]) -> None:
+    """Send this process's warnings to ``folder/kind.log``, opened for the first one, unless it logs somewhere already.
+
+    Without it, Python would print them to the terminal, between what a command says.
+    """
+    root = logging.getLogger()
+    if root.handlers:
+        return
+    handler = _PrivateFileHandler(folder / f"{kind}.log", encoding="utf-8", delay=True)
+    handler.setFormatter(_RedactingFormatter(redact))
+    root.addHandler(handler)
 
 
 def append_warning(folder: Path, kind: LogKind, message: str) -> None:

@@ -120,7 +120,9 @@ def _forgotten_sentence(report: ForgottenProject) -> str:
     turns = counted(report.turns, "turn") or "no turn"
     memories = counted(report.memories, "memory") or "no memory"
     files = counted(len(report.files), "file") or "no file"
-    backups = counted(report.backups + report.dropped_backups, "backup") or "no backup"
+    backups = counted(report.backups, "backup") or "no backup"
+    damaged = counted(report.dropped_backups, "damaged copy", "damaged copies")
+    backups += f" and deleted {damaged} of the memory" * bool(damaged)
     return (
         f"Deleted {turns} and {memories} of {report.name}; changed {files} and cleaned {backups}.{stays}{foreign} "
         f"What was said there is never read again. New sessions in {report.folder} are read as before; exclude the "

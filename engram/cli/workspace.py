@@ -85,10 +85,12 @@ class Workspace:
         Args:
             may_upgrade: first copy a memory.db of an earlier version, and bring it up to date.
         """
+        from engram.log import log_warnings
         from engram.models.open_memory import open_memory  # a tenth of a second that help does not need
 
         self.require_home()
         self.places.prepare()
+        log_warnings(self.places.logs, "cli", lambda text: self.redactor()(text))
         if may_upgrade:
             self.upgrade()
         with open_memory(self.places.memory_db, driver=self.settings.sqlite_driver, is_made=True) as store:

@@ -22,6 +22,7 @@ from engram.models.rescue.backup import holding_backups
 from engram.notes.daily_log import log_session, move_saved_notes, notes_lock
 from engram.paths import Home
 from engram.system.atomic import drop_leftovers
+from engram.trust.display import number_of
 
 logger = logging.getLogger(__name__)
 
@@ -69,6 +70,9 @@ class ForgetReport:
             is_done=True,
         )
         lines = [f"“{self.summary}”: {account}."]
+        if self.dropped_backups:
+            copies = number_of(self.dropped_backups, "damaged copy", "damaged copies")
+            lines.append(f"Deleted {copies} of the memory, from which nothing could be taken out.")
         lines += [_needed_line(entry, may_show) for entry in self.needed]
         lines += [
             f"{episode_id} is current again, because the memory that replaced it was deleted."

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import pwd
 import subprocess
@@ -253,6 +254,18 @@ def test_a_fault_is_one_line_and_its_traceback_goes_to_the_log(
     assert capsys.readouterr().err.startswith("Error: a bug in Engram (ZeroDivisionError)")
     assert "the fault of a test" in (home.logs / "cli.log").read_text()
     assert "Traceback" in (home.logs / "cli.log").read_text()
+
+
+def test_a_warning_goes_to_the_log_and_not_between_what_a_command_says(home: Home) -> None:
+    made = json.loads(run_command("save", "--global", "The buoy is red", "--json").stdout)["id"]
+    assert not (home.logs / "cli.log").exists()
+    (home.root / "memory.broken.db").write_bytes(b"no database at all " * 500)
+
+    told = engram("forget", made, "--yes")
+
+    assert told.stderr == ""
+    assert "Deleted 1 damaged copy of the memory" in told.stdout
+    assert "copy=memory.broken.db" in (home.logs / "cli.log").read_text()
 
 
 def test_ctrl_c_ends_a_command_with_130(monkeypatch: pytest.MonkeyPatch) -> None:
