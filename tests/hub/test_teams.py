@@ -273,7 +273,7 @@ def test_a_keeper_erases_mutes_and_expels_and_a_report_reaches_them(
     cyd.machine.sync()
     ada.machine.sync()
     first, _, _ = cyd.theirs()
-    with pytest.raises(BadRequest, match="somebody else's"):
+    with pytest.raises(BadRequest, match="someone else's"):
         cyd.unshare(first.episode_id)
     team_sharing.report_memory(cyd.store, cyd.places, first.episode_id, "wrong")
     ada.machine.sync()
