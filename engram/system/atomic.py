@@ -40,6 +40,15 @@ def write_atomic(path: Path, data: bytes) -> None:
         raise
 
 
+def flush_to_disk(path: Path) -> None:
+    """Flush a file, or the names in a folder, to the disk. Raises OSError."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
 @contextlib.contextmanager
 def locked_folder(folder: Path) -> Iterator[None]:
     """Hold a lock (flock) on the folder itself; wait while another process holds it. Raises OSError or HomeError."""

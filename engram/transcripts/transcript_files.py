@@ -66,14 +66,8 @@ class Walk:
 
     def folder_at(self, path: Path) -> Path | None:
         """Return the path if it is a folder to descend into (for a link, one of the user's own); None otherwise."""
-        is_link = os.path.islink(path)
-        try:
-            facts = os.stat(path)
-        except (OSError, ValueError):
-            if is_link:
-                self.skip(path, "a dangling link")
-            return None
-        if not stat.S_ISDIR(facts.st_mode):
+        facts, is_link = self._look_at(path)
+        if facts is None or not stat.S_ISDIR(facts.st_mode):
             return None
         known = self._seen.setdefault(_identity(facts), path)
         reason = reason_against_link(facts) if is_link else ""
@@ -90,12 +84,8 @@ class Walk:
 
         Pass links last. Return None if the file must not be read; ``skipped`` then contains the reason.
         """
-        is_link = os.path.islink(path)
-        try:
-            facts = os.stat(path)
-        except (OSError, ValueError):
-            if is_link:
-                self.skip(path, "a dangling link")
+        facts, is_link = self._look_at(path)
+        if facts is None:
             return None
         reason = reason_against_link_to_file(path, facts) if is_link else _reason_against_kind(facts)
         known = path if reason else self._seen.setdefault(_identity(facts), path)
@@ -104,6 +94,16 @@ class Walk:
         if reason:
             self.skip(path, reason)
         return None if reason else facts
+
+    def _look_at(self, path: Path) -> tuple[os.stat_result | None, bool]:
+        """Return the stat result of a path, or None if it leads nowhere, and whether it is a link."""
+        is_link = os.path.islink(path)
+        try:
+            return os.stat(path), is_link
+        except (OSError, ValueError):
+            if is_link:
+                self.skip(path, "a dangling link")
+            return None, is_link
 
     def skip(self, path: Path, reason: str) -> None:
         """Record that a path is not read, and why."""

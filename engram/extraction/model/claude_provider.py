@@ -233,16 +233,14 @@ def _without_result(finished: Finished) -> Exception:
     )
     if any(text in reason.lower() for text in _FLAG_TEXTS):
         return NotServed(
-            f"this claude is too old for print mode as Engram uses it ({reason}): update Claude Code",
-            is_passing=False,
-            wait_seconds=UNAVAILABLE_SECONDS,
+            f"this claude is too old for print mode as Engram uses it ({reason}): update Claude Code", is_passing=False
         )
     if _LIMIT.search(reason.lower()):
         return NotServed(f"claude: {reason}", wait_seconds=UNAVAILABLE_SECONDS)
     if any(text in reason.lower() for text in _LOGIN_TEXTS):
         return _not_logged_in(reason)
     if finished.exit_code in (126, 127):
-        return NotServed(f"claude can't be started: {reason}", is_passing=False, wait_seconds=UNAVAILABLE_SECONDS)
+        return NotServed(f"claude can't be started: {reason}", is_passing=False)
     return BrokenOff(f"claude ended with exit code {finished.exit_code} and no result{': ' + reason if reason else ''}")
 
 
@@ -258,7 +256,7 @@ def _refusal(result: Mapping[str, Any]) -> Exception:
     if any(text in lowered for text in _LOGIN_TEXTS) or state == 401:
         return _not_logged_in(reason)
     if state in _HOPELESS_STATES:
-        return NotServed(f"claude: {reason}", is_passing=False, wait_seconds=UNAVAILABLE_SECONDS)
+        return NotServed(f"claude: {reason}", is_passing=False)
     if state in _UNFIT_STATES or "prompt is too long" in lowered:
         return Unfit(f"claude: {reason}")
     if isinstance(state, int):
@@ -267,11 +265,7 @@ def _refusal(result: Mapping[str, Any]) -> Exception:
 
 
 def _not_logged_in(reason: str) -> NotServed:
-    return NotServed(
-        f"claude is not logged in ({reason}): run `claude` and log in with /login",
-        is_passing=False,
-        wait_seconds=UNAVAILABLE_SECONDS,
-    )
+    return NotServed(f"claude is not logged in ({reason}): run `claude` and log in with /login", is_passing=False)
 
 
 def _reply(result: Mapping[str, Any], settings: Settings) -> ModelReply:
@@ -418,6 +412,5 @@ class ClaudeProvider:
                 f"{self._settings.claude_command!r} does not exist or can't be run: install Claude Code, or run "
                 "`engram config set claude_command /path/to/claude`",
                 is_passing=False,
-                wait_seconds=UNAVAILABLE_SECONDS,
             )
         return command

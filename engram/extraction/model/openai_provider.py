@@ -222,7 +222,6 @@ class OpenAIProvider:
                 f"the proxy or the certificates that the environment names can't be used ({reason}): correct "
                 "HTTPS_PROXY, ALL_PROXY or SSL_CERT_FILE",
                 is_passing=False,
-                wait_seconds=UNAVAILABLE_SECONDS,
             ) from error
 
     def _respond(self, client: Any, request: ModelRequest) -> ModelReply:
@@ -269,7 +268,7 @@ def _refusal(error: Any) -> Exception:
         return Unfit(reason)
     if state in _HOPELESS or 300 <= state < 400:
         why = {401: ": the key is wrong", 404: ": it does not know the model or the address"}.get(state, "")
-        return NotServed(reason + why, is_passing=False, wait_seconds=UNAVAILABLE_SECONDS)
+        return NotServed(reason + why, is_passing=False)
     if getattr(error, "code", None) == "insufficient_quota":
         return NotServed(f"{reason}: the account has no credit left", wait_seconds=UNAVAILABLE_SECONDS)
     return NotServed(reason, wait_seconds=_seconds(error.response.headers.get("retry-after")))

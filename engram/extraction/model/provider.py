@@ -279,11 +279,12 @@ class NotServed(ExtractionError):
         Args:
             reason: one line for the user.
             is_passing: False if waiting does not help (wrong key, not logged in, unknown model).
-            wait_seconds: how long nothing may be asked; 0 for the usual back-off.
+            wait_seconds: how long nothing may be asked; 0 for the usual back-off. ``UNAVAILABLE_SECONDS`` if waiting
+                does not help.
         """
         super().__init__(reason)
         self.is_passing = is_passing
-        self.wait_seconds = wait_seconds
+        self.wait_seconds = wait_seconds if is_passing else UNAVAILABLE_SECONDS
 
 
 class BrokenOff(ExtractionError):

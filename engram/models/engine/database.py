@@ -28,6 +28,7 @@ from engram.paths import Home
 from engram.system.atomic import (
     FILE_MODE,
     explain_error,
+    flush_to_disk,
     lock_file,
     locked_folder,
     make_private_folder,
@@ -352,7 +353,7 @@ def free_name(path: Path, name: str) -> Path:
 def swap_in(path: Path, aside: Path) -> None:
     """Move the file at ``path`` aside and the prepared database there. Use inside ``preparing_replacement``."""
     folder = path.with_name(FOLDER_NAME)
-    _sync(folder / path.name)
+    flush_to_disk(folder / path.name)
     reach("restore.ready")
     write_atomic(folder / _RECORD_NAME, json.dumps({"aside": aside.name}).encode())
     reach("restore.recorded")
@@ -392,19 +393,10 @@ def _finish(path: Path) -> None:
         write_atomic(path.with_name(UNCLEAN_NAME), b"")
         os.replace(new, path)
         reach("restore.swapped")
-        _sync(path.parent)
+        flush_to_disk(path.parent)
     if os.path.lexists(folder):
         shutil.rmtree(folder)
         reach("restore.finished")
-
-
-def _sync(path: Path) -> None:
-    """Flush a file, or the names in a folder, to the disk."""
-    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 # -- The statements that create the tables of memory.db, compiled from ``engram.models.tables``.

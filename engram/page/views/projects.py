@@ -7,11 +7,10 @@ from engram.errors import BadRequest, NotFound
 from engram.ingest.project_moves import find_moves
 from engram.models.projects.project_folders import list_merges, merge_projects, rename_project, undo_merge
 from engram.models.shown.usage import count_without_project
-from engram.models.work.pauses import FOREVER_MS
 from engram.models.work.pauses import pause as pause_scope
 from engram.models.work.pauses import resume as resume_scope
 from engram.page.view import Answer, Notice, PageRequest, Route, View
-from engram.page.views.tasks import PAUSES
+from engram.page.views.tasks import PAUSES, end_of_pause_ms
 from engram.reports.settings_report import ProjectReport, list_project_reports
 from engram.trust.display import number_of
 
@@ -43,11 +42,7 @@ def _rename(request: PageRequest, wanted: str, sentence: str) -> Answer:
 def pause(request: PageRequest) -> Answer:
     """Pause a project for some time, during which nothing in it is read, stored or shown."""
     report = _find(request, request.path["number"])
-    seconds = PAUSES.get(request.form.get("time", ""))
-    if seconds is None:
-        raise BadRequest("choose how long")
-    until_ms = request.store.now_ms() + seconds * 1000 if seconds else FOREVER_MS
-    pause_scope(request.store, report.project.identity, until_ms)
+    pause_scope(request.store, report.project.identity, end_of_pause_ms(request))
     text = f"{report.project.name} is paused: nothing said there is kept."
     return show_one(request, Notice(text, ("projects", str(report.project.id), "resume")))
 

@@ -94,13 +94,17 @@ def put_back(request: PageRequest) -> Answer:
     return show(request, Notice("The work is as it was before."))
 
 
-def pause(request: PageRequest) -> Answer:
-    """Keep the worker from starting work for some time."""
+def end_of_pause_ms(request: PageRequest) -> int:
+    """Return when a pause of the chosen length would end, in milliseconds since 1970."""
     seconds = PAUSES.get(request.form.get("time", ""))
     if seconds is None:
         raise BadRequest("choose how long")
-    until_ms = request.store.now_ms() + seconds * 1000 if seconds else FOREVER_MS
-    pause_scope(request.store, TASKS_SCOPE, until_ms)
+    return request.store.now_ms() + seconds * 1000 if seconds else FOREVER_MS
+
+
+def pause(request: PageRequest) -> Answer:
+    """Keep the worker from starting work for some time."""
+    pause_scope(request.store, TASKS_SCOPE, end_of_pause_ms(request))
     return show(request, Notice("Paused: the worker starts no new work.", ("tasks", "resume")))
 
 

@@ -143,23 +143,14 @@ def embed_missing(store: Store, embedder: Embedder, limit: int = 64) -> int:
 
     Rows that are deleted in the meantime are skipped. Raises EmbeddingError.
     """
-    missing = missing_vectors(store, embedder.model_id, limit)
-    if not missing:
-        return 0
-    vectors = _embed(missing, embedder)
-    with store.transaction() as tx:
-        put_vectors(tx, embedder.model_id, vectors)
-    return len(missing)
+    return _embed(store, embedder, missing_vectors(store, embedder.model_id, limit))
 
 
 def embed_memories(store: Store, embedder: Embedder) -> int:
     """Embed every memory without a current vector, and nothing else; return how many. Raises EmbeddingError."""
     total = 0
-    while missing := [row for row in missing_vectors(store, embedder.model_id, MEMORY_BATCH) if row.owner == "e"]:
-        vectors = _embed(missing, embedder)
-        with store.transaction() as tx:
-            put_vectors(tx, embedder.model_id, vectors)
-        total += len(missing)
+    while number := _embed_some_memories(store, embedder, MEMORY_BATCH):
+        total += number
     return total
 
 
@@ -168,13 +159,12 @@ def embed_newest_memories(store: Store, embedder: Embedder) -> int:
 
     Return how many. Raises EmbeddingError.
     """
-    missing = [row for row in missing_vectors(store, embedder.model_id, NEWEST_MEMORIES) if row.owner == "e"]
-    if not missing:
-        return 0
-    vectors = _embed(missing, embedder)
-    with store.transaction() as tx:
-        put_vectors(tx, embedder.model_id, vectors)
-    return len(missing)
+    return _embed_some_memories(store, embedder, NEWEST_MEMORIES)
+
+
+def _embed_some_memories(store: Store, embedder: Embedder, limit: int) -> int:
+    missing = missing_vectors(store, embedder.model_id, limit)
+    return _embed(store, embedder, [row for row in missing if row.owner == "e"])
 
 
 def embedding_texts(row: Missing) -> list[str]:
@@ -191,8 +181,10 @@ def embedding_texts(row: Missing) -> list[str]:
     return [own, f"{' '.join(row.prompt.split()[:MAX_PROMPT_WORDS])}\n{without_role}"]
 
 
-def _embed(missing: list[Missing], embedder: Embedder) -> list[tuple[str, int, int, bytes]]:
-    """Return ``(owner, owner_id, piece, float16 bytes)``: the mean of a row's texts, scaled to length 1."""
+def _embed(store: Store, embedder: Embedder, missing: Sequence[Missing]) -> int:
+    """Store a vector for each row: the mean of those of its texts, scaled to length 1. Return how many rows."""
+    if not missing:
+        return 0
     texts = [embedding_texts(row) for row in missing]
     rows = embedder.embed([text for row_texts in texts for text in row_texts])
     vectors, start = [], 0
@@ -200,7 +192,9 @@ def _embed(missing: list[Missing], embedder: Embedder) -> list[tuple[str, int, i
         mean = unit_rows(rows[start : start + len(row_texts)].mean(axis=0, keepdims=True))[0]
         vectors.append((row.owner, row.owner_id, 0, mean.astype(np.float16).tobytes()))
         start += len(row_texts)
-    return vectors
+    with store.transaction() as tx:
+        put_vectors(tx, embedder.model_id, vectors)
+    return len(missing)
 
 
 # -- Find pairs of memories with similar vectors, in tiles, to limit the memory for vectors and products.

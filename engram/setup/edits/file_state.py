@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from engram.errors import InstallError
-from engram.system.atomic import explain_error
+from engram.system.atomic import explain_error, flush_to_disk
 
 #: Maximum size of a file that is read, in bytes.
 MAX_BYTES = 64_000_000
@@ -149,7 +149,8 @@ def write_state(real: Path, state: FileState, data: bytes) -> None:
         if error.errno not in (errno.EBUSY, errno.EXDEV) or state.kind is not StateKind.FILE:
             raise
         _write_in_place(real, state, data)
-    _sync_folder(real.parent)
+    with contextlib.suppress(OSError):
+        flush_to_disk(real.parent)
 
 
 def drop_temporary(real: Path) -> None:
@@ -185,12 +186,3 @@ def _write_in_place(real: Path, state: FileState, data: bytes) -> None:
         file.flush()
         os.fchmod(file.fileno(), state.mode)
         os.fsync(file.fileno())
-
-
-def _sync_folder(folder: Path) -> None:
-    with contextlib.suppress(OSError):
-        descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
