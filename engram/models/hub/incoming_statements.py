@@ -114,7 +114,7 @@ def _make(tx: Tx, space: Space, incoming: Incoming) -> Memory | None:
     slot = str(birth["sl"]) if is_own and birth.get("sl") else None
     source = Source.from_stored(birth.get("s")) if is_own else Source.AUTO
     episode_id = str(birth.get("id") or "") if is_own else ""
-    said = {name: without_text(name, register) for name, register in join({}, fields).items()}
+    said = _said(incoming)
     stored: dict[str, Value] = {
         "space_id": space.id,
         "author": row.author,
@@ -316,6 +316,11 @@ def decisions_of(fields: Mapping[str, Register]) -> dict[str, Register]:
     return {name: register for name, register in join({}, fields).items() if name not in (TEXT, EXTRACTED)}
 
 
+def _said(incoming: Incoming) -> dict[str, list[Any]]:
+    """Return the fields of a statement without its text, as ``SaidMemory`` keeps them."""
+    return {name: without_text(name, register) for name, register in join({}, incoming.statement.fields).items()}
+
+
 def without_text(name: str, register: Register) -> list[Any]:
     return list(register[:2] if name in (TEXT, EXTRACTED) else register)
 
@@ -457,7 +462,7 @@ def _make_all(tx: Tx, space: Space, statements: Sequence[Incoming]) -> list[Memo
         evidence = [Evidence(str(uuid)) for uuid in birth.get("e", ())] if is_own else []
         episode_id = str(birth["id"]) if is_own else new_memory_id()
         new.append((memory_of(incoming, episode_id, slot, project_id, tx.now_ms()), evidence))
-        said = {name: without_text(name, register) for name, register in join({}, incoming.statement.fields).items()}
+        said = _said(incoming)
         rows.append(
             {
                 "space_id": space.id,
@@ -493,7 +498,7 @@ def _decide(tx: Tx, space: Space, incoming: Incoming, memory: Memory) -> Memory:
         episode_id=memory.episode_id,
         version=0,
         pushed=0,
-        said={name: without_text(name, register) for name, register in join({}, incoming.statement.fields).items()},
+        said=_said(incoming),
         own_text=None,
         is_forgotten=False,
         waits_for=None,

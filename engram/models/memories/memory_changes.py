@@ -192,10 +192,7 @@ def note_judgement(
 
     Memories that it had replaced remain replaced: if a memory is outdated, those are even older.
     """
-    if changes:
-        return _change_fields(tx, memory, action, reason, changes, actor=actor, undoes=undoes)
-    add_history(tx, memory.episode_id, action, reason, {}, {}, actor=actor, undoes=undoes)
-    return memory
+    return _change_fields(tx, memory, action, reason, changes, actor=actor, undoes=undoes)
 
 
 def note_kept(tx: Tx, memory: Memory, reason: str, *, actor: Actor, run_id: int) -> None:
@@ -208,14 +205,9 @@ def carry_change(tx: Tx, memory: Memory, step: Change, changes: dict[str, Any], 
 
     The memory that it had replaced is left unchanged: that change has a step of its own.
     """
-    if changes:
-        return _change_fields(
-            tx, memory, step.action, step.reason, changes, actor=step.actor, undoes=undoes, at_ms=step.at_ms
-        )
-    add_history(
-        tx, memory.episode_id, step.action, step.reason, {}, {}, actor=step.actor, undoes=undoes, at_ms=step.at_ms
+    return _change_fields(
+        tx, memory, step.action, step.reason, changes, actor=step.actor, undoes=undoes, at_ms=step.at_ms
     )
-    return memory
 
 
 def _change_fields(
@@ -230,7 +222,10 @@ def _change_fields(
     undoes: int | None = None,
     at_ms: int | None = None,
 ) -> Memory:
-    """Store changed fields with the step of history that records them."""
+    """Store changed fields with the step of history that records them; without any, store only the step."""
+    if not changes:
+        add_history(tx, memory.episode_id, action, reason, {}, {}, actor=actor, undoes=undoes, at_ms=at_ms)
+        return memory
     changes = _as_allowed(memory, _with_questions(changes), actor)
     after = dataclasses.replace(memory, **changes, revision=memory.revision + 1, updated_at_ms=tx.now_ms())
     memory_writes.update_memory(tx, after, changes)

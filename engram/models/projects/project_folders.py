@@ -16,7 +16,7 @@ from engram.enums import Actor
 from engram.errors import BadRequest, NotFound
 from engram.models import tables
 from engram.models.engine.meta import get_meta, put_meta
-from engram.models.engine.statement import in_json_list, prepared
+from engram.models.engine.statement import in_json_list
 from engram.models.engine.transaction import Reader, Store, Tx, asks_values
 from engram.models.memories.memory_changes import move_memories, note_projects_merged
 from engram.models.memories.tombstones import project_forgotten_ms
@@ -418,10 +418,12 @@ class ProjectHints:
 
 def list_hints(store: Reader) -> list[ProjectHints]:
     """Return every project with its hints, by name."""
+    table, project = tables.ProjectFolder, tables.Project
     folders: dict[int, list[str]] = {}
-    for folder in store.fetch(_all_folders()):
+    for folder in store.fetch(table.select(table.project_id, table.root).order_by(table.root)):
         folders.setdefault(folder.project_id, []).append(folder.root)
-    hints = {row.id: row for row in store.fetch(_all_hints())}
+    columns = (project.id, project.remote, project.first_commit, project.hints_at_ms)
+    hints = {row.id: row for row in store.fetch(project.select(*columns))}
     return [
         ProjectHints(
             project=project,
@@ -433,18 +435,6 @@ def list_hints(store: Reader) -> list[ProjectHints]:
         for project in list_projects(store)
         if project.id in hints
     ]
-
-
-@prepared
-def _all_folders() -> Query:
-    folder = tables.ProjectFolder
-    return folder.select(folder.project_id, folder.root).order_by(folder.root)
-
-
-@prepared
-def _all_hints() -> Query:
-    project = tables.Project
-    return project.select(project.id, project.remote, project.first_commit, project.hints_at_ms)
 
 
 def identities_of_project(store: Reader, project: ProjectRow) -> list[str]:

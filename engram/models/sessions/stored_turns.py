@@ -102,9 +102,11 @@ class WorkedIn(NamedTuple):
     cwd: str
 
 
-def folders_of_turns(store: Reader) -> list[WorkedIn]:
+@asks_rows(lambda rows: [WorkedIn(*row) for row in rows])
+def folders_of_turns() -> Query:
     """Return where turns took place: each combination of session, project and folder once."""
-    return [WorkedIn(row.session_ref, row.project_id, row.cwd) for row in store.fetch(_folders())]
+    turn = tables.Turn
+    return turn.select(turn.session, turn.project, turn.cwd).distinct().where(turn.cwd != "")
 
 
 def mark_extracted(tx: Tx, turn_id: int, revision: int) -> None:
@@ -198,12 +200,6 @@ def _of_session(session_ref: int, limit: int) -> Query:
     turn = tables.Turn
     query = _turns().where(turn.session == session_ref)
     return query.order_by(tables.Transcript.path, turn.start_offset, turn.id).limit(limit)
-
-
-@prepared
-def _folders() -> Query:
-    turn = tables.Turn
-    return turn.select(turn.session, turn.project, turn.cwd).distinct().where(turn.cwd != "")
 
 
 @prepared
