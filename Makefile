@@ -89,7 +89,7 @@ bench: $(VENV)/.dev
 	PYTHONPATH=benchmarks $(BIN)/python -m bench $(or $(ARGS),speed)
 
 docs: $(VENV)/.installed
-	$(BIN)/python -m engram.cli.reference docs/reference .
+	$(BIN)/python docs/make_reference.py docs/reference .
 
 demo: $(VENV)/.installed
 	$(BIN)/python docs/demo/make_demo.py docs/demo/demo.svg

@@ -12,10 +12,9 @@ from pathlib import Path
 VERSION = "0.1.0"
 #: The name under which Engram is installed and uninstalled.
 NAME = "engram-recall"
-#: Argument of the installer, and where its command is typed. Once the package is on an index, these become ``NAME`` and
-#: "In a terminal:", and ``make docs`` writes both into README and the pages.
+#: Argument of the installer. Once the package is on an index, it becomes ``NAME``, and ``make docs`` writes it into the
+#: README and the pages.
 SOURCE = "."
-WHERE = "In a checkout or an unpacked archive:"
 
 _PACKAGE = Path(__file__).resolve().parent
 
@@ -54,16 +53,6 @@ def update_command() -> str:
     folder = _PACKAGE.parent
     what = f"-e {shlex.quote(str(folder))}" if (folder / "pyproject.toml").is_file() else install_command()[12:]
     return f"{shlex.quote(sys.executable)} -m pip install {what}"
-
-
-def with_source(page: str) -> str:
-    """Return a documentation page in which every install command uses the current ``SOURCE``."""
-    import re
-
-    # A command that installs this Engram, possibly with an extra, but not the developers' editable installation.
-    installs = r"\b((?:uv tool|pipx|pip) install (?:--reinstall )?'?)(?:\.|engram-recall)(?=\[\w+\]'|'|`|\s|$)"
-    page = re.sub(installs, lambda match: match[1] + SOURCE, page)
-    return re.sub(r"(?m)^<!-- where -->.*$", f"<!-- where -->{WHERE}", page)
 
 
 def _installed_from() -> str:

@@ -6,11 +6,12 @@ import re
 from importlib import metadata
 from pathlib import Path
 
+import make_reference
 import pytest
+from make_reference import hand_written_pages, with_source
 
 from engram import version
-from engram.cli.reference import hand_written_pages
-from engram.version import NAME, install_command, with_source
+from engram.version import NAME, install_command
 
 REPO = Path(__file__).resolve().parent.parent
 #: An installer with the name of the package: right only once that is published.
@@ -46,7 +47,7 @@ def test_no_message_installs_a_package_that_is_not_published() -> None:
 )
 def test_all_lines_follow_once_the_package_is_published(line: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(version, "SOURCE", NAME)
-    monkeypatch.setattr(version, "WHERE", "In a terminal:")
+    monkeypatch.setattr(make_reference, "WHERE", "In a terminal:")
 
     published = with_source(line)
 

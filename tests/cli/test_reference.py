@@ -8,9 +8,9 @@ from pathlib import Path
 
 import click
 import pytest
+from make_reference import main, pages, subcommands
 
 from engram.cli.main import COMMANDS, engram
-from engram.cli.reference import main, pages, subcommands
 from engram.settings import Settings
 
 REPO = Path(__file__).resolve().parents[2]

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import click
 import pytest
+from make_reference import subcommands
 
 from engram.cli.main import engram, main
 from engram.cli.options import usage_of
-from engram.cli.reference import subcommands
 from engram.memories.save import require_memory
 from engram.models.engine.transaction import Store
 from engram.models.memories.memory_records import all_memories, evidence_of

@@ -17,13 +17,13 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner
+from make_reference import example_files
 
 from engram.cli.main import engram
 from engram.errors import BadRequest
 from engram.settings import Settings
 from engram.setup.services.launchd import agent_files
 from engram.setup.services.service_definition import PROCESSES, Service, define_services
-from engram.setup.services.service_plan import example_files
 from engram.setup.services.systemd import unit_files, unit_text
 from engram.system.process_lock import MAX_SILENCE_SECONDS
 

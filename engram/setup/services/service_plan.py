@@ -16,11 +16,11 @@ from engram.paths import Home
 from engram.reports.processes import OtherProcess, processes_of_other_code, signal_holder, terminal_run
 from engram.settings import Settings
 from engram.setup.edits.install_steps import Step
-from engram.setup.services.launchd import Launchd, agent_files
-from engram.setup.services.service_definition import AGENT_FOLDERS, ServiceSystem, SystemName, define_services
+from engram.setup.services.launchd import Launchd
+from engram.setup.services.service_definition import AGENT_FOLDERS, ServiceSystem, SystemName
 from engram.setup.services.service_tools import is_working, wait_until
 from engram.setup.services.supervisor import Background
-from engram.setup.services.systemd import Systemd, unit_files
+from engram.setup.services.systemd import Systemd
 from engram.worker.worker_client import announce_worker
 
 #: Time limit, in seconds, for a process of another version to stop cleanly, and then again for it to stop at all.
@@ -227,19 +227,3 @@ def _is_running(system: ServiceSystem) -> bool:
         return system.status().is_running
     except ServiceError:
         return False
-
-
-# -- The example service files in the repository, for a user called "you".
-
-
-def example_files() -> dict[str, bytes]:
-    """Return the example files: path in the repository → content."""
-    files: dict[str, bytes] = {}
-    for system, home in (("launchd", Path("/Users/you")), ("systemd", Path("/home/you"))):
-        settings = Settings(home=home / ".claude-memory", claude_folder=home / ".claude", codex_folder=home / ".codex")
-        services = define_services(
-            settings, python=home / "engram" / ".venv" / "bin" / "python", environ={"HOME": str(home), "PATH": ""}
-        )
-        changes = agent_files(services, home) if system == "launchd" else unit_files(services, home)
-        files |= {f"{system}/{change.path.name}": change.content for change in changes if change.content is not None}
-    return files
