@@ -27,7 +27,7 @@ from engram.embedding.embedder import Embedder
 from engram.models.engine.transaction import Store
 from engram.search.passages import features as model
 from engram.search.passages.candidate_set import SearchIndex, Shortlist, retrieve_passages
-from engram.search.passages.features import FEATURE_GROUPS, GROUP_NAMES, extract_features
+from engram.search.passages.features import FEATURE_GROUPS, extract_features
 from engram.search.passages.passage_search import HitGroup, best_groups, passage_support
 from engram.search.question import Coverage, Query, TermCounts, parse_query
 from engram.search.searcher import QueryEmbedder
@@ -80,7 +80,7 @@ def main() -> None:
     for name, no_model in (("with_model", False), ("text_alone", True)):
         rows = collect(options, no_model=no_model)
         measured[name] = report(name, rows)
-        for group in GROUP_NAMES if options.ablation else ():
+        for group in dict.fromkeys(FEATURE_GROUPS.values()) if options.ablation else ():
             report(f"{name} without {group}", [without(row, group) for row in rows])
         weights = train(rows)
         found[name] = {

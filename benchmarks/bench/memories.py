@@ -16,7 +16,6 @@ from engram.models.engine.transaction import Store
 from engram.models.projects.projects import ensure_project
 from engram.models.sessions.reading_progress import ensure_transcript
 from engram.models.sessions.sessions import ensure_session
-from engram.models.sessions.stored_turns import last_turn_ms
 from engram.search.hits import Hit
 from engram.search.question import Query
 from engram.search.vectors.loaded_vectors import embed_missing
@@ -77,6 +76,11 @@ def embed_all(store: Store, embedder: Embedder | None, progress: Callable[[int],
 def question_time_ms(store: Store) -> int:
     """Return when the questions are asked: a day after the last turn."""
     return last_turn_ms(store) + _DAY_MS
+
+
+def last_turn_ms(store: Store) -> int:
+    """Return when the last turn ended, in milliseconds since 1970; 0 if there is none."""
+    return int(store.value("SELECT max(coalesce(ended_at_ms, started_at_ms)) FROM turn") or 0)
 
 
 def ask_questions(

@@ -15,7 +15,7 @@ from bench.measure import QuestionResult, compare
 from bench.memories import Search, ask_questions, question_time_ms, write_chat
 from bench.prompts import inject_all, read_prompts
 from engram.models.engine.transaction import Store
-from engram.search.passages.features import GROUP_NAMES
+from engram.search.passages.features import FEATURE_GROUPS
 from engram.search.searcher import Searcher
 from engram.settings import Settings
 
@@ -74,7 +74,7 @@ def _run_methods(
     baselines = PassageBaselines(store, homes.embedder)
     for method in baselines.names:
         runs.setdefault(method, []).extend(ask(partial(baselines.search, method)))
-    for feature_group in GROUP_NAMES if ablation else ():
+    for feature_group in dict.fromkeys(FEATURE_GROUPS.values()) if ablation else ():
         runs.setdefault(f"without {feature_group}", []).extend(ask(partial(searcher.search, without=(feature_group,))))
 
 

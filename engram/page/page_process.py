@@ -27,8 +27,6 @@ from engram.page.view import Activity
 from engram.system.process_lock import ProcessLock
 from engram.vaults import load_inside
 
-logger = logging.getLogger(__name__)
-
 #: Time without a request or an open stream after which the process exits, in seconds.
 IDLE_SECONDS = 1_800.0
 #: How often idleness is checked, in seconds.

@@ -178,16 +178,6 @@ def holds_prefix(path: Path, position: Position) -> bool:
         return _crc_up_to(file, position.offset) == position.prefix_crc
 
 
-def fingerprint(path: Path) -> bytes:
-    """Return a file's current fingerprint; empty if it has no complete first line and is shorter than 1 KB.
-
-    Raises:
-        TranscriptError: as ``read_chunk``.
-    """
-    with _opened(path) as file:
-        return _fingerprint_of(file)
-
-
 @contextlib.contextmanager
 def _opened(path: Path) -> Iterator[BinaryIO | Expanded]:
     """Open a file for reading. Raises TranscriptError for errors while opening or reading it."""

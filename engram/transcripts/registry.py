@@ -25,11 +25,6 @@ def register(agent: Agent) -> None:
     _agents[agent.name] = agent
 
 
-def unregister(name: str) -> None:
-    """Stop reading an agent's sessions in this process; stored sessions are kept."""
-    _agents.pop(name, None)
-
-
 def all_agents() -> tuple[Agent, ...]:
     """Return every registered agent, in the order of registration."""
     return tuple(_agents.values())

@@ -105,7 +105,7 @@ def database_sessions(tmp_path: Path) -> Iterator[DatabaseSessions]:
     sessions = DatabaseSessions(tmp_path / "database agent")
     registry.register(DatabaseAgent(sessions.folder))
     yield sessions
-    registry.unregister(DatabaseAgent.name)
+    del registry._agents[DatabaseAgent.name]
 
 
 @pytest.fixture
@@ -114,7 +114,7 @@ def document_sessions(tmp_path: Path) -> Iterator[DocumentSessions]:
     sessions = DocumentSessions(tmp_path / "document agent")
     registry.register(DocumentAgent(sessions.folder))
     yield sessions
-    registry.unregister(DocumentAgent.name)
+    del registry._agents[DocumentAgent.name]
 
 
 @pytest.fixture(params=["database_sessions", "document_sessions"])

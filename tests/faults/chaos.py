@@ -51,6 +51,7 @@ from engram.watcher.watch import Watcher
 from engram.watcher.watch_process import run_watcher
 from engram.worker import lifecycle as worker_module
 from engram.worker.lifecycle import run_worker
+from tests import failpoints
 
 #: Kills within a transaction after which a round that aims at them ends.
 AIMED_KILLS = 6
@@ -385,7 +386,7 @@ class Chaos:
         self.script.grow(5)
         self.round("migrate.begin")
         self.round("migrate.step", self.chance.randrange(1, 30))
-        for point in failpoint.NAMES:
+        for point in failpoints.NAMES:
             if not point.startswith(KILLED_ELSEWHERE):
                 self._reach(point)
                 self.maybe_lose_queue()
@@ -420,7 +421,7 @@ class Chaos:
                         actor=Actor.MODEL,
                     )
         store.close()
-        for point in failpoint.NAMES:
+        for point in failpoints.NAMES:
             if point.startswith("consolidate."):
                 self.round(point, consolidate_seconds=0)
         store = open_store(self.settings.places.memory_db, driver=self.settings.sqlite_driver)

@@ -16,6 +16,7 @@ import pytest
 from fault_programs import run_program
 
 from engram.system import failpoint
+from tests import failpoints
 
 SOURCE = Path(failpoint.__file__).parents[1]
 #: (driver, instances that race, kills at random instants, longest time in seconds, what happens to the transcripts).
@@ -58,7 +59,7 @@ def points_in_source() -> frozenset[str]:
 
 
 def test_every_point_in_the_source_has_its_name_in_the_list() -> None:
-    assert points_in_source() == set(failpoint.NAMES)
+    assert points_in_source() == set(failpoints.NAMES)
 
 
 def test_enough_was_killed_and_at_every_named_point(found: dict[str, Any]) -> None:

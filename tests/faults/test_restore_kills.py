@@ -20,11 +20,11 @@ from engram.models.open_memory import open_store
 from engram.models.rescue.backup import list_backups, make_backup
 from engram.models.rescue.restore import restore_backup
 from engram.settings import Settings
-from engram.system import failpoint
 from engram.worker.memory_file import open_or_set_aside
+from tests import failpoints
 from tests.forked import run_forked
 
-POINTS = [name for name in failpoint.NAMES if name.startswith("restore.")]
+POINTS = [name for name in failpoints.NAMES if name.startswith("restore.")]
 KEPT = {"Saved before the backup", "Saved since the backup"}
 FORGOTTEN = "The forgotten walnut harbour"
 

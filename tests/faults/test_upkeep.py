@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from fault_programs import run_program
 
-from engram.system import failpoint
+from tests import failpoints
 
 #: (driver, seed, kills, longest time in seconds).
 TIERS = [pytest.param(("cysqlite", 1, 12, 500), id="cysqlite", marks=pytest.mark.timeout(600))] + [
@@ -52,7 +52,7 @@ def test_no_byte_of_what_was_forgotten_is_left(found: dict[str, Any]) -> None:
 
 
 def test_the_full_tier_kills_at_every_point_of_a_restore(found: dict[str, Any]) -> None:
-    points = {name for name in failpoint.NAMES if name.startswith("restore.")}
+    points = {name for name in failpoints.NAMES if name.startswith("restore.")}
     assert found["wanted"] < 500 or points <= set(found["kills"])
 
 

@@ -46,11 +46,12 @@ from engram.tasks.queue import huey
 from engram.worker.memory_file import open_or_set_aside
 from engram_mcp import tools
 from engram_mcp.access import Access
+from tests import failpoints
 
 FINAL_CHECKS: list[Callable[[Settings], list[str]]] = []
 POINTS = {
-    "restore": [name for name in failpoint.NAMES if name.startswith("restore.")],
-    "rebuild": [name for name in failpoint.NAMES if name.startswith("restore.") and name != "restore.copied"],
+    "restore": [name for name in failpoints.NAMES if name.startswith("restore.")],
+    "rebuild": [name for name in failpoints.NAMES if name.startswith("restore.") and name != "restore.copied"],
     "migrate": ["migrate.begin", "migrate.step"],
 }
 WORDS = (

@@ -17,8 +17,8 @@ from engram.setup.edits.install_steps import FileChange, JsonEdit, JsonEntry, St
 from engram.setup.edits.journal import explain_half_done, folder_of, load_journal
 from engram.setup.installing import apply_steps
 from engram.setup.installing.install_uninstall import install_steps, uninstall
-from engram.system import failpoint
 from engram.system.process_lock import ProcessLock
+from tests import failpoints
 from tests.forked import run_forked
 from tests.install.conftest import HOOK, SETTINGS, THEIRS, Machine
 
@@ -212,7 +212,7 @@ def run_killed(work: Callable[[], object], point: str, count: int) -> bool:
 
 
 def passes(prefix: str) -> list[str]:
-    return [name for name in failpoint.NAMES if name.startswith(prefix)]
+    return [name for name in failpoints.NAMES if name.startswith(prefix)]
 
 
 def kills(work: Callable[[], object], prefix: str, prepare: Callable[[], None]) -> Iterator[tuple[str, int]]:

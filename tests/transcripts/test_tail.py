@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from engram.errors import TranscriptError
-from engram.transcripts.growing_file import Chunk, Position, fingerprint, holds_prefix, read_chunk
+from engram.transcripts.growing_file import Chunk, Position, _fingerprint_of, _opened, holds_prefix, read_chunk
 
 START = Position()
 
@@ -229,6 +229,11 @@ def test_a_position_survives_its_way_through_a_cursor(tmp_path: Path) -> None:
     position = read_chunk(written(tmp_path / "a.jsonl", HEAD), Position()).position
 
     assert Position.from_json(json.loads(json.dumps(position.to_json()))) == position
+
+
+def fingerprint(path: Path) -> bytes:
+    with _opened(path) as file:
+        return _fingerprint_of(file)
 
 
 def test_growing_changes_no_fingerprint(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from bench.gold import read_gold, store_gold
 from bench.homes import NO_LIMIT
-from bench.memories import embed_all
+from bench.memories import embed_all, last_turn_ms
 from bench.tasks.recorded import SessionAnswers
 from bench.tasks.repository import make_place
 from bench.tasks.task import Task
@@ -27,7 +27,6 @@ from engram.ingest.read_sources import ingest_all
 from engram.models.engine.transaction import Store
 from engram.models.open_memory import open_store
 from engram.models.sessions.sessions import list_sessions
-from engram.models.sessions.stored_turns import last_turn_ms
 from engram.redaction import redact
 from engram.search.searcher import Searcher
 from engram.search.vectors.loaded_vectors import similar_pairs

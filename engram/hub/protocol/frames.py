@@ -21,8 +21,7 @@ if TYPE_CHECKING:
 PROTOCOL = 1
 #: Maximum number of rows in a page.
 MAX_ROWS = 2_000
-#: Maximum size, in bytes, of a row's body and of a page.
-MAX_BODY_BYTES = 65_536
+#: Maximum size of a page, in bytes.
 MAX_PAGE_BYTES = 8_000_000
 
 _ROW = struct.Struct(">QQ8sQQIBI")

@@ -17,7 +17,7 @@ from engram.errors import Conflict
 from engram.models import tables
 from engram.models.engine.packed import entry_key, unpack_actions, unpack_calls, unpack_entries, unpack_uuid
 from engram.models.engine.statement import RecordReader, in_json_list, prepared
-from engram.models.engine.transaction import Reader, Tx, asks_any, asks_number, asks_rows, asks_values
+from engram.models.engine.transaction import Reader, Tx, asks_any, asks_rows, asks_values
 from engram.models.memories.memory_changes import change_memory
 from engram.models.memories.memory_history import BY_HAND_ACTIONS, Change
 from engram.models.memories.memory_records import Memory, evidence_of, memories_of_turn
@@ -226,13 +226,6 @@ def _at_revision(turn_id: int, revision: int) -> Query:
 def _blocks_of(turn_ids: Sequence[int]) -> Query:
     block = tables.TextBlock
     return _BLOCKS.select_by(block.turn).where(in_json_list(block.turn, turn_ids)).order_by(block.turn, block.seq)
-
-
-@asks_number
-def last_turn_ms() -> Query:
-    """Return when the last turn ended, in milliseconds since 1970; 0 if there is none."""
-    turn = tables.Turn
-    return turn.select(fn.COALESCE(fn.MAX(fn.COALESCE(turn.ended_at_ms, turn.started_at_ms)), 0))
 
 
 # -- Which turn an entry belongs to: exactly one, found by a key of the entry's uuid. The turn's row contains the uuids

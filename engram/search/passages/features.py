@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from engram.models.sessions.passage_rows import PassageRow
 from engram.search.passages.candidate_set import CandidateSet, Indexes, Shortlist, shares_of_best_cosine
 from engram.search.question import Coverage, ParsedQuery, TextTraits, parse_speaker, text_traits
-from engram.search.ranking import Column, Ranking
+from engram.search.ranking import Column, Ranking, means_of_best
 from engram.system.lazy_regex import lazy_regex
 from engram.text.words import QUESTION_STOP_WORDS
 
@@ -133,8 +133,6 @@ _FEATURES_OF_GROUP: Mapping[str, tuple[str, ...]] = {
 FEATURE_GROUPS: Mapping[str, str] = {
     feature: group for group, features in _FEATURES_OF_GROUP.items() for feature in features
 }
-#: All groups, in the order in which parts of a score are shown.
-GROUP_NAMES = tuple(_FEATURES_OF_GROUP)
 
 
 def extract_features(shortlist: Shortlist, query: ParsedQuery, coverage: Coverage) -> dict[str, Column]:
@@ -181,7 +179,7 @@ def _neighbour_features(shortlist: Shortlist) -> dict[str, Column]:
     candidates, places = shortlist.candidates, shortlist.places
     prerank = candidates.prerank_score
     before = candidates.neighbour_values(-1, prerank, places)
-    session = candidates.best_in_session(prerank)
+    session = means_of_best(candidates.session, prerank)
     best_session = max(float(session.max(initial=0.0)), 1e-6)
     follows_question = np.array([float(_follows_question(shortlist, int(place))) for place in places])
     return {

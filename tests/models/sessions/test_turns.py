@@ -58,11 +58,3 @@ def test_a_turn_that_grew_or_was_forgotten_has_moved(store: Store) -> None:
     with pytest.raises(Conflict):
         stored_turns.check_unmoved(store, row_id, 2)
     assert stored_turns.load_turn(store, "t1") is stored_turns.load_turn_row(store, row_id) is None
-
-
-def test_the_latest_end_counts_even_where_only_a_beginning_is_known(store: Store) -> None:
-    assert stored_turns.last_turn_ms(store) == 0
-    store_turn(store, make_turn("t1", "why?", at_ms=100))
-    store_turn(store, make_turn("t2", "how?", at_ms=300, ended_at_ms=None))
-
-    assert stored_turns.last_turn_ms(store) == 300
