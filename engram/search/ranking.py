@@ -67,58 +67,37 @@ def _column(ids: Sequence[int], values: Mapping[int, float], default: float) -> 
     return np.array([values.get(row_id, default) for row_id in ids], dtype=np.float64)
 
 
-# -- The weights of the scorers of memories.
+# -- The scorers of memories: each returns what it adds to the score of each candidate, given the score so far.
 
-
-@dataclass(frozen=True, slots=True)
-class Weights:
-    """The weight of each scorer. Text and vector are scaled to 0..1 over the candidates first."""
-
-    text: float = 0.4
-    vector: float = 0.6
-    #: A memory gets this share of the mean of its session's three best scores.
-    session: float = 0.05
-    #: For a memory from the time that the question names.
-    time: float = 0.15
-    #: For the question's names (paths, symbols, commands) that the memory contains.
-    names: float = 0.1
-    #: Deducted from memories that are superseded, archived or judged wrong.
-    validity: float = 0.8
-    pinned: float = 0.03
-    importance: float = 0.02
-    #: Tie-breakers.
-    recency: float = 0.005
-    access: float = 0.005
-
-
-MEMORY_WEIGHTS = Weights()
-
-
-# -- The scorers of memories: each returns one number for each candidate.
-
+#: Weights of text and vector, which are scaled to 0..1 over the candidates first.
+_TEXT, _VECTOR = 0.4, 0.6
+#: A memory gets this share of the mean of its session's best scores.
+_SESSION = 0.05
+#: For a memory from the time that the question names.
+_TIME = 0.15
+#: For the question's names (paths, symbols, commands) that the memory contains.
+_NAMES = 0.1
+#: Deducted from memories that are superseded, archived or judged wrong.
+_RETIRED = 0.8
+_PINNED, _IMPORTANT = 0.03, 0.02
+#: Tie-breakers.
+_RECENCY, _ACCESS = 0.005, 0.005
 #: Half-life of recency, in days.
 _RECENCY_DAYS = 30.0
-#: Number of a session's best memories whose mean counts.
+#: Number of a session's best scores whose mean counts.
 _SESSION_BEST = 3
 #: Distance, in days, of a memory of unknown time from the time in the question.
 _UNKNOWN_DAYS = 1e6
 _DAY_MS = 86_400_000
 
 
-@dataclass(frozen=True, slots=True)
-class Scorer:
-    name: str
-    #: (candidates, question, the score so far, weights) → what is added to each candidate's score.
-    score: Callable[[MemoryCandidates, ParsedQuery, Column, Weights], Column]
-
-
-def score_text(candidates: MemoryCandidates, query: ParsedQuery, score: Column, weights: Weights) -> Column:
+def score_text(candidates: MemoryCandidates, query: ParsedQuery, score: Column) -> Column:
     """Score BM25 as a share of the best."""
     best = candidates.bm25.max(initial=0.0)
-    return candidates.bm25 * (weights.text / best if best > 0 else 0.0)
+    return candidates.bm25 * (_TEXT / best if best > 0 else 0.0)
 
 
-def score_vector(candidates: MemoryCandidates, query: ParsedQuery, score: Column, weights: Weights) -> Column:
+def score_vector(candidates: MemoryCandidates, query: ParsedQuery, score: Column) -> Column:
     """Score the cosine, scaled from 0 (worst) to 1 (best); for a memory without a vector, BM25 instead."""
     known = candidates.cosine[~np.isnan(candidates.cosine)]
     if not len(known):
@@ -126,65 +105,69 @@ def score_vector(candidates: MemoryCandidates, query: ParsedQuery, score: Column
     low, high = float(known.min()), float(known.max())
     scaled = (candidates.cosine - low) / max(high - low, 1e-6)
     by_words = candidates.bm25 / max(float(candidates.bm25.max(initial=0.0)), 1e-6)
-    return np.asarray(weights.vector * np.where(np.isnan(scaled), by_words, scaled), dtype=np.float64)
+    return np.asarray(_VECTOR * np.where(np.isnan(scaled), by_words, scaled), dtype=np.float64)
 
 
-def score_names(candidates: MemoryCandidates, query: ParsedQuery, score: Column, weights: Weights) -> Column:
+def score_names(candidates: MemoryCandidates, query: ParsedQuery, score: Column) -> Column:
     """Score the share of the question's names (paths, symbols, flags, quoted code) that the text contains."""
     if not query.names:
         return np.zeros(len(candidates))
     texts = [text.lower() for text in candidates.texts]
-    return weights.names * np.array([sum(name in text for name in query.names) / len(query.names) for text in texts])
+    return _NAMES * np.array([sum(name in text for name in query.names) / len(query.names) for text in texts])
 
 
-def score_time(candidates: MemoryCandidates, query: ParsedQuery, score: Column, weights: Weights) -> Column:
+def score_time(candidates: MemoryCandidates, query: ParsedQuery, score: Column) -> Column:
     """Score how close a candidate's time is to the time that the question names."""
     if query.date_range is None:
         return np.zeros(len(candidates))
     days = np.array([query.date_range.distance_days(at) if at else _UNKNOWN_DAYS for at in candidates.at_ms])
-    return np.asarray(weights.time * np.exp2(-days), dtype=np.float64)
+    return np.asarray(_TIME * np.exp2(-days), dtype=np.float64)
 
 
-def score_session(candidates: MemoryCandidates, query: ParsedQuery, score: Column, weights: Weights) -> Column:
+def score_session(candidates: MemoryCandidates, query: ParsedQuery, score: Column) -> Column:
     """Score the mean of the three best scores in the candidate's session."""
-    _, groups = np.unique(candidates.session, return_inverse=True)
-    order = np.lexsort((-score, groups))
+    return np.where(candidates.session != 0, _SESSION * means_of_best(candidates.session, score), 0.0)
+
+
+def means_of_best(session: NDArray[np.int64], values: Column) -> Column:
+    """Return, for each place, the mean of the three best values in its session; a missing one counts as 0."""
+    _, groups = np.unique(session, return_inverse=True)
+    order = np.lexsort((-values, groups))
     starts = np.searchsorted(groups[order], np.arange(groups.max(initial=-1) + 1))
-    rank = np.arange(len(order)) - starts[groups[order]]
-    is_best = rank < _SESSION_BEST
-    sums = np.bincount(groups[order][is_best], score[order][is_best], len(starts))
-    return np.where(candidates.session != 0, weights.session * sums[groups] / _SESSION_BEST, 0.0)
+    is_best = np.arange(len(order)) - starts[groups[order]] < _SESSION_BEST
+    sums = np.bincount(groups[order][is_best], values[order][is_best], len(starts))
+    return sums[groups] / _SESSION_BEST
 
 
-def score_validity(candidates: MemoryCandidates, query: ParsedQuery, score: Column, weights: Weights) -> Column:
+def score_validity(candidates: MemoryCandidates, query: ParsedQuery, score: Column) -> Column:
     """Deduct from memories that are superseded, archived or judged wrong."""
-    return -weights.validity * candidates.is_retired.astype(np.float64)
+    return -_RETIRED * candidates.is_retired.astype(np.float64)
 
 
-def score_priority(candidates: MemoryCandidates, query: ParsedQuery, score: Column, weights: Weights) -> Column:
+def score_priority(candidates: MemoryCandidates, query: ParsedQuery, score: Column) -> Column:
     """Raise pinned and important memories, to put them first among equals."""
-    return weights.pinned * candidates.is_pinned + weights.importance * candidates.is_high
+    return _PINNED * candidates.is_pinned + _IMPORTANT * candidates.is_high
 
 
-def score_ties(candidates: MemoryCandidates, query: ParsedQuery, score: Column, weights: Weights) -> Column:
+def score_ties(candidates: MemoryCandidates, query: ParsedQuery, score: Column) -> Column:
     """Score recency and access, small enough to decide only between equals."""
     age_days = np.maximum(query.now_ms - candidates.at_ms, 0) / _DAY_MS
     recency: Column = np.where(candidates.at_ms > 0, np.exp2(-age_days / _RECENCY_DAYS), 0.0)
     max_access = max(float(candidates.access_count.max(initial=0.0)), 1.0)
-    return weights.recency * recency + weights.access / max_access * candidates.access_count
+    return _RECENCY * recency + _ACCESS / max_access * candidates.access_count
 
 
-#: All scorers in order; each gets the sum of those before it.
-SCORERS = (
-    Scorer("text", score_text),
-    Scorer("vector", score_vector),
-    Scorer("names", score_names),
-    Scorer("time", score_time),
-    Scorer("session", score_session),
-    Scorer("validity", score_validity),
-    Scorer("priority", score_priority),
-    Scorer("ties", score_ties),
-)
+#: Name → scorer, in order; each gets the sum of those before it.
+SCORERS: Mapping[str, Callable[[MemoryCandidates, ParsedQuery, Column], Column]] = {
+    "text": score_text,
+    "vector": score_vector,
+    "names": score_names,
+    "time": score_time,
+    "session": score_session,
+    "validity": score_validity,
+    "priority": score_priority,
+    "ties": score_ties,
+}
 
 
 # -- Run the scorers over the candidates.
@@ -203,12 +186,12 @@ class Ranking:
         return {name: round(float(column[index]), 4) for name, column in self.parts.items() if column[index]}
 
 
-def rank(candidates: MemoryCandidates, query: ParsedQuery, weights: Weights) -> Ranking:
+def rank(candidates: MemoryCandidates, query: ParsedQuery) -> Ranking:
     score = np.zeros(len(candidates))
     parts: dict[str, Column] = {}
-    for scorer in SCORERS:
-        parts[scorer.name] = scorer.score(candidates, query, score, weights)
-        score = score + parts[scorer.name]
+    for name, scorer in SCORERS.items():
+        parts[name] = scorer(candidates, query, score)
+        score = score + parts[name]
     return Ranking(score, parts)
 
 

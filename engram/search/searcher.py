@@ -23,7 +23,7 @@ from engram.search.hits import Hit, sink_other_branches
 from engram.search.passages.candidate_set import CandidateSet, SearchIndex, VectorWait
 from engram.search.passages.passage_search import find_notes, find_passages
 from engram.search.question import Coverage, ParsedQuery, Query, TermCounts, parse_query, phrases_of, select_terms
-from engram.search.ranking import MEMORY_WEIGHTS, MemoryCandidates, Ranking, best_places, build_candidates, rank
+from engram.search.ranking import MemoryCandidates, Ranking, best_places, build_candidates, rank
 from engram.search.support import Floor, Support, evidence_cosines, rarity_of_words, text_support, usual_cosine
 from engram.search.vectors.loaded_vectors import Floats, VectorCache
 from engram.settings import Settings
@@ -166,7 +166,7 @@ class Searcher:
         """
         parsed, wait_for_vector = self._parse(query), self._query_embedder.start(query.text)
         candidates = self._retrieve_memories(query, parsed, wait_for_vector)
-        ranking = rank(candidates, parsed, MEMORY_WEIGHTS)
+        ranking = rank(candidates, parsed)
         if query.thorough:
             best = best_places(ranking.score, query.limit)
             return self._with_use_factors(self._memory_hits(candidates, ranking, best, query.branch))

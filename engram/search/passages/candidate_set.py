@@ -20,15 +20,13 @@ from engram.models.sessions.passage_rows import (
 )
 from engram.models.sessions.stored_quotations import barred_quotations
 from engram.search.question import Coverage, ParsedQuery, Query, TermCounts, select_terms
-from engram.search.ranking import Column
+from engram.search.ranking import Column, means_of_best
 from engram.search.vectors.loaded_vectors import Floats, VectorCache
 
 #: Weights of text and vector in the prerank score.
 _TEXT_WEIGHT, _VECTOR_WEIGHT = 0.45, 0.55
 #: Shares of the prerank scores of its neighbours, of the next but one, and of its session, added to a passage's score.
 _NEIGHBOUR_SHARE, _SECOND_NEIGHBOUR_SHARE, _SESSION_SHARE = 0.2, 0.1, 0.3
-#: Number of a session's best passages whose mean counts.
-_SESSION_BEST = 3
 
 Indexes: TypeAlias = NDArray[np.int64]
 #: Waits for a question's vector, which is computed in another thread, and returns it; None without a model.
@@ -87,17 +85,6 @@ class CandidateSet:
         np.maximum.at(best, places, values)
         return best[places]
 
-    def best_in_session(self, values: Column) -> Column:
-        """Return, for each passage, the mean of the three best values in its session."""
-        _, places = np.unique(self.session, return_inverse=True)
-        order = np.lexsort((-values, places))
-        starts = np.searchsorted(places[order], np.arange(places.max(initial=-1) + 1))
-        rank = np.arange(len(order)) - starts[places[order]]
-        is_best = rank < _SESSION_BEST
-        sums = np.zeros(len(starts))
-        np.add.at(sums, places[order][is_best], values[order][is_best])
-        return sums[places] / _SESSION_BEST
-
 
 def build_candidate_set(keys: PassageKeys, bm25: Mapping[int, float], cosines: Mapping[int, float]) -> CandidateSet:
     """Return candidates with their prerank scores. ``keys`` are ordered by row id."""
@@ -133,7 +120,7 @@ def select_shortlist(
     score = score + _SECOND_NEIGHBOUR_SHARE * (
         candidates.neighbour_values(2, prerank) + candidates.neighbour_values(-2, prerank)
     )
-    score = score + _SESSION_SHARE * candidates.best_in_session(score)
+    score = score + _SESSION_SHARE * means_of_best(candidates.session, score)
     order = np.argsort(-score, kind="stable")
     chosen = order[:limit]
     if also:
