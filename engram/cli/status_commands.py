@@ -12,7 +12,7 @@ from pathlib import Path
 import click
 
 from engram.cli import options
-from engram.cli.options import json_option, limit_option
+from engram.cli.options import json_option, limit_option, tell
 from engram.cli.output import fitting_lines, print_facts, print_json, print_table, safe, say, to_json, when
 from engram.cli.results import pauses_in_words
 from engram.cli.workspace import Workspace, advise, as_called_here, pass_workspace
@@ -341,10 +341,7 @@ def ui(workspace: Workspace, no_open: bool, stop: bool, as_json: bool) -> None:
     places = workspace.places.prepare()
     if stop:
         was_running = stop_page(places)
-        if as_json:
-            print_json({"stopped": was_running})
-        else:
-            click.echo("The page has ended." if was_running else "No page is running.")
+        tell(as_json, {"stopped": was_running}, "The page has ended." if was_running else "No page is running.")
         return
     page = ensure_page(places, workspace.flags, workspace.vault)
     entry, url = make_entry(places.page_entries, page.port)

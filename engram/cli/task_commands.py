@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from engram.cli.options import DefaultGroup, TimeSpan, confirm, json_option, limit_option, yes_option
+from engram.cli.options import DefaultGroup, TimeSpan, confirm, json_option, limit_option, tell, yes_option
 from engram.cli.output import local, one_line, print_facts, print_json, print_table, safe, say, when
 from engram.cli.results import print_rest
 from engram.cli.workspace import Workspace, advise, find_project, pass_workspace, project_of_folder
@@ -31,7 +31,7 @@ from engram.paths import current_folder
 from engram.reports.task_report import failure_of_tasks, find_piece, find_tasks, rows_of_work, run_row, work_row
 from engram.reports.use_report import run_to_json
 from engram.system.clock import iso_or_none
-from engram.trust.display import span
+from engram.trust.display import number_of, span
 
 # -- Tables of work and runs, and the queue's messages, as ``engram tasks`` prints them.
 
@@ -178,17 +178,13 @@ def resume(workspace: Workspace, as_json: bool) -> None:
     with workspace.store() as store:
         was_paused = resume_scope(store, TASKS_SCOPE)
     workspace.wake_worker()
-    if as_json:
-        print_json({"paused": False, "was_paused": was_paused})
-    else:
-        click.echo("The work continues." if was_paused else "The work was not paused.")
+    told = "The work continues." if was_paused else "The work was not paused."
+    tell(as_json, {"paused": False, "was_paused": was_paused}, told)
 
 
 def _report(pieces: list[Work], state: str, as_json: bool) -> None:
-    if as_json:
-        print_json({"tasks": [{"id": str(piece.id), "name": piece.kind, "state": state} for piece in pieces]})
-    else:
-        click.echo(f"{len(pieces)} {'piece' if len(pieces) == 1 else 'pieces'} of work: {state}.")
+    facts = [{"id": str(piece.id), "name": piece.kind, "state": state} for piece in pieces]
+    tell(as_json, {"tasks": facts}, f"{number_of(len(pieces), 'piece')} of work: {state}.")
 
 
 @click.group("tasks", cls=DefaultGroup)
