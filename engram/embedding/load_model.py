@@ -96,9 +96,6 @@ def fetch_model(name: str) -> Embedder:
 
 def load_model(settings: Settings) -> tuple[Embedder | None, str]:
     """Load the model in this process; return None and the reason if that fails. Never loads torch."""
-    # Imported here because only a process that answers without a worker needs it.
-    from engram.embedding.load_model import load_embedder
-
     try:
         embedder = load_embedder(
             settings.embedding_model,

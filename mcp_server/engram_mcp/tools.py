@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 import re
+from functools import partial
 from typing import Final
 
 from engram.enums import Actor, Importance, Judgement, Kind, Scope
@@ -119,13 +120,7 @@ def get(access: Access, source: str, start: int | None, lines: int | None, proje
     with access.store() as store:
         view = access.view(store, project)
         text = read_lines(
-            store,
-            access.settings,
-            lambda text: access.redact(store, text),
-            source,
-            start,
-            lines,
-            project_id=view.project_id,
+            store, access.settings, partial(access.redact, store), source, start, lines, project_id=view.project_id
         )
         return (fence_safe(text, keep_lines=True) or "(no lines there)") + answers.tail(view.note)
 
@@ -159,7 +154,7 @@ def save(
         made = save_memory(
             store,
             content,
-            lambda text: access.redact(store, text),
+            partial(access.redact, store),
             scope=Scope.GLOBAL if is_global else Scope.PROJECT,
             importance=Importance.parse(importance),
             project_id=place.project.id if place.project else None,
@@ -186,9 +181,7 @@ def _save_note(access: Access, store: Store, content: str, project: ProjectRow |
     from engram.notes.daily_log import save_note
     from engram.notes.note_index import index_notes
 
-    def redact(text: str) -> str:
-        return access.redact(store, text)
-
+    redact = partial(access.redact, store)
     path = save_note(access.settings.places, content, redact, store.now_ms(), project.name if project else "")
     index_notes(store, access.settings, redact)
     source = path.relative_to(access.settings.places.notes).as_posix()
@@ -226,13 +219,7 @@ def correct(access: Access, episode_id: str, text: str, why: str, project: str |
         view = access.view(store, project)
         view.require(store, episode_id)
         done = correct_memory(
-            store,
-            episode_id,
-            text,
-            why,
-            lambda text: access.redact(store, text),
-            session_id=access.session_id,
-            actor=Actor.AGENT,
+            store, episode_id, text, why, partial(access.redact, store), session_id=access.session_id, actor=Actor.AGENT
         )
     access.wake_worker()
     if done.contradiction:
@@ -254,10 +241,6 @@ def feedback(access: Access, episode_id: str, verdict: str, why: str, project: s
             view.require_quotation(store, episode_id)
         else:
             view.require(store, episode_id)
-
-        def redact(text: str) -> str:
-            return access.redact(store, text)
-
         if verdict == TAKE_BACK:
             if is_quotation:
                 what = feedback.take_back_quotation_judgement(store, episode_id, actor=access.actor)
@@ -267,7 +250,7 @@ def feedback(access: Access, episode_id: str, verdict: str, why: str, project: s
         else:
             judgement = Judgement.parse(verdict)
             judge = feedback.judge_quotation if is_quotation else feedback.judge_memory
-            judge(store, episode_id, judgement, why, redact, actor=access.actor)
+            judge(store, episode_id, judgement, why, partial(access.redact, store), actor=access.actor)
             if is_quotation:
                 withdraw_bites(access.settings.places, episode_id)
             said = answers.judged_text(episode_id, judgement, is_users=access.actor is Actor.USER)
