@@ -193,7 +193,7 @@ class _Step:
     def _write(self, tx: Tx, session: SessionRow, batch: Batch, candidates: Sequence[Candidate]) -> Kept:
         """Store the candidates, and apply their actions to other memories."""
         keeper = Keeper(tx, session, batch.turns, self.extractor.name, self.settings)
-        kept = keeper.keep(candidates)
+        kept = keeper.keep(candidates, () if self._is_repeatable else turns_of_session(tx, session.id))
         stored = partial(keeper.stored, kept)
         applied = apply_actions(tx, candidates, stored, keeper.evidence, session.own_project_id)
         kept.updated += applied.changed

@@ -42,6 +42,7 @@ from engram.models.memories.watermarks import mark_unjoined, undone
 from engram.models.sessions.sessions import (
     DISTILLED_AGAIN,
     NOT_CHOSEN,
+    REWOUND,
     WENT_ON,
     WITHDRAWN,
     SessionRow,
@@ -49,7 +50,7 @@ from engram.models.sessions.sessions import (
 )
 from engram.models.sessions.stored_turns import StoredTurn
 from engram.settings import Settings
-from engram.transcripts.turns import Opening
+from engram.transcripts.turns import BEHIND, Opening, standing_turns
 
 #: Actions in a memory's history after which no extraction changes it.
 _SETTLING_ACTIONS = ("merge", "supersede", "archive", "graduate", "undo", "redo")
@@ -111,8 +112,12 @@ class Keeper:
         #: A line for each older memory that changed.
         self.lines: list[str] = []
 
-    def keep(self, candidates: Sequence[Candidate]) -> Kept:
-        """Store the candidates and archive memories that the turns no longer support."""
+    def keep(self, candidates: Sequence[Candidate], session_turns: Sequence[StoredTurn] = ()) -> Kept:
+        """Store the candidates and archive memories that the turns no longer support.
+
+        Args:
+            session_turns: all turns of the session, if the extractor sees each of them only once.
+        """
         kept = Kept()
         slots = set()
         for place, candidate in enumerate(candidates):
@@ -132,6 +137,7 @@ class Keeper:
             return kept
         for turn in self._turns.values():
             kept.archived += self._archive_others(turn, slots)
+        kept.archived += self._follow_rewinds(session_turns)
         if self._run_id is not None:
             close_run(self._tx, self._run_id, self.lines)
         return kept
@@ -242,6 +248,43 @@ class Keeper:
             self.lines.append(f"archive {memory.episode_id} ({reason})")
             count += 1
         return count
+
+    def _follow_rewinds(self, turns: Sequence[StoredTurn]) -> int:
+        """End what the user said in prompts that they went back from, and restore it where they went on from one.
+
+        Return how many memories ended.
+        """
+        behind = [stored.turn.extra[BEHIND] for stored in turns if BEHIND in stored.turn.extra]
+        if len(set(behind)) == len(behind):
+            return 0
+        standing = {turn.key for turn in standing_turns([stored.turn for stored in turns])}
+        ended = 0
+        for stored in turns:
+            is_gone = stored.turn.key not in standing
+            for memory in memories_of_turn(self._tx, stored.id):
+                is_users = memory.voice in (Voice.USER, Voice.CHOSEN) and self._lead_turn(memory) == stored.id
+                if is_users and (memory.is_current if is_gone else memory.status is Status.ARCHIVED):
+                    ended += self._end_rewound(memory) if is_gone else self._restore_rewound(memory)
+        return ended
+
+    def _end_rewound(self, memory: Memory) -> int:
+        history = history_of(self._tx, memory.episode_id)
+        is_kept = _is_settled(memory) or ("archive", memory.episode_id) in undone(self._tx)
+        if is_kept or any(_is_decision(change) for change in history):
+            return 0
+        run_id = self._run()
+        change_memory(self._tx, memory, "archive", REWOUND, run_id=run_id, status=Status.ARCHIVED, actor=Actor.MODEL)
+        self.lines.append(f"archive {memory.episode_id} ({REWOUND})")
+        return 1
+
+    def _restore_rewound(self, memory: Memory) -> int:
+        """Restore a memory if its last change ended it with the prompt; returns 0, since nothing ended."""
+        last = history_of(self._tx, memory.episode_id)[-1:]
+        if last and (last[0].action, last[0].reason) == ("archive", REWOUND):
+            status = Status(last[0].before["status"])
+            change_memory(self._tx, memory, "extract", WENT_ON, run_id=self._run(), status=status, actor=Actor.MODEL)
+            self.lines.append(f"change {memory.episode_id} ({WENT_ON})")
+        return 0
 
     def _lead_turn(self, memory: Memory) -> int | None:
         """Return the row id of the turn from which a memory was taken."""

@@ -13,16 +13,17 @@ from made_turns import Make
 from rollouts import Rollout
 from transcript_lines import SAID_AT
 
-from engram.enums import Status, Voice
+from engram.enums import Actor, Kind, Status, Voice
 from engram.extraction.candidate import Candidate, ExtractionContext
 from engram.extraction.extracting import extract_session
 from engram.extraction.local.local_extractor import LocalExtractor
 from engram.ingest.read_sources import ingest_path
+from engram.memories.save import pin_memory
 from engram.models.engine.transaction import Store
 from engram.models.memories.memory_records import all_memories
 from engram.redaction import redact
 from engram.settings import Settings
-from engram.transcripts.turns import AT_START, BEHIND, EntryRef, Turn, standing_turns
+from engram.transcripts.turns import AT_START, BEHIND, EntryRef, Role, Turn, standing_turns
 
 Read = Callable[[Path], dict[str, Status]]
 
@@ -114,6 +115,78 @@ def test_a_language_model_is_told_no_words_that_were_rewound(
 
     assert [turn.prompt for turn in told] == ["Look around.", "", "Always use pnpm for the shop."]
     assert [turn.reply for turn in told] == ["Understood."] * 3
+
+
+class Quoting:
+    """Stands in for a language model: proposes each prompt, and each answer, as a memory."""
+
+    name = "model"
+
+    def propose(self, turns: Sequence[Turn], context: ExtractionContext) -> list[Candidate]:
+        return [
+            Candidate(
+                kind=Kind.PREFERENCE if said.role is Role.USER else Kind.FACT,
+                summary=f"{said.text} ({turn.key})",
+                content=said.text,
+                evidence=(said.uuid,),
+                turn_keys=(turn.key,),
+                voice=Voice.USER if said.role is Role.USER else Voice.ASSISTANT,
+            )
+            for turn in turns
+            for said in turn.said
+        ]
+
+
+@pytest.fixture
+def read_by_model(store: Store, settings: Settings) -> Read:
+    """Reads a source to its end, and returns what a language model kept, with its status."""
+
+    def read(path: Path) -> dict[str, Status]:
+        ingest_path(store, path, settings=settings, redact=redact, close=True)
+        extract_session(store, "s1", extractor=Quoting(), embedder=None, settings=settings)
+        return {one.summary: one.status for one in all_memories(store)}
+
+    return read
+
+
+def test_what_a_language_model_read_earlier_ends_when_the_user_goes_back(
+    claude: Callable[..., Path], read_by_model: Read
+) -> None:
+    claude("Look around.", "p1", None)
+    claude("Always use npm for the shop.", "p2", "p1-answer")
+    path = claude("Never push to main.", "p3", "p2-answer")
+    assert set(read_by_model(path).values()) == {Status.PROVISIONAL}
+
+    kept = read_by_model(claude("Always use pnpm for the shop.", "p4", "p1-answer"))
+
+    ended = {"Always use npm for the shop. (p2)", "Never push to main. (p3)"}
+    assert {summary for summary, status in kept.items() if status is Status.ARCHIVED} == ended
+    assert kept["Understood. (p2)"] is Status.PROVISIONAL
+
+
+def test_it_comes_back_when_the_user_goes_on_from_there(claude: Callable[..., Path], read_by_model: Read) -> None:
+    claude("Look around.", "p1", None)
+    read_by_model(claude("Always use npm for the shop.", "p2", "p1-answer"))
+    kept = read_by_model(claude("Always use pnpm for the shop.", "p3", "p1-answer"))
+    assert kept["Always use npm for the shop. (p2)"] is Status.ARCHIVED
+
+    kept = read_by_model(claude("And the tests?", "p4", "p2-answer"))
+
+    # The session was open in two places at once.
+    assert Status.ARCHIVED not in kept.values()
+
+
+def test_what_somebody_kept_by_hand_stays_when_the_user_goes_back(
+    claude: Callable[..., Path], read_by_model: Read, store: Store
+) -> None:
+    claude("Look around.", "p1", None)
+    read_by_model(claude("Always use npm for the shop.", "p2", "p1-answer"))
+    kept = next(one for one in all_memories(store) if "npm" in one.summary)
+    pin_memory(store, kept.episode_id, actor=Actor.USER)
+
+    after = read_by_model(claude("Always use pnpm for the shop.", "p3", "p1-answer"))
+
+    assert after[kept.summary] is not Status.ARCHIVED
 
 
 @pytest.mark.parametrize("is_read_before", [False, True])

@@ -298,8 +298,10 @@ WENT_ON = "the turn went on"
 NOT_CHOSEN = "the session went on, and other memories of it were chosen"
 #: Why a language model that read the session again changes a memory of the local extractor.
 DISTILLED_AGAIN = "distilled again"
+#: Why a memory of the user's words ends that a language model made before the user went back from the prompt.
+REWOUND = "the user went back from the prompt"
 #: The reasons for archiving memories that a session's turns no longer yield.
-WITHDRAWN = (WENT_ON, NOT_CHOSEN, PROMPT_MOVED)
+WITHDRAWN = (WENT_ON, NOT_CHOSEN, PROMPT_MOVED, REWOUND)
 
 
 def note_extraction(tx: Tx, session_ref: int, extracted_messages: int) -> None:
